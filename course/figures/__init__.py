@@ -1,0 +1,1 @@
+"""Figures of the labs: pure functions from data to plotly figures, all on one theme."""
