@@ -1,0 +1,156 @@
+"""The files: which sources there are, where their notebooks go, and the order of work."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from course.notebooks import check, source
+from course.notebooks.canonical import canonical, to_bytes
+from course.notebooks.execute import ExecutionError, errors, execute
+
+
+@dataclass(frozen=True)
+class Target:
+    """One notebook to be built: the lab or the solution of one source."""
+
+    path: Path
+    notebook: NotebookNode
+    text: str
+    number: str
+
+    @property
+    def is_lab(self) -> bool:
+        return self.path.parent.name == "labs"
+
+
+def sources(root: Path, numbers: Sequence[str] = ()) -> list[Path]:
+    """The sources `solutions/NN_topic.py` under `root`, all or those of the given lab numbers, in order.
+
+    Raises ValueError when a number has no source or two sources share one.
+    """
+    found: dict[str, Path] = {}
+    for path in sorted((root / "solutions").glob("[0-9][0-9]_*.py")):
+        if path.name[:2] in found:
+            raise ValueError(f"{path.name} and {found[path.name[:2]].name} have the same number; rename one")
+        found[path.name[:2]] = path
+    wanted = [number.zfill(2) for number in numbers] or list(found)
+    missing = [number for number in wanted if number not in found]
+    if missing:
+        raise ValueError(f"no source solutions/{missing[0]}_*.py; there are {', '.join(found) or 'none'}")
+    return [found[number] for number in wanted]
+
+
+def targets(path: Path) -> list[Target]:
+    """The two notebooks of the source at `path`, unexecuted. Raises source.SourceError as source.notebooks does."""
+    text, number, root = path.read_text(encoding="utf-8"), path.name[:2], path.parent.parent
+    pair = source.notebooks(text, number)
+    return [
+        Target(root / folder / f"{path.stem}.ipynb", notebook, text, number)
+        for folder, notebook in (("labs", pair.lab), ("solutions", pair.solution))
+    ]
+
+
+def orphans(root: Path) -> list[str]:
+    """Faults for notebooks that no source builds."""
+    stems = {path.stem for path in sources(root)}
+    return [
+        f"{folder}/{path.name}: no source solutions/{path.stem}.py builds it"
+        for folder in ("labs", "solutions")
+        for path in sorted((root / folder).glob("*.ipynb"))
+        if path.stem not in stems
+    ]
+
+
+def stored_faults(target: Target) -> list[str]:
+    """Faults of the notebook on disk that show without running it: missing, out of step with its source, or unfit."""
+    if not target.path.exists():
+        return ["missing; `make notebooks` builds it"]
+    raw = target.path.read_bytes()
+    faults = check.notebook_faults(raw)
+    if faults and faults[0].startswith("not a readable notebook"):
+        return faults
+    faults += check.difference_faults(raw, target.notebook, outputs=False)
+    if target.is_lab:
+        faults += check.leak_faults(nbformat.reads(raw.decode(), as_version=4), target.text)
+    return faults
+
+
+async def run_target(target: Target, write: bool, cell_timeout: float, say: Callable[[str], None]) -> list[str]:
+    """Execute one notebook; write it when it ran without error, or compare it with the one on disk."""
+    start = time.perf_counter()
+    fresh = nbformat.from_dict(target.notebook)
+    target.path.parent.mkdir(exist_ok=True)
+    try:
+        fresh = canonical(await execute(fresh, target.path.parent, cell_timeout))
+    except ExecutionError as error:
+        return [str(error)]
+    raw, raised = to_bytes(fresh), errors(fresh)
+    say(f"{target.path.parent.name}/{target.path.name}: {len(raw):,} bytes in {time.perf_counter() - start:.1f} s")
+    if raised:
+        return raised
+    if write:
+        target.path.write_bytes(raw)
+        return stored_faults(target)
+    if not target.path.exists():
+        return []
+    # stored_faults has compared everything but the outputs already; only they can add something here.
+    return [f for f in check.difference_faults(target.path.read_bytes(), fresh) if ": outputs differ" in f]
+
+
+def build(
+    root: Path,
+    numbers: Sequence[str] = (),
+    *,
+    write: bool = True,
+    run: bool = True,
+    cell_timeout: float = 120,
+    jobs: int = 2,
+    say: Callable[[str], None] = print,
+) -> list[str]:
+    """Build the notebooks under `root` and return all faults, each "folder/file: what is wrong".
+
+    `write=False` leaves the files alone and compares them with a fresh build; `run=False` as well leaves out the
+    execution, so that everything but the outputs is compared. `jobs` notebooks run at the same time.
+    """
+    faults = orphans(root) if not numbers else []
+    todo: list[Target] = []
+    for path in sources(root, numbers):
+        faults += [
+            f"solutions/{path.name}: {fault}" for fault in check.source_faults(path.read_text("utf-8"), path.name[:2])
+        ]
+        try:
+            todo += targets(path)
+        except source.SourceError:
+            continue  # source_faults has named it
+    if not write:
+        for target in todo:
+            faults += named(target, stored_faults(target))
+    if run:
+        for target, found in zip(todo, asyncio.run(run_all(todo, write, cell_timeout, jobs, say)), strict=True):
+            faults += named(target, found)
+    return faults
+
+
+async def run_all(
+    todo: Sequence[Target], write: bool, cell_timeout: float, jobs: int, say: Callable[[str], None]
+) -> list[list[str]]:
+    """The faults of each target, with at most `jobs` kernels alive."""
+    slots = asyncio.Semaphore(jobs)
+
+    async def one(target: Target) -> list[str]:
+        async with slots:
+            return await run_target(target, write, cell_timeout, say)
+
+    return await asyncio.gather(*(one(target) for target in todo))
+
+
+def named(target: Target, faults: Sequence[str]) -> list[str]:
+    """`faults` with the notebook's name in front."""
+    return [f"{target.path.parent.name}/{target.path.name}: {fault}" for fault in faults]

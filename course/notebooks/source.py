@@ -1,0 +1,166 @@
+"""From a percent-format source to the lab (with stubs) and the solution, both unexecuted. Pure functions."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from textwrap import dedent
+
+import jupytext
+from nbformat import NotebookNode
+
+BEGIN = "### BEGIN SOLUTION"
+END = "### END SOLUTION"
+IGNORE_TAG = "nbval-ignore-output"
+HEADINGS = ("The question", "Predict", "Explore", "Measure", "Explain", "Exercises", "Break it", "Take away")
+
+# The kernel's patch version would differ between 3.11 and 3.13, so the metadata says only what every Python 3 shares.
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {
+        "codemirror_mode": {"name": "ipython", "version": 3},
+        "file_extension": ".py",
+        "mimetype": "text/x-python",
+        "name": "python",
+        "nbconvert_exporter": "python",
+        "pygments_lexer": "ipython3",
+    },
+}
+KEPT_CELL_METADATA = ("tags", "jupyter", "slideshow")
+
+
+class SourceError(ValueError):
+    """A source that cannot be turned into notebooks; the message is a sentence that names the cell."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The two notebooks of one lab."""
+
+    lab: NotebookNode
+    solution: NotebookNode
+
+
+def parse(text: str, number: str) -> NotebookNode:
+    """The notebook written in `text` (percent format), markers still in it.
+
+    `number` ("03") goes into the cell ids, which are the lab's number and the cell's index: two builds of one source
+    have the same ids, and so have the lab and its solution.
+    """
+    notebook = jupytext.reads(text, fmt="py:percent")
+    notebook.metadata = NotebookNode(METADATA)
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    for index, cell in enumerate(notebook.cells):
+        cell.metadata = NotebookNode({key: cell.metadata[key] for key in KEPT_CELL_METADATA if key in cell.metadata})
+        cell.id = f"lab{number}-{index:03d}"
+    return notebook
+
+
+def notebooks(text: str, number: str) -> Pair:
+    """The lab and the solution that `text` describes. Raises SourceError when the solution markers do not pair up."""
+    lab, solution = parse(text, number), parse(text, number)
+    for index, (lab_cell, solution_cell) in enumerate(zip(lab.cells, solution.cells, strict=True)):
+        faults = marker_faults(lab_cell, index)
+        if faults:
+            raise SourceError(faults[0])
+        if lab_cell.cell_type == "code":
+            lab_cell.source = with_stubs(lab_cell.source)
+            solution_cell.source = without_markers(solution_cell.source)
+    return Pair(lab=lab, solution=solution)
+
+
+def marker_faults(cell: NotebookNode, index: int) -> list[str]:
+    """What is wrong with the solution markers of one cell: unbalanced, nested, misspelt, empty, or in a text cell."""
+    faults, inside, lines_inside = [], False, 0
+    for line in cell.source.splitlines():
+        bare = line.strip()
+        if cell.cell_type != "code" and bare in (BEGIN, END):
+            return [f"cell {index}: {bare!r} stands in a text cell; only code can be hidden"]
+        if bare == BEGIN:
+            if inside:
+                faults.append(f"cell {index}: a second {BEGIN!r} before {END!r}")
+            inside, lines_inside = True, 0
+        elif bare == END:
+            if not inside:
+                faults.append(f"cell {index}: {END!r} without {BEGIN!r}")
+            elif not lines_inside:
+                faults.append(f"cell {index}: nothing between {BEGIN!r} and {END!r}")
+            inside = False
+        elif cell.cell_type == "code" and re.match(r"#+\s*(begin|end)\s+solutions?\b", bare, re.IGNORECASE):
+            faults.append(f"cell {index}: {bare!r} looks like a marker; write {BEGIN!r} or {END!r}")
+        elif bare:
+            lines_inside += 1
+    if inside:
+        faults.append(f"cell {index}: {BEGIN!r} without {END!r}")
+    return faults
+
+
+def with_stubs(source: str) -> str:
+    """`source` with each marked solution replaced by a stub that says how long the answer is.
+
+    The stub is a comment and `...`, indented like the marker. At the end of a cell and outside a block the `...` is
+    left out: Python does not need it there, and Jupyter would display it as `Ellipsis`.
+    """
+    kept: list[str] = []
+    block: list[str] | None = None
+    for line in source.splitlines():
+        bare = line.strip()
+        if bare == BEGIN:
+            block = []
+            indent = line[: len(line) - len(line.lstrip())]
+        elif bare == END:
+            count = sum(1 for inner in block or () if inner.strip() and not inner.strip().startswith("#"))
+            kept.append(f"{indent}# Your code here: about {count} line{'' if count == 1 else 's'}")
+            kept.append(f"{indent}...")
+            block = None
+        elif block is None:
+            kept.append(line)
+        else:
+            block.append(line)
+    if kept and kept[-1] == "...":
+        kept.pop()
+    return "\n".join(kept)
+
+
+def without_markers(source: str) -> str:
+    """`source` with the solution in place and the two marker lines removed."""
+    return "\n".join(line for line in source.splitlines() if line.strip() not in (BEGIN, END))
+
+
+def solution_blocks(text: str) -> list[str]:
+    """Every marked solution of a source, dedented, without blank lines and comments."""
+    blocks: list[str] = []
+    block: list[str] | None = None
+    for line in text.splitlines():
+        bare = line.strip()
+        if bare == BEGIN:
+            block = []
+        elif bare == END and block is not None:
+            blocks.append(code_only("\n".join(block)))
+            block = None
+        elif block is not None:
+            block.append(line)
+    return [block for block in blocks if block]
+
+
+def code_only(source: str) -> str:
+    """`source` dedented, without blank lines and whole-line comments."""
+    lines = [line.rstrip() for line in source.splitlines() if line.strip() and not line.strip().startswith("#")]
+    return dedent("\n".join(lines))
+
+
+def heading_faults(notebook: NotebookNode) -> list[str]:
+    """What is wrong with the section headings: each of HEADINGS once, as `## Heading`, in that order."""
+    found = []
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            for line in cell.source.splitlines():
+                match = re.match(r"##\s+(?:\d+\.?\s+)?(.*?)\s*$", line)
+                if match and (name := next((h for h in HEADINGS if match[1].startswith(h)), None)):
+                    found.append(name)
+    missing = [name for name in HEADINGS if name not in found]
+    faults = [f"heading '## {name}' is missing" for name in missing]
+    faults += [f"heading '## {name}' stands {found.count(name)} times" for name in HEADINGS if found.count(name) > 1]
+    if not faults and found != list(HEADINGS):
+        faults.append(f"headings are in the order {', '.join(found)}; they must be {', '.join(HEADINGS)}")
+    return faults
