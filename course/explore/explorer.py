@@ -1,0 +1,130 @@
+"""Explorer: controls + a pure simulation + a figure + a summary, shown as one object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from course.explore.controls import Control, checked
+from course.explore.table import Rows, failure, rows_of, text_table, warnings_of
+from course.explore.view import View
+
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+class Explorer:
+    """Sliders that drive a simulation. End a cell with one to show it.
+
+    Shown, it is one mime bundle: the live widgets, and as text/plain the table at the default settings. The text is
+    what nbval compares and what a screen reader finds; it never depends on where the sliders stand. Each display
+    builds widgets of its own, so a cell that runs twice leaves one set of callbacks.
+
+    Args:
+        simulate: pure function of the settings, called with keyword arguments, one for each control.
+        controls: Slider, Choice and Toggle objects.
+        figure: from the result to a plotly figure (`course.figures.theme.new_figure` starts one).
+        summary: from the result to rows (label, text), rounded and deterministic; rows may have several values, and a
+            first row with an empty label heads the columns.
+        title: one line above the controls.
+        badge: where the numbers come from: "modelled", "recorded", "measured" or "theory", perhaps with a detail after
+            a colon ("recorded: H100 SXM"); "" shows none.
+
+    Warnings of a run are shown when the result, or a run inside a mapping or sequence, has `warnings`.
+
+    Raises:
+        ValueError: two controls share a name.
+    """
+
+    def __init__(
+        self,
+        simulate: Callable[..., Any],
+        controls: Sequence[Control],
+        figure: Callable[[Any], go.Figure],
+        summary: Callable[[Any], Iterable[Sequence[Any]]],
+        title: str = "",
+        badge: str = "modelled",
+    ) -> None:
+        self.simulate = simulate
+        self.controls = checked(controls)
+        self.figure = figure
+        self.summary = summary
+        self.title = title
+        self.badge = badge
+        self.view: View | None = None
+        self._default: tuple[Any] | None = None
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The settings at the start."""
+        return {control.name: control.default for control in self.controls}
+
+    def settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return checked settings for every control, the default where none is given.
+
+        Raises:
+            ValueError: an unknown name, or a value that its control refuses.
+        """
+        names = [control.name for control in self.controls]
+        for name in given:
+            if name not in names:
+                raise ValueError(f"there is no control {name!r}: choose from {', '.join(names)}")
+        return {c.name: c.clean(given[c.name]) if c.name in given else c.default for c in self.controls}
+
+    def compute(self, **settings: Any) -> Any:
+        """Run the simulation without any widget; settings left out are at their default.
+
+        Raises:
+            ValueError: an unknown or refused setting, or what the simulation itself refuses.
+        """
+        return self.simulate(**self.settings(settings))
+
+    def set(self, **settings: Any) -> Any:
+        """Move the controls from Python: as a hand would, but the run has ended when this returns.
+
+        Settings left out stay where they are. Drives the latest display, or one not shown yet.
+
+        Returns:
+            The result of the run.
+
+        Raises:
+            ValueError: an unknown or refused setting, or a value between two stops of a log slider.
+        """
+        cleaned = self.settings(settings)
+        by_name = {control.name: control for control in self.controls}
+        wanted = {name: by_name[name].at_stop(cleaned[name]) for name in settings}
+        if self.view is None:
+            self.view = View(self)
+        return self.view.set(wanted)
+
+    def rows(self, result: Any) -> Rows:
+        """Return the summary of a result as rows of texts."""
+        return rows_of(self.summary(result))
+
+    def default_result(self) -> Any:
+        """Return the result at the default settings, computed once."""
+        if self._default is None:
+            self._default = (self.compute(),)
+        return self._default[0]
+
+    def text(self) -> str:
+        """Return what the explorer shows at its default settings, in words."""
+        shown = ", ".join(f"{c.label} {c.shown(c.default)}" for c in self.controls)
+        head = f"{self.title or 'Explorer'} [{self.badge}]" if self.badge else self.title or "Explorer"
+        lines = [head, f"At the start: {shown}"] if shown else [head]
+        try:
+            result = self.default_result()
+            lines.append(text_table(self.rows(result), indent="  "))
+            lines += [f"Warning: {warning}" for warning in warnings_of(result)]
+        except Exception as error:  # the widgets stay usable: another setting may work
+            lines.append(failure(error))
+        return "\n".join(line for line in lines if line)
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        self.view = View(self)
+        view = {"version_major": 2, "version_minor": 0, "model_id": self.view.root.model_id}
+        return {"text/plain": self.text(), WIDGET_VIEW: view}

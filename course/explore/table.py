@@ -1,0 +1,86 @@
+"""What an explorer says in words: its table as text and as HTML, its warnings, its failures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from course.explore.controls import show
+
+Rows = tuple[tuple[str, ...], ...]
+
+
+def rows_of(summary: Iterable[Sequence[Any]]) -> Rows:
+    """Return the summary as rows of texts of one length.
+
+    A row is (label, value) or (label, value, value, ...); where the first label is empty that row heads the columns.
+
+    Raises:
+        ValueError: a row without a value, or rows of different lengths.
+    """
+    rows = tuple(tuple(show(part) for part in row) for row in summary)
+    lengths = {len(row) for row in rows}
+    if len(lengths) > 1 or (lengths and min(lengths) < 2):
+        raise ValueError(f"the rows of a summary have {sorted(lengths)} parts: give each a label and as many values")
+    return rows
+
+
+def text_table(rows: Rows, indent: str = "") -> str:
+    """Return the rows as aligned text, labels to the left and values to the right."""
+    if not rows:
+        return ""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for label, *values in rows:
+        cells = [label.ljust(widths[0])] + [v.rjust(w) for v, w in zip(values, widths[1:], strict=True)]
+        lines.append((indent + "  ".join(cells)).rstrip())
+    return "\n".join(lines)
+
+
+def html_table(rows: Rows, caption: str) -> str:
+    """Return the rows as an HTML table: pairs side by side where there is room, several values as a plain grid.
+
+    Roles are spelled out because a table that CSS lays out as a grid loses them in some browsers.
+    """
+    if not rows:
+        return ""
+    pairs = len(rows[0]) == 2
+    head, body = ("", rows) if pairs or rows[0][0] else (rows[0], rows[1:])
+    parts = [
+        f'<table role="table" class="{"course-pairs" if pairs else "course-grid"}" aria-label="{escape(caption)}">'
+    ]
+    if head:
+        cells = "".join(f'<th role="columnheader" scope="col">{escape(text)}</th>' for text in head)
+        parts.append(f'<thead role="rowgroup"><tr role="row">{cells}</tr></thead>')
+    parts.append('<tbody role="rowgroup">')
+    for label, *values in body:
+        cells = "".join(f'<td role="cell">{escape(value)}</td>' for value in values)
+        parts.append(f'<tr role="row"><th role="rowheader" scope="row">{escape(label)}</th>{cells}</tr>')
+    parts.append("</tbody></table>")
+    return "".join(parts)
+
+
+def failure(error: BaseException) -> str:
+    """Return a sentence for a run that failed; a ValueError of the course already is one."""
+    said = str(error).strip()
+    if isinstance(error, ValueError) and said:
+        knob = "_" in said.split()[0]  # the name of a setting keeps its spelling
+        return (said if knob else said[0].upper() + said[1:]) + ("" if said.endswith((".", "?")) else ".")
+    return f"This setting failed with {type(error).__name__}{': ' + said if said else ''}. Move back, or press Reset."
+
+
+def warnings_of(result: Any) -> tuple[str, ...]:
+    """Collect the warnings of a result: of itself, or of the runs in a mapping or a sequence that it is."""
+    own = result.get("warnings") if isinstance(result, Mapping) else getattr(result, "warnings", None)
+    found = [own] if isinstance(own, str) else list(own or ())
+    inner: Iterable[tuple[str, Any]] = ()
+    if isinstance(result, Mapping):
+        inner = ((f"{key}: ", value) for key, value in result.items() if key != "warnings")
+    elif isinstance(result, list | tuple):
+        inner = (("", value) for value in result)
+    for prefix, value in inner:
+        nested = getattr(value, "warnings", None)
+        if isinstance(nested, list | tuple):
+            found += [prefix + str(text) for text in nested]
+    return tuple(dict.fromkeys(str(text) for text in found))
