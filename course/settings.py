@@ -55,3 +55,10 @@ def _allowed(low: float, high: float, above: float | None = None) -> str:
     if low != -inf and high != inf:
         return f" from {low_text} to {high_text}"
     return f" of at least {low_text}" if low != -inf else f" of at most {high_text}" if high != inf else ""
+
+
+def flag(name: str, value: Any) -> bool:
+    """`value` as a bool; ValueError for anything but True and False."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise ValueError(f"{name} must be True or False, not {shown(value)}")

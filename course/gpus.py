@@ -1,0 +1,57 @@
+"""What a GPU does at best, as measured or as derived from a data sheet; each number says which."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class GPU:
+    """Bandwidth in bytes/s, compute in FLOP/s (bf16, dense), and the seconds one kernel costs inside a replayed graph."""
+
+    name: str
+    read_bandwidth: float
+    matrix_flops: float
+    seconds_per_kernel: float
+    source: str
+
+
+# Data-sheet peaks of the H100 SXM: 3.35 TB/s and 989 TFLOP/s (bf16, dense).
+_H100 = GPU(
+    name="H100",
+    read_bandwidth=3.02e12,
+    matrix_flops=778e12,
+    seconds_per_kernel=0.78e-6,
+    source="measured on one H100 80GB SXM (driver 580.159, CUDA 13.0, CuPy 14.2.0, November 2026): a 16-byte "
+    "streaming-load kernel over 2 GiB, an 8192^3 bf16 matrix product, an empty kernel as a graph node",
+)
+_BANDWIDTH_SHARE = _H100.read_bandwidth / 3.35e12
+_MATRIX_SHARE = _H100.matrix_flops / 989e12
+
+
+def _from_data_sheet(name: str, bandwidth: float, flops: float) -> GPU:
+    return GPU(
+        name=name,
+        read_bandwidth=bandwidth * _BANDWIDTH_SHARE,
+        matrix_flops=flops * _MATRIX_SHARE,
+        seconds_per_kernel=_H100.seconds_per_kernel,
+        source=f"data sheet ({bandwidth / 1e12:.2f} TB/s, {flops / 1e12:.0f} TFLOP/s bf16 dense) times the share of "
+        "its data sheet that the H100 reached; not measured",
+    )
+
+
+_GPUS = {
+    gpu.name: gpu
+    for gpu in (
+        _H100,
+        _from_data_sheet("A100", 2.039e12, 312e12),
+        _from_data_sheet("H200", 4.8e12, 989e12),
+        _from_data_sheet("L40S", 0.864e12, 362e12),
+    )
+}
+
+
+def gpu(name: str) -> GPU:
+    """The GPU of that name. Raises ValueError with the known names otherwise."""
+    try:
+        return _GPUS[name]
+    except (KeyError, TypeError):
+        raise ValueError(f"no GPU is called {name!r}; known GPUs: {', '.join(sorted(_GPUS))}") from None

@@ -1,0 +1,33 @@
+"""Dynamic batching, as in Triton: go when the batch is full or when the oldest request has waited long enough."""
+
+from .. import settings
+from .base import Policy, Schedule, State
+from .static import padded_prefill
+
+
+class Dynamic(Policy):
+    """Request-level batching with a time limit: starts when `max_num_seqs` requests wait, or when the oldest of them has
+    waited `max_queue_delay` seconds. Runs, pads and answers like Static.
+
+    Raises ValueError for max_num_seqs below 1 or a delay that is negative or not finite.
+    """
+
+    padded = True
+
+    def __init__(self, max_num_seqs: int, max_queue_delay: float):
+        self.max_num_seqs = settings.whole("max_num_seqs", max_num_seqs)
+        self.max_queue_delay = settings.real("max_queue_delay", max_queue_delay, low=0)
+
+    def __repr__(self) -> str:
+        return f"Dynamic(max_num_seqs={self.max_num_seqs}, max_queue_delay={self.max_queue_delay:g})"
+
+    def schedule(self, state: State) -> Schedule:
+        if state.running:
+            return Schedule(tokens=dict.fromkeys(state.running, 1))
+        if not state.waiting:
+            return Schedule()
+        batch = state.waiting[: self.max_num_seqs]
+        deadline = batch[0].arrival + self.max_queue_delay
+        if len(batch) < self.max_num_seqs and state.now < deadline:
+            return Schedule(wait_until=deadline)
+        return padded_prefill(batch)

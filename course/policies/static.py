@@ -1,0 +1,34 @@
+"""Static batching: wait for a full batch, run it until its longest request ends, then answer everybody."""
+
+from .. import settings
+from .base import Policy, Schedule, State
+
+
+class Static(Policy):
+    """Request-level batching with a fixed batch: starts when `max_num_seqs` requests wait, or when nobody else will come.
+
+    A finished request keeps its slot as padding, prompts are padded to the longest, and the answers leave together.
+    Raises ValueError for max_num_seqs below 1.
+    """
+
+    padded = True
+
+    def __init__(self, max_num_seqs: int):
+        self.max_num_seqs = settings.whole("max_num_seqs", max_num_seqs)
+
+    def __repr__(self) -> str:
+        return f"Static(max_num_seqs={self.max_num_seqs})"
+
+    def schedule(self, state: State) -> Schedule:
+        if state.running:
+            return Schedule(tokens=dict.fromkeys(state.running, 1))
+        batch = state.waiting[: self.max_num_seqs]
+        if len(batch) < self.max_num_seqs and not state.no_more_arrivals:
+            return Schedule()
+        return padded_prefill(batch)
+
+
+def padded_prefill(batch) -> Schedule:
+    """The first step of a batch: every prompt, padded to the longest."""
+    longest = max((request.prompt_tokens for request in batch), default=0)
+    return Schedule(tokens=dict.fromkeys(batch, longest))

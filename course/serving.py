@@ -1,0 +1,79 @@
+"""`serve`: a workload, a policy, a step time and perhaps a KV cache make a Run."""
+
+import math
+
+from . import settings
+from .kvcache import KVCache, blocks_for
+from .loops.batches import run_batches
+from .loops.continuous import ContinuousLoop
+from .loops.stepwise import run_stepwise
+from .policies.base import Policy
+from .policies.continuous import Continuous
+from .policies.dynamic import Dynamic
+from .policies.static import Static
+from .run import Run
+from .steptime import StepTime, StepTimeModel
+from .workload import Workload
+
+
+def serve(load: Workload, policy: Policy, step_time: StepTime, cache: KVCache | None = None) -> Run:
+    """Serve every request of `load` on one simulated engine, and return what happened.
+
+    policy: decides which tokens run in the next step (`policies.Static`, `.Dynamic`, `.Continuous`, or your own).
+    step_time: seconds of a step (`steptime.Roofline`, `.PowerLaw`, or any callable from a Step to seconds).
+    cache: KV blocks; without one, memory is unlimited.
+
+    One step is one forward pass. A request's first token leaves at the end of the step that completes its prompt; every
+    later decode step computes one token and emits the next. The clock moves by adding one step after the other.
+
+    Raises ValueError for a request that can never be served, a policy that breaks slots, budget or blocks, and a step
+    time that is not a finite number above zero. A load above capacity is served to its end; `run.warnings` says so.
+    """
+    if not isinstance(load, Workload):
+        raise ValueError(f"the first argument must be a Workload, not {type(load).__name__}")
+    if not callable(getattr(policy, "schedule", None)):
+        raise ValueError(f"the second argument must be a policy with a schedule method, not {policy!r}")
+    if not callable(step_time):
+        raise ValueError(
+            f"the third argument must be a step time, a callable from a Step to seconds, not {step_time!r}"
+        )
+    if cache is not None and not isinstance(cache, KVCache):
+        raise ValueError(f"the cache must be a KVCache or None, not {cache!r}")
+    _check_feasible(load, policy, cache)
+
+    modelled = isinstance(step_time, StepTimeModel)
+    if modelled and type(policy) is Continuous:
+        log = ContinuousLoop(load, policy, step_time, cache).run()
+    elif modelled and type(policy) in (Static, Dynamic):
+        log = run_batches(load, policy, step_time, cache)
+    else:
+        log = run_stepwise(load, policy, step_time, cache)
+    return Run(load, policy, step_time, cache, log)
+
+
+def serve_stepwise(load: Workload, policy: Policy, step_time: StepTime, cache: KVCache | None = None) -> Run:
+    """`serve` by the plain loop, which asks the policy before every step: the same Run, slower, whatever the policy."""
+    _check_feasible(load, policy, cache)
+    return Run(load, policy, step_time, cache, run_stepwise(load, policy, step_time, cache))
+
+
+def _check_feasible(load: Workload, policy: Policy, cache: KVCache | None) -> None:
+    """Raises ValueError for a setting that is no number, and for a request that can never be served."""
+    name = type(policy).__name__
+    settings.whole(f"{name}.max_num_seqs", getattr(policy, "max_num_seqs", None))
+    budget = getattr(policy, "max_num_batched_tokens", None)
+    if budget != math.inf:
+        settings.whole(f"{name}.max_num_batched_tokens", budget)
+    longest = load.prompt_tokens + load.output_tokens - 1  # tokens in the cache when the last one is sampled
+    worst = int(longest.argmax())
+    if cache is not None and blocks_for(int(longest[worst]), cache.block_size) > cache.num_blocks:
+        raise ValueError(
+            f"request {worst} needs {longest[worst]} tokens of KV cache, {blocks_for(int(longest[worst]), cache.block_size)} "
+            f"blocks, and num_blocks is {cache.num_blocks}: it can never be served; raise num_blocks or shorten the request"
+        )
+    if isinstance(policy, Continuous) and not policy.enable_chunked_prefill and longest[worst] > budget:
+        raise ValueError(
+            f"request {worst} may need {longest[worst]} tokens in one step (its prompt, or all of it after a preemption), "
+            f"and max_num_batched_tokens is {budget} with enable_chunked_prefill=False: raise the budget to "
+            f"{longest[worst]}, or turn chunking on"
+        )

@@ -1,0 +1,148 @@
+"""How long one step takes: callables from a Step to seconds.
+
+Any callable will do for `serve`. The models here also offer what the fast loops need: `seconds`, the same value from the
+sums over a step, and `decode_line`, the straight line that a step of decodes alone follows as its context grows.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from . import settings
+from .gpus import GPU, gpu
+from .models import ModelSpec, model
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one forward pass is made of; all that a step-time model may look at. Counts of sequences and tokens."""
+
+    decodes: int
+    """Sequences that compute one token and emit the next."""
+    decode_context: int
+    """Tokens that those attend to, the new one included, summed over the decodes."""
+    prefill_chunks: tuple[tuple[int, int], ...]
+    """(tokens, tokens already in the cache) of each prompt chunk."""
+
+    @property
+    def prefill_tokens(self) -> int:
+        return sum(tokens for tokens, _ in self.prefill_chunks)
+
+    @property
+    def prefill_pairs(self) -> int:
+        """Query-key pairs of causal attention over the chunks: tokens x (cached + (tokens + 1) / 2) each."""
+        return sum(tokens * cached + tokens * (tokens + 1) // 2 for tokens, cached in self.prefill_chunks)
+
+    @property
+    def prefill_context(self) -> int:
+        """Tokens whose K and V the chunks read: those already in the cache and their own."""
+        return sum(tokens + cached for tokens, cached in self.prefill_chunks)
+
+
+StepTime = Callable[[Step], float]
+
+
+class StepTimeModel:
+    """A step time that depends on sums over the step only, so that the fast loops need not build a Step."""
+
+    source = "modelled"
+
+    def seconds(self, decodes: int, decode_context: int, tokens: int, pairs: int, prefill_context: int) -> float:
+        """Seconds of a step with these sums (see Step)."""
+        raise NotImplementedError
+
+    def decode_line(self, decodes: int) -> tuple[float, float]:
+        """(base, slope): a step of decodes alone takes base + slope x decode_context seconds, to the last bit."""
+        raise NotImplementedError
+
+    def __call__(self, step: Step) -> float:
+        return self.seconds(
+            step.decodes, step.decode_context, step.prefill_tokens, step.prefill_pairs, step.prefill_context
+        )
+
+
+class PowerLaw(StepTimeModel):
+    """t0 + c x decodes^alpha + prefill x prompt tokens + context x decode context + pairs x prefill pairs, in seconds.
+
+    t0: seconds every step costs (weights read once, launches). c, alpha: what a decode adds, alpha <= 1 where batching
+    pays. prefill: seconds a prompt token. context: seconds a token of decode context (KV read). pairs: seconds a
+    query-key pair of prefill attention. Raises ValueError for a negative or non-finite constant, and where a step
+    would take no time at all.
+    """
+
+    def __init__(self, t0: float, c: float, alpha: float, prefill: float = 0, context: float = 0, pairs: float = 0):
+        self.t0 = settings.real("t0", t0, low=0)
+        self.c = settings.real("c", c, low=0)
+        self.alpha = settings.real("alpha", alpha, low=0, high=10)
+        self.prefill = settings.real("prefill", prefill, low=0)
+        self.context = settings.real("context", context, low=0)
+        self.pairs = settings.real("pairs", pairs, low=0)
+        if self.t0 == 0 and (self.c == 0 or self.prefill == 0):
+            raise ValueError("a step must take time: give t0, or both c and prefill, a value above 0")
+
+    def __repr__(self) -> str:
+        names = ("t0", "c", "alpha", "prefill", "context", "pairs")
+        return f"PowerLaw({', '.join(f'{name}={getattr(self, name):g}' for name in names)})"
+
+    def seconds(self, decodes, decode_context, tokens, pairs, prefill_context):
+        batch = self.c * decodes**self.alpha if decodes else 0.0
+        return self.t0 + batch + self.prefill * tokens + self.context * decode_context + self.pairs * pairs
+
+    def decode_line(self, decodes):
+        return self.t0 + self.c * decodes**self.alpha, self.context
+
+
+class Roofline(StepTimeModel):
+    """Seconds of a step of `model` on `gpu`: what must be read against bandwidth, what must be computed against FLOP/s.
+
+    launches + max(weight bytes / bandwidth, FLOPs of the matrix products / peak)
+             + KV bytes of the decodes / bandwidth
+             + max(FLOPs of the chunks' attention / peak, their KV bytes / bandwidth)
+
+    The weights are read once for all tokens of a step, decodes and prompt chunks alike: that is why a mixed step costs
+    less than its parts one after the other. Roofline model: Williams, Waterman and Patterson, CACM 52(4), 2009.
+    Constants and their sources: `models.model(name)`, `gpus.gpu(name)`. It is a floor: no kernel reaches its peak at
+    every shape, and the scheduling, sampling and detokenising of a real engine come on top.
+
+    model, gpu: names, or a ModelSpec and a GPU. `kernels` is the number of launches a step, by default 11 a layer
+    (norm, qkv, rotary, KV write, attention, merge, output, norm, gate and up, activation, down) and 4 around them.
+    """
+
+    def __init__(self, model_name: str | ModelSpec, gpu_name: str | GPU, *, kernels: int | None = None):
+        self.model = model_name if isinstance(model_name, ModelSpec) else model(model_name)
+        self.gpu = gpu_name if isinstance(gpu_name, GPU) else gpu(gpu_name)
+        self.kernels = 11 * self.model.num_layers + 4 if kernels is None else settings.whole("kernels", kernels, low=0)
+        self.launch = self.kernels * self.gpu.seconds_per_kernel
+        self.weights = self.model.step_weight_bytes / self.gpu.read_bandwidth
+        self.per_token = 2 * self.model.layer_parameters / self.gpu.matrix_flops
+        self.per_logits = 2 * self.model.head_parameters / self.gpu.matrix_flops
+        self.per_context = self.model.kv_bytes_per_token / self.gpu.read_bandwidth
+        self.per_pair = self.model.attention_flops_per_pair / self.gpu.matrix_flops
+
+    def __repr__(self) -> str:
+        return f"Roofline({self.model.name!r}, {self.gpu.name!r})"
+
+    def seconds(self, decodes, decode_context, tokens, pairs, prefill_context):
+        products = self.per_token * (decodes + tokens) + self.per_logits * decodes
+        attention = max(self.per_pair * pairs, self.per_context * prefill_context)
+        return self.launch + max(self.weights, products) + self.per_context * decode_context + attention
+
+    def decode_line(self, decodes):
+        products = self.per_token * decodes + self.per_logits * decodes
+        return self.launch + max(self.weights, products), self.per_context
+
+    @property
+    def knee(self) -> float:
+        """Tokens a step at which computing the matrix products takes as long as reading the weights."""
+        return self.weights / (self.per_token + self.per_logits)
+
+
+def checked(step_time: StepTime, step: Step) -> float:
+    """Seconds of the step. Raises ValueError unless they are a finite number above zero."""
+    seconds = step_time(step)
+    if isinstance(seconds, (int, float)) and math.isfinite(seconds) and seconds > 0:
+        return seconds
+    try:
+        return settings.real("the step time", seconds, above=0)
+    except ValueError as error:
+        raise ValueError(f"{error}; it was asked for {step}") from None
