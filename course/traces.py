@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from datetime import date
 from functools import lru_cache
 from importlib.resources import files
+from itertools import pairwise
+from operator import itemgetter
 from os import PathLike, fspath
 from pathlib import Path
 
@@ -60,9 +62,9 @@ def read(path: str | PathLike, *, on_error: str = "raise", sort: bool = False, n
     They are subtracted as integers, so that no digit of theirs is lost before the difference becomes a float64. LF or
     CRLF, a missing last newline, a byte-order mark, quoted cells and blank lines are all fine.
 
-    on_error: "raise" refuses the file at the first broken row (too few or too many cells, a time or a count that is
-    none, a
-        count of 0). "skip" leaves such rows out, and says how many and why in a warning and in `notes` of the result.
+    on_error: "raise" refuses the file at the first broken row: the wrong number of cells, a time or a count that is
+        none, a count of 0. "skip" leaves such rows out, and says how many and why in a warning and in the result's
+        `notes`.
     sort: put the rows in order of time; without it, a row before its predecessor refuses the file.
     name: the workload's name, the file's by default.
 
@@ -74,24 +76,16 @@ def read(path: str | PathLike, *, on_error: str = "raise", sort: bool = False, n
         path = Path(fspath(path))
     except TypeError:
         raise ValueError(f"a trace is read from a path, not from {shown(path)}") from None
-    text = _text(path)
-    moments: list[int] = []
-    prompts: list[int] = []
-    outputs: list[int] = []
-    numbers: list[int] = []  # the file row of each request
+    rows = _rows(path, _text(path))
+    width, places = _header(path, rows)
+    kept: list[tuple[int, int, int, int]] = []  # picoseconds, prompt tokens, output tokens, row in the file
     dropped: dict[str, list[int]] = {}
     zoned = None
-    rows = _rows(path, text)
-    width, places = _header(path, rows)
     for number, cells in rows:
         try:
             moment, has_zone, prompt, output = _parsed(cells, width, places)
-            if zoned is None:
-                zoned = has_zone
-            elif zoned != has_zone:
-                raise _Broken(
-                    "gives its time zone differently from the rows before it: all or none must have one", "zone"
-                )
+            if zoned not in (None, has_zone):
+                raise _Broken(f"{TIMESTAMP} must have a time zone on all rows or on none", "another time zone")
         except _Broken as broken:
             if on_error == "raise":
                 raise ValueError(
@@ -99,34 +93,29 @@ def read(path: str | PathLike, *, on_error: str = "raise", sort: bool = False, n
                 ) from None
             dropped.setdefault(broken.kind, []).append(number)
             continue
-        moments.append(moment)
-        prompts.append(prompt)
-        outputs.append(output)
-        numbers.append(number)
-        if len(moments) > MAX_REQUESTS:
+        zoned = has_zone
+        kept.append((moment, prompt, output, number))
+        if len(kept) > MAX_REQUESTS:
             raise ValueError(f"{path.name} has more than {MAX_REQUESTS:,} requests: cut it into smaller files")
-    notes = (_report(path, dropped, len(moments)),) if dropped else ()
-    if not moments:
+    notes = (_report(path, dropped, len(kept)),) if dropped else ()
+    if not kept:
         raise ValueError(notes[0] if notes else f"{path.name} has a header but no rows: there is nothing to replay")
-    order = range(len(moments))
     if sort:
-        order = sorted(order, key=moments.__getitem__)
-    else:
-        for i in range(1, len(moments)):
-            if moments[i] < moments[i - 1]:
-                early = (moments[i - 1] - moments[i]) / PICOSECONDS
-                raise ValueError(
-                    f"{path.name}, row {numbers[i]}: its time is {early:.7g} s before that of row {numbers[i - 1]}. "
-                    "Check that the file is whole, then read it with sort=True"
-                )
-    first = moments[order[0]]
+        kept.sort(key=itemgetter(0))
+    for (before, _, _, row_before), (moment, _, _, row) in pairwise(kept):
+        if moment < before:
+            raise ValueError(
+                f"{path.name}, row {row}: its time is {(before - moment) / PICOSECONDS:.7g} s before that of row "
+                f"{row_before}. Check that the file is whole, then read it with sort=True"
+            )
     for note in notes:
         warnings.warn(note, stacklevel=2)
+    first = kept[0][0]
     return Workload(
         # A quotient of two Python integers is the float64 nearest to it.
-        arrival=np.array([(moments[i] - first) / PICOSECONDS for i in order]),
-        prompt_tokens=np.array([prompts[i] for i in order]),
-        output_tokens=np.array([outputs[i] for i in order]),
+        arrival=np.array([(moment - first) / PICOSECONDS for moment, _, _, _ in kept]),
+        prompt_tokens=np.array([prompt for _, prompt, _, _ in kept]),
+        output_tokens=np.array([output for _, _, output, _ in kept]),
         name=path.stem if name is None else name,
         notes=notes,
     )
