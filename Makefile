@@ -1,0 +1,90 @@
+# `make lab` and `make test` need Python 3.11, 3.12 or 3.13 and a package index the first time, and no network after that.
+.DEFAULT_GOAL := help
+.PHONY: help lab test notebooks notebooks-check bench browser lint lock clean FORCE
+
+# PYTHON=/path/to/python3.12 chooses one; otherwise the newest usable Python on the PATH is taken.
+PYTHON ?=
+MY_LABS ?= my-labs
+NN ?=
+CHECK ?=
+
+# `.venv/bin/python -m tool` also works where a script's first line would not: in a folder whose path is long or has spaces.
+RUN := .venv/bin/python -m
+INSTALL := $(RUN) pip install --disable-pip-version-check --quiet --progress-bar off
+STAMP := .venv/.installed
+DEV_STAMP := .venv/.installed-dev
+
+# The editable install remembers this folder's path, and .venv/ points to the Python it was made with: when the folder
+# has moved or that Python is gone, install again.
+ifneq "$(shell cat $(STAMP) 2>/dev/null)|$(wildcard .venv/bin/python)" "$(CURDIR)|.venv/bin/python"
+$(STAMP): FORCE
+endif
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r name text; do printf '%-22s %s\n' "$$name" "$$text"; done
+
+lab: $(STAMP)  ## install what is missing, copy new labs to my-labs/, open JupyterLab there (ARGS="--no-browser --port=9000")
+	@$(RUN) course.workspace --to="$(MY_LABS)" $(ARGS)
+
+test: $(STAMP)  ## unit tests, then every notebook compared with its stored outputs
+	$(RUN) pytest tests $(ARGS)
+ifneq ($(wildcard labs/*.ipynb),)
+	$(RUN) pytest --nbval labs/ solutions/ $(ARGS)
+else
+	@echo "No notebooks in labs/ yet: nothing for nbval to run."
+endif
+
+notebooks: $(STAMP)  ## build and execute the notebooks from solutions/*.py (NN=03 for one, CHECK=1 to compare only)
+	$(RUN) course.notebooks build $(if $(CHECK),--check) $(NN)
+
+notebooks-check: $(STAMP)  ## compare the stored notebooks with a fresh build, change nothing
+	$(RUN) course.notebooks build --check $(NN)
+
+bench: $(DEV_STAMP)  ## measure the simulator, beside SimPy
+	@set -e; for script in tests/bench/[a-z]*.py; do \
+	  [ -e "$$script" ] || { echo "No benchmarks in tests/bench/ yet."; break; }; \
+	  echo "== $$script"; PYTHONPATH=. .venv/bin/python "$$script" $(ARGS); done
+
+browser: $(DEV_STAMP)  ## drive the labs in JupyterLab with Chromium (needs a chromium on the PATH)
+	$(RUN) pytest tests/browser $(ARGS)
+
+lint: $(DEV_STAMP)  ## ruff: format and rules
+	$(RUN) ruff format --check .
+	$(RUN) ruff check .
+
+lock:  ## resolve the lock files and environment.yml again (needs uv; UPGRADE=--upgrade for newer versions)
+	uv pip compile $(UV_OPTIONS) pyproject.toml --group build --group test -o requirements.lock
+	uv pip compile $(UV_OPTIONS) --group dev -c requirements.lock -o requirements-dev.lock
+	@sed '/^      - "/d' environment.yml > environment.yml.new
+	@sed -n 's/^\([a-z0-9].*[^ ]\) *\\$$/      - "\1"/p' requirements.lock >> environment.yml.new
+	@mv environment.yml.new environment.yml
+# One version of each package for all three Pythons (fewest), so that everyone sees the same numbers.
+# No index address in the files: whoever installs uses the index that their pip knows.
+UV_OPTIONS = --quiet --universal --fork-strategy fewest --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+  --custom-compile-command "make lock" $(UPGRADE)
+
+clean:  ## remove .venv/ and caches; my-labs/ stays
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis dist build
+
+# Hashes and an editable install cannot go into one call of pip. Without build isolation the second call uses the
+# hatchling from the lock, so that nothing unpinned is ever fetched.
+$(STAMP): requirements.lock pyproject.toml
+	@test -w . || { echo "This folder is read-only, so .venv/ cannot be made in it: copy the project to a folder of yours."; exit 1; }
+	@.venv/bin/python -m pip --version >/dev/null 2>&1 || { \
+	  for python in $(if $(PYTHON),"$(PYTHON)",python3.13 python3.12 python3.11 python3 python); do \
+	    "$$python" -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' >/dev/null 2>&1 || continue; \
+	    found="$$python"; break; done; \
+	  if [ -z "$$found" ]; then \
+	    echo "No usable Python found: the course needs 3.11, 3.12 or 3.13 with its venv module (on Debian and Ubuntu: the package python3-venv)."; \
+	    echo "Tried: $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3 python). Name one with: make PYTHON=/path/to/python3"; exit 1; fi; \
+	  echo "Making .venv/ with $$("$$found" --version) ..."; \
+	  "$$found" -m venv --clear .venv; }
+	@echo "Installing the pinned packages into .venv/ (about 420 MB, a minute or two) ..."
+	@$(INSTALL) --require-hashes -r requirements.lock
+	@$(INSTALL) --no-deps --no-build-isolation -e .
+	@printf '%s' "$(CURDIR)" > $(STAMP)
+
+$(DEV_STAMP): $(STAMP) requirements-dev.lock
+	@echo "Installing the development tools into .venv/ ..."
+	@$(INSTALL) --require-hashes -r requirements-dev.lock
+	@touch $(DEV_STAMP)
