@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from math import ceil, log, log1p
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.stats import binom, poisson
 
 from course.queueing._checks import stable
+from course.queueing._numeric import binomial_pmf, crossing, poisson_pmf
 from course.queueing.single import QueueMeans, _means
 from course.settings import real, whole
 
@@ -40,7 +39,7 @@ def stepped_servers(*, arrival_rate: float, step_s: float, mean_tokens: float, m
     states = _states(rate * step, slots, lambda z: slots * log1p(-leave + leave / z))
 
     def departures(number: int) -> np.ndarray:
-        return binom.pmf(np.arange(min(number, slots) + 1), min(number, slots), leave)
+        return binomial_pmf(np.arange(min(number, slots) + 1), min(number, slots), leave)
 
     chain = _Chain.solve(rate, np.full(states, step), departures)
     return QueueMeans(
@@ -100,7 +99,7 @@ class _Chain:
         for index, seconds in enumerate(durations):
             number = index + 1
             leave = departures(number)
-            arrive = poisson.pmf(np.arange(states + 1), rate * seconds)
+            arrive = poisson_pmf(np.arange(states + 1), rate * seconds)
             after = np.convolve(leave[::-1], arrive)[: states + 1 - (number - len(leave) + 1)]
             moves[index, number - len(leave) + 1 :] = after
             moves[index, states] += max(0.0, 1 - after.sum())  # the cut tail stays at the edge
@@ -127,7 +126,7 @@ def _states(arrivals: float, most: int, log_departures: Callable[[float], float]
     low = 1 + 1e-6
     if drift(low) > 0:
         raise ValueError("utilisation is within 0.0001 of 1, too near for this formula: lower arrival_rate")
-    decay = log(brentq(drift, low, high))
+    decay = log(crossing(drift, low, high))
     reach = max(peak, arrivals)
     states = most + ceil(28 / decay) + ceil(reach + 8 * reach**0.5) + 1
     if states > _MOST_STATES:

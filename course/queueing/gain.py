@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from math import log1p, sqrt
 
 import numpy as np
-from scipy.integrate import quad
-from scipy.stats import lognorm
+from scipy.special import log_ndtr, ndtri
 
 from course.columns import tokens
 from course.queueing._checks import stable
@@ -52,23 +51,24 @@ def exponential_gain(*, batch: int, mean_tokens: float = 1.0) -> GainBound:
 def lognormal_gain(*, batch: int, output_cv: float, mean_tokens: float = 1.0) -> GainBound:
     """Lognormal lengths of mean `mean_tokens` and coefficient of variation `output_cv`.
 
-    E[max] = integral of 1 - F(x)^b, by numerical integration (relative error below 1e-6 up to a CV of 10). Rounding to
-    whole tokens is left out; below a mean of about 16 tokens use empirical_gain.
+    E[max] = integral of 1 - F(x)^b, by Gauss-Legendre integration (relative error below 1e-9 up to a CV of 100).
+    Rounding to whole tokens is left out; below a mean of about 16 tokens use empirical_gain.
     """
     count, mean = whole("batch", batch), real("mean_tokens", mean_tokens, above=0.0)
     cv = real("output_cv", output_cv, low=0.0)
     if cv == 0:
         return _bound(mean, mean)
     sigma = sqrt(log1p(cv**2))
-    lengths = lognorm(sigma, scale=mean * np.exp(-(sigma**2) / 2))
-
-    def longer(exponent: float) -> float:  # x = e^exponent spreads the long tail evenly
-        x = float(np.exp(exponent))
-        return -float(np.expm1(count * lengths.logcdf(x))) * x
-
-    low, middle, high = (float(np.log(lengths.isf(q))) for q in (1 - 1e-12, 1 / (2 * count), 1e-25))
-    area = sum(quad(longer, a, b, limit=200)[0] for a, b in ((low, middle), (middle, high)))
-    return _bound(mean, area + float(np.exp(low)))
+    # With z = (ln x - mu) / sigma, E[max] = integral over z of P(the largest is above z) x'(z). Left of `low` the largest
+    # is above z for certain, which adds x(low); right of `high` the chance that any is longer vanishes.
+    low, high = -9.0 - sigma, float(-ndtri(1e-25 / count)) + sigma
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    edges = np.linspace(low, high, 65)
+    half = (edges[1] - edges[0]) / 2
+    z = (edges[:-1, None] + half + half * nodes).ravel()
+    longer = -np.expm1(count * log_ndtr(z))
+    area = half * float(np.tile(weights, 64) @ (longer * sigma * np.exp(sigma * z - sigma**2 / 2)))
+    return _bound(mean, mean * (area + float(np.exp(sigma * low - sigma**2 / 2))))
 
 
 def empirical_gain(*, batch: int, output_tokens: Sequence[int]) -> GainBound:

@@ -8,9 +8,8 @@ steps grow with the batch, and nobody starts between two steps: `stepped_servers
 from dataclasses import dataclass
 from math import exp, log
 
-from scipy.optimize import brentq
-
 from course.queueing._checks import share, stable
+from course.queueing._numeric import crossing
 from course.queueing.single import QueueMeans, _means
 from course.settings import real, whole
 
@@ -46,7 +45,7 @@ class MMc(QueueMeans):
         high = self.service_s
         while self.p_time_in_system_above(high) > tail:
             high *= 2
-        return brentq(lambda t: self.p_time_in_system_above(t) - tail, 0.0, high, xtol=1e-12 * high)
+        return crossing(lambda t: tail - self.p_time_in_system_above(t), 0.0, high)
 
     @property
     def _drain_per_s(self) -> float:
