@@ -1,0 +1,46 @@
+"""What a cell shows: a card with a heading and sentences, as text for everyone and as HTML where there is a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG
+from course.figures.theme import COLOURS, ink
+
+# The words carry the meaning; the colours repeat it, and blue, green and orange stay apart for colour-blind readers.
+EDGES = {RIGHT: ink("continuous"), WRONG: ink("wasted"), NOT_ATTEMPTED: COLOURS["waiting"], "": ink("decode")}
+CARD = "border-left:5px solid {edge};padding:4px 12px;margin:2px 0;font-size:15px;line-height:1.5;max-width:860px"
+
+
+@dataclass(frozen=True)
+class Card:
+    """A heading and lines of text.
+
+    Args:
+        heading: the first line.
+        lines: what follows.
+        status: of an exercise: "not attempted yet", "right" or "not right yet"; "" for everything else.
+    """
+
+    heading: str
+    lines: Sequence[str] = field(default_factory=tuple)
+    status: str = ""
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def text(self) -> str:
+        """Return the card as plain text."""
+        return "\n".join([self.heading, *(f"  {line}" for line in self.lines)])
+
+    def html(self) -> str:
+        """Return the card as HTML."""
+        style = CARD.format(edge=EDGES[self.status])
+        body = "".join(f"<div>{escape(line)}</div>" for line in self.lines)
+        return f'<div style="{style}" role="status"><strong>{escape(self.heading)}</strong>{body}</div>'
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": self.text(), "text/html": self.html()}

@@ -1,0 +1,61 @@
+"""A lock between processes, for the moment in which the progress file is read, changed and written back."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+PATIENCE = 2.0
+"""Seconds to wait for another notebook. After that the write goes ahead: losing an entry is better than a hang."""
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock file at `path`; the operating system frees it if the process dies.
+
+    Raises:
+        OSError: the lock file cannot be made, as in a read-only folder.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    held = False
+    try:
+        end = time.monotonic() + PATIENCE
+        while not (held := _take(handle)) and time.monotonic() < end:
+            time.sleep(0.01)
+        yield
+    finally:
+        if held:
+            with suppress(OSError):
+                _free(handle)
+        os.close(handle)
+
+
+def _take(handle: int) -> bool:
+    try:
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            import msvcrt
+
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+    except OSError:
+        return False
+    return True
+
+
+def _free(handle: int) -> None:
+    if fcntl is not None:
+        fcntl.flock(handle, fcntl.LOCK_UN)
+    else:
+        import msvcrt
+
+        os.lseek(handle, 0, os.SEEK_SET)
+        msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)

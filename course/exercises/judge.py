@@ -1,0 +1,161 @@
+"""Judge an answer: not attempted, right, a known mistake with its hint, or wrong in a way that can be described."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+from course.exercises.compare import brief, difference, same
+from course.exercises.learner import describe_error, watched
+from course.exercises.spec import Exercise
+
+NOT_ATTEMPTED, RIGHT, WRONG = "not attempted yet", "right", "not right yet"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What `judge` found.
+
+    `status` is one of NOT_ATTEMPTED, RIGHT and WRONG; `hint` says more about a wrong answer; `mistake` is the position
+    of the known mistake, if it is one.
+    """
+
+    status: str
+    hint: str = ""
+    mistake: int | None = None
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An answer raised this error instead of returning something."""
+
+    error: BaseException
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an answer did: one result (or error) for each probe, and whether it did nothing at all."""
+
+    results: tuple[Any, ...]
+    empty: bool
+
+
+def judge(exercise: Exercise, answer: Any) -> Verdict:
+    """Judge an answer to an exercise. Never raises for what the answer does."""
+    if answer is None or answer is ...:
+        return Verdict(NOT_ATTEMPTED)
+    if exercise.probes is not None and not callable(answer):
+        return Verdict(WRONG, f"Your answer is {brief(answer)}: give the function itself, without calling it.")
+    if exercise.evaluate is not None and inspect.isclass(answer) and not inspect.isclass(exercise.solution):
+        return Verdict(
+            WRONG, f"Your answer is the class {answer.__name__}: give an object of it, {answer.__name__}(...)."
+        )
+    got = outcome(exercise, answer)
+    if _alike(got, _solution(exercise), exercise.rtol):
+        return Verdict(RIGHT)
+    if got.empty:
+        return Verdict(NOT_ATTEMPTED)
+    for position, mistake in enumerate(exercise.mistakes):
+        if _alike(got, _mistake(exercise, position), exercise.rtol):
+            return Verdict(WRONG, mistake.hint, position)
+    hint = _describe(exercise, answer, got)
+    return Verdict(WRONG, " ".join(filter(None, (hint, exercise.hint))))
+
+
+def outcome(exercise: Exercise, answer: Any) -> Outcome:
+    """Run an answer as the exercise asks for: on every probe, through `evaluate`, or not at all for a value."""
+    if exercise.evaluate is not None:
+        with watched(answer) as (subject, calls):
+            result = _attempt(exercise.evaluate, (subject,))
+        stub = isinstance(result, Raised) and isinstance(result.error, NotImplementedError)
+        return Outcome((result,), stub or (bool(calls) and not any(calls)))
+    if exercise.probes is not None:
+        # A copy each time: a function may change its arguments, and the next answer needs them whole.
+        results = tuple(_attempt(answer, copy.deepcopy(probe)) for probe in exercise.probes)
+        return Outcome(results, all(_nothing(result) for result in results))
+    return Outcome((answer,), _nothing(answer))
+
+
+def overlaps(exercise: Exercise) -> str | None:
+    """Return a sentence if a mistake cannot be told from the solution or from another mistake, else None."""
+    solution = _solution(exercise)
+    broken = next((result for result in solution.results if isinstance(result, Raised)), None)
+    if broken is not None:
+        return f"the solution raises {type(broken.error).__name__}: {broken.error}"
+    seen: list[tuple[int, Outcome]] = []
+    for position, mistake in enumerate(exercise.mistakes):
+        wrong = _mistake(exercise, position)
+        if _alike(wrong, solution, exercise.rtol):
+            return f"mistake {position} ({brief(mistake.answer)}) is within the tolerance of the solution"
+        if wrong.empty:
+            return f"mistake {position} ({brief(mistake.answer)}) returns nothing, which counts as not attempted"
+        for other, earlier in seen:
+            if _alike(wrong, earlier, exercise.rtol):
+                return f"mistakes {other} and {position} give the same result, so the second hint never shows"
+        seen.append((position, wrong))
+    return None
+
+
+def _solution(exercise: Exercise) -> Outcome:
+    return _remembered(exercise, -1, exercise.solution)
+
+
+def _mistake(exercise: Exercise, position: int) -> Outcome:
+    return _remembered(exercise, position, exercise.mistakes[position].answer)
+
+
+def _remembered(exercise: Exercise, key: int, answer: Any) -> Outcome:
+    """Return the outcome of one of the exercise's own answers, which `evaluate` may take a while to find, once."""
+    memory = exercise.__dict__.setdefault("_outcomes", {})
+    if key not in memory:
+        memory[key] = outcome(exercise, answer)
+    return memory[key]
+
+
+def _attempt(function: Any, arguments: tuple[Any, ...]) -> Any:
+    try:
+        return function(*arguments)
+    except (Exception, SystemExit) as error:
+        return Raised(error)
+
+
+def _nothing(result: Any) -> bool:
+    if isinstance(result, Raised):
+        return isinstance(result.error, NotImplementedError)
+    return result is None or result is ...
+
+
+def _alike(a: Outcome, b: Outcome, rtol: float) -> bool:
+    return all(_alike_one(x, y, rtol) for x, y in zip(a.results, b.results, strict=True))
+
+
+def _alike_one(got: Any, want: Any, rtol: float) -> bool:
+    if isinstance(got, Raised) or isinstance(want, Raised):
+        if not (isinstance(got, Raised) and isinstance(want, Raised) and type(got.error) is type(want.error)):
+            return False
+        # The engine says by its sentences which rule was broken; Python's own messages differ between versions.
+        return not isinstance(got.error, ValueError) or str(got.error) == str(want.error)
+    return same(got, want, rtol)
+
+
+def _describe(exercise: Exercise, answer: Any, got: Outcome) -> str:
+    """Return the general hint: the first probe that differs and how, never the reference."""
+    for index, (mine, reference) in enumerate(zip(got.results, _solution(exercise).results, strict=True)):
+        if _alike_one(mine, reference, exercise.rtol):
+            continue
+        call = ""
+        if exercise.probes is not None:
+            call = (
+                f"{getattr(answer, '__name__', 'f')}({', '.join(brief(part, 40) for part in exercise.probes[index])})"
+            )
+        if isinstance(mine, Raised):
+            where = f"{call} stopped with " if call else "Your answer stopped with "
+            return where + describe_error(mine.error, answer)
+        name = f"the result of {call}" if call else "your answer" if exercise.evaluate is None else "the result"
+        if mine is None:
+            return f"{name[0].upper()}{name[1:]} is None: does every path of your code return a value?"
+        found = difference(mine, reference, exercise.rtol, name) or f"{name} is not right"
+        return found[0].upper() + found[1:] + "."
+    return ""

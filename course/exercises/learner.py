@@ -1,0 +1,90 @@
+"""Look at a learner's code from outside: where it failed, and whether it did anything at all."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import linecache
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FunctionType
+from typing import Any
+
+CELL = ("<ipython-input", "/ipykernel_", "\\ipykernel_", "<stdin>", "<string>")
+
+
+def describe_error(error: BaseException, answer: Any) -> str:
+    """Return the type and message of an error, and the line of the learner's code it comes from.
+
+    Args:
+        error: what was raised.
+        answer: the learner's function, class or object; its source file tells which lines are the learner's.
+    """
+    message = " ".join(str(error).split())
+    if len(message) > 300:
+        message = message[:297] + "..."
+    told = type(error).__name__ + (f": {message}" if message else "")
+    # A sentence that ends in a full stop already needs no second one.
+    told = told.rstrip(".") + "."
+    frame = _learner_frame(error, _files_of(answer))
+    if frame is None:
+        return told
+    source = (frame.line or linecache.getline(frame.filename, frame.lineno or 0)).strip()
+    return f"{told} It happened in line {frame.lineno} of your cell" + (f": {source}" if source else ".")
+
+
+@contextmanager
+def watched(answer: Any) -> Iterator[tuple[Any, list[bool]]]:
+    """Note whether a learner's function, or the `schedule` method of a policy, ever returns anything.
+
+    Yields:
+        The answer to use instead, and a list that gets one entry a call: False where the call returned nothing.
+    """
+    calls: list[bool] = []
+    if isinstance(answer, FunctionType):
+
+        @functools.wraps(answer)
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            return _note(calls, answer(*args, **kwargs))
+
+        yield noted, calls
+        return
+    cls = answer if inspect.isclass(answer) else type(answer)
+    method = getattr(cls, "schedule", None)
+    # The package's own policies never return nothing, and some are run without calling schedule.
+    if not isinstance(method, FunctionType) or method.__module__.split(".")[0] == "course":
+        yield answer, calls
+        return
+
+    @functools.wraps(method)
+    def schedule(*args: Any, **kwargs: Any) -> Any:
+        return _note(calls, method(*args, **kwargs))
+
+    own = "schedule" in vars(cls)
+    cls.schedule = schedule
+    try:
+        yield answer, calls
+    finally:
+        if own:
+            cls.schedule = method
+        else:
+            del cls.schedule
+
+
+def _note(calls: list[bool], result: Any) -> Any:
+    calls.append(result is not None and result is not ...)
+    return result
+
+
+def _files_of(answer: Any) -> set[str]:
+    subject = answer if inspect.isclass(answer) or isinstance(answer, FunctionType) else type(answer)
+    functions = [subject] if isinstance(subject, FunctionType) else list(vars(subject).values())
+    return {f.__code__.co_filename for f in functions if isinstance(f, FunctionType) and f.__code__.co_filename}
+
+
+def _learner_frame(error: BaseException, files: set[str]) -> traceback.FrameSummary | None:
+    """Return the innermost frame that is the learner's: in the same source as the answer, or in a notebook cell."""
+    frames = traceback.extract_tb(error.__traceback__)
+    mine = [f for f in frames if f.filename in files or any(mark in f.filename for mark in CELL)]
+    return mine[-1] if mine else None
