@@ -20,8 +20,12 @@ def checked_rate(rate: float, name: str = "rate") -> float:
 
 
 def checked_cv(cv: float, name: str = "cv") -> float:
-    """`cv` if it can be met: above 100 (gamma shape 1e-4) most draws underflow to 0 and no sample has the mean."""
-    return real(name, cv, low=0, high=100)
+    """`cv`, from 0 to 100; 0 where it is so small (below 1e-8) that the gamma shape 1 / cv^2 would overflow.
+
+    Above 100 (shape 1e-4) most draws underflow to 0, and no sample of a usable size has the mean.
+    """
+    cv = real(name, cv, low=0, high=100)
+    return cv if cv >= 1e-8 else 0.0
 
 
 def gaps(rng: np.random.Generator, mean: float, cv: float, n: int) -> np.ndarray:
@@ -40,6 +44,11 @@ def renewal(rng: np.random.Generator, rate: float, cv: float, n: int) -> np.ndar
     if cv == 0:
         return np.arange(1, n + 1) / rate  # a sum of n equal gaps would drift by n roundings
     return np.cumsum(gaps(rng, 1 / rate, cv, n))
+
+
+def every(rng: np.random.Generator, interval: float, n: int) -> np.ndarray:
+    """`n` arrival times [s], one each `interval` seconds; nothing is drawn."""
+    return interval * np.arange(1, n + 1)
 
 
 def on_off(rng: np.random.Generator, rate: float, on_fraction: float, period: float, n: int) -> np.ndarray:

@@ -6,6 +6,7 @@ the course asks for `prompt_tokens=` or `output_tokens=`, a plain int means that
 
 from dataclasses import dataclass, field
 from math import log1p, sqrt
+from numbers import Real
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -146,7 +147,7 @@ def empirical(values: Any) -> Empirical:
 
 def as_lengths(name: str, value: Any) -> Lengths:
     """`value` if it is a distribution, a fixed length if it is a whole number; else a ValueError naming the setting."""
-    if isinstance(value, Lengths) and not isinstance(value, type):
+    if isinstance(value, Lengths) and isinstance(value.mean, Real):  # a data frame has both names, as methods
         return value
     try:
         return Fixed(whole(name, value))

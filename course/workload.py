@@ -1,7 +1,8 @@
 """Who arrives, when, and with how many tokens: an immutable set of requests, as one array a property."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -143,7 +144,7 @@ class Workload:
         """
         from course.transforms import merge
 
-        return merge([self, other], name=self.name or other.name)
+        return merge([self, other], name=self.name)
 
     @classmethod
     def mix(cls, parts: "Mapping[str, Workload] | Sequence[Workload]") -> "Workload":
@@ -168,7 +169,8 @@ class Workload:
         seed: int = 0,
     ) -> "Workload":
         """Independent arrivals at `rate` requests/s: exponential gaps. Many people who do not know of each other."""
-        return cls.gamma(rate, 1.0, num_requests, prompt_tokens, output_tokens, seed)._named("poisson")
+        draw = partial(arrivals.renewal, rate=arrivals.checked_rate(rate), cv=1.0)
+        return _drawn(draw, num_requests, prompt_tokens, output_tokens, seed, "poisson")
 
     @classmethod
     def gamma(
@@ -186,10 +188,8 @@ class Workload:
         `seed`, so a change of rate or cv leaves the lengths as they are. ValueError for a rate outside 1e-9 to 1e9, or
         a cv outside 0 to 100.
         """
-        rate, cv = arrivals.checked_rate(rate), arrivals.checked_cv(cv)
-        return _drawn(
-            lambda rng, n: arrivals.renewal(rng, rate, cv, n), num_requests, prompt_tokens, output_tokens, seed, "gamma"
-        )
+        draw = partial(arrivals.renewal, rate=arrivals.checked_rate(rate), cv=arrivals.checked_cv(cv))
+        return _drawn(draw, num_requests, prompt_tokens, output_tokens, seed, "gamma")
 
     @classmethod
     def on_off(
@@ -209,16 +209,17 @@ class Workload:
         """
         rate, period = arrivals.checked_rate(rate), real("period", period, above=0, high=1e9)
         on_fraction = real("on_fraction", on_fraction, low=1e-6, high=1)
-        draw = lambda rng, n: arrivals.on_off(rng, rate, on_fraction, period, n)  # noqa: E731
+        draw = partial(arrivals.on_off, rate=rate, on_fraction=on_fraction, period=period)
         return _drawn(draw, num_requests, prompt_tokens, output_tokens, seed, "on-off")
 
     @classmethod
     def fixed(
         cls,
         rate: float | None = None,
-        num_requests: int = 1,
-        prompt_tokens: int | Lengths = 512,
-        output_tokens: int | Lengths = 128,
+        *,
+        num_requests: int,
+        prompt_tokens: int | Lengths,
+        output_tokens: int | Lengths,
         interval: float | None = None,
         seed: int = 0,
     ) -> "Workload":
@@ -226,11 +227,10 @@ class Workload:
         if (rate is None) == (interval is None):
             raise ValueError("fixed arrivals need either rate [requests/s] or interval [s], and not both")
         if rate is not None:
-            return cls.gamma(rate, 0.0, num_requests, prompt_tokens, output_tokens, seed)._named("fixed")
-        gap = real("interval", interval, low=0, high=1e9)
-        return _drawn(
-            lambda rng, n: gap * np.arange(1, n + 1), num_requests, prompt_tokens, output_tokens, seed, "fixed"
-        )
+            draw = partial(arrivals.renewal, rate=arrivals.checked_rate(rate), cv=0.0)
+        else:
+            draw = partial(arrivals.every, interval=real("interval", interval, low=0, high=1e9))
+        return _drawn(draw, num_requests, prompt_tokens, output_tokens, seed, "fixed")
 
     @classmethod
     def closed_loop(
@@ -286,17 +286,9 @@ class Workload:
 
         return traces.read(path, **options)
 
-    def _named(self, name: str) -> "Workload":
-        object.__setattr__(self, "name", name)
-        return self
 
-
-def _drawn(
-    draw_arrivals: Any, num_requests: int, prompt_tokens: Any, output_tokens: Any, seed: int, name: str
-) -> Workload:
-    n = whole("num_requests", num_requests, high=MAX_REQUESTS)
-    arrival_rng, prompt_rng, output_rng = (np.random.default_rng(child) for child in seed_sequence(seed).spawn(3))
-    prompts, outputs = as_lengths("prompt_tokens", prompt_tokens), as_lengths("output_tokens", output_tokens)
-    return Workload(
-        draw_arrivals(arrival_rng, n), prompts.sample(prompt_rng, n), outputs.sample(output_rng, n), name=name
-    )
+def _drawn(draw: Callable[..., np.ndarray], n: int, prompts: Any, outputs: Any, seed: int, name: str) -> Workload:
+    n = whole("num_requests", n, high=MAX_REQUESTS)
+    prompts, outputs = as_lengths("prompt_tokens", prompts), as_lengths("output_tokens", outputs)
+    for_arrivals, for_prompts, for_outputs = (np.random.default_rng(s) for s in seed_sequence(seed).spawn(3))
+    return Workload(draw(for_arrivals, n=n), prompts.sample(for_prompts, n), outputs.sample(for_outputs, n), name=name)
