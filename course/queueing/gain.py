@@ -59,7 +59,7 @@ def lognormal_gain(*, batch: int, output_cv: float, mean_tokens: float = 1.0) ->
     if cv == 0:
         return _bound(mean, mean)
     sigma = sqrt(log1p(cv**2))
-    # With z = (ln x - mu) / sigma, E[max] = integral over z of P(the largest is above z) x'(z). Left of `low` the largest
+    # With z = (ln x - mu) / sigma, E[max] = integral over z of P(largest above z) x'(z). Left of `low` the largest
     # is above z for certain, which adds x(low); right of `high` the chance that any is longer vanishes.
     low, high = -9.0 - sigma, float(-ndtri(1e-25 / count)) + sigma
     nodes, weights = np.polynomial.legendre.leggauss(16)
