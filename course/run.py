@@ -23,21 +23,21 @@ class Run:
 
     def __init__(self, workload: Workload, policy: Policy, step_time: StepTime, cache: KVCache | None, log: Log):
         self.workload, self.policy, self.step_time, self.cache, self._log = workload, policy, step_time, cache, log
-        runs, n = log.runs, len(workload)
-        row = np.searchsorted(runs[:, 0], np.arange(n + 1))
-        self._first_row, self._end_row = row[:-1], row[1:]
+        rows, n = log.tokens, len(workload)
+        place = np.searchsorted(rows[:, 0], np.arange(n + 1))
+        self._first_row, self._end_row = place[:-1], place[1:]
+        admitted = np.full(n, len(log.clock))
+        np.minimum.at(admitted, log.stays[:, 0], log.stays[:, 1])
         self.arrival = _fixed(log.arrival)
-        self.admitted = _fixed(log.admitted)
-        self.first_computed = _fixed(log.clock[runs[self._first_row, 1]])
-        self.last_computed = _fixed(log.clock[runs[self._end_row - 1, 2]])
-        self.preempted = _fixed(log.preempted)
+        self.admitted = _fixed(log.start_of(admitted))
+        self.first_computed = _fixed(log.clock[rows[self._first_row, 1]])
+        self.last_computed = _fixed(log.clock[rows[self._end_row - 1, 2]])
+        self.preempted = _fixed(np.bincount(log.preemptions[:, 0], minlength=n))
         self.batch_answers = bool(getattr(policy, "padded", False))
-        if self.batch_answers:
-            # Everybody admitted together is answered when the last of them is done.
-            starts, batch = np.unique(self.admitted, return_inverse=True)
-            ends = np.full(len(starts), -np.inf)
-            np.maximum.at(ends, batch, self.last_computed)
-            self.response = _fixed(ends[batch])
+        if self.batch_answers:  # everybody stays until the batch ends, and is answered then
+            leaves = np.empty(n, dtype=np.int64)
+            leaves[log.stays[:, 0]] = log.stays[:, 2]
+            self.response = _fixed(log.clock[leaves])
         else:
             self.response = self.last_computed
         self.e2e = _fixed(self.response - self.arrival)
@@ -67,13 +67,13 @@ class Run:
     @cached_property
     def steps(self) -> Steps:
         """One row a step (see Steps)."""
-        return Steps(self.workload, self.cache, self._log, self.response, self.batch_answers)
+        return Steps(self.cache, self._log, self.response, self.batch_answers)
 
     def token_times(self, request: int) -> np.ndarray:
         """When each output token of the request was computed, in seconds."""
         if not 0 <= request < len(self):
             raise ValueError(f"there is no request {request}; they are numbered 0 to {len(self) - 1}")
-        rows = self._log.runs[self._first_row[request] : self._end_row[request]]
+        rows = self._log.tokens[self._first_row[request] : self._end_row[request]]
         return np.concatenate([self._log.clock[first : last + 1] for _, first, last in rows])
 
     @cached_property
@@ -87,15 +87,15 @@ class Run:
         """The same as (gap in seconds, how many tokens saw it): one gap a step serves all that decode in it."""
         if self.batch_answers:
             return np.empty(0), np.empty(0, dtype=np.int64)
-        log = self._log
-        emitting = np.zeros(len(log.clock) + 1, dtype=np.int64)
-        np.add.at(emitting, log.runs[:, 1] + 1, 1)
-        np.add.at(emitting, log.runs[:, 2] + 1, -1)
-        weights = np.cumsum(emitting)[1 : len(log.clock)]
-        gaps = np.diff(log.clock)
+        clock, rows = self._log.clock, self._log.tokens
+        emitting = np.zeros(len(clock) + 1, dtype=np.int64)
+        np.add.at(emitting, rows[:, 1] + 1, 1)
+        np.add.at(emitting, rows[:, 2] + 1, -1)
+        weights = np.cumsum(emitting)[1 : len(clock)]
+        gaps = np.diff(clock)
         # Between two runs of one request, a preemption or a step without a turn, lies one long gap.
-        same = np.flatnonzero(log.runs[1:, 0] == log.runs[:-1, 0])
-        stalls = log.clock[log.runs[same + 1, 1]] - log.clock[log.runs[same, 2]]
+        same = np.flatnonzero(rows[1:, 0] == rows[:-1, 0])
+        stalls = clock[rows[same + 1, 1]] - clock[rows[same, 2]]
         seen = weights > 0
         return np.concatenate([gaps[seen], stalls]), np.concatenate([weights[seen], np.ones(len(same), dtype=np.int64)])
 

@@ -1,4 +1,4 @@
-"""The steps of a run as columns, spread out from the stretches that the loop wrote down."""
+"""The steps of a run as columns, added up from who did what in which of them."""
 
 from functools import cached_property
 
@@ -6,28 +6,20 @@ import numpy as np
 
 from .kvcache import KVCache
 from .loops.log import Log
-from .workload import Workload
 
 
 class Steps:
-    """One entry a step in each column.
+    """One entry a step in each column; seconds, sequences, tokens, blocks.
 
-    start, seconds: when it began and how long it took. decodes: sequences that computed one token (in a padded batch,
-    finished ones too). decode_context: tokens those attended to. prefill_tokens: prompt tokens computed (padding too).
-    running: sequences that hold a slot. queue: requests that had arrived by its start and held none. blocks: KV blocks
-    held during it, 0 without a cache. preemptions: requests that lost their blocks before it. dropped: tokens those had
-    computed. wasted: slots that computed padding for an answer already complete.
+    start, end, seconds: when it ran. running: sequences that hold a slot. decodes: sequences that computed one token (in
+    a padded batch, finished ones too). decode_context: tokens those attended to. prefill_tokens: prompt tokens computed
+    (padding too). useful: slots whose token somebody waited for. wasted: slots that computed padding for an answer
+    already complete. queue: requests that had arrived by its start and held no slot. blocks: KV blocks held, 0 without
+    a cache. preemptions: requests that lost their blocks before it, and dropped: the tokens those had computed.
     """
 
-    def __init__(self, workload: Workload, cache: KVCache | None, log: Log, response: np.ndarray, padded: bool):
-        self._workload, self._cache, self._log, self._response, self._padded = workload, cache, log, response, padded
-        stretches, count = log.stretches, len(log.clock)
-        self._lengths = np.diff(stretches["first_step"], append=count)
-        self._within = np.arange(count) - np.repeat(stretches["first_step"], self._lengths)
-        self.end = log.clock
-        self.start = np.empty(count)
-        self.start[1:] = log.clock[:-1]
-        self.start[stretches["first_step"]] = stretches["start"]
+    def __init__(self, cache: KVCache | None, log: Log, response: np.ndarray, padded: bool):
+        self._cache, self._log, self._response, self._padded = cache, log, response, padded
 
     def __len__(self) -> int:
         return len(self._log.clock)
@@ -35,41 +27,51 @@ class Steps:
     def __repr__(self) -> str:
         return f"Steps({len(self)} steps, {self.start[0]:.6g} s to {self.end[-1]:.6g} s)"
 
-    def _spread(self, column: str) -> np.ndarray:
-        return np.repeat(self._log.stretches[column], self._lengths)
+    @property
+    def end(self) -> np.ndarray:
+        return self._log.clock
+
+    @cached_property
+    def start(self) -> np.ndarray:
+        return self._log.start_of(np.arange(len(self)))
 
     @cached_property
     def seconds(self) -> np.ndarray:
         return self.end - self.start
 
     @cached_property
+    def running(self) -> np.ndarray:
+        return self._covered(self._log.stays)
+
+    @cached_property
+    def useful(self) -> np.ndarray:
+        return self._covered(self._log.tokens)
+
+    @cached_property
+    def wasted(self) -> np.ndarray:
+        return self.running - self.useful if self._padded else np.zeros(len(self), dtype=np.int64)
+
+    @cached_property
     def decodes(self) -> np.ndarray:
-        return self._spread("decodes")
+        return self._covered(self._log.decodes)
 
     @cached_property
     def decode_context(self) -> np.ndarray:
-        return self._spread("decode_context") + self._within * self.decodes
+        # A decode that attends to k tokens in step f attends to k - f + s in step s.
+        offset = self._covered(self._log.decodes, self._log.decodes[:, 3] - self._log.decodes[:, 1])
+        return offset + self.decodes * np.arange(len(self))
 
     @cached_property
     def prefill_tokens(self) -> np.ndarray:
-        return self._only_first("prefill_tokens")
+        return self._summed(self._log.chunks[:, 1], self._log.chunks[:, 2])
 
     @cached_property
     def preemptions(self) -> np.ndarray:
-        return self._only_first("preemptions")
+        return self._summed(self._log.preemptions[:, 1])
 
     @cached_property
     def dropped(self) -> np.ndarray:
-        return self._only_first("dropped")
-
-    def _only_first(self, column: str) -> np.ndarray:
-        values = np.zeros(len(self), dtype=np.int64)
-        values[self._log.stretches["first_step"]] = self._log.stretches[column]
-        return values
-
-    @cached_property
-    def running(self) -> np.ndarray:
-        return self._spread("running")
+        return self._summed(self._log.preemptions[:, 1], self._log.preemptions[:, 2])
 
     @cached_property
     def queue(self) -> np.ndarray:
@@ -78,38 +80,43 @@ class Steps:
         return arrived - answered - self.running
 
     @cached_property
-    def useful(self) -> np.ndarray:
-        """Slots whose token somebody wanted: those that emitted one in this step."""
-        runs, change = self._log.runs, np.zeros(len(self) + 1, dtype=np.int64)
-        np.add.at(change, runs[:, 1], 1)
-        np.add.at(change, runs[:, 2] + 1, -1)
+    def blocks(self) -> np.ndarray:
+        if self._cache is None:
+            return np.zeros(len(self), dtype=np.int64)
+        stays, size = self._log.stays, self._cache.block_size
+        if self._padded:  # every slot reserves the longest prompt and answer: one row of chunks a stay
+            tokens = self._log.chunks[:, 2] + stays[:, 2] - stays[:, 1]
+            return self._covered(stays, -(-tokens // size))
+        _, step, tokens, cached = self._log.chunks.T
+        taken = self._summed(step, -(-(cached + tokens) // size) + (-cached // size))
+        # A decode takes a block in each step that finds its last one full: known - 1 + j a multiple of the size.
+        _, first, last, known = self._log.decodes.T
+        wait = (1 - known) % size
+        many = np.maximum(0, (last - first - wait) // size + 1)
+        each = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
+        taken += self._summed(np.repeat(first + wait, many) + each * size)
+        # Blocks come home in the step after a stay; those taken in it are the difference of the running sums by request.
+        freed = np.zeros(len(self) + 1, dtype=np.int64)
+        np.add.at(freed, stays[:, 2] + 1, self._held_at_end(stays, size))
+        return np.cumsum(taken - freed[:-1])
+
+    def _held_at_end(self, stays: np.ndarray, size: int) -> np.ndarray:
+        """Blocks that each stay gives back: for all the tokens it had computed."""
+        lost = {(request, step - 1): tokens for request, step, tokens in self._log.preemptions.tolist()}
+        tokens = self._log.lengths[stays[:, 0]] - 1
+        for row, (request, _, last) in enumerate(stays.tolist() if lost else ()):
+            tokens[row] = lost.get((request, last), tokens[row])
+        return -(-tokens // size)
+
+    def _covered(self, spans: np.ndarray, weight: np.ndarray | int = 1) -> np.ndarray:
+        """For each step, the weights of the (request, first, last, ...) rows that cover it, added up."""
+        change = np.zeros(len(self) + 1, dtype=np.int64)
+        np.add.at(change, spans[:, 1], weight)
+        np.subtract.at(change, spans[:, 2] + 1, weight)
         return np.cumsum(change)[:-1]
 
-    @cached_property
-    def wasted(self) -> np.ndarray:
-        if not self._padded:
-            return np.zeros(len(self), dtype=np.int64)
-        return self.running - self.useful
-
-    @cached_property
-    def blocks(self) -> np.ndarray:
-        blocks = self._spread("blocks")
-        if self._cache is None or self._padded:
-            return blocks
-        # Within a stretch a sequence takes a block in each step that finds its last one full. A run of tokens that
-        # begins at step f with c tokens computed at its end has c + j - 1 computed before step f + j.
-        taken, size = np.zeros(len(self) + 1, dtype=np.int64), self._cache.block_size
-        runs = self._log.runs
-        emitted_before = np.zeros(len(runs), dtype=np.int64)
-        lengths = runs[:, 2] - runs[:, 1] + 1
-        total = np.cumsum(lengths) - lengths
-        first_row = np.searchsorted(runs[:, 0], runs[:, 0])
-        emitted_before = total - total[first_row]
-        computed = self._workload.prompt_tokens[runs[:, 0]] + emitted_before
-        first = (-computed) % size + 1  # the first j at which c + j - 1 is a multiple of the block size
-        many = np.maximum(0, (lengths - 1 - first) // size + 1)
-        steps = np.repeat(runs[:, 1] + first, many)
-        order = np.arange(len(steps)) - np.repeat(np.cumsum(many) - many, many)
-        np.add.at(taken, steps + order * size, 1)
-        since = np.cumsum(taken)[:-1]
-        return blocks + since - np.repeat(since[self._log.stretches["first_step"]], self._lengths)
+    def _summed(self, steps: np.ndarray, weight: np.ndarray | int = 1) -> np.ndarray:
+        """For each step, the weights of the rows that name it, added up."""
+        total = np.zeros(len(self), dtype=np.int64)
+        np.add.at(total, steps, weight)
+        return total

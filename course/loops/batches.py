@@ -10,7 +10,7 @@ from ..policies.static import Static
 from ..steptime import StepTimeModel
 from ..workload import Workload
 from .arrivals import NEVER, Arrivals
-from .log import Log, log_from
+from .log import Log, log_from, rows
 from .reserve import check_batch_fits
 
 
@@ -19,8 +19,9 @@ def run_batches(load: Workload, policy: Static | Dynamic, step_time: StepTimeMod
     arrivals = Arrivals(load)
     times, ids, slots = arrivals.times, arrivals.ids, policy.max_num_seqs
     prompts, outputs = load.prompt_tokens.tolist(), load.output_tokens.tolist()
-    admitted, runs = [0.0] * len(load), [(0, 0, 0)] * len(load)
-    clock, stretches = array("d"), []
+    batch_of = np.zeros(len(load), dtype=np.int64)
+    batches = []  # first step, last step, padded prompt
+    clock, idle = array("d"), []
     now, step, head = 0.0, 0, 0
 
     while times[head] != NEVER:
@@ -38,12 +39,12 @@ def run_batches(load: Workload, policy: Static | Dynamic, step_time: StepTimeMod
 
         width, prompt = len(batch), max(prompts[i] for i in batch)
         output = max(outputs[i] for i in batch)
-        used = check_batch_fits(cache, width, prompt, output)
-        stretches.append((step, start, 0, 0, width * prompt, width, used, 0, 0))
+        check_batch_fits(cache, width, prompt, output)
+        if start > now or not step:
+            idle.append((step, start))
         now = start + step_time.seconds(0, 0, width * prompt, width * (prompt * (prompt + 1) // 2), width * prompt)
         clock.append(now)
         if output > 1:
-            stretches.append((step + 1, now, width, width * (prompt + 1), 0, width, used, 0, 0))
             base, slope = step_time.decode_line(width)
             contexts = np.arange(prompt + 1, prompt + output, dtype=np.float64) * width
             ends = base + slope * contexts
@@ -51,9 +52,22 @@ def run_batches(load: Workload, policy: Static | Dynamic, step_time: StepTimeMod
             np.add.accumulate(ends, out=ends)
             clock.frombytes(ends.tobytes())
             now = ends.item(-1)
-        for request in batch:
-            admitted[request] = start
-            runs[request] = (request, step, step + outputs[request] - 1)
-            arrivals.answered(request, now, head)
+        batch_of[batch] = len(batches)
+        batches.append((step, step + output - 1, prompt))
+        if arrivals.next_turns:
+            for request in batch:
+                arrivals.answered(request, now, head)
         step += output
-    return log_from(arrivals.arrival, admitted, clock, stretches, runs, np.zeros(len(load), dtype=np.int64))
+
+    requests, (first, last, prompt) = np.arange(len(load)), np.array(batches)[batch_of].T
+    return log_from(
+        load,
+        arrivals.arrival,
+        clock,
+        idle,
+        tokens=np.stack([requests, first, first + load.output_tokens - 1], axis=1),
+        decodes=np.stack([requests, first + 1, last, prompt + 1], axis=1),
+        chunks=np.stack([requests, first, prompt, np.zeros_like(requests)], axis=1),
+        stays=np.stack([requests, first, last], axis=1),
+        preemptions=rows([], 3),
+    )

@@ -1,55 +1,70 @@
-"""What a loop writes down while it serves: enough to derive every time, and no more."""
+"""What a loop writes down while it serves: who did what in which steps. Every time and every column follows from it."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-# One row a stretch: consecutive steps, one right after the other, that differ only in that the decode context grows by
-# `decodes` a step (and in KV blocks, which follow from the token runs).
-STRETCH = np.dtype(
-    [
-        ("first_step", np.int64),
-        ("start", np.float64),  # s, of its first step; the others start when the step before them ends
-        ("decodes", np.int64),
-        ("decode_context", np.int64),  # tokens, of its first step
-        ("prefill_tokens", np.int64),
-        ("running", np.int64),  # sequences that hold a slot
-        ("blocks", np.int64),  # KV blocks held during its first step; 0 without a cache
-        ("preemptions", np.int64),
-        ("dropped", np.int64),  # tokens that the preempted had computed, to be computed again
-    ]
-)
+from ..workload import Workload
 
 
 @dataclass(frozen=True)
 class Log:
-    """The raw record of a run. n requests, m steps.
+    """The raw record of a run of n requests in m steps. Rows are int64; step ranges include both ends.
 
-    arrival, admitted: (n,) seconds. clock: (m,) seconds, when each step ended.
-    stretches: STRETCH rows in order of time.
-    runs: (k, 3) of (request, first step, last step): the request emitted one token in each of these steps.
-    preempted: (n,) times each request was preempted.
+    arrival: (n,) seconds. lengths: (n,) prompt and output tokens. clock: (m,) seconds, when each step ended.
+    idle: steps that began later than the step before them ended; step 0 always.
+    idle_start: seconds, when those steps began.
+    tokens: (request, first step, last step): it emitted one token in each of these steps. Sorted.
+    decodes: (request, first step, last step, known): it computed one token in each, attending to `known` tokens in the
+        first and to one more in each later step. In a padded batch, padding too.
+    chunks: (request, step, tokens, cached): prompt tokens it computed, and what was in the cache before.
+    stays: (request, first step, last step): it held a slot.
+    preemptions: (request, step, tokens): it lost this many computed tokens before this step.
     """
 
     arrival: np.ndarray
-    admitted: np.ndarray
+    lengths: np.ndarray
     clock: np.ndarray
-    stretches: np.ndarray
-    runs: np.ndarray
-    preempted: np.ndarray
+    idle: np.ndarray
+    idle_start: np.ndarray
+    tokens: np.ndarray
+    decodes: np.ndarray
+    chunks: np.ndarray
+    stays: np.ndarray
+    preemptions: np.ndarray
+
+    def start_of(self, steps: np.ndarray) -> np.ndarray:
+        """When these steps began, in seconds."""
+        starts = self.clock[steps - 1]  # of step 0, which is always among the idle ones, overwritten below
+        place = np.searchsorted(self.idle, steps)
+        place[place == len(self.idle)] = 0
+        late = self.idle[place] == steps
+        starts[late] = self.idle_start[place[late]]
+        return starts
 
 
-def log_from(arrival, admitted, clock, stretches, runs, preempted) -> Log:
-    """A Log from the lists a loop filled. Raises ValueError where the clock left the range of floats."""
-    clock = np.frombuffer(clock, dtype=np.float64) if len(clock) else np.empty(0)
-    if not np.isfinite(clock[-1:]).all():
+def rows(values, width: int) -> np.ndarray:
+    """A list of tuples as an int64 array of shape (len, width)."""
+    return np.asarray(values, dtype=np.int64).reshape(-1, width)
+
+
+def log_from(load: Workload, arrival, clock, idle, *, tokens, decodes, chunks, stays, preemptions) -> Log:
+    """A Log from what a loop filled; idle as (step, seconds). Raises ValueError where the clock left the range of floats."""
+    clock = np.frombuffer(clock, dtype=np.float64)
+    if not np.isfinite(clock[-1]):
         raise ValueError("the clock ran out of range: the step times are too large to add up; lower their constants")
-    runs = np.asarray(runs, dtype=np.int64).reshape(-1, 3)
+    if (np.diff(tokens[:, 0]) <= 0).any():
+        tokens = tokens[np.lexsort((tokens[:, 1], tokens[:, 0]))]
+    begun = dict(idle)  # where two are given for one step, the later one counts
     return Log(
         arrival=np.asarray(arrival, dtype=np.float64),
-        admitted=np.asarray(admitted, dtype=np.float64),
+        lengths=load.prompt_tokens + load.output_tokens,
         clock=clock,
-        stretches=np.array(stretches, dtype=STRETCH),
-        runs=runs[np.lexsort((runs[:, 1], runs[:, 0]))],
-        preempted=np.asarray(preempted, dtype=np.int64),
+        idle=np.array(list(begun), dtype=np.int64),
+        idle_start=np.array(list(begun.values())),
+        tokens=tokens,
+        decodes=decodes[decodes[:, 1] <= decodes[:, 2]],
+        chunks=chunks,
+        stays=stays,
+        preemptions=preemptions,
     )

@@ -14,7 +14,7 @@ from ..policies.base import Policy, Request, Schedule, State
 from ..steptime import Step, StepTime, checked
 from ..workload import Workload
 from .arrivals import NEVER, Arrivals
-from .log import Log, log_from
+from .log import Log, log_from, rows
 from .reserve import check_batch_fits
 
 
@@ -38,11 +38,11 @@ class _Loop:
         self.arrivals = Arrivals(load)
         self.waiting: deque[Request] = deque()
         self.running: list[Request] = []
-        self.admitted = [math.nan] * len(load)
-        self.preempted = [0] * len(load)
-        self.runs: dict[int, list[int]] = {}  # request: [first, last] step of its run of tokens under way
-        self.past_runs: list[tuple[int, int, int]] = []
-        self.clock, self.stretches = array("d"), []
+        self.clock, self.idle = array("d"), [(0, 0.0)]
+        self.tokens, self.stays = _Spans(), _Spans()
+        self.chunks: list[tuple[int, int, int, int]] = []
+        self.decodes: list[tuple[int, int, int, int]] = []
+        self.preemptions: list[tuple[int, int, int]] = []
         self.now, self.head = 0.0, 0
         self.answered = 0
 
@@ -64,8 +64,17 @@ class _Loop:
                     f"{type(self.policy).__name__}.schedule broke the rules in step {len(self.clock)} "
                     f"(at {self.now:.6g} s): {error}"
                 ) from None
-        runs = self.past_runs + [(request, *run) for request, run in self.runs.items()]
-        return log_from(self.arrivals.arrival, self.admitted, self.clock, self.stretches, runs, self.preempted)
+        return log_from(
+            self.load,
+            self.arrivals.arrival,
+            self.clock,
+            self.idle,
+            tokens=self.tokens.rows(),
+            decodes=rows(self.decodes, 4),
+            chunks=rows(self.chunks, 4),
+            stays=self.stays.rows(),
+            preemptions=rows(self.preemptions, 3),
+        )
 
     def ask(self) -> Schedule:
         schedule = self.policy.schedule(
@@ -97,33 +106,32 @@ class _Loop:
                 "will change by waiting: give tokens to at least one request"
             )
         self.now = until
+        self.idle.append((len(self.clock), until))
 
     def execute(self, schedule: Schedule) -> None:
         step = len(self.clock)
-        dropped = self.preempt(schedule.preempt)
+        self.preempt(schedule.preempt, step)
         plan = self.admit(schedule.tokens)
         if not plan:
             raise _Broken("it preempts but runs nothing: give tokens to at least one request")
-        used = self.take_padded(plan) if self.policy.padded else self.take_blocks(plan)
-        record = self.record_of(plan)
-        seconds = checked(self.step_time, record)
-        tokens = record.prefill_tokens
-        held = len(self.running), used, len(schedule.preempt), dropped
-        self.stretches.append((step, self.now, record.decodes, record.decode_context, tokens, *held))
-        self.now += seconds
+        if self.policy.padded:
+            self.check_padded(plan)
+        else:
+            self.take_blocks(plan)
+        self.now += checked(self.step_time, self.note_work(plan, step))
         self.clock.append(self.now)
+        for request in self.running:
+            self.stays.extend(request.index, step)
         for request, chunk in plan:
             before = request.known
             request.computed += chunk
             if self.policy.padded or request.computed == before:
                 if request.emitted < self.output[request.index]:
-                    self.note_token(request.index, step)
+                    self.tokens.extend(request.index, step)
                 request.emitted += 1
         self.answer(plan)
 
-    def preempt(self, victims) -> int:
-        """Tokens that the victims had computed, and lose."""
-        dropped = 0
+    def preempt(self, victims, step: int) -> None:
         for victim in victims:
             if victim not in self.running:
                 raise _Broken(f"it preempts {victim!r}, which does not run")
@@ -131,11 +139,9 @@ class _Loop:
                 raise _Broken(f"it preempts {victim!r}, but a padded batch runs to its end")
             self.running.remove(victim)
             self.free += victim.blocks
-            dropped += victim.computed
+            self.preemptions.append((victim.index, step, victim.computed))
             victim.blocks = victim.computed = 0
-            self.preempted[victim.index] += 1
             self.waiting.appendleft(victim)
-        return dropped
 
     def admit(self, tokens: Mapping[Request, int]) -> list[tuple[Request, int]]:
         """The plan, checked against slots and budget; new requests have moved from waiting to running."""
@@ -163,13 +169,9 @@ class _Loop:
             taken = set(fresh)
             self.waiting = deque(request for request in self.waiting if request not in taken)
             self.running.extend(fresh)
-            for request in fresh:
-                if math.isnan(self.admitted[request.index]):
-                    self.admitted[request.index] = self.now
         return plan
 
-    def take_blocks(self, plan) -> int:
-        """Blocks held after the step's tokens have found their place."""
+    def take_blocks(self, plan) -> None:
         for request, chunk in plan:
             blocks = blocks_for(request.computed + chunk, self.block_size)
             self.free -= blocks - request.blocks
@@ -179,10 +181,8 @@ class _Loop:
                 f"it takes {-self.free} KV blocks more than the cache of {self.cache.num_blocks} has: preempt somebody, "
                 "or admit fewer"
             )
-        return self.cache.num_blocks - self.free if self.cache else 0
 
-    def take_padded(self, plan) -> int:
-        """Blocks that the whole batch reserves, once it starts."""
+    def check_padded(self, plan) -> None:
         if len(plan) != len(self.running):
             raise _Broken(f"it runs {len(plan)} of {len(self.running)} requests, but a padded batch runs as one")
         prompts = max(request.prompt_tokens for request in self.running)
@@ -194,27 +194,22 @@ class _Loop:
         elif any(chunk != 1 for _, chunk in plan):
             raise _Broken("it gives other than 1 token to a decode of a padded batch")
         outputs = max(self.output[request.index] for request in self.running)
-        return check_batch_fits(self.cache, len(self.running), prompts, outputs)
+        check_batch_fits(self.cache, len(self.running), prompts, outputs)
 
-    def record_of(self, plan) -> Step:
-        if self.policy.padded:
-            decodes = [request for request, _ in plan if request.computed]
-            context = sum(request.padded_prompt + request.emitted for request in decodes)
-        else:
-            decodes = [request for request, _ in plan if request.emitted and request.remaining == 1]
-            context = sum(request.known for request in decodes)
-        ones = set(decodes)
-        chunks = tuple((chunk, request.computed) for request, chunk in plan if request not in ones)
-        return Step(len(decodes), context, chunks)
-
-    def note_token(self, request: int, step: int) -> None:
-        run = self.runs.get(request)
-        if run is not None and run[1] == step - 1:
-            run[1] = step
-            return
-        if run is not None:
-            self.past_runs.append((request, *run))
-        self.runs[request] = [step, step]
+    def note_work(self, plan, step: int) -> Step:
+        """The step as a step-time model sees it."""
+        decodes = context = 0
+        chunks = []
+        for request, chunk in plan:
+            if request.computed if self.policy.padded else request.emitted and request.remaining == 1:
+                known = (request.padded_prompt if self.policy.padded else request.prompt_tokens) + request.emitted
+                decodes += 1
+                context += known
+                self.decodes.append((request.index, step, step, known))
+            else:
+                chunks.append((chunk, request.computed))
+                self.chunks.append((request.index, step, chunk, request.computed))
+        return Step(decodes, context, tuple(chunks))
 
     def answer(self, plan) -> None:
         """Send the answers that are complete; a padded batch leaves as one."""
@@ -228,3 +223,23 @@ class _Loop:
             request.blocks = 0
             self.answered += 1
             self.arrivals.answered(request.index, self.now, self.head)
+
+
+class _Spans:
+    """Ranges of consecutive steps, by request."""
+
+    def __init__(self):
+        self.past: list[tuple[int, int, int]] = []
+        self.open: dict[int, list[int]] = {}
+
+    def extend(self, request: int, step: int) -> None:
+        span = self.open.get(request)
+        if span is not None and span[1] == step - 1:
+            span[1] = step
+            return
+        if span is not None:
+            self.past.append((request, *span))
+        self.open[request] = [step, step]
+
+    def rows(self):
+        return rows(self.past + [(request, *span) for request, span in self.open.items()], 3)
