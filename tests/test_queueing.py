@@ -261,6 +261,18 @@ def test_a_forecast_at_a_trickle_is_the_request_alone():
     assert alone.mean_e2e_s == pytest.approx(11e-3 + 49 * 11e-3, rel=1e-4)
 
 
+@given(st.floats(0.05, 0.97), st.sampled_from([0.5, 0.9, 0.99]))
+def test_a_forecast_percentile_inverts_its_tail(load, quantile):
+    need, step = q.demand(prompt_tokens=100, output_tokens=50), PowerLaw(10e-3, 1e-3, 1, prefill=1e-5)
+    settings = dict(max_num_seqs=8, max_num_batched_tokens=512)
+    rate = load * q.continuous_capacity(need, step, **settings).requests_per_s
+    forecast = q.continuous_batching(need, step, arrival_rate=rate, **settings)
+    seconds = forecast.ttft_percentile_s(quantile)
+    assert sum(share for share, _ in forecast.landings) == pytest.approx(1)
+    assert forecast.p_ttft_above(seconds * (1 + 1e-9)) <= 1 - quantile + 1e-9  # the tail has jumps: at or below
+    assert forecast.p_ttft_above(seconds * (1 - 1e-6)) >= 1 - quantile - 1e-9
+
+
 UNSTABLE = [
     lambda rho: q.mm1(arrival_rate=rho, service_s=1.0),
     lambda rho: q.md1(arrival_rate=rho, service_s=1.0),

@@ -169,6 +169,17 @@ def test_processor_sharing_fits_continuous_batching(model, load, tolerance):
     assert theory.mean_e2e_s == pytest.approx(time, abs=half + tolerance * time)
 
 
+@pytest.mark.parametrize(("load", "p99_tolerance"), [(0.3, 0.05), (0.6, 0.10), (0.8, 0.15)])
+def test_the_forecast_knows_the_whole_distribution_of_ttft(load, p99_tolerance):
+    """Median, p90 and p99 of TTFT. The 1% tail of 40,000 requests is 400, most of them from a few busy spells: 15%."""
+    rate = load * q.continuous_capacity(CHAT, ROOFLINE, **SLOTS).requests_per_s
+    theory = q.continuous_batching(CHAT, ROOFLINE, arrival_rate=rate, **SLOTS)
+    ttft = serve(poisson(rate, lengths.lognormal(256, 1), 40_000, 512)(0), policies.Continuous(**SLOTS), ROOFLINE).ttft
+    for quantile, tolerance in ((0.5, 0.02), (0.9, 0.05), (0.99, p99_tolerance)):
+        assert theory.ttft_percentile_s(quantile) == pytest.approx(np.quantile(ttft, quantile), rel=tolerance)
+    assert theory.mean_ttft_s == pytest.approx(ttft.mean(), rel=0.05)
+
+
 def test_sharing_knows_when_ttft_turns():
     """The p99 of TTFT leaves the floor when 1% find all slots taken; the mean still shows nothing of it."""
     capacity = q.continuous_capacity(CHAT, ROOFLINE, **SLOTS).requests_per_s

@@ -6,11 +6,13 @@ speeds up the whole and slows down each. The number in the system is a birth-dea
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import exp, log
 
 import numpy as np
 
 from course.queueing._checks import share, stable
+from course.queueing._numeric import crossing, poisson_pmf
 from course.queueing.capacity import Demand, StepTime, _seconds, service_rates
 from course.settings import real
 
@@ -88,18 +90,48 @@ def processor_sharing(*, arrival_rate: float, rates: Sequence[float]) -> Sharing
 
 @dataclass(frozen=True)
 class BatchingForecast:
-    """What a user feels. Times add half a step to `sharing`'s: an arrival waits for the step in progress to end."""
+    """What a user feels, from `sharing` and from the step boundary: who finds a free slot still waits for the step in
+    progress to end, then for the step that holds the own prompt and those of all who came meanwhile.
+
+    `landings`: (share of arrivals, seconds of the step in progress) of those who land in an idle engine, in a step of
+    decodes, in a step with a prompt. `prefill_steps_s[k]`: seconds of a step with k + 1 prompts.
+    """
 
     sharing: Sharing
-    residual_step_s: float
-    prefill_step_s: float
+    landings: tuple[tuple[float, float], ...]
+    prefill_steps_s: tuple[float, ...]
     mean_ttft_s: float
     mean_e2e_s: float
 
+    def p_ttft_above(self, seconds: float) -> float:
+        """P(TTFT > t): p_wait wait for a slot and start at a boundary; the others see what is left of a step."""
+        chain, t = self.sharing, real("seconds", seconds, low=0.0)
+        landed, step = np.array(self.landings).T[:, :, None]
+        left = t - np.array(self.prefill_steps_s)  # what of t is over when the own step begins
+        late = np.where(left <= 0, 1.0, np.clip(1 - left / np.maximum(step, 1e-300), 0.0, 1.0))  # rest of a step > left
+        drain = chain.capacity_requests_per_s - chain.arrival_rate
+        unslotted = chain.p_wait * np.exp(-drain * np.maximum(left, 0.0))
+        return float((landed * self._together * (unslotted + (1 - chain.p_wait) * late)).sum())
+
+    @cached_property
+    def _together(self) -> np.ndarray:
+        """P(own step holds 1, 2, 3, 4 prompts), a row for each landing."""
+        return np.array([_company(self.sharing.arrival_rate * step) for _, step in self.landings])
+
     def ttft_percentile_s(self, quantile: float) -> float:
-        """The wait for a slot at this quantile, plus the mean residual step and the step of the prefill: right where
-        waiting for a slot dominates, a little low where nobody waits (the residual is not constant)."""
-        return self.sharing.wait_percentile_s(quantile) + self.residual_step_s + self.prefill_step_s
+        """Seconds within which a share `quantile` of requests has a first token."""
+        tail = 1 - share("quantile", quantile)
+        high = self.prefill_steps_s[0]
+        while self.p_ttft_above(high) > tail:
+            high *= 2
+        return crossing(lambda t: tail - self.p_ttft_above(t), 0.0, high)
+
+
+def _company(expected: float) -> np.ndarray:
+    """P(0, 1, 2, 3 or more others come in the same step), the last entry with all that is left."""
+    shares = poisson_pmf(np.arange(4.0), expected)
+    shares[-1] = 1 - shares[:-1].sum()
+    return shares
 
 
 def continuous_batching(
@@ -108,21 +140,27 @@ def continuous_batching(
     """Forecast for `policies.Continuous`: `processor_sharing` with `service_rates`, and the step boundary added.
 
     need: from `demand` or `demand_of`. step_time: a model of `course.steptime`. arrival_rate: requests/s, Poisson.
-    The residual step is half a mean step for the share of arrivals that find the engine busy. The prefill step holds
-    the mean batch and one whole prompt, so TTFT is too low where prompts take several chunks.
+    Prompts that start in one step are at most four, all of mean length and whole: TTFT is too low where prompts take
+    several chunks, and its tail is too thin where prompts differ much.
     Does not apply: as `processor_sharing` and `continuous_capacity`.
     """
     settings = {"max_num_seqs": max_num_seqs, "max_num_batched_tokens": max_num_batched_tokens}
     chain = processor_sharing(arrival_rate=arrival_rate, rates=service_rates(need, step_time, **settings))
-    others = chain.mean_in_batch_requests
+    others, prompt = chain.mean_in_batch_requests, round(need.prompt_tokens)
     plain = _seconds(step_time, max(others, 1.0), need.context_tokens, 0, 1)
-    prefill = _seconds(step_time, max(others - 1, 0.0), need.context_tokens, 1, round(need.prompt_tokens))
-    prefills = chain.arrival_rate * prefill  # share of time spent in steps with a prompt, which arrivals hit more often
-    residual = (1 - chain.p_idle) * ((1 - prefills) * plain + prefills * prefill) / 2
+    prefills = tuple(_seconds(step_time, max(others - k, 0.0), need.context_tokens, k, prompt) for k in (1, 2, 3, 4))
+    # Share of time in steps with a prompt: arrivals a second, over those that share a step, times its seconds.
+    company = _company(chain.arrival_rate * plain)
+    mixed = chain.arrival_rate * float(company @ (np.array(prefills) / np.arange(1, 5)))
+    busy = 1 - chain.p_idle
+    mixed = min(mixed, busy)
+    landings = ((chain.p_idle, 0.0), (busy - mixed, plain), (mixed, prefills[0]))
+    residual = sum(landed * step for landed, step in landings) / 2
+    own = sum(landed * float(_company(chain.arrival_rate * step) @ prefills) for landed, step in landings)
     return BatchingForecast(
         sharing=chain,
-        residual_step_s=residual,
-        prefill_step_s=prefill,
-        mean_ttft_s=chain.mean_wait_s + residual + prefill,
-        mean_e2e_s=chain.mean_time_in_system_s + residual,
+        landings=landings,
+        prefill_steps_s=prefills,
+        mean_ttft_s=chain.mean_wait_s + (1 - chain.p_wait) * residual + own,
+        mean_e2e_s=chain.mean_time_in_system_s + (1 - chain.p_wait) * residual,
     )
