@@ -1,0 +1,79 @@
+"""The `course` command. Every subcommand is a module of this package, and fetches what it needs when it runs.
+
+Exit status: 0, or 2 with one sentence on stderr for bad input, or 130 after Ctrl-C. What a command is asked for goes to
+stdout, everything else to stderr. To add a command, write a module with a function and register it at the end of this
+one.
+"""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from course.cli import simulate
+
+
+class OneSentence(TyperGroup):
+    """A group that answers every kind of bad input in the same way: one sentence on stderr, exit status 2."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        try:
+            status = super().main(*args, standalone_mode=False, **extra)
+        except typer.TyperException as error:  # an option that does not exist, or a value that is no number
+            status = _refuse(error.format_message(), error.exit_code)
+        except OSError as error:
+            status = _refuse(f"cannot read {error.filename}: {error.strerror}" if error.filename else str(error))
+        except ValueError as error:
+            status = _refuse(str(error))
+        except MemoryError:
+            status = _refuse("not enough memory for this many requests: take fewer")
+        except KeyboardInterrupt:
+            status = 130
+        status = status if isinstance(status, int) else 0
+        if standalone_mode:
+            sys.exit(status)
+        return status
+
+
+def _refuse(sentence: str, status: int = 2) -> int:
+    typer.echo(f"course: {' '.join(sentence.split())}", err=True)
+    return status
+
+
+app = typer.Typer(
+    cls=OneSentence,
+    add_completion=False,
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    rich_markup_mode=None,  # panels would cut the long option names off
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"course {version('llm-batching-course')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _course(
+    ctx: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Batching for LLM inference, from the command line."""
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+
+
+app.command(name="simulate", short_help="Send requests through one policy or several.")(simulate.simulate)
+
+
+def main() -> None:
+    """Entry point of the `course` command."""
+    app(prog_name="course")

@@ -1,0 +1,47 @@
+"""A progress bar for long runs, on a terminal only."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from course import Workload
+from course.steptime import StepTimeModel
+
+LONG = 50_000  # requests; fewer are done within a second or two
+
+
+class Watched(StepTimeModel):
+    """The same step times, to the bit; tells how many prompt tokens have been computed so far, now and then."""
+
+    def __init__(self, model: StepTimeModel, every: int, tell: Callable[[int], None]):
+        self.decode_line = model.decode_line
+        self.source = model.source
+        self._seconds, self._every, self._tell = model.seconds, every, tell
+        self._done = self._told = 0
+
+    def seconds(self, decodes, decode_context, tokens, pairs, prefill_context):
+        self._done += tokens
+        if self._done - self._told >= self._every:
+            self._tell(self._done)
+            self._told = self._done
+        return self._seconds(decodes, decode_context, tokens, pairs, prefill_context)
+
+
+@contextmanager
+def watched(model: StepTimeModel, load: Workload, name: str) -> Iterator[StepTimeModel]:
+    """`model`, behind a progress bar on stderr where the run is long and somebody is looking.
+
+    The bar counts prompt tokens: every request computes its prompt once, and few of them again after a preemption.
+    Padding makes batches of static and dynamic compute more, so their bar may be full early.
+    """
+    if len(load) < LONG or not sys.stderr.isatty():
+        yield model
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    total = int(load.prompt_tokens.sum())
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(f"{name}, {len(load):,} requests", total=total)
+        yield Watched(model, total // 200, lambda done: progress.update(task, completed=min(done, total)))

@@ -1,0 +1,177 @@
+"""What `course simulate` prints: a table for people, JSON for programs."""
+
+import io
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from math import floor, isfinite, isnan, log10
+from typing import Any
+
+from course import KVCache, Workload
+from course.steptime import StepTimeModel
+
+
+@dataclass(frozen=True)
+class Result:
+    """One policy's run in numbers."""
+
+    name: str
+    policy: str
+    summary: Mapping[str, float]
+    warnings: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all policies had in common."""
+
+    load: Workload
+    step_time: StepTimeModel
+    cache: KVCache | None
+    slos: Mapping[str, float | None]  # seconds
+    options: Mapping[str, Any]
+    warnings: Sequence[str]
+
+
+TIMES = {
+    "TTFT": ("ttft", ("mean", "p50", "p95", "p99")),
+    "TPOT": ("tpot", ("mean", "p50", "p95", "p99")),
+    "ITL": ("itl", ("p50", "p99", "max")),
+    "E2E": ("e2e", ("mean", "p50", "p95", "p99")),
+    "queue wait": ("queue_wait", ("mean", "p95")),
+}
+RATES = (
+    ("throughput", "requests/s", "requests_per_second"),
+    ("throughput", "output tokens/s", "output_tokens_per_second"),
+    ("goodput", "requests/s", "goodput"),
+)
+USE = (
+    ("makespan", "s", lambda s: s["makespan"]),
+    ("steps", "", lambda s: s["steps"]),
+    ("mean requests in the system", "", lambda s: s["mean_in_system"]),
+    ("slots in use", "%", lambda s: 100 * s["slot_utilisation"]),
+    ("slot-steps wasted on padding", "%", lambda s: 100 * _share(s["wasted_slot_steps"], s["useful_slot_steps"])),
+    ("KV blocks in use, peak", "%", lambda s: 100 * s["kv_peak"]),
+    ("KV blocks in use, mean", "%", lambda s: 100 * s["kv_mean"]),
+    ("preemptions", "", lambda s: s["preemptions"]),
+    ("tokens computed again", "", lambda s: s["recomputed_tokens"]),
+)
+
+
+def _share(part: float, rest: float) -> float:
+    return part / (part + rest) if part + rest else float("nan")
+
+
+def as_json(setup: Setup, results: Sequence[Result]) -> str:
+    """Everything, times in seconds; what is no number (NaN, infinity) is null."""
+    from importlib.metadata import version
+
+    found = {
+        "course": version("llm-batching-course"),
+        "workload": {"name": setup.load.name, "notes": list(setup.load.notes), **setup.load.describe()},
+        "step_time": {"source": setup.step_time.source, "model": repr(setup.step_time)},
+        "kv_cache": None
+        if setup.cache is None
+        else {"num_blocks": setup.cache.num_blocks, "block_size": setup.cache.block_size},
+        "slo_seconds": dict(setup.slos),
+        "settings": {name: value if value is None else _plain(value) for name, value in setup.options.items()},
+        "warnings": list(setup.warnings),
+        "runs": [
+            {"name": r.name, "policy": r.policy, "summary": dict(r.summary), "warnings": list(r.warnings)}
+            for r in results
+        ],
+    }
+    return json.dumps(_finite(found), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, bool | int | float | str | list) else str(value)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def as_table(setup: Setup, results: Sequence[Result]) -> str:
+    """The set-up in a few lines, then one row a metric and one column a policy."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("")
+    table.add_column("unit", style="dim")
+    for result in results:
+        table.add_column(result.name, justify="right", no_wrap=True)
+    summaries = [result.summary for result in results]
+    for label, unit, key in RATES:
+        if key != "goodput" or any(slo is not None for slo in setup.slos.values()):
+            table.add_row(label, unit, *_cells([s[key] for s in summaries]))
+    table.add_section()
+    for label, (metric, statistics) in TIMES.items():
+        rows = [[s[f"{metric}_{statistic}"] for s in summaries] for statistic in statistics]
+        unit, scale = ("s", 1) if max(filter(isfinite, chain(*rows)), default=0) >= 1 else ("ms", 1_000)
+        rows = [[scale * value for value in row] for row in rows]
+        decimals = _decimals([*chain(*rows)])
+        for statistic, row in zip(statistics, rows, strict=True):
+            table.add_row(f"{label} {statistic}", unit, *_cells(row, decimals))
+        table.add_section()
+    for label, unit, value in USE:
+        values = [value(s) for s in summaries]
+        if not all(isnan(v) for v in values):
+            table.add_row(label, unit, *_cells(values))
+
+    terminal = sys.stdout.isatty()
+    out = io.StringIO()
+    # A terminal's own width; in a pipe there is none, and a cut-off number helps nobody.
+    console = Console(file=out, force_terminal=terminal, width=None if terminal else 200, highlight=False)
+    for line in _heading(setup):
+        console.print(line, markup=False, soft_wrap=True)
+    console.print()
+    console.print(table)
+    console.print()
+    at_once = [result.name for result in results if result.name in ("static", "dynamic")]
+    if at_once:
+        verb = "answers" if len(at_once) == 1 else "answer"
+        sentence = f"{' and '.join(at_once)} {verb} when the whole batch is done: TTFT is E2E, and no tokens stream."
+        console.print(sentence, markup=False, soft_wrap=True)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+def _heading(setup: Setup) -> list[str]:
+    d = setup.load.describe()
+    arriving = f" in {d['span_s']:,.1f} s, {d['rps']:.4g}/s" if d["span_s"] > 0 else ", all at once"
+    spread = "" if isnan(d["gap_cv_population"]) else f", gaps with CV {d['gap_cv_population']:.2f}"
+    lengths = (
+        f"{side} mean {d[f'{key}_mean']:,.0f}, p99 {d[f'{key}_p99']:,.0f}"
+        for side, key in (("prompt", "in"), ("output", "out"))
+    )
+    memory = "unlimited"
+    if setup.cache is not None:
+        memory = f"{setup.cache.num_blocks:,} blocks of {setup.cache.block_size} tokens"
+    lines = [
+        f"{setup.load.name}: {d['n']:,} requests{arriving}{spread}",
+        f"Tokens: {'; '.join(lengths)}",
+        f"Step times: {setup.step_time.source}, {setup.step_time!r}. KV memory: {memory}",
+    ]
+    slos = [f"{name.upper()} at most {1_000 * slo:g} ms" for name, slo in setup.slos.items() if slo is not None]
+    return [*lines, f"Goodput: {' and '.join(slos)}"] if slos else lines
+
+
+def _decimals(values: Sequence[float]) -> int:
+    """Decimals that leave the smallest value two digits that count and the largest three; at most three decimals."""
+    sizes = [abs(value) for value in values if isfinite(value) and value != 0]
+    if not sizes or all(size.is_integer() for size in map(float, sizes)):
+        return 0
+    return min(3, max(0, 1 - floor(log10(min(sizes))), 2 - floor(log10(max(sizes)))))
+
+
+def _cells(values: Sequence[float], decimals: int | None = None) -> list[str]:
+    decimals = _decimals(values) if decimals is None else decimals
+    return ["-" if isnan(value) else f"{value:,.{decimals}f}" for value in values]

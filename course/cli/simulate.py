@@ -1,0 +1,96 @@
+"""`course simulate`: a trace or a drawn load through one or more policies, side by side."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def simulate(
+    ctx: typer.Context,
+    trace: Annotated[
+        Path | None, typer.Option(help="CSV file with the columns TIMESTAMP, ContextTokens, GeneratedTokens.")
+    ] = None,
+    sort: Annotated[bool, typer.Option("--sort", help="Sort the trace by time first.")] = False,
+    on_error: Annotated[str, typer.Option(help="Broken rows of the trace: raise or skip.")] = "raise",
+    rate: Annotated[float | None, typer.Option(help="Without a trace: arrivals per second.")] = None,
+    num_requests: Annotated[int, typer.Option(help="How many requests.")] = 1_000,
+    prompt_tokens: Annotated[float, typer.Option(help="Mean prompt length (lognormal).")] = 512,
+    prompt_cv: Annotated[float, typer.Option(help="Variation of prompt lengths (std / mean); 0: all equal.")] = 1.0,
+    output_tokens: Annotated[float, typer.Option(help="Mean output length (lognormal).")] = 128,
+    output_cv: Annotated[float, typer.Option(help="Variation of output lengths (std / mean); 0: all equal.")] = 1.0,
+    arrival_cv: Annotated[float, typer.Option(help="Variation of gaps: 0 regular, 1 Poisson, above bursty.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Seed of all random draws.")] = 0,
+    head: Annotated[int | None, typer.Option(help="Only the first so many requests.")] = None,
+    scale_rate: Annotated[
+        float | None, typer.Option(help="Stretch or squeeze time to so many arrivals per second, after --head.")
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="static, dynamic, continuous; several, with commas or repeated, are compared.  [default: continuous]"
+        ),
+    ] = None,
+    max_num_seqs: Annotated[int, typer.Option(help="Slots: the most requests in a batch.")] = 64,
+    max_queue_delay_ms: Annotated[
+        float, typer.Option(help="dynamic: how long the oldest request waits for a full batch.")
+    ] = 100.0,
+    max_num_batched_tokens: Annotated[int, typer.Option(help="continuous: the most tokens in a step.")] = 2_048,
+    enable_chunked_prefill: Annotated[
+        bool, typer.Option(help="continuous: split prompts that exceed what is left of the step.")
+    ] = True,
+    long_prefill_token_threshold: Annotated[
+        int, typer.Option(help="continuous: the most tokens of one prompt in a step; 0: no limit.")
+    ] = 0,
+    scheduler_reserve_full_isl: Annotated[
+        bool, typer.Option(help="continuous: admit only if the whole prompt fits the free blocks.")
+    ] = True,
+    num_gpu_blocks: Annotated[int | None, typer.Option(help="KV blocks.  [default: unlimited]")] = None,
+    block_size: Annotated[int, typer.Option(help="Tokens in a KV block.")] = 16,
+    step_time: Annotated[
+        str,
+        typer.Option(help="roofline, or power-law with its constants in seconds, as above."),
+    ] = "roofline",
+    model: Annotated[str, typer.Option(help="Model of the roofline.")] = "llama-3.1-8b",
+    gpu: Annotated[str, typer.Option(help="GPU of the roofline.")] = "H100",
+    ttft_slo_ms: Annotated[float | None, typer.Option(help="Goodput counts the requests that kept this TTFT.")] = None,
+    tpot_slo_ms: Annotated[float | None, typer.Option(help="The same for TPOT.")] = None,
+    e2e_slo_ms: Annotated[float | None, typer.Option(help="The same for E2E.")] = None,
+    warmup: Annotated[float, typer.Option(help="Seconds at the start to leave out of the latencies.")] = 0.0,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table; times in seconds.")] = False,
+) -> None:
+    """Serve requests with one policy or several on a modelled GPU, and show what users would have felt.
+
+    Requests come from a --trace, or are drawn at a --rate.
+
+    \b
+    course simulate --trace trace.csv --policy static,dynamic,continuous --max-num-seqs 64
+    course simulate --rate 10 --step-time power-law:t0=0.0055,c=3e-5,prefill=2.5e-5,context=4.5e-8
+    """
+    from course import serve
+    from course.cli import build, report
+    from course.cli.progress import watched
+
+    asked = {name: value for name, value in ctx.params.items() if name != "as_json"}
+    given = {name for name in asked if ctx.get_parameter_source(name).name == "COMMANDLINE"}
+    with build.spoken_in_flags(asked):
+        policies = build.policies(asked)
+        timing = build.step_time(asked)
+        cache = build.cache(asked)
+        slos = {name: build.slo(name, asked) for name in ("ttft", "tpot", "e2e")}
+        idle = build.without_effect(asked, given)
+        load = build.workload(asked, given)
+        results = []
+        for name, chosen in policies.items():
+            with watched(timing, load, name) as clock:
+                run = serve(load, chosen, clock, cache)
+            numbers = run.summary(**{f"{key}_slo": slo for key, slo in slos.items()}, warmup=warmup)
+            results.append(report.Result(name, repr(chosen), numbers, run.warnings))
+
+    setup = report.Setup(load, timing, cache, slos, asked, (*idle, *load.notes))
+    typer.echo(report.as_json(setup, results) if as_json else report.as_table(setup, results))
+    for warning in setup.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    for result in results:
+        for warning in result.warnings:
+            typer.echo(f"warning: {result.name}: {warning}", err=True)
