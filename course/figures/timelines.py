@@ -1,0 +1,161 @@
+"""Timelines of several policies on one workload: slots as lanes, time to the right, one clock for all panels."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+
+from course.figures import theme
+from course.run import Run
+
+KINDS = ("waiting", "prefill", "decode", "wasted")
+WORDS = {"waiting": "waiting", "prefill": "prefill", "decode": "decode", "wasted": "padding"}
+HEADER, STRIP, GAP = 0.95, 1.3, 0.3  # heights of a panel's title, its waiting line and the space below it, in lanes
+DIMMED = 0.4  # opacity of everybody else while one request is followed
+
+
+@dataclass(frozen=True)
+class Spans:
+    """What one run did, as bars: bar k is request `request[k]`, from `start[k]` to `end[k]` [s], in `lane[k]`.
+
+    Lanes count from 0. Those of prefill, decode and wasted are slots; those of waiting are places in the waiting line.
+    """
+
+    request: np.ndarray
+    lane: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+
+
+def lanes(start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """The lowest free lane for each interval [start, end), in order of start; one interval may follow another at once.
+
+    Engines do not number their slots: this is one numbering in which no two requests ever share a lane.
+    """
+    lane, free_from = np.zeros(len(start), dtype=np.int64), []
+    for i in np.argsort(start, kind="stable"):
+        row = next((row for row, free in enumerate(free_from) if free <= start[i]), len(free_from))
+        if row == len(free_from):
+            free_from.append(0.0)
+        free_from[row], lane[i] = end[i], row
+    return lane
+
+
+def spans(run: Run) -> dict[str, Spans]:
+    """The run as bars of each kind; bars without length are left out.
+
+    waiting: from arrival to a slot. prefill: to the first token. decode: to the last token. wasted: a slot that
+    computes padding from the last token until the batch is answered.
+    """
+    slot, place = lanes(run.admitted, run.response), np.full(len(run), -1)
+    queued = np.flatnonzero(run.admitted > run.arrival)
+    place[queued] = lanes(run.arrival[queued], run.admitted[queued])
+    edges = {
+        "waiting": (place, run.arrival, run.admitted),
+        "prefill": (slot, run.admitted, run.first_computed),
+        "decode": (slot, run.first_computed, run.last_computed),
+        "wasted": (slot, run.last_computed, run.response),
+    }
+    bars = {}
+    for kind, (lane, start, end) in edges.items():
+        kept = np.flatnonzero(end > start)
+        bars[kind] = Spans(kept, lane[kept], start[kept], end[kept])
+    return bars
+
+
+def timelines(runs: Mapping[str, Run], follow: int = 0, *, height: int = 540) -> go.Figure:
+    """One panel a run, one above the other, on the same clock.
+
+    runs: by policy name, all on one workload and with the same number of slots. follow: the request to pick out in
+    every panel, counted from 1, or 0 for none. Each panel's title says what its requests got.
+    """
+    slots = next(iter(runs.values())).policy.max_num_seqs
+    bars = {name: spans(run) for name, run in runs.items()}
+    end = max(float(run.response.max()) for run in runs.values())
+    # A lane of the waiting line is thin, so that everybody who waits anywhere fits its strip.
+    queue = max((int(found["waiting"].lane.max(initial=-1)) + 1 for found in bars.values()), default=0)
+    thin = STRIP / max(queue, 1)
+    pitch = HEADER + STRIP + slots + GAP
+    tops = {name: -pitch * panel for panel, name in enumerate(runs)}
+
+    figure = theme.new_figure(
+        "time [s]",
+        "slot [number]",
+        height=height,
+        barmode="overlay",
+        bargap=0,
+        margin={"l": 70, "r": 16, "t": 34, "b": 50},
+        uniformtext={"minsize": 9, "mode": "hide"},
+        hoverlabel={"align": "left"},
+    )
+    for kind in KINDS:
+        figure.add_trace(_bars(kind, bars, tops, thin, follow))
+    ticks, texts = [], []
+    for name, run in runs.items():
+        top = tops[name] - HEADER
+        ticks += [top - STRIP / 2, *(top - STRIP - slot - 0.5 for slot in range(slots))]
+        texts += ["queue", *(str(slot + 1) for slot in range(slots))]
+        figure.add_annotation(
+            x=0, y=tops[name] - HEADER / 2 - 0.05, text=_title(name, run, follow), showarrow=False, xanchor="left",
+            font={"size": 15, "color": theme.INK},
+        )  # fmt: skip
+    figure.add_annotation(
+        x=0, y=1, xref="paper", yref="paper", yanchor="bottom", xanchor="left", showarrow=False, yshift=6,
+        text="   ".join(f'<span style="color:{theme.COLOURS[k]}">■</span> {WORDS[k]}' for k in KINDS),
+        font={"size": 15},
+    )  # fmt: skip
+    figure.update_xaxes(range=[0, float(f"{end * 1.01:.4g}")])
+    figure.update_yaxes(
+        range=[-pitch * len(runs) + GAP, 0], tickvals=theme.rounded(ticks), ticktext=texts, showgrid=False, ticks="",
+        tickfont={"size": 12 if slots <= 5 else 10}, showline=False,
+    )  # fmt: skip
+    return figure
+
+
+def _bars(kind: str, bars: Mapping[str, Mapping[str, Spans]], tops: Mapping[str, float], thin: float, follow: int):
+    """One trace with the bars of one kind in all panels: few traces make a quick redraw."""
+    base, length, y, width, text, hover, opacity, edge = [], [], [], [], [], [], [], []
+    for name, found in bars.items():
+        span, top = found[kind], tops[name] - HEADER
+        thickness = thin if kind == "waiting" else 1.0
+        start_of_lanes = top if kind == "waiting" else top - STRIP
+        y += (start_of_lanes - (span.lane + 0.5) * thickness).tolist()
+        width += [thickness * (0.8 if kind == "waiting" else 0.86)] * len(span.lane)
+        base += span.start.tolist()
+        length += (span.end - span.start).tolist()
+        numbers = (span.request + 1).tolist()
+        text += [str(n) if kind == "decode" else "" for n in numbers]
+        hover += [
+            f"request {n}, {name}<br>{WORDS[kind]} {a:.3f} to {b:.3f} s"
+            for n, a, b in zip(numbers, span.start, span.end, strict=True)
+        ]
+        opacity += [1.0 if follow in (0, n) else DIMMED for n in numbers]
+        edge += [(1.5 if kind == "waiting" else 2) if n == follow else 0 for n in numbers]
+    marker = {"color": theme.COLOURS[kind], "opacity": opacity, "line": {"width": edge, "color": theme.INK}}
+    if kind == "wasted":
+        marker["pattern"] = {
+            "shape": "/",
+            "size": 5,
+            "solidity": 0.3,
+            "fgcolor": "#FFFFFF",
+            "bgcolor": theme.COLOURS[kind],
+        }
+    return go.Bar(
+        orientation="h", base=theme.rounded(base), x=theme.rounded(length), y=theme.rounded(y),
+        width=theme.rounded(width), text=text, textposition="inside", insidetextanchor="middle", textangle=0,
+        textfont={"size": 12, "color": "#FFFFFF"}, hovertext=hover, hoverinfo="text", marker=marker, name=WORDS[kind],
+    )  # fmt: skip
+
+
+def _title(name: str, run: Run, follow: int) -> str:
+    wasted = int(run.steps.wasted.sum())
+    parts = [
+        f'<b><span style="color:{theme.ink(name) if name in theme.COLOURS else theme.INK}">{name}</span></b>',
+        f"last answer at {run.response.max():.2f} s",
+        f"mean answer {run.e2e.mean():.2f} s",
+        f"{wasted} padding slot-steps" if wasted else "no padding",
+    ]
+    if 1 <= follow <= len(run):
+        parts.append(f"<b>request {follow}: {run.e2e[follow - 1]:.2f} s</b>")
+    return "   ".join(parts)

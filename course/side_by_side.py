@@ -1,0 +1,144 @@
+"""One workload through static, dynamic and continuous batching, and what the difference comes to.
+
+The three policies get the same slots and the same step times; all that differs is when a request may join or leave.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from course import lengths, policies, queueing
+from course.run import Run
+from course.serving import serve
+from course.steptime import StepTime
+from course.workload import Workload
+
+NAMES = ("static", "dynamic", "continuous")
+
+
+def three_policies(
+    max_num_seqs: int, max_queue_delay: float = 0.1, max_num_batched_tokens: int = 8192
+) -> dict[str, policies.Policy]:
+    """The three policies by name, with the same slots; the delay [s] is dynamic's, the tokens a step continuous's."""
+    return {
+        "static": policies.Static(max_num_seqs),
+        "dynamic": policies.Dynamic(max_num_seqs, max_queue_delay),
+        "continuous": policies.Continuous(max_num_seqs, max_num_batched_tokens),
+    }
+
+
+def serve_each(load: Workload, by_name: Mapping[str, policies.Policy], step_time: StepTime) -> dict[str, Run]:
+    """One run a policy, on the same workload and step time."""
+    return {name: serve(load, policy, step_time) for name, policy in by_name.items()}
+
+
+def at_once(load: Workload) -> Workload:
+    """The same requests, all there at time 0: the queue is never empty, and throughput is what the policy can do."""
+    return replace(load, arrival=np.zeros(len(load)), after=None, think_time=None, name=f"{load.name}, all at once")
+
+
+def saturated_tokens_per_second(run: Run) -> float:
+    """Output tokens a second, counted for as long as anybody waited for a slot.
+
+    The drain after that, when slots empty one by one and nobody is left to refill them, says nothing about capacity.
+    Only steps that had ended when the last request was admitted count. Raises ValueError if nobody ever waited.
+    """
+    end = float(run.admitted.max())
+    if not end > 0:
+        raise ValueError("nobody waited for a slot: give more requests than slots, all at once or faster than served")
+    return float(run.steps.useful[run.steps.end <= end].sum()) / end
+
+
+def slot_utilisation(run: Run) -> float:
+    """Share of the slot-steps that were paid for whose token somebody wanted: 1 - wasted / all."""
+    useful = int(run.steps.useful.sum())
+    return useful / (useful + int(run.steps.wasted.sum()))
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Continuous over static batching at saturation. Rates in output tokens/s; `bound` is E[max of a batch] / mean."""
+
+    max_num_seqs: int
+    output_cv: float
+    static: float
+    continuous: float
+    bound: float
+
+    @property
+    def gain(self) -> float:
+        return self.continuous / self.static
+
+
+def saturated_gain(
+    step_time: StepTime,
+    *,
+    max_num_seqs: int,
+    output_cv: float,
+    num_requests: int = 2_000,
+    prompt_tokens: int = 512,
+    mean_output: int = 256,
+    max_num_batched_tokens: int = 8192,
+    seed: int = 0,
+) -> Gain:
+    """Simulate both on lognormal answers that are all there at time 0. The bound is that of the distribution."""
+    load = at_once(
+        Workload.fixed(
+            rate=1, num_requests=num_requests, prompt_tokens=prompt_tokens,
+            output_tokens=lengths.lognormal(mean_output, output_cv), seed=seed,
+        )
+    )  # fmt: skip
+    policy = three_policies(max_num_seqs, max_num_batched_tokens=max_num_batched_tokens)
+    static, continuous = (
+        saturated_tokens_per_second(serve(load, policy[name], step_time)) for name in ("static", "continuous")
+    )
+    bound = queueing.lognormal_gain(batch=max_num_seqs, output_cv=output_cv).gain
+    return Gain(max_num_seqs, output_cv, static, continuous, bound)
+
+
+@dataclass(frozen=True)
+class LoadPoint:
+    """What one policy did at one rate. Times in seconds, rates per second; `goodput` counts answers within the SLO."""
+
+    policy: str
+    rate: float
+    e2e: Mapping[int, float]
+    ttft: Mapping[int, float]
+    tokens_per_second: float
+    goodput: float
+    padding: float
+
+
+PERCENTILES = (50, 95, 99)
+
+
+def load_point(name: str, rate: float, run: Run, e2e_slo: float) -> LoadPoint:
+    """Percentiles, tokens/s over the whole run, and requests/s answered within `e2e_slo` seconds."""
+    e2e, ttft = (
+        dict(zip(PERCENTILES, np.percentile(v, PERCENTILES).tolist(), strict=True)) for v in (run.e2e, run.ttft)
+    )
+    return LoadPoint(
+        policy=name,
+        rate=rate,
+        e2e=e2e,
+        ttft=ttft,
+        tokens_per_second=float(run.workload.output_tokens.sum()) / run.makespan,
+        goodput=float((run.e2e <= e2e_slo).sum()) / run.makespan,
+        padding=1 - slot_utilisation(run),
+    )
+
+
+def sweep_rates(
+    load: Workload,
+    by_name: Mapping[str, policies.Policy],
+    step_time: StepTime,
+    rates: Sequence[float],
+    e2e_slo: float,
+) -> dict[str, list[LoadPoint]]:
+    """A LoadPoint for each policy and rate: the same requests in the same pattern, on a stretched clock."""
+    points: dict[str, list[LoadPoint]] = {name: [] for name in by_name}
+    for rate in rates:
+        for name, run in serve_each(load.scaled(rate), by_name, step_time).items():
+            points[name].append(load_point(name, rate, run, e2e_slo))
+    return points
