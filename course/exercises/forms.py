@@ -9,17 +9,10 @@ from typing import Any
 import ipywidgets as widgets
 
 from course.exercises.spec import LETTERS, Prediction, Question
+from course.explore.keys import with_keys
+from course.explore.style import FORM, dead
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
-STYLE = """<style>
-.course-form { --jp-widgets-font-size: 15px; border-left: 5px solid #0072B2; padding: 4px 12px; max-width: 900px; }
-.course-form .widget-radio, .course-form .widget-radio-box { width: auto; max-width: 100%; height: auto; }
-.course-form .widget-radio-box label { height: auto; white-space: normal; line-height: 1.4; margin: 2px 0; }
-.course-form .widget-html-content { line-height: 1.45; white-space: normal; font-size: 15px; }
-.course-form .course-dead { display: none; color: #C05500; }
-.course-form.jupyter-widgets-disconnected .course-dead { display: block; }
-</style>"""
-DEAD = '<div class="course-dead" role="status">The kernel behind this has stopped. Run the cell again to answer.</div>'
 
 
 def lettered(options: Sequence[str]) -> list[str]:
@@ -69,7 +62,7 @@ def prediction_form(prediction: Prediction, stored: int | None, commit: Callable
 
         radio.observe(chosen, names="index")
         button.on_click(pressed)
-        head = widgets.HTML(f"{STYLE}<strong>{escape(prediction.question)}</strong>{DEAD}")
+        head = widgets.HTML(f"{FORM}<strong>{escape(prediction.question)}</strong>{dead('store nothing')}")
         return _form([head, radio, widgets.HBox([button, said])])
 
     return Form(text, build)
@@ -89,7 +82,7 @@ def quiz_form(
 
     def build() -> widgets.Widget:
         score = widgets.HTML()
-        parts: list[widgets.Widget] = [widgets.HTML(STYLE + DEAD)]
+        parts: list[widgets.Widget] = [widgets.HTML(FORM + dead("store nothing"))]
         for number, question in enumerate(questions, start=1):
             radio = _radio(question.options, stored.get(question.id))
             said = widgets.HTML()
@@ -112,6 +105,6 @@ def _radio(options: Sequence[str], index: int | None) -> widgets.RadioButtons:
 
 
 def _form(children: Sequence[widgets.Widget]) -> widgets.VBox:
-    box = widgets.VBox(list(children))
+    box = with_keys(widgets.VBox(list(children)))
     box.add_class("course-form")
     return box

@@ -7,45 +7,20 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
+import plotly.graph_objects as go
 
-from course.explore import redraw
+from course.explore.keys import with_keys
 from course.explore.latest import Latest
+from course.explore.plot import Plot
+from course.explore.style import EXPLORER, dead, notice
 from course.explore.table import failure, html_table, warnings_of
-from course.figures.theme import badge_html
+from course.figures.theme import HEIGHT, TEMPLATE, badge_html
 
 if TYPE_CHECKING:
     from course.explore.explorer import Explorer
 
 SLOW = 0.4
 """Seconds a run may take before the explorer says that it is working."""
-
-# When the kernel is gone, JupyterLab marks every widget with .jupyter-widgets-disconnected; the line of help is shown
-# only then. Widget text is set to 14 px, which a projector still carries.
-STYLE = """<style>
-.course-explorer { --jp-widgets-font-size: 14px; padding: 4px 0; overflow: visible; }
-.course-explorer .course-controls { display: grid; grid-template-columns: repeat(auto-fill, minmax(370px, 1fr));
-  gap: 2px 24px; align-items: center; overflow: visible; }
-.course-explorer .course-controls > * { margin: 2px 0; }
-.course-explorer .widget-readout { min-width: 64px; }
-.course-explorer table { border-collapse: collapse; font-size: 14px; line-height: 1.5; margin: 0; }
-.course-explorer table th { font-weight: normal; text-align: left; padding: 1px 8px; }
-.course-explorer table td { text-align: right; padding: 1px 8px; font-variant-numeric: tabular-nums; font-weight: 600; }
-.course-explorer table.course-grid thead th { text-align: right; font-weight: 600; }
-.course-explorer table.course-pairs { display: block; }
-.course-explorer table.course-pairs tbody { display: grid; column-gap: 32px;
-  grid-template-columns: repeat(auto-fill, minmax(260px, 1fr)); }
-.course-explorer table.course-pairs tr { display: flex; justify-content: space-between; border-bottom: 1px solid #ddd; }
-.course-explorer .course-notice { border-left: 4px solid #C05500; padding: 2px 10px; margin: 4px 0; font-size: 14px;
-  line-height: 1.45; max-width: 900px; white-space: normal; }
-.course-explorer .course-stale { opacity: 0.35; }
-.course-explorer .course-dead { display: none; }
-.course-explorer.jupyter-widgets-disconnected .course-dead,
-.jupyter-widgets-disconnected .course-dead { display: block; }
-</style>"""
-DEAD = (
-    '<div class="course-dead course-notice" role="status">The kernel that drew this has stopped, so these controls '
-    "move nothing. Run the cell again.</div>"
-)
 
 
 class View:
@@ -60,36 +35,33 @@ class View:
         self._seconds = 0.0
         self._latest = Latest(self._run)
         self.controls = {control.name: control.widget() for control in explorer.controls}
-        for control, widget in self.controls.items():
+        for widget in self.controls.values():
             widget.observe(self._moved, names="value")
-            widget.tooltip = f"{control}: arrow keys move it"
         self.reset = widgets.Button(description="Reset", tooltip="Back to the settings at the start")
         self.reset.layout.width = "90px"
-        self.reset.on_click(lambda _: self.set(explorer.defaults))
+        self.reset.on_click(self._reset)
         self.notice = widgets.HTML()
         self.table = widgets.HTML()
-        self._picture: redraw.Picture = ([], {})
-        self.figure = redraw.build(self._picture)
-        self._start()
-        self.figure_box = widgets.Box([self.figure], layout={"overflow": "hidden", "width": "100%"})
+        self.plot = Plot(self._first(), explorer.title or "Figure")
+        self._mark()
         heading = f"<b>{escape(explorer.title)}</b> " if explorer.title else ""
         badge = badge_html(explorer.badge) if explorer.badge else ""
         grid = widgets.Box([*self.controls.values(), self.reset])
         grid.add_class("course-controls")
-        self.root = widgets.VBox(
-            [widgets.HTML(STYLE + heading + badge + DEAD), grid, self.notice, self.figure_box, self.table]
-        )
+        head = widgets.HTML(EXPLORER + heading + badge + dead("move nothing"))
+        self.root = with_keys(widgets.VBox([head, grid, self.notice, self.plot, self.table]))
         self.root.add_class("course-explorer")
 
-    def _start(self) -> None:
-        """Show the result at the default settings, or why there is none."""
+    def _first(self) -> go.Figure:
+        """Return the figure at the default settings; an empty one if they fail, with the reason in the notice."""
         try:
             self.result = self.explorer.default_result()
-            self._picture = redraw.picture(self.explorer.figure(self.result))
-            self.figure = redraw.build(self._picture)
+            figure = self.explorer.figure(self.result)
             self._say(self.result)
+            return figure
         except Exception as error:
             self._fail(error)
+            return go.Figure(layout={"template": TEMPLATE, "height": HEIGHT})
 
     def set(self, settings: dict[str, Any]) -> Any:
         """Move the controls to these settings (already checked), run at once, and return the result.
@@ -108,6 +80,14 @@ class View:
             raise self.error
         return self.result
 
+    def _reset(self, _button: Any) -> None:
+        # A failure at the default settings is shown like any other; there is nobody here to catch it.
+        self._quiet = True
+        for name, value in self.explorer.defaults.items():
+            self.controls[name].value = value
+        self._quiet = False
+        self._latest.now()
+
     def _moved(self, _change: Any) -> None:
         if not self._quiet:
             self._latest.ask()
@@ -115,32 +95,32 @@ class View:
     def _run(self) -> None:
         wanted = {name: widget.value for name, widget in self.controls.items()}
         if self._seconds > SLOW:
-            self.notice.value = '<div class="course-notice" role="status">Working.</div>'
+            self.notice.value = notice("Working.")
         began = time.monotonic()
         try:
             result = self.explorer.compute(**wanted)
-            new = redraw.picture(self.explorer.figure(result))
-            redraw.redraw(self.figure, self._picture, new)
-            self._picture = new
+            figure = self.explorer.figure(result)
             self._say(result)
+            self.plot.show(figure)
         except Exception as error:
             self._fail(error)
         else:
-            self.settings, self.result = wanted, result
-            if self.error is not None:
-                self.error = None
-                self.figure_box.remove_class("course-stale")
+            self.settings, self.result, self.error = wanted, result, None
+        self._mark()
         self._seconds = time.monotonic() - began
+
+    def _mark(self) -> None:
+        """Fade the figure while it does not belong to the settings shown."""
+        if self.error is not None:
+            self.plot.add_class("course-stale")
+        elif "course-stale" in self.plot._dom_classes:
+            self.plot.remove_class("course-stale")
 
     def _say(self, result: Any) -> None:
         self.table.value = html_table(self.explorer.rows(result), self.explorer.title or "Result")
-        self.notice.value = "".join(
-            f'<div class="course-notice" role="status">{escape(text)}</div>' for text in warnings_of(result)
-        )
+        self.notice.value = "".join(notice(text) for text in warnings_of(result))
 
     def _fail(self, error: Exception) -> None:
         self.error = error
         self.table.value = ""
-        self.notice.value = f'<div class="course-notice" role="status">{escape(failure(error))}</div>'
-        if hasattr(self, "figure_box"):
-            self.figure_box.add_class("course-stale")
+        self.notice.value = notice(failure(error))

@@ -1,0 +1,84 @@
+// The browser's half of plot.py: draw a plotly figure, and redraw it whenever the kernel sends another.
+// plotly.js (5 MB) is loaded once for a page, however many figures it shows. The first figure of a kernel brings it along;
+// a figure that finds it missing asks for it.
+
+function library(version) {
+  const key = `course-plotly-${version}`;
+  if (!globalThis[key]) {
+    const entry = { started: false };
+    entry.ready = new Promise((resolve, reject) => Object.assign(entry, { resolve, reject }));
+    globalThis[key] = entry;
+  }
+  return globalThis[key];
+}
+
+async function load(entry, bytes) {
+  if (entry.started) return;
+  entry.started = true;
+  const url = URL.createObjectURL(new Blob([bytes], { type: "text/javascript" }));
+  try {
+    await import(url);
+    entry.resolve(globalThis.Plotly);
+  } catch (error) {
+    entry.reject(error);
+  } finally {
+    URL.revokeObjectURL(url);
+  }
+}
+
+function initialize({ model }) {
+  const entry = library(model.get("version"));
+  const bytes = model.get("library");
+  if (bytes && bytes.byteLength) load(entry, bytes);
+  model.on("msg:custom", (message, buffers) => {
+    if (message.plotly) load(entry, buffers[0]);
+  });
+}
+
+const CONFIG = {
+  displaylogo: false,
+  responsive: true,
+  modeBarButtonsToRemove: ["select2d", "lasso2d", "zoomIn2d", "zoomOut2d", "autoScale2d"],
+};
+
+async function render({ model, el }) {
+  const entry = library(model.get("version"));
+  const box = document.createElement("div");
+  box.style.width = "100%";
+  box.style.height = `${model.get("plot_layout").height || 380}px`; // the page must not jump when the figure arrives
+  box.setAttribute("role", "img");
+  box.setAttribute("aria-label", model.get("label"));
+  el.style.width = "100%";
+  el.appendChild(box);
+  const asking = setTimeout(() => entry.started || model.send({ want: "plotly" }), 300);
+  const Plotly = await entry.ready;
+  clearTimeout(asking);
+
+  let drawing = false;
+  let stale = true;
+  const draw = async () => {
+    stale = true;
+    if (drawing) return;
+    drawing = true;
+    try {
+      while (stale) {
+        stale = false;
+        const layout = structuredClone(model.get("plot_layout"));
+        box.style.height = `${layout.height || 380}px`;
+        await Plotly.react(box, structuredClone(model.get("traces")), layout, CONFIG);
+      }
+    } finally {
+      drawing = false;
+    }
+  };
+  model.on("change:traces", draw);
+  model.on("change:plot_layout", draw);
+  await draw();
+  return () => {
+    model.off("change:traces", draw);
+    model.off("change:plot_layout", draw);
+    Plotly.purge(box);
+  };
+}
+
+export default { initialize, render };

@@ -1,0 +1,61 @@
+"""Style sheets of the widgets, and the two kinds of sentences they show."""
+
+from __future__ import annotations
+
+from html import escape
+
+# When the kernel is gone, JupyterLab marks every widget with .jupyter-widgets-disconnected and puts a broken chain
+# before each. One sentence says it better: it is part of every box from the start, and shown only then.
+_DEAD = """
+.{box} .course-dead {{ display: none; }}
+.{box}.jupyter-widgets-disconnected .course-dead {{ display: block; }}
+.{box} .jupyter-widgets-disconnected::before, .{box}.jupyter-widgets-disconnected::before {{ content: none; }}
+.{box} .course-notice {{ border-left: 4px solid #C05500; padding: 2px 10px; margin: 4px 0; font-size: 14px;
+  line-height: 1.45; max-width: 900px; white-space: normal; }}
+"""
+
+# Text of 14 px and more stays readable on a projector.
+EXPLORER = (
+    "<style>"
+    + _DEAD.format(box="course-explorer")
+    + """
+.course-explorer { --jp-widgets-font-size: 14px; padding: 4px 0; overflow: visible; }
+.course-explorer .course-controls { display: grid; grid-template-columns: repeat(auto-fill, minmax(370px, 1fr));
+  gap: 2px 24px; align-items: center; overflow: visible; }
+.course-explorer .course-controls > * { margin: 2px 0; }
+.course-explorer .widget-readout { min-width: 64px; }
+.course-explorer table { border-collapse: collapse; font-size: 14px; line-height: 1.5; margin: 0; }
+.course-explorer table th { font-weight: normal; text-align: left; padding: 1px 8px; }
+.course-explorer table td { text-align: right; padding: 1px 8px; font-variant-numeric: tabular-nums; font-weight: 600; }
+.course-explorer table.course-grid thead th { text-align: right; font-weight: 600; }
+.course-explorer table.course-pairs { display: block; }
+.course-explorer table.course-pairs tbody { display: grid; column-gap: 32px;
+  grid-template-columns: repeat(auto-fill, minmax(260px, 1fr)); }
+.course-explorer table.course-pairs tr { display: flex; justify-content: space-between; border-bottom: 1px solid #ddd; }
+.course-explorer .course-stale { opacity: 0.35; }
+</style>"""
+)
+
+FORM = (
+    "<style>"
+    + _DEAD.format(box="course-form")
+    + """
+.course-form { --jp-widgets-font-size: 15px; border-left: 5px solid #0072B2; padding: 4px 12px; max-width: 900px; }
+.course-form .widget-radio, .course-form .widget-radio-box { width: auto; max-width: 100%; height: auto; }
+.course-form .widget-radio-box label { display: flex; align-items: flex-start; gap: 6px; height: auto;
+  white-space: normal; line-height: 1.4; margin: 2px 0; }
+.course-form .widget-radio-box label input { flex: none; margin: 4px 2px 0 0; order: -1; float: none; }
+.course-form .widget-html-content { line-height: 1.45; white-space: normal; font-size: 15px; }
+</style>"""
+)
+
+
+def notice(sentence: str) -> str:
+    """Return a sentence to be noticed, which screen readers read out when it appears."""
+    return f'<div class="course-notice" role="status">{escape(sentence)}</div>'
+
+
+def dead(what: str) -> str:
+    """Return the sentence for widgets without a kernel, hidden until then."""
+    sentence = f"The kernel behind this has stopped, so the controls {what}. Run the cell again."
+    return f'<div class="course-dead course-notice">{sentence}</div>'
