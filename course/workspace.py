@@ -19,13 +19,15 @@ from pathlib import Path
 RECORD = ".handed-out.json"
 
 # On this machine only, with JupyterLab's random token, and with everything off that would reach for the network:
-# the news popup, the check for updates, and the extension catalogue. --allow-root matters in containers only; -y stops
-# at the first Ctrl-C instead of asking.
+# the news popup, the check for updates, and the extension catalogue. Jupytext is for building the labs, not for taking
+# them. --allow-root matters in containers only; -y stops at the first Ctrl-C instead of asking.
 JUPYTER_OPTIONS = (
     "--ip=127.0.0.1",
     "--LabApp.news_url=None",
     "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     "--LabApp.extension_manager=readonly",
+    "--ServerApp.jpserver_extensions=jupyterlab_jupytext=False",
+    "--Application.log_level=WARN",
     "--allow-root",
     "-y",
 )
@@ -48,8 +50,8 @@ class Copied:
         """The lines to show to the learner."""
         lines = [f"New in {mine.name}/: {', '.join(self.new)}"] if self.new else []
         lines += [
-            f"{name} has changed in labs/ since your copy was made. Yours is untouched; rename it and start again to get "
-            "the new one."
+            f"{name} has changed in labs/ since your copy was made. Yours is untouched; rename it and start again "
+            "to get the new one."
             for name in self.changed
         ]
         return lines
@@ -132,6 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(line)
     if options.copy_only:
         return 0
+    print("Starting JupyterLab. It opens in your browser, or at the address below; Ctrl-C here stops it.", flush=True)
     # Imported here: copying must work, and say what is wrong, without waiting for JupyterLab to load.
     from jupyterlab.labapp import main as jupyterlab
 

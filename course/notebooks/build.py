@@ -73,12 +73,13 @@ def stored_faults(target: Target) -> list[str]:
     if not target.path.exists():
         return ["missing; `make notebooks` builds it"]
     raw = target.path.read_bytes()
-    faults = check.notebook_faults(raw)
-    if faults and faults[0].startswith("not a readable notebook"):
-        return faults
-    faults += check.difference_faults(raw, target.notebook, outputs=False)
+    try:
+        notebook = check.read(raw)
+    except ValueError as error:
+        return [str(error)]
+    faults = check.notebook_faults(raw) + check.difference_faults(raw, target.notebook, outputs=False)
     if target.is_lab:
-        faults += check.leak_faults(nbformat.reads(raw.decode(), as_version=4), target.text)
+        faults += check.leak_faults(notebook, target.text)
     return faults
 
 

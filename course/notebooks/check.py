@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import nbformat
@@ -21,7 +22,7 @@ from course.notebooks.source import (
 
 MAX_BYTES = 300_000
 MIN_COMPARED = 3
-MACHINE_PATH = re.compile(r"/(?:home|root|Users|tmp|var/folders)/[\w.-]+|[A-Z]:\\+Users\\|\S*site-packages\S*")
+MACHINE_PATH = re.compile(r"/(?:home|root|Users|tmp|var/folders)/[\w.-]+|[A-Z]:\\+Users\\|site-packages")
 
 
 def source_faults(text: str, number: str) -> list[str]:
@@ -35,6 +36,19 @@ def source_faults(text: str, number: str) -> list[str]:
     return faults
 
 
+def read(raw: bytes) -> NotebookNode:
+    """The notebook in `raw`. Raises ValueError, with a sentence, for anything but a valid one of nbformat 4."""
+    try:
+        content = json.loads(raw)
+        if not isinstance(content, dict) or content.get("nbformat") != 4:
+            raise ValueError("no nbformat 4 in it")
+        notebook = nbformat.from_dict(content)
+        nbformat.validate(notebook)
+        return nbformat.reads(raw.decode(), as_version=4)
+    except (ValueError, nbformat.ValidationError) as error:
+        raise ValueError(f"not a readable notebook: {str(error).splitlines()[0]}") from error
+
+
 def notebook_faults(raw: bytes) -> list[str]:
     """Faults of one stored notebook that show without running it.
 
@@ -42,10 +56,9 @@ def notebook_faults(raw: bytes) -> list[str]:
     those is green whatever it holds, so each code cell must have run and some must have an output to compare.
     """
     try:
-        notebook = nbformat.reads(raw.decode(), as_version=4)
-        nbformat.validate(notebook)
-    except (ValueError, nbformat.ValidationError) as error:
-        return [f"not a readable notebook: {str(error).splitlines()[0]}"]
+        notebook = read(raw)
+    except ValueError as error:
+        return [str(error)]
     faults, compared = [], 0
     if len(raw) > MAX_BYTES:
         faults.append(
@@ -101,7 +114,10 @@ def difference_faults(raw: bytes, fresh: NotebookNode, outputs: bool = True) -> 
     `outputs=False` compares with an unexecuted build: sources, ids and tags only. Cells tagged nbval-ignore-output hold
     measured or learner-dependent results, so their outputs are never compared.
     """
-    stored = nbformat.reads(raw.decode(), as_version=4)
+    try:
+        stored = read(raw)
+    except ValueError as error:
+        return [str(error)]
     if len(stored.cells) != len(fresh.cells):
         return [f"{len(stored.cells)} cells; a fresh build has {len(fresh.cells)}"]
     faults = []

@@ -1,0 +1,108 @@
+"""The lock files, environment.yml and the Makefile agree with pyproject.toml and with each other."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+
+
+def pins(path: Path) -> list[str]:
+    """Every pinned requirement of a lock file, with its marker, without its hashes."""
+    return re.findall(r"^([a-z0-9][^\\\n]*?) *\\$", path.read_text(), re.MULTILINE)
+
+
+def versions(path: Path) -> dict[str, set[str]]:
+    """Pinned versions by name. A name has several only where markers tell them apart."""
+    found: dict[str, set[str]] = {}
+    for pin in pins(path):
+        requirement = Requirement(pin)
+        (specifier,) = requirement.specifier
+        assert specifier.operator == "==", f"{path.name}: {pin} is no pin"
+        found.setdefault(canonicalize_name(requirement.name), set()).add(specifier.version)
+    return found
+
+
+@pytest.fixture(scope="module")
+def project(root: Path) -> dict:
+    """pyproject.toml."""
+    return tomllib.loads((root / "pyproject.toml").read_text())
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_every_pin_has_hashes_and_no_address(root: Path, name: str) -> None:
+    text = (root / name).read_text()
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    assert all(re.match(r"[a-z0-9][\w.-]*==|    --hash=sha256:[0-9a-f]{64}", line) for line in lines)
+    # A continued line without a hash line after it would leave a package unhashed, and pip would refuse the whole file.
+    assert all(lines[i + 1].lstrip().startswith("--hash=") for i, line in enumerate(lines) if "==" in line)
+    assert not re.search(r"https?://|file:|find-links|index-url|@ ", text)
+
+
+def test_the_lock_satisfies_pyproject(root: Path, project: dict) -> None:
+    locked = versions(root / "requirements.lock")
+    dev = versions(root / "requirements-dev.lock")
+    groups = project["dependency-groups"]
+    required = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    for text in [*required, *groups["build"], *groups["test"], *groups["dev"]]:
+        requirement = Requirement(text)
+        pinned = (dev if text in groups["dev"] else locked).get(canonicalize_name(requirement.name))
+        assert pinned, f"{text} of pyproject.toml is in no lock: run `make lock`"
+        assert all(map(requirement.specifier.contains, pinned)), f"{text} does not admit the locked {pinned}"
+
+
+def test_every_dependency_states_a_lower_bound(project: dict) -> None:
+    extras = [text for extra in project["project"]["optional-dependencies"].values() for text in extra]
+    for text in [*project["project"]["dependencies"], *extras]:
+        assert [spec.operator for spec in Requirement(text).specifier] == [">="], text
+
+
+def test_the_two_locks_agree(root: Path) -> None:
+    locked, dev = (versions(root / name) for name in LOCKS)
+    assert {name: dev[name] for name in dev.keys() & locked.keys()} == {
+        name: locked[name] for name in dev.keys() & locked.keys()
+    }
+
+
+def test_environment_yml_lists_the_locked_versions(root: Path, project: dict) -> None:
+    environment = yaml.safe_load((root / "environment.yml").read_text())
+    *conda, pip = environment["dependencies"]
+    assert pip["pip"] == pins(root / "requirements.lock"), "run `make lock`"
+    python = next(Requirement(text.replace("=", "==")) for text in conda if text.startswith("python="))
+    (wanted,) = python.specifier
+    assert Requirement(f"python{project['project']['requires-python']}").specifier.contains(wanted.version)
+
+
+def test_extras_for_each_gpu(project: dict) -> None:
+    assert {name: Requirement(text).name for name, (text,) in project["project"]["optional-dependencies"].items()} == {
+        "cuda12": "cupy-cuda12x",
+        "cuda13": "cupy-cuda13x",
+        "rocm": "cupy-rocm-7-0",
+    }
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="no make on the PATH")
+def test_make_says_which_python_it_needs(root: Path, tmp_path: Path) -> None:
+    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
+        shutil.copy(root / name, tmp_path / name)
+    done = subprocess.run(["make", "lab", "PYTHON=/bin/false"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode
+    assert "the course needs 3.11, 3.12 or 3.13" in done.stdout
+    assert "/bin/false" in done.stdout
+    assert not (tmp_path / ".venv").exists()
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="no make on the PATH")
+def test_make_help_lists_every_target(root: Path) -> None:
+    phony = re.search(r"^\.PHONY: (.*)$", (root / "Makefile").read_text(), re.MULTILINE)[1].split()
+    shown = subprocess.run(["make", "help"], cwd=root, capture_output=True, text=True, check=True).stdout
+    assert {line.split()[1] for line in shown.splitlines()} == set(phony) - {"FORCE"}

@@ -1,0 +1,72 @@
+"""The wheel is complete: the package, its data, and the kernels as data of the package."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from importlib import metadata, resources
+from pathlib import Path
+
+import pytest
+
+import course
+
+
+@pytest.fixture(scope="module")
+def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project's wheel, built by the hatchling of this environment without touching the network."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=root, check=True, capture_output=True)
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+def test_the_wheel_holds_the_package_the_kernels_and_nothing_else(wheel: Path, root: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    expected = {f"course/{path}" for path in files(root / "course")} | {
+        f"course/_kernels/{path}" for path in files(root / "kernels")
+    }
+    packed = {name for name in names if "/." not in name and not name.startswith("llm_batching_course-")}
+    assert packed == expected
+    assert any(name.endswith("/licenses/LICENSE") for name in names)
+
+
+def test_the_wheel_works_where_the_project_is_not(wheel: Path, tmp_path: Path) -> None:
+    """Unpacked elsewhere, the package finds its kernels inside itself; nothing of the working tree is needed."""
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    code = (
+        "from importlib.resources import files; import course; "
+        "print(course.__file__); print((files('course') / '_kernels' / 'README.md').is_file())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {code}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == [str(tmp_path / "course" / "__init__.py"), "True"]
+
+
+def test_an_editable_install_has_the_kernels_beside_the_package(root: Path) -> None:
+    """Hatchling does not apply force-include to an editable install, so code must look in both places."""
+    if Path(course.__file__).parent != root / "course":
+        pytest.skip("the package under test is installed from a wheel")
+    assert not (resources.files("course") / "_kernels").is_dir()
+    assert (root / "kernels" / "README.md").is_file()
+
+
+def test_the_command_is_installed() -> None:
+    (command,) = metadata.entry_points(group="console_scripts", name="course")
+    assert command.value == "course.cli:main"
+
+
+def files(folder: Path) -> set[Path]:
+    """The files of `folder` as relative paths, without hidden ones and compiled ones."""
+    return {
+        path.relative_to(folder)
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts and not path.name.startswith(".")
+    }
