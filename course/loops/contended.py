@@ -36,8 +36,8 @@ class Contention:
         view.emitted = self.loop.emitted.get(request, 0)
         return view
 
-    def step(self) -> bool:
-        """Run it. Always True: somebody runs."""
+    def step(self) -> None:
+        """Run it."""
         loop, step = self.loop, self.index
         schedule = loop.policy.schedule(self.state())
         for victim in schedule.preempt:
@@ -65,7 +65,6 @@ class Contention:
         loop.clear_decodes()
         for view in self.running:
             self.rejoin(view, schedule.tokens.get(view, 0))
-        return True
 
     def state(self) -> State:
         loop = self.loop
@@ -92,6 +91,7 @@ class Contention:
         loop.trace.leave(request, self.index, victim.computed)
         loop.emitted[request] = victim.emitted
         loop.free += victim.blocks
+        loop.reserved -= loop.blocks[request]
         loop.requeued.append(request)
         self.running.remove(victim)
 

@@ -4,22 +4,25 @@ The same steps as `stepwise`, to the last bit, found without touching a request 
 - A sequence that decodes computes one token a step, so its last step is known when it joins, and goes on a heap; the
   context of all decodes is one running sum.
 - It needs a KV block in every step in which its computed tokens are a multiple of the block size: once in `block_size`
-  steps, at a fixed phase. A count of decodes by phase gives the blocks that any step needs.
+  steps, at a fixed phase. A count of decodes by phase gives the blocks that any step needs; and nobody need count while
+  all that hold a slot would fit the cache at their full length.
 - While nobody joins or leaves, a stretch of steps is taken at once; its times are added up one after the other.
 
 Three kinds of step: `run` takes stretches of decodes and admits prompts that fit whole; `chunk_step` also handles prompts
-in chunks and requests that come back; `contended_step`, where budget or blocks do not suffice for all that run, asks the
+in chunks, requests that come back and a cache that may fill up; `contended_step`, where budget or blocks do not suffice for all that run, asks the
 policy itself. Whoever is touched by the latter two is noted in `self.trace`; the life of all others follows from the
 step of their last token.
 """
 
+import math
 from array import array
+from bisect import bisect_right
 from collections import defaultdict
 from heapq import heappop, heappush
 
 import numpy as np
 
-from ..kvcache import KVCache
+from ..kvcache import KVCache, blocks_for
 from ..policies.continuous import Continuous
 from ..steptime import StepTimeModel
 from ..workload import Workload
@@ -28,7 +31,7 @@ from .contended import Contention
 from .log import Log
 from .trace import Trace
 
-_VECTOR = 48  # steps from which NumPy adds up a stretch faster than a plain loop
+_VECTOR = 24  # steps from which NumPy adds up a stretch faster than a plain loop
 _LONGEST = 1 << 16  # steps taken at once at most, so that an endless answer does not ask for endless memory
 
 
@@ -53,6 +56,8 @@ class ContinuousLoop:
         self.size = cache.block_size if cache else 1
         self.arrivals = Arrivals(load)
         self.prompt, self.output = load.prompt_tokens.tolist(), load.output_tokens.tolist()
+        self.length = (load.prompt_tokens + load.output_tokens).tolist()
+        self.blocks = (-((1 - load.prompt_tokens - load.output_tokens) // self.size)).tolist()  # at full length
         n = self.requests = len(load)
         # finish code = last step x n + request; before the first token is out, the last step counts from that token's.
         self.codes = ((load.output_tokens - 1) * n + np.arange(n)).tolist()
@@ -65,136 +70,118 @@ class ContinuousLoop:
         self.prefilling: list[list[int]] = []  # [request, computed, known] in order of admission
         self.decodes = self.context = 0  # sequences that decode, and the tokens they attend to in the next step
         self.finishes: list[int] = [self.finishes_end]
+        self.reserved = 0  # blocks that those who hold a slot would take at full length
+        # While `reserved` fits the cache no step can run out of blocks. Beyond it, `tight`, free blocks are counted:
+        self.tight, self.free = False, 0
         self.phases = [0] * self.size  # decodes that need a block when step % size is this
-        self.free = cache.num_blocks if cache else 0
 
     def run(self) -> Log:
         """Serve everybody."""
-        n, size, kv = self.requests, self.size, self.cache is not None
+        n, size, total = self.requests, self.size, self.cache.num_blocks if self.cache else math.inf
         slots, budget = self.policy.max_num_seqs, self.policy.max_num_batched_tokens
-        chunked = self.policy.enable_chunked_prefill
         longest = self.policy.long_prefill_token_threshold or budget
         times, ids, turns = self.arrivals.times, self.arrivals.ids, self.arrivals.next_turns
-        prompt, codes, clock, tick = self.prompt, self.codes, self.clock, self.clock.append
+        prompt, length, blocks, codes = self.prompt, self.length, self.blocks, self.codes
         triangle = (self.load.prompt_tokens * (self.load.prompt_tokens + 1) // 2).tolist()
-        length = (self.load.prompt_tokens + self.load.output_tokens).tolist()
-        prompt_blocks, all_blocks = ((-(-tokens // size)) for tokens in (self.load.prompt_tokens, np.array(length) - 1))
-        prompt_blocks, all_blocks = prompt_blocks.tolist(), all_blocks.tolist()
-        seconds_of, lines = self.step_time.seconds, _Lines(self.step_time)
+        clock, tick, seconds_of, lines = self.clock, self.clock.append, self.step_time.seconds, _Lines(self.step_time)
         requeued, prefilling, finishes, phases = self.requeued, self.prefilling, self.finishes, self.phases
-        now, step, head, free, decodes, context = 0.0, 0, 0, self.free, 0, 0
-        short = False  # the next step needs more blocks than are free
-        idle_until = self.idle.append
+        now, step, head, decodes, context = 0.0, 0, 0, 0, 0
+        tight, free, reserved = False, 0, 0
+        special = False  # the next step is none of the plain ones below
 
         while True:
-            stop = NEVER
-            special = short
-            if short:
-                short = False
-            elif prefilling or requeued:
-                special = prefilling or decodes < slots
-            elif decodes < slots:
-                if times[head] <= now:
-                    # ---- A step with new prompts, each of them whole.
-                    left, tokens, pairs, end = budget - decodes, 0, 0, head
-                    last = head + slots - decodes
-                    if kv:
-                        held, free = free, free - phases[step % size]
-                        special = free < 0
-                    while end < last and times[end] <= now:
-                        request = ids[end]
-                        known = prompt[request]
-                        if known > left or known > longest:
-                            special = special or chunked
-                            break
-                        if kv:
-                            if prompt_blocks[request] > free:
-                                break
-                            free -= prompt_blocks[request]
-                        left -= known
-                        tokens += known
-                        pairs += triangle[request]
-                        end += 1
-                    if end > head and not special:
-                        now += seconds_of(decodes, context, tokens, pairs, tokens)
-                        tick(now)
-                        context += decodes + tokens + end - head
-                        decodes += end - head
-                        at = step * n
-                        step += 1
-                        for request in ids[head:end]:
-                            code = codes[request] = codes[request] + at
-                            heappush(finishes, code)
-                            if kv:
-                                phases[(step - prompt[request]) % size] += 1
-                        head = end
-                        stop = None
-                    elif kv:
-                        free = held  # or blocks are short, and nothing changes before somebody leaves
-                else:
-                    stop = times[head]
-                    if not decodes:
-                        if stop == NEVER:
-                            break
-                        now = stop
-                        idle_until((step, now))
-                        continue
-
-            if special:
-                self.now, self.head, self.free, self.decodes, self.context = now, head, free, decodes, context
-                progress = self.chunk_step()
-                now, head, free, decodes, context = self.now, self.head, self.free, self.decodes, self.context
-                finishes, phases, prefilling, step = self.finishes, self.phases, self.prefilling, len(clock)
-                if progress:
-                    stop = None
-
-            if stop is not None:
-                # ---- A stretch of decodes: until the first of them ends, somebody can join, or the blocks run out.
-                count = min(finishes[0] // n + 1 - step, _LONGEST)
-                if kv and decodes * (count // size + 1) > free:
-                    count = self.steps_before_shortage(step, count, free)
-                    if not count:
-                        short = True
-                        continue
-                base, slope = lines[decodes]
-                if count < _VECTOR or stop - now < _VECTOR * base:
-                    for context in range(context, context + count * decodes, decodes):  # noqa: B020
-                        now += base + slope * context
-                        tick(now)
-                        if now >= stop:
-                            break
-                    context += decodes
-                else:
-                    ends = self.stretch(now, stop, count, decodes, context, base, slope)
-                    clock.frombytes(ends.tobytes())
-                    now = ends.item(-1)
-                    context += decodes * len(ends)
-                taken, first = len(clock) - step, step % size
-                step += taken
-                if kv:
-                    if taken == 1:
-                        free -= phases[first]
-                    else:
-                        free -= decodes * (taken // size) + sum(phases[first : first + taken % size])
-                        if first + taken % size > size:
-                            free -= sum(phases[: first + taken % size - size])
-
             # ---- Those whose last token left with the step that ended now.
             ended = step * n
             while finishes[0] < ended:
                 request = heappop(finishes) % n
                 decodes -= 1
                 context -= length[request]
-                if kv:
+                reserved -= blocks[request]
+                if tight:
                     phases[(step + 1 - length[request]) % size] -= 1
-                    free += all_blocks[request]
+                    free += blocks[request]
                 if turns:
                     self.arrivals.answered(request, now, head)
+
+            if special or prefilling or requeued:
+                # ---- Prompts in chunks, requests that come back, blocks that run short.
+                stop = NEVER
+                if special or prefilling or decodes < slots:
+                    self.now, self.head, self.decodes, self.context = now, head, decodes, context
+                    self.tight, self.free, self.reserved = tight, free, reserved
+                    progress, special = self.chunk_step(), False
+                    now, head, decodes, context, step = self.now, self.head, self.decodes, self.context, len(clock)
+                    tight, free, reserved = self.tight, self.free, self.reserved
+                    finishes, phases, prefilling = self.finishes, self.phases, self.prefilling
+                    if progress:
+                        continue
+            elif decodes >= slots:
+                stop = NEVER
+            elif times[head] <= now:
+                # ---- A step with new prompts, each of them whole.
+                tokens, pairs, end, held = 0, 0, head, reserved
+                left, last = budget - decodes, head + slots - decodes
+                while end < last and times[end] <= now:
+                    request = ids[end]
+                    known = prompt[request]
+                    tokens += known
+                    reserved += blocks[request]
+                    if tokens > left or known > longest or reserved > total:
+                        special = True
+                        break
+                    pairs += triangle[request]
+                    end += 1
+                if special or tight:
+                    special, reserved = True, held
+                    continue
+                now += seconds_of(decodes, context, tokens, pairs, tokens)
+                tick(now)
+                for request in ids[head:end]:
+                    code = codes[request] = codes[request] + ended
+                    heappush(finishes, code)
+                step += 1
+                context += decodes + tokens + end - head
+                decodes += end - head
+                head = end
+                continue
+            else:
+                stop = times[head]
+                if not decodes:
+                    if stop == NEVER:
+                        break
+                    now = stop
+                    self.idle.append((step, now))
+                    continue
+
+            # ---- A stretch of decodes: until the first of them ends, somebody can join, or the blocks run out.
+            count = finishes[0] // n + 1 - step
+            if tight and decodes * (count // size + 1) > free:
+                count = self.steps_before_shortage(step, count, free)
+                if not count:
+                    special = True
+                    continue
+            base, slope = lines[decodes]
+            if count < _VECTOR or stop - now < _VECTOR * base:
+                for context in range(context, context + count * decodes, decodes):  # noqa: B020
+                    now += base + slope * context
+                    tick(now)
+                    if now >= stop:
+                        break
+                context += decodes
+            else:
+                ends = self.stretch(now, stop, count, decodes, context, base, slope)
+                clock.frombytes(ends.tobytes())
+                now = ends.item(-1)
+                context += decodes * len(ends)
+            first, step = step, len(clock)
+            if tight:
+                free -= self.blocks_taken(first, step - first, decodes)
         return self.trace.log(self.load, self.arrivals, clock, self.idle, np.array(codes) // n)
 
     @staticmethod
     def stretch(now, stop, count, decodes, context, base, slope) -> np.ndarray:
         """When up to `count` steps of decodes alone end, up to the first that ends at `stop` or later."""
+        count = min(count, _LONGEST)
         if stop < NEVER:
             # Steps only get longer as the context grows: no more than this many begin before `stop`.
             count = min(count, int((stop - now) / (base + slope * context)) + 2)
@@ -216,27 +203,61 @@ class ContinuousLoop:
                 return taken
         return count
 
+    def blocks_taken(self, step: int, count: int, decodes: int) -> int:
+        """KV blocks that `count` steps of decodes alone take, from this step on."""
+        rounds, rest = divmod(count, self.size)
+        at = step % self.size
+        wrapped = max(0, at + rest - self.size)
+        return decodes * rounds + sum(self.phases[at : at + rest]) + sum(self.phases[:wrapped])
+
+    def choose_accounting(self) -> None:
+        """Exact block counts where those who may be admitted now could fill the cache; back again with a tenth to spare."""
+        if self.cache is None:
+            return
+        times, head = self.arrivals.times, self.head
+        end = bisect_right(times, self.now, head, min(len(times), head + self.policy.max_num_seqs))
+        may_come = [*self.requeued, *self.arrivals.ids[head:end]]
+        wanted = self.reserved + sum(self.blocks[request] for request in may_come)
+        if wanted > self.cache.num_blocks:
+            self.tighten()
+        elif self.tight and wanted < 0.9 * self.cache.num_blocks:
+            self.tight = False
+
+    def tighten(self) -> None:
+        """Count blocks exactly from here on. Until then all that run would fit even at their full length."""
+        if self.tight or self.cache is None:
+            return
+        self.tight, self.phases, used = True, [0] * self.size, 0
+        for code in self.finishes:
+            if code != self.finishes_end:
+                last, request = divmod(code, self.requests)
+                computed = self.length[request] - 2 - last + len(self.clock)
+                self.phases[(len(self.clock) - computed) % self.size] += 1
+                used += blocks_for(computed, self.size)
+        used += sum(blocks_for(computed, self.size) for _, computed, _ in self.prefilling)
+        self.free = self.cache.num_blocks - used
+
     def chunk_step(self) -> bool:
         """A step with prompts in chunks, or with requests that come back. False where nobody could be admitted."""
-        step, size, kv, trace = len(self.clock), self.size, self.cache is not None, self.trace
+        step, size, trace = len(self.clock), self.size, self.trace
+        self.choose_accounting()
         threshold, left = self.policy.long_prefill_token_threshold, self.policy.max_num_batched_tokens - self.decodes
-        free = self.free - (self.phases[step % size] if kv else 0)
+        free = self.free - self.phases[step % size]
         decodes, context = self.decodes, self.context
         plan: list[tuple[int, int, int, int]] = []  # request, chunk, computed, known
         for request, computed, known in self.prefilling:
             chunk = min(known - computed, threshold or known)
             if chunk > left:
                 if left <= 0 or request != trace.last_admitted:
-                    return Contention(self).step()
+                    return self.contended_step()
                 chunk = left
             left -= chunk
-            free -= (-(-(computed + chunk) // size) + (-computed // size)) if kv else 0
+            free -= blocks_for(computed + chunk, size) - blocks_for(computed, size)
             plan.append((request, chunk, computed, known))
-        if free < 0:
-            return Contention(self).step()
+        if self.tight and free < 0:
+            return self.contended_step()
 
-        under_way = len(plan)
-        slots = self.policy.max_num_seqs - self.decodes - under_way
+        slots = self.policy.max_num_seqs - self.decodes - len(plan)
         times, ids = self.arrivals.times, self.arrivals.ids
         while left > 0 and slots > 0:
             if self.requeued:
@@ -251,10 +272,10 @@ class ContinuousLoop:
                 if not self.policy.enable_chunked_prefill:
                     break
                 chunk = left
-            if kv:
-                if -(-(known if self.policy.scheduler_reserve_full_isl else chunk) // size) > free:
+            if self.tight:
+                if blocks_for(known if self.policy.scheduler_reserve_full_isl else chunk, size) > free:
                     break
-                free -= -(-chunk // size)
+                free -= blocks_for(chunk, size)
             self.admit(request, step)
             plan.append((request, chunk, 0, known))
             left -= chunk
@@ -286,19 +307,26 @@ class ContinuousLoop:
                 self.join(request, known + 1, step)
         return True
 
+    def contended_step(self) -> bool:
+        """A step in which budget or blocks do not suffice for all that run. Always True: somebody runs."""
+        self.tighten()
+        Contention(self).step()
+        return True
+
     def admit(self, request: int, step: int) -> None:
         """Take the request at the head of the queue into a slot."""
         if self.requeued:
             self.requeued.pop()
         else:
             self.head += 1
+        self.reserved += self.blocks[request]
         self.trace.admit(request, step, self.head)
 
     def join(self, request: int, known: int, step: int) -> None:
         """From the next step on the request decodes; its last token, perhaps the one of this step, is some steps away."""
         self.decodes += 1
         self.context += known
-        self.phases[(step + 2 - known) % self.size] += 1
+        self.phases[(step + 2 - known) % self.size] += 1  # counts where `tight`; else it is made anew by then
         to_go = self.prompt[request] + self.output[request] - known
         code = self.codes[request] = (step + to_go) * self.requests + request
         heappush(self.finishes, code)
