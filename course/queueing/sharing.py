@@ -135,17 +135,26 @@ def _company(expected: float) -> np.ndarray:
 
 
 def continuous_batching(
-    need: Demand, step_time: StepTime, *, arrival_rate: float, max_num_seqs: int, max_num_batched_tokens: int
+    need: Demand,
+    step_time: StepTime,
+    *,
+    arrival_rate: float,
+    max_num_seqs: int,
+    max_num_batched_tokens: int,
+    rates: Sequence[float] | None = None,
 ) -> BatchingForecast:
     """Forecast for `policies.Continuous`: `processor_sharing` with `service_rates`, and the step boundary added.
 
     need: from `demand` or `demand_of`. step_time: a model of `course.steptime`. arrival_rate: requests/s, Poisson.
+    rates: the result of `service_rates` with the same settings, for callers that ask at many arrival rates.
     Prompts that start in one step are at most four, all of mean length and whole: TTFT is too low where prompts take
     several chunks, and its tail is too thin where prompts differ much.
     Does not apply: as `processor_sharing` and `continuous_capacity`.
     """
-    settings = {"max_num_seqs": max_num_seqs, "max_num_batched_tokens": max_num_batched_tokens}
-    chain = processor_sharing(arrival_rate=arrival_rate, rates=service_rates(need, step_time, **settings))
+    if rates is None:
+        settings = {"max_num_seqs": max_num_seqs, "max_num_batched_tokens": max_num_batched_tokens}
+        rates = service_rates(need, step_time, **settings)
+    chain = processor_sharing(arrival_rate=arrival_rate, rates=rates)
     others, prompt = chain.mean_in_batch_requests, round(need.prompt_tokens)
     plain = _seconds(step_time, max(others, 1.0), need.context_tokens, 0, 1)
     prefills = tuple(_seconds(step_time, max(others - k, 0.0), need.context_tokens, k, prompt) for k in (1, 2, 3, 4))
