@@ -7,10 +7,10 @@ from . import settings
 
 @dataclass(frozen=True)
 class KVCache:
-    """`num_blocks` blocks of `block_size` tokens. A sequence holds whole blocks, and takes one more when the last is full.
+    """`num_blocks` blocks of `block_size` tokens. A sequence holds whole blocks, one more when the last is full.
 
-    Out of blocks, the running sequence admitted last gives all of its blocks back, waits at the head of the queue and is
-    computed again (recompute preemption, vLLM V1's only kind). Raises ValueError for sizes below 1.
+    Out of blocks, the running sequence admitted last gives all of its blocks back, waits at the head of the queue and
+    is computed again (recompute preemption, vLLM V1's only kind). Raises ValueError for sizes below 1.
     """
 
     num_blocks: int

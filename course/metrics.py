@@ -107,12 +107,12 @@ def summary(
 ) -> dict[str, float]:
     """The run as a flat dict; seconds, tokens and requests.
 
-    `<metric>_<statistic>` for ttft, tpot, itl, e2e and queue_wait, over the requests that arrived after `warmup` seconds
-    (ITL over all tokens of the run). Rates are over the makespan; `steady_output_tokens_per_second` counts the tokens computed
-    between the end of the warm-up and the last arrival, NaN where that window is empty. goodput: requests a second that
-    met every SLO given. slot_utilisation: share of slots x makespan that held work for an answer not yet complete.
-    token_utilisation: tokens computed over budget x steps, NaN without a budget. kv_peak, kv_mean: share of the blocks,
-    NaN without a cache. Raises ValueError for an SLO that is not positive and a warm-up after which nobody arrives.
+    `<metric>_<statistic>` for ttft, tpot, itl, e2e and queue_wait, over the requests that arrived after `warmup`
+    seconds (ITL over all tokens of the run). Rates are over the makespan; `steady_output_tokens_per_second` counts the
+    tokens computed between the end of the warm-up and the last arrival, NaN where that window is empty. goodput:
+    requests a second that met every SLO given. slot_utilisation: share of slots x makespan that held work for an answer
+    not yet complete. token_utilisation: tokens computed over budget x steps, NaN without a budget. kv_peak, kv_mean:
+    share of the blocks, NaN without a cache. Raises ValueError for an SLO that is not positive and a warm-up after which nobody arrives.
     """
     load, steps = run.workload, run.steps
     first, last = float(run.arrival.min()), float(run.arrival.max())
@@ -178,14 +178,14 @@ def warnings(run: "Run") -> tuple[str, ...]:
     if open_loop and last > first and waiting > max(2 * run.policy.max_num_seqs, len(run) // 10):
         offered = (len(run) - 1) / (last - first)
         found.append(
-            f"The queue grew to the end: when the last request arrived, {waiting} of {len(run)} were still waiting for a "
-            f"slot. {offered:.3g} requests/s were offered and {len(run) / run.makespan:.3g} served; a longer run would "
+            f"The queue grew to the end: when the last request arrived, {waiting} of {len(run)} were still waiting for "
+            f"a slot. {offered:.3g} requests/s were offered and {len(run) / run.makespan:.3g} served; a longer run would "
             "wait longer. Lower the rate or raise capacity."
         )
     preemptions = int(run.preempted.sum())
     if preemptions > len(run) // 10:
         found.append(
-            f"{preemptions} preemptions threw away {int(run.steps.dropped.sum())} computed tokens: KV blocks are short. "
-            "Lower max_num_seqs or give the cache more blocks."
+            f"{preemptions} preemptions threw away {int(run.steps.dropped.sum())} computed tokens: KV blocks are "
+            "short. Lower max_num_seqs or give the cache more blocks."
         )
     return tuple(found)

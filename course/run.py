@@ -78,7 +78,7 @@ class Run:
 
     @cached_property
     def itl(self) -> np.ndarray:
-        """Every gap between two tokens of one request, in seconds, in no special order. Empty for request-level policies."""
+        """Every gap between two tokens of one request [s], in no special order. Empty for request-level policies."""
         gaps, weights = self.itl_weighted
         return _fixed(np.repeat(gaps, weights))
 
@@ -104,7 +104,7 @@ class Run:
         return metrics.number_in_system(self.arrival, self.response)
 
     def little(self, start: float | None = None, end: float | None = None) -> "metrics.LittlesLaw":
-        """L, arrival rate and W over [start, end), by default the whole run, with the edge terms that a window needs."""
+        """L, arrival rate and W over [start, end), by default the whole run, with the edge terms a window needs."""
         begin = self.arrival.min() if start is None else start
         return metrics.littles_law(self.arrival, self.response, begin, self.response.max() if end is None else end)
 

@@ -66,14 +66,15 @@ def _check_feasible(load: Workload, policy: Policy, cache: KVCache | None) -> No
         settings.whole(f"{name}.max_num_batched_tokens", budget)
     longest = load.prompt_tokens + load.output_tokens - 1  # tokens in the cache when the last one is sampled
     worst = int(longest.argmax())
-    if cache is not None and blocks_for(int(longest[worst]), cache.block_size) > cache.num_blocks:
+    blocks = blocks_for(int(longest[worst]), cache.block_size) if cache else 0
+    if cache is not None and blocks > cache.num_blocks:
         raise ValueError(
-            f"request {worst} needs {longest[worst]} tokens of KV cache, {blocks_for(int(longest[worst]), cache.block_size)} "
-            f"blocks, and num_blocks is {cache.num_blocks}: it can never be served; raise num_blocks or shorten the request"
+            f"request {worst} needs {longest[worst]} tokens of KV cache, {blocks} blocks, and num_blocks is "
+            f"{cache.num_blocks}: it can never be served; raise num_blocks or shorten the request"
         )
     if isinstance(policy, Continuous) and not policy.enable_chunked_prefill and longest[worst] > budget:
         raise ValueError(
-            f"request {worst} may need {longest[worst]} tokens in one step (its prompt, or all of it after a preemption), "
-            f"and max_num_batched_tokens is {budget} with enable_chunked_prefill=False: raise the budget to "
-            f"{longest[worst]}, or turn chunking on"
+            f"request {worst} may need {longest[worst]} tokens in one step (its prompt, or all of it after a "
+            f"preemption), and max_num_batched_tokens is {budget} with enable_chunked_prefill=False: raise the budget "
+            f"to {longest[worst]}, or turn chunking on"
         )

@@ -11,8 +11,8 @@ from .loops.log import Log
 class Steps:
     """One entry a step in each column; seconds, sequences, tokens, blocks.
 
-    start, end, seconds: when it ran. running: sequences that hold a slot. decodes: sequences that computed one token (in
-    a padded batch, finished ones too). decode_context: tokens those attended to. prefill_tokens: prompt tokens computed
+    start, end, seconds: when it ran. running: sequences that hold a slot. decodes: sequences that computed one token
+    (in a padded batch, finished ones too). decode_context: tokens those attended to. prefill_tokens: prompt tokens computed
     (padding too). useful: slots whose token somebody waited for. wasted: slots that computed padding for an answer
     already complete. queue: requests that had arrived by its start and held no slot. blocks: KV blocks held, 0 without
     a cache. preemptions: requests that lost their blocks before it, and dropped: the tokens those had computed.
@@ -95,7 +95,7 @@ class Steps:
         many = np.maximum(0, (last - first - wait) // size + 1)
         each = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
         taken += self._summed(np.repeat(first + wait, many) + each * size)
-        # Blocks come home in the step after a stay; those taken in it are the difference of the running sums by request.
+        # Blocks come home in the step after a stay.
         freed = np.zeros(len(self) + 1, dtype=np.int64)
         np.add.at(freed, stays[:, 2] + 1, self._held_at_end(stays, size))
         return np.cumsum(taken - freed[:-1])

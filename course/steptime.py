@@ -1,7 +1,7 @@
 """How long one step takes: callables from a Step to seconds.
 
-Any callable will do for `serve`. The models here also offer what the fast loops need: `seconds`, the same value from the
-sums over a step, and `decode_line`, the straight line that a step of decodes alone follows as its context grows.
+Any callable will do for `serve`. The models here also offer what the fast loops need: `seconds`, the same value from
+the sums over a step, and `decode_line`, the straight line that a step of decodes alone follows as its context grows.
 """
 
 import math

@@ -8,10 +8,10 @@ The same steps as `stepwise`, to the last bit, found without touching a request 
   all that hold a slot would fit the cache at their full length.
 - While nobody joins or leaves, a stretch of steps is taken at once; its times are added up one after the other.
 
-Three kinds of step: `run` takes stretches of decodes and admits prompts that fit whole; `chunk_step` also handles prompts
-in chunks, requests that come back and a cache that may fill up; `contended_step`, where budget or blocks do not suffice for all that run, asks the
-policy itself. Whoever is touched by the latter two is noted in `self.trace`; the life of all others follows from the
-step of their last token.
+Three kinds of step: `run` takes stretches of decodes and admits prompts that fit whole; `chunk_step` also handles
+prompts in chunks, requests that come back and a cache that may fill up; `contended_step`, where budget or blocks do not
+suffice for all that run, asks the policy itself. Whoever is touched by the latter two is noted in `self.trace`; the
+life of all others follows from the step of their last token.
 """
 
 import math
@@ -211,7 +211,7 @@ class ContinuousLoop:
         return decodes * rounds + sum(self.phases[at : at + rest]) + sum(self.phases[:wrapped])
 
     def choose_accounting(self) -> None:
-        """Exact block counts where those who may be admitted now could fill the cache; back again with a tenth to spare."""
+        """Exact block counts where those who may be admitted now could fill the cache; else back, with a tenth to spare."""
         if self.cache is None:
             return
         times, head = self.arrivals.times, self.head
@@ -323,7 +323,7 @@ class ContinuousLoop:
         self.trace.admit(request, step, self.head)
 
     def join(self, request: int, known: int, step: int) -> None:
-        """From the next step on the request decodes; its last token, perhaps the one of this step, is some steps away."""
+        """From the next step on the request decodes; its last token, perhaps that of this step, is some steps away."""
         self.decodes += 1
         self.context += known
         self.phases[(step + 2 - known) % self.size] += 1  # counts where `tight`; else it is made anew by then

@@ -49,7 +49,7 @@ def rows(values, width: int) -> np.ndarray:
 
 
 def log_from(load: Workload, arrival, clock, idle, *, tokens, decodes, chunks, stays, preemptions) -> Log:
-    """A Log from what a loop filled; idle as (step, seconds). Raises ValueError where the clock left the range of floats."""
+    """A Log from what a loop filled; idle as (step, seconds). Raises ValueError where the clock ran out of range."""
     clock = np.frombuffer(clock, dtype=np.float64)
     if not np.isfinite(clock[-1]):
         raise ValueError("the clock ran out of range: the step times are too large to add up; lower their constants")

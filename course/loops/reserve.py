@@ -4,7 +4,7 @@ from ..kvcache import KVCache, blocks_for
 
 
 def check_batch_fits(cache: KVCache | None, width: int, prompt: int, output: int) -> int:
-    """KV blocks that a padded batch reserves, 0 without a cache. Raises ValueError where they are more than there are."""
+    """KV blocks that a padded batch reserves, 0 without a cache. Raises ValueError where there are not so many."""
     if cache is None:
         return 0
     blocks = width * blocks_for(prompt + output - 1, cache.block_size)

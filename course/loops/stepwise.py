@@ -178,8 +178,8 @@ class _Loop:
             request.blocks = blocks
         if self.free < 0:
             raise _Broken(
-                f"it takes {-self.free} KV blocks more than the cache of {self.cache.num_blocks} has: preempt somebody, "
-                "or admit fewer"
+                f"it takes {-self.free} KV blocks more than the cache of {self.cache.num_blocks} has: "
+                "preempt somebody, or admit fewer"
             )
 
     def check_padded(self, plan) -> None:

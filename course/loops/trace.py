@@ -8,7 +8,7 @@ from .log import Log, log_from, rows
 
 
 class Trace:
-    """What ContinuousLoop notes. A request it knows nothing of computed its prompt whole in the step of its first token."""
+    """What ContinuousLoop notes. Any other request computed its prompt whole in the step of its first token."""
 
     def __init__(self):
         self.chunks: list[tuple[int, int, int, int]] = []
@@ -67,7 +67,7 @@ class Trace:
         self.preemptions.append((request, step, computed))
 
     def by_admission(self, requests: list[int], ids, head: int) -> list[int]:
-        """The requests in order of admission: first-timers by place in the queue, a readmitted one after those before."""
+        """The requests in order of admission: the place in the queue; a readmitted one after those before it."""
         for place in range(len(self._place), head):
             self._place[ids[place]] = place
         return sorted(requests, key=lambda request: self._readmitted.get(request) or (self._place[request], 0))

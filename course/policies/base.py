@@ -1,7 +1,7 @@
 """What a policy sees and what it answers.
 
-A policy decides one thing: which tokens run in the next step. The engine asks `schedule(state)` before every step, checks
-the answer against slots, token budget and KV blocks, and executes it. Ten lines are enough for one of your own:
+A policy decides one thing: which tokens run in the next step. The engine asks `schedule(state)` before every step,
+checks the answer against slots, token budget and KV blocks, and executes it. Ten lines are enough for one of your own:
 
     class OneAtATime(Policy):
         max_num_seqs, max_num_batched_tokens = 8, 4096
@@ -22,7 +22,8 @@ class Request:
     """A request as a policy may see it. How long its answer will be is not here: nobody knows that in advance.
 
     index: its row in the workload. arrival: seconds. prompt_tokens. computed: tokens whose K and V are in the cache.
-    emitted: output tokens so far. blocks: KV blocks it holds. guess: a predictor's guess of the answer's length, or None.
+    emitted: output tokens so far. blocks: KV blocks it holds. guess: a predictor's guess of the answer's length, or
+    None.
     """
 
     __slots__ = ("arrival", "blocks", "computed", "emitted", "guess", "index", "padded_prompt", "prompt_tokens")
@@ -48,9 +49,9 @@ class Request:
 
 @dataclass(frozen=True)
 class State:
-    """What a policy decides on. `waiting` is in order of arrival, preempted requests first; `running` in order of admission.
+    """What a policy decides on. `waiting` is in order of arrival, preempted requests first; `running` of admission.
 
-    free_blocks is infinite where memory is unlimited. no_more_arrivals: nobody will come unless an answer goes out first.
+    free_blocks is infinite where memory is unlimited. no_more_arrivals: nobody will come unless an answer goes out.
     """
 
     now: float

@@ -51,7 +51,8 @@ class Continuous(Policy):
             extras += f", long_prefill_token_threshold={self.long_prefill_token_threshold}"
         if not self.scheduler_reserve_full_isl:
             extras += ", scheduler_reserve_full_isl=False"
-        return f"Continuous(max_num_seqs={self.max_num_seqs}, max_num_batched_tokens={self.max_num_batched_tokens}{extras})"
+        sizes = f"max_num_seqs={self.max_num_seqs}, max_num_batched_tokens={self.max_num_batched_tokens}"
+        return f"Continuous({sizes}{extras})"
 
     def schedule(self, state: State) -> Schedule:
         budget, free = self.max_num_batched_tokens, state.free_blocks

@@ -6,8 +6,8 @@ from .static import padded_prefill
 
 
 class Dynamic(Policy):
-    """Request-level batching with a time limit: starts when `max_num_seqs` requests wait, or when the oldest of them has
-    waited `max_queue_delay` seconds. Runs, pads and answers like Static.
+    """Request-level batching with a time limit: starts when `max_num_seqs` requests wait, or when the oldest of them
+    has waited `max_queue_delay` seconds. Runs, pads and answers like Static.
 
     Raises ValueError for max_num_seqs below 1 or a delay that is negative or not finite.
     """

@@ -5,7 +5,7 @@ from .base import Policy, Schedule, State
 
 
 class Static(Policy):
-    """Request-level batching with a fixed batch: starts when `max_num_seqs` requests wait, or when nobody else will come.
+    """Request-level batching with a fixed batch: starts when `max_num_seqs` requests wait, or nobody else will come.
 
     A finished request keeps its slot as padding, prompts are padded to the longest, and the answers leave together.
     Raises ValueError for max_num_seqs below 1.
