@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class GPU:
-    """Bandwidth in bytes/s, compute in FLOP/s (bf16, dense), and seconds that one kernel costs inside a replayed graph."""
+    """Bandwidth in bytes/s, compute in FLOP/s (bf16, dense), and seconds of one kernel in a replayed graph."""
 
     name: str
     read_bandwidth: float

@@ -112,7 +112,8 @@ def summary(
     tokens computed between the end of the warm-up and the last arrival, NaN where that window is empty. goodput:
     requests a second that met every SLO given. slot_utilisation: share of slots x makespan that held work for an answer
     not yet complete. token_utilisation: tokens computed over budget x steps, NaN without a budget. kv_peak, kv_mean:
-    share of the blocks, NaN without a cache. Raises ValueError for an SLO that is not positive and a warm-up after which nobody arrives.
+    share of the blocks, NaN without a cache. Raises ValueError for an SLO that is not positive and a warm-up after which
+    nobody arrives.
     """
     load, steps = run.workload, run.steps
     first, last = float(run.arrival.min()), float(run.arrival.max())
@@ -179,8 +180,8 @@ def warnings(run: "Run") -> tuple[str, ...]:
         offered = (len(run) - 1) / (last - first)
         found.append(
             f"The queue grew to the end: when the last request arrived, {waiting} of {len(run)} were still waiting for "
-            f"a slot. {offered:.3g} requests/s were offered and {len(run) / run.makespan:.3g} served; a longer run would "
-            "wait longer. Lower the rate or raise capacity."
+            f"a slot. {offered:.3g} requests/s were offered and {len(run) / run.makespan:.3g} served; a longer run "
+            "would wait longer. Lower the rate or raise capacity."
         )
     preemptions = int(run.preempted.sum())
     if preemptions > len(run) // 10:

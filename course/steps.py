@@ -12,10 +12,10 @@ class Steps:
     """One entry a step in each column; seconds, sequences, tokens, blocks.
 
     start, end, seconds: when it ran. running: sequences that hold a slot. decodes: sequences that computed one token
-    (in a padded batch, finished ones too). decode_context: tokens those attended to. prefill_tokens: prompt tokens computed
-    (padding too). useful: slots whose token somebody waited for. wasted: slots that computed padding for an answer
-    already complete. queue: requests that had arrived by its start and held no slot. blocks: KV blocks held, 0 without
-    a cache. preemptions: requests that lost their blocks before it, and dropped: the tokens those had computed.
+    (in a padded batch, finished ones too). decode_context: tokens those attended to. prefill_tokens: prompt tokens
+    computed (padding too). useful: slots whose token somebody waited for. wasted: slots that computed padding for an
+    answer already complete. queue: requests that had arrived by its start and held no slot. blocks: KV blocks held, 0
+    without a cache. preemptions: requests that lost their blocks before it, and dropped: the tokens those had computed.
     """
 
     def __init__(self, cache: KVCache | None, log: Log, response: np.ndarray, padded: bool):

@@ -211,7 +211,7 @@ class ContinuousLoop:
         return decodes * rounds + sum(self.phases[at : at + rest]) + sum(self.phases[:wrapped])
 
     def choose_accounting(self) -> None:
-        """Exact block counts where those who may be admitted now could fill the cache; else back, with a tenth to spare."""
+        """Exact block counts where those who may be admitted now could fill the cache; not where there is room."""
         if self.cache is None:
             return
         times, head = self.arrivals.times, self.head
