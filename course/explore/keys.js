@@ -1,6 +1,6 @@
 // The browser's half of keys.py, for everything inside the nearest .course-keys.
 
-// JupyterLab reads these keys first (arrows select cells) unless the attribute below is set.
+// JupyterLab reads these keys first (arrows select cells) unless the focused element has the attribute below.
 const OURS = new Set(["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home", "End", "PageUp", "PageDown", " ", "Enter"]);
 const QUIET = "data-lm-suppress-shortcuts";
 
@@ -12,7 +12,7 @@ function render({ el }) {
     root = root || el.closest(".course-keys");
     if (!root || !root.contains(event.target)) return;
     const plain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.shiftKey;
-    root.toggleAttribute(QUIET, plain && OURS.has(event.key));
+    event.target.toggleAttribute(QUIET, plain && OURS.has(event.key));
   };
   // Sliders of ipywidgets have a visible label that screen readers are not told of.
   const label = () => {

@@ -38,7 +38,8 @@ function initialize({ model }) {
 const CONFIG = {
   displaylogo: false,
   responsive: true,
-  modeBarButtonsToRemove: ["select2d", "lasso2d", "zoomIn2d", "zoomOut2d", "autoScale2d"],
+  // Named one by one: plotly's own set has a button that sends the figure to a web site.
+  modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
 };
 
 async function render({ model, el }) {

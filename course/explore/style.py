@@ -44,7 +44,8 @@ FORM = (
 .course-form .widget-radio, .course-form .widget-radio-box { width: auto; max-width: 100%; height: auto; }
 .course-form .widget-radio-box label { display: flex; align-items: flex-start; gap: 6px; height: auto;
   white-space: normal; line-height: 1.4; margin: 2px 0; }
-.course-form .widget-radio-box label input { flex: none; margin: 4px 2px 0 0; order: -1; float: none; }
+.course-form .widget-radio-box label input { flex: none; margin: 0.1em 2px 0 0; order: -1; float: none; }
+.course-form .widget-hbox { align-items: center; gap: 12px; }
 .course-form .widget-html-content { line-height: 1.45; white-space: normal; font-size: 15px; }
 </style>"""
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from types import MappingProxyType
 from typing import Any
 
@@ -69,7 +70,7 @@ def _template() -> go.layout.Template:
             "paper_bgcolor": PAPER,
             "plot_bgcolor": PAPER,
             "colorway": [COLOURS[name] for name in ("continuous", "static", "dynamic", "decode", "prefill", "wasted")],
-            "margin": {"l": 64, "r": 24, "t": 36, "b": 52},
+            "margin": {"l": 64, "r": 24, "t": 28, "b": 52},
             "showlegend": False,
             "hovermode": "closest",
             "title": {"font": {"size": 17}, "x": 0, "xref": "paper"},
@@ -222,7 +223,7 @@ def badge_html(badge: str) -> str:
     colour = ink(COLOURS.get(kind.strip(), INK))
     return (
         f'<span style="border:2px solid {colour};border-radius:4px;color:{colour};padding:1px 8px;font-weight:600">'
-        f"{kind.strip()}</span>" + (f' <span style="color:#555">{meaning}</span>' if meaning else "")
+        f"{escape(kind.strip())}</span>" + (f' <span style="color:#555">{escape(meaning)}</span>' if meaning else "")
     )
 
 
