@@ -11,7 +11,7 @@ CHECK ?=
 # `.venv/bin/python -m tool` also works where a script's first line would not: in a folder whose path is long or has spaces.
 RUN := .venv/bin/python -m
 # --no-compile halves the time: most of the 450 MB is never imported, and Python compiles the rest at its first import.
-INSTALL := $(RUN) pip install --disable-pip-version-check -qq --progress-bar off --no-compile
+INSTALL := $(RUN) pip install --disable-pip-version-check -qq --progress-bar off --no-compile --no-deps
 STAMP := .venv/.installed
 DEV_STAMP := .venv/.installed-dev
 
@@ -67,6 +67,7 @@ UV_OPTIONS = --quiet --universal --fork-strategy fewest --python-version 3.11 --
 clean:  ## remove .venv/ and caches; my-labs/ stays
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis dist build
 
+# The pinned pip comes first: the one that Python 3.11 brings needs twice as long for the rest.
 # Hashes and an editable install cannot go into one call of pip. Without build isolation the second call uses the
 # hatchling from the lock, so that nothing unpinned is ever fetched.
 $(STAMP): requirements.lock pyproject.toml
@@ -81,8 +82,10 @@ $(STAMP): requirements.lock pyproject.toml
 	  echo "Making .venv/ with $$("$$found" --version) ..."; \
 	  "$$found" -m venv --clear .venv; }
 	@echo "Installing the pinned packages into .venv/ (about 450 MB, a minute or two) ..."
+	@sed -n '/^pip==/,/# via/p' requirements.lock > .venv/pip.lock
+	@$(INSTALL) --require-hashes -r .venv/pip.lock
 	@$(INSTALL) --require-hashes -r requirements.lock
-	@$(INSTALL) --no-deps --no-build-isolation -e .
+	@$(INSTALL) --no-build-isolation -e .
 	@printf '%s' "$(CURDIR)" > $(STAMP)
 
 $(DEV_STAMP): $(STAMP) requirements-dev.lock
