@@ -85,9 +85,10 @@ class Slider:
             # Three significant digits read well on a slider; low, high and default are kept as they are.
             inner = {kind(round(value)) if self.integer else float(f"{value:.3g}") for value in raw}
             return tuple(sorted({v for v in inner if self.low <= v <= self.high} | {self.low, self.high, self.default}))
-        count = math.floor((self.high - self.low) / self.step + 1e-9)
-        steps = {kind(float(f"{self.low + k * self.step:.12g}")) for k in range(count + 1)}
-        return tuple(sorted(steps | {kind(self.high)}))
+        # Rounded, so that 0.1 + 2 * 0.1 is the 0.3 that was meant; the limits are stops exactly as given.
+        count = math.ceil((self.high - self.low) / self.step - 1e-9)
+        inner = (kind(float(f"{self.low + k * self.step:.12g}")) for k in range(1, count))
+        return (kind(self.low), *inner, kind(self.high))
 
     def clean(self, value: Any) -> float:
         """Return the setting as an int or float within the limits.
@@ -253,6 +254,10 @@ def _number(value: Any, what: str) -> float:
     if isinstance(value, bool) or type(value).__name__ == "bool" or not isinstance(value, numbers.Real):
         raise ValueError(f"{what} = {value!r} is not a number: give a plain number")
     number = int(value) if isinstance(value, numbers.Integral) else float(value)
-    if not math.isfinite(number):
+    try:
+        finite = math.isfinite(number)
+    except OverflowError:  # an int beyond every float
+        raise ValueError(f"{what} is too large to compute with: give a plain number") from None
+    if not finite:
         raise ValueError(f"{what} = {number} is not finite: give a plain number")
     return number
