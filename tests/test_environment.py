@@ -104,5 +104,7 @@ def test_make_says_which_python_it_needs(root: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(not shutil.which("make"), reason="no make on the PATH")
 def test_make_help_lists_every_target(root: Path) -> None:
     phony = re.search(r"^\.PHONY: (.*)$", (root / "Makefile").read_text(), re.MULTILINE)[1].split()
-    shown = subprocess.run(["make", "help"], cwd=root, capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        ["make", "--no-print-directory", "help"], cwd=root, capture_output=True, text=True, check=True
+    ).stdout
     assert {line.split()[1] for line in shown.splitlines()} == set(phony) - {"FORCE"}
