@@ -3,7 +3,7 @@
 The three policies get the same slots and the same step times; all that differs is when a request may join or leave.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -127,21 +127,6 @@ def load_point(name: str, rate: float, run: Run, e2e_slo: float) -> LoadPoint:
         goodput=float((run.e2e <= e2e_slo).sum()) / run.makespan,
         padding=1 - slot_utilisation(run),
     )
-
-
-def sweep_rates(
-    load: Workload,
-    by_name: Mapping[str, policies.Policy],
-    step_time: StepTime,
-    rates: Sequence[float],
-    e2e_slo: float,
-) -> dict[str, list[LoadPoint]]:
-    """A LoadPoint for each policy and rate: the same requests in the same pattern, on a stretched clock."""
-    points: dict[str, list[LoadPoint]] = {name: [] for name in by_name}
-    for rate in rates:
-        for name, run in serve_each(load.scaled(rate), by_name, step_time).items():
-            points[name].append(load_point(name, rate, run, e2e_slo))
-    return points
 
 
 def batcher_release(arrival: np.ndarray, *, max_batch_size: int, max_queue_delay: float) -> np.ndarray:

@@ -4,17 +4,17 @@
 # %% tags=["nbval-ignore-output"]
 import os
 import time
-from functools import lru_cache
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # for "Measure": what is timed must not depend on who else uses the cores
 import numpy as np
 
-from course import Workload, lengths, policies, queueing, serve, side_by_side, steptime, traces
+from course import Workload, lengths, policies, queueing, serve, side_by_side, steptime, three_batchers, traces
 from course.exercises import Lab
 from course.exercises.refill import Mine
 from course.explore import Choice, Explorer, Slider
 from course.figures import policies as draw
 from course.figures.timelines import timelines
+from course.three_batchers import CHAT, H100, IMAGE, TRACE
 
 lab = Lab("04")
 
@@ -30,11 +30,7 @@ lab = Lab("04")
 # is the first one busy with?**
 
 # %%
-H100 = steptime.Roofline("llama-3.1-8b", "H100")
-CHAT = Workload.poisson(
-    rate=6, num_requests=2_000, prompt_tokens=512, output_tokens=lengths.lognormal(256, cv=1), seed=0
-)
-
+print(CHAT)
 for rate in (4, 6):
     run = serve(CHAT.scaled(rate), policies.Static(max_num_seqs=32), H100)
     busy = run.steps.seconds.sum() / run.makespan
@@ -85,39 +81,24 @@ lab.predict("below")
 # 1. Follow request 5 down the three panels. What is it doing all that time?
 # 2. Set the spread to 0. Where did the padding go? What does continuous still do better?
 # 3. Set the spread back to 1 and the delay to 1 s. Which panel comes to look like which?
-# 4. Set the rate to 2 requests/s. Who waits for whom now?
+# 4. Set the rate to 1 request/s. Who waits for whom now?
+# 5. Choose the Azure-style trace (made up, with the statistics of a real conversation trace). Its prompts differ too.
+#    What happens to the prefill of a static batch?
 
 
 # %%
-def three_timelines(slots, output_cv, rate, max_queue_delay, num_requests, follow):
-    load = Workload.poisson(rate, num_requests, prompt_tokens=1024, output_tokens=lengths.lognormal(64, output_cv))
-    by_name = side_by_side.three_policies(slots, max_queue_delay, max_num_batched_tokens=2048)
-    return side_by_side.serve_each(load, by_name, H100), follow
-
-
-def timeline_rows(result):
-    runs, _ = result
-    return [
-        ("", *runs),
-        ("mean time to an answer", *(f"{run.e2e.mean():.2f} s" for run in runs.values())),
-        ("longest time to an answer", *(f"{run.e2e.max():.2f} s" for run in runs.values())),
-        ("wanted slot-steps", *(f"{run.steps.useful.sum():,}" for run in runs.values())),
-        ("padding slot-steps", *(f"{run.steps.wasted.sum():,}" for run in runs.values())),
-    ]
-
-
 timeline_explorer = Explorer(
-    three_timelines,
+    three_batchers.timelines,
     controls=[
+        Slider("follow", "Follow request (0: none)", 0, 16, 1, 5),
+        Slider("output_cv", "Spread of drawn answers (CV)", 0.0, 2.0, 0.1, 1.0),
         Slider("slots", "Slots", 2, 8, 1, 4),
-        Slider("output_cv", "Spread of answer lengths (CV)", 0.0, 2.0, 0.1, 1.0),
-        Slider("rate", "Arrival rate", 2, 30, 1, 10, unit="requests/s"),
+        Slider("rate", "Arrival rate", 1, 30, 1, 10, unit="requests/s"),
         Slider("max_queue_delay", "Delay of dynamic", 0.0, 1.0, 0.05, 0.1, unit="s"),
-        Slider("num_requests", "Requests", 12, 24, 1, 16),
-        Slider("follow", "Follow request (0: none)", 0, 24, 1, 5),
+        Choice("workload", "Workload", {"drawn lengths": "drawn", "Azure-style trace": "trace"}, "drawn"),
     ],
-    figure=lambda result: timelines(result[0], result[1]),
-    summary=timeline_rows,
+    figure=lambda result: timelines(*result, height=420),
+    summary=three_batchers.timeline_rows,
     title="One trace, three policies",
 )
 timeline_explorer
@@ -135,36 +116,15 @@ timeline_explorer
 # 2. Leave the spread at 1 and raise the slots. Does static catch up?
 
 # %%
-SPREADS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0)
-SLOTS = (4, 8, 16, 32, 64, 128)
-sweep = [
-    side_by_side.saturated_gain(H100, max_num_seqs=slots, output_cv=output_cv)
-    for slots in SLOTS
-    for output_cv in SPREADS
-]
-
-
-def one_gain(max_num_seqs, output_cv):
-    return side_by_side.saturated_gain(H100, max_num_seqs=max_num_seqs, output_cv=output_cv)
-
-
-def gain_rows(result):
-    return [
-        ("static (and dynamic)", f"{result.static:,.0f} tokens/s"),
-        ("continuous", f"{result.continuous:,.0f} tokens/s"),
-        ("gain, simulated", f"{result.gain:.2f} x"),
-        ("bound E[max] / mean", f"{result.bound:.2f} x"),
-    ]
-
-
+sweep = three_batchers.gain_sweep()  # the lines, once
 gain_explorer = Explorer(
-    one_gain,
+    three_batchers.gain,
     controls=[
         Slider("output_cv", "Spread of answer lengths (CV)", 0.0, 2.0, 0.1, 1.0),
         Slider("max_num_seqs", "Slots", 4, 128, 2, 32, log=True),
     ],
     figure=lambda result: draw.gain(sweep, result),
-    summary=gain_rows,
+    summary=three_batchers.gain_rows,
     title="Gain at saturation, 2,000 requests",
 )
 gain_explorer
@@ -172,9 +132,8 @@ gain_explorer
 # %% [markdown]
 # ### Below saturation, and at it
 #
-# Now people arrive one by one, 2,000 of them. The second workload has the lengths and the bursts of a trace in Azure's
-# format (made up, with the statistics of a real conversation trace: prompts of 1,161 tokens on average, answers of
-# 258).
+# Now people arrive one by one, 2,000 of them. The Azure-style trace has prompts of 1,161 tokens on average, answers of
+# 258, and gaps that vary a little more than Poisson's.
 #
 # 1. Move the rate from 0.5 to 4 requests/s. Tokens/s are the same for all three. What does static do to the latency,
 #    and why is its curve high at *both* ends?
@@ -184,52 +143,13 @@ gain_explorer
 # 5. Repeat with the Azure-style trace.
 
 # %%
-LOADS = {"chat, CV 1": CHAT, "Azure-style trace": traces.read(traces.example())}
-RATES = (0.5, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20)
-SLO = 10.0  # seconds until the whole answer
-
-
-@lru_cache(maxsize=4_000)
-def at_rate(load_name, name, max_queue_delay, rate):
-    policy = side_by_side.three_policies(32, max_queue_delay)[name]
-    run = serve(LOADS[load_name].scaled(rate), policy, H100)
-    return side_by_side.load_point(name, rate, run, SLO), run.warnings
-
-
-def points_at(load_name, rate, max_queue_delay):
-    delays = {"static": 0.0, "dynamic": max_queue_delay, "continuous": 0.0}  # only dynamic depends on its delay
-    return {name: at_rate(load_name, name, delay, rate) for name, delay in delays.items()}
-
-
-def under_load(load_name, rate, max_queue_delay, metric):
-    found = points_at(load_name, rate, max_queue_delay)
-    lines = [points_at(load_name, r, max_queue_delay) for r in RATES]
-    return {
-        "points": {name: point for name, (point, _) in found.items()},
-        "curves": {name: [line[name][0] for line in lines] for name in found},
-        "metric": metric,
-        "warnings": [f"{name}: {text}" for name, (_, texts) in found.items() for text in texts],
-    }
-
-
-def load_rows(result):
-    points = result["points"].values()
-    return [
-        ("", *result["points"]),
-        *((f"whole answer, p{q}", *(f"{p.e2e[q]:.2f} s" for p in points)) for q in side_by_side.PERCENTILES),
-        ("first token, p95", *(f"{p.ttft[95]:.2f} s" for p in points)),
-        ("output", *(f"{p.tokens_per_second:,.0f} tokens/s" for p in points)),
-        (f"goodput (answer in {SLO:.0f} s)", *(f"{p.goodput:.2f} requests/s" for p in points)),
-        ("padding", *(f"{p.padding:.0%}" for p in points)),
-    ]
-
-
+three_batchers.compute_lines()  # the lines behind the dots, once
 load_explorer = Explorer(
-    under_load,
+    three_batchers.under_load,
     controls=[
         Slider("rate", "Arrival rate", 0.5, 20.0, 0.5, 6.0, unit="requests/s"),
         Slider("max_queue_delay", "Delay of dynamic", 0.1, 10.0, 10, 0.1, unit="s", log=True),
-        Choice("load_name", "Workload", list(LOADS), "chat, CV 1"),
+        Choice("workload", "Workload", list(three_batchers.LOADS), "chat, CV 1"),
         Choice(
             "metric",
             "Latency",
@@ -243,12 +163,9 @@ load_explorer = Explorer(
         ),
     ],
     figure=lambda result: draw.against_load(result["curves"], result["points"], *result["metric"]),
-    summary=load_rows,
+    summary=three_batchers.load_rows,
     title="32 slots, 2,000 requests",
 )
-for load_name in LOADS:  # the lines behind the dots, once
-    for max_queue_delay in (0.1, 1.0, 10.0):
-        under_load(load_name, 6.0, max_queue_delay, ("e2e", 95))
 load_explorer
 
 # %% [markdown]
@@ -298,7 +215,7 @@ for name, policy in {"static": policies.Static(8), "continuous": policies.Contin
     assert cpu.calls == len(run.steps) and (run.steps.seconds > 0).all()
     assert run.steps.useful.sum() == SMALL.output_tokens.sum()
 assert len(measured["continuous"].steps) < len(measured["static"].steps)
-timelines(measured, height=420)
+timelines(measured, height=420, note="measured on this CPU")
 
 # %% [markdown]
 # From a few rows on, more rows hardly take longer, since all of them share one reading of the 36 MB: that is why
@@ -330,8 +247,8 @@ for slots in (8, 32, 128):
     print(f"{slots:5d}  " + "".join(f"{g.gain:5.2f} /{g.bound:5.2f}   " for g in row))
 
 same_cost = steptime.PowerLaw(t0=5e-3, c=0, alpha=1)
-constant = side_by_side.saturated_gain(same_cost, max_num_seqs=32, output_cv=1.0)
-print(f"if every step took 5 ms, 32 slots, CV 1: gain {constant.gain:.2f}, bound {constant.bound:.2f}")
+constant = side_by_side.saturated_gain(same_cost, max_num_seqs=32, output_cv=1.0, num_requests=20_000)
+print("if every step took 5 ms, 32 slots, CV 1, 20,000 requests:", f"{constant.gain:.2f} / {constant.bound:.2f}")
 
 # %% [markdown]
 # "20 to 30%" is right for 32 slots at a CV of 0.1. Chat is not like that.
@@ -403,7 +320,8 @@ for name in ("dynamic", "continuous"):
 # %% [markdown]
 # **"Average latency is the duration divided by the number of requests"**, and **"a larger batch of requests shows the
 # gain"**: a benchmark sends 100 equal requests at once. But duration / requests is 1 / throughput, not a latency. And
-# equal requests in one batch show no gain at all: it comes from spread, and from people who arrive later.
+# equal requests in one batch show no gain at all: it comes from spread, and from people who arrive later. (Dynamic
+# waits out its 100 ms for 156 requests that never come.)
 
 # %%
 equal = side_by_side.at_once(Workload.fixed(rate=1, num_requests=100, prompt_tokens=6, output_tokens=50))
@@ -444,78 +362,52 @@ print("still in the batch:", active)
 # ms for each image (made-up numbers), at most 16 images a step. The lines are the share of requests answered within a
 # time.
 #
-# 1. Leave the rate at 1,000 images/s and raise the delay from 0. What grows, what shrinks?
-# 2. At 2,400 images/s, does the delay still matter? Why not?
+# 1. Leave the rate at 1,000 images/s and move the delay from 1 ms to 20 ms. What grows, what shrinks?
+# 2. At 2,400 images/s, move the delay from 20 ms to 50 ms. Why does nothing happen any more?
 
 # %%
-IMAGE = steptime.PowerLaw(t0=2e-3, c=0, alpha=1, prefill=0.25e-3)
-
-
-@lru_cache(maxsize=4_000)
-def image_run(rate, max_queue_delay):
-    images = Workload.poisson(rate, 2_000, prompt_tokens=1, output_tokens=1)  # one step each
-    return serve(images, policies.Dynamic(16, max_queue_delay), IMAGE)
-
-
-def image_service(rate, delay_ms):
-    return {"no delay": image_run(rate, 0.0), f"delay {delay_ms} ms": image_run(rate, delay_ms / 1e3)}
-
-
-def image_rows(runs):
-    return [
-        ("", *runs),
-        ("mean batch", *(f"{len(run) / len(run.steps):.1f} images" for run in runs.values())),
-        ("GPU busy", *(f"{run.steps.seconds.sum() / run.makespan:.0%}" for run in runs.values())),
-        ("answered per second", *(f"{len(run) / run.makespan:,.0f}" for run in runs.values())),
-        *(
-            (f"latency, p{q}", *(f"{1e3 * np.percentile(run.e2e, q):.1f} ms" for run in runs.values()))
-            for q in (50, 95)
-        ),
-    ]
-
-
 image_explorer = Explorer(
-    image_service,
+    three_batchers.image_service,
     controls=[
         Slider("rate", "Arrival rate", 100, 2_600, 100, 1_000, unit="images/s"),
         Slider("delay_ms", "max_queue_delay", 1, 50, 1, 10, unit="ms"),
     ],
     figure=lambda runs: draw.shares(runs, dict(zip(runs, ("continuous", "dynamic"), strict=True))),
-    summary=image_rows,
+    summary=three_batchers.image_rows,
     title="Images: 2 ms a step + 0.25 ms an image, at most 16",
 )
 image_explorer
 
+# %% [markdown]
+# With a delay of 0 nobody is held back: whoever waits when the model gets free makes the next batch. For requests of
+# one step that is what continuous batching does, to the last bit:
+
 # %%
-images = Workload.poisson(1_000, 2_000, prompt_tokens=1, output_tokens=1)
+images = Workload.poisson(rate=1_000, num_requests=2_000, prompt_tokens=1, output_tokens=1)
 as_continuous = serve(images, policies.Continuous(16, max_num_batched_tokens=16), IMAGE)
-print(
-    "continuous equals dynamic with no delay, for every request:",
-    np.array_equal(as_continuous.e2e, image_run(1_000, 0.0).e2e),
-)
+same = np.array_equal(as_continuous.e2e, three_batchers.image_run(1_000, 0.0).e2e)
+print("continuous and dynamic without delay give every request the same latency:", same)
+
+# %% [markdown]
+# Is the delay an upper bound on the time a request waits? At 3,000 images/s, above capacity, with a delay of 10 ms:
+
+# %%
 overload = serve(images.scaled(3_000), policies.Dynamic(16, max_queue_delay=0.01), IMAGE)
-print(f"3,000 images/s, delay 10 ms: p95 {1e3 * np.percentile(overload.e2e, 95):.0f} ms")
+print(f"longest wait for a slot in the first 2,000 images: {1e3 * overload.queue_wait.max():.0f} ms")
 
+# %% [markdown]
+# And in front of an LLM engine that batches by iteration? The chat at 6 requests/s, straight to the engine, and through
+# a dynamic batcher that collects up to 32 requests for up to 100 ms:
 
-def behind_a_batcher(load, size, delay):
-    """When a batcher passes each request on: with `size` requests, or `delay` seconds after the first of them."""
-    passed, first = np.empty(len(load)), 0
-    while first < len(load):
-        last = min(first + size, len(load))
-        due = load.arrival[first] + delay
-        if last - first == size:
-            due = min(due, load.arrival[last - 1])
-        last = first + np.searchsorted(load.arrival[first:last], due, side="right")
-        passed[first:last], first = due, last
-    return passed
-
-
-passed = behind_a_batcher(CHAT, size=32, delay=0.1)
-direct = serve(CHAT, policies.Continuous(32, 8192), H100)
-late = Workload(arrival=passed, prompt_tokens=CHAT.prompt_tokens, output_tokens=CHAT.output_tokens)
-behind = serve(late, policies.Continuous(32, 8192), H100)
-for name, ttft in (("direct", direct.ttft), ("behind a 100 ms batcher", behind.ttft + passed - CHAT.arrival)):
-    print(f"first token, continuous batching {name}: p50 {1e3 * np.median(ttft):.0f} ms")
+# %%
+engine = policies.Continuous(32, max_num_batched_tokens=8192)
+passed_on = side_by_side.batcher_release(CHAT.arrival, max_batch_size=32, max_queue_delay=0.1)
+late = Workload(arrival=passed_on, prompt_tokens=CHAT.prompt_tokens, output_tokens=CHAT.output_tokens)
+for name, ttft in (
+    ("straight to the engine", serve(CHAT, engine, H100).ttft),
+    ("through the batcher", serve(late, engine, H100).ttft + passed_on - CHAT.arrival),
+):
+    print(f"{name:22s} first token, p50 {1e3 * np.median(ttft):.0f} ms")
 
 # %% [markdown]
 # Four things that operators of Triton have learned from this:
@@ -570,7 +462,7 @@ lab.check("bound", answer)
 # - `state.running` and `state.waiting` are tuples of requests, first come first served;
 # - `state.max_num_seqs` is the number of slots;
 # - `request.remaining` is what a request must compute before it emits its next token: the whole prompt at first, then
-#   1.
+#   one token.
 #
 # Memory and the token budget are not short here. Nobody may stand still while they could run.
 
@@ -595,7 +487,7 @@ lab.check("refill", refill)
 # wrong with it in a sentence. While your function is empty, that is what you get.)
 
 # %% tags=["nbval-ignore-output"]
-tiny = Workload.poisson(10, 16, prompt_tokens=1024, output_tokens=lengths.lognormal(64, cv=1))
+tiny = Workload.poisson(rate=10, num_requests=16, prompt_tokens=1024, output_tokens=lengths.lognormal(64, cv=1))
 theirs = serve(tiny, policies.Continuous(4, max_num_batched_tokens=8192), H100)
 picture = None
 try:
@@ -624,20 +516,23 @@ answer = batches.max(axis=1).sum() * 32 / batches.sum()
 lab.check("trace", answer)
 
 # %% [markdown]
-# Now hold your number against the seconds:
+# Now hold your number against the seconds, and see what the prompts add:
 
 # %%
-azure = side_by_side.serve_each(side_by_side.at_once(LOADS["Azure-style trace"]), side_by_side.three_policies(32), H100)
-rates = {name: side_by_side.saturated_tokens_per_second(run) for name, run in azure.items()}
-needed = LOADS["Azure-style trace"].prompt_tokens.sum()
-computed = azure["static"].steps.prefill_tokens.sum()
-gain = rates["continuous"] / rates["static"]
-print(f"static {rates['static']:,.0f} tokens/s, continuous {rates['continuous']:,.0f} tokens/s: {gain:.1f} x")
-print(f"prompt tokens: {needed:,} needed, {computed:,} computed by static, {computed / needed:.1f} x")
+print("slots  static  continuous   gain  E[max] / mean of the answers  prompt tokens computed / needed")
+for slots in (8, 32, 128):
+    runs = side_by_side.serve_each(side_by_side.at_once(TRACE), side_by_side.three_policies(slots), H100)
+    rates = {name: side_by_side.saturated_tokens_per_second(run) for name, run in runs.items()}
+    bound = queueing.empirical_gain(batch=slots, output_tokens=TRACE.output_tokens).gain
+    prompts = runs["static"].steps.prefill_tokens.sum() / TRACE.prompt_tokens.sum()
+    print(
+        f"{slots:5d} {rates['static']:7,.0f} {rates['continuous']:11,.0f} {rates['continuous'] / rates['static']:6.1f}"
+        f" {bound:29.2f} {prompts:32.1f}"
+    )
 
 # %% [markdown]
 # On this trace the gain is larger than the padding of the answers explains. The prompts differ as well, from 3 to 7,651
-# tokens, and a static batch pads every one of them to its longest.
+# tokens, and a static batch pads every one of them to its longest, computes it, and then reads it in every step.
 
 # %% [markdown]
 # ## Break it

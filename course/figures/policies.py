@@ -42,13 +42,18 @@ def gain(sweep: Sequence[Gain], point: Gain, *, height: int = 400) -> go.Figure:
     sweep: simulated gains on a grid of slots and CVs, for the lines. point: the setting shown as a dot.
     """
     figure = _pair(
-        ("spread of output lengths [coefficient of variation]", "slots [max_num_seqs]"),
+        ("spread of output lengths [CV]", "slots [max_num_seqs]"),
         ("gain in tokens/s [ratio]", "gain in tokens/s [ratio]"),
         height,
     )
     highest = max(g.gain for g in sweep)
-    figure.update_yaxes(type="log", range=[-0.05, np.log10(highest * 1.5)], tickvals=[1, 2, 3, 5, 10, 20, 50])
-    figure.update_xaxes(type="log", tickvals=sorted({g.max_num_seqs for g in sweep}), row=1, col=2)
+    figure.update_yaxes(
+        type="log", range=[-0.05, round(float(np.log10(highest * 1.5)), 4)], tickvals=[1, 2, 3, 5, 10, 20, 50]
+    )
+    batches = sorted({g.max_num_seqs for g in sweep})
+    ends = np.log10(batches[0] / 1.1), np.log10(batches[-1] * 1.1)
+    figure.update_xaxes(type="log", tickvals=batches, range=theme.rounded(ends), row=1, col=2)
+    figure.update_xaxes(range=[-0.05, max(g.output_cv for g in sweep) + 0.05], row=1, col=1)
 
     slots, spread = point.max_num_seqs, point.output_cv
     by_spread = sorted((g.output_cv, g.gain, g.bound) for g in sweep if g.max_num_seqs == slots)
@@ -61,10 +66,10 @@ def gain(sweep: Sequence[Gain], point: Gain, *, height: int = 400) -> go.Figure:
         figure.add_hrect(
             y0=CLAIM[0], y1=CLAIM[1], fillcolor=theme.COLOURS["waiting"], opacity=0.35, line_width=0, row=1, col=column
         )
-    end, _, highest_bound = by_spread[-1]
+    end, highest_gain, highest_bound = by_spread[-1]
     theme.label_line(figure, end, 1.25, 'the claim, "20 to 30%"', theme.INK, row=1, col=1, anchor="right")
     theme.label_line(figure, end, highest_bound, "bound E[max] / mean", "theory", row=1, col=1, anchor="right",
-                     yshift=16)  # fmt: skip
+                     yshift=16 if highest_bound > highest_gain else -16)  # fmt: skip
     middle = by_spread[len(by_spread) * 2 // 3]
     theme.label_line(figure, middle[0], middle[1], "simulated", "continuous", row=1, col=1, yshift=-14, shift=12)
     for column, text in ((1, f"<b>{slots} slots</b>"), (2, f"<b>CV {spread:g}</b>")):
@@ -112,7 +117,10 @@ def against_load(
         latency = [getattr(p, metric)[percentile] for p in line]
         figure.add_trace(_line(rates, latency, name, name), row=1, col=1)
         figure.add_trace(_line(rates, [p.tokens_per_second for p in line], name, name), row=1, col=2)
-        theme.label_line(figure, rates[0], latency[0], name, name, row=1, col=1, shift=14, yshift=12)
+        # Where the lines are apart: continuous at high load, the others at low load, one above and one below.
+        at, anchor = (-3, "right") if name == "continuous" else (0, "left")
+        up = -14 if name == "dynamic" else 12
+        theme.label_line(figure, rates[at], latency[at], name, name, row=1, col=1, anchor=anchor, shift=12, yshift=up)
     names = list(points)
     figure.add_trace(
         _mark([rate] * len(names), [getattr(points[n], metric)[percentile] for n in names], names, "now"), row=1, col=1
@@ -141,8 +149,10 @@ def shares(runs: Mapping[str, Run], colours: Mapping[str, str], *, height: int =
         share = np.linspace(0, 1, 101)
         latency = np.quantile(run.e2e, share) * 1e3
         figure.add_trace(_line(latency, share, colours[name], name))
-        at, anchor = ((60, "right"), (30, "left"))[place % 2]
-        theme.label_line(figure, float(latency[at]), float(share[at]), name, colours[name], anchor=anchor, shift=12)
+        at, anchor, up = ((60, "right", 8), (35, "left", -12))[place % 2]
+        theme.label_line(
+            figure, float(latency[at]), float(share[at]), name, colours[name], anchor=anchor, shift=12, yshift=up
+        )
     return figure
 
 

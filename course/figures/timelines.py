@@ -12,6 +12,7 @@ from course.run import Run
 KINDS = ("waiting", "prefill", "decode", "wasted")
 WORDS = {"waiting": "waiting", "prefill": "prefill", "decode": "decode", "wasted": "padding"}
 HEADER, STRIP, GAP = 0.95, 1.3, 0.3  # heights of a panel's title, its waiting line and the space below it, in lanes
+MARGINS = 28, 48  # pixels above and below the panels
 DIMMED = 0.4  # opacity of everybody else while one request is followed
 
 
@@ -64,11 +65,12 @@ def spans(run: Run) -> dict[str, Spans]:
     return bars
 
 
-def timelines(runs: Mapping[str, Run], follow: int = 0, *, height: int = 540) -> go.Figure:
+def timelines(runs: Mapping[str, Run], follow: int = 0, *, height: int = 540, note: str = "") -> go.Figure:
     """One panel a run, one above the other, on the same clock.
 
     runs: by policy name, all on one workload and with the same number of slots. follow: the request to pick out in
-    every panel, counted from 1, or 0 for none. Each panel's title says what its requests got.
+    every panel, counted from 1, or 0 for none. note: where the numbers come from, if no badge says so. Each panel's
+    title says what its requests got.
     """
     slots = next(iter(runs.values())).policy.max_num_seqs
     bars = {name: spans(run) for name, run in runs.items()}
@@ -85,12 +87,21 @@ def timelines(runs: Mapping[str, Run], follow: int = 0, *, height: int = 540) ->
         height=height,
         barmode="overlay",
         bargap=0,
-        margin={"l": 70, "r": 16, "t": 34, "b": 50},
-        uniformtext={"minsize": 9, "mode": "hide"},
+        margin={"l": 70, "r": 16, "t": MARGINS[0], "b": MARGINS[1]},
         hoverlabel={"align": "left"},
     )
     for kind in KINDS:
         figure.add_trace(_bars(kind, bars, tops, thin, follow))
+    # Numbers only where they fit: plotly would shrink them, or hide them all.
+    lane_pixels = (height - sum(MARGINS)) / (pitch * len(runs) - GAP)
+    size = int(min(12, 0.8 * lane_pixels))
+    decodes = figure.data[KINDS.index("decode")]
+    if size >= 8:
+        wide = [length > 0.0012 * size * len(text) * end for length, text in zip(decodes.x, decodes.text, strict=True)]
+        decodes.text = [text if fits else "" for text, fits in zip(decodes.text, wide, strict=True)]
+        decodes.textfont.size = size
+    else:
+        decodes.text = [""] * len(decodes.x)
     ticks, texts = [], []
     for name, run in runs.items():
         top = tops[name] - HEADER
@@ -100,9 +111,10 @@ def timelines(runs: Mapping[str, Run], follow: int = 0, *, height: int = 540) ->
             x=0, y=tops[name] - HEADER / 2 - 0.05, text=_title(name, run, follow), showarrow=False, xanchor="left",
             font={"size": 15, "color": theme.INK},
         )  # fmt: skip
+    key = [f'<span style="color:{theme.COLOURS[kind]}">■</span> {WORDS[kind]}' for kind in KINDS]
     figure.add_annotation(
         x=0, y=1, xref="paper", yref="paper", yanchor="bottom", xanchor="left", showarrow=False, yshift=6,
-        text="   ".join(f'<span style="color:{theme.COLOURS[k]}">■</span> {WORDS[k]}' for k in KINDS),
+        text="   ".join([*key, f"<b>{note}</b>"]),
         font={"size": 15},
     )  # fmt: skip
     figure.update_xaxes(range=[0, float(f"{end * 1.01:.4g}")])
@@ -143,7 +155,8 @@ def _bars(kind: str, bars: Mapping[str, Mapping[str, Spans]], tops: Mapping[str,
         }
     return go.Bar(
         orientation="h", base=theme.rounded(base), x=theme.rounded(length), y=theme.rounded(y),
-        width=theme.rounded(width), text=text, textposition="inside", insidetextanchor="middle", textangle=0,
+        width=theme.rounded(width), text=text, textposition="inside",
+        insidetextanchor="middle", textangle=0, constraintext="none",
         textfont={"size": 12, "color": "#FFFFFF"}, hovertext=hover, hoverinfo="text", marker=marker, name=WORDS[kind],
     )  # fmt: skip
 

@@ -1,0 +1,334 @@
+"""Lab 04: the scenario's numbers, the explorers at their corners, and the exercises with their mistakes."""
+
+import itertools
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from course import Workload, lengths, policies, queueing, serve, side_by_side, steptime, three_batchers
+from course.exercises import load, refill
+from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge, overlaps
+from course.figures import policies as draw
+from course.figures.timelines import KINDS, lanes, spans, timelines
+from course.three_batchers import CHAT, H100, IMAGE, TRACE
+
+LAB = load("04")
+SOURCE = Path(__file__).parent.parent / "solutions" / "04_static_dynamic_continuous.py"
+
+
+def exercise(name):
+    return next(e for e in LAB.exercises if e.id == name)
+
+
+def small(output_cv=1.0, rate=10.0, count=16, seed=0):
+    return Workload.poisson(
+        rate=rate, num_requests=count, prompt_tokens=1024, output_tokens=lengths.lognormal(64, output_cv), seed=seed
+    )
+
+
+# Exercises
+
+
+@pytest.mark.parametrize("item", LAB.exercises, ids=lambda e: e.id)
+def test_a_stub_is_not_attempted_the_solution_is_right_and_each_mistake_gets_its_hint(item):
+    assert judge(item, None).status == NOT_ATTEMPTED
+    assert judge(item, item.solution).status == RIGHT
+    assert len(item.mistakes) >= 2 and overlaps(item) is None
+    for position, mistake in enumerate(item.mistakes):
+        verdict = judge(item, mistake.answer)
+        assert (verdict.status, verdict.mistake, verdict.hint) == (WRONG, position, mistake.hint)
+
+
+def test_hints_do_not_contain_the_answer():
+    answers = {"waste": "100", "bound": "4.0", "refill": "state.waiting[:", "trace": "2.4"}
+    for item in LAB.exercises:
+        for hint in (item.hint, *(mistake.hint for mistake in item.mistakes)):
+            assert answers[item.id] not in hint, hint
+
+
+def test_the_refill_takes_other_ways_of_writing_it_and_describes_what_it_does_not_know():
+    def with_a_loop(state):
+        tokens, queue = {}, list(state.waiting)
+        for request in state.running:
+            tokens[request] = 1
+        while queue and len(tokens) < state.max_num_seqs:
+            request = queue.pop(0)
+            tokens[request] = request.prompt_tokens
+        return tokens
+
+    def last_come_first_served(state):
+        tokens = {request: request.remaining for request in state.running}
+        for request in state.waiting[::-1][: state.max_num_seqs - len(tokens)]:
+            tokens[request] = request.remaining
+        return tokens
+
+    def stub(state):
+        tokens = None
+        return tokens
+
+    assert judge(exercise("refill"), with_a_loop).status == RIGHT
+    assert judge(exercise("refill"), stub).status == NOT_ATTEMPTED
+    verdict = judge(exercise("refill"), last_come_first_served)
+    assert verdict.status == WRONG and "answered at" in verdict.hint
+    assert "dict of requests" in judge(exercise("refill"), lambda state: [1]).hint
+
+
+def test_the_refill_is_the_packages_own_policy():
+    yours = serve(small(), refill.Mine(refill.refill), H100)
+    theirs = serve(small(), policies.Continuous(4, max_num_batched_tokens=8192), H100)
+    assert np.array_equal(yours.response, theirs.response)
+
+
+def test_the_exercises_numbers_come_from_runs():
+    batch = Workload(arrival=[0, 0, 0], prompt_tokens=[5, 5, 5], output_tokens=[100, 20, 80])
+    assert serve(batch, policies.Static(3), H100).steps.wasted.sum() == exercise("waste").solution == 100
+    assert exercise("bound").solution == pytest.approx(queueing.exponential_gain(batch=32).gain)
+    full = side_by_side.at_once(TRACE.head(len(TRACE) // 32 * 32))
+    steps = serve(full, policies.Static(32), H100).steps
+    paid = steps.wasted.sum() + steps.useful.sum()
+    assert exercise("trace").solution == pytest.approx(paid / full.output_tokens.sum())
+
+
+# What the text says in numbers. The tolerance of each is the last digit that the text shows.
+
+
+def test_the_question():
+    four, six = (serve(CHAT.scaled(rate), policies.Static(32), H100) for rate in (4, 6))
+    assert np.percentile(four.e2e, 95) == pytest.approx(33.4, abs=0.05)
+    assert np.percentile(six.e2e, 95) == pytest.approx(118.4, abs=0.05)
+    assert six.steps.seconds.sum() / six.makespan > 0.98  # the GPU is busy
+    assert side_by_side.slot_utilisation(six) == pytest.approx(0.26, abs=5e-3)  # three of four slot-steps are padding
+
+
+@pytest.mark.parametrize(
+    ("slots", "output_cv", "gain", "bound"),
+    [(32, 0.0, 1.0, 1.0), (32, 0.1, 1.27, 1.22), (8, 1.0, 2.56, 2.66), (32, 1.0, 4.01, 4.34), (32, 2.0, 7.43, 7.70),
+     (128, 1.0, 6.40, 6.55), (128, 2.0, 18.71, 14.12)],
+)  # fmt: skip
+def test_the_gain_and_its_bound(slots, output_cv, gain, bound):
+    found = three_batchers.gain(slots, output_cv)
+    assert found.gain == pytest.approx(gain, abs=0.006)
+    assert found.bound == pytest.approx(bound, abs=0.006)
+
+
+def test_where_every_step_costs_the_same_the_gain_is_the_bound():
+    found = side_by_side.saturated_gain(
+        steptime.PowerLaw(t0=5e-3, c=0, alpha=1), max_num_seqs=32, output_cv=1.0, num_requests=20_000
+    )
+    # 624 batches; the longest of 32 has a standard deviation of 40% of its mean, so the mean of them is good to 2%.
+    assert found.gain == pytest.approx(found.bound, rel=0.04)
+
+
+def test_predictions():
+    assert three_batchers.gain(32, 1.0).gain > 3 and LAB.predictions[0].options[LAB.predictions[0].right].endswith(
+        "four times as many"
+    )
+    gains = [three_batchers.gain(slots, 1.0).gain for slots in three_batchers.BATCHES]
+    assert gains == sorted(gains)  # a bigger batch never lets static catch up
+    at_three = side_by_side.serve_each(CHAT.scaled(3), side_by_side.three_policies(32), H100)
+    offered = CHAT.output_tokens.mean() * 3
+    for run in at_three.values():  # below saturation: what is offered, but for the drain after the last arrival (1%)
+        assert CHAT.output_tokens.sum() / run.makespan == pytest.approx(offered, rel=0.02)
+
+
+def test_capacity_by_hand():
+    need = queueing.demand(prompt_tokens=512, output_tokens=256, output_cv=1.0)
+    longest = queueing.lognormal_gain(batch=32, output_cv=1.0)
+    static = queueing.static_capacity(need, longest, H100, max_num_seqs=32)
+    continuous = queueing.continuous_capacity(need, H100, max_num_seqs=32, max_num_batched_tokens=8192)
+    found = three_batchers.gain(32, 1.0)
+    assert static.requests_per_s < 6 < 8 < continuous.requests_per_s / 2 < 9.1
+    assert continuous.requests_per_s / static.requests_per_s > 4
+    assert found.static / static.output_tokens_per_s == pytest.approx(1.08, abs=0.01)  # "8% apart"
+    assert found.continuous == pytest.approx(continuous.output_tokens_per_s, rel=0.01)
+
+
+def test_the_claims():
+    pair = side_by_side.serve_each(side_by_side.at_once(CHAT.head(64)), side_by_side.three_policies(32), H100)
+    assert 3 < pair["static"].e2e.mean() / pair["continuous"].e2e.mean() < 5
+    equal = side_by_side.at_once(Workload.fixed(rate=1, num_requests=100, prompt_tokens=6, output_tokens=50))
+    runs = side_by_side.serve_each(equal, side_by_side.three_policies(256), H100)
+    assert runs["static"].makespan == pytest.approx(runs["continuous"].makespan)  # one batch of equal requests
+    assert runs["continuous"].e2e.mean() > 90 * runs["continuous"].makespan / 100  # duration / requests is no latency
+
+
+def test_the_trace():
+    runs = side_by_side.serve_each(side_by_side.at_once(TRACE), side_by_side.three_policies(32), H100)
+    rates = {name: side_by_side.saturated_tokens_per_second(run) for name, run in runs.items()}
+    bound = queueing.empirical_gain(batch=32, output_tokens=TRACE.output_tokens).gain
+    assert rates["continuous"] / rates["static"] == pytest.approx(4.3, abs=0.05) and bound < 2.5
+    assert runs["static"].steps.prefill_tokens.sum() / TRACE.prompt_tokens.sum() == pytest.approx(3.8, abs=0.05)
+    assert (TRACE.prompt_tokens.min(), TRACE.prompt_tokens.max()) == (3, 7651)
+    assert TRACE.prompt_tokens.mean() == pytest.approx(1161, abs=0.5)
+    assert TRACE.output_tokens.mean() == pytest.approx(258, abs=0.5)
+    below = serve(TRACE.scaled(2), policies.Dynamic(32, 0.1), H100)
+    assert np.isfinite(below.e2e).all() and not below.warnings
+
+
+def test_break_it():
+    night = serve(CHAT.scaled(0.2), policies.Static(32), H100)
+    assert np.median(night.e2e) > 60 and night.steps.seconds.sum() / night.makespan < 0.05
+    # 62 full batches and one of 16, which starts when nobody else will come.
+    assert night.queue_wait.mean() == pytest.approx(31 / (2 * 0.2), rel=0.05)
+    short, long = (serve(CHAT.scaled(1), policies.Dynamic(32, delay), H100) for delay in (0.1, 10.0))
+    assert np.median(long.e2e) > 3 * np.median(short.e2e)
+    rush = side_by_side.serve_each(CHAT.scaled(8), side_by_side.three_policies(32), H100)
+    assert rush["static"].warnings and rush["dynamic"].warnings and not rush["continuous"].warnings
+
+
+# Dynamic batching of requests of one step
+
+
+@pytest.mark.parametrize("rate", [100, 1_000, 2_400, 4_000])
+def test_for_one_step_continuous_is_dynamic_without_delay_to_the_bit(rate):
+    images = Workload.poisson(rate=rate, num_requests=1_000, prompt_tokens=1, output_tokens=1, seed=3)
+    continuous = serve(images, policies.Continuous(16, max_num_batched_tokens=16), IMAGE)
+    assert np.array_equal(continuous.e2e, serve(images, policies.Dynamic(16, 0.0), IMAGE).e2e)
+
+
+def test_a_delay_trades_latency_for_larger_batches_and_is_no_bound():
+    none, some = (three_batchers.image_run(1_000, delay) for delay in (0.0, 0.01))
+    assert len(some.steps) < len(none.steps) / 3 and np.percentile(some.e2e, 95) > 2 * np.percentile(none.e2e, 95)
+    assert some.steps.seconds.sum() < 0.5 * none.steps.seconds.sum()
+    full = [three_batchers.image_run(2_400, delay) for delay in (0.02, 0.05)]
+    assert np.allclose(full[0].e2e, full[1].e2e, atol=1e-3)  # the batch is full before the delay is over
+    images = Workload.poisson(rate=1_000, num_requests=2_000, prompt_tokens=1, output_tokens=1)
+    assert serve(images.scaled(3_000), policies.Dynamic(16, 0.01), IMAGE).queue_wait.max() > 5 * 0.01
+
+
+def test_a_batcher_in_front_only_delays():
+    released = side_by_side.batcher_release(CHAT.arrival, max_batch_size=32, max_queue_delay=0.1)
+    wait = released - CHAT.arrival
+    assert (wait >= 0).all() and wait.max() <= 0.1 + 1e-12 and (np.diff(released) >= 0).all()
+    burst = side_by_side.batcher_release(np.zeros(10), max_batch_size=4, max_queue_delay=1.0)
+    assert burst.tolist() == [0.0] * 8 + [1.0] * 2  # full batches leave at once, the last one waits
+    assert side_by_side.batcher_release(CHAT.arrival, max_batch_size=1, max_queue_delay=9.0).tolist() == (
+        CHAT.arrival.tolist()
+    )
+
+
+# Saturation
+
+
+def test_saturated_throughput_leaves_the_drain_out_and_refuses_a_run_without_a_queue():
+    run = serve(side_by_side.at_once(CHAT), policies.Continuous(32, 8192), H100)
+    assert side_by_side.saturated_tokens_per_second(run) > CHAT.output_tokens.sum() / run.makespan
+    with pytest.raises(ValueError, match="nobody waited"):
+        side_by_side.saturated_tokens_per_second(
+            serve(side_by_side.at_once(CHAT.head(8)), policies.Continuous(32, 8192), H100)
+        )
+
+
+# Timelines
+
+
+@pytest.mark.parametrize("output_cv", [0.0, 1.0, 2.0])
+@pytest.mark.parametrize("slots", [2, 4, 8])
+def test_the_bars_of_a_request_add_up_and_no_two_share_a_lane(slots, output_cv):
+    for name, run in three_batchers.timelines("drawn", slots, output_cv, 10, 0.1, 0)[0].items():
+        bars = spans(run)
+        total = np.zeros(len(run))
+        for span in bars.values():
+            np.add.at(total, span.request, span.end - span.start)
+        assert np.allclose(total, run.e2e)
+        assert len(bars["wasted"].request) == 0 or name != "continuous"
+        for kinds in (("waiting",), ("prefill", "decode", "wasted")):
+            for lane in range(slots if kinds != ("waiting",) else len(run)):
+                held = sorted(
+                    (start, end)
+                    for kind in kinds
+                    for start, end, at in zip(bars[kind].start, bars[kind].end, bars[kind].lane, strict=True)
+                    if at == lane
+                )
+                assert all(a[1] <= b[0] for a, b in itertools.pairwise(held))
+        assert max(bars["decode"].lane.max(), bars["prefill"].lane.max()) < slots
+
+
+def test_wasted_bars_are_the_wasted_slot_steps():
+    second_a_step = steptime.PowerLaw(t0=1, c=0, alpha=1)
+    run = serve(side_by_side.at_once(small()), policies.Static(4), second_a_step)
+    bars = spans(run)["wasted"]
+    assert (bars.end - bars.start).sum() == run.steps.wasted.sum() > 0
+
+
+def test_lanes_are_reused_at_the_moment_they_are_free():
+    assert lanes(np.array([0.0, 0.0, 1.0, 1.5]), np.array([1.0, 3.0, 2.0, 2.0])).tolist() == [0, 1, 0, 2]
+    assert lanes(np.array([]), np.array([])).tolist() == []
+
+
+def test_a_request_is_followed_in_every_panel_on_one_clock():
+    runs, _ = three_batchers.timelines("drawn", 4, 1.0, 10, 0.1, 0)
+    figure = timelines(runs, follow=5)
+    assert [trace.name for trace in figure.data] == ["waiting", "prefill", "decode", "padding"]
+    decode = figure.data[KINDS.index("decode")]
+    assert sum(opacity == 1 for opacity in decode.marker.opacity) == len(runs)
+    titles = " ".join(annotation.text for annotation in figure.layout.annotations)
+    assert titles.count("request 5:") == len(runs)
+    assert figure.layout.xaxis.range[1] >= max(run.response.max() for run in runs.values())
+    assert all(opacity == 1 for trace in timelines(runs).data for opacity in trace.marker.opacity)
+
+
+# Explorers: every control at its ends
+
+
+@pytest.mark.parametrize(
+    ("workload", "slots", "output_cv", "rate", "delay", "follow"),
+    [("drawn", 4, 1.0, 10, 0.1, 5),
+     *itertools.product(("drawn", "trace"), (2, 8), (0.0, 2.0), (1, 30), (0.0, 1.0), (0, 16))],
+)  # fmt: skip
+def test_the_timeline_explorer_at_every_corner(workload, slots, output_cv, rate, delay, follow):
+    result = three_batchers.timelines(workload, slots, output_cv, rate, delay, follow)
+    for name, run in result[0].items():
+        assert len(run) == 16 and (run.admitted >= run.arrival).all() and run.steps.running.max() <= slots
+        assert run.steps.useful.sum() == run.workload.output_tokens.sum()
+        assert name != "continuous" or run.steps.wasted.sum() == 0
+    assert {len(row) for row in three_batchers.timeline_rows(result)} == {4}
+    json.loads(timelines(*result, height=420).to_json())
+
+
+@pytest.mark.parametrize(("slots", "output_cv"), [*itertools.product((4, 32, 128), (0.0, 0.4, 1.0, 2.0))])
+def test_the_gain_explorer_at_every_corner(slots, output_cv):
+    result = three_batchers.gain(slots, output_cv)
+    assert result.gain > 0.98 and result.continuous > 0
+    if slots <= 32:  # 62 batches and more: within the spread of the longest answers
+        assert result.gain == pytest.approx(result.bound, rel=0.12)
+    assert dict(three_batchers.gain_rows(result))["gain, simulated"] == f"{result.gain:.2f} x"
+    figure = draw.gain(three_batchers.gain_sweep(), result)
+    assert figure.data[2].y[0] == pytest.approx(result.gain, rel=1e-5)
+
+
+@pytest.mark.parametrize("rate", [0.5, 6.0, 20.0])
+@pytest.mark.parametrize("workload", list(three_batchers.LOADS))
+def test_the_load_explorer_at_every_corner(workload, rate):
+    for delay, metric in itertools.product((0.1, 10.0), (("e2e", 50), ("e2e", 99), ("ttft", 95))):
+        result = three_batchers.under_load(workload, rate, delay, metric)
+        points = result["points"]
+        assert points["continuous"].e2e[50] < min(points["static"].e2e[50], points["dynamic"].e2e[50])
+        assert points["continuous"].padding == 0 and all(p.goodput <= rate * 1.01 for p in points.values())
+        assert {len(row) for row in three_batchers.load_rows(result)} == {4}
+        json.loads(draw.against_load(result["curves"], points, *metric).to_json())
+    assert bool(result["warnings"]) == (rate > 3)
+
+
+@pytest.mark.parametrize(("rate", "delay"), [*itertools.product((100, 2_600), (1, 50))])
+def test_the_image_explorer_at_every_corner(rate, delay):
+    runs = three_batchers.image_service(rate, delay)
+    assert all(run.steps.running.max() <= 16 for run in runs.values())
+    assert [row[0] for row in three_batchers.image_rows(runs)][-1] == "latency, p95"
+    json.loads(draw.shares(runs, dict(zip(runs, ("continuous", "dynamic"), strict=True))).to_json())
+
+
+def test_the_waiting_line_of_an_overloaded_policy_grows():
+    rush = side_by_side.serve_each(CHAT.scaled(8), side_by_side.three_policies(32), H100)
+    static, continuous = draw.waiting_line({k: rush[k] for k in ("static", "continuous")}, until=240).data
+    assert static.y[-1] > 900 and max(continuous.y) < 32
+
+
+def test_the_source_names_only_exercises_and_predictions_that_exist():
+    text = SOURCE.read_text(encoding="utf-8")
+    assert re.findall(r'lab\.check\("(\w+)"', text) == [e.id for e in LAB.exercises]
+    assert re.findall(r'lab\.predict\("(\w+)"', text) == [p.id for p in LAB.predictions]
+    assert re.findall(r'lab\.recap\("(\w+)"', text) == [p.id for p in LAB.predictions]
