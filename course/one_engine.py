@@ -198,17 +198,18 @@ def window(rate: float, arrival_cv: float, start: float, length: float) -> Windo
     return Window(_run(rate, arrival_cv), start, start + length)
 
 
-def window_rows(result: Window) -> list[tuple[str, str]]:
+def window_rows(result: Window) -> list[tuple[str, str, str]]:
     """Rows for a table: both sides of Little's law in the window, and what joins them."""
     law = result.little
     product = law.arrival_rate * law.W
-    off = f"{round(product / law.L - 1, 3) + 0.0:+.1%}" if law.L else "nobody was there"
+    off = f"{round(product / law.L - 1, 3) + 0.0:+.1%} off" if law.L else "nobody was there"
     return [
-        ("L, mean number in the system", f"{law.L:.2f}"),
-        ("arrival rate in the window", f"{law.arrival_rate:.2f} requests/s"),
-        ("W, mean E2E of those arrivals", f"{law.W:.2f} s"),
-        ("arrival rate x W", f"{product:.2f} ({off})"),
-        ("+ carried in from before", f"{law.carried_in:.2f}"),
-        ("- carried out after the end", f"{law.carried_out:.2f}"),
-        ("what is left unexplained", f"{abs(round(law.residual, 6)):.2f}"),
+        ("", "in the window", "unit"),
+        ("L, mean number in the system", f"{law.L:.2f}", "requests"),
+        ("λ, arrival rate", f"{law.arrival_rate:.2f}", "requests/s"),
+        ("W, mean E2E of those arrivals", f"{law.W:.2f}", "s"),
+        (f"λ W ({off})", f"{product:.2f}", "requests"),
+        ("+ carried in from before", f"{law.carried_in:.2f}", "requests"),
+        ("- carried out after the end", f"{law.carried_out:.2f}", "requests"),
+        ("= L again, but for", f"{abs(round(law.residual, 6)):.2f}", "requests"),
     ]
