@@ -25,8 +25,8 @@ lab = Lab("03")
 # percentile, and the GPU runs at 55% of what it can do. Next month there will be fourteen requests per second.
 #
 # Three questions, before anybody buys a second GPU: **how many requests will be in the system, how long will they
-# wait, and how many can one GPU take?** Two of the three need no simulator. One formula of 1961 and one line of
-# arithmetic answer them, for any policy and any model.
+# wait, and how many can one GPU take?** A formula of 1961 answers the first for any policy and any model, one line of
+# arithmetic the last. For the one in the middle you need to know how a batch shares the GPU.
 
 # %%
 today = serve(one_engine.requests(rate=10), one_engine.engine(), one_engine.STEP)

@@ -73,6 +73,7 @@ def test_today_and_next_month():
     assert later.ttft.mean() == pytest.approx(0.035, abs=5e-4)
     assert np.percentile(later.ttft, 99) == pytest.approx(0.415, abs=5e-4)
     assert later.e2e.mean() == pytest.approx(1.68, abs=5e-3)
+    assert today.workload.output_tokens.min() <= 20 and today.workload.output_tokens.max() >= 2_000
     assert one_engine.slots_taken(today) == 0
     assert one_engine.slots_taken(later) == pytest.approx(0.1, abs=5e-3)
 
