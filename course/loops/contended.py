@@ -1,10 +1,13 @@
-"""A step in which token budget or KV blocks do not suffice for all that run: planned request by request."""
+"""A step in which the KV blocks do not suffice for all that run: planned request by request.
+
+Somebody is preempted in it, so nobody is admitted. And everybody who still runs gets a token at least: first come first
+served cuts nobody short but the one admitted last, since those before it never ask for more than in the step before.
+"""
 
 from typing import TYPE_CHECKING
 
 from ..kvcache import blocks_for
 from ..policies.base import Request, State
-from .arrivals import NEVER
 
 if TYPE_CHECKING:
     from .continuous import ContinuousLoop
@@ -15,26 +18,19 @@ class Contention:
 
     def __init__(self, loop: "ContinuousLoop"):
         self.loop, self.index = loop, len(loop.clock)
-        self.cache = loop.cache
         computed = {request: done for request, done, _ in loop.prefilling}
-        decoding = {code % loop.requests: code // loop.requests for code in loop.finishes if code != loop.finishes_end}
-        self.decoding = set(decoding)
+        self.last = {code % loop.requests: code // loop.requests for code in loop.finishes if code != loop.finishes_end}
         self.running: list[Request] = []
-        for request in loop.trace.by_admission([*computed, *decoding], loop.arrivals.ids, loop.head):
-            view = self.view(request)
-            if request in decoding:  # it emits in this step and in each one up to its last
-                view.emitted = loop.output[request] - (decoding[request] - self.index) - 1
+        for request in loop.trace.by_admission([*computed, *self.last], loop.arrivals.ids, loop.head):
+            view = Request(request, loop.arrivals.arrival[request], loop.prompt[request])
+            if request in self.last:  # it decodes: it emits in this step and in each one up to its last
+                view.emitted = loop.output[request] - (self.last[request] - self.index) - 1
                 view.computed = view.known - 1
             else:
+                view.emitted = loop.emitted.get(request, 0)
                 view.computed = computed[request]
-            view.blocks = blocks_for(view.computed, loop.size) if self.cache else 0
+            view.blocks = blocks_for(view.computed, loop.size)
             self.running.append(view)
-
-    def view(self, request: int) -> Request:
-        """The request as it waits: nothing computed yet, or no longer."""
-        view = Request(request, self.loop.arrivals.arrival[request], self.loop.prompt[request])
-        view.emitted = self.loop.emitted.get(request, 0)
-        return view
 
     def step(self) -> None:
         """Run it."""
@@ -44,15 +40,11 @@ class Contention:
             self.preempt(victim)
         decodes = context = tokens = pairs = seen = 0
         for view, chunk in schedule.tokens.items():
-            if view not in self.running:
-                loop.admit(view.index, step)
-                self.running.append(view)
-            if self.cache:
-                loop.free -= blocks_for(view.computed + chunk, loop.size) - blocks_for(view.computed, loop.size)
+            loop.free -= blocks_for(view.computed + chunk, loop.size) - view.blocks
             if view.emitted and view.remaining == 1:
                 decodes += 1
                 context += view.known
-                if view.index not in self.decoding:
+                if view.index not in self.last:
                     loop.trace.decode(view.index, step, view.known)
             else:
                 tokens += chunk
@@ -63,52 +55,38 @@ class Contention:
         loop.clock.append(loop.now)
 
         loop.clear_decodes()
-        for view in self.running:
-            self.rejoin(view, schedule.tokens.get(view, 0))
+        for view, chunk in schedule.tokens.items():
+            self.rejoin(view, chunk)
 
     def state(self) -> State:
         loop = self.loop
-        waiting = [self.view(request) for request in reversed(loop.requeued)]
-        end, times = loop.head, loop.arrivals.times
-        while times[end] <= loop.now and len(waiting) < loop.policy.max_num_seqs:  # more could not be admitted
-            waiting.append(self.view(loop.arrivals.ids[end]))
-            end += 1
         return State(
             now=loop.now,
-            waiting=waiting,
+            waiting=(),  # whoever waits goes on waiting
             running=tuple(self.running),
-            free_blocks=loop.free if self.cache else NEVER,
+            free_blocks=loop.free,
             block_size=loop.size,
             max_num_seqs=loop.policy.max_num_seqs,
             max_num_batched_tokens=loop.policy.max_num_batched_tokens,
-            no_more_arrivals=times[end] == NEVER,
+            no_more_arrivals=False,
         )
 
     def preempt(self, victim: Request) -> None:
         loop, request = self.loop, victim.index
-        if request in self.decoding:
-            self.pause(request)
+        if request in self.last:
+            loop.trace.pause(request, self.index)
         loop.trace.leave(request, self.index, victim.computed)
         loop.emitted[request] = victim.emitted
         loop.free += victim.blocks
         loop.reserved -= loop.blocks[request]
         loop.requeued.append(request)
-        self.running.remove(victim)
-
-    def pause(self, request: int) -> None:
-        loop, last = self.loop, self.loop.codes[request] // self.loop.requests
-        loop.trace.pause(request, self.index, loop.prompt[request], loop.output[request], last)
 
     def rejoin(self, view: Request, chunk: int) -> None:
         """Sort a running request in again, from what it has computed after the step."""
         loop, request, known = self.loop, view.index, view.known
-        if request in self.decoding:
-            if not chunk:  # no turn in this step: its run of tokens is broken
-                self.pause(request)
-                loop.trace.resume(request, self.index + 1, known)
-            loop.join(request, known + (chunk > 0), self.index)
-        elif view.computed + chunk == known:
-            loop.trace.first_token(request, self.index, known)
-            loop.join(request, known + 1, self.index)
-        else:
+        if view.computed + chunk < known:
             loop.prefilling.append([request, view.computed + chunk, known])
+            return
+        if request not in self.last:
+            loop.trace.first_token(request, self.index, known)
+        loop.join(request, known + 1, self.index)

@@ -218,15 +218,13 @@ class ContinuousLoop:
         end = bisect_right(times, self.now, head, min(len(times), head + self.policy.max_num_seqs))
         may_come = [*self.requeued, *self.arrivals.ids[head:end]]
         wanted = self.reserved + sum(self.blocks[request] for request in may_come)
-        if wanted > self.cache.num_blocks:
+        if wanted > self.cache.num_blocks and not self.tight:
             self.tighten()
         elif self.tight and wanted < 0.9 * self.cache.num_blocks:
             self.tight = False
 
     def tighten(self) -> None:
         """Count blocks exactly from here on. Until then all that run would fit even at their full length."""
-        if self.tight or self.cache is None:
-            return
         self.tight, self.phases, used = True, [0] * self.size, 0
         for code in self.finishes:
             if code != self.finishes_end:
@@ -246,16 +244,13 @@ class ContinuousLoop:
         decodes, context = self.decodes, self.context
         plan: list[tuple[int, int, int, int]] = []  # request, chunk, computed, known
         for request, computed, known in self.prefilling:
-            chunk = min(known - computed, threshold or known)
-            if chunk > left:
-                if left <= 0 or request != trace.last_admitted:
-                    return self.contended_step()
-                chunk = left
+            chunk = min(known - computed, threshold or known, left)  # the budget cuts short nobody but the last
             left -= chunk
             free -= blocks_for(computed + chunk, size) - blocks_for(computed, size)
             plan.append((request, chunk, computed, known))
         if self.tight and free < 0:
-            return self.contended_step()
+            Contention(self).step()
+            return True
 
         slots = self.policy.max_num_seqs - self.decodes - len(plan)
         times, ids = self.arrivals.times, self.arrivals.ids
@@ -305,12 +300,6 @@ class ContinuousLoop:
             else:
                 trace.first_token(request, step, known)
                 self.join(request, known + 1, step)
-        return True
-
-    def contended_step(self) -> bool:
-        """A step in which budget or blocks do not suffice for all that run. Always True: somebody runs."""
-        self.tighten()
-        Contention(self).step()
         return True
 
     def admit(self, request: int, step: int) -> None:

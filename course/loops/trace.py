@@ -1,4 +1,4 @@
-"""The lives of requests that do not follow from their last step alone: chunks, preemptions, steps without a turn."""
+"""The lives of requests that do not follow from their last step alone: those in chunks, those preempted."""
 
 import numpy as np
 
@@ -20,7 +20,6 @@ class Trace:
         self.stay_from: dict[int, int] = {}
         self.tokens_from: dict[int, int] = {}
         self.decodes_from: dict[int, tuple[int, int]] = {}
-        self.last_admitted = -1
         self._admissions = 0
         self._readmitted: dict[int, tuple[int, int]] = {}
         self._place: dict[int, int] = {}
@@ -28,7 +27,6 @@ class Trace:
     def admit(self, request: int, step: int, head: int) -> None:
         """The request takes a slot; `head` counts those admitted for the first time so far, it included."""
         self.stay_from[request] = step
-        self.last_admitted = request
         self._admissions += 1
         if self.preemptions:
             self._readmitted[request] = (head - 1, self._admissions)
@@ -45,20 +43,14 @@ class Trace:
         self.tokens_from[request] = step
         self.decodes_from[request] = (step + 1, known + 1)
 
-    def resume(self, request: int, step: int, known: int) -> None:
-        """It decodes again from this step on, without a prompt in between."""
-        self.tokens_from[request] = step
-        self.decodes_from[request] = (step, known)
+    def pause(self, request: int, step: int) -> None:
+        """A request that decodes is preempted before this step: close its runs at the one before.
 
-    def pause(self, request: int, step: int, prompt: int, output: int, last: int) -> None:
-        """A request that decodes gets no token in this step: close its runs at the step before."""
-        first = self.tokens_from.get(request, last - output + 1)
-        if request not in self.stay_from:
-            self.chunk(request, first, prompt, 0)
-            self.stay_from[request] = first
-        if first < step:
-            self.tokens.append((request, first, step - 1))
-        start, known = self.decodes_from.get(request, (first + 1, prompt + 1))
+        It was admitted by `admit`. Those who never were noted fit the cache at full length together with all before
+        them, so they never lose their blocks.
+        """
+        self.tokens.append((request, self.tokens_from[request], step - 1))
+        start, known = self.decodes_from[request]
         self.decodes.append((request, start, step - 1, known))
 
     def leave(self, request: int, step: int, computed: int) -> None:
