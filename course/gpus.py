@@ -2,16 +2,26 @@
 
 from dataclasses import dataclass
 
+from . import settings
+
 
 @dataclass(frozen=True)
 class GPU:
-    """Bandwidth in bytes/s, compute in FLOP/s (bf16, dense), and seconds of one kernel in a replayed graph."""
+    """Bandwidth in bytes/s, compute in FLOP/s (bf16, dense), and seconds of one kernel in a replayed graph.
+
+    Raises ValueError for rates outside 1 to 1e30 and seconds outside 0 to 1e10.
+    """
 
     name: str
     read_bandwidth: float
     matrix_flops: float
     seconds_per_kernel: float
     source: str
+
+    def __post_init__(self):
+        settings.real("read_bandwidth", self.read_bandwidth, low=1, high=1e30)
+        settings.real("matrix_flops", self.matrix_flops, low=1, high=1e30)
+        settings.real("seconds_per_kernel", self.seconds_per_kernel, low=0, high=settings.MAX_SECONDS)
 
 
 # Data-sheet peaks of the H100 SXM: 3.35 TB/s and 989 TFLOP/s (bf16, dense).

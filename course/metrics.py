@@ -70,7 +70,7 @@ def littles_law(arrival: np.ndarray, response: np.ndarray, start: float, end: fl
     Raises ValueError unless start < end, both finite.
     """
     start, end = settings.real("start", start), settings.real("end", end)
-    if not start < end:
+    if not end - start > 1e-15:  # shorter than any step, and 1 / seconds might be infinite
         raise ValueError(f"the window must end after it starts, not run from {start:g} s to {end:g} s")
     seconds = end - start
     times, counts = number_in_system(arrival, response)
@@ -112,8 +112,8 @@ def summary(
     tokens computed between the end of the warm-up and the last arrival, NaN where that window is empty. goodput:
     requests a second that met every SLO given. slot_utilisation: share of slots x makespan that held work for an answer
     not yet complete. token_utilisation: tokens computed over budget x steps, NaN without a budget. kv_peak, kv_mean:
-    share of the blocks, NaN without a cache. Raises ValueError for an SLO that is not positive and a warm-up after which
-    nobody arrives.
+    share of the blocks, NaN without a cache. Raises ValueError for an SLO that is not positive and a warm-up after
+    which nobody arrives.
     """
     load, steps = run.workload, run.steps
     first, last = float(run.arrival.min()), float(run.arrival.max())

@@ -1,13 +1,16 @@
 """The shapes of a model that decide how long a step takes: weights to read, FLOPs a token, KV bytes a token."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+
+from . import settings
 
 
 @dataclass(frozen=True)
 class ModelSpec:
     """A dense decoder-only transformer with a gated MLP. Sizes are counts of elements, not bytes.
 
-    Norm weights are left out: for Llama-3.1-8B they are 0.003% of the parameters.
+    Norm weights are left out: for Llama-3.1-8B they are 0.003% of the parameters. Raises ValueError for a size that is
+    not a whole number of at least 1.
     """
 
     name: str
@@ -21,6 +24,11 @@ class ModelSpec:
     source: str
     bytes_per_parameter: int = 2
     kv_bytes_per_element: int = 2
+
+    def __post_init__(self):
+        for size in fields(self):
+            if size.name not in ("name", "source"):
+                object.__setattr__(self, size.name, settings.whole(size.name, getattr(self, size.name)))
 
     @property
     def layer_parameters(self) -> int:

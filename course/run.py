@@ -4,7 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
-from . import metrics
+from . import metrics, settings
 from .kvcache import KVCache
 from .loops.log import Log
 from .policies.base import Policy
@@ -71,8 +71,7 @@ class Run:
 
     def token_times(self, request: int) -> np.ndarray:
         """When each output token of the request was computed, in seconds."""
-        if not 0 <= request < len(self):
-            raise ValueError(f"there is no request {request}; they are numbered 0 to {len(self) - 1}")
+        request = settings.whole("the number of a request", request, low=0, high=len(self) - 1)
         rows = self._log.tokens[self._first_row[request] : self._end_row[request]]
         return np.concatenate([self._log.clock[first : last + 1] for _, first, last in rows])
 

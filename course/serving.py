@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from . import settings
 from .kvcache import KVCache, blocks_for
 from .loops.batches import run_batches
@@ -12,7 +14,7 @@ from .policies.continuous import Continuous
 from .policies.dynamic import Dynamic
 from .policies.static import Static
 from .run import Run
-from .steptime import StepTime, StepTimeModel
+from .steptime import StepTime, StepTimeModel, trusted
 from .workload import Workload
 
 
@@ -29,41 +31,61 @@ def serve(load: Workload, policy: Policy, step_time: StepTime, cache: KVCache | 
     Raises ValueError for a request that can never be served, a policy that breaks slots, budget or blocks, and a step
     time that is not a finite number above zero. A load above capacity is served to its end; `run.warnings` says so.
     """
-    if not isinstance(load, Workload):
-        raise ValueError(f"the first argument must be a Workload, not {type(load).__name__}")
-    if not callable(getattr(policy, "schedule", None)):
-        raise ValueError(f"the second argument must be a policy with a schedule method, not {policy!r}")
-    if not callable(step_time):
-        raise ValueError(
-            f"the third argument must be a step time, a callable from a Step to seconds, not {step_time!r}"
-        )
-    if cache is not None and not isinstance(cache, KVCache):
-        raise ValueError(f"the cache must be a KVCache or None, not {cache!r}")
+    _check_kinds(load, policy, step_time, cache)
     _check_feasible(load, policy, cache)
-
-    modelled = isinstance(step_time, StepTimeModel)
-    if modelled and type(policy) is Continuous:
-        log = ContinuousLoop(load, policy, step_time, cache).run()
-    elif modelled and type(policy) in (Static, Dynamic):
-        log = run_batches(load, policy, step_time, cache)
-    else:
+    if not isinstance(step_time, StepTimeModel) or type(policy) not in (Continuous, Static, Dynamic):
         log = run_stepwise(load, policy, step_time, cache)
+    elif type(policy) is Continuous:
+        log = ContinuousLoop(load, policy, trusted(step_time), cache).run()
+    else:
+        log = run_batches(load, policy, trusted(step_time), cache)
     return Run(load, policy, step_time, cache, log)
 
 
 def serve_stepwise(load: Workload, policy: Policy, step_time: StepTime, cache: KVCache | None = None) -> Run:
     """`serve` by the plain loop, which asks the policy before every step: the same Run, slower, whatever the policy."""
+    _check_kinds(load, policy, step_time, cache)
     _check_feasible(load, policy, cache)
     return Run(load, policy, step_time, cache, run_stepwise(load, policy, step_time, cache))
 
 
+def _check_kinds(load: Workload, policy: Policy, step_time: StepTime, cache: KVCache | None) -> None:
+    """Raises ValueError for an argument that is something else than it should be."""
+    if not isinstance(load, Workload):
+        raise ValueError(f"the first argument must be a Workload, not {settings.shown(load)}")
+    for place, value, what in (
+        ("second", policy, "policy, such as policies.Static(max_num_seqs=8)"),
+        ("third", step_time, 'step time, such as steptime.Roofline("llama-3.1-8b", "H100")'),
+    ):
+        if isinstance(value, type):
+            raise ValueError(f"the {place} argument must be a {what}, not the class {value.__name__} itself")
+    if not callable(getattr(policy, "schedule", None)):
+        raise ValueError(f"the second argument must be a policy with a schedule method, not {settings.shown(policy)}")
+    if not callable(step_time):
+        raise ValueError(
+            "the third argument must be a step time, a callable from a Step to seconds, not "
+            f"{settings.shown(step_time)}"
+        )
+    if cache is not None and not isinstance(cache, KVCache):
+        raise ValueError(f"the cache must be a KVCache or None, not {settings.shown(cache)}")
+
+
 def _check_feasible(load: Workload, policy: Policy, cache: KVCache | None) -> None:
-    """Raises ValueError for a setting that is no number, and for a request that can never be served."""
+    """Raises ValueError for a setting that is no number, a request that can never be served, and an endless run."""
     name = type(policy).__name__
     settings.whole(f"{name}.max_num_seqs", getattr(policy, "max_num_seqs", None))
     budget = getattr(policy, "max_num_batched_tokens", None)
     if budget != math.inf:
         settings.whole(f"{name}.max_num_batched_tokens", budget)
+    threshold = policy.long_prefill_token_threshold if isinstance(policy, Continuous) else 0
+    steps = np.ceil(load.prompt_tokens / min(threshold or budget, budget)) + load.output_tokens - 1
+    most = int(steps.argmax())
+    if steps[most] > settings.MAX_STEPS:
+        raise ValueError(
+            f"request {most} alone, with {load.prompt_tokens[most]:,} prompt and {load.output_tokens[most]:,} output "
+            f"tokens, takes {steps[most]:,.0f} steps, and a run holds at most {settings.MAX_STEPS:,}: shorten it, or "
+            "raise the token budget"
+        )
     longest = load.prompt_tokens + load.output_tokens - 1  # tokens in the cache when the last one is sampled
     worst = int(longest.argmax())
     blocks = blocks_for(int(longest[worst]), cache.block_size) if cache else 0

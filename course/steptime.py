@@ -4,7 +4,6 @@ Any callable will do for `serve`. The models here also offer what the fast loops
 the sums over a step, and `decode_line`, the straight line that a step of decodes alone follows as its context grows.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -40,6 +39,7 @@ class Step:
 
 
 StepTime = Callable[[Step], float]
+SHORTEST, LONGEST = 1e-12, 1e200  # seconds a step may take, so that clocks and rates stay within the range of floats
 
 
 class StepTimeModel:
@@ -49,11 +49,11 @@ class StepTimeModel:
 
     def seconds(self, decodes: int, decode_context: int, tokens: int, pairs: int, prefill_context: int) -> float:
         """Seconds of a step with these sums (see Step)."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} needs a method `seconds`")
 
     def decode_line(self, decodes: int) -> tuple[float, float]:
         """(base, slope): a step of decodes alone takes base + slope x decode_context seconds, to the last bit."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} needs a method `decode_line`")
 
     def __call__(self, step: Step) -> float:
         return self.seconds(
@@ -66,19 +66,19 @@ class PowerLaw(StepTimeModel):
 
     t0: seconds every step costs (weights read once, launches). c, alpha: what a decode adds, alpha <= 1 where batching
     pays. prefill: seconds a prompt token. context: seconds a token of decode context (KV read). pairs: seconds a
-    query-key pair of prefill attention. Raises ValueError for a negative or non-finite constant, and where a step
-    would take no time at all.
+    query-key pair of prefill attention. Raises ValueError for a constant outside 0 to 1e10, an alpha outside 0 to 10,
+    and where a step would take no time at all.
     """
 
     def __init__(self, t0: float, c: float, alpha: float, prefill: float = 0, context: float = 0, pairs: float = 0):
-        self.t0 = settings.real("t0", t0, low=0)
-        self.c = settings.real("c", c, low=0)
         self.alpha = settings.real("alpha", alpha, low=0, high=10)
-        self.prefill = settings.real("prefill", prefill, low=0)
-        self.context = settings.real("context", context, low=0)
-        self.pairs = settings.real("pairs", pairs, low=0)
-        if self.t0 == 0 and (self.c == 0 or self.prefill == 0):
-            raise ValueError("a step must take time: give t0, or both c and prefill, a value above 0")
+        constants = {"t0": t0, "c": c, "prefill": prefill, "context": context, "pairs": pairs}
+        for name, value in constants.items():
+            setattr(self, name, settings.real(name, value, low=0, high=settings.MAX_SECONDS))
+        if self.t0 + min(self.c, self.prefill) < SHORTEST:
+            raise ValueError(
+                f"a step must take at least {SHORTEST:g} s: give t0, or both c and prefill, a value above that"
+            )
 
     def __repr__(self) -> str:
         names = ("t0", "c", "alpha", "prefill", "context", "pairs")
@@ -118,6 +118,10 @@ class Roofline(StepTimeModel):
         self.per_logits = 2 * self.model.head_parameters / self.gpu.matrix_flops
         self.per_context = self.model.kv_bytes_per_token / self.gpu.read_bandwidth
         self.per_pair = self.model.attention_flops_per_pair / self.gpu.matrix_flops
+        if self.launch + self.weights < SHORTEST:
+            raise ValueError(
+                f"a step must take at least {SHORTEST:g} s: is {self.gpu!r} right for {self.model.name!r}?"
+            )
 
     def __repr__(self) -> str:
         return f"Roofline({self.model.name!r}, {self.gpu.name!r})"
@@ -138,11 +142,45 @@ class Roofline(StepTimeModel):
 
 
 def checked(step_time: StepTime, step: Step) -> float:
-    """Seconds of the step. Raises ValueError unless they are a finite number above zero."""
-    seconds = step_time(step)
-    if isinstance(seconds, (int, float)) and math.isfinite(seconds) and seconds > 0:
+    """Seconds of the step. Raises ValueError unless they are a finite number, at least SHORTEST."""
+    return _usable(step_time(step), step)
+
+
+def _usable(seconds: float, asked: object) -> float:
+    if type(seconds) is float and SHORTEST <= seconds <= LONGEST:
         return seconds
     try:
-        return settings.real("the step time", seconds, above=0)
+        return settings.real("the step time", seconds, low=SHORTEST, high=LONGEST)
     except ValueError as error:
-        raise ValueError(f"{error}; it was asked for {step}") from None
+        raise ValueError(f"{error}; it was asked for {asked}") from None
+
+
+def trusted(model: StepTimeModel) -> StepTimeModel:
+    """The model itself where its constructor rules out bad times, as here; else one that checks every answer."""
+    return model if type(model) in (PowerLaw, Roofline) else _Checked(model)
+
+
+class _Checked(StepTimeModel):
+    """Somebody's own model, each answer looked at before the fast loops use it."""
+
+    def __init__(self, model: StepTimeModel):
+        self.model = model
+
+    def seconds(self, decodes, decode_context, tokens, pairs, prefill_context):
+        asked = f"{decodes} decodes over {decode_context} tokens and {tokens} prompt tokens"
+        return _usable(self.model.seconds(decodes, decode_context, tokens, pairs, prefill_context), asked)
+
+    def decode_line(self, decodes):
+        try:
+            base, slope = self.model.decode_line(decodes)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"decode_line must return (base, slope) for {decodes} decodes: {error}") from None
+        slope = settings.real("the slope of decode_line", slope, low=0, high=LONGEST)
+        for context in (decodes, 1000 * decodes):
+            line, plain = base + slope * context, self.seconds(decodes, context, 0, 0, 0)
+            if line != plain:
+                raise ValueError(
+                    f"decode_line and seconds must agree to the last bit, but for {decodes} decodes over {context} "
+                    f"tokens they say {line!r} and {plain!r}"
+                )
+        return base, slope

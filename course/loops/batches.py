@@ -10,7 +10,7 @@ from ..policies.static import Static
 from ..steptime import StepTimeModel
 from ..workload import Workload
 from .arrivals import NEVER, Arrivals
-from .log import Log, log_from, rows
+from .log import Log, check_length, log_from, rows
 from .reserve import check_batch_fits
 
 
@@ -44,6 +44,7 @@ def run_batches(load: Workload, policy: Static | Dynamic, step_time: StepTimeMod
             idle.append((step, start))
         now = start + step_time.seconds(0, 0, width * prompt, width * (prompt * (prompt + 1) // 2), width * prompt)
         clock.append(now)
+        check_length(range(step + output))
         if output > 1:
             base, slope = step_time.decode_line(width)
             contexts = np.arange(prompt + 1, prompt + output, dtype=np.float64) * width

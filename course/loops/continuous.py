@@ -28,7 +28,7 @@ from ..steptime import StepTimeModel
 from ..workload import Workload
 from .arrivals import NEVER, Arrivals
 from .contended import Contention
-from .log import Log
+from .log import Log, check_length
 from .trace import Trace
 
 _VECTOR = 24  # steps from which NumPy adds up a stretch faster than a plain loop
@@ -169,6 +169,7 @@ class ContinuousLoop:
                         break
                 context += decodes
             else:
+                check_length(clock)
                 ends = self.stretch(now, stop, count, decodes, context, base, slope)
                 clock.frombytes(ends.tobytes())
                 now = ends.item(-1)
@@ -237,6 +238,7 @@ class ContinuousLoop:
 
     def chunk_step(self) -> bool:
         """A step with prompts in chunks, or with requests that come back. False where nobody could be admitted."""
+        check_length(self.clock)
         step, size, trace = len(self.clock), self.size, self.trace
         self.choose_accounting()
         threshold, left = self.policy.long_prefill_token_threshold, self.policy.max_num_batched_tokens - self.decodes

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..settings import MAX_STEPS
 from ..workload import Workload
 
 
@@ -48,20 +49,35 @@ def rows(values, width: int) -> np.ndarray:
     return np.asarray(values, dtype=np.int64).reshape(-1, width)
 
 
+def check_length(clock) -> None:
+    """Raises ValueError where a run has become too long to keep in memory."""
+    if len(clock) > MAX_STEPS:
+        raise ValueError(
+            f"the run takes more than {MAX_STEPS:,} steps, too many to keep: serve fewer requests at a time (`head`), "
+            "or shorter answers"
+        )
+
+
 def log_from(load: Workload, arrival, clock, idle, *, tokens, decodes, chunks, stays, preemptions) -> Log:
-    """A Log from what a loop filled; idle as (step, seconds). Raises ValueError where the clock ran out of range."""
+    """A Log from what a loop filled; idle as (step, seconds). Raises ValueError where the clock stood still."""
     clock = np.frombuffer(clock, dtype=np.float64)
-    if not np.isfinite(clock[-1]):
-        raise ValueError("the clock ran out of range: the step times are too large to add up; lower their constants")
+    begun = dict(idle)  # where two are given for one step, the later one counts
+    idle, idle_start = np.array(list(begun), dtype=np.int64), np.array(list(begun.values()))
+    stuck = [*clock[:-1][~(np.diff(clock) > 0)], *idle_start[~(clock[idle] > idle_start)]]
+    if stuck:
+        when = stuck[0]
+        raise ValueError(
+            f"the clock stands still at {when:.6g} s: floats are {np.spacing(when):.1g} s apart there, more than a "
+            "step takes; give larger step times, or arrivals nearer to 0"
+        )
     if (np.diff(tokens[:, 0]) <= 0).any():
         tokens = tokens[np.lexsort((tokens[:, 1], tokens[:, 0]))]
-    begun = dict(idle)  # where two are given for one step, the later one counts
     return Log(
         arrival=np.asarray(arrival, dtype=np.float64),
         lengths=load.prompt_tokens + load.output_tokens,
         clock=clock,
-        idle=np.array(list(begun), dtype=np.int64),
-        idle_start=np.array(list(begun.values())),
+        idle=idle,
+        idle_start=idle_start,
         tokens=tokens,
         decodes=decodes[decodes[:, 1] <= decodes[:, 2]],
         chunks=chunks,

@@ -6,7 +6,8 @@ Works for any policy and any step time. It touches every running request in ever
 import math
 from array import array
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from numbers import Real
 
 from .. import settings
 from ..kvcache import KVCache, blocks_for
@@ -14,12 +15,24 @@ from ..policies.base import Policy, Request, Schedule, State
 from ..steptime import Step, StepTime, checked
 from ..workload import Workload
 from .arrivals import NEVER, Arrivals
-from .log import Log, log_from, rows
+from .log import Log, check_length, log_from, rows
 from .reserve import check_batch_fits
+
+_PATIENCE = 100_000  # times in a row that a policy may wait, or preempt, while no token leaves
 
 
 class _Broken(ValueError):
     """A policy's answer that cannot be executed."""
+
+
+def check_kinds(schedule: Schedule) -> None:
+    """Raises _Broken for a Schedule filled with something else than it should be."""
+    if not isinstance(schedule.tokens, Mapping):
+        raise _Broken(f"tokens must be a dict of requests to token counts, not {settings.shown(schedule.tokens)}")
+    if not isinstance(schedule.preempt, Sequence):
+        raise _Broken(f"preempt must be a list of requests, not {settings.shown(schedule.preempt)}")
+    if isinstance(schedule.wait_until, bool) or not isinstance(schedule.wait_until, Real):
+        raise _Broken(f"wait_until must be a time in seconds, not {settings.shown(schedule.wait_until)}")
 
 
 def run_stepwise(load: Workload, policy: Policy, step_time: StepTime, cache: KVCache | None) -> Log:
@@ -45,16 +58,19 @@ class _Loop:
         self.preemptions: list[tuple[int, int, int]] = []
         self.now, self.head = 0.0, 0
         self.answered = 0
+        self.waits = self.fruitless = 0  # since the last step, and preemptions since the last token
 
     def run(self) -> Log:
         times, prompts = self.arrivals.times, self.load.prompt_tokens.tolist()
         while self.answered < len(self.load):
+            check_length(self.clock)
             while times[self.head] <= self.now:
                 request = self.arrivals.ids[self.head]
                 self.waiting.append(Request(request, times[self.head], prompts[request]))
                 self.head += 1
             schedule = self.ask()
             try:
+                check_kinds(schedule)
                 if schedule.tokens or schedule.preempt:
                     self.execute(schedule)
                 else:
@@ -91,25 +107,27 @@ class _Loop:
         )
         if not isinstance(schedule, Schedule):
             raise ValueError(
-                f"{type(self.policy).__name__}.schedule must return a Schedule, not {schedule!r}; "
+                f"{type(self.policy).__name__}.schedule must return a Schedule, not {settings.shown(schedule)}; "
                 "an idle step is Schedule()"
             )
         return schedule
 
     def wait(self, schedule: Schedule, next_arrival: float) -> None:
-        if isinstance(schedule.wait_until, bool) or not isinstance(schedule.wait_until, (int, float)):
-            raise _Broken(f"wait_until must be a time in seconds, not {schedule.wait_until!r}")
+        if not schedule.wait_until > self.now:
+            raise _Broken(f"it runs nothing and waits until {schedule.wait_until!r}, which is not later than now")
         until = min(schedule.wait_until, next_arrival)
-        if not until > self.now or until == NEVER:
+        self.waits += 1
+        if until == NEVER or self.waits > _PATIENCE:
             raise _Broken(
                 f"it runs nothing although {len(self.running)} requests run and {len(self.waiting)} wait, and nothing "
                 "will change by waiting: give tokens to at least one request"
             )
-        self.now = until
+        self.now = float(until)
         self.idle.append((len(self.clock), until))
 
     def execute(self, schedule: Schedule) -> None:
         step = len(self.clock)
+        self.waits = 0
         self.preempt(schedule.preempt, step)
         plan = self.admit(schedule.tokens)
         if not plan:
@@ -129,6 +147,7 @@ class _Loop:
                 if request.emitted < self.output[request.index]:
                     self.tokens.extend(request.index, step)
                 request.emitted += 1
+                self.fruitless = 0
         self.answer(plan)
 
     def preempt(self, victims, step: int) -> None:
@@ -142,11 +161,15 @@ class _Loop:
             self.preemptions.append((victim.index, step, victim.computed))
             victim.blocks = victim.computed = 0
             self.waiting.appendleft(victim)
+            self.fruitless += 1
+            if self.fruitless > _PATIENCE:
+                raise _Broken(
+                    f"it has preempted {_PATIENCE:,} times since the last token left, and each time all was lost that "
+                    "had been computed: let somebody finish"
+                )
 
     def admit(self, tokens: Mapping[Request, int]) -> list[tuple[Request, int]]:
         """The plan, checked against slots and budget; new requests have moved from waiting to running."""
-        if not isinstance(tokens, Mapping):
-            raise _Broken(f"tokens must be a dict of requests to token counts, not {tokens!r}")
         known, plan, total = set(self.running) | set(self.waiting), [], 0
         for request, chunk in tokens.items():
             if request not in known:

@@ -9,14 +9,14 @@ class Dynamic(Policy):
     """Request-level batching with a time limit: starts when `max_num_seqs` requests wait, or when the oldest of them
     has waited `max_queue_delay` seconds. Runs, pads and answers like Static.
 
-    Raises ValueError for max_num_seqs below 1 or a delay that is negative or not finite.
+    Raises ValueError for max_num_seqs below 1 or a delay outside 0 to 1e10.
     """
 
     padded = True
 
     def __init__(self, max_num_seqs: int, max_queue_delay: float):
         self.max_num_seqs = settings.whole("max_num_seqs", max_num_seqs)
-        self.max_queue_delay = settings.real("max_queue_delay", max_queue_delay, low=0)
+        self.max_queue_delay = settings.real("max_queue_delay", max_queue_delay, low=0, high=settings.MAX_SECONDS)
 
     def __repr__(self) -> str:
         return f"Dynamic(max_num_seqs={self.max_num_seqs}, max_queue_delay={self.max_queue_delay:g})"
