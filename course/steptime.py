@@ -77,7 +77,7 @@ class PowerLaw(StepTimeModel):
             setattr(self, name, settings.real(name, value, low=0, high=settings.MAX_SECONDS))
         if self.t0 + min(self.c, self.prefill) < SHORTEST:
             raise ValueError(
-                f"a step must take at least {SHORTEST:g} s: give t0, or both c and prefill, a value above that"
+                f"a step must take time, at least {SHORTEST:g} s: give t0, or both c and prefill, a value above that"
             )
 
     def __repr__(self) -> str:
@@ -120,7 +120,7 @@ class Roofline(StepTimeModel):
         self.per_pair = self.model.attention_flops_per_pair / self.gpu.matrix_flops
         if self.launch + self.weights < SHORTEST:
             raise ValueError(
-                f"a step must take at least {SHORTEST:g} s: is {self.gpu!r} right for {self.model.name!r}?"
+                f"a step must take time, at least {SHORTEST:g} s: is {self.gpu!r} right for {self.model.name!r}?"
             )
 
     def __repr__(self) -> str:
