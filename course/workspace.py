@@ -19,11 +19,13 @@ from pathlib import Path
 RECORD = ".handed-out.json"
 
 # On this machine only, with JupyterLab's random token, and with everything off that would reach for the network:
-# the news popup, the check for updates, and the extension catalogue. Jupytext is for building the labs, not for taking
+# news, the check for updates, and the extension catalogue. news_url alone leaves the question whether to fetch news;
+# the settings folder answers it. Jupytext is for building the labs, not for taking
 # them. --allow-root matters in containers only; -y stops at the first Ctrl-C instead of asking.
 JUPYTER_OPTIONS = (
     "--ip=127.0.0.1",
     "--LabApp.news_url=None",
+    f"--LabApp.app_settings_dir={Path(__file__).parent / 'lab_settings'}",
     "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     "--LabApp.extension_manager=readonly",
     "--ServerApp.jpserver_extensions=jupyterlab_jupytext=False",

@@ -131,14 +131,15 @@ def test_jupyterlab_opens_on_the_copies_with_a_token(labs: Path, tmp_path: Path)
             address, token = started(server)
             assert address.startswith("http://127.0.0.1:")
             names = {entry["name"] for entry in json.loads(get(f"{address}/api/contents?token={token}"))["content"]}
-            page = get(f"{address}/lab?token={token}")
+            settings = get(f"{address}/lab/api/settings/@jupyterlab/apputils-extension:notification?token={token}")
             with pytest.raises(urllib.error.HTTPError, match="403"):
                 get(f"{address}/api/contents")
         finally:
             server.terminate()
     assert names == {"03_a.ipynb", "04_b.ipynb"}
-    config = json.loads(re.search(r'<script id="jupyter-config-data"[^>]*>(.*?)</script>', page, re.DOTALL)[1])
-    assert config.get("news") == {"disabled": True}
+    # These two are what makes JupyterLab ask whether it may fetch news, and look for updates.
+    properties = json.loads(settings)["schema"]["properties"]
+    assert (properties["fetchNews"]["default"], properties["checkForUpdates"]["default"]) == ("false", False)
 
 
 def get(url: str) -> str:
