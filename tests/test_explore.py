@@ -286,5 +286,5 @@ def test_a_failure_at_the_default_settings_leaves_working_controls(part):
 def test_html_in_results_is_text(explorer):
     shown = Explorer(lambda rate: rate, [RATE], lambda r: go.Figure(), lambda r: [("<b>", "<i>")], title="<u>")
     shown._repr_mimebundle_()
-    html = shown.view.table.value + shown.view.root.children[0].value
+    html = shown.view.table.value + shown.view.root.children[0].children[0].value
     assert "<b>" not in html.replace("<b>&lt;u&gt;</b>", "") and "<i>" not in html and "&lt;i&gt;" in html

@@ -91,6 +91,31 @@ def test_layout_settings_pass_through():
     assert figure.layout.yaxis.title.text == "p99 [s]"
 
 
+def test_layout_settings_are_laid_over_the_axes():
+    """The same as plotly's own `update_layout`, which is slower."""
+    layout = {
+        "xaxis_title_font_size": 20,
+        "yaxis": {"type": "log", "range": [0, 2], "title": {"standoff": 3}},
+        "plot_bgcolor": "#EEEEEE",
+        "margin": {"r": 90},
+        "annotations": [{"text": "here", "x": 1, "y": 2}],
+    }
+    plain = theme.new_figure("rate [requests/s]", "p99 [s]").update_layout(**layout)
+    assert theme.new_figure("rate [requests/s]", "p99 [s]", **layout).to_dict() == plain.to_dict()
+    with pytest.raises(ValueError, match="nonsense"):
+        theme.new_figure("rate [requests/s]", "p99 [s]", nonsense=3)
+
+
+def test_one_figure_of_panels_does_not_touch_the_next():
+    first = theme.new_panels("time [s]", ["a [1]", "b [1]"])
+    first.add_scatter(y=[1, 2], row=2, col=1)
+    theme.label_line(first, 1, 1, "here", row=1, col=1)
+    second = theme.new_panels("time [s]", ["a [1]", "b [1]"], height=500, yaxis_type="log")
+    third = theme.new_panels("time [s]", ["a [1]", "b [1]"])
+    assert len(third.data) == 0 and not third.layout.annotations and third.layout.yaxis.type is None
+    assert second.layout.height == 500 and first.data[0].yaxis == "y2"
+
+
 def test_panels_share_the_x_axis():
     figure = theme.new_panels("time [s]", ["a [slots]", "b [slots]", "c [slots]"], titles=["A", "B", "C"], height=600)
     assert [axis.title.text for axis in figure.select_yaxes()] == ["a [slots]", "b [slots]", "c [slots]"]

@@ -22,6 +22,8 @@ EXPLORER = (
 .course-explorer { --jp-widgets-font-size: 14px; padding: 4px 0; overflow: visible; }
 .course-explorer .course-controls { display: grid; grid-template-columns: repeat(auto-fill, minmax(370px, 1fr));
   gap: 2px 24px; align-items: center; overflow: visible; }
+.course-explorer .course-head { justify-content: space-between; align-items: center; }
+.course-explorer .widget-html:has(> .widget-html-content:empty) { display: none; }
 .course-explorer .course-controls > * { margin: 2px 0; }
 .course-explorer .widget-readout { min-width: 64px; }
 .course-explorer table { border-collapse: collapse; font-size: 14px; line-height: 1.5; margin: 0; }

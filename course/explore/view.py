@@ -38,7 +38,7 @@ class View:
         for widget in self.controls.values():
             widget.observe(self._moved, names="value")
         self.reset = widgets.Button(description="Reset", tooltip="Back to the settings at the start")
-        self.reset.layout.width = "90px"
+        self.reset.layout = {"width": "90px", "flex": "none"}
         self.reset.on_click(self._reset)
         self.notice = widgets.HTML()
         self.table = widgets.HTML()
@@ -46,9 +46,10 @@ class View:
         self._mark()
         heading = f"<b>{escape(explorer.title)}</b> " if explorer.title else ""
         badge = badge_html(explorer.badge) if explorer.badge else ""
-        grid = widgets.Box([*self.controls.values(), self.reset])
+        head = widgets.HBox([widgets.HTML(EXPLORER + heading + badge + dead("move nothing")), self.reset])
+        head.add_class("course-head")
+        grid = widgets.Box(list(self.controls.values()))
         grid.add_class("course-controls")
-        head = widgets.HTML(EXPLORER + heading + badge + dead("move nothing"))
         self.root = with_keys(widgets.VBox([head, grid, self.notice, self.plot, self.table]))
         self.root.add_class("course-explorer")
 

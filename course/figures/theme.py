@@ -1,55 +1,42 @@
-"""The look of every figure: colours with one meaning each, a small template, labels beside the lines.
+"""The look of every figure: a small template, axes with units, labels beside the lines, numbers that are stable.
 
-Colours are those of Okabe and Ito (2008) and, for the origin of numbers, of Paul Tol's "muted" scheme. Both keep
-their distinctions under the common kinds of colour blindness. Text in a light colour would be hard to read on white,
-so labels use `ink(colour)`, the same hue made dark enough.
+The colours and their meanings are in `course.figures.colours`; figures use them as `theme.COLOURS`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
-from types import MappingProxyType
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-COLOURS: Mapping[str, str] = MappingProxyType(
-    {
-        # what a step, a slot or a request is doing
-        "prefill": "#E69F00",
-        "decode": "#0072B2",
-        "waiting": "#999999",
-        "wasted": "#D55E00",
-        # the policies
-        "static": "#CC79A7",
-        "dynamic": "#56B4E9",
-        "continuous": "#009E73",
-        # where a number comes from
-        "measured": "#882255",
-        "recorded": "#6B6B00",
-        "modelled": "#332288",
-        "theory": "#000000",
-    }
-)
+from course.figures.colours import BADGES, COLOURS, INK, PAPER, badge_html, contrast, ink
 
-BADGES: Mapping[str, str] = MappingProxyType(
-    {
-        "modelled": "computed by a model of the hardware",
-        "recorded": "recorded earlier on the card named here",
-        "measured": "measured just now on this machine",
-        "theory": "computed from a formula",
-    }
-)
+__all__ = [
+    "BADGES",
+    "COLOURS",
+    "FONT",
+    "GRID",
+    "HEIGHT",
+    "INK",
+    "PAPER",
+    "TEMPLATE",
+    "badge_html",
+    "contrast",
+    "ink",
+    "label_line",
+    "new_figure",
+    "new_panels",
+    "rounded",
+]
 
 FONT = "system-ui, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
 HEIGHT = 380
-PAPER = "#FFFFFF"
 GRID = "#E3E3E3"
-INK = "#222222"
 
 
 def _template() -> go.layout.Template:
@@ -107,9 +94,27 @@ def new_figure(x_title: str, y_title: str, *, height: int = HEIGHT, **layout: An
     Raises:
         ValueError: an axis title names no unit.
     """
-    figure = go.Figure(layout={"template": TEMPLATE, "height": height})
-    figure.update_layout(xaxis_title_text=_with_unit(x_title, "x"), yaxis_title_text=_with_unit(y_title, "y"), **layout)
-    return figure
+    axes = {
+        "xaxis": {"title": {"text": _with_unit(x_title, "x")}},
+        "yaxis": {"title": {"text": _with_unit(y_title, "y")}},
+    }
+    # In one piece: plotly checks a figure again with every update, and explorers build one for each key press.
+    return go.Figure(layout=_merged({"template": TEMPLATE, "height": height, **axes}, layout))
+
+
+def _merged(base: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `base` with settings laid over it; underscores open a path, as in plotly (xaxis_type)."""
+    result = dict(base)
+    for key, value in more.items():
+        # The only names in a plotly layout that have an underscore of their own.
+        first, _, rest = ("", "", "") if key in ("plot_bgcolor", "paper_bgcolor") else key.partition("_")
+        if rest:
+            result[first] = _merged(result.get(first) or {}, {rest: value})
+        elif isinstance(value, Mapping) and isinstance(result.get(key), dict):
+            result[key] = _merged(result[key], value)
+        else:
+            result[key] = value
+    return result
 
 
 def new_panels(
@@ -134,22 +139,38 @@ def new_panels(
     Raises:
         ValueError: an axis title names no unit.
     """
+    figure = go.Figure(_panels(_with_unit(x_title, "x"), *map(_tuple, (y_titles, titles, heights)), height))
+    return figure.update_layout(**layout) if layout else figure
+
+
+@lru_cache(maxsize=32)
+def _panels(
+    x_title: str,
+    y_titles: tuple[str, ...],
+    titles: tuple[str, ...] | None,
+    heights: tuple[float, ...] | None,
+    height: int,
+) -> go.Figure:
+    """Make the empty panels once: that takes plotly six times as long as copying them."""
     rows = len(y_titles)
     figure = make_subplots(
         rows=rows,
         cols=1,
         shared_xaxes=True,
         vertical_spacing=0.16 / rows if titles is None else 0.3 / rows,
-        row_heights=None if heights is None else list(heights),
-        subplot_titles=None if titles is None else list(titles),
+        row_heights=heights,
+        subplot_titles=titles,
         figure=go.Figure(layout={"template": TEMPLATE, "height": height}),
     )
     for row, title in enumerate(y_titles, start=1):
         figure.update_yaxes(title_text=_with_unit(title, "y"), row=row, col=1)
-    figure.update_xaxes(title_text=_with_unit(x_title, "x"), row=rows, col=1)
+    figure.update_xaxes(title_text=x_title, row=rows, col=1)
     figure.update_annotations(font_size=15)
-    figure.update_layout(**layout)
     return figure
+
+
+def _tuple(values: Sequence[Any] | None) -> tuple[Any, ...] | None:
+    return None if values is None else tuple(values)
 
 
 def label_line(
@@ -210,58 +231,3 @@ def rounded(values: Iterable[float] | np.ndarray, digits: int = 6) -> list[float
         raise ValueError(f"rounded takes one-dimensional values, this has {array.ndim} dimensions: call it row by row")
     # Through the decimal text: scaling by powers of ten would leave a different last bit here and there.
     return [float(f"{value:.{digits}g}") if math.isfinite(value) else None for value in array.tolist()]
-
-
-def badge_html(badge: str) -> str:
-    """Return the badge that says where numbers come from, as HTML; the part after a colon is free text.
-
-    Args:
-        badge: "modelled", "recorded", "measured" or "theory", perhaps with a detail: "recorded: H100, 2025-01".
-    """
-    kind, _, detail = badge.partition(":")
-    meaning = detail.strip() or BADGES.get(kind.strip(), "")
-    colour = ink(COLOURS.get(kind.strip(), INK))
-    return (
-        f'<span style="border:2px solid {colour};border-radius:4px;color:{colour};padding:1px 8px;font-weight:600">'
-        f"{escape(kind.strip())}</span>" + (f' <span style="color:#555">{escape(meaning)}</span>' if meaning else "")
-    )
-
-
-def contrast(colour: str, background: str = PAPER) -> float:
-    """Return the contrast ratio of two #RRGGBB colours, from 1 to 21, as WCAG 2.2 defines it."""
-    light, dark = sorted((_luminance(colour), _luminance(background)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
-
-
-def ink(colour: str, ratio: float = 4.5) -> str:
-    """Darken a colour until text in it reads well on white (WCAG asks for a contrast of 4.5).
-
-    Args:
-        colour: a key of COLOURS or a #RRGGBB colour.
-        ratio: the contrast wanted.
-    """
-    colour = COLOURS.get(colour, colour)
-    channels = _channels(colour)
-    while contrast(colour) < ratio:
-        channels = tuple(value * 0.95 for value in channels)
-        colour = "#" + "".join(f"{round(value):02X}" for value in channels)
-    return colour
-
-
-def _channels(colour: str) -> tuple[float, ...]:
-    try:
-        if len(colour) != 7 or colour[0] != "#":
-            raise ValueError
-        return tuple(float(int(colour[at : at + 2], 16)) for at in (1, 3, 5))
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{colour!r} is no colour: give one of {', '.join(COLOURS)} or a form such as #0072B2"
-        ) from None
-
-
-def _luminance(colour: str) -> float:
-    linear = [
-        value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
-        for value in (channel / 255 for channel in _channels(colour))
-    ]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
