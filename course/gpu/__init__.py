@@ -1,0 +1,30 @@
+"""Kernels on whatever is there: a GPU through CuPy, one CPU core through a compiler, or NumPy.
+
+    from course import gpu
+    where = gpu.device()              # never fails; where.name, where.badge, where.notes
+    step = gpu.DecodeStep(where, work=16_384, threads=256)
+    step.time(batch=8).seconds        # the median of many warm launches
+    step.time_empty(batch=8).seconds  # how much of that is only the launch
+
+Only this package imports CuPy, and only where a driver of a GPU answers.
+"""
+
+from course.gpu.decode import DecodeStep, reference, tolerance
+from course.gpu.device import Device, Kernel, Stopwatch
+from course.gpu.discover import KINDS, device
+from course.gpu.errors import KernelError
+from course.gpu.timing import Timing, measure
+
+__all__ = [
+    "KINDS",
+    "DecodeStep",
+    "Device",
+    "Kernel",
+    "KernelError",
+    "Stopwatch",
+    "Timing",
+    "device",
+    "measure",
+    "reference",
+    "tolerance",
+]

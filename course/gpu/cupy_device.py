@@ -1,0 +1,100 @@
+"""Kernels on a GPU, through CuPy: NVRTC compiles them for CUDA, hiprtc for HIP. The only module that uses CuPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from course.gpu import sources
+from course.gpu.device import Device, Kernel, Stopwatch
+from course.gpu.diagnosis import compile_error, first_line
+from course.gpu.errors import KernelError
+
+
+class CupyKernel(Kernel):
+    """A function of a CuPy RawModule, launched on the current stream."""
+
+    def __init__(self, name: str, parameters: tuple[sources.Parameter, ...], function: Any) -> None:
+        super().__init__(name, parameters)
+        self._function = function
+
+    def launch(self, grid: tuple[int, int, int], block: tuple[int, int, int], args: tuple, shared_bytes: int) -> None:
+        self._function(grid, block, args, shared_mem=shared_bytes)
+
+
+class EventStopwatch(Stopwatch):
+    """Events of the GPU around each launch; two pairs in turn, so that the gap between two launches is seen too."""
+
+    def __init__(self, cupy: ModuleType) -> None:
+        self._elapsed = cupy.cuda.get_elapsed_time
+        self._pairs = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(2)]
+        self._before: Any = None
+        self._turn = 0
+
+    def time(self, launch: Callable[[], Any]) -> tuple[float, float]:
+        begin, end = self._pairs[self._turn]
+        begin.record()
+        launch()
+        end.record()
+        end.synchronize()
+        gap = float("nan") if self._before is None else self._elapsed(self._before, begin) / 1_000
+        self._before, self._turn = end, 1 - self._turn
+        return self._elapsed(begin, end) / 1_000, gap
+
+
+class CupyDevice(Device):
+    """The current GPU of CuPy. Raises KernelError unless the empty kernel compiles, and whatever CuPy raises."""
+
+    def __init__(self, cupy: ModuleType, kind: str, driver: int | None, notes: tuple[str, ...] = ()) -> None:
+        self.cupy = cupy
+        runtime = cupy.cuda.runtime
+        properties = runtime.getDeviceProperties(cupy.cuda.Device().id)
+        name = properties["name"]
+        versions = {"cupy": cupy.__version__, "runtime": str(runtime.runtimeGetVersion())}
+        if driver is not None:
+            versions["driver supports"] = f"CUDA {driver // 1000}.{driver % 1000 // 10}"
+        architecture = properties.get("gcnArchName", b"") if kind == "hip" else b""
+        if architecture:
+            versions["architecture"] = architecture.decode(errors="replace").partition("\0")[0]
+        super().__init__(kind, name.decode(errors="replace") if isinstance(name, bytes) else str(name), notes, versions)
+        self.kernel("empty")(1, 1)
+        cupy.cuda.Stream.null.synchronize()
+
+    def compile(
+        self, source: str, kernel: str, *, file: str = "kernel.cu", macros: Mapping[str, Any] | None = None
+    ) -> Kernel:
+        found = sources.parameters(source, kernel)
+        code = sources.joined([("compat.h", sources.text("compat.h")), (file, source)])
+        options = ("-std=c++17", *(f"-D{name}={value}" for name, value in (macros or {}).items()))
+        try:
+            function = self.cupy.RawModule(code=code, options=options, backend="nvrtc").get_function(kernel)
+        except Exception as error:
+            # By its name, since where CuPy keeps this class has changed more than once.
+            if type(error).__name__ == "CompileException":
+                raise KernelError(compile_error(file, source, str(error))) from None
+            raise KernelError(f"{file} cannot be loaded: {first_line(error)}") from error
+        return CupyKernel(kernel, found, function)
+
+    def empty(self, shape: Any, dtype: Any) -> Any:
+        return self.cupy.empty(shape, dtype)
+
+    def to_device(self, array: np.ndarray) -> Any:
+        return self.cupy.asarray(array)
+
+    def to_numpy(self, array: Any) -> np.ndarray:
+        return self.cupy.asnumpy(array)
+
+    def stopwatch(self) -> Stopwatch:
+        return EventStopwatch(self.cupy)
+
+    def pace(self, launch: Callable[[], Any], launches: int) -> float:
+        begin, end = self.cupy.cuda.Event(), self.cupy.cuda.Event()
+        begin.record()
+        for _ in range(launches):
+            launch()
+        end.record()
+        end.synchronize()
+        return self.cupy.cuda.get_elapsed_time(begin, end) / 1_000 / launches

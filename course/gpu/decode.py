@@ -1,0 +1,92 @@
+"""The decode step of kernels/decode_step.cu: launched, timed, and computed exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from course.gpu.device import MAX_THREADS, Device
+from course.gpu.timing import Timing, measure
+from course.settings import shown, whole
+
+MAX_WORK = 2**24
+"""Above it float32 no longer counts in ones, and i + 1 would not be i + 1."""
+MAX_BATCH = 65_536
+SCALE = float(np.float32(1.000173))
+
+
+def checked_threads(threads: Any, name: str = "threads") -> int:
+    """`threads` as an int; ValueError unless it is a power of two from 1 to 1024."""
+    count = whole(name, threads, high=MAX_THREADS)
+    if count & (count - 1):
+        raise ValueError(f"{name} must be a power of two from 1 to 1,024, not {shown(threads)}")
+    return count
+
+
+class DecodeStep:
+    """One step for a batch of sequences, as the note of this course defines it: one block a sequence.
+
+    device: where to run. work: terms a sequence, each of 8 multiply-adds. threads: a block, a power of two.
+    max_batch: the most sequences that will be asked for.
+
+    Raises:
+        ValueError: a setting outside of what the kernel can do, before anything is launched.
+    """
+
+    def __init__(self, device: Device, work: int = 16_384, threads: int = 256, max_batch: int = 16) -> None:
+        self.device = device
+        self.work = whole("work", work, high=MAX_WORK)
+        self.threads = checked_threads(threads)
+        self.max_batch = whole("max_batch", max_batch, high=MAX_BATCH)
+        self._out = device.empty(self.max_batch, np.float32)
+        self._step = device.kernel("decode_step")
+        self._empty = device.kernel("empty")
+        self._args = (self._out, self.work)
+
+    def launch(self, batch: int) -> None:
+        """Launch one step for `batch` sequences; on a GPU it may still run when this returns."""
+        self._step(self._checked(batch), self.threads, self._args, 4 * self.threads)
+
+    def launch_empty(self, batch: int) -> None:
+        """Launch a kernel of the same size that does nothing."""
+        self._empty(self._checked(batch), self.threads)
+
+    def result(self, batch: int) -> np.ndarray:
+        """What one step computes, float32, shape (batch,)."""
+        self.launch(batch)
+        return self.device.to_numpy(self._out)[:batch]
+
+    def time(self, batch: int, **how: Any) -> Timing:
+        """Seconds of one step (see `measure`)."""
+        return measure(self.device, lambda: self.launch(batch), **how)
+
+    def time_empty(self, batch: int, **how: Any) -> Timing:
+        """Seconds of a launch of the same size that does nothing: what of a step is only the launch."""
+        return measure(self.device, lambda: self.launch_empty(batch), **how)
+
+    def _checked(self, batch: int) -> int:
+        return whole("batch", batch, high=self.max_batch)
+
+
+def reference(batch: int, work: int) -> np.ndarray:
+    """What the step should compute, in float64, shape (batch,): sum of 8 x^2 + 28 x, x = 1.000173 (i + 1) + s / 2.
+
+    The constant is the float32 closest to 1.000173, as in the kernel.
+    """
+    x = SCALE * np.arange(1, whole("work", work, high=MAX_WORK) + 1, dtype=np.float64)
+    found = np.empty(whole("batch", batch, high=MAX_BATCH))
+    for sequence in range(len(found)):
+        y = x + 0.5 * sequence
+        found[sequence] = 8 * (y @ y) + 28 * y.sum()
+    return found
+
+
+def tolerance(work: int, threads: int) -> float:
+    """The largest relative error that float32 may have here, whatever the device and the order of additions.
+
+    A sum of n positive terms, each exact to m roundings, is exact to (n - 1 + m) u with u = 2^-24 (Higham, Accuracy
+    and Stability of Numerical Algorithms, section 4.2). A thread adds 8 ceil(work / threads) terms, the threads are
+    halved log2(threads) times; x has 3 roundings and enters twice, x + k and the product have one each.
+    """
+    return (8 * -(-work // threads) + threads.bit_length() - 1 + 8) * 2.0**-24
