@@ -1,14 +1,14 @@
 """What serving means, written for a reader and not for speed: every token of every request, one at a time.
 
-Nothing here comes from `course`: the fast loops are compared with this, to the bit. Requests are numbers into plain lists.
-A step time is a function (decodes, decode context, ((tokens, already cached), ...)) -> seconds.
+Nothing here comes from `course`: the fast loops are compared with this, to the bit. Requests are numbers into plain
+lists. A step time is a function (decodes, decode context, ((tokens, already cached), ...)) -> seconds.
 """
 
 from dataclasses import dataclass, field
 
-COLUMNS = (
-    "start end running useful wasted decodes decode_context prefill_tokens preemptions dropped queue blocks".split()
-)
+TIMES = ("start", "end")
+COUNTS = ("running", "useful", "wasted", "decodes", "decode_context", "prefill_tokens", "preemptions", "dropped")
+COLUMNS = (*TIMES, *COUNTS, "queue", "blocks")
 
 
 @dataclass
@@ -94,7 +94,7 @@ def serve_continuous(
     num_blocks=None,
     block_size=16,
 ):
-    """Iteration-level batching in the order of vLLM V1: whoever runs goes first, in order of admission; then the queue."""
+    """Iteration-level batching in the order of vLLM V1: those who run first, as they were admitted; then the queue."""
     door, out = begin(requests)
     queue, batch = [], []
     cached = [0] * len(requests.prompt)  # tokens whose K and V are in memory
@@ -192,7 +192,7 @@ def serve_continuous(
 
 
 def serve_batches(requests, step_time, max_num_seqs, max_queue_delay=None, num_blocks=None, block_size=16):
-    """Request-level batching. Static without max_queue_delay, dynamic with it: when a batch may start is all they differ in."""
+    """Request-level batching: static without max_queue_delay, dynamic with it. They differ in when a batch may start."""
     door, out = begin(requests)
     queue, now, last_end = [], 0.0, None
 

@@ -199,7 +199,9 @@ def many_in_chunks(draw):
     prompt = tuple(draw(st.lists(st.sampled_from([1, 2, 60, 90]), min_size=n, max_size=n)))
     output = draw(token_counts(n, [3, 20]))
     threshold = draw(st.integers(2, 12))
-    policy = policies.Continuous(n, max(n, 2 * threshold + draw(st.integers(0, 3))), True, threshold, draw(st.booleans()))
+    policy = policies.Continuous(
+        n, max(n, 2 * threshold + draw(st.integers(0, 3))), True, threshold, draw(st.booleans())
+    )
     cache = draw(st.one_of(st.none(), caches(prompt, output)))
     return Case(*_columns(draw, n, prompt, output), policy, draw(STEP_TIMES), cache)
 

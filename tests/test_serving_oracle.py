@@ -1,4 +1,4 @@
-"""`serve`, the plain loop and the oracle of tests/oracle.py agree to the last bit: times, tokens, every column of the steps."""
+"""`serve`, the plain loop and the oracle of tests/oracle.py agree to the last bit: tokens, times, columns of the steps."""
 
 from collections import Counter
 
@@ -98,7 +98,7 @@ def test_an_answer_longer_than_one_array_of_steps():
 
 
 def test_many_requests_at_the_limit_of_slots_budget_and_blocks():
-    """What 150 random cases of 24 requests may not reach: a queue of hundreds, and blocks that run short time and again."""
+    """What random cases of 24 requests cannot reach: a queue of hundreds, and blocks that run short time and again."""
     rng = np.random.default_rng(5)
     n = 600
     out = compare(

@@ -18,7 +18,7 @@ from .arrivals import NEVER, Arrivals
 from .log import Log, check_length, log_from, rows
 from .reserve import check_batch_fits
 
-_PATIENCE = 100_000  # times in a row that a policy may wait, or preempt, while no token leaves
+_PATIENCE = 20_000  # times in a row that a policy may wait, or preempt, while no token leaves
 
 
 class _Broken(ValueError):
