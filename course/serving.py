@@ -78,7 +78,7 @@ def _check_feasible(load: Workload, policy: Policy, cache: KVCache | None) -> No
     if budget != math.inf:
         settings.whole(f"{name}.max_num_batched_tokens", budget)
     threshold = policy.long_prefill_token_threshold if isinstance(policy, Continuous) else 0
-    steps = np.ceil(load.prompt_tokens / min(threshold or budget, budget)) + load.output_tokens - 1
+    steps = np.maximum(np.ceil(load.prompt_tokens / min(threshold or budget, budget)), 1) + load.output_tokens - 1
     most = int(steps.argmax())
     if steps[most] > settings.MAX_STEPS:
         raise ValueError(

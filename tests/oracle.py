@@ -192,7 +192,7 @@ def serve_continuous(
 
 
 def serve_batches(requests, step_time, max_num_seqs, max_queue_delay=None, num_blocks=None, block_size=16):
-    """Request-level batching: static without max_queue_delay, dynamic with it. They differ in when a batch may start."""
+    """Request-level batching: static without max_queue_delay, dynamic with it. They differ in when a batch starts."""
     door, out = begin(requests)
     queue, now, last_end = [], 0.0, None
 

@@ -1,4 +1,4 @@
-"""`serve`, the plain loop and the oracle of tests/oracle.py agree to the last bit: tokens, times, columns of the steps."""
+"""`serve`, the plain loop and the oracle of tests/oracle.py agree to the last bit: tokens, times, columns of steps."""
 
 from collections import Counter
 
