@@ -37,7 +37,6 @@ function initialize({ model }) {
 
 const CONFIG = {
   displaylogo: false,
-  responsive: true,
   // Named one by one: plotly's own set has a button that sends the figure to a web site.
   modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
 };
@@ -75,7 +74,11 @@ async function render({ model, el }) {
   model.on("change:traces", draw);
   model.on("change:plot_layout", draw);
   await draw();
+  // A cell that is drawn out of sight has no width yet, and side bars change it without the window changing.
+  const width = new ResizeObserver(() => box.clientWidth && box.clientWidth !== box._fullLayout?.width && draw());
+  width.observe(box);
   return () => {
+    width.disconnect();
     model.off("change:traces", draw);
     model.off("change:plot_layout", draw);
     Plotly.purge(box);
