@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from course.cli import simulate
+from course.cli import bench, simulate
 
 
 class OneSentence(TyperGroup):
@@ -72,6 +72,7 @@ def _course(
 
 
 app.command(name="simulate", short_help="Send requests through one policy or several.")(simulate.simulate)
+app.command(name="bench", short_help="Measure a toy decode step on the GPU or CPU at hand.")(bench.bench)
 
 
 def main() -> None:

@@ -9,7 +9,7 @@
 Only this package imports CuPy, and only where a driver of a GPU answers.
 """
 
-from course.gpu.decode import DecodeStep, reference, tolerance
+from course.gpu.decode import DecodeStep, LiveStep, reference, tolerance
 from course.gpu.device import Device, Kernel, Stopwatch
 from course.gpu.discover import KINDS, device
 from course.gpu.errors import KernelError
@@ -21,6 +21,7 @@ __all__ = [
     "Device",
     "Kernel",
     "KernelError",
+    "LiveStep",
     "Stopwatch",
     "Timing",
     "device",

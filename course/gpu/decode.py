@@ -25,7 +25,7 @@ def checked_threads(threads: Any, name: str = "threads") -> int:
 
 
 class DecodeStep:
-    """One step for a batch of sequences, as the note of this course defines it: one block a sequence.
+    """One step for a batch of sequences, one block a sequence: a toy whose time behaves like a real one's.
 
     device: where to run. work: terms a sequence, each of 8 multiply-adds. threads: a block, a power of two.
     max_batch: the most sequences that will be asked for.
@@ -67,6 +67,25 @@ class DecodeStep:
 
     def _checked(self, batch: int) -> int:
         return whole("batch", batch, high=self.max_batch)
+
+
+class LiveStep:
+    """Runs and times one step after the other, for a loop that asks for seconds: `LiveStep(step)(batch)`.
+
+    gaps: seconds from the end of each step to the beginning of the next, which a timeline of the device would show.
+    """
+
+    def __init__(self, step: DecodeStep, warm: int = 10) -> None:
+        self.gaps: list[float] = []
+        self._step = step
+        self._watch = step.device.stopwatch()
+        for batch in (1, step.max_batch):
+            measure(step.device, lambda batch=batch: step.launch(batch), launches=1, warm=warm, budget=0.2)
+
+    def __call__(self, batch: int) -> float:
+        seconds, gap = self._watch.time(lambda: self._step.launch(batch))
+        self.gaps.append(gap)
+        return seconds
 
 
 def reference(batch: int, work: int) -> np.ndarray:

@@ -45,7 +45,7 @@ def _made(kind: str) -> Device:
             continue
         except KernelError as error:
             notes.append(str(error))
-    notes = notes or ["there is no driver of an NVIDIA or AMD GPU"]
+    notes = notes or ["no driver of an NVIDIA or AMD GPU is installed"]
     try:
         return ShimDevice((*notes,))
     except KernelError as error:
@@ -59,7 +59,7 @@ class _NoDriver(KernelError):
 def _gpu(kind: str) -> Device:
     driver = probe.nvidia() if kind == "cuda" else None
     if driver is None and not (kind == "hip" and probe.amd()):
-        raise _NoDriver(f"there is no driver of an {'NVIDIA' if kind == 'cuda' else 'AMD'} GPU")
+        raise _NoDriver(f"no driver of an {'NVIDIA' if kind == 'cuda' else 'AMD'} GPU is installed")
     cupy = probe.cupy(kind, driver)
     try:
         return CupyDevice(cupy, kind, driver)

@@ -15,12 +15,18 @@ from course.settings import real, whole
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of one launch: the median, the 10th and 90th percentile, and of how many launches."""
+    """Seconds of one launch: the median, the 10th and 90th percentile, and of how many launches.
+
+    gap, longest_gap: seconds from the end of one launch to the beginning of the next, median and maximum: what the
+    device waits for the program that launches. NaN where there was one launch.
+    """
 
     seconds: float
     low: float
     high: float
     launches: int
+    gap: float
+    longest_gap: float
 
 
 def measure(
@@ -29,8 +35,8 @@ def measure(
     """Time `launch` on `device`: by events on a GPU, by the clock on a CPU.
 
     launches: at most so many are timed. budget: seconds after which no further one starts, so that a slow kernel is
-    timed a few times only, but always once. warm: launches before, never timed; a first one compiles, loads and
-    allocates. The CPU needs but one warm launch where that alone uses the budget up.
+    timed a few times only, but always once. warm: launches before that are not counted, since a first one loads and
+    allocates; one is enough where it uses up half of the budget.
 
     Raises:
         ValueError: a setting of no use.
@@ -44,8 +50,9 @@ def measure(
         watch.time(launch)
         if time.perf_counter() - began > budget / 2:
             break
-    found: list[float] = []
+    found: list[tuple[float, float]] = []
     while len(found) < launches and (not found or time.perf_counter() - began < budget):
-        found.append(watch.time(launch)[0])
-    low, middle, high = np.percentile(found, (10, 50, 90)).tolist()
-    return Timing(middle, low, high, len(found))
+        found.append(watch.time(launch))
+    seconds, gaps = np.array(found).T
+    low, middle, high = np.percentile(seconds, (10, 50, 90)).tolist()
+    return Timing(middle, low, high, len(found), float(np.median(gaps)), float(gaps.max()))

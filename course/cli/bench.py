@@ -1,0 +1,182 @@
+"""`course bench`: the decode-step benchmark on the GPU or CPU at hand."""
+
+import json
+import math
+import time
+from typing import Annotated, Any
+
+import typer
+
+ONLY_LOOP = {"nreq", "rate", "tokens", "bmax", "window_ms", "seed", "loop"}
+FLAGS = {"rate": "--lambda"}
+MAX_BATCHES = 64
+
+
+def bench(
+    ctx: typer.Context,
+    nreq: Annotated[int, typer.Option(help="How many requests.")] = 200,
+    rate: Annotated[float, typer.Option("--lambda", help="Arrivals per second (Poisson).")] = 80.0,
+    tokens: Annotated[int, typer.Option(help="Tokens of every answer.")] = 32,
+    bmax: Annotated[int, typer.Option(help="The most sequences in a step.")] = 16,
+    window_ms: Annotated[float, typer.Option("--window-ms", "--window_ms", help="Admission window.")] = 6.0,
+    work: Annotated[int, typer.Option(help="Terms a sequence and step, of 8 multiply-adds each.")] = 16_384,
+    threads: Annotated[int, typer.Option(help="Threads a block: a power of two, at most 1024.")] = 256,
+    seed: Annotated[int, typer.Option(help="Seed of the arrivals.")] = 0,
+    loop: Annotated[
+        str,
+        typer.Option(
+            help="window: the window opens when someone arrives at an idle engine, closes when the batch is full, and "
+            "nobody waits between steps. note: an idle engine waits the whole window, and every other step a quarter."
+        ),
+    ] = "window",
+    fixed_batch: Annotated[
+        str | None, typer.Option(help="Batch sizes such as 1,2,4,8,16: time steps of these, without arrivals.")
+    ] = None,
+    device: Annotated[
+        str, typer.Option(help="auto, cuda, hip, cpu (the kernel compiled for one core) or numpy.")
+    ] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a report; times in seconds.")] = False,
+) -> None:
+    """Measure a toy decode step on a GPU, or on the CPU, inside of a simulated service.
+
+    Requests arrive on a simulated clock; each step is launched for real, and the clock moves by the time that it took.
+
+    \b
+    course bench --lambda 80 --tokens 32 --bmax 16 --window-ms 2
+    course bench --fixed-batch 1,2,4,8,16,32,64,128,256
+    """
+    from course import gpu
+    from course.bench import LiveRun, Settings
+
+    asked = Settings(nreq, rate, tokens, bmax, window_ms, work, threads, seed, loop)
+    batches = None if fixed_batch is None else _batches(fixed_batch)
+    given = {name for name in ctx.params if ctx.get_parameter_source(name).name == "COMMANDLINE"}
+    try:
+        where = gpu.device(device)
+        live = LiveRun(where, asked)
+        if batches is None:
+            text, found = _loop(live)
+        else:
+            text, found = _sweep(live, batches)
+    except gpu.KernelError as error:
+        raise ValueError(str(error)) from None
+    typer.echo(json.dumps(found, indent=2, allow_nan=False) if as_json else text)
+    for note in where.notes:
+        typer.echo(f"note: {note}", err=True)
+    if batches is None and live.overloaded:
+        typer.echo(f"warning: {live.overloaded}", err=True)
+    if batches is not None:
+        for name in sorted(ONLY_LOOP & given):
+            flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
+            typer.echo(f"warning: {flag} has no effect: --fixed-batch has no arrivals", err=True)
+
+
+def _batches(text: str) -> list[int]:
+    """The batch sizes of --fixed-batch. Raises ValueError for anything but whole numbers with commas between."""
+    from course.gpu.decode import MAX_BATCH
+    from course.settings import shown, whole
+
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) > MAX_BATCHES:
+        raise ValueError(f"--fixed-batch has {len(parts)} sizes: give at most {MAX_BATCHES}")
+    try:
+        numbers = [int(part) for part in parts]
+    except ValueError:
+        raise ValueError(f"--fixed-batch must be whole numbers such as 1,2,4,8, not {shown(text)}") from None
+    return [whole("--fixed-batch", number, high=MAX_BATCH) for number in numbers]
+
+
+def _loop(live: Any) -> tuple[str, dict[str, Any]]:
+    """Run the service; the report and the same as a dict."""
+    from course.bench import summary
+
+    asked, device = live.asked, live.device
+    began = time.perf_counter()
+    outcome = live.run()
+    wall = time.perf_counter() - began
+    found, gaps = summary(outcome), live.gaps()
+    empty = live.step.time_empty(max(1, round(found["mean_batch"])), launches=50, budget=0.2)
+    processor = "GPU" if device.is_gpu else "CPU"
+    lines = [
+        f"CONFIG nreq={asked.nreq} lambda={asked.rate:g}/s tokens={asked.tokens} Bmax={asked.bmax} "
+        f"window_ms={asked.window_ms:g} work={asked.work} threads={asked.threads} loop={asked.loop} seed={asked.seed}",
+        f"{processor} time: {1e3 * found['busy_seconds']:.3f} ms  | tokens: {found['tokens']}  "
+        f"| tokens/sec ({processor}): {found['tokens_per_second']:.2f}",
+        f"TTFT mean={1e3 * found['ttft_mean']:.3f} ms  p95={1e3 * found['ttft_p95']:.3f} ms",
+        f"E2E  mean={1e3 * found['e2e_mean']:.3f} ms  p95={1e3 * found['e2e_p95']:.3f} ms",
+        f"STEP median={_us(found['step_median'])}, an empty launch={_us(empty.seconds)}, mean batch="
+        f"{found['mean_batch']:.2f}, steps={found['steps']}",
+        f"GAPS between steps: median={_us(gaps['median'])}, longest={_us(gaps['longest'])}",
+        f"DEVICE {device.kind}: {device.name}. Step times measured now; arrivals and waiting are simulated. "
+        f"Took {wall:.2f} s.",
+    ]
+    result = _common(live) | {
+        "loop": asked.loop,
+        "summary": found,
+        "empty_launch_seconds": empty.seconds,
+        "gap_seconds": gaps,
+        "wall_seconds": wall,
+    }
+    return "\n".join(lines), _finite(result)
+
+
+def _sweep(live: Any, batches: list[int]) -> tuple[str, dict[str, Any]]:
+    """Time steps of fixed batches; the report and the same as a dict."""
+    device, asked = live.device, live.asked
+    found = live.fixed(batches)
+    processor = "GPU" if device.is_gpu else "CPU"
+    lines = [f"CONFIG work={asked.work} threads={asked.threads} fixed batches, no arrivals"]
+    lines += [
+        f"b={one.batch:<6} step={_us(one.step.seconds):>11}  empty launch={_us(one.empty.seconds):>11}  "
+        f"tokens/sec ({processor})={one.tokens_per_second:>12,.0f}  longest gap={_us(one.step.longest_gap):>11}"
+        for one in found
+    ]
+    low, high = min(found, key=lambda one: one.batch), max(found, key=lambda one: one.batch)
+    if low.batch < high.batch:
+        gain = high.tokens_per_second / low.tokens_per_second
+        lines.append(f"GAIN b={low.batch} to b={high.batch}: {gain:.2f}x tokens/sec")
+    lines.append(f"DEVICE {device.kind}: {device.name}. Measured now: the median of many warm launches each.")
+    rows = [
+        {
+            "batch": one.batch,
+            "step_seconds": one.step.seconds,
+            "step_p10": one.step.low,
+            "step_p90": one.step.high,
+            "launches": one.step.launches,
+            "empty_launch_seconds": one.empty.seconds,
+            "tokens_per_second": one.tokens_per_second,
+            "gap_median_seconds": one.step.gap,
+            "gap_longest_seconds": one.step.longest_gap,
+        }
+        for one in found
+    ]
+    return "\n".join(lines), _finite(_common(live) | {"fixed_batch": rows})
+
+
+def _common(live: Any) -> dict[str, Any]:
+    from dataclasses import asdict
+    from datetime import UTC, datetime
+
+    device = live.device
+    return {
+        "source": "measured",
+        "device": {"kind": device.kind, "name": device.name, "versions": dict(device.versions)},
+        "notes": list(device.notes),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "settings": asdict(live.asked),
+    }
+
+
+def _us(seconds: float) -> str:
+    """Seconds in the unit that reads well, or a dash where there is no number."""
+    if math.isnan(seconds):
+        return "-"
+    return f"{1e6 * seconds:.1f} us" if seconds < 1e-3 else f"{1e3 * seconds:.2f} ms"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,84 @@
+"""Records how long the decode step takes on a device, over work, threads and batch, with where and when."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from course.gpu.decode import DecodeStep
+from course.gpu.device import Device
+
+WORK = (1_024, 4_096, 16_384, 65_536, 262_144)
+THREADS = (32, 64, 128, 256, 512, 1_024)
+BATCH = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024)
+
+
+def provenance(device: Device, command: str) -> dict[str, Any]:
+    """Card, driver, versions, date and command: what a number needs to be believed."""
+    found: dict[str, Any] = {"card": device.name, "kind": device.kind, **device.versions}
+    driver = _said("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader") if device.kind == "cuda" else ""
+    if driver:
+        found["driver"] = driver
+    return found | {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "system": f"{platform.system()} {platform.machine()}",
+        "date": datetime.now(UTC).date().isoformat(),
+        "command": command,
+    }
+
+
+def _said(*command: str) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip().splitlines()[0].strip() if done.returncode == 0 and done.stdout.strip() else ""
+
+
+def profile(
+    device: Device,
+    command: str,
+    *,
+    work: Sequence[int] = WORK,
+    threads: Sequence[int] = THREADS,
+    batch: Sequence[int] = BATCH,
+    launches: int = 200,
+    budget: float = 0.2,
+    told: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:
+    """What `course.profiles` reads: the times of every combination, warm, the median of many launches each.
+
+    command: how this was started, for the provenance. launches, budget: of each combination (see `gpu.measure`).
+    told: is called with a line of progress for each pair of work and threads.
+    """
+    columns: Mapping[str, list[float]] = {name: [] for name in ("work", "threads", "batch", "seconds", "low", "high")}
+    empty: list[float] = []
+    for terms in work:
+        for count in threads:
+            step = DecodeStep(device, terms, count, max(batch))
+            for sequences in batch:
+                timing = step.time(sequences, launches=launches, budget=budget, warm=10)
+                row = (terms, count, sequences, *map(_short, (timing.seconds, timing.low, timing.high)))
+                for column, value in zip(columns.values(), row, strict=True):
+                    column.append(value)
+            empty.append(step.time_empty(1, launches=launches, budget=budget, warm=10).seconds)
+            told(f"work {terms:,}, threads {count}: {columns['seconds'][-len(batch)] * 1e6:.1f} us for one sequence")
+    how = f"events around each launch, warm, median of up to {launches} launches"
+    if not device.is_gpu:
+        how = how.replace("events", "the clock")
+    return {
+        "kernel": "decode_step",
+        "provenance": provenance(device, command) | {"how": how},
+        "empty_seconds": _short(float(np.median(empty))),
+        "points": dict(columns),
+    }
+
+
+def _short(seconds: float) -> float:
+    return float(f"{seconds:.4g}")

@@ -1,0 +1,76 @@
+"""Step times recorded on real cards, with where and how they were recorded. Data: one JSON file a recording."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from course.settings import shown
+
+
+@dataclass(frozen=True)
+class DecodeProfile:
+    """Times of kernels/decode_step.cu on one card, over work, threads and batch. Arrays of one entry a measurement.
+
+    seconds: median of one launch, by events around it. low, high: 10th and 90th percentile. empty_seconds: a launch of
+    a kernel that does nothing, timed in the same way. provenance: card, driver, versions, date, command.
+    """
+
+    name: str
+    work: np.ndarray
+    threads: np.ndarray
+    batch: np.ndarray
+    seconds: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    empty_seconds: float
+    provenance: Mapping[str, Any]
+
+    @property
+    def card(self) -> str:
+        """The card, as its driver names it."""
+        return self.provenance["card"]
+
+    @property
+    def badge(self) -> str:
+        """Says where these numbers come from, in the form that figures and explorers take."""
+        return f"recorded: {self.card}, {self.provenance['date']}"
+
+    def curve(self, work: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
+        """(batch sizes, seconds of a step) for one setting. Raises ValueError where it was not recorded."""
+        here = (self.work == work) & (self.threads == threads)
+        if not here.any():
+            raise ValueError(
+                f"{self.name} has nothing for work {shown(work)} and {shown(threads)} threads: "
+                f"recorded were work {_listed(self.work)} and threads {_listed(self.threads)}"
+            )
+        order = np.argsort(self.batch[here])
+        return self.batch[here][order], self.seconds[here][order]
+
+
+def _listed(values: np.ndarray) -> str:
+    return ", ".join(f"{value}" for value in np.unique(values))
+
+
+def names() -> tuple[str, ...]:
+    """The recordings there are."""
+    folder = resources.files(__name__)
+    return tuple(sorted(path.name.removesuffix(".json") for path in folder.iterdir() if path.name.endswith(".json")))
+
+
+@cache
+def decode_step(name: str = "h100_decode_step") -> DecodeProfile:
+    """The recording of that name. Raises ValueError with the known names otherwise."""
+    if name not in names():
+        raise ValueError(f"no recording is called {shown(name)}; there are {', '.join(names())}")
+    found = json.loads((resources.files(__name__) / f"{name}.json").read_text(encoding="utf-8"))
+    points = {key: np.array(values) for key, values in found["points"].items()}
+    for values in points.values():
+        values.setflags(write=False)
+    return DecodeProfile(name=name, **points, empty_seconds=found["empty_seconds"], provenance=found["provenance"])
