@@ -32,7 +32,9 @@ def percentiles(values: np.ndarray, weights: np.ndarray | None = None) -> dict[s
     below = np.floor(place).astype(np.int64)
     low = values[np.searchsorted(upto, below, side="right")]
     high = values[np.searchsorted(upto, np.minimum(below + 1, upto[-1] - 1), side="right")]
-    numbers = (np.average(values, weights=weights[known][order]), *(low + (high - low) * (place - below)), values[-1])
+    part, gap = place - below, high - low
+    between = np.where(part < 0.5, low + gap * part, high - gap * (1 - part))  # from the nearer end, as NumPy does
+    numbers = (np.average(values, weights=weights[known][order]), *between, values[-1])
     return dict(zip(names, map(float, numbers), strict=True))
 
 
