@@ -161,7 +161,7 @@ def test_littles_law_over_the_whole_run(run):
 def test_littles_law_over_windows(run):
     # From 0.5 to 5 s: 0 is carried in, 1 and 2 arrive (the edge counts), both stay on for 1 and 3 s after the end.
     law = run.little(0.5, 5)
-    assert law.L * 4.5 == pytest.approx(4.5 + 4.5 + 4)
+    assert law.L * law.seconds == pytest.approx(4.5 + 4.5 + 4)
     assert law.arrival_rate == pytest.approx(2 / 4.5)
     assert law.W == (5.5 + 7) / 2
     assert law.carried_in == 4.5 / 4.5
