@@ -97,7 +97,7 @@ timeline_explorer = Explorer(
         Slider("max_queue_delay", "Delay of dynamic", 0.0, 1.0, 0.05, 0.1, unit="s"),
         Choice("workload", "Workload", {"drawn lengths": "drawn", "Azure-style trace": "trace"}, "drawn"),
     ],
-    figure=lambda result: timelines(*result, height=420),
+    figure=lambda result: timelines(*result, height=440),
     summary=three_batchers.timeline_rows,
     title="One trace, three policies",
 )
@@ -132,8 +132,9 @@ gain_explorer
 # %% [markdown]
 # ### Below saturation, and at it
 #
-# Now people arrive one by one, 2,000 of them. The Azure-style trace has prompts of 1,161 tokens on average, answers of
-# 258, and gaps that vary a little more than Poisson's.
+# Now people arrive one by one, 2,000 of them, whether or not the server keeps up (an **open loop**). **Goodput** counts
+# the requests a second that are answered in time, here within 10 s. The Azure-style trace has prompts of 1,161 tokens
+# on average, answers of 258, and gaps that vary a little more than Poisson's.
 #
 # 1. Move the rate from 0.5 to 4 requests/s. Tokens/s are the same for all three. What does static do to the latency,
 #    and why is its curve high at *both* ends?

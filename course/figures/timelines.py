@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -81,51 +82,66 @@ def timelines(runs: Mapping[str, Run], follow: int = 0, *, height: int = 540, no
     pitch = HEADER + STRIP + slots + GAP
     tops = {name: -pitch * panel for panel, name in enumerate(runs)}
 
-    figure = theme.new_figure(
-        "time [s]",
-        "slot [number]",
-        height=height,
-        barmode="overlay",
-        bargap=0,
-        margin={"l": 70, "r": 16, "t": MARGINS[0], "b": MARGINS[1]},
-        hoverlabel={"align": "left"},
-    )
-    for kind in KINDS:
-        figure.add_trace(_bars(kind, bars, tops, thin, follow))
-    # Numbers only where they fit: plotly would shrink them, or hide them all.
-    lane_pixels = (height - sum(MARGINS)) / (pitch * len(runs) - GAP)
-    size = int(min(12, 0.8 * lane_pixels))
-    decodes = figure.data[KINDS.index("decode")]
-    if size >= 8:
-        wide = [length > 0.0012 * size * len(text) * end for length, text in zip(decodes.x, decodes.text, strict=True)]
-        decodes.text = [text if fits else "" for text, fits in zip(decodes.text, wide, strict=True)]
-        decodes.textfont.size = size
-    else:
-        decodes.text = [""] * len(decodes.x)
-    ticks, texts = [], []
+    data = [_bars(kind, bars, tops, thin, follow) for kind in KINDS]
+    _fit_numbers(data[KINDS.index("decode")], (height - sum(MARGINS)) / (pitch * len(runs) - GAP), end)
+
+    ticks, names, labels = [], [], []
     for name, run in runs.items():
         top = tops[name] - HEADER
         ticks += [top - STRIP / 2, *(top - STRIP - slot - 0.5 for slot in range(slots))]
-        texts += ["queue", *(str(slot + 1) for slot in range(slots))]
-        figure.add_annotation(
-            x=0, y=tops[name] - HEADER / 2 - 0.05, text=_title(name, run, follow), showarrow=False, xanchor="left",
-            font={"size": 15, "color": theme.INK},
-        )  # fmt: skip
+        names += ["queue", *(str(slot + 1) for slot in range(slots))]
+        labels.append(_label(_title(name, run, follow), y=tops[name] - HEADER / 2 - 0.05))
     key = [f'<span style="color:{theme.COLOURS[kind]}">■</span> {WORDS[kind]}' for kind in KINDS]
-    figure.add_annotation(
-        x=0, y=1, xref="paper", yref="paper", yanchor="bottom", xanchor="left", showarrow=False, yshift=6,
-        text="   ".join([*key, f"<b>{note}</b>"]),
-        font={"size": 15},
-    )  # fmt: skip
-    figure.update_xaxes(range=[0, float(f"{end * 1.01:.4g}")])
-    figure.update_yaxes(
-        range=[-pitch * len(runs) + GAP, 0], tickvals=theme.rounded(ticks), ticktext=texts, showgrid=False, ticks="",
-        tickfont={"size": 12 if slots <= 5 else 10}, showline=False,
-    )  # fmt: skip
-    return figure
+    labels.append(
+        _label("   ".join([*key, f"<b>{note}</b>"]), y=1, xref="paper", yref="paper", yanchor="bottom", yshift=6)
+    )
+    layout = {
+        "template": theme.TEMPLATE,
+        "height": height,
+        "barmode": "overlay",
+        "bargap": 0,
+        "margin": {"l": 70, "r": 16, "t": MARGINS[0], "b": MARGINS[1]},
+        "hoverlabel": {"align": "left"},
+        "annotations": labels,
+        "xaxis": {"title": {"text": "time [s]"}, "range": [0, float(f"{end * 1.01:.4g}")]},
+        "yaxis": {
+            "title": {"text": "slot [number]"},
+            "range": [round(GAP - pitch * len(runs), 6), 0],
+            "tickvals": theme.rounded(ticks),
+            "ticktext": names,
+            "tickfont": {"size": 12 if slots <= 5 else 10},
+            "showgrid": False,
+            "showline": False,
+            "ticks": "",
+        },
+    }
+    # Checked by plotly once, as a whole: a slider redraws with each key press, and single additions take far longer.
+    return go.Figure({"data": data, "layout": layout})
 
 
-def _bars(kind: str, bars: Mapping[str, Mapping[str, Spans]], tops: Mapping[str, float], thin: float, follow: int):
+def _label(text: str, **where: Any) -> dict[str, Any]:
+    return {
+        "x": 0,
+        "xanchor": "left",
+        "text": text,
+        "showarrow": False,
+        "font": {"size": 15, "color": theme.INK},
+    } | where
+
+
+def _fit_numbers(decodes: dict[str, Any], lane_pixels: float, end: float) -> None:
+    """Leave the numbers where they fit their bars: plotly would shrink them, or hide them all."""
+    size = int(min(12, 0.8 * lane_pixels))
+    decodes["textfont"] = {"size": max(size, 1), "color": "#FFFFFF"}
+    decodes["text"] = [
+        text if size >= 8 and length > 0.0012 * size * len(text) * end else ""
+        for length, text in zip(decodes["x"], decodes["text"], strict=True)
+    ]
+
+
+def _bars(
+    kind: str, bars: Mapping[str, Mapping[str, Spans]], tops: Mapping[str, float], thin: float, follow: int
+) -> dict[str, Any]:
     """One trace with the bars of one kind in all panels: few traces make a quick redraw."""
     base, length, y, width, text, hover, opacity, edge = [], [], [], [], [], [], [], []
     for name, found in bars.items():
@@ -153,12 +169,12 @@ def _bars(kind: str, bars: Mapping[str, Mapping[str, Spans]], tops: Mapping[str,
             "fgcolor": "#FFFFFF",
             "bgcolor": theme.COLOURS[kind],
         }
-    return go.Bar(
-        orientation="h", base=theme.rounded(base), x=theme.rounded(length), y=theme.rounded(y),
-        width=theme.rounded(width), text=text, textposition="inside",
-        insidetextanchor="middle", textangle=0, constraintext="none",
-        textfont={"size": 12, "color": "#FFFFFF"}, hovertext=hover, hoverinfo="text", marker=marker, name=WORDS[kind],
-    )  # fmt: skip
+    return {
+        "type": "bar", "orientation": "h", "name": WORDS[kind], "marker": marker,
+        "base": theme.rounded(base), "x": theme.rounded(length), "y": theme.rounded(y), "width": theme.rounded(width),
+        "text": text, "textposition": "inside", "insidetextanchor": "middle", "textangle": 0, "constraintext": "none",
+        "hovertext": hover, "hoverinfo": "text",
+    }  # fmt: skip
 
 
 def _title(name: str, run: Run, follow: int) -> str:
