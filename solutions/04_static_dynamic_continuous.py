@@ -219,9 +219,10 @@ assert len(measured["continuous"].steps) < len(measured["static"].steps)
 timelines(measured, height=420, note="measured on this CPU")
 
 # %% [markdown]
-# From a few rows on, more rows hardly take longer, since all of them share one reading of the 36 MB: that is why
-# batching pays. It is also why padding costs so much: a row of padding takes the place of a row that somebody wants.
-# The numbers of steps and slot-steps are exact and the same everywhere; the seconds are yours.
+# The time of a step grows much more slowly than its rows, since all of them share one reading of the 36 MB: that is why
+# batching pays. (A single row runs through another routine of the linear algebra library, often a faster one.) It is
+# also why padding costs so much: a row of padding takes the place of a row that somebody wants. The numbers of steps
+# and slot-steps are exact and the same everywhere; the seconds are yours.
 
 # %% [markdown]
 # ## Explain
