@@ -28,7 +28,7 @@ static sigjmp_buf abandoned;
 static pthread_t launcher;
 
 // The last region is the shared memory of the block.
-static void* shared_memory() { return regions[region_count - 1].begin; }
+static inline void* shared_memory() { return regions[region_count - 1].begin; }
 
 [[noreturn]] static void fail(int kind, int line) {
     report->kind = kind;

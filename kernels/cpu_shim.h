@@ -60,7 +60,7 @@ static void** arguments;
 // These are in cpu_guard.h.
 [[noreturn]] static void diverged(int thread, int other);
 static void check_slice(), check_block();
-static void* shared_memory();
+static inline void* shared_memory();
 
 // A function that calls _setjmp is never inlined, so nothing of the kernel lives in registers across a switch except
 // what the jump restores.
@@ -99,7 +99,7 @@ __attribute__((noinline)) static void resume(int thread) {
     check_slice();
 }
 
-static void barrier(int line) {
+static inline void barrier(int line) {
     fibers[current].state = AT_BARRIER;
     fibers[current].line = line;
     yield();

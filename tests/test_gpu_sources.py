@@ -1,0 +1,92 @@
+"""Kernel sources are found in a wheel and beside the package, and say what arguments they take."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import course
+from course import gpu
+from course.gpu import sources
+
+KERNELS = ("decode_step", "empty")
+
+
+def test_they_are_found_beside_the_package() -> None:
+    assert sources.folder() == Path(course.__file__).parent.parent / "kernels"
+    assert "__global__ void decode_step" in sources.text("decode_step.cu")
+
+
+def test_they_are_found_inside_of_an_installed_package(tmp_path: Path, root: Path) -> None:
+    """As a wheel lays them out: course/_kernels, and no kernels/ anywhere."""
+    ignored = shutil.ignore_patterns("__pycache__", "data", "exercises", "figures", "explore")
+    shutil.copytree(root / "course", tmp_path / "course", ignore=ignored)
+    shutil.copytree(root / "kernels", tmp_path / "course" / "_kernels")
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from course import gpu; from course.gpu import sources; "
+        "print(sources.folder()); print(gpu.DecodeStep(gpu.device('numpy'), 10).result(1)[0])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    where, value = done.stdout.splitlines()
+    assert where == str(tmp_path / "course" / "_kernels") and float(value) > 0
+
+
+def test_a_missing_source_is_a_sentence() -> None:
+    with pytest.raises(gpu.KernelError, match=r"the kernel source none\.cu is missing: install the course again"):
+        sources.text("none.cu")
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_knows_no_vendor(name: str) -> None:
+    """compat.h alone knows who made the card; and a kernel includes nothing and has no template."""
+    code = re.sub(r"//[^\n]*", "", sources.text(f"{name}.cu"))
+    assert 'extern "C" __global__' in code
+    for word in ("#include", "template", "__shfl", "__CUDA", "__HIP", "cuda", "hip", "warpSize", "__syncwarp"):
+        assert word not in code
+
+
+def test_compat_is_short() -> None:
+    assert len(sources.text("compat.h").splitlines()) <= 60
+
+
+def test_parameters_are_read_from_the_source() -> None:
+    source = """
+    // __global__ void k(int wrong) {
+    __device__ float helper(float x) { return x; }
+    extern "C" __global__ void __launch_bounds__(256, 2) k(
+        const float* __restrict__ a, /* many, */ unsigned char *b, uint4* c, int n, unsigned int m, double scale) {
+    """
+    found = sources.parameters(source, "k")
+    assert [(p.name, p.type, p.pointer) for p in found] == [
+        ("a", "float*", True),
+        ("b", "unsigned char*", True),
+        ("c", "uint4*", True),
+        ("n", "int", False),
+        ("m", "unsigned int", False),
+        ("scale", "double", False),
+    ]
+    assert [p.dtype for p in found] == [np.float32, np.uint8, None, np.int32, np.uint32, np.float64]
+    assert (
+        sources.parameters("__global__ void k() {}", "k") == sources.parameters("__global__ void k(void) {}", "k") == ()
+    )
+
+
+def test_a_kernel_that_is_not_there_or_takes_a_struct() -> None:
+    with pytest.raises(gpu.KernelError, match="there is no kernel other"):
+        sources.parameters("__global__ void k(int n) {}", "other")
+    with pytest.raises(gpu.KernelError, match="parameter s of k has type Box"):
+        sources.parameters("__global__ void k(Box s) {}", "k")
+
+
+def test_scalars_arrive_in_the_declared_type() -> None:
+    """CuPy would pass a Python float as a double, which a kernel would read as garbage."""
+    wanted = sources.parameters("__global__ void k(float x, int n, double y, long long m) {}", "k")
+    found = sources.bind("k", wanted, (0.1, np.int64(7), 1, 2**40))
+    assert [type(value) for value in found] == [np.float32, np.int32, np.float64, np.int64]
+    assert found == (np.float32(0.1), 7, 1.0, 2**40)

@@ -1,0 +1,75 @@
+"""The kernels compile for every GPU architecture that a compiler of this machine knows, without any GPU."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from course.gpu import build, sources
+from course.gpu.errors import KernelError
+from course.gpu.shim import ShimDevice
+
+KERNELS = ("decode_step", "empty")
+CUDA = ("75", "80", "86", "89", "90", "100", "120")
+HIP = ("gfx90a", "gfx1030")
+EVERYTHING = """
+extern "C" __global__ void everything(float* out, int n) {
+    SHARED(float, box);
+    box[threadIdx.x] = n;
+    SYNC_LANES();
+    __syncthreads();
+    out[threadIdx.x] = SHUFFLE_DOWN(box[threadIdx.x], LANES / 2) + SHUFFLE_XOR(n, 1) + SHUFFLE_XOR(box[0], 2);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """All kernels behind compat.h in one file, since a compiler starts slowly; and one that uses all of compat.h."""
+    parts = [(name, sources.text(name)) for name in ("compat.h", *(f"{kernel}.cu" for kernel in KERNELS))]
+    path = tmp_path_factory.mktemp("kernels") / "kernels.cu"
+    path.write_text(sources.joined([*parts, ("everything.cu", EVERYTHING)]))
+    return str(path)
+
+
+def test_cuda_from_turing_to_blackwell(source: str, tmp_path: Path) -> None:
+    """sm_75 to sm_120, to machine code; no warning either."""
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        pytest.skip("there is no nvcc on the PATH: CUDA is not compiled here")
+    targets = [f"-gencode=arch=compute_{number},code=sm_{number}" for number in CUDA]
+    command = [nvcc, "-fatbin", "-std=c++17", "--threads=0", "-Werror=all-warnings", *targets]
+    done = subprocess.run([*command, source, "-o", str(tmp_path / "out")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_hip_for_cdna_and_rdna(source: str, tmp_path: Path) -> None:
+    hipcc = shutil.which("hipcc")
+    if hipcc is None:
+        pytest.skip("there is no hipcc on the PATH: HIP is not compiled here")
+    command = [hipcc, *(f"--offload-arch={target}" for target in HIP), "-std=c++17", "-O3", "--cuda-device-only"]
+    command += ["-include", "hip/hip_runtime.h", "-x", "hip", "-c", source, "-o", str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "HIP_PLATFORM": "amd"})
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_the_shim_compiles_without_a_warning(compiler: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By each compiler that there is, and what it made runs."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"there is no {compiler} on the PATH")
+    monkeypatch.setenv("CXX", compiler)
+    monkeypatch.setenv(build.FOLDER, str(tmp_path))
+    try:
+        tool = build.compiler()
+    except KernelError as error:
+        pytest.skip(str(error))
+    # The empty kernel calls nothing of the shim.
+    flags = (*(flag for flag in tool.flags if flag != "-w"), "-Wall", "-Wextra", "-Werror", "-Wno-unused-function")
+    monkeypatch.setattr(build, "compiler", lambda: build.Compiler(tool.command, tool.version, flags))
+    device = ShimDevice()
+    assert device.versions["compiler"] == tool.version
