@@ -114,6 +114,8 @@ def test_warnings_are_found_in_runs_side_by_side():
 
     assert warnings_of(Run("a", "b")) == ("a", "b")
     assert warnings_of({"static": Run("slow"), "continuous": Run()}) == ("static: slow",)
+    both = {"static": Run("slow", "late"), "dynamic": Run("slow"), "continuous": Run()}
+    assert warnings_of(both) == ("static, dynamic: slow", "static: late")
     assert warnings_of([Run("a"), Run("a")]) == ("a",)
     assert warnings_of({"warnings": "one sentence"}) == ("one sentence",)
     assert warnings_of(3) == warnings_of(Run()) == warnings_of({"x": 1}) == ()

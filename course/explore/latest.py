@@ -6,10 +6,12 @@ import asyncio
 import time
 from collections.abc import Callable
 
-# A browser sends the next position of a slider as soon as the kernel has read the last one. While a run computes, one
-# stale position is therefore already in the queue and the newest one still in the browser. Waiting this long after a
-# run that has only just ended lets both arrive, and costs the first press after a pause nothing.
+# A browser sends the next position of a slider as soon as the kernel has read the last one. While a run computes, stale
+# positions are therefore queued here and the newest one still waits in the browser. After a run that has only just
+# ended, the next one waits until no message has come for SETTLE seconds, or for PATIENCE in all, so that a slider which
+# keeps moving still moves the picture. The first press after a pause waits for nothing.
 SETTLE = 0.012
+PATIENCE = 0.1
 JUST_ENDED = 0.1
 
 
@@ -24,6 +26,7 @@ class Latest:
         self._work = work
         self._handle: asyncio.TimerHandle | None = None
         self._ended = -1.0
+        self._first = 0.0
 
     def ask(self) -> None:
         """Say that something has changed."""
@@ -32,9 +35,14 @@ class Latest:
         except RuntimeError:
             self.now()
             return
+        now = time.monotonic()
         if self._handle is None:
-            busy = time.monotonic() - self._ended < JUST_ENDED
-            self._handle = loop.call_later(SETTLE if busy else 0, self.now)
+            self._first = now
+            self._handle = loop.call_later(SETTLE if now - self._ended < JUST_ENDED else 0, self.now)
+        elif self._handle.when() > loop.time():  # it is still settling
+            self._handle.cancel()
+            wait = max(0.0, min(SETTLE, self._first + PATIENCE - now))
+            self._handle = loop.call_later(wait, self.now)
 
     def now(self) -> None:
         """Call `work` at once; a call that was still to come is dropped, since this one covers it."""

@@ -28,7 +28,8 @@ EXPLORER = (
 .course-explorer .widget-readout { min-width: 64px; }
 .course-explorer table { border-collapse: collapse; font-size: 14px; line-height: 1.5; margin: 0; }
 .course-explorer table th { font-weight: normal; text-align: left; padding: 1px 8px; }
-.course-explorer table td { text-align: right; padding: 1px 8px; font-variant-numeric: tabular-nums; font-weight: 600; }
+.course-explorer table td { text-align: right; padding: 1px 8px; font-variant-numeric: tabular-nums; font-weight: 600;
+  white-space: nowrap; }
 .course-explorer table.course-grid thead th { text-align: right; font-weight: 600; }
 .course-explorer table.course-pairs { display: block; }
 .course-explorer table.course-pairs tbody { display: grid; column-gap: 32px;

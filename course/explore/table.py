@@ -71,16 +71,21 @@ def failure(error: BaseException) -> str:
 
 
 def warnings_of(result: Any) -> tuple[str, ...]:
-    """Collect the warnings of a result: of itself, or of the runs in a mapping or a sequence that it is."""
+    """Collect the warnings of a result: of itself, or of the runs in a mapping or a sequence that it is.
+
+    A sentence that several runs of a mapping share is given once, with all their keys before it.
+    """
     own = result.get("warnings") if isinstance(result, Mapping) else getattr(result, "warnings", None)
-    found = [own] if isinstance(own, str) else list(own or ())
+    found: dict[str, list[str]] = {str(text): [] for text in ([own] if isinstance(own, str) else own or ())}
     inner: Iterable[tuple[str, Any]] = ()
     if isinstance(result, Mapping):
-        inner = ((f"{key}: ", value) for key, value in result.items() if key != "warnings")
+        inner = ((str(key), value) for key, value in result.items() if key != "warnings")
     elif isinstance(result, list | tuple):
         inner = (("", value) for value in result)
-    for prefix, value in inner:
+    for key, value in inner:
         nested = getattr(value, "warnings", None)
-        if isinstance(nested, list | tuple):
-            found += [prefix + str(text) for text in nested]
-    return tuple(dict.fromkeys(str(text) for text in found))
+        for text in nested if isinstance(nested, list | tuple) else ():
+            keys = found.setdefault(str(text), [])
+            if key and key not in keys:
+                keys.append(key)
+    return tuple((f"{', '.join(keys)}: " if keys else "") + text for text, keys in found.items())

@@ -100,9 +100,8 @@ class View:
         began = time.monotonic()
         try:
             result = self.explorer.compute(**wanted)
-            figure = self.explorer.figure(result)
+            self.plot.show(self.explorer.figure(result))
             self._say(result)
-            self.plot.show(figure)
         except Exception as error:
             self._fail(error)
         else:
