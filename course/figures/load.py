@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,7 @@ SECONDS = {"tickvals": [0.01, 0.1, 1, 10, 100], "ticktext": ["10 ms", "100 ms", 
 
 
 def _note(x: float, y: float, text: str, colour: str, **more: Any) -> dict[str, Any]:
-    """One annotation as plain data. Handing plotly a figure in one piece is three times as fast as adding to one, and
-    the two figures below are rebuilt with every key press."""
+    """One annotation as plain data, placed on a log axis by the logarithm of its value."""
     font = {"color": theme.ink(colour), "size": 15}
     return {
         "x": float(f"{x:.6g}"),
@@ -33,6 +33,19 @@ def _note(x: float, y: float, text: str, colour: str, **more: Any) -> dict[str, 
 def _line(x: Sequence[float], y: Sequence[float], colour: str, **style: Any) -> dict[str, Any]:
     line = {"color": theme.COLOURS[colour], "width": 2.5} | style
     return {"type": "scatter", "mode": "lines", "x": x, "y": y, "line": line}
+
+
+@lru_cache(maxsize=8)
+def _frame(x_title: str, y_title: str, height: int) -> dict[str, Any]:
+    """The layout of an empty figure as plain data."""
+    return theme.new_figure(x_title, y_title, height=height).to_dict()["layout"]
+
+
+def _unchecked(traces: list[dict[str, Any]], frame: Mapping[str, Any], **layout: Any) -> go.Figure:
+    """A figure from plain data, without plotly's check of each property: an explorer builds one with every key press,
+    and the check takes five times as long as all the rest. tests/test_lab03.py makes it instead."""
+    axes = {name: frame[name] | layout.pop(name, {}) for name in ("xaxis", "yaxis")}
+    return go.Figure(data=traces, layout={**frame, **layout, **axes}, _validate=False)
 
 
 def latency_against_load(result: UnderLoad) -> go.Figure:
@@ -68,26 +81,25 @@ def latency_against_load(result: UnderLoad) -> go.Figure:
         "hovertemplate": "%{x:.1f}/s: %{y:.3g} s<extra>%{text}, this run</extra>",
         "cliponaxis": False,
     }
-    # An annotation on a log axis is placed by the logarithm of its value.
     notes = [
         _note(at, math.log10(np.interp(0.15 * right, known.rate, values)), name, colour, yshift=shift)
         for name, values, _, colour, _, shift in lines
     ]
+    inside = {"xanchor": "right", "xshift": -6} if known.capacity > 0.8 * right else {}  # the right edge cuts text off
+    above = {"yref": "paper", "yanchor": "bottom", "yshift": 2, "xshift": 0}
     notes += [
-        _note(known.capacity, 2.45, f"capacity {known.capacity:.1f}/s", "waiting"),
-        _note(0, 2.45, "lines: theory for Poisson arrivals; marks: this run", "theory"),
+        _note(known.capacity, 2.45, f"capacity {known.capacity:.1f}/s", "waiting", **inside),
+        _note(0, 1, "lines: theory for Poisson arrivals; marks: this run", "theory", **above),
     ]
     wall = {"type": "line", "x0": notes[3]["x"], "x1": notes[3]["x"], "y0": 0, "y1": 1, "yref": "paper"}
-    figure = theme.new_figure(
-        "arrival rate [requests/s]",
-        "time, log scale [s]",
-        height=420,
-        xaxis_range=[0, right],
+    return _unchecked(
+        [*traces, marks],
+        _frame("arrival rate [requests/s]", "time, log scale [s]", 420),
+        xaxis={"range": [0, right]},
         yaxis={"type": "log", "range": [-2.35, 2.7], **SECONDS},
         annotations=notes,
         shapes=[wall | {"line": {"color": theme.COLOURS["waiting"], "width": 2}}],
     )
-    return figure.add_traces([*traces, marks])
 
 
 def number_over_time(result: Window) -> go.Figure:
@@ -102,13 +114,17 @@ def number_over_time(result: Window) -> go.Figure:
     top = float(f"{max(float(seen.max()), product, 10.0) * 1.15:.4g}")
     apart = max(0.0, 0.08 * top - abs(law.L - product)) / 2  # labels of two close lines step aside
     sign = -1 if product > law.L else 1
-    figure = theme.new_figure(
-        "time [s]",
-        "in the system [requests]",
-        height=380,
+    frame = _frame("time [s]", "in the system [requests]", 380)
+    return _unchecked(
+        [
+            _line(theme.rounded(grid), seen.tolist(), "modelled", width=1.5, shape="hv"),
+            _line([start, end], theme.rounded([law.L] * 2), "decode", width=4),
+            _line([start, end], theme.rounded([product] * 2), "wasted", width=4, dash="dash"),
+        ],
+        frame,
         margin={"r": 150},
-        xaxis_range=[0, last],
-        yaxis_range=[0, top],
+        xaxis={"range": [0, last]},
+        yaxis={"range": [0, top]},
         shapes=[
             {"type": "rect", "x0": start, "x1": end, "y0": 0, "y1": 1, "yref": "paper", "opacity": 0.25}
             | {"fillcolor": theme.COLOURS["prefill"], "line": {"width": 0}}
@@ -117,13 +133,6 @@ def number_over_time(result: Window) -> go.Figure:
             _note(1, law.L + sign * apart, f"L = {law.L:.1f}", "decode", xref="paper"),
             _note(1, product - sign * apart, f"λ W = {product:.1f}", "wasted", xref="paper"),
         ],
-    )
-    return figure.add_traces(
-        [
-            _line(theme.rounded(grid), seen.tolist(), "modelled", width=1.5, shape="hv"),
-            _line([start, end], theme.rounded([law.L] * 2), "decode", width=4),
-            _line([start, end], theme.rounded([product] * 2), "wasted", width=4, dash="dash"),
-        ]
     )
 
 
