@@ -85,7 +85,7 @@ def test_slider_messages_do_not_pile_up(kernel):
     seen = eval(kernel.run("print(seen)"))
     assert seen[-1] == 40, "the newest setting is shown"
     # A fast machine takes two or three; one that is busy reads the queue slowly and may take some more.
-    print("N",len(seen)); print("N",len(seen)); assert len(seen) < 20, "of forty positions in the queue nearly all are stale"
+    assert len(seen) < 20, "of forty positions in the queue nearly all are stale"
     assert kernel.run("print(explorer.view.result)").strip() == "40"
 
 
