@@ -146,6 +146,7 @@ def test_a_compiler_that_does_not_work_is_one_sentence(monkeypatch: pytest.Monke
 
 @needs_compiler
 def test_cxx_chooses_the_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("CXX", raising=False)
     real = build.compiler().command
     mine = tmp_path / "mine"
     mine.write_text(f'#!/bin/sh\nexec "{real}" "$@"\n')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -12,6 +13,7 @@ from course.gpu import sources
 from course.gpu.device import Device, Kernel, Stopwatch
 from course.gpu.diagnosis import compile_error, first_line
 from course.gpu.errors import KernelError
+from course.gpu.probe import dotted
 
 
 class CupyKernel(Kernel):
@@ -21,8 +23,10 @@ class CupyKernel(Kernel):
         super().__init__(name, parameters)
         self._function = function
 
-    def launch(self, grid: tuple[int, int, int], block: tuple[int, int, int], args: tuple, shared_bytes: int) -> None:
-        self._function(grid, block, args, shared_mem=shared_bytes)
+    def ready(
+        self, grid: tuple[int, int, int], block: tuple[int, int, int], args: tuple, shared_bytes: int
+    ) -> Callable[[], None]:
+        return partial(self._function, grid, block, args, shared_mem=shared_bytes)
 
 
 class EventStopwatch(Stopwatch):
@@ -53,9 +57,9 @@ class CupyDevice(Device):
         runtime = cupy.cuda.runtime
         properties = runtime.getDeviceProperties(cupy.cuda.Device().id)
         name = properties["name"]
-        versions = {"cupy": cupy.__version__, "runtime": str(runtime.runtimeGetVersion())}
+        versions = {"cupy": cupy.__version__, "runtime": dotted(runtime.runtimeGetVersion())}
         if driver is not None:
-            versions["driver supports"] = f"CUDA {driver // 1000}.{driver % 1000 // 10}"
+            versions["driver supports"] = f"CUDA {dotted(driver)}"
         architecture = properties.get("gcnArchName", b"") if kind == "hip" else b""
         if architecture:
             versions["architecture"] = architecture.decode(errors="replace").partition("\0")[0]
@@ -98,3 +102,21 @@ class CupyDevice(Device):
         end.record()
         end.synchronize()
         return self.cupy.cuda.get_elapsed_time(begin, end) / 1_000 / launches
+
+    def replayed(self, launch: Callable[[], Any], nodes: int = 100, replays: int = 20) -> float:
+        """Seconds of one launch among `nodes` of a captured graph: the kernel, without the program that launches it.
+
+        CUDA only. The median of `replays`. Raises KernelError where no graph can be captured.
+        """
+        if self.kind != "cuda":
+            raise KernelError("graphs are replayed on CUDA only: ROCm documents them as unsupported in CuPy")
+        stream = self.cupy.cuda.Stream(non_blocking=True)
+        with stream:
+            launch()
+            stream.begin_capture()
+            for _ in range(nodes):
+                launch()
+            graph = stream.end_capture()
+            watch = self.stopwatch()
+            found = [watch.time(partial(graph.launch, stream))[0] for _ in range(replays + 3)]
+        return float(np.median(found[3:])) / nodes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -42,31 +43,38 @@ class DecodeStep:
         self._out = device.empty(self.max_batch, np.float32)
         self._step = device.kernel("decode_step")
         self._empty = device.kernel("empty")
-        self._args = (self._out, self.work)
+        self._prepared: dict[tuple[str, int], Callable[[], None]] = {}
 
-    def launch(self, batch: int) -> None:
-        """Launch one step for `batch` sequences; on a GPU it may still run when this returns."""
-        self._step(self._checked(batch), self.threads, self._args, 4 * self.threads)
+    def prepared(self, batch: int) -> Callable[[], None]:
+        """One step for `batch` sequences, ready to be launched; on a GPU it may still run when the call returns."""
+        return self._once("step", batch)
 
-    def launch_empty(self, batch: int) -> None:
-        """Launch a kernel of the same size that does nothing."""
-        self._empty(self._checked(batch), self.threads)
+    def prepared_empty(self, batch: int) -> Callable[[], None]:
+        """A launch of the same size that does nothing."""
+        return self._once("empty", batch)
 
     def result(self, batch: int) -> np.ndarray:
         """What one step computes, float32, shape (batch,)."""
-        self.launch(batch)
+        self.prepared(batch)()
         return self.device.to_numpy(self._out)[:batch]
 
     def time(self, batch: int, **how: Any) -> Timing:
         """Seconds of one step (see `measure`)."""
-        return measure(self.device, lambda: self.launch(batch), **how)
+        return measure(self.device, self.prepared(batch), **how)
 
     def time_empty(self, batch: int, **how: Any) -> Timing:
         """Seconds of a launch of the same size that does nothing: what of a step is only the launch."""
-        return measure(self.device, lambda: self.launch_empty(batch), **how)
+        return measure(self.device, self.prepared_empty(batch), **how)
 
-    def _checked(self, batch: int) -> int:
-        return whole("batch", batch, high=self.max_batch)
+    def _once(self, what: str, batch: int) -> Callable[[], None]:
+        key = what, whole("batch", batch, high=self.max_batch)
+        if key not in self._prepared:
+            if what == "step":
+                ready = self._step.prepared(key[1], self.threads, (self._out, self.work), 4 * self.threads)
+            else:
+                ready = self._empty.prepared(key[1], self.threads)
+            self._prepared[key] = ready
+        return self._prepared[key]
 
 
 class LiveStep:
@@ -80,10 +88,10 @@ class LiveStep:
         self._step = step
         self._watch = step.device.stopwatch()
         for batch in (1, step.max_batch):
-            measure(step.device, lambda batch=batch: step.launch(batch), launches=1, warm=warm, budget=0.2)
+            step.time(batch, launches=1, warm=warm, budget=0.2)
 
     def __call__(self, batch: int) -> float:
-        seconds, gap = self._watch.time(lambda: self._step.launch(batch))
+        seconds, gap = self._watch.time(self._step.prepared(batch))
         self.gaps.append(gap)
         return seconds
 

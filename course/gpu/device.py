@@ -33,24 +33,31 @@ class Kernel(ABC):
         self.parameters = tuple(parameters)
 
     def __call__(self, grid: Any, block: Any, args: Sequence[Any] = (), shared_bytes: int = 0) -> None:
-        """Launch `grid` blocks of `block` threads (each a number, or up to three).
+        """Launch once; see `prepared`."""
+        self.prepared(grid, block, args, shared_bytes)()
 
-        args: arrays of this device and numbers, in the order of the parameters. shared_bytes: size of SHARED.
+    def prepared(self, grid: Any, block: Any, args: Sequence[Any] = (), shared_bytes: int = 0) -> Callable[[], None]:
+        """A launch of `grid` blocks of `block` threads (each a number, or up to three), checked once for many times.
+
+        Checking takes longer than launching, so what is to be timed is prepared first. args: arrays of this device and
+        numbers, in the order of the parameters. shared_bytes: size of SHARED.
 
         Raises:
-            ValueError: sizes or arguments that no kernel can be launched with; nothing has been launched then.
-            KernelError: the launch failed, or the CPU shim caught the kernel at something.
+            ValueError: sizes or arguments that no kernel can be launched with.
+            KernelError: from the launch, where it fails, or where the CPU shim catches the kernel at something.
         """
         blocks = _sizes("grid", grid, MAX_BLOCKS)
         threads = _sizes("block", block, MAX_THREADS)
         if math.prod(threads) > MAX_THREADS:
             raise ValueError(f"block = {threads} is {math.prod(threads)} threads: at most {MAX_THREADS} fit into one")
         shared = whole("shared_bytes", shared_bytes, low=0, high=MAX_SHARED)
-        self.launch(blocks, threads, sources.bind(self.name, self.parameters, args), shared)
+        return self.ready(blocks, threads, sources.bind(self.name, self.parameters, args), shared)
 
     @abstractmethod
-    def launch(self, grid: tuple[int, int, int], block: tuple[int, int, int], args: tuple, shared_bytes: int) -> None:
-        """Launch with sizes and arguments that have been checked."""
+    def ready(
+        self, grid: tuple[int, int, int], block: tuple[int, int, int], args: tuple, shared_bytes: int
+    ) -> Callable[[], None]:
+        """A launch with sizes and arguments that have been checked."""
 
 
 def _sizes(name: str, given: Any, high: int) -> tuple[int, int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,10 @@ KERNELS: Mapping[str, Callable[..., None]] = {"decode_step": decode_step, "empty
 class PlainKernel(Kernel):
     """A kernel as a Python function."""
 
-    def launch(self, grid: tuple[int, int, int], block: tuple[int, int, int], args: tuple, shared_bytes: int) -> None:
-        KERNELS[self.name](grid, block, *args)
+    def ready(
+        self, grid: tuple[int, int, int], block: tuple[int, int, int], args: tuple, shared_bytes: int
+    ) -> Callable[[], None]:
+        return partial(KERNELS[self.name], grid, block, *args)
 
 
 class PlainDevice(CPUDevice):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
+from course.gpu.cupy_device import CupyDevice
 from course.gpu.decode import DecodeStep
 from course.gpu.device import Device
 
@@ -50,35 +52,50 @@ def profile(
     batch: Sequence[int] = BATCH,
     launches: int = 200,
     budget: float = 0.2,
+    rounds: int = 3,
     told: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
     """What `course.profiles` reads: the times of every combination, warm, the median of many launches each.
 
     command: how this was started, for the provenance. launches, budget: of each combination (see `gpu.measure`).
-    told: is called with a line of progress for each pair of work and threads.
+    rounds: over the whole grid, so that a short disturbance spoils no point. told: is called with a line a round.
     """
-    columns: Mapping[str, list[float]] = {name: [] for name in ("work", "threads", "batch", "seconds", "low", "high")}
+    grid = [(terms, count, sequences) for terms in work for count in threads for sequences in batch]
+    found: dict[tuple[int, int, int], list[tuple[float, ...]]] = {point: [] for point in grid}
     empty: list[float] = []
-    for terms in work:
-        for count in threads:
-            step = DecodeStep(device, terms, count, max(batch))
-            for sequences in batch:
-                timing = step.time(sequences, launches=launches, budget=budget, warm=10)
-                row = (terms, count, sequences, *map(_short, (timing.seconds, timing.low, timing.high)))
-                for column, value in zip(columns.values(), row, strict=True):
-                    column.append(value)
-            empty.append(step.time_empty(1, launches=launches, budget=budget, warm=10).seconds)
-            told(f"work {terms:,}, threads {count}: {columns['seconds'][-len(batch)] * 1e6:.1f} us for one sequence")
-    how = f"events around each launch, warm, median of up to {launches} launches"
+    replay = _replay(device)
+    for turn in range(rounds):
+        for terms in work:
+            for count in threads:
+                step = DecodeStep(device, terms, count, max(batch))
+                for sequences in batch:
+                    timing = step.time(sequences, launches=launches, budget=budget, warm=10)
+                    kernel = replay(step.prepared(sequences), timing.seconds) if replay else math.nan
+                    found[terms, count, sequences].append((timing.seconds, timing.low, timing.high, kernel))
+                empty.append(step.time_empty(1, launches=launches, budget=budget, warm=10).seconds)
+        told(f"round {turn + 1} of {rounds}")
+    columns: dict[str, list[float | None]] = dict(
+        zip(("work", "threads", "batch"), map(list, zip(*grid, strict=True)), strict=True)
+    )
+    for i, name in enumerate(("seconds", "low", "high", "kernel_seconds")):
+        columns[name] = [_short(float(np.median([one[i] for one in found[point]]))) for point in grid]
+    how = f"events around each launch, warm, median of up to {launches} launches, median of {rounds} rounds"
     if not device.is_gpu:
         how = how.replace("events", "the clock")
     return {
         "kernel": "decode_step",
         "provenance": provenance(device, command) | {"how": how},
         "empty_seconds": _short(float(np.median(empty))),
-        "points": dict(columns),
+        "points": columns,
     }
 
 
-def _short(seconds: float) -> float:
-    return float(f"{seconds:.4g}")
+def _replay(device: Device) -> Callable[[Callable[[], Any], float], float] | None:
+    """How to time the kernel alone, where the device has a way: as many in a graph as take about 2 ms."""
+    if not isinstance(device, CupyDevice) or device.kind != "cuda":
+        return None
+    return lambda launch, seconds: device.replayed(launch, nodes=min(100, max(5, int(2e-3 / seconds))), replays=10)
+
+
+def _short(seconds: float) -> float | None:
+    return None if math.isnan(seconds) else float(f"{seconds:.4g}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,11 +29,13 @@ class ShimKernel(Kernel):
         self._launch = library.shim_launch
         self._shared: dict[int, Memory] = {}
 
-    def launch(self, grid: tuple[int, int, int], block: tuple[int, int, int], args: tuple, shared_bytes: int) -> None:
+    def ready(
+        self, grid: tuple[int, int, int], block: tuple[int, int, int], args: tuple, shared_bytes: int
+    ) -> Callable[[], None]:
         values = (ctypes.c_void_p * max(len(args), 1))()
-        held = []  # what `values` points to must live until the end
+        held = []  # what `values` points to must live as long as it does
         touched: list[tuple[Buffer, Memory]] = []
-        copies = []
+        copies: list[tuple[np.ndarray, np.ndarray]] = []
         for i, (parameter, arg) in enumerate(zip(self.parameters, args, strict=True)):
             if parameter.pointer:
                 array, memory = _in_guarded_memory(arg)
@@ -48,13 +50,21 @@ class ShimKernel(Kernel):
         touched.append((Buffer("the shared memory", shared_bytes, 1), shared))
         regions = (Region * len(touched))(*(memory.region for _, memory in touched))
         report = Report()
-        with _one_at_a_time:
-            self._launch(_Sizes(*grid), _Sizes(*block), values, regions, len(touched), ctypes.byref(report))
-        for arg, array in copies:
-            if arg.flags.writeable:
-                np.copyto(arg, array)
-        if report.kind:
-            self._explain(report, touched)
+        sizes = _Sizes(*grid), _Sizes(*block)
+
+        def launch(held: Any = held) -> None:
+            for arg, array in copies:
+                np.copyto(array, arg)
+            with _one_at_a_time:
+                self._launch(*sizes, values, regions, len(touched), ctypes.byref(report))
+                kind = report.kind
+            for arg, array in copies:
+                if arg.flags.writeable:
+                    np.copyto(arg, array)
+            if kind:
+                self._explain(report, touched)
+
+        return launch
 
     def _explain(self, report: Report, touched: list[tuple[Buffer, Memory]]) -> None:
         if report.kind == INTERRUPTED:
@@ -70,7 +80,6 @@ def _in_guarded_memory(array: np.ndarray) -> tuple[np.ndarray, Memory]:
     if memory is not None and memory.holds(array.ctypes.data, array.nbytes):
         return array, memory
     copy = guarded(array.shape, array.dtype)
-    np.copyto(copy, array)
     assert copy.memory is not None
     return copy, copy.memory
 

@@ -13,13 +13,28 @@ import numpy as np
 
 from course.settings import shown
 
+COLUMNS = {
+    **dict.fromkeys(("work", "threads", "batch"), np.int64),
+    **dict.fromkeys(("seconds", "low", "high", "kernel_seconds"), np.float64),
+}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Seconds of a step, and of the kernel alone, for each batch size, which grow."""
+
+    batch: np.ndarray
+    seconds: np.ndarray
+    kernel_seconds: np.ndarray
+
 
 @dataclass(frozen=True)
 class DecodeProfile:
     """Times of kernels/decode_step.cu on one card, over work, threads and batch. Arrays of one entry a measurement.
 
     seconds: median of one launch, by events around it. low, high: 10th and 90th percentile. empty_seconds: a launch of
-    a kernel that does nothing, timed in the same way. provenance: card, driver, versions, date, command.
+    a kernel that does nothing, timed in the same way. kernel_seconds: a step as a node of a captured graph, where no
+    program launches it, NaN where there is no such recording. provenance: card, driver, versions, date, command.
     """
 
     name: str
@@ -29,6 +44,7 @@ class DecodeProfile:
     seconds: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    kernel_seconds: np.ndarray
     empty_seconds: float
     provenance: Mapping[str, Any]
 
@@ -42,16 +58,16 @@ class DecodeProfile:
         """Says where these numbers come from, in the form that figures and explorers take."""
         return f"recorded: {self.card}, {self.provenance['date']}"
 
-    def curve(self, work: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
-        """(batch sizes, seconds of a step) for one setting. Raises ValueError where it was not recorded."""
-        here = (self.work == work) & (self.threads == threads)
-        if not here.any():
+    def at(self, work: int, threads: int) -> Curve:
+        """The curve over the batch for one setting. Raises ValueError where it was not recorded."""
+        here = np.flatnonzero((self.work == work) & (self.threads == threads))
+        if not len(here):
             raise ValueError(
                 f"{self.name} has nothing for work {shown(work)} and {shown(threads)} threads: "
                 f"recorded were work {_listed(self.work)} and threads {_listed(self.threads)}"
             )
-        order = np.argsort(self.batch[here])
-        return self.batch[here][order], self.seconds[here][order]
+        here = here[np.argsort(self.batch[here])]
+        return Curve(self.batch[here], self.seconds[here], self.kernel_seconds[here])
 
 
 def _listed(values: np.ndarray) -> str:
@@ -70,7 +86,8 @@ def decode_step(name: str = "h100_decode_step") -> DecodeProfile:
     if name not in names():
         raise ValueError(f"no recording is called {shown(name)}; there are {', '.join(names())}")
     found = json.loads((resources.files(__name__) / f"{name}.json").read_text(encoding="utf-8"))
-    points = {key: np.array(values) for key, values in found["points"].items()}
+    # None becomes NaN where a column is of floats.
+    points = {key: np.array(values, dtype=COLUMNS[key]) for key, values in found["points"].items()}
     for values in points.values():
         values.setflags(write=False)
     return DecodeProfile(name=name, **points, empty_seconds=found["empty_seconds"], provenance=found["provenance"])

@@ -36,36 +36,16 @@ def agreement(device: gpu.Device) -> dict[str, float]:
     return {"cases": cases, "largest_relative_error": worst, "share_of_tolerance": share}
 
 
-def graph_node(device: gpu.Device, launch, nodes: int = 200, replays: int = 20) -> float | None:
-    """Seconds of one launch inside of a captured graph, CUDA only: what is left without the program that launches."""
-    if device.kind != "cuda":
-        return None
-    cupy = device.cupy
-    stream = cupy.cuda.Stream(non_blocking=True)
-    with stream:
-        launch()
-        stream.begin_capture()
-        for _ in range(nodes):
-            launch()
-        graph = stream.end_capture()
-        watch = device.stopwatch()
-        found = [watch.time(lambda: graph.launch(stream))[0] for _ in range(replays + 3)]
-        stream.synchronize()
-    return float(np.median(found[3:])) / nodes
-
-
 def launches(device: gpu.Device) -> dict[str, float | None]:
     """A launch in four ways: an empty kernel and a step, one by one and queued; and in a graph."""
     step = gpu.DecodeStep(device)
     many = 1_000 if device.is_gpu else 20
-    return {
-        "empty_one_by_one": step.time_empty(1).seconds,
-        "empty_queued": device.pace(lambda: step.launch_empty(1), many),
-        "empty_graph_node": graph_node(device, lambda: step.launch_empty(1)),
-        "step_16_one_by_one": step.time(16).seconds,
-        "step_16_queued": device.pace(lambda: step.launch(16), many),
-        "step_16_graph_node": graph_node(device, lambda: step.launch(16)),
-    }
+    found: dict[str, float | None] = {}
+    for name, launch in (("empty", step.prepared_empty(1)), ("step_16", step.prepared(16))):
+        found[f"{name}_one_by_one"] = gpu.measure(device, launch, launches=many).seconds
+        found[f"{name}_queued"] = device.pace(launch, many)
+        found[f"{name}_graph_node"] = device.replayed(launch) if device.kind == "cuda" else None
+    return found
 
 
 def loops(device: gpu.Device, works, seeds) -> list[dict[str, float | str]]:
@@ -127,10 +107,10 @@ def main() -> None:
     parser.add_argument("--profile", type=Path, help="record the grid of work, threads and batch to this file")
     asked = parser.parse_args()
     device = gpu.device(asked.device)
-    started = "tests/bench/kernel.py " + " ".join(sys.argv[1:])
+    started = " ".join(["tests/bench/kernel.py", *(Path(part).name for part in sys.argv[1:])])
     heavy = (16_384, 2**20) if device.is_gpu else (16_384,)
     found = {
-        "provenance": record.provenance(device, started.strip()),
+        "provenance": record.provenance(device, started),
         "notes": device.notes,
         "agreement": agreement(device),
         "launches": launches(device),
@@ -153,7 +133,7 @@ def main() -> None:
     if asked.json:
         asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     if asked.profile:
-        recorded = record.profile(device, started.strip(), told=lambda text: print(text, flush=True))
+        recorded = record.profile(device, started, told=lambda text: print(text, flush=True))
         asked.profile.write_text(json.dumps(recorded, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
