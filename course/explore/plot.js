@@ -26,7 +26,16 @@ async function load(entry, bytes) {
   }
 }
 
+// anywidget gives a widget two seconds to load. On a busy machine that can be too short, and then it drops all that the
+// kernel sends from there on: the figure would never move again. So the messages are read past it.
+async function listen(model) {
+  const own = await model.widget_manager.get_model(model.get("own_id"));
+  const read = Object.getPrototypeOf(Object.getPrototypeOf(own))._handle_comm_msg;
+  own.comm?.on_msg((message) => read.call(own, message));
+}
+
 function initialize({ model }) {
+  listen(model);
   const entry = library(model.get("version"));
   const bytes = model.get("library");
   if (bytes && bytes.byteLength) load(entry, bytes);

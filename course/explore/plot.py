@@ -8,6 +8,7 @@ where they changed, and lets plotly.js find the difference (`Plotly.react`).
 from __future__ import annotations
 
 import math
+import uuid
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ class Plot(anywidget.AnyWidget):
     _esm = HERE / "plot.js"
     _carried = False
 
+    own_id = traitlets.Unicode().tag(sync=True)  # by which plot.js finds this widget among all others
     version = traitlets.Unicode(get_plotlyjs_version()).tag(sync=True)
     library = traitlets.Bytes().tag(sync=True)
     label = traitlets.Unicode().tag(sync=True)
@@ -47,7 +49,8 @@ class Plot(anywidget.AnyWidget):
         traces, layout = picture(figure)
         # The first plot of a kernel brings plotly.js: asking for it would wait until every queued cell has run.
         carried = b"" if Plot._carried else library()
-        super().__init__(traces=traces, plot_layout=layout, label=label, library=carried)
+        own = uuid.uuid4().hex
+        super().__init__(model_id=own, own_id=own, traces=traces, plot_layout=layout, label=label, library=carried)
         Plot._carried = True
         self.on_msg(self._asked)
 
