@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import importlib.util
 import os
 import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -45,6 +48,35 @@ def test_cuda_from_turing_to_blackwell(source: str, tmp_path: Path) -> None:
     command = [nvcc, "-fatbin", "-std=c++17", "--threads=0", "-Werror=all-warnings", *targets]
     done = subprocess.run([*command, source, "-o", str(tmp_path / "out")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def nvrtc() -> ctypes.CDLL | None:
+    """NVIDIA's run-time compiler, of the pip package nvidia-cuda-nvrtc or of a toolkit; it needs no GPU."""
+    names = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"]
+    found = importlib.util.find_spec("nvidia")
+    for folder in found.submodule_search_locations or () if found else ():
+        names += [str(path) for path in Path(folder).glob("*/lib/libnvrtc.so.*") if "alt" not in path.name]
+    for name in names:
+        with suppress(OSError):
+            return ctypes.CDLL(name)
+    return None
+
+
+@pytest.mark.parametrize("number", CUDA)
+def test_cuda_as_cupy_compiles_it(source: str, number: str) -> None:
+    """By NVRTC, which knows no headers unless it is given some."""
+    library = nvrtc()
+    if library is None:
+        pytest.skip("there is no NVRTC (`pip install nvidia-cuda-nvrtc` brings it)")
+    program, size = ctypes.c_void_p(), ctypes.c_size_t()
+    library.nvrtcCreateProgram(ctypes.byref(program), Path(source).read_bytes(), b"kernels.cu", 0, None, None)
+    options = (ctypes.c_char_p * 2)(f"--gpu-architecture=sm_{number}".encode(), b"-std=c++17")
+    status = library.nvrtcCompileProgram(program, 2, options)
+    library.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+    log = ctypes.create_string_buffer(size.value)
+    library.nvrtcGetProgramLog(program, log)
+    library.nvrtcDestroyProgram(ctypes.byref(program))
+    assert (status, log.value.decode().strip()) == (0, "")
 
 
 def test_hip_for_cdna_and_rdna(source: str, tmp_path: Path) -> None:
