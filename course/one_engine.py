@@ -121,19 +121,25 @@ class UnderLoad:
         return self.run.warnings
 
 
+@lru_cache(maxsize=16)  # a hand on a slider goes back and forth; a run is some 3 MB
+def _run(rate: float, arrival_cv: float, max_num_seqs: int, kind: str, num_requests: int) -> Run:
+    load = trace().scaled(rate=rate) if kind == TRACE else requests(rate, arrival_cv, num_requests)
+    return serve(load, engine(max_num_seqs), STEP)
+
+
 def under_load(
     rate: float, arrival_cv: float = 1.0, max_num_seqs: int = SLOTS, kind: str = DRAWN, num_requests: int = 2_000
 ) -> UnderLoad:
     """Serve 2,000 requests at `rate` requests/s: drawn ones, or the trace with its arrivals sped up to that rate.
 
-    arrival_cv changes the drawn ones only; a trace has the bursts that it has.
+    arrival_cv changes the drawn ones only; a trace keeps its own gaps.
     """
-    load = trace().scaled(rate=rate) if kind == TRACE else requests(rate, arrival_cv, num_requests)
-    gaps = np.diff(load.arrival)
+    run = _run(rate, 1.0 if kind == TRACE else arrival_cv, max_num_seqs, kind, num_requests)
+    gaps = np.diff(run.workload.arrival)
     stable = rate < capacity(max_num_seqs, kind)
     return UnderLoad(
         rate,
-        serve(load, engine(max_num_seqs), STEP),
+        run,
         forecast(rate, max_num_seqs, kind) if stable else None,
         curve(max_num_seqs, kind),
         float(gaps.std() / gaps.mean()),
@@ -188,14 +194,9 @@ class Window:
         return self.run.little(self.start, self.end)
 
 
-@lru_cache(maxsize=4)
-def _run(rate: float, arrival_cv: float) -> Run:
-    return serve(requests(rate, arrival_cv), engine(), STEP)
-
-
 def window(rate: float, arrival_cv: float, start: float, length: float) -> Window:
     """A run of 2,000 requests at `rate` requests/s, and the window of `length` seconds that starts at `start`."""
-    return Window(_run(rate, arrival_cv), start, start + length)
+    return Window(_run(rate, arrival_cv, SLOTS, DRAWN, 2_000), start, start + length)
 
 
 def window_rows(result: Window) -> list[tuple[str, str, str]]:

@@ -106,17 +106,27 @@ class BatchingForecast:
     def p_ttft_above(self, seconds: float) -> float:
         """P(TTFT > t): p_wait wait for a slot and start at a boundary; the others see what is left of a step."""
         chain, t = self.sharing, real("seconds", seconds, low=0.0)
-        landed, step = np.array(self.landings).T[:, :, None]
-        left = t - np.array(self.prefill_steps_s)  # what of t is over when the own step begins
-        late = np.where(left <= 0, 1.0, np.clip(1 - left / np.maximum(step, 1e-300), 0.0, 1.0))  # rest of a step > left
         drain = chain.capacity_requests_per_s - chain.arrival_rate
-        unslotted = chain.p_wait * np.exp(-drain * np.maximum(left, 0.0))
-        return float((landed * self._together * (unslotted + (1 - chain.p_wait) * late)).sum())
+        above = 0.0
+        for own, landings in self._starts:
+            left = t - own  # what of t is over when the own step begins
+            unslotted = chain.p_wait * exp(-drain * max(left, 0.0))
+            for weight, step in landings:
+                late = 1.0 if left <= 0 else max(0.0, 1 - left / step) if step else 0.0  # rest of a step > left
+                above += weight * (unslotted + (1 - chain.p_wait) * late)
+        return above
 
     @cached_property
-    def _together(self) -> np.ndarray:
-        """P(own step holds 1, 2, 3, 4 prompts), a row for each landing."""
-        return np.array([_company(self.sharing.arrival_rate * step) for _, step in self.landings])
+    def _starts(self) -> tuple[tuple[float, tuple[tuple[float, float], ...]], ...]:
+        """For 1, 2, 3, 4 prompts in the own step: its seconds, and for each landing the share of arrivals that land
+        there and start in such company, with the seconds of the step in progress. Plain floats: a percentile asks for
+        p_ttft_above some fifty times, and an explorer for a hundred percentiles a line."""
+        shares = [landed * _company(self.sharing.arrival_rate * step) for landed, step in self.landings]
+        steps = [step for _, step in self.landings]
+        return tuple(
+            (own, tuple(zip((float(row[k]) for row in shares), steps, strict=True)))
+            for k, own in enumerate(self.prefill_steps_s)
+        )
 
     def ttft_percentile_s(self, quantile: float) -> float:
         """Seconds within which a share `quantile` of requests has a first token."""
