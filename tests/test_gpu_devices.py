@@ -156,3 +156,12 @@ def test_numpy_runs_the_kernels_of_the_course_and_no_others() -> None:
     source = 'extern "C" __global__ void decode_step(float* out, int work) {}'
     with pytest.raises(gpu.KernelError, match="decode_step cannot run here: a kernel from source needs a GPU"):
         gpu.device("numpy").compile(source, "decode_step")
+
+
+def test_a_graph_holds_the_kernel_alone() -> None:
+    """A node has no launch by a program in it, so it takes less."""
+    device = gpu.device()
+    if device.kind != "cuda":
+        pytest.skip("no NVIDIA GPU that works: nothing can be captured")
+    step = gpu.DecodeStep(device)
+    assert 0 < device.replayed(step.prepared(4)) < step.time(4).seconds

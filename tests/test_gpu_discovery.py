@@ -83,6 +83,9 @@ def test_a_gpu_that_works(monkeypatch: pytest.MonkeyPatch, hip: bool) -> None:
     timing = step.time(5, launches=4)
     assert timing.launches == 4 and 0 < timing.low <= timing.seconds <= timing.high and timing.gap <= timing.longest_gap
     assert chosen.pace(step.prepared_empty(1), 3) > 0
+    if hip:
+        with pytest.raises(gpu.KernelError, match="graphs are replayed on CUDA only"):
+            chosen.replayed(step.prepared(1))
 
 
 def test_what_cupy_gets_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,8 +37,8 @@ def test_the_wheel_works_where_the_project_is_not(wheel: Path, tmp_path: Path) -
     """Unpacked elsewhere, the package finds its kernels inside itself; nothing of the working tree is needed."""
     zipfile.ZipFile(wheel).extractall(tmp_path)
     code = (
-        "from importlib.resources import files; import course; "
-        "print(course.__file__); print((files('course') / '_kernels' / 'README.md').is_file())"
+        "import course; from course.gpu import sources; "
+        "print(course.__file__); print(sources.folder()); print('decode_step' in sources.text('decode_step.cu'))"
     )
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {code}"],
@@ -47,7 +47,11 @@ def test_the_wheel_works_where_the_project_is_not(wheel: Path, tmp_path: Path) -
         text=True,
         check=True,
     )
-    assert done.stdout.splitlines() == [str(tmp_path / "course" / "__init__.py"), "True"]
+    assert done.stdout.splitlines() == [
+        str(tmp_path / "course" / "__init__.py"),
+        str(tmp_path / "course" / "_kernels"),
+        "True",
+    ]
 
 
 def test_an_editable_install_has_the_kernels_beside_the_package(root: Path) -> None:
