@@ -48,7 +48,7 @@ LAB = LabSpec(
             ),
             right="c",
             why="Both get faster, but the longest of 32 answers is longer than the longest of 8, and everybody in a "
-            "static batch waits for it: 2.6 times behind at 8 slots, 4.0 times at 32.",
+            "static batch waits for it: in this lab's run 2.6 times behind at 8 slots, 4.0 at 32.",
         ),
         Prediction(
             id="below",
@@ -67,7 +67,8 @@ LAB = LabSpec(
             rtol=1e-3,
             mistakes=(
                 Mistake(80, "That is what one of the two shorter answers wastes. Count the padding of every slot."),
-                Mistake(33, "That is a mean over the slots. The question is how many slot-steps are padding in all."),
+                Mistake(100 / 3, "That is a mean over the slots. How many slot-steps are padding in all?"),
+                Mistake(1 / 3, "That is a share of all that the batch pays for. Count slot-steps."),
                 Mistake(200, "Those are the slot-steps somebody wanted. What does the batch pay for on top of them?"),
                 Mistake(300, "That is all that the batch pays for: slots times steps. Part of it is wanted."),
             ),
@@ -85,12 +86,13 @@ LAB = LabSpec(
                     "draws it has.",
                 ),
                 Mistake(32.0, "That is the batch. One answer would have to be as long as 32 mean answers."),
-                Mistake(float(np.log(32)), "The logarithm is close for huge batches. Add up the terms themselves."),
+                Mistake(float(np.log(32)), "The logarithm comes near for huge batches. Add up the waits themselves."),
                 Mistake(
-                    sum(1 / i for i in range(2, 33)), "One term is missing: the wait for the very last answer to end."
+                    sum(1 / i for i in range(2, 33)), "One wait is missing: that for the very last answer to end."
                 ),
             ),
-            hint="While i answers still run, the next of them ends after 1/i of a mean answer. Add up all such waits.",
+            hint="Go on from the two slots of the text: how long until one of three ends, one of four? Each answer "
+            "that still runs is as good as new. Add up all such waits.",
         ),
         Exercise(
             id="refill",
@@ -145,6 +147,8 @@ LAB = LabSpec(
                 ),
                 Mistake(TRACE - 1, "That is the padding for each wanted token. The wanted token is paid for as well."),
                 Mistake(1 / TRACE, "That is the share of the slot-steps that somebody wanted. Turn it round."),
+                Mistake(1 - 1 / TRACE, "That is the share of padding. Compare all that is paid with what is wanted."),
+                Mistake(TRACE / 32, "Those are steps for each wanted token. A step of a batch costs all its slots."),
                 Mistake(
                     slot_steps_per_token(np.sort(trace_lengths())),
                     "You sorted by length. That would be a fine policy, if anybody knew the lengths beforehand. Keep "
@@ -188,8 +192,9 @@ LAB = LabSpec(
             options=(
                 ("Never.", "It wastes nothing when the lengths are equal, and offline nobody waits for the fill."),
                 ("For chat at light load.", "At light load it waits for its batch to fill, for a minute and more."),
-                ("Offline, with answers of known, equal length, such as labels or scores of one token.",
-                 "Then every slot is wanted to the last step, and simplicity wins."),
+                ("Offline, with prompts and answers of nearly equal length.",
+                 "Then hardly a slot-step is padding. With prompts of unequal length a static batch pads those too, "
+                 "even for one-token answers."),
             ),
             right="c",
         ),
@@ -207,11 +212,12 @@ LAB = LabSpec(
         ),
         Question(
             id="triton",
-            question="An image classifier behind Triton, 1,000 images/s: you raise max_queue_delay_microseconds from 0 "
-            "to 10,000. What happens?",
+            question="An image classifier behind Triton, 1,000 images/s from people who come by themselves: you "
+            "raise max_queue_delay_microseconds from 0 to 10,000. What happens?",
             options=(
                 ("Throughput rises, since batches are larger.",
-                 "It was keeping up before; it delivers the 1,000 images/s that arrive, as before."),
+                 "In an open loop it delivers what arrives, as long as it keeps up: 1,000 images/s, as before. (A load "
+                 "test with a fixed number of clients can show more, or less.)"),
                 ("Latency falls, since batches are fuller.", "Everybody waits for the batch to fill: latency rises."),
                 ("Batches grow and latency rises; the GPU is busy for less of the time.",
                  "That is the trade: a few milliseconds of everybody's time for room on the GPU, which pays if another "

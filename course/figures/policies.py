@@ -51,7 +51,7 @@ def gain(sweep: Sequence[Gain], point: Gain, *, height: int = 400) -> go.Figure:
     up = 16 if highest_bound > highest else -44
     labels = [
         _label(end, log10(1.25), 'the claim, "20 to 30%"', theme.INK, "right"),
-        _label(end, log10(highest_bound), "bound E[max] / mean", "theory", "right", up=up),
+        _label(end, log10(highest_bound), "E[max] / mean", "theory", "right", up=up),
         _label(middle[0], log10(middle[1]), "simulated", "continuous", shift=12, up=-14),
         _heading(1, f"<b>{slots} slots</b>"),
         _heading(2, f"<b>CV {spread:g}</b>"),
