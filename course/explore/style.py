@@ -33,7 +33,7 @@ EXPLORER = (
 .course-explorer table.course-grid thead th { text-align: right; font-weight: 600; }
 .course-explorer table.course-pairs { display: block; }
 .course-explorer table.course-pairs tbody { display: grid; column-gap: 32px;
-  grid-template-columns: repeat(auto-fill, minmax(260px, 1fr)); }
+  grid-template-columns: repeat(auto-fill, minmax(300px, 1fr)); }
 .course-explorer table.course-pairs tr { display: flex; justify-content: space-between; border-bottom: 1px solid #ddd; }
 .course-explorer .course-stale { opacity: 0.35; }
 </style>"""

@@ -1,0 +1,112 @@
+"""An explorer (or a form) on the page: its controls moved by keyboard, its figure compared before and after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lab_page import SECOND, LabPage, show
+from playwright.sync_api import Locator
+from playwright.sync_api import TimeoutError as NotInTime
+
+PATIENCE = 3 * SECOND
+"""How long a key press may take before the next one is tried; a move is drawn within a tenth of a second or so."""
+
+
+@dataclass(frozen=True)
+class Control:
+    """One control of an explorer: what it is called, its kind ("slider", "choice" or "toggle"), where the keys go."""
+
+    label: str
+    kind: str
+    target: Locator
+
+
+class ExplorerPage:
+    """One displayed explorer."""
+
+    def __init__(self, lab: LabPage, root: Locator) -> None:
+        self.lab, self.page, self.root = lab, lab.page, root
+        show(root)
+        root.locator(".js-plotly-plot svg.main-svg").first.wait_for()
+        self.title = root.locator(".course-head b").first.text_content()
+
+    def controls(self) -> list[Control]:
+        """Return the controls in the order of the page."""
+        found = []
+        for box in self.root.locator(".course-controls > *").all():
+            for kind, inner in (("slider", "[role=slider]"), ("choice", "select"), ("toggle", "input[type=checkbox]")):
+                if box.locator(inner).count():
+                    found.append(Control(box.locator("label").last.text_content().strip(), kind, box.locator(inner)))
+                    break
+        return found
+
+    def picture(self) -> str:
+        """Return what the figure looks like, as a hash of the drawn SVG."""
+        return self.root.evaluate("(root) => courseProbe.picture(root)")
+
+    def value(self, control: Control) -> str:
+        """Return where a control stands."""
+        how = {"slider": "e.ariaValueNow", "choice": "e.value", "toggle": "String(e.checked)"}
+        return control.target.evaluate(f"(e) => {how[control.kind]}")
+
+    def press(self, control: Control, key: str) -> bool:
+        """Press a key with the focus on a control; True if the control moved and the figure changed with it."""
+        value, picture = self.value(control), self.picture()
+        control.target.focus()
+        self.page.keyboard.press(key)
+        return self.value(control) != value and self.changed(picture)
+
+    def changed(self, before: str, patience: float = PATIENCE) -> bool:
+        """Wait until the figure differs from `before` and has come to rest; False if it stays as it was."""
+        root = self.root.element_handle()
+        try:
+            self.page.wait_for_function(
+                "([root, before]) => courseProbe.picture(root) !== before", arg=[root, before], timeout=patience
+            )
+        except NotInTime:
+            return False
+        self.settle()
+        return True
+
+    def settle(self) -> None:
+        """Wait until the kernel has answered everything and the figure looks the same for a few frames."""
+        self.root.evaluate("(root) => courseProbe.settled(root)")
+
+    def moves(self, control: Control) -> bool:
+        """Move a control by keyboard as far as it takes until the figure changes; False if it never does."""
+        keys = {
+            "slider": ["ArrowRight"] * 2 + ["End", "Home"],
+            "choice": ["ArrowDown"] * 2 + ["End", "Home"],
+            "toggle": [" "],
+        }[control.kind]
+        return any(self.press(control, key) for key in keys)
+
+    def reset(self) -> None:
+        """Press Reset."""
+        self.root.locator("button", has_text="Reset").click()
+        self.settle()
+
+    def becomes(self, picture: str) -> bool:
+        """Wait until the figure looks like `picture`; False if it does not within the patience."""
+        try:
+            self.page.wait_for_function(
+                "([root, wanted]) => courseProbe.picture(root) === wanted",
+                arg=[self.root.element_handle(), picture],
+                timeout=PATIENCE,
+            )
+        except NotInTime:
+            return False
+        return True
+
+    def failed(self) -> bool:
+        """Whether the figure is faded because the last setting failed."""
+        return self.root.locator(".course-stale").count() > 0
+
+    def notices(self) -> list[str]:
+        """Return the sentences the explorer shows: warnings of the run and failures."""
+        return [text.strip() for text in self.root.locator(".course-notice[role=status]").all_text_contents()]
+
+
+def explorers(lab: LabPage) -> list[ExplorerPage]:
+    """Return the explorers of a notebook that has run."""
+    return [ExplorerPage(lab, root) for root in lab.page.locator(".course-explorer").all()]

@@ -1,0 +1,157 @@
+"""One notebook in JupyterLab, used through its page: menus, cells, keys. What the browser complains of is kept."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lab_server import HEIGHT, WIDTH, Server
+from playwright.sync_api import Browser, ElementHandle, Locator, Page
+
+PROBE = Path(__file__).parent / "probe.js"
+SECOND = 1000  # playwright counts in milliseconds
+SETTLE = 1.5 * SECOND
+"""JupyterLab goes on drawing for about a second after the kernel has become idle."""
+
+LOCAL = re.compile(r"(https?|wss?)://127\.0\.0\.1[:/]|(data|blob|about):")
+IDLE = "document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status === 'idle'"
+RUNNING = "[...document.querySelectorAll('.jp-Notebook .jp-InputPrompt')].some(p => p.textContent.includes('[*]'))"
+
+EXCUSED = {"[anywidget] Failed to initialize model."}
+"""What a machine says that needs two seconds to load a widget: explorers work all the same, see test_slow_machine.py."""
+
+FAULTS = ("application/vnd.jupyter.error", "application/vnd.jupyter.stderr")
+
+
+class LabPage:
+    """A notebook open in JupyterLab.
+
+    Attributes:
+        complaints: console errors and uncaught exceptions of the page, as texts, but for those in EXCUSED.
+        outside: addresses asked for that are not on 127.0.0.1.
+        sources: the source of each cell, as the file had it.
+    """
+
+    def __init__(self, page: Page, server: Server, name: str) -> None:
+        self.page, self.server, self.name = page, server, name
+        self.complaints: list[str] = []
+        self.outside: list[str] = []
+        notebook = json.loads((server.labs / name).read_text(encoding="utf-8"))
+        self.cells = notebook["cells"]
+        self.sources = ["".join(cell["source"]) for cell in self.cells]
+        page.on("console", lambda said: said.type == "error" and self.complaints.append(f"{said.text} {said.location}"))
+        page.on("pageerror", lambda error: str(error) in EXCUSED or self.complaints.append(str(error)))
+        page.on("request", lambda request: self._asked(request.url))
+        page.on("websocket", lambda socket: self._asked(socket.url))
+
+    def _asked(self, url: str) -> None:
+        if not LOCAL.match(url):
+            self.outside.append(url)
+
+    def open(self) -> None:
+        """Open JupyterLab and the notebook from its list of files, and wait for its kernel."""
+        self.page.goto(f"{self.server.url}lab?token={self.server.token}&reset")
+        self.page.locator(".jp-DirListing-item", has_text=re.compile(f"^{re.escape(self.name)}")).dblclick()
+        count = f"document.querySelectorAll('.jp-Notebook .jp-Cell').length === {len(self.cells)}"
+        self.page.wait_for_function(f"{count} && {IDLE}")
+
+    def menu(self, menu: str, entry: str) -> None:
+        """Choose an entry of the menu bar."""
+        self.page.locator(".lm-MenuBar-item", has_text=re.compile(f"^{menu}$")).click()
+        self.page.locator(".lm-Menu-item", has_text=re.compile(f"^{re.escape(entry)}")).first.click()
+
+    def run_all(self) -> None:
+        """Run every cell from the menu and wait until the page is at rest."""
+        self.menu("Run", "Run All Cells")
+        self.page.wait_for_function(RUNNING)
+        self.at_rest(minutes=3)
+
+    def at_rest(self, minutes: float = 1) -> None:
+        """Wait until no cell waits, the kernel is idle, and JupyterLab has drawn the outputs."""
+        self.page.wait_for_function(f"!({RUNNING}) && {IDLE}", timeout=minutes * 60 * SECOND)
+        self.page.wait_for_timeout(SETTLE)
+
+    def restart_kernel(self) -> None:
+        """Restart the kernel from the menu and wait until it is idle again."""
+        self.menu("Kernel", "Restart Kernel…")
+        self.page.locator(".jp-Dialog button", has_text=re.compile("^Restart$")).click()
+        self.page.wait_for_function(f"!document.querySelector('.jp-Dialog') && !({IDLE})")
+        self.page.wait_for_function(IDLE)
+
+    def find(self, part: str) -> int:
+        """Return the position of the code cell whose source contains `part`.
+
+        Raises:
+            LookupError: not exactly one code cell does.
+        """
+        code = [cell["cell_type"] == "code" for cell in self.cells]
+        found = [index for index, source in enumerate(self.sources) if part in source and code[index]]
+        if len(found) != 1:
+            raise LookupError(f"{len(found)} code cells of {self.name} contain {part!r}: the test needs exactly one")
+        return found[0]
+
+    def cell(self, index: int) -> Locator:
+        """Return a cell, scrolled into sight."""
+        cell = self.page.locator(".jp-Notebook .jp-Cell").nth(index)
+        show(cell)
+        return cell
+
+    def run_cell(self, where: int | str) -> Locator:
+        """Run one cell, by position or by a part of its source, and return its output area when it has ended."""
+        cell = self.cell(self.find(where) if isinstance(where, str) else where)
+        cell.evaluate("(cell) => courseProbe.watch(cell)")
+        cell.locator(".cm-content").click()
+        self.page.keyboard.press("Control+Enter")
+        self.page.wait_for_function(f"courseProbe.ended && {IDLE}")
+        show(cell)
+        return cell.locator(".jp-OutputArea").first
+
+    def type_at(self, index: int, line: str, *keys: str, text: str) -> None:
+        """Click on the line of a cell that reads `line` (whatever its indentation), press the keys, type the text."""
+        editor = self.cell(index).locator(".cm-line")
+        editor.filter(has_text=re.compile(rf"^\s*{re.escape(line)}\s*$")).last.click()
+        for key in keys:
+            self.page.keyboard.press(key)
+        self.page.keyboard.type(text)
+
+    def count(self, call: str) -> int:
+        """Return how often the code of the notebook contains the call that the pattern `call` describes."""
+        return sum(
+            len(re.findall(call, source))
+            for source, cell in zip(self.sources, self.cells, strict=True)
+            if cell["cell_type"] == "code"
+        )
+
+    def faults(self) -> list[str]:
+        """Return the error outputs and everything on stderr, each with the number of its cell."""
+        return self.page.evaluate(
+            """(faults) => [...document.querySelectorAll('.jp-Notebook .jp-Cell')].flatMap((cell, index) =>
+                 [...cell.querySelectorAll('.jp-OutputArea-output')]
+                   .filter((output) => faults.includes(output.dataset.mimeType))
+                   .map((output) => `cell ${index + 1}: ${output.textContent.trim().slice(-400)}`))""",
+            list(FAULTS),
+        )
+
+
+def show(element: Locator | ElementHandle) -> None:
+    """Bring an element to the top of what is seen, and wait until it stays there."""
+    element.evaluate("(element) => courseProbe.show(element)")
+
+
+@contextmanager
+def opened(browser: Browser, server: Server, name: str, script: str = "") -> Iterator[LabPage]:
+    """Open a notebook in a fresh profile; afterwards close the page and end the kernels. `script` runs before it."""
+    context = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT})
+    context.set_default_timeout(60 * SECOND)
+    context.add_init_script(path=PROBE)
+    context.add_init_script(script)
+    try:
+        lab = LabPage(context.new_page(), server, name)
+        lab.open()
+        yield lab
+    finally:
+        context.close()
+        server.stop_kernels()

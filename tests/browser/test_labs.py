@@ -1,0 +1,88 @@
+"""Each lab as a learner meets it: opened in JupyterLab, run from top to bottom, every control moved by keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from explorer_page import Control, ExplorerPage, explorers
+from lab_page import LabPage, opened, show
+from lab_server import ROOT, Server
+from playwright.sync_api import Browser
+
+LABS = sorted(path.name for path in (ROOT / "labs").glob("*.ipynb"))
+assert LABS, "labs/ holds no notebook: run `make notebooks` first"
+
+
+@pytest.fixture(scope="module", params=LABS, ids=[name.removesuffix(".ipynb") for name in LABS])
+def lab(request: pytest.FixtureRequest, browser: Browser, server: Server) -> Iterator[LabPage]:
+    """The lab, opened and run once for all tests of this file."""
+    with opened(browser, server, request.param) as page:
+        page.run_all()
+        yield page
+
+
+def test_every_cell_runs_without_an_error(lab: LabPage) -> None:
+    assert lab.faults() == []
+    prompts = lab.page.locator(".jp-Notebook .jp-CodeCell .jp-InputPrompt").all_text_contents()
+    numbered = [prompt for prompt in prompts if prompt.strip("[]: ").isdigit()]
+    assert len(numbered) == sum(cell["cell_type"] == "code" for cell in lab.cells), f"cells that did not run: {prompts}"
+
+
+def test_every_explorer_shows_a_figure_as_wide_as_its_cell(lab: LabPage) -> None:
+    found = explorers(lab)
+    assert found and len(found) == lab.count(r"\bExplorer\("), f"{lab.name} shows {len(found)} explorers"
+    for explorer in found:
+        explorer.settle()
+        (figure,) = explorer.root.evaluate("(root) => courseProbe.figures(root)")
+        assert figure["marks"] > 0, f"the figure of {explorer.title!r} is empty"
+        assert figure["height"] > 150, f"the figure of {explorer.title!r} is {figure['height']} pixels high"
+        assert abs(figure["width"] - figure["room"]) < 2, f"{explorer.title!r} leaves room unused: {figure}"
+        assert not explorer.failed(), f"{explorer.title!r} fails at its default settings: {explorer.notices()}"
+
+
+def test_every_question_shows_its_form(lab: LabPage) -> None:
+    forms = lab.page.locator(".course-form")
+    assert forms.count() == lab.count(r"\blab\.(predict|quiz)\(") > 0
+    for form in forms.all():
+        assert form.locator("input[type=radio]").count() >= 2
+
+
+def test_every_control_changes_its_figure_by_keyboard(lab: LabPage) -> None:
+    for explorer in explorers(lab):
+        explorer.settle()
+        start = explorer.picture()
+        controls = explorer.controls()
+        assert controls, f"{explorer.title!r} has no controls"
+        for control in controls:
+            here = f"{control.kind} {control.label!r} of {explorer.title!r}"
+            assert explorer.moves(control), f"{here} is dead: the figure stays the same at every key"
+            check_both_ends(explorer, control, here)
+            explorer.reset()
+            assert explorer.becomes(start), f"after {here} was moved, Reset does not bring the first figure back"
+
+
+def check_both_ends(explorer: ExplorerPage, control: Control, here: str) -> None:
+    """The first and the last setting must work too: neither a failure nor text that no longer fits."""
+    for key in {"toggle": [" "]}.get(control.kind, ["Home", "End"]):
+        explorer.press(control, key)
+        assert not explorer.failed(), f"{here} fails after {key}: {explorer.notices()}"
+        cut = explorer.root.evaluate("(root) => courseProbe.cutOff(root)")
+        assert cut == [], f"{here} after {key}: text that cannot be read in full"
+
+
+def test_no_text_is_cut_off(lab: LabPage) -> None:
+    cut = []
+    for cell in lab.page.locator(".jp-Notebook .jp-CodeCell:has(.jp-OutputArea-child)").all():
+        show(cell)
+        for output in cell.locator(".jp-OutputArea-child").all():
+            cut += output.evaluate("(output) => courseProbe.cutOff(output)")
+    assert cut == [], "text that cannot be read in full at 1280 x 720"
+
+
+def test_the_browser_has_nothing_to_complain_of(lab: LabPage) -> None:
+    assert lab.complaints == [], "errors in the browser's console"
+
+
+def test_no_request_leaves_this_machine(lab: LabPage) -> None:
+    assert lab.outside == []
