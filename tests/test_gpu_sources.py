@@ -90,3 +90,42 @@ def test_scalars_arrive_in_the_declared_type() -> None:
     found = sources.bind("k", wanted, (0.1, np.int64(7), 1, 2**40))
     assert [type(value) for value in found] == [np.float32, np.int32, np.float64, np.int64]
     assert found == (np.float32(0.1), 7, 1.0, 2**40)
+
+
+def _launch(grid: object = 1, block: object = 1, args: tuple | None = None, shared: object = 0) -> None:
+    args = (np.zeros(4, np.float32), 1) if args is None else args
+    gpu.device("numpy").kernel("decode_step")(grid, block, args, shared)
+
+
+@pytest.mark.parametrize(
+    ("launch", "said"),
+    [
+        ({"grid": 0}, "grid must be a whole number"),
+        ({"block": 2_048}, "block must be a whole number from 1 to 1,024"),
+        ({"block": (64, 64)}, "is 4096 threads: at most 1024 fit into one"),
+        ({"grid": (1, 1, 1, 1)}, "grid has one to three sizes"),
+        ({"shared": 10**6}, "shared_bytes must be a whole number from 0 to 49,152"),
+        ({"args": (np.zeros(4, np.float32),)}, r"decode_step takes 2 arguments \(float\* out, int work\), not 1"),
+    ],
+)
+def test_a_launch_that_cannot_be(launch: dict, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        _launch(**launch)
+
+
+@pytest.mark.parametrize(
+    ("out", "work", "said"),
+    [
+        (np.zeros(4), 1, "out of decode_step must be an array of float32, not of float64"),
+        (np.zeros((4, 4), np.float32).T[1:], 1, "must be contiguous in memory"),
+        (7, 1, "out of decode_step must be an array of the device, not 7"),
+        (np.zeros(4, np.float32), 1.5, "work of decode_step must be a number of type int, not 1.5"),
+        (np.zeros(4, np.float32), 2**31, "must be a number of type int"),
+        (np.zeros(4, np.float32), "1", "must be a number of type int, not '1'"),
+        (np.zeros(4, np.float32), True, "must be a number of type int, not True"),
+    ],
+)
+def test_arguments_of_the_wrong_type(out: object, work: object, said: str) -> None:
+    """A float64 array read as float*, or a number cut to fit, would be garbage without a word."""
+    with pytest.raises(ValueError, match=said):
+        _launch(args=(out, work))

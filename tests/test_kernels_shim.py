@@ -267,39 +267,3 @@ def test_launches_from_several_threads_take_turns(device: ShimDevice) -> None:
     assert len(found) == 60
     for result in found:
         np.testing.assert_array_equal(result, expected)
-
-
-@pytest.mark.parametrize(
-    ("grid", "block", "args", "shared", "said"),
-    [
-        (0, 1, 2, 0, "grid must be a whole number"),
-        (1, 2048, 2, 0, "block must be a whole number from 1 to 1,024"),
-        (1, (64, 64), 2, 0, "is 4096 threads"),
-        ((1, 1, 1, 1), 1, 2, 0, "one to three sizes"),
-        (1, 1, 2, 10**6, "shared_bytes must be a whole number from 0 to 49,152"),
-        (1, 1, 1, 0, r"takes 2 arguments \(float\* out, int n\), not 1"),
-    ],
-)
-def test_a_launch_that_cannot_be(device: ShimDevice, grid, block, args, shared, said) -> None:
-    run = device.compile(kernel(SIMPLE), "planted")
-    with pytest.raises(ValueError, match=said):
-        run(grid, block, (device.empty(1, np.float32), 1)[:args], shared)
-
-
-@pytest.mark.parametrize(
-    ("out", "n", "said"),
-    [
-        (np.zeros(4), 1, "out of planted must be an array of float32, not of float64"),
-        (np.zeros((4, 4), np.float32).T[1:], 1, "must be contiguous"),
-        (7, 1, "must be an array of the device, not 7"),
-        (np.zeros(4, np.float32), 1.5, "n of planted must be a number of type int, not 1.5"),
-        (np.zeros(4, np.float32), 2**31, "must be a number of type int"),
-        (np.zeros(4, np.float32), "1", "must be a number of type int, not '1'"),
-        (np.zeros(4, np.float32), True, "must be a number of type int, not True"),
-    ],
-)
-def test_arguments_of_the_wrong_type(device: ShimDevice, out, n, said) -> None:
-    """A float64 array read as float*, or a number cut to fit, would be garbage without a word."""
-    run = device.compile(kernel(SIMPLE), "planted")
-    with pytest.raises(ValueError, match=said):
-        run(1, 1, (out, n))
