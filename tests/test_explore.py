@@ -12,7 +12,7 @@ import pytest
 from toy_explorer import CHUNKED, CV, POLICY, RATE, SLOTS, Simulation, figure, summary
 
 from course.explore import Explorer
-from course.explore.plot import Plot
+from course.explore.plot import Drawing, Plot
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
@@ -176,7 +176,7 @@ def test_reset_goes_back(explorer):
 def test_only_what_changed_is_sent(explorer, monkeypatch):
     explorer._repr_mimebundle_()
     sent = []
-    monkeypatch.setattr(Plot, "send_state", lambda self, key=None: sent.append(set(key)))
+    monkeypatch.setattr(Drawing, "send_state", lambda self, key=None: sent.append(set(key)))
     explorer.set(rate=10)
     assert sent == [{"traces"}], "one message, without the layout, which is the same"
     sent.clear()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 
+import ipywidgets as widgets
 import numpy as np
 import plotly.graph_objects as go
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from toy_explorer import CV, RATE, SLOTS
 
 from course.explore import Choice, Explorer, Slider, Toggle
-from course.explore.plot import Plot, picture
+from course.explore.plot import Drawing, Plot, picture
 from course.explore.table import failure, html_table, rows_of, text_table, warnings_of
 
 
@@ -145,17 +146,21 @@ def test_pictures_are_plain_json_without_nan():
     assert layout["uirevision"], "a zoom survives the next move"
 
 
-def test_only_the_first_plot_brings_the_library(monkeypatch):
-    monkeypatch.setattr(Plot, "_carried", False)
-    first, second = Plot(go.Figure()), Plot(go.Figure())
+def test_only_the_first_drawing_brings_the_library(monkeypatch):
+    monkeypatch.setattr(Drawing, "_carried", False)
+    first, second = Plot(go.Figure()).drawing, Plot(go.Figure()).drawing
     assert len(first.library) > 1_000_000 and second.library == b""
 
 
-def test_a_plot_that_finds_no_library_gets_it(monkeypatch):
-    plot, sent = Plot(go.Figure()), []
-    monkeypatch.setattr(Plot, "send", lambda self, content, buffers=None: sent.append((content, buffers)))
-    plot._handle_custom_msg({"want": "plotly"}, [])
-    plot._handle_custom_msg({"want": "something else"}, [])
-    plot._handle_custom_msg("text", [])
-    (content, buffers), *rest = sent
-    assert content == {"plotly": True} and b"Plotly" in buffers[0][:2_000] and not rest
+def test_a_browser_without_the_library_gets_it_for_asking():
+    drawing = Plot(go.Figure()).drawing
+    for message in ({"want": "something else"}, "text", None):
+        drawing._handle_custom_msg(message, [])
+        assert drawing.library == b""
+    drawing._handle_custom_msg({"want": "plotly"}, [])
+    assert b"Plotly" in drawing.library[:2_000]
+
+
+def test_what_changes_is_not_in_the_widget_that_anywidget_may_give_up():
+    (canvas,) = Plot(go.Figure()).children
+    assert set(canvas.keys) - set(widgets.DOMWidget().keys) == {"drawing_id", "_esm", "_anywidget_id"}

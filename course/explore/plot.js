@@ -26,22 +26,9 @@ async function load(entry, bytes) {
   }
 }
 
-// anywidget gives a widget two seconds to load. On a busy machine that can be too short, and then it drops all that the
-// kernel sends from there on: the figure would never move again. So the messages are read past it.
-async function listen(model) {
-  const own = await model.widget_manager.get_model(model.get("own_id"));
-  const read = Object.getPrototypeOf(Object.getPrototypeOf(own))._handle_comm_msg;
-  own.comm?.on_msg((message) => read.call(own, message));
-}
-
-function initialize({ model }) {
-  listen(model);
-  const entry = library(model.get("version"));
-  const bytes = model.get("library");
-  if (bytes && bytes.byteLength) load(entry, bytes);
-  model.on("msg:custom", (message, buffers) => {
-    if (message.plotly) load(entry, buffers[0]);
-  });
+// What to draw, and plotly.js itself, are in a plain widget without a view (see plot.py for the reason).
+function drawingOf(model) {
+  return model.widget_manager.get_model(model.get("drawing_id"));
 }
 
 const CONFIG = {
@@ -50,48 +37,63 @@ const CONFIG = {
   modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
 };
 
+async function plotly(drawing) {
+  const entry = library(drawing.get("version"));
+  const take = () => {
+    const bytes = drawing.get("library");
+    if (bytes?.byteLength) load(entry, bytes);
+  };
+  take();
+  drawing.on("change:library", take);
+  const asking = setTimeout(() => entry.started || drawing.send({ want: "plotly" }), 300);
+  try {
+    return await entry.ready;
+  } finally {
+    clearTimeout(asking);
+    drawing.off("change:library", take);
+  }
+}
+
 async function render({ model, el }) {
-  const entry = library(model.get("version"));
+  const drawing = await drawingOf(model);
   const box = document.createElement("div");
   box.style.width = "100%";
-  box.style.height = `${model.get("plot_layout").height || 380}px`; // the page must not jump when the figure arrives
+  box.style.height = `${drawing.get("plot_layout").height || 380}px`; // the page must not jump when the figure arrives
   box.setAttribute("role", "img");
-  box.setAttribute("aria-label", model.get("label"));
+  box.setAttribute("aria-label", drawing.get("label"));
   el.style.width = "100%";
   el.appendChild(box);
-  const asking = setTimeout(() => entry.started || model.send({ want: "plotly" }), 300);
-  const Plotly = await entry.ready;
-  clearTimeout(asking);
+  const Plotly = await plotly(drawing);
 
-  let drawing = false;
+  let busy = false;
   let stale = true;
   const draw = async () => {
     stale = true;
-    if (drawing) return;
-    drawing = true;
+    if (busy) return;
+    busy = true;
     try {
       while (stale) {
         stale = false;
-        const layout = structuredClone(model.get("plot_layout"));
+        const layout = structuredClone(drawing.get("plot_layout"));
         box.style.height = `${layout.height || 380}px`;
-        await Plotly.react(box, structuredClone(model.get("traces")), layout, CONFIG);
+        await Plotly.react(box, structuredClone(drawing.get("traces")), layout, CONFIG);
       }
     } finally {
-      drawing = false;
+      busy = false;
     }
   };
-  model.on("change:traces", draw);
-  model.on("change:plot_layout", draw);
+  drawing.on("change:traces", draw);
+  drawing.on("change:plot_layout", draw);
   await draw();
   // A cell that is drawn out of sight has no width yet, and side bars change it without the window changing.
   const width = new ResizeObserver(() => box.clientWidth && box.clientWidth !== box._fullLayout?.width && draw());
   width.observe(box);
   return () => {
     width.disconnect();
-    model.off("change:traces", draw);
-    model.off("change:plot_layout", draw);
+    drawing.off("change:traces", draw);
+    drawing.off("change:plot_layout", draw);
     Plotly.purge(box);
   };
 }
 
-export default { initialize, render };
+export default { render };

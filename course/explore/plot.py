@@ -8,12 +8,12 @@ where they changed, and lets plotly.js find the difference (`Plotly.react`).
 from __future__ import annotations
 
 import math
-import uuid
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import anywidget
+import ipywidgets as widgets
 import plotly.graph_objects as go
 import traitlets
 from plotly.offline import get_plotlyjs, get_plotlyjs_version
@@ -27,7 +27,42 @@ def library() -> bytes:
     return get_plotlyjs().encode()
 
 
-class Plot(anywidget.AnyWidget):
+class Drawing(widgets.Widget):
+    """What is to be drawn; the browser gets every change of it.
+
+    It is apart from the widget that draws, because anywidget gives up on a widget whose code took more than two seconds
+    to load, as on a busy machine, and from then on drops all that the kernel sends to it. A plain widget has no code.
+    """
+
+    version = traitlets.Unicode(get_plotlyjs_version()).tag(sync=True)
+    library = traitlets.Bytes().tag(sync=True)
+    label = traitlets.Unicode().tag(sync=True)
+    traces = traitlets.List().tag(sync=True)
+    plot_layout = traitlets.Dict().tag(sync=True)
+
+    _carried = False
+
+    def __init__(self, figure: go.Figure, label: str) -> None:
+        traces, layout = picture(figure)
+        # The first drawing of a kernel brings plotly.js: asking for it would wait until every queued cell has run.
+        carried = b"" if Drawing._carried else library()
+        super().__init__(traces=traces, plot_layout=layout, label=label, library=carried)
+        Drawing._carried = True
+        self.on_msg(self._asked)
+
+    def _asked(self, _widget: Any, content: Any, _buffers: Any) -> None:
+        if isinstance(content, dict) and content.get("want") == "plotly":
+            self.library = library()
+
+
+class Canvas(anywidget.AnyWidget):
+    """Draws a Drawing; its own state never changes."""
+
+    _esm = HERE / "plot.js"
+    drawing_id = traitlets.Unicode().tag(sync=True)
+
+
+class Plot(widgets.Box):
     """Shows a figure; `show(figure)` replaces it.
 
     Args:
@@ -35,35 +70,22 @@ class Plot(anywidget.AnyWidget):
         label: what a screen reader calls the picture.
     """
 
-    _esm = HERE / "plot.js"
-    _carried = False
-
-    own_id = traitlets.Unicode().tag(sync=True)  # by which plot.js finds this widget among all others
-    version = traitlets.Unicode(get_plotlyjs_version()).tag(sync=True)
-    library = traitlets.Bytes().tag(sync=True)
-    label = traitlets.Unicode().tag(sync=True)
-    traces = traitlets.List().tag(sync=True)
-    plot_layout = traitlets.Dict().tag(sync=True)
-
     def __init__(self, figure: go.Figure, label: str = "") -> None:
-        traces, layout = picture(figure)
-        # The first plot of a kernel brings plotly.js: asking for it would wait until every queued cell has run.
-        carried = b"" if Plot._carried else library()
-        own = uuid.uuid4().hex
-        super().__init__(model_id=own, own_id=own, traces=traces, plot_layout=layout, label=label, library=carried)
-        Plot._carried = True
-        self.on_msg(self._asked)
+        self.drawing = Drawing(figure, label)
+        canvas = Canvas(drawing_id=self.drawing.model_id, layout={"width": "100%"})
+        super().__init__([canvas], layout={"width": "100%", "overflow": "hidden"})
+
+    @property
+    def traces(self) -> list[dict[str, Any]]:
+        """The traces shown, as plain data."""
+        return self.drawing.traces
 
     def show(self, figure: go.Figure) -> None:
         """Replace the figure; what stays equal is not sent, and a zoom by the reader is kept."""
         traces, layout = picture(figure)
-        with self.hold_sync():
-            self.traces = traces
-            self.plot_layout = layout
-
-    def _asked(self, _widget: Any, content: Any, _buffers: Any) -> None:
-        if isinstance(content, dict) and content.get("want") == "plotly":
-            self.send({"plotly": True}, buffers=[library()])
+        with self.drawing.hold_sync():
+            self.drawing.traces = traces
+            self.drawing.plot_layout = layout
 
 
 def picture(figure: go.Figure) -> tuple[list[dict[str, Any]], dict[str, Any]]:
