@@ -21,7 +21,7 @@ IDLE = "document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.statu
 RUNNING = "[...document.querySelectorAll('.jp-Notebook .jp-InputPrompt')].some(p => p.textContent.includes('[*]'))"
 
 EXCUSED = {"[anywidget] Failed to initialize model."}
-"""What a machine says that needs two seconds to load a widget: explorers work all the same, see test_slow_machine.py."""
+"""What a machine says that needs two seconds to load a widget: explorers work all the same (test_slow_machine.py)."""
 
 FAULTS = ("application/vnd.jupyter.error", "application/vnd.jupyter.stderr")
 

@@ -1,0 +1,195 @@
+"""From a key press on a slider to the changed figure, in JupyterLab, at 2,000 requests: `make bench-browser`.
+
+A press counts from the time stamp of its keydown event to the first animation frame after plotly has changed the DOM of
+the figure. Every press asks for a run that was not made before, so that none is answered from a cache alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+from explorer_page import Control, ExplorerPage, explorers
+from lab_page import SECOND, opened
+from lab_server import Server, chromium, jupyterlab
+from playwright.sync_api import Browser
+
+WARM_UP = 8
+PAUSE = 0.3 * SECOND
+"""Between single presses, so that each finds everything at rest."""
+REPEAT = 30
+"""Milliseconds between rapid presses: about what a key held down sends."""
+RAPID = 40
+GOAL_MS = 150
+
+# pressed: time stamps of the keydown events on a slider; drawn: animation frames that follow a change of the figure.
+STOPWATCH = """(plot) => {
+  const watch = window.courseWatch = { pressed: [], drawn: [] };
+  window.addEventListener("keydown", (event) => watch.pressed.push(event.timeStamp), true);
+  let waiting = false;
+  new MutationObserver(() => {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => { waiting = false; watch.drawn.push(performance.now()); });
+  }).observe(plot, { subtree: true, childList: true, attributes: true, characterData: true });
+}"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """An explorer that serves 2,000 requests at every move: its lab, its title, and the slider that is pressed."""
+
+    lab: str
+    explorer: str
+    slider: str
+
+
+CASES = (
+    Case("03_littles_law.ipynb", "One engine under load", "Arrival rate (requests/s)"),
+    Case("04_static_dynamic_continuous.ipynb", "32 slots, 2,000 requests", "Arrival rate (requests/s)"),
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Milliseconds. `single` holds one number for each press, `settle` one for each burst of rapid presses."""
+
+    case: Case
+    single: list[float]
+    settle: list[float]
+    rapid_pictures: list[int]
+    """How many figures were drawn for each burst of 40 presses."""
+
+    def text(self) -> str:
+        """Return the result as sentences."""
+        p50, p95 = np.percentile(self.single, (50, 95))
+        return (
+            f"{self.case.explorer} ({self.case.lab[:2]}): {len(self.single)} single presses, p50 {p50:.0f} ms, "
+            f"p95 {p95:.0f} ms, longest {max(self.single):.0f} ms (goal: p95 at most {GOAL_MS} ms)\n"
+            f"  {RAPID} presses, {REPEAT} ms apart: the last one is shown {max(self.settle):.0f} ms after it "
+            f"at the latest ({len(self.settle)} times), with {min(self.rapid_pictures)} to "
+            f"{max(self.rapid_pictures)} figures on the way"
+        )
+
+
+class Stopwatch:
+    """Key presses on one slider, timed inside the page."""
+
+    def __init__(self, explorer: ExplorerPage, control: Control) -> None:
+        self.explorer, self.page, self.control = explorer, explorer.page, control
+        explorer.root.locator(".js-plotly-plot").evaluate(STOPWATCH)
+
+    def _times(self) -> tuple[list[float], list[float]]:
+        watch = self.page.evaluate("courseWatch")
+        return watch["pressed"], watch["drawn"]
+
+    def _clear(self) -> None:
+        self.page.evaluate("courseWatch.pressed.length = courseWatch.drawn.length = 0")
+
+    def single(self, key: str) -> float:
+        """Press once and return the milliseconds until the figure has changed."""
+        self._clear()
+        if not self.explorer.press(self.control, key):
+            raise RuntimeError(f"{key} on {self.control.label!r} changes nothing")
+        (pressed,), drawn = self._times()
+        self.page.wait_for_timeout(PAUSE)
+        return drawn[0] - pressed
+
+    def rapid(self, key: str, back: str) -> tuple[float, int]:
+        """Press 40 times and return the milliseconds from the last press to the last change, and the changes in all.
+
+        Raises:
+            RuntimeError: what is shown then is not the figure of the last setting.
+        """
+        self._clear()
+        self.control.target.focus()
+        for _ in range(RAPID):
+            self.page.keyboard.press(key)
+            self.page.wait_for_timeout(REPEAT)
+        self.page.wait_for_timeout(SECOND)
+        self.explorer.settle()
+        pressed, drawn = self._times()
+        shown = self.explorer.picture()
+        self.explorer.press(self.control, back)
+        self.explorer.press(self.control, key)
+        if not self.explorer.becomes(shown):
+            raise RuntimeError(f"after {RAPID} rapid presses {self.control.label!r} shows an older setting")
+        return drawn[-1] - pressed[-1], len(drawn)
+
+
+def measure(browser: Browser, server: Server, case: Case) -> Measured:
+    """Run a whole lab, then time one of its explorers."""
+    with opened(browser, server, case.lab) as lab:
+        lab.run_all()
+        explorer = next(found for found in explorers(lab) if found.title == case.explorer)
+        explorer.settle()
+        controls = {control.label: control for control in explorer.controls()}
+        slider = controls[case.slider]
+        other = explorer.controls()[1]
+        explorer.press(other, "ArrowRight")
+        explorer.press(slider, "Home")
+        watch = Stopwatch(explorer, slider)
+        for _ in range(WARM_UP):
+            watch.single("ArrowRight")
+        single = []
+        while slider.target.evaluate("(e) => Number(e.ariaValueNow) < Number(e.ariaValueMax)"):
+            single.append(watch.single("ArrowRight"))
+        settle, pictures = [], []
+        # Another setting of the next control makes every setting of the slider new again.
+        for key, back in (("ArrowLeft", "ArrowRight"), ("ArrowRight", "ArrowLeft")) * 2:
+            explorer.press(other, "ArrowRight")
+            milliseconds, drawn = watch.rapid(key, back)
+            settle.append(milliseconds)
+            pictures.append(drawn)
+        return Measured(case, single, settle, pictures)
+
+
+def machine(browser: Browser) -> dict[str, object]:
+    """Return what a reader needs to compare: processor, cores, load before the start, versions."""
+    found = Path("/proc/cpuinfo")
+    lines = found.read_text().splitlines() if found.exists() else []
+    model = next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor()
+    )
+    packages = ("jupyterlab", "ipywidgets", "anywidget", "plotly", "ipykernel", "numpy")
+    return {
+        "processor": model,
+        "cores": os.cpu_count(),
+        "load": os.getloadavg()[0],
+        "python": platform.python_version(),
+        "chromium": browser.version,
+        **{name: version(name) for name in packages},
+    }
+
+
+def main() -> int:
+    """Measure every case, print the result, and return 1 if a p95 misses the goal."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every single number there")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, chromium() as browser:
+        about = machine(browser)
+        print(", ".join(f"{name} {value}" for name, value in about.items()), flush=True)
+        if about["load"] > 1.5:
+            print("This machine is busy with something else: do not keep these numbers.")
+        with jupyterlab(Path(folder)) as server:
+            results = []
+            for case in CASES:
+                results.append(measure(browser, server, case))
+                print(results[-1].text(), flush=True)
+    report = {"machine": about, "results": [asdict(result) for result in results]}
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    return int(any(np.percentile(result.single, 95) > GOAL_MS for result in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
