@@ -9,10 +9,11 @@ from textwrap import fill
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # for "Measure": what is timed must not depend on who else uses the cores
 import numpy as np
 
-from course import Workload, lengths, one_engine, policies, queueing, serve, steptime
+from course import Workload, lengths, policies, queueing, serve, steptime
 from course.exercises import Lab
 from course.explore import Choice, Explorer, Slider
 from course.figures import load as draw
+from course.scenarios import one_engine
 from course.steptime import Step
 
 lab = Lab("03")

@@ -8,13 +8,14 @@ import time
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # for "Measure": what is timed must not depend on who else uses the cores
 import numpy as np
 
-from course import Workload, lengths, policies, queueing, serve, side_by_side, steptime, three_batchers, traces
+from course import Workload, lengths, policies, queueing, serve, steptime, traces
 from course.exercises import Lab
 from course.exercises.refill import Mine
 from course.explore import Choice, Explorer, Slider
 from course.figures import policies as draw
 from course.figures.timelines import timelines
-from course.three_batchers import CHAT, H100, IMAGE, TRACE
+from course.scenarios import side_by_side, three_batchers
+from course.scenarios.three_batchers import CHAT, H100, IMAGE, TRACE
 
 lab = Lab("04")
 

@@ -9,10 +9,11 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from course import Workload, lengths, one_engine, policies, queueing, serve
+from course import Workload, lengths, policies, queueing, serve
 from course.exercises import load
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge, overlaps
 from course.figures import load as draw
+from course.scenarios import one_engine
 from course.steptime import Step
 
 LAB = load("03")

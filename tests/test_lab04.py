@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from course import Workload, lengths, policies, queueing, serve, side_by_side, steptime, three_batchers
+from course import Workload, lengths, policies, queueing, serve, steptime
 from course.exercises import load, refill
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge, overlaps
 from course.figures import policies as draw
 from course.figures.timelines import KINDS, lanes, spans, timelines
-from course.three_batchers import CHAT, H100, IMAGE, TRACE
+from course.scenarios import side_by_side, three_batchers
+from course.scenarios.three_batchers import CHAT, H100, IMAGE, TRACE
 
 LAB = load("04")
 SOURCE = Path(__file__).parent.parent / "solutions" / "04_static_dynamic_continuous.py"

@@ -1,8 +1,9 @@
 """Lab 03, Little's law: what it asks. Values are computed from the scenario and stay true if its constants change."""
 
-from course import one_engine, queueing
+from course import queueing
 from course.exercises.quiz03 import QUIZ
 from course.exercises.spec import Exercise, LabSpec, Mistake, Prediction
+from course.scenarios import one_engine
 from course.serving import serve
 from course.steptime import PowerLaw, Step
 

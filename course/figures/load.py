@@ -9,8 +9,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from course.figures import theme
-from course.one_engine import UnderLoad, Window
 from course.run import Run
+from course.scenarios.one_engine import UnderLoad, Window
 
 OUTLINE = {"width": 1.5, "color": theme.INK}
 SECONDS = {"tickvals": [0.01, 0.1, 1, 10, 100], "ticktext": ["10 ms", "100 ms", "1 s", "10 s", "100 s"]}

@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 
 from course.figures import theme
 from course.run import Run
-from course.side_by_side import Gain, LoadPoint
+from course.scenarios.side_by_side import Gain, LoadPoint
 
 CLAIM = (1.2, 1.3)  # the gain that is often quoted: 20 to 30%
 LEFT, RIGHT = (0.0, 0.435), (0.565, 1.0)  # two panels side by side, as shares of the width

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from course import lengths, policies, side_by_side, steptime, traces
+from course import lengths, policies, steptime, traces
 from course.run import Run
+from course.scenarios import side_by_side
 from course.serving import serve
 from course.workload import Workload
 
