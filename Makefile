@@ -1,6 +1,6 @@
 # `make lab` and `make test` need Python 3.11, 3.12 or 3.13 and a package index the first time, and no network after that.
 .DEFAULT_GOAL := help
-.PHONY: help lab test notebooks notebooks-check bench browser lint lock clean FORCE
+.PHONY: help lab test notebooks notebooks-check bench bench-browser browser lint lock clean FORCE
 
 # PYTHON=/path/to/python3.12 chooses one; otherwise the newest usable Python on the PATH is taken.
 PYTHON ?=
@@ -45,6 +45,9 @@ bench: $(DEV_STAMP)  ## measure the simulator, beside SimPy
 	@set -e; for script in tests/bench/[a-z]*.py; do \
 	  [ -e "$$script" ] || { echo "No benchmarks in tests/bench/ yet."; break; }; \
 	  echo "== $$script"; PYTHONPATH=. .venv/bin/python "$$script" $(ARGS); done
+
+bench-browser: $(DEV_STAMP)  ## measure from key press to changed figure in JupyterLab (needs a chromium on the PATH)
+	.venv/bin/python tests/browser/latency.py $(ARGS)
 
 browser: $(DEV_STAMP)  ## drive the labs in JupyterLab with Chromium (needs a chromium on the PATH)
 	$(RUN) pytest tests/browser $(ARGS)

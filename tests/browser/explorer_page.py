@@ -10,6 +10,8 @@ from playwright.sync_api import TimeoutError as NotInTime
 
 PATIENCE = 3 * SECOND
 """How long a key press may take before the next one is tried; a move is drawn within a tenth of a second or so."""
+POLLING = 50
+"""Milliseconds between two looks at a figure; each takes a few."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,10 @@ class ExplorerPage:
         root = self.root.element_handle()
         try:
             self.page.wait_for_function(
-                "([root, before]) => courseProbe.picture(root) !== before", arg=[root, before], timeout=patience
+                "([root, before]) => courseProbe.picture(root) !== before",
+                arg=[root, before],
+                timeout=patience,
+                polling=POLLING,
             )
         except NotInTime:
             return False
@@ -93,6 +98,7 @@ class ExplorerPage:
                 "([root, wanted]) => courseProbe.picture(root) === wanted",
                 arg=[self.root.element_handle(), picture],
                 timeout=PATIENCE,
+                polling=POLLING,
             )
         except NotInTime:
             return False

@@ -71,7 +71,7 @@ class LabPage:
 
     def at_rest(self, minutes: float = 1) -> None:
         """Wait until no cell waits, the kernel is idle, and JupyterLab has drawn the outputs."""
-        self.page.wait_for_function(f"!({RUNNING}) && {IDLE}", timeout=minutes * 60 * SECOND)
+        self.page.wait_for_function(f"!({RUNNING}) && {IDLE}", timeout=minutes * 60 * SECOND, polling=100)
         self.page.wait_for_timeout(SETTLE)
 
     def restart_kernel(self) -> None:
