@@ -16,7 +16,7 @@ life of all others follows from the step of their last token.
 
 import math
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from heapq import heappop, heappush
 
@@ -44,6 +44,30 @@ class _Lines(dict):
     def __missing__(self, decodes: int) -> tuple[float, float]:
         line = self[decodes] = self.decode_line(decodes)
         return line
+
+
+def sums(values) -> list[int]:
+    """sums[i] is the sum of the first i values; in Python integers where int64 might overflow."""
+    kind = np.int64 if np.sum(values, dtype=np.float64) < 2**62 else object
+    return [0, *np.cumsum(values, dtype=kind).tolist()]
+
+
+def stretch(now, stop, count, decodes, context, base, slope) -> bytes:
+    """When up to `count` steps of decodes alone end, as float64; at least all those that begin before `stop`."""
+    count = min(count, _LONGEST)
+    if stop < NEVER:
+        # Steps only get longer as the context grows: no more than this many begin before `stop`.
+        count = min(count, int((stop - now) / (base + slope * context)) + 2)
+    if slope:
+        ends = np.arange(context, context + count * decodes, decodes, np.float64)
+        ends *= slope
+        ends += base
+    else:
+        ends = np.empty(count)
+        ends.fill(base)
+    ends[0] += now
+    np.add.accumulate(ends, 0, None, ends)
+    return ends.tobytes()
 
 
 class ContinuousLoop:
@@ -79,10 +103,13 @@ class ContinuousLoop:
         """Serve everybody."""
         n, size, total = self.requests, self.size, self.cache.num_blocks if self.cache else math.inf
         slots, budget = self.policy.max_num_seqs, self.policy.max_num_batched_tokens
-        longest = self.policy.long_prefill_token_threshold or budget
         times, ids, turns = self.arrivals.times, self.arrivals.ids, self.arrivals.next_turns
-        prompt, length, blocks, codes = self.prompt, self.length, self.blocks, self.codes
-        triangle = (self.load.prompt_tokens * (self.load.prompt_tokens + 1) // 2).tolist()
+        length, blocks, codes = self.length, self.blocks, self.codes
+        # Sums over all before a place in the queue. A prompt that must run in chunks counts as more than any budget.
+        longest = self.policy.long_prefill_token_threshold or budget
+        tokens = self.load.prompt_tokens
+        tokens_to = sums(np.where(tokens <= longest, tokens, budget + 1))
+        pairs_to, blocks_to = sums(tokens * (tokens + 1) // 2), sums(self.blocks)
         clock, tick, seconds_of, lines = self.clock, self.clock.append, self.step_time.seconds, _Lines(self.step_time)
         requeued, prefilling, finishes, phases = self.requeued, self.prefilling, self.finishes, self.phases
         now, step, head, decodes, context = 0.0, 0, 0, 0, 0
@@ -118,23 +145,17 @@ class ContinuousLoop:
             elif decodes >= slots:
                 stop = NEVER
             elif times[head] <= now:
-                # ---- A step with new prompts, each of them whole.
-                tokens, pairs, end, held = 0, 0, head, reserved
-                left, last = budget - decodes, head + slots - decodes
+                # ---- A step with new prompts, each of them whole; the sums hold where their order was known beforehand.
+                end, last = head + 1, head + slots - decodes
                 while end < last and times[end] <= now:
-                    request = ids[end]
-                    known = prompt[request]
-                    tokens += known
-                    reserved += blocks[request]
-                    if tokens > left or known > longest or reserved > total:
-                        special = True
-                        break
-                    pairs += triangle[request]
                     end += 1
-                if special or tight:
-                    special, reserved = True, held
+                tokens = tokens_to[end] - tokens_to[head]
+                held = reserved + blocks_to[end] - blocks_to[head]
+                if tokens > budget - decodes or held > total or tight or turns:
+                    special = True
                     continue
-                now += seconds_of(decodes, context, tokens, pairs, tokens)
+                reserved = held
+                now += seconds_of(decodes, context, tokens, pairs_to[end] - pairs_to[head], tokens)
                 tick(now)
                 for request in ids[head:end]:
                     code = codes[request] = codes[request] + ended
@@ -170,31 +191,15 @@ class ContinuousLoop:
                 context += decodes
             else:
                 check_length(clock)
-                ends = self.stretch(now, stop, count, decodes, context, base, slope)
-                clock.frombytes(ends.tobytes())
-                now = ends.item(-1)
-                context += decodes * len(ends)
-            first, step = step, len(clock)
+                clock.frombytes(stretch(now, stop, count, decodes, context, base, slope))
+                if stop < NEVER:
+                    del clock[bisect_left(clock, stop, step) + 1 :]
+                now = clock[-1]
+                context += decodes * (len(clock) - step)
             if tight:
-                free -= self.blocks_taken(first, step - first, decodes)
+                free -= self.blocks_taken(step, len(clock) - step, decodes)
+            step = len(clock)
         return self.trace.log(self.load, self.arrivals, clock, self.idle, np.array(codes) // n)
-
-    @staticmethod
-    def stretch(now, stop, count, decodes, context, base, slope) -> np.ndarray:
-        """When up to `count` steps of decodes alone end, up to the first that ends at `stop` or later."""
-        count = min(count, _LONGEST)
-        if stop < NEVER:
-            # Steps only get longer as the context grows: no more than this many begin before `stop`.
-            count = min(count, int((stop - now) / (base + slope * context)) + 2)
-        if slope:
-            ends = np.arange(context, context + count * decodes, decodes, dtype=np.float64)
-            ends *= slope
-            ends += base
-        else:
-            ends = np.full(count, base)
-        ends[0] += now
-        np.add.accumulate(ends, out=ends)
-        return ends[: int(ends.searchsorted(stop)) + 1] if stop < NEVER else ends
 
     def steps_before_shortage(self, step: int, count: int, free: int) -> int:
         """How many of the next `count` steps of decodes the free blocks last for."""

@@ -63,7 +63,7 @@ def log_from(load: Workload, arrival, clock, idle, *, tokens, decodes, chunks, s
     clock = np.frombuffer(clock, dtype=np.float64)
     begun = dict(idle)  # where two are given for one step, the later one counts
     idle, idle_start = np.array(list(begun), dtype=np.int64), np.array(list(begun.values()))
-    stuck = [*clock[:-1][~(np.diff(clock) > 0)], *idle_start[~(clock[idle] > idle_start)]]
+    stuck = [*clock[:-1][~(clock[1:] > clock[:-1])], *idle_start[~(clock[idle] > idle_start)]]
     if stuck:
         when = stuck[0]
         raise ValueError(
