@@ -18,6 +18,7 @@ SETTLE = 1.5 * SECOND
 
 LOCAL = re.compile(r"(https?|wss?)://127\.0\.0\.1[:/]|(data|blob|about):")
 IDLE = "document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status === 'idle'"
+KERNEL = "document.querySelector('.jp-Toolbar-kernelName')?.textContent.includes('Python')"
 RUNNING = "[...document.querySelectorAll('.jp-Notebook .jp-InputPrompt')].some(p => p.textContent.includes('[*]'))"
 
 EXCUSED = {"[anywidget] Failed to initialize model."}
@@ -56,7 +57,7 @@ class LabPage:
         self.page.goto(f"{self.server.url}lab?token={self.server.token}&reset")
         self.page.locator(".jp-DirListing-item", has_text=re.compile(f"^{re.escape(self.name)}")).dblclick()
         count = f"document.querySelectorAll('.jp-Notebook .jp-Cell').length === {len(self.cells)}"
-        self.page.wait_for_function(f"{count} && {IDLE}")
+        self.page.wait_for_function(f"{count} && {KERNEL} && {IDLE}")
 
     def menu(self, menu: str, entry: str) -> None:
         """Choose an entry of the menu bar."""
@@ -65,14 +66,15 @@ class LabPage:
 
     def run_all(self) -> None:
         """Run every cell from the menu and wait until the page is at rest."""
+        self.page.locator(".jp-Notebook").evaluate("(notebook) => courseProbe.watch(notebook)")
         self.menu("Run", "Run All Cells")
-        self.page.wait_for_function(RUNNING)
-        self.at_rest(minutes=3)
-
-    def at_rest(self, minutes: float = 1) -> None:
-        """Wait until no cell waits, the kernel is idle, and JupyterLab has drawn the outputs."""
-        self.page.wait_for_function(f"!({RUNNING}) && {IDLE}", timeout=minutes * 60 * SECOND, polling=100)
+        self._ran(minutes=3)
         self.page.wait_for_timeout(SETTLE)
+
+    def _ran(self, minutes: float) -> None:
+        """Wait until what `courseProbe.watch` was told to watch has begun to run and no cell waits any more."""
+        done = f"courseProbe.began && !({RUNNING}) && {IDLE}"
+        self.page.wait_for_function(done, timeout=minutes * 60 * SECOND, polling=50)
 
     def restart_kernel(self) -> None:
         """Restart the kernel from the menu and wait until it is idle again."""
@@ -105,7 +107,7 @@ class LabPage:
         cell.evaluate("(cell) => courseProbe.watch(cell)")
         cell.locator(".cm-content").click()
         self.page.keyboard.press("Control+Enter")
-        self.page.wait_for_function(f"courseProbe.ended && {IDLE}")
+        self._ran(minutes=1)
         show(cell)
         return cell.locator(".jp-OutputArea").first
 

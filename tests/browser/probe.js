@@ -17,17 +17,15 @@ async function show(element) {
   }
 }
 
-// Notice when a cell has been run: its prompt shows [*] and then a number, perhaps the one it had before.
-function watch(cell) {
-  const prompt = cell.querySelector(".jp-InputPrompt");
-  window.courseProbe.ended = false;
-  let began = false;
+// Notice that a cell, or one of a notebook's, begins to run: its prompt shows [*], perhaps for a moment only.
+function watch(element) {
+  window.courseProbe.began = false;
   new MutationObserver((_changes, observer) => {
-    began ||= prompt.textContent.includes("[*]");
-    if (!began || !/\[\d+\]/.test(prompt.textContent)) return;
+    const prompts = [...element.querySelectorAll(".jp-InputPrompt")];
+    if (!prompts.some((prompt) => prompt.textContent.includes("[*]"))) return;
     observer.disconnect();
-    window.courseProbe.ended = true;
-  }).observe(prompt, { childList: true, characterData: true, subtree: true });
+    window.courseProbe.began = true;
+  }).observe(element, { childList: true, characterData: true, subtree: true });
 }
 
 function hash(text) {
@@ -129,6 +127,12 @@ function cutOff(top) {
       found.push(`${box.className || box.tagName} is wider than its cell`);
     }
   }
+  for (const control of top.querySelectorAll(".course-controls > *")) {
+    const right = control.getBoundingClientRect().right;
+    for (const part of control.children) {
+      if (part.getBoundingClientRect().right > right + 1) found.push(`${control.textContent} runs into its neighbour`);
+    }
+  }
   return found;
 }
 
@@ -154,4 +158,4 @@ function overlaps(top) {
   return found;
 }
 
-window.courseProbe = { show, watch, ended: false, looks, picture, settled, figures, cutOff, overlaps };
+window.courseProbe = { show, watch, began: false, looks, picture, settled, figures, cutOff, overlaps };
