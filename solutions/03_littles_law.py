@@ -580,7 +580,7 @@ if best is not None:  # what the simulator says of your rate
 try:
     one_engine.forecast(20)
 except ValueError as error:
-    print(fill(str(error), 110))
+    print(fill(str(error), 96))
 
 # %%
 runs = {
@@ -603,7 +603,7 @@ for count in (1_000, 4_000, 16_000):
         f"{count:17,d} {run.makespan:8.0f} s {len(run) / run.makespan:8.2f} "
         f"{run.ttft.mean():10.1f} s {p99:8.1f} s {tpot * 1e3:6.2f} ms"
     )
-print(fill(f"Warning of the last run: {run.warnings[0]}", 110))
+print(fill(f"Warning of the last run: {run.warnings[0]}", 96))
 
 # %% [markdown]
 # Three ways out, and Little's law names them: fewer arrivals (shed load, limit the rate), more capacity (slots while

@@ -252,7 +252,7 @@ def test_the_window_explorer_at_every_corner(rate, cv):
     for start, length in itertools.product((0, 80), (1, 60)):
         result = one_engine.window(rate, cv, start, length)
         assert result.little.residual == pytest.approx(0, abs=1e-9)
-        assert one_engine.window_rows(result)[-1] == ("= L again, but for", "0.00", "requests")
+        assert one_engine.window_rows(result)[-1] == ("left unexplained", "0.00", "requests")
         figure = draw.number_over_time(result)
         valid(figure)
         top = figure.layout.yaxis.range[1]

@@ -46,6 +46,11 @@ def _prefill_apart(step_time, prompt, output, context, slots):
     return 1 / (output / slots * plain + step_time(Step(0, 0, ((prompt, 0),))))
 
 
+def _context_of_one(step_time, prompt, output, context, slots):
+    mixed = step_time(Step(slots - 1, context, ((prompt, 0),)))
+    return 1 / ((output / slots - 1) * step_time(Step(slots, context, ())) + mixed)
+
+
 def _tokens(step_time, prompt, output, context, slots):
     return output * capacity(step_time, prompt, output, context, slots)
 
@@ -215,11 +220,15 @@ LAB = LabSpec(
                     _prompt_step_twice,
                     "One of the N/B steps is the one with the prompt: you count it twice.",
                 ),
+                Mistake(
+                    _context_of_one,
+                    "A Step wants the context of all its decodes together; `context` is that of one.",
+                ),
                 Mistake(_tokens, "That is a rate of tokens. The question is requests per second."),
             ),
             rtol=0.02,
-            hint="How many steps does one request cost when slots requests share each of them? One of those steps also "
-            "holds a prompt.",
+            hint="How many steps does one request cost when all the slots share each of them? One of those steps also "
+            "holds a prompt. A Step wants the context of all its decodes together.",
         ),
         Exercise(
             "slo",

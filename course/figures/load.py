@@ -119,7 +119,7 @@ def number_over_time(result: Window) -> go.Figure:
         [
             _line(theme.rounded(grid), seen.tolist(), "modelled", width=1.5, shape="hv"),
             _line([start, end], theme.rounded([law.L] * 2), "decode", width=4),
-            _line([start, end], theme.rounded([product] * 2), "wasted", width=4, dash="dash"),
+            _line([start, end], theme.rounded([product] * 2), "wasted", width=4, dash="6px,4px"),
         ],
         frame,
         margin={"r": 150},

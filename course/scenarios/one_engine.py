@@ -203,7 +203,8 @@ def window_rows(result: Window) -> list[tuple[str, str, str]]:
     """Rows for a table: both sides of Little's law in the window, and what joins them."""
     law = result.little
     product = law.arrival_rate * law.W
-    off = f"{round(product / law.L - 1, 3) + 0.0:+.1%} off" if law.L else "nobody was there"
+    share = round(product / law.L - 1, 3) if law.L else 0.0
+    off = f"{abs(share):.1%} {'below' if share < 0 else 'above'} L" if law.L else "nobody was there"
     return [
         ("", "in the window", "unit"),
         ("L, mean number in the system", f"{law.L:.2f}", "requests"),
@@ -212,5 +213,5 @@ def window_rows(result: Window) -> list[tuple[str, str, str]]:
         (f"λ W ({off})", f"{product:.2f}", "requests"),
         ("+ carried in from before", f"{law.carried_in:.2f}", "requests"),
         ("- carried out after the end", f"{law.carried_out:.2f}", "requests"),
-        ("= L again, but for", f"{abs(round(law.residual, 6)):.2f}", "requests"),
+        ("left unexplained", f"{abs(round(law.residual, 6)):.2f}", "requests"),
     ]
