@@ -29,45 +29,14 @@ from ..workload import Workload
 from .arrivals import NEVER, Arrivals
 from .contended import Contention
 from .log import Log, check_length
+from .stretch import VECTOR, Lines, stretch
 from .trace import Trace
-
-_VECTOR = 24  # steps from which NumPy adds up a stretch faster than a plain loop
-_LONGEST = 1 << 16  # steps taken at once at most, so that an endless answer does not ask for endless memory
-
-
-class _Lines(dict):
-    """decodes -> (base, slope), asked for once."""
-
-    def __init__(self, step_time: StepTimeModel):
-        self.decode_line = step_time.decode_line
-
-    def __missing__(self, decodes: int) -> tuple[float, float]:
-        line = self[decodes] = self.decode_line(decodes)
-        return line
 
 
 def sums(values) -> list[int]:
     """sums[i] is the sum of the first i values; in Python integers where int64 might overflow."""
     kind = np.int64 if np.sum(values, dtype=np.float64) < 2**62 else object
     return [0, *np.cumsum(values, dtype=kind).tolist()]
-
-
-def stretch(now, stop, count, decodes, context, base, slope) -> bytes:
-    """When up to `count` steps of decodes alone end, as float64; at least all those that begin before `stop`."""
-    count = min(count, _LONGEST)
-    if stop < NEVER:
-        # Steps only get longer as the context grows: no more than this many begin before `stop`.
-        count = min(count, int((stop - now) / (base + slope * context)) + 2)
-    if slope:
-        ends = np.arange(context, context + count * decodes, decodes, np.float64)
-        ends *= slope
-        ends += base
-    else:
-        ends = np.empty(count)
-        ends.fill(base)
-    ends[0] += now
-    np.add.accumulate(ends, 0, None, ends)
-    return ends.tobytes()
 
 
 class ContinuousLoop:
@@ -110,7 +79,7 @@ class ContinuousLoop:
         tokens = self.load.prompt_tokens
         tokens_to = sums(np.where(tokens <= longest, tokens, budget + 1))
         pairs_to, blocks_to = sums(tokens * (tokens + 1) // 2), sums(self.blocks)
-        clock, tick, seconds_of, lines = self.clock, self.clock.append, self.step_time.seconds, _Lines(self.step_time)
+        clock, tick, seconds_of, lines = self.clock, self.clock.append, self.step_time.seconds, Lines(self.step_time)
         requeued, prefilling, finishes, phases = self.requeued, self.prefilling, self.finishes, self.phases
         now, step, head, decodes, context = 0.0, 0, 0, 0, 0
         tight, free, reserved = False, 0, 0
@@ -145,7 +114,7 @@ class ContinuousLoop:
             elif decodes >= slots:
                 stop = NEVER
             elif times[head] <= now:
-                # ---- A step with new prompts, each of them whole; the sums hold where their order was known beforehand.
+                # ---- A step with new prompts, each of them whole, in an order that was known beforehand.
                 end, last = head + 1, head + slots - decodes
                 while end < last and times[end] <= now:
                     end += 1
@@ -182,7 +151,7 @@ class ContinuousLoop:
                     special = True
                     continue
             base, slope = lines[decodes]
-            if count < _VECTOR or stop - now < _VECTOR * base:
+            if count < VECTOR or stop - now < VECTOR * base:
                 for context in range(context, context + count * decodes, decodes):  # noqa: B020
                     now += base + slope * context
                     tick(now)

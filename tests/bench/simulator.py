@@ -1,7 +1,7 @@
 """How fast the simulator is, as ratios, each from one run of this script: CPU time, medians of five runs in turn.
 
-Beside it stands a natural server loop in SimPy. Both simulate one engine with 64 slots at 80% of its capacity, prompts of
-512 tokens and answers of 128, and must say the same about who waited how long.
+Beside it stands a natural server loop in SimPy. Both simulate one engine with 64 slots at 80% of its capacity, prompts
+of 512 tokens and answers of 128, and must say the same about who waited how long.
 
     PYTHONPATH=. .venv/bin/python tests/bench/simulator.py
 
