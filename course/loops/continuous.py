@@ -26,17 +26,11 @@ from ..kvcache import KVCache, blocks_for
 from ..policies.continuous import Continuous
 from ..steptime import StepTimeModel
 from ..workload import Workload
-from .arrivals import NEVER, Arrivals
+from .arrivals import NEVER, Arrivals, sums
 from .contended import Contention
 from .log import Log, check_length
 from .stretch import VECTOR, Lines, stretch
 from .trace import Trace
-
-
-def sums(values) -> list[int]:
-    """sums[i] is the sum of the first i values; in Python integers where int64 might overflow."""
-    kind = np.int64 if np.sum(values, dtype=np.float64) < 2**62 else object
-    return [0, *np.cumsum(values, dtype=kind).tolist()]
 
 
 class ContinuousLoop:
