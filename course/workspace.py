@@ -74,8 +74,7 @@ def copy_labs(labs: Path, mine: Path) -> Copied:
             digest = hashlib.sha256(content).hexdigest()
             copy = mine / lab.name
             try:
-                with copy.open("xb") as file:  # "x": fails where anything of that name exists
-                    file.write(content)
+                write_new(copy, content)
             except FileExistsError:
                 kept.append(lab.name)
                 if record.get(lab.name, digest) != digest:
@@ -93,6 +92,17 @@ def copy_labs(labs: Path, mine: Path) -> Copied:
             "Name a folder that you can write, for example: make lab MY_LABS=~/my-labs"
         ) from error
     return Copied(tuple(new), tuple(kept), tuple(changed))
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """Write a new file, whole or not at all. Raises FileExistsError where anything of that name exists."""
+    with path.open("xb") as file:
+        try:
+            file.write(content)
+            file.flush()
+        except OSError:  # a full disk: half a lab would be taken for the learner's own from then on
+            path.unlink()
+            raise
 
 
 def read_record(path: Path) -> dict[str, str]:
@@ -123,7 +133,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--to", type=Path, default=Path("my-labs"), help="your copies (default: my-labs)")
     parser.add_argument("--copy-only", action="store_true", help="make the copies and stop")
     options, extra = parser.parse_known_args(arguments)
-    mine = options.to.expanduser().absolute()
+    try:
+        mine = options.to.expanduser().absolute()
+    except RuntimeError as error:
+        print(f"{options.to} names no folder: {error}", file=sys.stderr)
+        return 1
     if not options.labs.is_dir():
         print(f"No folder {options.labs} here: start this in the course's folder, or give --labs.", file=sys.stderr)
         return 1

@@ -152,7 +152,8 @@ def test_only_the_first_drawing_brings_the_library(monkeypatch):
     assert len(first.library) > 1_000_000 and second.library == b""
 
 
-def test_a_browser_without_the_library_gets_it_for_asking():
+def test_a_browser_without_the_library_gets_it_for_asking(monkeypatch):
+    monkeypatch.setattr(Drawing, "_carried", True)
     drawing = Plot(go.Figure()).drawing
     for message in ({"want": "something else"}, "text", None):
         drawing._handle_custom_msg(message, [])
@@ -164,3 +165,11 @@ def test_a_browser_without_the_library_gets_it_for_asking():
 def test_what_changes_is_not_in_the_widget_that_anywidget_may_give_up():
     (canvas,) = Plot(go.Figure()).children
     assert set(canvas.keys) - set(widgets.DOMWidget().keys) == {"drawing_id", "_esm", "_anywidget_id"}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "step", "log"), [(0, 10**8, 1, False), (0.0, 1.0, 1e-12, False), (1.0, 10.0, 1 + 1e-9, True)]
+)
+def test_a_slider_with_endless_stops_is_refused(low, high, step, log):
+    with pytest.raises(ValueError, match="stops"):
+        Slider("a", "A", low, high, step, low, log=log)

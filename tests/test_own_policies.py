@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from course import KVCache, Workload, policies, serve, steptime
-from course.policies import Schedule
+from course.policies import Policy, Schedule
 from tests.own_policies import (
     LastComeFirstServed,
     NewestPreempts,
@@ -244,3 +244,19 @@ def test_a_policy_needs_slots_that_can_be_counted(bad):
 def test_a_policy_needs_a_budget_that_can_be_counted(bad):
     with pytest.raises(ValueError, match=r"Own.max_num_batched_tokens must be a whole number"):
         serve(at_once(FOUR), Own(lambda state: Schedule(), max_num_batched_tokens=bad), SECOND)
+
+
+@pytest.mark.parametrize(("field", "value"), [("emitted", 99), ("index", 7), ("blocks", 50), ("computed", 0)])
+def test_a_policy_cannot_change_what_the_engine_knows(field, value):
+    class Forger(Policy):
+        max_num_seqs, max_num_batched_tokens = 4, 64
+
+        def schedule(self, state):
+            tokens = {request: request.remaining for request in (*state.running, *state.waiting)}
+            for request in state.running:
+                setattr(request, field, value)
+            return Schedule(tokens)
+
+    load = Workload(arrival=[0.0, 0.0, 1.0], prompt_tokens=[5, 5, 5], output_tokens=[4, 1, 3])
+    with pytest.raises(ValueError, match="changed a request"):
+        serve(load, Forger(), steptime.PowerLaw(1, 0, 1, 0.1))

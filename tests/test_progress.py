@@ -259,3 +259,21 @@ def test_a_held_lock_delays_and_never_hangs(folder, monkeypatch):
     with filelock.locked(folder / "progress.lock"):
         store(Progress(folder), "capacity")
     assert set(Progress(folder).lab("03")["exercises"]) == {"little", "capacity"}
+
+
+@pytest.mark.parametrize("folder", ["/tmp/" + "a" * 300, "~nosuchuser/x"])
+def test_a_folder_that_cannot_be_named_is_a_notice_and_the_lab_goes_on(folder):
+    progress = Progress(folder)
+    assert any("cannot be used" in notice for notice in progress.notices)
+    progress.change("03", "quiz", "q", lambda entry: 1)
+    assert progress.lab("03")["quiz"] == {"q": 1}
+
+
+def test_a_linked_file_is_changed_where_it_lies(tmp_path):
+    real, shown = tmp_path / "real", tmp_path / "shown"
+    real.mkdir()
+    shown.mkdir()
+    (shown / "progress.json").symlink_to(real / "progress.json")
+    Progress(shown).change("03", "quiz", "q", lambda entry: 1)
+    assert (shown / "progress.json").is_symlink()
+    assert Progress(real).lab("03")["quiz"] == {"q": 1}

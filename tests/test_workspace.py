@@ -162,3 +162,22 @@ def started(server: subprocess.Popen[str]) -> tuple[str, str]:
         if found := re.search(r"(http://127\.0\.0\.1:\d+)/lab\?token=(\w+)", line):
             return found[1], found[2]
     raise AssertionError(f"JupyterLab ended with {server.wait()} before it printed an address")
+
+
+def test_a_copy_that_cannot_be_completed_leaves_nothing_behind(tmp_path):
+    """Half a lab would be taken for the learner's own copy from then on."""
+    labs, mine = tmp_path / "labs", tmp_path / "mine"
+    labs.mkdir()
+    (labs / "01_a.ipynb").write_bytes(b"x" * 100_000)
+    code = f"""
+import resource, signal
+from pathlib import Path
+from course.workspace import copy_labs
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+copy_labs(Path({str(labs)!r}), Path({str(mine)!r}))
+"""
+    failed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert failed.returncode and "Cannot keep your copies" in failed.stderr
+    assert workspace.copy_labs(labs, mine).new == ("01_a.ipynb",)
+    assert (mine / "01_a.ipynb").stat().st_size == 100_000

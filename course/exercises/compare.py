@@ -115,7 +115,7 @@ def _no_number(got: Any) -> str:
         return f"the complex number {got}: give a real number"
     if callable(got):
         return "a function: call it, and give the number it returns"
-    if isinstance(got, Sequence | np.ndarray):
+    if isinstance(got, Sequence) or (isinstance(got, np.ndarray) and got.ndim):
         return f"a sequence of {len(got)}: give one number"
     return f"{brief(got)}: give a number"
 

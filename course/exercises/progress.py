@@ -46,9 +46,16 @@ class Progress:
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         chosen = folder or os.environ.get(FOLDER) or user_data_dir("llm-batching-course", appauthor=False)
-        self.path = Path(chosen).expanduser() / NAME
+        self.path = Path(chosen) / NAME
         self.notices: list[str] = []
         self._memory: State | None = None
+        try:
+            # Resolved, so that a file linked from elsewhere is changed there, and the link stays.
+            self.path = self.path.expanduser().resolve()
+            self.path.exists()
+        except (OSError, RuntimeError, ValueError) as error:
+            self._remember(f"{self.path} cannot be used ({getattr(error, 'strerror', None) or error})")
+            self._memory = _empty()
 
     def lab(self, number: str) -> dict[str, dict[str, Any]]:
         """Return a copy of what is stored for a lab: {"predictions": ..., "exercises": ..., "quiz": ...}."""

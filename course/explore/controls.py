@@ -29,6 +29,10 @@ def show(value: Any) -> str:
     return str(value)
 
 
+MOST_STOPS = 10_000
+"""Stops of a slider: more than pixels on any screen."""
+
+
 @dataclass(frozen=True)
 class Slider:
     """A number between two limits.
@@ -79,6 +83,13 @@ class Slider:
     def _stops(self) -> tuple[float, ...]:
         """Every setting a key press can reach, in order."""
         kind = int if self.integer else float
+        span = math.log(self.high) - math.log(self.low) if self.log else float(self.high) - float(self.low)
+        many = span / (math.log(self.step) if self.log else self.step)
+        if not many <= MOST_STOPS:
+            raise ValueError(
+                f"slider {self.name!r} would have {many:.3g} stops from {self.low} to {self.high}: "
+                f"make the step larger, for at most {MOST_STOPS:,}"
+            )
         if self.log:
             count = math.floor(math.log(self.high / self.low) / math.log(self.step) + 1e-9)
             raw = [self.low * self.step**k for k in range(count + 1)]

@@ -66,7 +66,7 @@ class ContinuousLoop:
         """Serve everybody."""
         n, size, total = self.requests, self.size, self.cache.num_blocks if self.cache else math.inf
         slots, budget = self.policy.max_num_seqs, self.policy.max_num_batched_tokens
-        times, ids, turns = self.arrivals.times, self.arrivals.ids, self.arrivals.next_turns
+        times, turns = self.arrivals.times, self.arrivals.next_turns
         length, blocks, codes = self.length, self.blocks, self.codes
         # Sums over all before a place in the queue. A prompt that must run in chunks counts as more than any budget.
         longest = self.policy.long_prefill_token_threshold or budget
@@ -120,7 +120,7 @@ class ContinuousLoop:
                 reserved = held
                 now += seconds_of(decodes, context, tokens, pairs_to[end] - pairs_to[head], tokens)
                 tick(now)
-                for request in ids[head:end]:
+                for request in range(head, end):  # without turns they stand in the queue as they are numbered
                     code = codes[request] = codes[request] + ended
                     heappush(finishes, code)
                 step += 1
@@ -144,24 +144,26 @@ class ContinuousLoop:
                 if not count:
                     special = True
                     continue
-            base, slope = lines[decodes]
+            first, (base, slope) = step, lines[decodes]
             if count < VECTOR or stop - now < VECTOR * base:
-                for context in range(context, context + count * decodes, decodes):  # noqa: B020
+                end = step + count
+                while True:
                     now += base + slope * context
                     tick(now)
-                    if now >= stop:
+                    context += decodes
+                    step += 1
+                    if now >= stop or step == end:
                         break
-                context += decodes
             else:
                 check_length(clock)
                 clock.frombytes(stretch(now, stop, count, decodes, context, base, slope))
                 if stop < NEVER:
                     del clock[bisect_left(clock, stop, step) + 1 :]
                 now = clock[-1]
-                context += decodes * (len(clock) - step)
+                step = len(clock)
+                context += decodes * (step - first)
             if tight:
-                free -= self.blocks_taken(step, len(clock) - step, decodes)
-            step = len(clock)
+                free -= self.blocks_taken(first, step - first, decodes)
         return self.trace.log(self.load, self.arrivals, clock, self.idle, np.array(codes) // n)
 
     def steps_before_shortage(self, step: int, count: int, free: int) -> int:

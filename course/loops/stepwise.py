@@ -93,6 +93,7 @@ class _Loop:
         )
 
     def ask(self) -> Schedule:
+        known = [(request, request.facts()) for request in (*self.running, *self.waiting)]
         schedule = self.policy.schedule(
             State(
                 now=self.now,
@@ -110,6 +111,13 @@ class _Loop:
                 f"{type(self.policy).__name__}.schedule must return a Schedule, not {settings.shown(schedule)}; "
                 "an idle step is Schedule()"
             )
+        for request, facts in known:
+            if request.facts() != facts:
+                raise ValueError(
+                    f"{type(self.policy).__name__}.schedule changed a request: (index, arrival, prompt_tokens, "
+                    f"computed, emitted, blocks) were {facts} and are {request.facts()}; a policy may read them only, so keep "
+                    "notes of your own elsewhere"
+                )
         return schedule
 
     def wait(self, schedule: Schedule, next_arrival: float) -> None:

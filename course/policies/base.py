@@ -43,6 +43,10 @@ class Request:
         """Tokens to compute before the next one is emitted: 1 for a decode, more for a prompt."""
         return self.prompt_tokens + self.emitted - self.computed
 
+    def facts(self) -> tuple:
+        """What the engine knows of it; a policy may read all of this and change none."""
+        return self.index, self.arrival, self.prompt_tokens, self.computed, self.emitted, self.blocks
+
     def __repr__(self) -> str:
         return f"Request({self.index}, prompt={self.prompt_tokens}, computed={self.computed}, emitted={self.emitted})"
 
