@@ -114,9 +114,9 @@ class _Loop:
         for request, facts in known:
             if request.facts() != facts:
                 raise ValueError(
-                    f"{type(self.policy).__name__}.schedule changed a request: (index, arrival, prompt_tokens, "
-                    f"computed, emitted, blocks) were {facts} and are {request.facts()}; a policy may read them only, so keep "
-                    "notes of your own elsewhere"
+                    f"{type(self.policy).__name__}.schedule changed a request: its (index, arrival, prompt_tokens, "
+                    f"computed, emitted, blocks) were {facts} and are {request.facts()}; a policy may only read them, "
+                    "so keep notes of your own elsewhere"
                 )
         return schedule
 
