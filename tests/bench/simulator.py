@@ -90,7 +90,7 @@ def simpy_server(load: Workload) -> np.ndarray:
 
 
 def ratio(one: Callable[[], object], other: Callable[[], object], times: int = 1) -> tuple[float, float, float]:
-    """Median ratio of CPU times, median of `one`, of `other`, measured in turn. `times` calls of `other` are one run."""
+    """(median ratio of CPU times, median of `one`, of `other`), in turn; a run is `times` calls of `other`."""
     one(), other()  # imports and caches
     seconds = np.array([[cpu_seconds(one), cpu_seconds(other, times)] for _ in range(RUNS)])
     return float(np.median(seconds[:, 0] / seconds[:, 1])), *np.median(seconds, axis=0).tolist()
