@@ -82,16 +82,14 @@ async function render({ model, el }) {
       busy = false;
     }
   };
-  drawing.on("change:traces", draw);
-  drawing.on("change:plot_layout", draw);
+  drawing.on("change", draw); // once, when traces and layout come together
   await draw();
   // A cell that is drawn out of sight has no width yet, and side bars change it without the window changing.
   const width = new ResizeObserver(() => box.clientWidth && box.clientWidth !== box._fullLayout?.width && draw());
   width.observe(box);
   return () => {
     width.disconnect();
-    drawing.off("change:traces", draw);
-    drawing.off("change:plot_layout", draw);
+    drawing.off("change", draw);
     Plotly.purge(box);
   };
 }
