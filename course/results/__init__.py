@@ -1,0 +1,14 @@
+"""Result files of benchmark tools, each read into the same table and the same words.
+
+    result = results.read("requests.jsonl")
+    result.requests.ttft, result.summary["ttft"]["p99"], result.notes
+    serve(result.workload(), ...)
+
+Nothing is averaged, repaired or left out in silence: `notes` says it, or the file is refused with the place.
+"""
+
+from course.results.definitions import OURS, Definition
+from course.results.reading import READERS, read, read_all
+from course.results.result import Requests, Result
+
+__all__ = ["OURS", "READERS", "Definition", "Requests", "Result", "read", "read_all"]

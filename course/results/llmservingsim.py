@@ -1,0 +1,180 @@
+"""Request logs of the vLLM runs that come with LLMServingSim: requests.jsonl, with meta.json and timeseries.csv.
+
+    {"request_id": "bench-0", "input_toks": 2358, "output_toks": 531, "arrival_time": 1777142838.33,
+     "queued_ts": 479748.34, "scheduled_ts": 479748.34, "first_token_ts": 479748.51, "last_token_ts": 479764.05}
+
+arrival_time is wall-clock time, the others are a monotonic clock, so only differences within each are used: latencies
+count from queued_ts, when the engine took the request. scheduled_ts is the first admission; preemptions do not move it.
+"""
+
+import csv
+import io
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from course.results import remarks
+from course.results.definitions import OURS, Definition
+from course.results.result import Requests, Result
+from course.results.rows import NAN, count, mapping, number
+from course.settings import shown
+from course.textfiles import MAX_JSON_BYTES, finite, json_lines, json_value, text
+
+TOOL = "LLMServingSim request log"
+CLOCKS = ("queued_ts", "scheduled_ts", "first_token_ts", "last_token_ts")
+NEEDED = ("input_toks", "output_toks", "arrival_time", *CLOCKS)
+SETTINGS = (
+    "tensor_parallel_size",
+    "data_parallel_size",
+    "enable_expert_parallel",
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "max_model_len",
+    "dtype",
+    "kv_cache_dtype",
+)
+CACHE = ("num_gpu_blocks", "block_size", "num_kv_tokens", "gpu_memory_utilization", "enable_prefix_caching")
+DEFINITIONS = {
+    "ttft": "queued_ts to first_token_ts, on the engine's clock",
+    "tpot": "none in the file; from its times",
+    "e2e": "queued_ts to last_token_ts, on the engine's clock",
+    "queue_wait": "queued_ts to scheduled_ts, the first admission",
+}
+
+
+def matches(value: Any) -> bool:
+    """Whether the first line of a file is one of these."""
+    return isinstance(value, dict) and "queued_ts" in value and "input_toks" in value
+
+
+def read(path: Path, content: str) -> list[Result]:
+    """The one run of a request log. ValueError, with the row, for one that is broken."""
+    lines = [_row(path, number, value) for number, value in json_lines(path, content)]
+    if not lines:
+        raise ValueError(f"{path.name} holds no requests")
+    arrived, prompt, output, *clocks = np.array(lines).T
+    queued, scheduled, first, last = clocks
+    failed = np.isnan(last) | np.isnan(first) | np.isnan(queued) | ~(output > 0)
+    tpot = np.where(output > 1, (last - first) / np.maximum(output - 1, 1), NAN)
+    columns = {
+        "ttft": first - queued,
+        "tpot": tpot,
+        "e2e": last - queued,
+        "queue_wait": scheduled - queued,
+    }
+    table = Requests(
+        arrival=arrived - np.nanmin(arrived),
+        prompt_tokens=prompt,
+        output_tokens=output,
+        failed=failed,
+        **{name: np.where(failed, NAN, values) for name, values in columns.items()},
+    )
+    setup, notes = _setup(path, len(table))
+    series = _series(path)
+    totals = remarks.totals_of(table)
+    if np.isfinite(queued).any() and not failed.all():
+        # By the engine's clock alone: the first request taken to the last token.
+        duration = float(np.nanmax(last[~failed]) - np.nanmin(queued))
+        totals |= remarks.rates(totals, duration, float(np.nansum(table.e2e)))
+    notes += [*_lateness(arrived, queued), *remarks.on_failures(totals), *remarks.on_load(totals)]
+    usage = series.get("kv_usage")
+    if usage is not None:
+        totals["kv_peak"] = float(usage.max())
+        notes.append(f"KV cache in use: {usage.max():.1%} at the most, from a reading a tick")
+    summary = table.summary()
+    definitions = {
+        name: Definition(sentence, OURS[name], True, summary.get(name, {})) for name, sentence in DEFINITIONS.items()
+    }
+    return [Result(TOOL, path.stem, table, summary, definitions, totals, setup, series, tuple(notes))]
+
+
+def _row(path: Path, line: int, value: Any) -> tuple[float, ...]:
+    place = f"{path.name}, row {line}"
+    row = mapping(place, value)
+    missing = [name for name in NEEDED if name not in row]
+    if missing:
+        raise ValueError(f"{place}: no {' and no '.join(missing)}. Each row of a request log has {', '.join(NEEDED)}")
+    times = [number(place, row, name) for name in ("arrival_time", *CLOCKS)]
+    for name, moment in zip(("arrival_time", *CLOCKS), times, strict=True):
+        if not (abs(moment) <= 1e12 or np.isnan(moment)):
+            raise ValueError(f"{place}: {name} is {shown(row[name])}, which is no time in seconds")
+    if np.isnan(times[0]):
+        raise ValueError(f"{place}: arrival_time is null. When did this request arrive?")
+    known = [(name, moment) for name, moment in zip(CLOCKS, times[1:], strict=True) if not np.isnan(moment)]
+    for (before, early), (after, late) in pairwise(known):
+        if not early <= late <= early + 1e6:
+            why = f"{early - late:.6g} s before" if late < early else f"{late - early:.3g} s after"
+            raise ValueError(f"{place}: {after} is {why} {before}. Are these times of one clock?")
+    return times[0], count(place, row, "input_toks"), count(place, row, "output_toks"), *times[1:]
+
+
+def _lateness(arrived: np.ndarray, queued: np.ndarray) -> list[str]:
+    """How long after their arrival the engine took the requests, as far as clocks with unknown zeros can tell."""
+    late = queued - arrived
+    if not np.isfinite(late).any():
+        return []
+    late = late - np.nanmin(late)
+    return [
+        f"TTFT and E2E count from queued_ts; the engine took a request {np.nanmean(late):.3f} s after its arrival_time "
+        f"on average and {np.nanmax(late):.3f} s at the most, beyond the least (the two clocks have different zeros)"
+    ]
+
+
+def _beside(path: Path, name: str) -> Path | None:
+    """The file of that kind that belongs to the log: X_meta.json to X_requests.jsonl."""
+    if "requests.jsonl" not in path.name:
+        return None
+    found = path.with_name(path.name.replace("requests.jsonl", name))
+    return found if found.is_file() else None
+
+
+def _setup(path: Path, rows: int) -> tuple[dict[str, Any], list[str]]:
+    """Model, engine and memory from meta.json, flat, and sentences about it."""
+    beside = _beside(path, "meta.json")
+    if beside is None:
+        return {}, ["There is no meta.json beside the log: model, GPU and engine settings are not known"]
+    meta = mapping(beside.name, json_value(beside, text(beside, "meta", "JSON", MAX_JSON_BYTES)))
+
+    def part(key: str) -> Mapping:
+        return mapping(f"{beside.name}, {key}", meta.get(key) or {})
+
+    setup: dict[str, Any] = {"model": meta.get("model"), "vllm_version": meta.get("vllm_version")}
+    setup |= {name: part("engine_kwargs").get(name) for name in SETTINGS}
+    setup |= {name: part("kv_cache").get(name) for name in CACHE}
+    setup |= {
+        "gpu": part("hardware").get("device_name"),
+        "gpu_memory_bytes": part("hardware").get("device_total_memory_bytes"),
+        "started_at": meta.get("started_at"),
+    }
+    setup = {name: value for name, value in setup.items() if isinstance(value, str | int | float)}
+    expected = meta.get("num_requests")
+    if finite(expected) and expected != rows:
+        return setup, [f"{beside.name} speaks of {expected:,} requests, the log holds {rows:,}: is it whole?"]
+    return setup, []
+
+
+def _series(path: Path) -> dict[str, np.ndarray]:
+    """timeseries.csv by column: t [s], running, waiting, preempted, ... and kv_usage as a share of the pool.
+
+    A usage of 0 throughout was not measured (early versions wrote that) and is left out.
+    """
+    beside = _beside(path, "timeseries.csv")
+    if beside is None:
+        return {}
+    rows = [row for row in csv.reader(io.StringIO(text(beside, "timeseries"))) if row]
+    if len(rows) < 2:
+        return {}
+    try:
+        columns = np.array([[float(cell) for cell in row] for row in rows[1:]]).T
+        series = dict(zip((name.strip() for name in rows[0]), columns, strict=True))
+    except ValueError:
+        raise ValueError(f"{beside.name} is no table of numbers under {shown(','.join(rows[0]))}") from None
+    usage = series.pop("kv_cache_pct", None)
+    if usage is not None and usage.any():
+        if not ((usage >= 0) & (usage <= 100)).all():
+            raise ValueError(f"{beside.name}: kv_cache_pct is in percent, 0 to 100, and reaches {usage.max():g}")
+        series["kv_usage"] = usage / 100
+    return series
