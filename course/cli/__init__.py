@@ -1,17 +1,25 @@
 """The `course` command. Every subcommand is a module of this package, and fetches what it needs when it runs.
 
-Exit status: 0, or 2 with one sentence on stderr for bad input, or 130 after Ctrl-C. What a command is asked for goes to
-stdout, everything else to stderr. To add a command, write a module with a function and register it at the end of this
-one.
+Exit status: 0, or 2 with one sentence on stderr for bad input, or 130 after Ctrl-C, or SIGPIPE (141 in a shell) where
+nobody reads on. What a command is asked for goes to stdout, everything else to stderr. To add a command, write a module
+with a function and register it at the end of this one.
 """
 
 import sys
-from typing import Annotated, Any
 
-import typer
-from typer.core import TyperGroup
+try:  # the first tenths of a second, in which Ctrl-C must not give a traceback either
+    import signal
+    from contextlib import suppress
+    from typing import Annotated, Any
 
-from course.cli import bench, simulate
+    import typer
+    from typer.core import TyperGroup
+
+    from course.cli import bench, simulate
+except KeyboardInterrupt:
+    sys.exit(130)
+except ImportError as error:
+    sys.exit(f"course: the installation is not complete ({error}): run `make lab` again")
 
 
 class OneSentence(TyperGroup):
@@ -19,11 +27,16 @@ class OneSentence(TyperGroup):
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         try:
+            if sys.stdout is None:
+                raise ValueError("the standard output is closed: there is nowhere to write to")
+            for stream in filter(None, (sys.stdout, sys.stderr)):
+                with suppress(AttributeError):  # no letter that a terminal lacks, or a file's name holds, is an error
+                    stream.reconfigure(errors="backslashreplace")
             status = super().main(*args, standalone_mode=False, **extra)
         except typer.TyperException as error:  # an option that does not exist, or a value that is no number
             status = _refuse(error.format_message(), error.exit_code)
         except OSError as error:
-            status = _refuse(f"cannot read {error.filename}: {error.strerror}" if error.filename else str(error))
+            status = _refuse(_of_the_system(error))
         except ValueError as error:
             status = _refuse(str(error))
         except MemoryError:
@@ -34,6 +47,15 @@ class OneSentence(TyperGroup):
         if standalone_mode:
             sys.exit(status)
         return status
+
+
+def _of_the_system(error: OSError) -> str:
+    """A sentence for what the operating system refused; an error of the course's own brings one."""
+    if error.strerror is None:
+        return str(error) or type(error).__name__
+    if error.filename is None:
+        return f"reading or writing failed: {error.strerror}"
+    return f"cannot read {error.filename}: {error.strerror}"
 
 
 def _refuse(sentence: str, status: int = 2) -> int:
@@ -77,4 +99,9 @@ app.command(name="bench", short_help="Measure a toy decode step on the GPU or CP
 
 def main() -> None:
     """Entry point of the `course` command."""
-    app(prog_name="course")
+    try:
+        with suppress(AttributeError):  # Windows has no SIGPIPE
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        app(prog_name="course")
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -10,7 +10,7 @@ from typing import Any
 from course import KVCache, Workload, lengths, steptime, traces
 from course import policies as course_policies
 from course.arrivals import HIGHEST_RATE, LOWEST_RATE
-from course.settings import MAX_TOKENS, real, shown, whole
+from course.settings import MAX_SECONDS, MAX_TOKENS, real, shown, whole
 
 Options = Mapping[str, Any]
 
@@ -22,6 +22,7 @@ ONLY_CONTINUOUS = (
     "scheduler_reserve_full_isl",
 )
 POLICIES = ("static", "dynamic", "continuous")
+ON_ERROR = ("raise", "skip")
 POWER_LAW = ("t0", "c", "alpha", "prefill", "context", "pairs")
 EXAMPLE = "power-law:t0=0.0055,c=3e-5,alpha=1,prefill=2.5e-5,context=4.5e-8"
 
@@ -42,6 +43,26 @@ def spoken_in_flags(options: Options) -> Iterator[None]:
         if name and name[1] in options:
             sentence = flag(name[1]) + sentence[name.end(1) :]
         raise ValueError(sentence) from None
+
+
+def checked(options: Options) -> None:
+    """Refuse what no run could use, also where this run would not look at it: a mistyped value is a mistake anywhere.
+
+    What contradicts only another option is left to those that read both.
+    """
+    for name in ("max_num_seqs", "max_num_batched_tokens"):
+        whole(name, options[name])
+    whole("long_prefill_token_threshold", options["long_prefill_token_threshold"], low=0)
+    real("max_queue_delay_ms", options["max_queue_delay_ms"], low=0, high=1_000 * MAX_SECONDS)
+    KVCache(num_blocks=1, block_size=options["block_size"])
+    steptime.Roofline(options["model"], options["gpu"])
+    real("warmup", options["warmup"], low=0)
+    if options["on_error"] not in ON_ERROR:
+        raise ValueError(f"--on-error is {' or '.join(ON_ERROR)}, not {shown(options['on_error'])}")
+    if options["head"] is not None:
+        whole("head", options["head"], high=10**18)
+    if options["scale_rate"] is not None:
+        real("scale_rate", options["scale_rate"], low=LOWEST_RATE, high=HIGHEST_RATE)
 
 
 def workload(options: Options, given: set[str]) -> Workload:
@@ -66,9 +87,9 @@ def workload(options: Options, given: set[str]) -> Workload:
         )
         load = replace(load, name=f"drawn with seed {options['seed']}")
     if options["head"] is not None:
-        load = load.head(whole("head", options["head"], high=10**18))
+        load = load.head(options["head"])
     if options["scale_rate"] is not None:
-        load = load.scaled(rate=real("scale_rate", options["scale_rate"], low=LOWEST_RATE, high=HIGHEST_RATE))
+        load = load.scaled(rate=options["scale_rate"])
     return load
 
 
@@ -85,8 +106,7 @@ def policies(options: Options) -> dict[str, course_policies.Policy]:
         if name == "static":
             built[name] = course_policies.Static(options["max_num_seqs"])
         elif name == "dynamic":
-            delay = real("max_queue_delay_ms", options["max_queue_delay_ms"], low=0)
-            built[name] = course_policies.Dynamic(options["max_num_seqs"], delay / 1_000)
+            built[name] = course_policies.Dynamic(options["max_num_seqs"], options["max_queue_delay_ms"] / 1_000)
         elif name == "continuous":
             settings = {key: options[key] for key in ONLY_CONTINUOUS}
             built[name] = course_policies.Continuous(options["max_num_seqs"], **settings)

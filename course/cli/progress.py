@@ -34,7 +34,7 @@ def watched(model: StepTimeModel, load: Workload, name: str) -> Iterator[StepTim
     The bar counts prompt tokens: every request computes its prompt once, and few of them again after a preemption.
     Padding makes batches of static and dynamic compute more, so their bar may be full early.
     """
-    if len(load) < LONG or not sys.stderr.isatty():
+    if len(load) < LONG or sys.stderr is None or not sys.stderr.isatty():
         yield model
         return
     from rich.console import Console

@@ -83,7 +83,7 @@ def as_json(setup: Setup, results: Sequence[Result]) -> str:
             for r in results
         ],
     }
-    return json.dumps(_finite(found), indent=2, ensure_ascii=False, allow_nan=False)
+    return json.dumps(_finite(found), indent=2, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:
@@ -156,12 +156,17 @@ def _heading(setup: Setup) -> list[str]:
     if setup.cache is not None:
         memory = f"{setup.cache.num_blocks:,} blocks of {setup.cache.block_size} tokens"
     lines = [
-        f"{setup.load.name}: {d['n']:,} requests{arriving}{spread}",
+        f"{_one_line(setup.load.name)}: {d['n']:,} requests{arriving}{spread}",
         f"Tokens: {'; '.join(lengths)}",
         f"Step times: {setup.step_time.source}, {setup.step_time!r}. KV memory: {memory}",
     ]
     slos = [f"{name.upper()} at most {1_000 * slo:g} ms" for name, slo in setup.slos.items() if slo is not None]
     return [*lines, f"Goodput: {' and '.join(slos)}"] if slos else lines
+
+
+def _one_line(name: str) -> str:
+    """A file's name may hold anything: what no terminal prints is shown as Python writes it."""
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in name)
 
 
 def _decimals(values: Sequence[float]) -> int:

@@ -66,6 +66,8 @@ def simulate(
     \b
     course simulate --trace trace.csv --policy static,dynamic,continuous --max-num-seqs 64
     course simulate --rate 10 --step-time power-law:t0=0.0055,c=3e-5,prefill=2.5e-5,context=4.5e-8
+
+    docs/glossary.md says what TTFT, ITL, slots and the other words mean.
     """
     from course import serve
     from course.cli import build, report
@@ -74,6 +76,7 @@ def simulate(
     asked = {name: value for name, value in ctx.params.items() if name != "as_json"}
     given = {name for name in asked if ctx.get_parameter_source(name).name == "COMMANDLINE"}
     with build.spoken_in_flags(asked):
+        build.checked(asked)
         policies = build.policies(asked)
         timing = build.step_time(asked)
         cache = build.cache(asked)

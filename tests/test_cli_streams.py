@@ -1,0 +1,124 @@
+"""The `course` command where its output goes wrong: closed, full, nobody reads on, letters that cannot be shown."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from course import traces
+
+COMMAND = [sys.executable, "-c", "from course.cli import main; main()"]
+SMALL = [*COMMAND, "simulate", "--rate", "20", "--num-requests", "60"]
+POSIX = pytest.mark.skipif(os.name != "posix", reason="descriptors are closed by a POSIX shell")
+
+
+def called(command: list[str], **how) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, text=True, timeout=120, **{"stderr": subprocess.PIPE, **how})
+
+
+def with_closed(number: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command, started by a shell that closes one of its streams."""
+    return called(["sh", "-c", f'exec "$@" {number}>&-', "sh", *arguments], stdout=subprocess.PIPE)
+
+
+@POSIX
+@pytest.mark.parametrize("line", [SMALL, [*COMMAND, "--version"], [*COMMAND, "--help"]], ids=["run", "version", "help"])
+def test_a_closed_output_is_a_sentence(line: list[str]) -> None:
+    done = with_closed(1, *line)
+    assert done.returncode == 2
+    assert done.stderr == "course: the standard output is closed: there is nowhere to write to\n"
+
+
+@POSIX
+def test_closed_errors_take_nothing_from_the_output() -> None:
+    with_warning = [*SMALL, "--block-size", "8"]
+    done = with_closed(2, *with_warning)
+    assert done.returncode == 0 and done.stdout == called(with_warning, stdout=subprocess.PIPE).stdout
+    assert with_closed(2, *COMMAND, "simulate", "--rate", "nan").returncode == 2
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGPIPE"), reason="this system has no SIGPIPE")
+def test_it_ends_quietly_when_nobody_reads_on() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = called(SMALL, stdout=writing)
+    finally:
+        os.close(writing)
+    assert done.returncode == -signal.SIGPIPE and done.stderr == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_is_a_sentence() -> None:
+    with open("/dev/full", "w") as full:
+        done = called(SMALL, stdout=full)
+    assert done.returncode == 2
+    assert done.stderr == "course: reading or writing failed: No space left on device\n"
+
+
+def odd_trace(folder: Path, name: bytes) -> Path:
+    path = Path(os.fsdecode(os.path.join(os.fsencode(folder), name)))
+    try:
+        shutil.copy(traces.example(), path)
+    except OSError:
+        pytest.skip("this file system does not take such a name")
+    return path
+
+
+@pytest.mark.parametrize("encoding", ["utf-8:strict", "ascii:strict", "latin-1"])
+@pytest.mark.parametrize("name", [b"b\xff.csv", "\N{EURO SIGN}\N{GRINNING FACE}.csv".encode()])
+def test_a_name_that_is_no_text_here(tmp_path: Path, name: bytes, encoding: str) -> None:
+    path = odd_trace(tmp_path, name)
+    line = [*COMMAND, "simulate", "--trace", str(path), "--head", "20"]
+    env = {**os.environ, "PYTHONIOENCODING": encoding}
+    table = called(line, stdout=subprocess.PIPE, env=env, errors="replace")
+    assert table.returncode == 0 and "20 requests" in table.stdout, table.stderr
+    found = called([*line, "--json"], stdout=subprocess.PIPE, env=env)
+    assert json.loads(found.stdout)["workload"]["name"] == path.stem
+    missing = called([*COMMAND, "simulate", "--trace", f"{path}x"], env=env)
+    assert missing.returncode == 2 and missing.stderr.startswith("course: cannot read ")
+
+
+def test_a_name_keeps_to_its_line(tmp_path: Path) -> None:
+    path = odd_trace(tmp_path, b"two\nlines\x1b[31m.csv")
+    done = called([*COMMAND, "simulate", "--trace", str(path), "--head", "20"], stdout=subprocess.PIPE)
+    assert done.stdout.startswith("two\\nlines\\x1b[31m: 20 requests")
+
+
+@pytest.mark.parametrize("module", ["typer", "course.cli.simulate", "signal"])
+def test_ctrl_c_while_it_starts_has_status_130(module: str) -> None:
+    """As if the key were pressed while this module is imported."""
+    code = f"""
+import sys
+class Pressed:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+sys.modules.pop({module!r}, None)
+sys.meta_path.insert(0, Pressed())
+from course.cli import main
+main()
+"""
+    done = called([sys.executable, "-c", code])
+    assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_a_missing_package_is_a_sentence() -> None:
+    code = "import sys; sys.modules['typer'] = None; from course.cli import main"
+    done = called([sys.executable, "-c", code])
+    assert done.returncode == 1
+    assert done.stderr.startswith("course: the installation is not complete (") and done.stderr.count("\n") == 1
+
+
+def test_it_starts_without_numpy() -> None:
+    """Help is there at once, and `course doctor` also where NumPy is broken."""
+    code = "import sys; sys.modules['numpy'] = None; from course.cli import main; main()"
+    done = called([sys.executable, "-c", code, "--help"], stdout=subprocess.PIPE)
+    assert done.returncode == 0 and "simulate" in done.stdout
