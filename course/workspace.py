@@ -155,6 +155,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from jupyterlab.labapp import main as jupyterlab
 
     os.chdir(mine)
+    # Kernels then do not send each move of a slider back to the browser that sent it: one message less to wait for.
+    os.environ.setdefault("JUPYTER_WIDGETS_ECHO", "0")
     return jupyterlab(jupyter_arguments(mine, extra)) or 0
 
 

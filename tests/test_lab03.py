@@ -1,12 +1,10 @@
 """Lab 03: the scenario's numbers, its explorers at every corner, and its exercises with their mistakes."""
 
 import itertools
-import json
 import re
 from pathlib import Path
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 
 from course import Workload, lengths, policies, queueing, serve
@@ -15,6 +13,7 @@ from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge, overlaps
 from course.figures import load as draw
 from course.scenarios import one_engine
 from course.steptime import Step
+from tests.figures import valid
 
 LAB = load("03")
 SOURCE = Path(__file__).parent.parent / "solutions" / "03_littles_law.py"
@@ -217,11 +216,6 @@ def test_the_quiz_does_its_sums():
 
 
 # The explorers: every control at its ends, in all combinations.
-
-
-def valid(figure: go.Figure) -> None:
-    """What explorer figures leave out for speed: plotly knows every property, and the figure is plain JSON."""
-    assert json.loads(go.Figure(figure.to_dict()).to_json()) == json.loads(figure.to_json())
 
 
 @pytest.mark.parametrize(("cv", "slots", "kind"), list(itertools.product((0.0, 5.0), (16, 128), ("drawn", "trace"))))

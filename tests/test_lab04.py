@@ -1,7 +1,6 @@
 """Lab 04: the scenario's numbers, the explorers at their corners, and the exercises with their mistakes."""
 
 import itertools
-import json
 import re
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from course.figures import policies as draw
 from course.figures.timelines import KINDS, lanes, spans, timelines
 from course.scenarios import side_by_side, three_batchers
 from course.scenarios.three_batchers import CHAT, H100, IMAGE, TRACE
+from tests.figures import valid
 
 LAB = load("04")
 SOURCE = Path(__file__).parent.parent / "solutions" / "04_static_dynamic_continuous.py"
@@ -338,7 +338,7 @@ def test_the_timeline_explorer_at_every_corner(workload, slots, output_cv, rate,
         assert run.steps.useful.sum() == run.workload.output_tokens.sum()
         assert name != "continuous" or run.steps.wasted.sum() == 0
     assert {len(row) for row in three_batchers.timeline_rows(result)} == {4}
-    json.loads(timelines(*result, height=420).to_json())
+    valid(timelines(*result, height=420))
 
 
 @pytest.mark.parametrize(("slots", "output_cv"), [*itertools.product((4, 32, 128), (0.0, 0.4, 1.0, 2.0))])
@@ -349,6 +349,7 @@ def test_the_gain_explorer_at_every_corner(slots, output_cv):
         assert result.gain == pytest.approx(result.bound, rel=0.12)
     assert dict(three_batchers.gain_rows(result))["gain, simulated"] == f"{result.gain:.2f} x"
     figure = draw.gain(three_batchers.gain_sweep(), result)
+    valid(figure)
     assert figure.data[2].y[0] == pytest.approx(result.gain, rel=1e-5)
 
 
@@ -361,7 +362,7 @@ def test_the_load_explorer_at_every_corner(workload, rate):
         assert points["continuous"].e2e[50] < min(points["static"].e2e[50], points["dynamic"].e2e[50])
         assert points["continuous"].padding == 0 and all(p.goodput <= rate * 1.01 for p in points.values())
         assert {len(row) for row in three_batchers.load_rows(result)} == {4}
-        json.loads(draw.against_load(result["curves"], points, *metric).to_json())
+        valid(draw.against_load(result["curves"], points, *metric))
     assert bool(result["warnings"]) == (rate > 3)
 
 
@@ -370,7 +371,7 @@ def test_the_image_explorer_at_every_corner(rate, delay):
     runs = three_batchers.image_service(rate, delay)
     assert all(run.steps.running.max() <= 16 for run in runs.values())
     assert [row[0] for row in three_batchers.image_rows(runs)][-1] == "latency, p95"
-    json.loads(draw.shares(runs, dict(zip(runs, ("continuous", "dynamic"), strict=True))).to_json())
+    valid(draw.shares(runs, dict(zip(runs, ("continuous", "dynamic"), strict=True))))
 
 
 def test_the_waiting_line_of_an_overloaded_policy_grows():

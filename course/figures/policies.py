@@ -48,14 +48,12 @@ def gain(sweep: Sequence[Gain], point: Gain, *, height: int = 400) -> go.Figure:
         )  # fmt: skip
     end, highest, highest_bound = by_spread[-1]
     middle = by_spread[len(by_spread) * 2 // 3]
-    up = 16 if highest_bound > highest else -44
     labels = [
-        _label(end, log10(1.25), 'the claim, "20 to 30%"', theme.INK, "right"),
-        _label(end, log10(highest_bound), "E[max] / mean", "theory", "right", up=up),
-        _label(middle[0], log10(middle[1]), "simulated", "continuous", shift=12, up=-14),
-        _heading(1, f"<b>{slots} slots</b>"),
-        _heading(2, f"<b>CV {spread:g}</b>"),
+        _label(end, 1.16, 'the claim, "20 to 30%"', theme.INK, "right"),
+        _label(end, highest_bound, "E[max] / mean", "theory", "right", above=highest_bound > highest),
+        _label(middle[0], middle[1], "simulated", "continuous", above=False),
     ]
+    headings = [_heading(1, f"<b>{slots} slots</b>"), _heading(2, f"<b>CV {spread:g}</b>")]
     gains = {
         "title": {"text": "gain in tokens/s [ratio]"},
         "type": "log",
@@ -69,7 +67,8 @@ def gain(sweep: Sequence[Gain], point: Gain, *, height: int = 400) -> go.Figure:
         {"title": {"text": "slots [max_num_seqs]"}, "type": "log", "tickvals": batches, "range": ends},
         gains,
         gains,
-        {"annotations": labels, "shapes": shapes, "height": height},
+        {"annotations": headings, "shapes": shapes, "height": height},
+        labels,
     )
 
 
@@ -104,17 +103,15 @@ def against_load(
         data.append(_line(rates, [p.tokens_per_second for p in line], name, name, 2))
         # Where the lines are apart: continuous at high load, the others at low load, one above and one below.
         at, side = (-3, "right") if name == "continuous" else (0, "left")
-        labels.append(
-            _label(rates[at], log10(latency[at]), name, name, side, shift=12, up=-14 if name == "dynamic" else 12)
-        )
+        labels.append(_label(rates[at], latency[at], name, name, side, above=name != "dynamic"))
     data.append(_dots([rate] * len(names), [getattr(points[n], metric)[percentile] for n in names], names, "now"))
     data.append(_dots([rate] * len(names), [points[n].tokens_per_second for n in names], names, "now", 2))
     later = rates.index(min(rates, key=lambda r: abs(r - 0.6 * rates[-1])))
     tokens = {name: line[later].tokens_per_second for name, line in curves.items()}
     labels += [
-        _label(rates[later], tokens["continuous"], "continuous", "continuous", panel=2, shift=12, up=-10),
-        _label(rates[-1], tokens["static"], "static and dynamic", "static", "right", panel=2, up=14),
-        _label(rates[later], answer * rates[later], "offered", "theory", "right", panel=2, shift=10, up=10),
+        _label(rates[later], tokens["continuous"], "continuous", "continuous", panel=2, above=False),
+        _label(rates[-1], tokens["static"], "static and dynamic", "static", "right", panel=2),
+        _label(rates[later], answer * rates[later], "offered", "theory", "right", panel=2),
     ]
     here = [
         {"type": "line", "xref": _axis("x", panel), "yref": _axis("y", panel) + " domain", "x0": rate, "x1": rate,
@@ -122,15 +119,16 @@ def against_load(
         for panel in (1, 2)
     ]  # fmt: skip
     what = {"e2e": "whole answer", "ttft": "first token"}[metric]
-    ticks = [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000]
-    x_axis = {"title": {"text": "arrival rate [requests/s]"}}
+    ticks = [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300]
+    x_axis = {"title": {"text": "arrival rate [requests/s]"}, "range": [0, 1.03 * rates[-1]]}
     return _pair(
         data,
         x_axis,
         x_axis,
         {"title": {"text": f"p{percentile} until the {what} [s]"}, "type": "log", "tickvals": ticks},
         {"title": {"text": "output [tokens/s]"}},
-        {"annotations": labels, "shapes": here, "height": height},
+        {"shapes": here, "height": height},
+        labels,
     )
 
 
@@ -141,17 +139,16 @@ def shares(runs: Mapping[str, Run], colours: Mapping[str, str], *, height: int =
     for place, (name, run) in enumerate(runs.items()):
         latency = np.quantile(run.e2e, share) * 1e3
         data.append(_line(latency, share, colours[name], name))
-        at, side, up = ((60, "right", 8), (35, "left", -12))[place % 2]
-        labels.append(_label(log10(latency[at]), float(share[at]), name, colours[name], side, shift=12, up=up))
+        at, side, above = ((60, "right", True), (35, "left", False))[place % 2]
+        labels.append(_label(latency[at], float(share[at]), name, colours[name], side, above=above))
     ticks = [1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000]
     layout = {
         "template": theme.TEMPLATE,
         "height": height,
         "xaxis": {"title": {"text": "latency [ms]"}, "type": "log", "tickvals": ticks},
         "yaxis": {"title": {"text": "answered [share of requests]"}, "range": [0, 1.02]},
-        "annotations": labels,
     }
-    return go.Figure({"data": data, "layout": layout})
+    return theme.unchecked([*data, *_words(labels)], layout)
 
 
 def waiting_line(runs: Mapping[str, Run], until: float, *, height: int = 320) -> go.Figure:
@@ -171,7 +168,9 @@ def _axis(letter: str, panel: int) -> str:
     return letter if panel == 1 else f"{letter}{panel}"
 
 
-def _pair(data: list[Part], x_left: Part, x_right: Part, y_left: Part, y_right: Part, layout: Part) -> go.Figure:
+def _pair(
+    data: list[Part], x_left: Part, x_right: Part, y_left: Part, y_right: Part, layout: Part, labels: list[Part]
+) -> go.Figure:
     """Two panels side by side on the course theme."""
     axes = {
         "xaxis": {**x_left, "domain": LEFT, "anchor": "y"},
@@ -180,7 +179,7 @@ def _pair(data: list[Part], x_left: Part, x_right: Part, y_left: Part, y_right: 
         "yaxis2": {**y_right, "anchor": "x2"},
     }
     margin = {"l": 64, "r": 24, "t": 30, "b": 52}
-    return go.Figure({"data": data, "layout": {"template": theme.TEMPLATE, "margin": margin, **axes, **layout}})
+    return theme.unchecked([*data, *_words(labels)], {"template": theme.TEMPLATE, "margin": margin, **axes, **layout})
 
 
 def _line(
@@ -202,15 +201,25 @@ def _trace(x: Sequence[float], y: Sequence[float], name: str, panel: int) -> Par
 
 
 def _label(
-    x: float, y: float, text: str, colour: str, anchor: str = "left", panel: int = 1, *, shift: int = 6, up: int = 0
+    x: float, y: float, text: str, colour: str, side: str = "left", panel: int = 1, *, above: bool = True
 ) -> Part:
-    """A label at (x, y) in axis units: on a log axis the logarithm, as plotly places annotations there."""
-    at_x, at_y = theme.rounded([x, y])
-    return {
-        "x": at_x, "y": at_y, "xref": _axis("x", panel), "yref": _axis("y", panel), "text": text, "showarrow": False,
-        "xanchor": anchor, "xshift": -shift if anchor == "right" else shift, "yshift": up,
-        "font": {"color": INKS.get(colour, colour), "size": 15},
-    }  # fmt: skip
+    """A label above or below (x, y), which is at its left or right end."""
+    corner = ("top " if above else "bottom ") + {"left": "right", "right": "left"}[side]
+    return {"x": x, "y": y, "panel": panel, "text": text, "colour": INKS.get(colour, colour), "corner": corner}
+
+
+def _words(labels: Sequence[Part]) -> list[Part]:
+    """The labels as a trace for each panel: plotly needs 2 ms to redraw an annotation, and none for one text more."""
+    traces = []
+    for panel in sorted({label["panel"] for label in labels}):
+        here = [label for label in labels if label["panel"] == panel]
+        traces.append(
+            _trace([label["x"] for label in here], [label["y"] for label in here], "labels", panel)
+            | {"mode": "text", "text": [label["text"] for label in here], "hoverinfo": "skip", "cliponaxis": False}
+            | {"textposition": [label["corner"] for label in here]}
+            | {"textfont": {"color": [label["colour"] for label in here], "size": 15}}
+        )
+    return traces
 
 
 def _heading(panel: int, text: str) -> Part:

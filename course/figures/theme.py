@@ -32,6 +32,7 @@ __all__ = [
     "new_figure",
     "new_panels",
     "rounded",
+    "unchecked",
 ]
 
 FONT = "system-ui, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
@@ -100,6 +101,15 @@ def new_figure(x_title: str, y_title: str, *, height: int = HEIGHT, **layout: An
     }
     # In one piece: plotly checks a figure again with every update, and explorers build one for each key press.
     return go.Figure(layout=_merged({"template": TEMPLATE, "height": height, **axes}, layout))
+
+
+def unchecked(traces: list[dict[str, Any]], layout: Mapping[str, Any]) -> go.Figure:
+    """Make a figure from plain data without plotly's check of each property.
+
+    An explorer builds a figure with every key press, and the check takes longer than all the rest. The tests of the
+    figures make it instead, with `go.Figure(figure.to_dict())`.
+    """
+    return go.Figure(data=traces, layout=dict(layout), _validate=False)
 
 
 def _merged(base: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
