@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
-import os
 import threading
 from pathlib import Path
 
 import pytest
 
 from course.exercises import progress as module
-from course.exercises.progress import SCHEMA, Progress
+from course.exercises.progress import Progress
 
 EMPTY = {"predictions": {}, "exercises": {}, "quiz": {}}
 
@@ -87,59 +87,6 @@ def test_many_writers_at_once_lose_nothing(folder):
     assert {path.name for path in folder.iterdir()} == {"progress.json", "progress.lock"}, "a temporary file stayed"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        "null",
-        "[]",
-        '"text"',
-        "{}",
-        '{"schema": 1}',
-        '{"schema": "1", "labs": {}}',
-        '{"schema": 0, "labs": {}}',
-        '{"schema": true, "labs": {}}',
-        '{"schema": 1, "labs": []}',
-        '{"schema": 1, "labs": {"03": 7}}',
-        '{"schema": 1, "labs": {"03": {"exercises": []}}}',
-        b"\xff\xfe\x00",
-        "[" * 100_000,
-    ],
-)
-def test_a_corrupt_file_is_kept_aside(folder, text):
-    write(folder, text)
-    progress = Progress(folder)
-    assert progress.lab("03") == EMPTY
-    kept = folder / "progress.corrupt-1.json"
-    assert kept.read_bytes() == (text if isinstance(text, bytes) else text.encode())
-    assert len(progress.notices) == 1
-    assert "could not be read" in progress.notices[0] and "progress.corrupt-1.json" in progress.notices[0]
-    store(progress, "little")
-    assert Progress(folder).lab("03")["exercises"] == {"little": True}
-    assert kept.exists()
-
-
-def test_each_corrupt_file_gets_the_next_free_number(folder):
-    folder.mkdir(parents=True)
-    (folder / "progress.corrupt-1.json").write_text("mine")
-    for number in (2, 3):
-        (folder / "progress.json").write_text("{")
-        Progress(folder).lab("03")
-        assert (folder / f"progress.corrupt-{number}.json").read_text() == "{"
-    assert (folder / "progress.corrupt-1.json").read_text() == "mine"
-
-
-def test_a_newer_file_is_kept_aside(folder):
-    text = json.dumps({"schema": SCHEMA + 1, "labs": {"03": {"exercises": {"little": {"done": True}}}}})
-    write(folder, text)
-    progress = Progress(folder)
-    store(progress, "capacity")
-    assert (folder / "progress.newer-1.json").read_text() == text
-    assert "newer version" in progress.notices[0]
-    assert Progress(folder).lab("03")["exercises"] == {"capacity": True}
-
-
 def test_an_older_file_is_migrated(folder, monkeypatch):
     store(Progress(folder), "little", 1)
 
@@ -162,79 +109,11 @@ def test_an_older_file_is_migrated(folder, monkeypatch):
     assert not progress.notices
 
 
-def test_a_migration_that_fails_keeps_the_file(folder, monkeypatch):
-    store(Progress(folder), "little")
-    monkeypatch.setattr(module, "SCHEMA", 2)
-    assert Progress(folder).lab("03") == EMPTY
-    assert (folder / "progress.corrupt-1.json").exists()
-
-
 def test_unknown_keys_survive(folder):
     write(folder, json.dumps({"schema": 1, "note": "mine", "labs": {"03": {"extra": 1, "exercises": {}}}}))
     store(Progress(folder), "little")
     stored = json.loads((folder / "progress.json").read_text())
     assert stored["note"] == "mine" and stored["labs"]["03"]["extra"] == 1
-
-
-def test_a_folder_that_cannot_be_made_leaves_memory(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    progress = Progress(tmp_path / "file" / "data")
-    store(progress, "little")
-    store(progress, "capacity")
-    assert set(progress.lab("03")["exercises"]) == {"little", "capacity"}
-    assert len(progress.notices) == 1 and "until the kernel stops" in progress.notices[0]
-
-
-def test_a_read_only_folder_leaves_memory_and_the_file_as_it_was(folder, monkeypatch):
-    store(Progress(folder), "little")
-    before = (folder / "progress.json").read_bytes()
-
-    # Tests may run as root, whom no permission stops, so the refusal is put where the file system would give it.
-    def refused(*_args, **_kwargs):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(module.tempfile, "mkstemp", refused)
-    progress = Progress(folder)
-    store(progress, "capacity")
-    assert set(progress.lab("03")["exercises"]) == {"little", "capacity"}
-    assert (folder / "progress.json").read_bytes() == before
-    assert "Permission denied" in progress.notices[0]
-
-
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root writes to read-only folders")
-def test_a_read_only_folder_for_real(folder):
-    store(Progress(folder), "little")
-    folder.chmod(0o500)
-    try:
-        progress = Progress(folder)
-        store(progress, "capacity")
-        assert set(progress.lab("03")["exercises"]) == {"little", "capacity"}
-        assert progress.notices
-    finally:
-        folder.chmod(0o700)
-
-
-def test_a_corrupt_file_that_cannot_be_moved_is_not_overwritten(folder, monkeypatch):
-    write(folder, "{")
-
-    def refused(*_args, **_kwargs):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "rename", refused)
-    progress = Progress(folder)
-    store(progress, "little")
-    assert progress.lab("03")["exercises"] == {"little": True}
-    assert (folder / "progress.json").read_text() == "{"
-    assert "cannot be moved" in progress.notices[0]
-
-
-def test_a_folder_in_place_of_the_file(folder):
-    (folder / "progress.json").mkdir(parents=True)
-    progress = Progress(folder)
-    assert progress.lab("03") == EMPTY
-    store(progress, "little")
-    assert progress.lab("03")["exercises"] == {"little": True}
-    assert progress.notices
 
 
 def test_a_crash_while_writing_leaves_the_old_file(folder, monkeypatch):
@@ -243,7 +122,7 @@ def test_a_crash_while_writing_leaves_the_old_file(folder, monkeypatch):
     def crash(*_args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module.os, "replace", crash)
+    monkeypatch.setattr(module.files.os, "replace", crash)
     with pytest.raises(KeyboardInterrupt):
         store(Progress(folder), "capacity")
     monkeypatch.undo()
@@ -261,12 +140,35 @@ def test_a_held_lock_delays_and_never_hangs(folder, monkeypatch):
     assert set(Progress(folder).lab("03")["exercises"]) == {"little", "capacity"}
 
 
-@pytest.mark.parametrize("folder", ["/tmp/" + "a" * 300, "~nosuchuser/x"])
-def test_a_folder_that_cannot_be_named_is_a_notice_and_the_lab_goes_on(folder):
+def test_a_file_system_without_locks_costs_no_time_and_loses_nothing(folder, monkeypatch):
+    from course.exercises import filelock
+
+    calls = []
+
+    def no_locks(_handle):
+        calls.append(1)
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(filelock, "_take", no_locks)
+    store(Progress(folder), "little")
+    assert Progress(folder).lab("03")["exercises"] == {"little": True}
+    assert len(calls) == 2, "once for writing, once for reading: a lock that cannot be had is not waited for"
+
+
+def test_forgetting_a_lab_keeps_a_copy_that_can_be_used(folder, tmp_path):
     progress = Progress(folder)
-    assert any("cannot be used" in notice for notice in progress.notices)
-    progress.change("03", "quiz", "q", lambda entry: 1)
-    assert progress.lab("03")["quiz"] == {"q": 1}
+    assert progress.forget("03", "now") is None and not folder.exists()
+    store(progress, "little")
+    store(progress, "waste", lab="04")
+    kept = progress.forget("03", "2030-01-02_03-04-05")
+    assert kept == folder / "progress.lab03-2030-01-02_03-04-05.json"
+    assert progress.lab("03") == EMPTY and progress.lab("04")["exercises"] == {"waste": True}
+    assert progress.forget("03", "2030-01-02_03-04-05") is None
+    store(progress, "capacity")
+    assert progress.forget("03", "2030-01-02_03-04-05") == folder / "progress.lab03-2030-01-02_03-04-05-2.json"
+    kept.rename(tmp_path / "progress.json")
+    assert Progress(tmp_path).lab("03")["exercises"] == {"little": True}
+    assert Progress(tmp_path).lab("04") == EMPTY
 
 
 def test_a_linked_file_is_changed_where_it_lies(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Iterator
@@ -28,8 +29,9 @@ def locked(path: Path) -> Iterator[None]:
     held = False
     try:
         end = time.monotonic() + PATIENCE
-        while not (held := _take(handle)) and time.monotonic() < end:
-            time.sleep(0.01)
+        with suppress(OSError):  # a file system without locks
+            while not (held := _take(handle)) and time.monotonic() < end:
+                time.sleep(0.01)
         yield
     finally:
         if held:
@@ -39,6 +41,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def _take(handle: int) -> bool:
+    """Whether the lock is ours now; False while somebody else has it. Raises OSError where there are no locks."""
     try:
         if fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -46,8 +49,10 @@ def _take(handle: int) -> bool:
             import msvcrt
 
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-    except OSError:
-        return False
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK):
+            return False
+        raise
     return True
 
 

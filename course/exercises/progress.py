@@ -1,7 +1,7 @@
 """Progress in one small JSON file: read, changed and written back under a lock, so that open notebooks share it.
 
-A file that cannot be read, or that a newer version wrote, is renamed and kept. Where nothing can be written, the lab
-goes on and remembers until the kernel stops.
+A file that cannot be read, or that a newer version wrote, is renamed and kept. Where nothing can be written, or where
+a folder, a pipe or a device has the file's name, the lab goes on and remembers until the kernel stops.
 """
 
 from __future__ import annotations
@@ -9,19 +9,26 @@ from __future__ import annotations
 import copy
 import json
 import os
-import tempfile
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from platformdirs import user_data_dir
 
+from course import files
 from course.exercises.filelock import locked
 
 SCHEMA = 1
 FOLDER = "COURSE_PROGRESS_DIR"
 NAME = "progress.json"
 PARTS = ("predictions", "exercises", "quiz")
+LARGEST = 8_000_000
+"""Bytes. A learner who does everything a hundred times comes to a tenth of it."""
+DEEPEST = 50
+"""Levels of lists and dictionaries, of which the course uses seven; far more would exhaust Python's stack."""
+HIGHEST = 2**63
+"""No whole number in the file is larger: Python refuses to write those of more than 4,300 digits."""
 
 State = dict[str, Any]
 MIGRATIONS: dict[int, Callable[[State], State]] = {}
@@ -52,15 +59,20 @@ class Progress:
         try:
             # Resolved, so that a file linked from elsewhere is changed there, and the link stays.
             self.path = self.path.expanduser().resolve()
-            self.path.exists()
+            files.ordinary(self.path)
+        except files.NotAFile as error:
+            self._remember(str(error))
         except (OSError, RuntimeError, ValueError) as error:
             self._remember(f"{self.path} cannot be used ({getattr(error, 'strerror', None) or error})")
-            self._memory = _empty()
 
     def lab(self, number: str) -> dict[str, dict[str, Any]]:
         """Return a copy of what is stored for a lab: {"predictions": ..., "exercises": ..., "quiz": ...}."""
         stored = self._read()["labs"].get(number, {})
         return {part: copy.deepcopy(stored.get(part, {})) for part in PARTS}
+
+    def kept(self) -> bool:
+        """Whether what is stored outlives this process."""
+        return self._memory is None
 
     def change(self, number: str, part: str, name: str, edit: Callable[[Any], Any]) -> None:
         """Replace one entry by `edit(entry)`; `entry` is None the first time. Entries of others stay as they are.
@@ -89,18 +101,53 @@ class Progress:
                 self._remember(f"{self.path} cannot be written ({error.strerror or error})")
         self._memory = edited(self._memory or _empty())
 
+    def forget(self, number: str, stamp: str) -> Path | None:
+        """Forget what is stored for a lab, once a copy of it has been written beside the file.
+
+        Args:
+            number: the lab, "03".
+            stamp: goes into the name of the copy, which is a progress file of its own with that lab alone.
+
+        Returns:
+            The copy, or None where nothing was stored.
+
+        Raises:
+            OSError: the progress cannot be read or written, or no copy can be made. Then nothing is forgotten.
+        """
+        self._insist()
+        if not files.ordinary(self.path):
+            return None
+        with locked(self.path.with_suffix(".lock")):
+            state = self._load()
+            self._insist()
+            if number not in state["labs"]:
+                return None
+            alone = {**state, "labs": {number: state["labs"].pop(number)}}
+            for attempt in count(1):
+                copy_ = self.path.with_name(f"progress.lab{number}-{stamp}{'' if attempt == 1 else f'-{attempt}'}.json")
+                try:
+                    files.write_new(copy_, _as_bytes(alone))
+                except FileExistsError:
+                    continue
+                break
+            self._write(state)
+            return copy_
+
+    def _insist(self) -> None:
+        if self._memory is not None:
+            raise OSError(" ".join(self.notices) or f"{self.path} cannot be used")
+
     def _read(self) -> State:
         if self._memory is not None:
             return self._memory
-        if not self.path.exists():
-            return _empty()
         try:
-            with locked(self.path.with_suffix(".lock")):
-                return self._load()
-        except OSError:
-            pass  # no lock in a read-only folder; reading may still do
-        try:
-            return self._load()
+            if not files.ordinary(self.path):
+                return _empty()
+            try:
+                with locked(self.path.with_suffix(".lock")):
+                    return self._load()
+            except OSError:
+                return self._load()  # no lock in a read-only folder; reading may still do
         except OSError as error:
             self._remember(f"{self.path} cannot be read ({error.strerror or error})")
             return self._memory or _empty()
@@ -108,25 +155,23 @@ class Progress:
     def _load(self) -> State:
         """Return the stored state, migrated; put a file aside that cannot be used."""
         try:
-            text = self.path.read_text(encoding="utf-8")
+            return self._parsed()
         except FileNotFoundError:
             return _empty()
-        except UnicodeDecodeError:
-            return self._set_aside("corrupt")
-        try:
-            return _migrated(_checked(json.loads(text)))
         except Newer:
             return self._set_aside("newer")
         except UNUSABLE:
             return self._set_aside("corrupt")
 
+    def _parsed(self) -> State:
+        return _migrated(_checked(json.loads(files.read(self.path, LARGEST).decode("utf-8"))))
+
     def _set_aside(self, why: str) -> State:
-        number = 1
-        while (kept := self.path.with_name(f"progress.{why}-{number}.json")).exists():
-            number += 1
         reason = "was written by a newer version of the course" if why == "newer" else "could not be read"
         try:
-            self.path.rename(kept)
+            kept = files.put_aside(
+                self.path, (self.path.with_name(f"progress.{why}-{number}.json") for number in count(1))
+            )
         except OSError:
             # It must not be overwritten, so from here on nothing is written at all.
             self._remember(f"{self.path} {reason} and cannot be moved")
@@ -137,23 +182,17 @@ class Progress:
     def _remember(self, what: str) -> None:
         if self._memory is None:
             try:
-                self._memory = _migrated(_checked(json.loads(self.path.read_text(encoding="utf-8"))))
+                self._memory = self._parsed()
             except (OSError, Newer, *UNUSABLE):
                 self._memory = _empty()
             self.notices.append(f"{what}: your progress is kept only until the kernel stops.")
 
     def _write(self, state: State) -> None:
-        """Replace the file in one move, so that a crash leaves the old or the new one and never half of it."""
-        handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=".progress-", suffix=".json")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(state, file, indent=1, sort_keys=True)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, self.path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        files.replace(self.path, _as_bytes(state), mode=0o600)
+
+
+def _as_bytes(state: State) -> bytes:
+    return json.dumps(state, indent=1, sort_keys=True).encode()
 
 
 def _empty() -> State:
@@ -162,6 +201,7 @@ def _empty() -> State:
 
 def _checked(state: Any) -> State:
     """Return the state if its shape is right, else raise; unknown keys are left alone and survive."""
+    _bounded(state)
     schema = state["schema"]
     if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
         raise ValueError(f"schema {schema!r}")
@@ -172,6 +212,19 @@ def _checked(state: Any) -> State:
             if not isinstance(lab.get(part, {}), dict):
                 raise ValueError(f"{part} is {type(lab[part]).__name__}")
     return state
+
+
+def _bounded(state: Any) -> None:
+    """Raise ValueError for what could be read but not copied or written again; level by level, without recursion."""
+    level = [state]
+    for _ in range(DEEPEST):
+        parts = [part for part in level if isinstance(part, dict | list)]
+        level = [item for part in parts for item in (part.values() if isinstance(part, dict) else part)]
+        if any(isinstance(item, int) and abs(item) > HIGHEST for item in level):
+            raise ValueError("a number that the course cannot have written")
+        if not level:
+            return
+    raise ValueError(f"more than {DEEPEST} levels")
 
 
 def _migrated(state: State) -> State:
