@@ -15,7 +15,7 @@ try:  # the first tenths of a second, in which Ctrl-C must not give a traceback 
     import typer
     from typer.core import TyperGroup
 
-    from course.cli import bench, simulate
+    from course.cli import bench, kv, simulate
 except KeyboardInterrupt:
     sys.exit(130)
 except ImportError as error:
@@ -95,6 +95,7 @@ def _course(
 
 app.command(name="simulate", short_help="Send requests through one policy or several.")(simulate.simulate)
 app.command(name="bench", short_help="Measure a toy decode step on the GPU or CPU at hand.")(bench.bench)
+app.command(name="kv", short_help="KV bytes a token of a model, and what fits on a card.")(kv.kv)
 
 
 def main() -> None:

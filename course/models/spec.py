@@ -1,0 +1,197 @@
+"""The shapes of a model that decide memory and step time: weights, FLOPs a token, KV bytes a token."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from os import PathLike
+from typing import Any
+
+from course import settings
+
+from .layers import Heads, Layer
+
+_SIZES = (
+    "num_layers",
+    "hidden_size",
+    "intermediate_size",
+    "num_heads",
+    "num_kv_heads",
+    "head_dim",
+    "vocab_size",
+    "bytes_per_parameter",
+    "kv_bytes_per_element",
+)
+_NONE_WITHOUT_ATTENTION = ("num_heads", "num_kv_heads", "head_dim", "intermediate_size")
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Where a model's parameters are, and the bytes they take as stored. Counts of parameters unless said otherwise.
+
+    layers: of all layers, every expert included. active: of those, what one token is multiplied with. embedding: the
+    input table. head: the output matrix, 0 where it is the input table again (tied). layer_bytes, other_bytes: memory
+    of the layers, and of embedding and head together.
+    """
+
+    layers: int
+    active: int
+    embedding: int
+    head: int
+    layer_bytes: int
+    other_bytes: int
+
+    @property
+    def parameters(self) -> int:
+        return self.layers + self.embedding + self.head
+
+    @property
+    def bytes(self) -> int:
+        return self.layer_bytes + self.other_bytes
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A decoder-only transformer, or a hybrid of one. Sizes are counts of elements unless the name says bytes.
+
+    Without `layers` and `weights` it is a dense model with a gated MLP, plain attention in every layer and an output
+    head of its own. Norm weights are left out then: for Llama-3.1-8B they are 0.003% of the parameters.
+    `ModelSpec.from_config` fills both in from a config.json.
+
+    layers: the caches of each layer. draft_layers: those of layers that only speculative decoding runs. weights: None
+    where the parameters could not be counted. kv_cache_dtype: what the checkpoint asks for, None for its own 16 bits.
+    notes: what a reader of the numbers should know.
+
+    Raises ValueError for a size that is not a whole number of at least 1.
+    """
+
+    name: str
+    num_layers: int
+    hidden_size: int
+    intermediate_size: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    vocab_size: int
+    source: str
+    bytes_per_parameter: int = 2
+    kv_bytes_per_element: int = 2
+    max_position_embeddings: int | None = None
+    layers: tuple[Layer, ...] | None = None
+    draft_layers: tuple[Layer, ...] = ()
+    weights: Weights | None = None
+    kv_cache_dtype: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        for size in fields(self):
+            if size.name in _SIZES:
+                low = 0 if self.layers is not None and size.name in _NONE_WITHOUT_ATTENTION else 1
+                object.__setattr__(self, size.name, settings.whole(size.name, getattr(self, size.name), low=low))
+
+    @classmethod
+    def from_config(cls, config: str | PathLike | Mapping[str, Any], name: str | None = None) -> "ModelSpec":
+        """The model that a Hugging Face config.json describes: a path to it or to its folder, or the dict itself.
+
+        name: the model's name, the file's or folder's by default. ValueError, with the key and what would be needed,
+        for anything that cannot be understood; OSError for a file that cannot be opened.
+        """
+        from .config import read
+
+        return read(config, name)
+
+    def with_kv_dtype(self, dtype: str | None) -> "ModelSpec":
+        """The same model with K and V stored as `dtype`, by vLLM's names; "auto" takes what the checkpoint asks for."""
+        from .quantisation import kv_bytes
+
+        if dtype is None:
+            return self
+        return replace(self, kv_bytes_per_element=kv_bytes(self.kv_cache_dtype or "auto" if dtype == "auto" else dtype))
+
+    # Memory of a sequence
+
+    @property
+    def layer_caches(self) -> tuple[Layer, ...]:
+        """The caches of each layer, in order; empty for a layer that keeps nothing."""
+        if self.layers is not None:
+            return self.layers
+        heads = Heads(self.num_kv_heads, self.head_dim, self.head_dim, self.num_heads)
+        return (Layer(heads),) * self.num_layers
+
+    @property
+    def kv_bytes_per_token(self) -> int:
+        """Bytes of K and V that one token keeps while every layer holds it.
+
+        2 x layers x KV heads x head dimension x bytes an element, where all layers are alike.
+        """
+        return self._bytes(self.layer_caches)
+
+    @property
+    def kv_bytes_after_window(self) -> int:
+        """Bytes that one more token adds once every window is full: the layers without a window."""
+        return self._bytes(layer for layer in self.layer_caches if layer.attention and layer.attention.window is None)
+
+    @property
+    def window_bytes(self) -> int:
+        """Bytes that a long sequence keeps in the layers with a window: window x bytes a token."""
+        return self.kv_bytes_per_element * sum(
+            layer.attention.elements() * layer.attention.window
+            for layer in self.layer_caches
+            if layer.attention and layer.attention.window is not None
+        )
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of recurrent state that a sequence keeps whatever its length."""
+        return sum(layer.state_bytes() for layer in self.layer_caches)
+
+    @property
+    def index_bytes_per_token(self) -> int:
+        """Bytes a token beside K and V: the keys of a sparse-attention indexer."""
+        return sum(layer.attention.extra_bytes for layer in self.layer_caches if layer.attention)
+
+    @property
+    def draft_bytes_per_token(self) -> int:
+        """Bytes a token in the layers that only speculative decoding runs."""
+        return self._bytes(self.draft_layers)
+
+    def _bytes(self, layers) -> int:
+        return self.kv_bytes_per_element * sum(layer.attention.elements() for layer in layers if layer.attention)
+
+    # Weights and work of a step
+
+    @property
+    def layer_parameters(self) -> int:
+        """Parameters of all layers that one token is multiplied with.
+
+        For a dense model the q, k, v and o projections and the three matrices of the gated MLP.
+        """
+        if self.weights is not None:
+            return self.weights.active
+        attention = self.hidden_size * self.head_dim * 2 * (self.num_heads + self.num_kv_heads)
+        return self.num_layers * (attention + 3 * self.hidden_size * self.intermediate_size)
+
+    @property
+    def head_parameters(self) -> int:
+        """Parameters of the output head, which turns the last hidden state into logits."""
+        return self.vocab_size * self.hidden_size
+
+    @property
+    def step_weight_bytes(self) -> int:
+        """Bytes of weights that a step reads. The embedding table is not among them: a step gathers rows of it.
+
+        Of a mixture of experts all are counted, which a large batch reads and a small one does not.
+        """
+        if self.weights is not None:
+            return self.weights.layer_bytes + self.head_parameters * self.bytes_per_parameter
+        return (self.layer_parameters + self.head_parameters) * self.bytes_per_parameter
+
+    @property
+    def weights_bytes(self) -> int:
+        """Bytes of all weights in memory: the layers, the embedding table and the output head."""
+        if self.weights is not None:
+            return self.weights.bytes
+        return (self.layer_parameters + 2 * self.head_parameters) * self.bytes_per_parameter
+
+    @property
+    def attention_flops_per_pair(self) -> int:
+        """FLOPs that one query-key pair costs: a multiply and an add a dimension, for the score and for the value."""
+        return sum(layer.attention.flops_per_pair for layer in self.layer_caches if layer.attention)
