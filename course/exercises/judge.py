@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course.exercises.compare import brief, difference, same
-from course.exercises.learner import describe_error, watched
+from course.exercises.learner import describe_error, described, watched
 from course.exercises.spec import Exercise
 
 NOT_ATTEMPTED, RIGHT, WRONG = "not attempted yet", "right", "not right yet"
@@ -43,7 +43,21 @@ class Outcome:
 
 
 def judge(exercise: Exercise, answer: Any) -> Verdict:
-    """Judge an answer to an exercise. Never raises for what the answer does."""
+    """Judge an answer to an exercise. Never raises for what the answer does, except when a learner interrupts it."""
+    try:
+        return _judged(exercise, answer)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # an object may raise anything at whatever it is asked, its own name included
+        kind = type(answer).__name__ if type(type(answer)) is type else "its own kind"
+        return Verdict(
+            WRONG,
+            f"Your answer is an object of type {kind} that cannot be compared with what is asked for: "
+            f"asked for its value, it stopped with {described(error)}.",
+        )
+
+
+def _judged(exercise: Exercise, answer: Any) -> Verdict:
     if answer is None or answer is ...:
         return Verdict(NOT_ATTEMPTED)
     if exercise.probes is not None and not callable(answer):
@@ -83,7 +97,7 @@ def overlaps(exercise: Exercise) -> str | None:
     solution = _solution(exercise)
     broken = next((result for result in solution.results if isinstance(result, Raised)), None)
     if broken is not None:
-        return f"the solution raises {type(broken.error).__name__}: {broken.error}"
+        return f"the solution raises {described(broken.error)}"
     seen: list[tuple[int, Outcome]] = []
     for position, mistake in enumerate(exercise.mistakes):
         wrong = _mistake(exercise, position)
@@ -117,7 +131,9 @@ def _remembered(exercise: Exercise, key: int, answer: Any) -> Outcome:
 def _attempt(function: Any, arguments: tuple[Any, ...]) -> Any:
     try:
         return function(*arguments)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # also what is no Exception, such as sys.exit() or a class of the learner's
         return Raised(error)
 
 
@@ -136,7 +152,7 @@ def _alike_one(got: Any, want: Any, rtol: float) -> bool:
         if not (isinstance(got, Raised) and isinstance(want, Raised) and type(got.error) is type(want.error)):
             return False
         # The engine says by its sentences which rule was broken; Python's own messages differ between versions.
-        return not isinstance(got.error, ValueError) or str(got.error) == str(want.error)
+        return not isinstance(got.error, ValueError) or described(got.error) == described(want.error)
     return same(got, want, rtol)
 
 

@@ -17,6 +17,7 @@ from course.exercises.forms import Form, lettered, prediction_form, quiz_form
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, judge
 from course.exercises.progress import Progress
 from course.exercises.spec import LETTERS, LabSpec, Prediction, Question, which
+from course.settings import shown
 
 
 def available() -> tuple[str, ...]:
@@ -33,9 +34,10 @@ def load(number: str | int) -> LabSpec:
     Raises:
         ValueError: there is no such lab.
     """
-    wanted = str(number).strip().zfill(2)
+    short = isinstance(number, str) or (isinstance(number, int) and 0 <= number < 100)
+    wanted = str(number).strip().zfill(2) if short else ""
     if wanted not in available():
-        raise ValueError(f"there is no lab {number!r}: choose from {', '.join(available()) or 'none yet'}")
+        raise ValueError(f"there is no lab {shown(number)}: choose from {', '.join(available()) or 'none yet'}")
     return importlib.import_module(f"course.exercises.lab{wanted}").LAB
 
 
@@ -218,7 +220,7 @@ class Lab:
 
     def _unknown(self, kind: str, id: Any, items: Sequence[Any]) -> Card:
         known = ", ".join(item.id for item in items) or "none"
-        return Card(f"There is no {kind} {id!r} in lab {self.spec.number}.", [f"Its {kind}s are: {known}."])
+        return Card(f"There is no {kind} {shown(id)} in lab {self.spec.number}.", [f"Its {kind}s are: {known}."])
 
     def _notices(self) -> list[str]:
         """Return what there is to say about the progress file, once."""
@@ -227,7 +229,7 @@ class Lab:
 
 
 def _find(items: Sequence[Any], id: Any) -> Any:
-    return next((item for item in items if item.id == id), None)
+    return next((item for item in items if isinstance(id, str) and item.id == id), None)
 
 
 def _done(entry: Any) -> bool:

@@ -11,7 +11,19 @@ from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
+LONGEST = 300  # characters of an error's message
 CELL = ("<ipython-input", "/ipykernel_", "\\ipykernel_", "<stdin>", "<string>")
+
+
+def described(error: BaseException) -> str:
+    """Return the type of an error and what it says, on one line and cut; a learner's error may fail to say it."""
+    try:
+        message = " ".join(str(error).split())
+    except Exception:
+        message = "(its message cannot be shown)"
+    if len(message) > LONGEST:
+        message = message[: LONGEST - 3] + "..."
+    return type(error).__name__ + (f": {message}" if message else "")
 
 
 def describe_error(error: BaseException, answer: Any) -> str:
@@ -21,12 +33,8 @@ def describe_error(error: BaseException, answer: Any) -> str:
         error: what was raised.
         answer: the learner's function, class or object; its source file tells which lines are the learner's.
     """
-    message = " ".join(str(error).split())
-    if len(message) > 300:
-        message = message[:297] + "..."
-    told = type(error).__name__ + (f": {message}" if message else "")
     # A sentence that ends in a full stop already needs no second one.
-    told = told.rstrip(".") + "."
+    told = described(error).rstrip(".") + "."
     frame = _learner_frame(error, _files_of(answer))
     if frame is None:
         return told
@@ -51,25 +59,31 @@ def watched(answer: Any) -> Iterator[tuple[Any, list[bool]]]:
         yield noted, calls
         return
     cls = answer if inspect.isclass(answer) else type(answer)
-    method = getattr(cls, "schedule", None)
+    method = inspect.getattr_static(cls, "schedule", None)
+    kind = type(method) if isinstance(method, staticmethod | classmethod) else None
+    function = method.__func__ if kind else method
     # The package's own policies never return nothing, and some are run without calling schedule.
-    if not isinstance(method, FunctionType) or method.__module__.split(".")[0] == "course":
+    if not isinstance(function, FunctionType) or str(function.__module__).split(".")[0] == "course":
         yield answer, calls
         return
 
-    @functools.wraps(method)
+    @functools.wraps(function)
     def schedule(*args: Any, **kwargs: Any) -> Any:
-        return _note(calls, method(*args, **kwargs))
+        return _note(calls, function(*args, **kwargs))
 
-    own = "schedule" in vars(cls)
-    cls.schedule = schedule
+    own = vars(cls).get("schedule")
+    try:
+        cls.schedule = kind(schedule) if kind else schedule
+    except Exception:  # a class that does not let itself be changed is run unwatched
+        yield answer, calls
+        return
     try:
         yield answer, calls
     finally:
-        if own:
-            cls.schedule = method
-        else:
+        if own is None:
             del cls.schedule
+        else:
+            cls.schedule = own  # the very object: a staticmethod read from the class would come back as a function
 
 
 def _note(calls: list[bool], result: Any) -> Any:
