@@ -1,0 +1,130 @@
+"""Requests from trace files that people really have, each format read to the same Workload.
+
+    traces.read("conversation_trace.jsonl")             # the format is told by the content
+    traces.read("mine.csv", format="csv")
+
+One module a format says what it looks like: azure, burstgpt, mooncake, qwen_bailian, servegen, splitwise, vidur, plain.
+Nothing is repaired or dropped in silence: a file is read as it stands, or refused with the row and what to do about it;
+what a reader must know is in the workload's `notes`. Row numbers are those an editor shows; the header is row 1.
+"""
+
+import warnings
+from dataclasses import replace
+from importlib.resources import files
+from os import PathLike
+from pathlib import Path
+
+from course import arrivals
+from course.settings import MAX_REQUESTS, shown, whole
+from course.textfiles import path_of, text
+from course.traces import azure, detect, remarks, servegen
+from course.traces.kept import Kept
+from course.traces.rows import Broken, Failed
+from course.workload import Workload
+
+MAX_BYTES = 2**30  # four times what 5 million rows take
+FORMATS = tuple(detect.READERS)
+HINT = f". Other formats are known by their columns or keys: {', '.join(FORMATS[1:])}"
+
+
+def example() -> Path:
+    """The path of a small trace that comes with the course: 2,000 synthetic rows, made by `course.synthetic`."""
+    return Path(str(files("course") / "data" / "azure_style_conv.csv"))
+
+
+def read(
+    path: str | PathLike,
+    *,
+    on_error: str = "raise",
+    sort: bool = False,
+    name: str | None = None,
+    format: str | None = None,
+    max_model_len: int | None = None,
+    spread: bool = False,
+    rate: float | None = None,
+    seed: int = 0,
+    dataset: str | PathLike | None = None,
+) -> Workload:
+    """The requests of a trace file; arrivals in seconds after the first row.
+
+    Times are subtracted as integers, so that no digit of theirs is lost before the difference becomes a float64. LF or
+    CRLF, a missing last newline, a byte-order mark, quoted cells and blank lines are all fine. Where a trace has block
+    ids of its prompts, they are the workload's `prefix`, all bits kept.
+
+    on_error: "raise" refuses the file at the first broken row: the wrong number of cells, a time or a count that is
+        none, a count of 0. "skip" leaves such rows out, and says how many and why in a warning and in the result's
+        `notes`. Requests that a format marks as failed are left out, and reported, in both cases.
+    sort: put the rows in order of time; without it, a row before its predecessor refuses the file.
+    name: the workload's name, the file's by default.
+    format: one of FORMATS; told by the content where None.
+    max_model_len: prompt and output together above it make a broken row.
+    spread: spread the requests of equal arrival evenly until the next arrival; for times recorded in buckets.
+    rate: requests/s, for a file without times: Poisson arrivals drawn with `seed`. Without it they all arrive at 0.
+    seed, dataset: of ServeGen's windows, the draw and the file of lengths; by default the one beside the trace.
+
+    ValueError, with the row, for anything that is no such trace; OSError for a file that cannot be opened.
+    """
+    if on_error not in ("raise", "skip"):
+        raise ValueError(f'on_error must be "raise" or "skip", not {shown(on_error)}')
+    if format is not None and format not in FORMATS:
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {shown(format)}")
+    longest = None if max_model_len is None else whole("max_model_len", max_model_len)
+    rate = None if rate is None else arrivals.checked_rate(rate)
+    path = path_of(path, "a trace")
+    content = text(path, "trace", limit=MAX_BYTES)
+    kind = format or detect.told(path, content)
+    if dataset is not None and kind != "servegen":
+        raise ValueError(f"dataset is for a trace of ServeGen, and {path.name} was read as {kind}: leave it out")
+    if kind == "servegen":
+        lengths = None if dataset is None else path_of(dataset, "a dataset")
+        load, note = servegen.read(path, content, lengths, seed, on_error)
+        return _named(load, path, [f"{path.name}: {note}"], name)
+    reader = azure.Reader(path, content, HINT) if kind == "azure" else detect.READERS[kind].Reader(path, content)
+
+    kept = Kept()
+    dropped: dict[str, list[int]] = {}
+    failed: dict[str, list[int]] = {}
+    zoned: bool | None = None
+    for number, cells in reader.rows:
+        try:
+            row = reader.parse(cells)
+            if zoned not in (None, row.zoned):
+                raise Broken(f"{azure.TIMESTAMP} must have a time zone on all rows or on none", "another time zone")
+            if longest is not None and row.prompt + row.output > longest:
+                raise Broken(
+                    f"it needs {row.prompt + row.output:,} tokens of context, more than max_model_len ({longest:,})",
+                    f"a context above {longest:,} tokens",
+                )
+        except Failed as broken:
+            failed.setdefault(broken.kind, []).append(number)
+            continue
+        except Broken as broken:
+            if on_error == "raise":
+                raise ValueError(
+                    f'{path.name}, row {number}: {broken}. Correct the row, or leave such rows out with on_error="skip"'
+                ) from None
+            dropped.setdefault(broken.kind, []).append(number)
+            continue
+        zoned = row.zoned
+        kept.add(row, number)
+        if len(kept) > MAX_REQUESTS:
+            raise ValueError(f"{path.name} has more than {MAX_REQUESTS:,} requests: cut it into smaller files")
+    notes = [remarks.left_out(path.name, dropped, len(kept))] if dropped else []
+    if failed:
+        notes.append(remarks.failed(path.name, failed, len(kept) + sum(map(len, failed.values()))))
+    if not kept:
+        nothing = "a header but no rows" if kind in detect.HEADED else "no rows"
+        raise ValueError(notes[0] if notes else f"{path.name} has {nothing}: there is nothing to replay")
+    load, said = kept.workload(path, sort=sort, spread=spread, rate=rate, seed=seed)
+    notes += said
+    for note in notes:
+        warnings.warn(note, stacklevel=2)
+    if reader.note:
+        notes.append(f"{path.name}: {reader.note}")
+    return _named(load, path, notes, name)
+
+
+def _named(load: Workload, path: Path, notes: list[str], name: str | None) -> Workload:
+    """The workload under its name, with what is to be known of it."""
+    long = remarks.on_contexts(path.name, load.prompt_tokens + load.output_tokens)
+    return replace(load, name=path.stem if name is None else name, notes=(*notes, *([long] if long else [])))

@@ -1,0 +1,45 @@
+"""BurstGPT, in both sets of columns: requests to ChatGPT and GPT-4 at a university.
+
+    Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type
+    5,ChatGPT,472,18,490,Conversation log
+
+    Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens,Log Type
+
+Times are whole seconds. 0 response tokens is a failed request. `class_` is the model.
+"""
+
+from pathlib import Path
+
+from course.traces import rows, table
+
+TIME, PROMPT, OUTPUT = NEEDED = ("Timestamp", "Request tokens", "Response tokens")
+TOTAL, MODEL = OPTIONAL = ("Total tokens", "Model")
+
+
+def matches(header: list[str]) -> bool:
+    """Whether the names, in small letters, are those of this format."""
+    return {column.lower() for column in NEEDED} <= set(header)
+
+
+class Reader:
+    """Rows and what they say."""
+
+    note = ""
+
+    def __init__(self, path: Path, content: str):
+        self.rows = table.lines(path, content)
+        self._header = table.Header(path, self.rows, NEEDED, OPTIONAL)
+        self._columns = [*NEEDED, *(column for column in OPTIONAL if column in self._header)]
+
+    def parse(self, row: list[str]) -> rows.Row:
+        """The request of a row; `Failed` for one without an answer, `Broken` where there is none."""
+        cells = dict(zip(self._columns, self._header.cells(row, self._columns), strict=True))
+        time, prompt = rows.elapsed(TIME, cells[TIME]), rows.prompt(PROMPT, cells[PROMPT])
+        if cells[OUTPUT] in ("0", "0.0"):
+            raise rows.Failed(f"{OUTPUT} is 0: the request failed", f"0 {OUTPUT}")
+        output = rows.count(OUTPUT, cells[OUTPUT])
+        if cells.get(TOTAL) and rows.count(TOTAL, cells[TOTAL]) != prompt + output:
+            raise rows.Broken(
+                f"{TOTAL} is {cells[TOTAL]} where {prompt} + {output} make {prompt + output}", f"a wrong {TOTAL}"
+            )
+        return rows.Row(time, prompt, output, class_=cells.get(MODEL))

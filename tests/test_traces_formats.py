@@ -1,0 +1,351 @@
+"""Traces of every format: told by content, read to the same workload, with what they hide said aloud."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from course import traces
+from course.prefixes import lru_hits
+
+DATA = Path(__file__).parent / "data" / "traces"
+REAL = Path(__file__).parents[2] / "shared" / "realinputs"
+BIG = 2**63 + 12345  # the first block id of data/traces/mooncake.jsonl
+
+
+@pytest.fixture
+def trace(tmp_path):
+    """Writes a file of any name and reads it."""
+
+    def read(content, name="trace.txt", **options):
+        path = tmp_path / name
+        path.write_text(content if isinstance(content, str) else "\n".join(map(json.dumps, content)))
+        return traces.read(path, **options)
+
+    return read
+
+
+def test_burstgpt_in_both_sets_of_columns():
+    with pytest.warns(UserWarning, match="1 of 3 requests failed"):
+        load = traces.read(DATA / "burstgpt_1.csv")
+    assert load.arrival.tolist() == [0, 60] and load.class_.tolist() == ["ChatGPT", "GPT-4"]
+    assert load.prompt_tokens.tolist() == [400, 300] and load.output_tokens.tolist() == [20, 100]
+    assert load.notes == ("burstgpt_1.csv: 1 of 3 requests failed (0 Response tokens, first: row 3) and were left out",)
+    with pytest.warns(UserWarning, match="row 4"):
+        load = traces.read(DATA / "burstgpt_3.csv")
+    assert load.arrival.tolist() == [0, 51] and load.output_tokens.tolist() == [450, 30]
+
+
+def test_vidur_splitwise_and_plain():
+    load = traces.read(DATA / "vidur.csv")
+    assert load.arrival.tolist() == [0, 4.1, 4.100000001] and load.prompt_tokens.tolist() == [300, 400, 500]
+    load = traces.read(DATA / "splitwise.csv")
+    assert load.arrival.tolist() == [0, 1.5] and load.output_tokens.tolist() == [32, 8]
+    load = traces.read(DATA / "plain.csv")
+    assert load.arrival.tolist() == [0, 0.5] and load.class_.tolist() == ["chat", "batch"]
+    assert load.prompt_tokens.tolist() == [128, 256] and load.output_tokens.tolist() == [64, 32]
+
+
+@pytest.mark.parametrize(
+    ("header", "times", "seconds"),
+    [
+        ("arrival,input_tokens,output_tokens", "0.25,1.5", 1.25),
+        ("timestamp_ms,input_length,output_length", "250,1500", 1.25),
+        ("Arrival Time,ISL,OSL", "0.00025,1e-3", 0.00075),
+        ("time,context_tokens,generated_tokens", "2026-01-01 00:00:01.5,2026-01-01T00:00:02.75", 1.25),
+    ],
+)
+def test_plain_columns_under_the_names_people_give_them(trace, header, times, seconds):
+    first, second = times.split(",")
+    load = trace(f"{header}\n{first},5,6\n{second},7,8\n")
+    assert load.arrival.tolist() == [0, seconds] and load.prompt_tokens.tolist() == [5, 7]
+
+
+def test_lengths_without_times():
+    with pytest.warns(UserWarning, match=r"lengths and no times: all 2 requests arrive at 0"):
+        load = traces.read(DATA / "vidur_lengths.csv")
+    assert load.arrival.tolist() == [0, 0] and load.prompt_tokens.tolist() == [3000, 2000]
+    with pytest.warns(UserWarning, match="Poisson arrivals at 2/s were drawn with seed 3"):
+        drawn = traces.read(DATA / "vidur_lengths.csv", rate=2, seed=3)
+    assert 0 < drawn.arrival[0] < drawn.arrival[1] and drawn.output_tokens.tolist() == load.output_tokens.tolist()
+    with pytest.raises(ValueError, match="has times of its own, so rate has no place here"):
+        traces.read(DATA / "vidur.csv", rate=2)
+
+
+def test_mooncake_keeps_every_bit_and_warns_of_its_buckets():
+    rows = [json.loads(line) for line in (DATA / "mooncake.jsonl").read_text().splitlines()]
+    with pytest.warns(UserWarning, match=r"40 requests arrive at 5 moments 3 s apart, up to 8 at once.*spread=True"):
+        load = traces.read(DATA / "mooncake.jsonl")
+    assert load.arrival.tolist() == [row["timestamp"] / 1000 for row in rows]
+    assert load.prefix == tuple(tuple(row["hash_ids"]) for row in rows)
+    assert {ids[0] for ids in load.prefix} == {BIG, BIG + 1}  # a float64 holds neither, and makes them one
+    assert any("times in milliseconds, a prefix id a block of 512 tokens" in note for note in load.notes)
+
+
+def test_buckets_spread_evenly():
+    load = traces.read(DATA / "mooncake.jsonl", spread=True)
+    assert not any("buckets" in note for note in load.notes)
+    # Five buckets of eight at 0, 3, 6.001, 9.001 and 12.002 s; the last lasts as long as the median of the others.
+    buckets = [(0, 3), (3, 3.001), (6.001, 3), (9.001, 3.001), (12.002, 3.0005)]
+    expected = [start + step * k / 8 for start, step in buckets for k in range(8)]
+    np.testing.assert_allclose(load.arrival, expected, rtol=1e-12)
+    assert load.arrival[0] == 0 and load.describe()["ties"] == 0
+
+
+def test_qwen_bailian_has_seconds_and_small_blocks(trace):
+    load = traces.read(DATA / "qwen_bailian.jsonl")
+    np.testing.assert_allclose(load.arrival, 1.25 * np.arange(6), atol=1e-12)
+    assert load.prompt_tokens.tolist() == [17, 40, 33, 64, 16, 5]
+    assert [len(ids) for ids in load.prefix] == [2, 3, 3, 4, 1, 1]
+    assert load.class_.tolist() == ["search", "text"] * 3
+    # Told by the blocks alone: no key of its own, and a name that lies.
+    rows = [json.loads(line) for line in (DATA / "qwen_bailian.jsonl").read_text().splitlines()]
+    bare = [{key: row[key] for key in ("timestamp", "input_length", "output_length", "hash_ids")} for row in rows]
+    again = trace(bare, "mooncake_conversation.jsonl")
+    assert again.arrival.tolist() == load.arrival.tolist() and again.prefix == load.prefix
+
+
+def test_mooncake_told_by_its_blocks_under_a_name_that_lies(trace):
+    rows = [{"timestamp": 2000 * i, "input_length": 700, "output_length": 3, "hash_ids": [1, 2]} for i in range(3)]
+    assert trace(rows, "qwen_traceA_blksz_16.jsonl").arrival.tolist() == [0, 2, 4]
+    assert trace(rows, format="mooncake").arrival.tolist() == [0, 2, 4]
+    without = [{key: value for key, value in row.items() if key != "hash_ids"} for row in rows]
+    assert trace(without).prefix is None
+    with pytest.raises(ValueError, match="row 1: it has 2 hash_ids, but 700 tokens at 16 a block make 44"):
+        trace(rows, format="qwen-bailian")
+
+
+ROW = {"timestamp": 0, "input_length": 20, "output_length": 3, "hash_ids": [1]}
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"hash_ids": [1, 2]}, "it has 2 hash_ids, but 20 tokens at 512 a block make 1"),
+        ({"hash_ids": [1.8446744073709552e19]}, "a block id is 1.8446744073709552e[+]19: a float has lost"),
+        ({"hash_ids": [True]}, "a block id is True"),
+        ({"hash_ids": 5}, "hash_ids is 5, no list"),
+        ({"output_length": 0}, "output_length is 0"),
+        ({"input_length": None}, "input_length is empty"),
+        ({"input_length": 20.5}, "input_length is '20.5', which is no whole number"),
+        ({"input_length": "20"}, "input_length is '20', which is no number"),
+        ({"timestamp": "noon"}, "timestamp is 'noon', which is no number"),
+        ({"timestamp": float("nan")}, "timestamp is 'nan', which is no number"),
+        ({"timestamp": 1e40}, "timestamp is '1e[+]40': no time is as far away"),
+        ({"timestamp": True}, "timestamp is True, which is no number"),
+    ],
+    ids=range(12),
+)
+def test_a_broken_row_of_blocks_is_named(trace, change, why):
+    rows = [ROW, ROW | change, ROW]
+    with pytest.raises(ValueError, match=rf'trace.txt, row 2: {why}.*on_error="skip"'):
+        trace(rows, format="mooncake")
+    with pytest.warns(UserWarning, match="1 of 3 rows were left out"):
+        assert len(trace(rows, format="mooncake", on_error="skip")) == 2
+
+
+def test_totals_that_do_not_add_up(trace):
+    head = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+    with pytest.raises(ValueError, match=r"row 2: Total tokens is 500 where 400 [+] 20 make 420"):
+        trace(head + "5,ChatGPT,400,20,500,API log\n")
+    with pytest.raises(ValueError, match=r"row 2: num_total_tokens is 9 where 3 [+] 4 make 7"):
+        trace("num_prefill_tokens,num_decode_tokens,num_total_tokens,pd_ratio\n3,4,9,0.75\n")
+    with pytest.raises(ValueError, match="row 2: batch_size is 2: a row is one request"):
+        trace("arrival_timestamp,batch_size,prompt_size,token_size\n0,2,5,5\n")
+
+
+def test_contexts_that_are_too_long(trace):
+    head = "arrival,prompt_tokens,output_tokens\n"
+    rows = head + "0,100,10\n1,40000,10\n"
+    load = trace(rows)
+    assert load.notes == (
+        "trace.txt: 1 of 2 requests need more than 32,768 tokens of context, the longest 40,010; an engine with a "
+        "smaller max_model_len refuses them",
+    )
+    with pytest.raises(
+        ValueError, match=r"row 3: it needs 40,010 tokens of context, more than max_model_len \(8,192\)"
+    ):
+        trace(rows, max_model_len=8192)
+    with pytest.warns(UserWarning, match="1 with a context above 8,192 tokens"):
+        assert len(trace(rows, max_model_len=8192, on_error="skip")) == 1
+
+
+def test_whole_seconds_are_pointed_out(trace):
+    rows = "arrival,prompt_tokens,output_tokens\n" + "".join(f"{7 * i},5,5\n" for i in range(20))
+    with pytest.warns(UserWarning, match="its times are whole seconds"):
+        trace(rows)
+    trace(rows + "150.5,5,5\n")  # one finer time, and nothing is said
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ('{"queued_ts": 1.0, "arrival_time": 2.0, "input_toks": 5}', "is a log of a run: course.results.read"),
+        ('{"a": 1, "b": 2}', "no trace format has the keys a, b"),
+        ('{\n "0": {"input_tokens": "{}", "output_tokens": "{}"}\n}', "lengths of a client of ServeGen"),
+        ('[\n1,\n2\n]', "is one JSON document"),
+        ('{"timestamp": 1', "row 1: this is not JSON"),
+        ("{", "row 1: this is not JSON"),
+        ("a,b,c\n1,2,3", "no column TIMESTAMP or .*Other formats are known by their columns or keys: burstgpt"),
+        ("time,arrival,prompt_tokens,output_tokens\n1,1,1,1", "time and arrival could both be the arrival"),
+        ("arrival,prompt_tokens,output_tokens\n2026-01-01 00:00:00,1,1\n5,1,1", "arrival must be dates on all rows"),
+        ("arrival,prompt_tokens,output_tokens\n1700158546680,1,1", "arrival is '1700158546680': no time is as far"),
+        ("arrival,prompt_tokens,output_tokens\n5,1,1\n4,1,1", "row 3: its time is 1 s before that of row 2"),
+        ("arrival,prompt_tokens,output_tokens\n", "has a header but no rows"),
+    ],
+    ids=range(12),
+)  # fmt: skip
+def test_what_is_no_trace(trace, content, why):
+    with pytest.raises(ValueError, match=why) as caught:
+        trace(content)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
+
+
+def test_options_that_cannot_be():
+    with pytest.raises(ValueError, match=r"format must be one of azure, burstgpt, .*csv, not 'excel'"):
+        traces.read(DATA / "vidur.csv", format="excel")
+    with pytest.raises(ValueError, match="dataset is for a trace of ServeGen"):
+        traces.read(DATA / "vidur.csv", dataset=DATA / "vidur.csv")
+    with pytest.raises(ValueError, match="no column is named arrival"):
+        traces.read(DATA / "vidur_lengths.csv", format="csv")
+
+
+def test_a_line_without_end(trace):
+    with pytest.raises(ValueError, match="row 2: a line of more than 1,048,576 characters"):
+        trace("arrival,prompt_tokens,output_tokens\n" + "," * 2**21)
+    with pytest.raises(ValueError, match="row 1: a line of more than 16 MiB"):
+        trace('{"timestamp": ' + " " * (2**24), format="mooncake")
+
+
+# ServeGen
+
+
+def test_servegen_draws_as_many_requests_as_were_counted():
+    load = traces.read(DATA / "servegen_chunk-0-trace.csv")
+    # 0.1/s and 0.05/s over 600 s; the first arrival is at 0 by the convention of all traces.
+    assert len(load) == 60 + 30
+    shift = load.arrival[60]
+    assert load.arrival[59] < 600 and shift > 1200 - 600
+    assert set(load.prompt_tokens[:60]) == {10, 20} and set(load.output_tokens[:60]) == {1}
+    assert set(load.prompt_tokens[60:]) == {300} and set(load.output_tokens[60:]) == {7}  # 0 is not drawn
+    (note,) = load.notes
+    assert "90 requests drawn with seed 0 from 2 windows (2 without requests)" in note
+    assert "servegen_chunk-0-dataset.json" in note and "lengths of 0, up to 50.00% of a distribution" in note
+    assert traces.read(DATA / "servegen_chunk-0-trace.csv") == load
+    assert traces.read(DATA / "servegen_chunk-0-trace.csv", seed=1) != load
+
+
+@pytest.mark.parametrize(
+    ("pattern", "shape", "cv"), [("Gamma", 0.25, 2.0), ("Weibull", 0.5, 5**0.5), ("Poisson", 1, 1)]
+)
+def test_servegen_gaps_have_the_variation_of_their_shape(tmp_path, pattern, shape, cv):
+    """CV of a gamma: 1/sqrt(shape); of a Weibull of shape 1/2: sqrt(5); of an exponential: 1."""
+    trace = tmp_path / "c-trace.csv"
+    trace.write_text(f"0,100,{cv},{pattern},{shape},1\n600,0,0,,0,0\n")
+    shutil.copy(DATA / "servegen_chunk-0-dataset.json", tmp_path / "c-dataset.json")
+    found = traces.read(trace).describe()
+    assert found["n"] == 60_000
+    # The CV of 60,000 gaps of a Weibull of shape 1/2 has a standard error of about 3%; 10% is three of them.
+    assert found["gap_cv_population"] == pytest.approx(cv, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("windows", "why"),
+    [
+        ("0,1,1,Gamma,1,1\n0,1,1,Gamma,1,1", "row 2: the window at 0 s does not come after 0 s"),
+        ("0,1,1,Gamma,1,1\n600,1,1,Pareto,1,1", "row 2: its pattern is 'Pareto', not one of Gamma"),
+        ("0,1,1,Gamma,1,1\n600,-1,1,Gamma,1,1", "row 2: its rate is '-1', not a number from 0"),
+        ("0,1,1,Gamma,1,1\n600,1,1,,,", "row 2: its pattern is ''"),
+        ("0,1,1,Gamma,1,1\n600,1,1,Gamma,1e-9,1", "row 2: its shape is '1e-9', not from 0.01"),
+        ("0,1,1,Gamma,1,1\n600,1", "row 2: it has 2 cells where a window has 6"),
+        ("0,0,0,,0,0", "no window has a request"),
+        ("0,1e8,1,Gamma,1,1", "describes 60,000,000,000 requests: cut it"),
+    ],
+    ids=range(8),
+)
+def test_servegen_windows_that_cannot_be(tmp_path, windows, why):
+    trace = tmp_path / "c-trace.csv"
+    trace.write_text(windows)
+    shutil.copy(DATA / "servegen_chunk-0-dataset.json", tmp_path / "c-dataset.json")
+    with pytest.raises(ValueError, match=why):
+        traces.read(trace)
+    if "its" in why:
+        assert "1 broken windows were left out (first: row 2)" in traces.read(trace, on_error="skip").notes[0]
+
+
+@pytest.mark.parametrize(
+    ("dataset", "why"),
+    [
+        ("[]", "no dataset of ServeGen"),
+        ("{}", "has no lengths in any period"),
+        ('{"x": {}}', "period 'x': a start in seconds"),
+        ('{"0": {"text_tokens": "{1: 1.0}"}}', "no input_tokens. Only language clients"),
+        ('{"0": {"input_tokens": "{1: 0.5}", "output_tokens": "{1: 1.0}"}}', "add up to 0.5, not to 1"),
+        ('{"0": {"input_tokens": "{-1: 1.0}", "output_tokens": "{1: 1.0}"}}', "cannot be negative"),
+        ('{"0": {"input_tokens": "__import__(1)", "output_tokens": "{1: 1.0}"}}', "is no distribution like"),
+        ('{"0": {"input_tokens": "{1: nan}", "output_tokens": "{1: 1.0}"}}', "cannot be negative"),
+        ('{"0": {"input_tokens": 5, "output_tokens": "{1: 1.0}"}}', "no input_tokens"),
+    ],
+    ids=range(9),
+)
+def test_servegen_datasets_that_cannot_be(tmp_path, dataset, why):
+    path = tmp_path / "any.json"
+    path.write_text(dataset)
+    with pytest.raises(ValueError, match=why):
+        traces.read(DATA / "servegen_chunk-0-trace.csv", dataset=path)
+
+
+def test_servegen_without_its_lengths(tmp_path):
+    shutil.copy(DATA / "servegen_chunk-0-trace.csv", tmp_path / "c-trace.csv")
+    with pytest.raises(ValueError, match=r"has rates and no lengths.*or name it with dataset="):
+        traces.read(tmp_path / "c-trace.csv")
+
+
+# Real files
+
+
+@pytest.fixture
+def real():
+    if not REAL.is_dir():
+        pytest.skip("the folder of real traces is not here")
+    return REAL
+
+
+def test_statistics_of_real_traces(real):
+    oracles = json.loads((real / "oracles" / "trace_stats.json").read_text())
+    name = "mooncake_conversation_head3000.jsonl"
+    with pytest.warns(UserWarning, match="arrive at 330 moments 3 s apart"):
+        mooncake = traces.read(real / "traces" / name)
+    vidur = traces.read(real / "traces" / "vidur_splitwise_conv_head3000.csv")
+    for load in (mooncake, vidur):
+        found = load.describe()
+        oracle = oracles[name if load is mooncake else "vidur_splitwise_conv_head3000.csv"]
+        expected = {key: value for key, value in oracle.items() if key in found}
+        assert len(expected) == 19
+        # The expected values are rounded: means to four digits after the point, the others to six.
+        assert {key: found[key] for key in expected} == pytest.approx(expected, abs=5.1e-5)
+    oracle = oracles[name]
+    for capacity, key in ((None, "infinite"), (1000, "lru_1000"), (5000, "lru_5000"), (20000, "lru_20000")):
+        hits = lru_hits(mooncake, capacity)
+        assert hits.blocks.sum() == oracle["blocks"] and hits.hit_blocks.sum() == oracle[f"hit_blocks_{key}"]
+
+
+def test_every_real_trace_is_read_or_says_what_it_needs(real):
+    sizes = {"burstgpt_1_quoted_rows.csv": 3, "splitwise_sim_test_trace.csv": 3}
+    for name, size in sizes.items():
+        assert len(traces.read(real / "traces" / name)) == size
+    with pytest.warns(UserWarning, match="lengths and no times"):
+        lengths = "vidur_arxiv_summarization_stats_llama2_tokenizer_filtered_v2_head5000.csv"
+        assert len(traces.read(real / "traces" / lengths)) == 5000
+    for path in sorted((real / "traces").glob("servegen*-trace.csv")):
+        with pytest.raises(ValueError, match="has rates and no lengths"):
+            traces.read(path)
+        dataset = next(path.parent.glob(path.name.split("_chunk")[0] + "*dataset.json"))
+        load = traces.read(path, dataset=dataset)
+        counted = sum(round(600 * float(line.split(",")[1])) for line in path.read_text().splitlines())
+        assert len(load) == counted
+    for path in (real / "traces").glob("servegen*-dataset.json"):
+        with pytest.raises(ValueError, match="lengths of a client of ServeGen"):
+            traces.read(path)
