@@ -149,6 +149,7 @@ def test_rows_left_out_are_reported_once(tmp_path, recwarn):
             "--gpu has no effect: --step-time is no roofline",
         ),
         (["--sort"], "--sort has no effect: there is no --trace"),
+        (["--format", "csv"], "--format has no effect: there is no --trace"),
     ],
 )
 def test_an_option_without_effect_says_so(args, warning):

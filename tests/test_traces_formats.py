@@ -349,3 +349,18 @@ def test_every_real_trace_is_read_or_says_what_it_needs(real):
     for path in (real / "traces").glob("servegen*-dataset.json"):
         with pytest.raises(ValueError, match="lengths of a client of ServeGen"):
             traces.read(path)
+
+
+def test_the_command_line_takes_them_too():
+    from typer.testing import CliRunner
+
+    from course.cli import app
+
+    asked = ["simulate", "--trace", str(DATA / "mooncake.jsonl"), "--head", "10", "--json"]
+    told, given, wrong = (
+        CliRunner().invoke(app, [*asked, *more]) for more in ([], ["--format", "mooncake"], ["--format", "csv"])
+    )
+    assert told.exit_code == given.exit_code == 0 and wrong.exit_code == 2
+    assert "no column is named arrival" in wrong.stderr and "warning: mooncake.jsonl: its 40 requests" in told.stderr
+    for result in (told, given):
+        assert json.loads(result.stdout)["workload"]["n"] == 10

@@ -73,7 +73,9 @@ def workload(options: Options, given: set[str]) -> Workload:
             raise ValueError(f"--trace brings its own requests: leave out {', '.join(clash)}, or the trace")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what was left out is in load.notes, and shown from there
-            load = traces.read(options["trace"], on_error=options["on_error"], sort=options["sort"])
+            load = traces.read(
+                options["trace"], on_error=options["on_error"], sort=options["sort"], format=options["format"]
+            )
     elif options["rate"] is None:
         raise ValueError("there are no requests yet: give a trace with --trace FILE, or a rate with --rate 10")
     else:
@@ -161,6 +163,6 @@ def without_effect(options: Options, given: set[str]) -> tuple[str, ...]:
         "no policy here is dynamic": ("max_queue_delay_ms",) if "dynamic" not in chosen else (),
         "KV memory is unlimited without --num-gpu-blocks": ("block_size",) if options["num_gpu_blocks"] is None else (),
         "--step-time is no roofline": ("model", "gpu") if ":" in options["step_time"] else (),
-        "there is no --trace": ("sort", "on_error") if options["trace"] is None else (),
+        "there is no --trace": ("format", "sort", "on_error") if options["trace"] is None else (),
     }
     return tuple(f"{flag(name)} has no effect: {why}" for why, names in idle.items() for name in names if name in given)

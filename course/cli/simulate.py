@@ -9,7 +9,10 @@ import typer
 def simulate(
     ctx: typer.Context,
     trace: Annotated[
-        Path | None, typer.Option(help="CSV file with the columns TIMESTAMP, ContextTokens, GeneratedTokens.")
+        Path | None, typer.Option(help="Trace file: Azure, BurstGPT, Mooncake, Qwen, Vidur, a CSV of your own, ...")
+    ] = None,
+    format: Annotated[
+        str | None, typer.Option(help="Format of the trace, such as mooncake or csv.  [default: told by its content]")
     ] = None,
     sort: Annotated[bool, typer.Option("--sort", help="Sort the trace by time first.")] = False,
     on_error: Annotated[str, typer.Option(help="Broken rows of the trace: raise or skip.")] = "raise",

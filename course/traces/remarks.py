@@ -37,7 +37,7 @@ def on_times(name: str, arrival: np.ndarray) -> str:
         return (
             f"{name}: its {len(arrival):,} requests arrive at {len(ticks):,} moments {middle:.3g} s apart, up to "
             f"{most:,} at once. These are buckets of the recording: replayed as they are, they are bursts that nobody "
-            "sent. Read with spread=True to spread each bucket evenly over its time"
+            "sent. spread=True of traces.read spreads each bucket evenly over its time"
         )
     if (arrival == np.floor(arrival)).all():
         return f"{name}: its times are whole seconds, so what happened within a second is not known"
