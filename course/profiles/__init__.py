@@ -74,10 +74,11 @@ def _listed(values: np.ndarray) -> str:
     return ", ".join(f"{value}" for value in np.unique(values))
 
 
-def names() -> tuple[str, ...]:
-    """The recordings there are."""
-    folder = resources.files(__name__)
-    return tuple(sorted(path.name.removesuffix(".json") for path in folder.iterdir() if path.name.endswith(".json")))
+def names(kernel: str = "decode_step") -> tuple[str, ...]:
+    """The recordings there are of this kernel."""
+    files = [path for path in resources.files(__name__).iterdir() if path.name.endswith(".json")]
+    ours = [path for path in files if json.loads(path.read_text(encoding="utf-8"))["kernel"] == kernel]
+    return tuple(sorted(path.name.removesuffix(".json") for path in ours))
 
 
 @cache
