@@ -54,6 +54,12 @@ async function plotly(drawing) {
   }
 }
 
+// The room that plotly leaves around the axes, as a text; nothing before the first drawing.
+function margins(box) {
+  const { l, r, t, b } = box._fullLayout?._size ?? {};
+  return l === undefined ? "" : `${l} ${r} ${t} ${b}`;
+}
+
 async function render({ model, el }) {
   const drawing = await drawingOf(model);
   const box = document.createElement("div");
@@ -76,7 +82,10 @@ async function render({ model, el }) {
         stale = false;
         const layout = structuredClone(drawing.get("plot_layout"));
         box.style.height = `${layout.height || 380}px`;
+        const before = margins(box);
         await Plotly.react(box, structuredClone(drawing.get("traces")), layout, CONFIG);
+        // Plotly measures labels of the old figure when it makes room for those of the new one.
+        if (before && margins(box) !== before) await Plotly.redraw(box);
       }
     } finally {
       busy = false;

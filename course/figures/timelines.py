@@ -100,12 +100,13 @@ def timelines(runs: Mapping[str, Run], follow: int = 0, *, height: int = 540, no
         "height": height,
         "barmode": "overlay",
         "bargap": 0,
-        "margin": {"l": 70, "r": 16, "t": MARGINS[0], "b": MARGINS[1]},
+        "margin": {"l": 74, "r": 16, "t": MARGINS[0], "b": MARGINS[1]},
         "hoverlabel": {"align": "left"},
         "annotations": labels,
         "xaxis": {"title": {"text": "time [s]"}, "range": [0, float(f"{end * 1.01:.4g}")]},
         "yaxis": {
             "title": {"text": "slot [number]"},
+            "automargin": False,  # "queue" has one width; a margin that follows the labels would move the panels
             "range": [round(GAP - pitch * len(runs), 6), 0],
             "tickvals": theme.rounded(ticks),
             "ticktext": names,
@@ -115,8 +116,7 @@ def timelines(runs: Mapping[str, Run], follow: int = 0, *, height: int = 540, no
             "ticks": "",
         },
     }
-    # Checked by plotly once, as a whole: a slider redraws with each key press, and single additions take far longer.
-    return go.Figure({"data": data, "layout": layout})
+    return theme.unchecked(data, layout)
 
 
 def _label(text: str, **where: Any) -> dict[str, Any]:
