@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from course import workspace
+from course import copies, workspace
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def labs(tmp_path: Path) -> Path:
 
 def test_missing_labs_are_copied_byte_for_byte(labs: Path, tmp_path: Path) -> None:
     mine = tmp_path / "new" / "my labs"
-    copied = workspace.copy_labs(labs, mine)
+    copied = copies.copy_labs(labs, mine)
     assert copied.new == ("03_a.ipynb", "04_b.ipynb")
     assert copied.kept == copied.changed == ()
     assert {path.name: path.read_text() for path in mine.glob("*.ipynb")} == {
@@ -39,10 +39,10 @@ def test_missing_labs_are_copied_byte_for_byte(labs: Path, tmp_path: Path) -> No
 
 def test_a_learners_edit_is_never_overwritten(labs: Path, tmp_path: Path) -> None:
     mine = tmp_path / "my-labs"
-    workspace.copy_labs(labs, mine)
+    copies.copy_labs(labs, mine)
     (mine / "03_a.ipynb").write_text("my answer")
     (labs / "03_a.ipynb").write_text("first, corrected")
-    copied = workspace.copy_labs(labs, mine)
+    copied = copies.copy_labs(labs, mine)
     assert (mine / "03_a.ipynb").read_text() == "my answer"
     assert copied.kept == ("03_a.ipynb", "04_b.ipynb")
     assert copied.changed == ("03_a.ipynb",)
@@ -51,12 +51,12 @@ def test_a_learners_edit_is_never_overwritten(labs: Path, tmp_path: Path) -> Non
 
 def test_a_change_is_told_again_until_the_copy_is_renewed(labs: Path, tmp_path: Path) -> None:
     mine = tmp_path / "my-labs"
-    workspace.copy_labs(labs, mine)
+    copies.copy_labs(labs, mine)
     (labs / "04_b.ipynb").write_text("second, corrected")
-    assert workspace.copy_labs(labs, mine).changed == workspace.copy_labs(labs, mine).changed == ("04_b.ipynb",)
+    assert copies.copy_labs(labs, mine).changed == copies.copy_labs(labs, mine).changed == ("04_b.ipynb",)
     (mine / "04_b.ipynb").rename(mine / "04_b_old.ipynb")
-    assert workspace.copy_labs(labs, mine).new == ("04_b.ipynb",)
-    assert workspace.copy_labs(labs, mine).changed == ()
+    assert copies.copy_labs(labs, mine).new == ("04_b.ipynb",)
+    assert copies.copy_labs(labs, mine).changed == ()
     assert (mine / "04_b.ipynb").read_text() == "second, corrected"
     assert (mine / "04_b_old.ipynb").read_text() == "second"
 
@@ -64,30 +64,30 @@ def test_a_change_is_told_again_until_the_copy_is_renewed(labs: Path, tmp_path: 
 def test_an_unchanged_folder_is_not_written_to(labs: Path, tmp_path: Path) -> None:
     """A second start must work where the folder has become read-only."""
     mine = tmp_path / "my-labs"
-    workspace.copy_labs(labs, mine)
-    stamp = (mine / workspace.RECORD).stat().st_mtime_ns
-    assert workspace.copy_labs(labs, mine).report(mine) == []
-    assert (mine / workspace.RECORD).stat().st_mtime_ns == stamp
+    copies.copy_labs(labs, mine)
+    stamp = (mine / copies.RECORD).stat().st_mtime_ns
+    assert copies.copy_labs(labs, mine).report(mine) == []
+    assert (mine / copies.RECORD).stat().st_mtime_ns == stamp
 
 
 @pytest.mark.parametrize("content", ["", "{broken", "[1, 2]", '"text"', "\x00"])
 def test_a_broken_record_loses_no_copy(labs: Path, tmp_path: Path, content: str) -> None:
     mine = tmp_path / "my-labs"
-    workspace.copy_labs(labs, mine)
+    copies.copy_labs(labs, mine)
     (mine / "03_a.ipynb").write_text("my answer")
-    (mine / workspace.RECORD).write_text(content)
-    copied = workspace.copy_labs(labs, mine)
+    (mine / copies.RECORD).write_text(content)
+    copied = copies.copy_labs(labs, mine)
     assert copied.new == copied.changed == ()
     assert (mine / "03_a.ipynb").read_text() == "my answer"
     # The untouched copy is recognised again; of the edited one nobody knows which version it was made from.
-    assert list(json.loads((mine / workspace.RECORD).read_text())) == ["04_b.ipynb"]
+    assert list(json.loads((mine / copies.RECORD).read_text())) == ["04_b.ipynb"]
 
 
 def test_a_dangling_link_counts_as_the_learners_file(labs: Path, tmp_path: Path) -> None:
     mine = tmp_path / "my-labs"
     mine.mkdir()
     (mine / "03_a.ipynb").symlink_to(tmp_path / "gone.ipynb")
-    assert workspace.copy_labs(labs, mine).kept == ("03_a.ipynb",)
+    assert copies.copy_labs(labs, mine).kept == ("03_a.ipynb",)
     assert not (tmp_path / "gone.ipynb").exists()
 
 
@@ -96,20 +96,20 @@ def test_a_folder_that_cannot_be_written_gives_a_sentence(
 ) -> None:
     """The superuser may write anywhere, so the refusal is simulated instead of taking the rights away."""
 
-    def refuse(self: Path, *_: object, **__: object) -> None:
-        raise PermissionError(13, "Permission denied", str(self))
+    def refuse(path: Path, _content: bytes) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(workspace.WorkspaceError, match=r"Cannot keep your copies.*Permission denied.*MY_LABS"):
-        workspace.copy_labs(labs, tmp_path / "my-labs")
+    monkeypatch.setattr(copies.files, "write_new", refuse)
+    with pytest.raises(copies.WorkspaceError, match=r"Cannot keep your copies.*Permission denied.*MY_LABS"):
+        copies.copy_labs(labs, tmp_path / "my-labs")
     assert workspace.main(["--labs", str(labs), "--to", str(tmp_path / "my-labs"), "--copy-only"]) == 1
     assert "Cannot keep your copies" in capsys.readouterr().err
 
 
 def test_a_file_in_the_way_gives_a_sentence(labs: Path, tmp_path: Path) -> None:
     (tmp_path / "my-labs").write_text("not a folder")
-    with pytest.raises(workspace.WorkspaceError, match="Cannot keep your copies"):
-        workspace.copy_labs(labs, tmp_path / "my-labs")
+    with pytest.raises(copies.WorkspaceError, match="Cannot keep your copies"):
+        copies.copy_labs(labs, tmp_path / "my-labs")
 
 
 def test_started_elsewhere_it_says_where_to_start(
@@ -172,12 +172,12 @@ def test_a_copy_that_cannot_be_completed_leaves_nothing_behind(tmp_path):
     code = f"""
 import resource, signal
 from pathlib import Path
-from course.workspace import copy_labs
+from course.copies import copy_labs
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 copy_labs(Path({str(labs)!r}), Path({str(mine)!r}))
 """
     failed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert failed.returncode and "Cannot keep your copies" in failed.stderr
-    assert workspace.copy_labs(labs, mine).new == ("01_a.ipynb",)
+    assert copies.copy_labs(labs, mine).new == ("01_a.ipynb",)
     assert (mine / "01_a.ipynb").stat().st_size == 100_000

@@ -15,7 +15,8 @@ try:  # the first tenths of a second, in which Ctrl-C must not give a traceback 
     import typer
     from typer.core import TyperGroup
 
-    from course.cli import bench, kv, simulate
+    from course.cli import bench, kv, labs, reset, simulate
+    from course.streams import forgiving
 except KeyboardInterrupt:
     sys.exit(130)
 except ImportError as error:
@@ -29,9 +30,7 @@ class OneSentence(TyperGroup):
         try:
             if sys.stdout is None:
                 raise ValueError("the standard output is closed: there is nowhere to write to")
-            for stream in filter(None, (sys.stdout, sys.stderr)):
-                with suppress(AttributeError):  # no letter that a terminal lacks, or a file's name holds, is an error
-                    stream.reconfigure(errors="backslashreplace")
+            forgiving()
             status = super().main(*args, standalone_mode=False, **extra)
         except typer.TyperException as error:  # an option that does not exist, or a value that is no number
             status = _refuse(error.format_message(), error.exit_code)
@@ -96,6 +95,8 @@ def _course(
 app.command(name="simulate", short_help="Send requests through one policy or several.")(simulate.simulate)
 app.command(name="bench", short_help="Measure a toy decode step on the GPU or CPU at hand.")(bench.bench)
 app.command(name="kv", short_help="KV bytes a token of a model, and what fits on a card.")(kv.kv)
+app.command(name="labs", short_help="List the labs, with your progress and your copies.")(labs.labs)
+app.command(name="reset", short_help="Start a lab again; your copy is kept.")(reset.reset)
 
 
 def main() -> None:

@@ -41,6 +41,28 @@ def load(number: str | int) -> LabSpec:
     return importlib.import_module(f"course.exercises.lab{wanted}").LAB
 
 
+WORDS = {"predictions": "predictions", "exercises": "exercises", "quiz": "quiz questions"}
+
+
+def done_so_far(spec: LabSpec, progress: Progress) -> dict[str, list[str]]:
+    """Return the ids of what is predicted, solved and answered, under "predictions", "exercises" and "quiz"."""
+    stored = progress.lab(spec.number)
+    return {
+        part: [
+            item.id
+            for item in getattr(spec, part)
+            if (_done if part == "exercises" else _answers)(stored[part].get(item.id))
+        ]
+        for part in WORDS
+    }
+
+
+def in_words(spec: LabSpec, finished: dict[str, list[str]]) -> str:
+    """Return what `done_so_far` found as "1 of 3 predictions, 0 of 4 exercises", without parts that the lab lacks."""
+    counts = ((len(ids), len(getattr(spec, part)), WORDS[part]) for part, ids in finished.items())
+    return ", ".join(f"{done} of {all_} {word}" for done, all_, word in counts if all_)
+
+
 class Lab:
     """One lab as a notebook sees it.
 
@@ -67,19 +89,10 @@ class Lab:
 
     def where(self) -> Card:
         """Return a card with the title, the minutes, and where the learner left off."""
-        stored = self.progress.lab(self.spec.number)
-        done = [e.id for e in self.spec.exercises if _done(stored["exercises"].get(e.id))]
-        predicted = [p.id for p in self.spec.predictions if _answers(stored["predictions"].get(p.id))]
-        answered = [q.id for q in self.spec.quiz if _answers(stored["quiz"].get(q.id))]
+        finished = done_so_far(self.spec, self.progress)
         lines = []
-        if done or predicted or answered:
-            counts = (
-                ("predictions", predicted, self.spec.predictions),
-                ("exercises", done, self.spec.exercises),
-                ("quiz questions", answered, self.spec.quiz),
-            )
-            lines.append("So far: " + ", ".join(f"{len(a)} of {len(b)} {name}" for name, a, b in counts if b) + ".")
-            lines.append(self._next(predicted, done, answered))
+        if any(finished.values()):
+            lines += [f"So far: {in_words(self.spec, finished)}.", self._next(finished)]
         else:
             lines.append("Nothing is stored for this lab yet. Start below and run the cells in order.")
         return Card(
@@ -206,14 +219,11 @@ class Lab:
         answers = _answers(self.progress.lab(self.spec.number)[part].get(item.id))
         return [item.options.index(a["answer"]) for a in answers if a["answer"] in item.options]
 
-    def _next(self, predicted: list[str], done: list[str], answered: list[str]) -> str:
-        for kind, items, finished in (
-            ("prediction", self.spec.predictions, predicted),
-            ("exercise", self.spec.exercises, done),
-            ("quiz question", self.spec.quiz, answered),
-        ):
-            for item in items:
-                if item.id not in finished:
+    def _next(self, finished: dict[str, list[str]]) -> str:
+        for part, ids in finished.items():
+            for item in getattr(self.spec, part):
+                if item.id not in ids:
+                    kind = WORDS[part].removesuffix("s")
                     title = getattr(item, "title", "") or item.question
                     return f"Next: {kind} {item.id} ({title.rstrip('.')})."
         return "Everything in this lab is done."

@@ -1,0 +1,68 @@
+"""`course labs`: which labs there are, what the learner has done, and what the copies were made from."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+COPIES = {
+    "none": "not copied yet",
+    "pristine": "copied, not changed",
+    "yours": "yours",
+    "outdated": "yours; the handed-out lab has changed since",
+    "unreadable": "no file that can be read",
+}
+
+
+def labs(
+    to: Annotated[Path | None, typer.Option(help="Your copies.  [default: MY_LABS, or my-labs]")] = None,
+    handed_out: Annotated[Path | None, typer.Option("--labs", help="The handed-out labs.  [default: labs]")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+) -> None:
+    """List the labs: number, minutes, what you have done in each, and your copy of it."""
+    from course import copies
+    from course.exercises.progress import Progress
+
+    labs, mine = copies.folders(handed_out, to)
+    found, notes = copies.read_labs(labs)
+    progress, record = Progress(), copies.Record(mine)
+    rows = [_row(name, content, mine, record, progress, notes) for name, content in found.items()]
+    notes += progress.notices
+    if as_json:
+        rows = [{key: value for key, value in row.items() if key != "in_words"} for row in rows]
+        told = {"labs": rows, "copies": str(mine), "progress": str(progress.path), "notes": notes}
+        typer.echo(json.dumps(told, indent=2, allow_nan=False))
+    else:
+        typer.echo(_table(rows, mine, progress.path))
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
+
+
+def _row(name: str, content: bytes, mine: Path, record: Any, progress: Any, notes: list[str]) -> dict[str, Any]:
+    from course.copies import state
+    from course.exercises.lab import done_so_far, in_words, load
+
+    row = {"lab": name[:2], "file": name, "title": None, "minutes": None, "done": None, "in_words": ""}
+    try:
+        spec = load(name[:2])
+    except ValueError:
+        pass  # a notebook without exercises
+    except Exception as error:  # a lab that is being written must not hide the others
+        notes.append(f"the exercises of {name} cannot be loaded: {type(error).__name__}: {error}")
+    else:
+        finished = done_so_far(spec, progress)
+        row |= {"title": spec.title, "minutes": spec.minutes, "in_words": in_words(spec, finished)}
+        row["done"] = {part: {"done": len(ids), "of": len(getattr(spec, part))} for part, ids in finished.items()}
+    return row | {"copy": state(mine / name, content, record)}
+
+
+def _table(rows: list[dict[str, Any]], mine: Path, progress: Path) -> str:
+    lines = []
+    for row in rows:
+        minutes = "" if row["minutes"] is None else f", {row['minutes']} minutes"
+        lines.append(f"{row['lab']}  {row['title'] or row['file']}{minutes}")
+        if row["in_words"]:
+            lines.append(f"    done: {row['in_words']}")
+        lines.append(f"    copy: {COPIES[row['copy']]}")
+    return "\n".join([*lines, "", f"Your copies: {mine}", f"Your progress: {progress}"])

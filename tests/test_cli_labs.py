@@ -1,0 +1,160 @@
+"""`course labs` and `course reset`: the learner's standing, and a fresh start that loses nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from course.cli import app
+from course.exercises import Lab, load
+from course.exercises.progress import Progress
+
+NAME = "03_littles_law.ipynb"
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path) -> Path:
+    """The learner's folder; progress and copies are the test's own."""
+    monkeypatch.setenv("COURSE_PROGRESS_DIR", str(tmp_path / "progress"))
+    monkeypatch.setenv("MY_LABS", str(tmp_path / "mine"))
+    monkeypatch.chdir(root)
+    return tmp_path / "mine"
+
+
+def call(*args: object):
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+def listed(*args: object) -> dict:
+    result = call("labs", "--json", *args)
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def lab_three() -> dict:
+    return next(row for row in listed()["labs"] if row["lab"] == "03")
+
+
+def answer_something() -> None:
+    lab = Lab("03", Progress(), show=False)
+    spec = lab.spec
+    lab.check(spec.exercises[0].id, spec.exercises[0].solution)
+    lab.check(spec.exercises[1].id, -1)
+    lab.predict(spec.predictions[0].id, "a")
+
+
+def test_every_handed_out_lab_is_listed_with_its_minutes(mine, root):
+    found = listed()
+    assert [row["file"] for row in found["labs"]] == sorted(path.name for path in (root / "labs").glob("*.ipynb"))
+    for row in found["labs"]:
+        spec = load(row["lab"])
+        assert (row["title"], row["minutes"], row["copy"]) == (spec.title, spec.minutes, "none")
+        assert row["done"]["exercises"] == {"done": 0, "of": len(spec.exercises)}
+    assert found["copies"] == str(mine) and not mine.exists()
+    assert found["notes"] == []
+
+
+def test_progress_is_counted(mine):
+    answer_something()
+    spec, row = load("03"), lab_three()
+    assert row["done"] == {
+        "predictions": {"done": 1, "of": len(spec.predictions)},
+        "exercises": {"done": 1, "of": len(spec.exercises)},
+        "quiz": {"done": 0, "of": len(spec.quiz)},
+    }
+    table = call("labs").stdout
+    assert f"03  {spec.title}, {spec.minutes} minutes\n" in table
+    assert f"done: 1 of {len(spec.predictions)} predictions, 1 of {len(spec.exercises)} exercises" in table
+
+
+def test_the_state_of_a_copy(mine, root):
+    assert call("reset", "03").exit_code == 0
+    assert lab_three()["copy"] == "pristine"
+    (mine / NAME).write_text("my answer")
+    assert lab_three()["copy"] == "yours"
+    record = json.loads((mine / ".handed-out.json").read_text())
+    (mine / ".handed-out.json").write_text(json.dumps({**record, NAME: "0" * 64}))
+    assert lab_three()["copy"] == "outdated"
+    assert "the handed-out lab has changed since" in call("labs").stdout
+    (mine / NAME).unlink()
+    (mine / NAME).mkdir()
+    (mine / ".handed-out.json").unlink()
+    assert lab_three()["copy"] == "unreadable"
+
+
+def test_a_lab_that_cannot_be_loaded_hides_no_other(mine, monkeypatch):
+    from course.exercises import lab
+
+    def broken(number):
+        raise RuntimeError("half written") if number == "03" else ValueError("no exercises")
+
+    monkeypatch.setattr(lab, "load", broken)
+    result = call("labs")
+    assert result.exit_code == 0 and f"03  {NAME}\n" in result.stdout
+    assert f"note: the exercises of {NAME} cannot be loaded: RuntimeError: half written\n" == result.stderr
+
+
+def test_a_corrupt_progress_file_is_a_note(mine, tmp_path):
+    (tmp_path / "progress").mkdir()
+    (tmp_path / "progress" / "progress.json").write_text("{")
+    result = call("labs")
+    assert result.exit_code == 0 and "It is kept as progress.corrupt-1.json" in result.stderr
+
+
+def test_reset_keeps_the_copy_and_says_where(mine, root):
+    call("reset", 3)
+    (mine / NAME).write_text("my answer")
+    result = call("reset", "03")
+    assert result.exit_code == 0
+    kept = Path(re.search(r"Yours is kept as: (.*)", result.stdout)[1])
+    assert kept.read_text() == "my answer"
+    assert re.fullmatch(r"03_littles_law_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d\.ipynb", kept.name)
+    assert (mine / NAME).read_bytes() == (root / "labs" / NAME).read_bytes()
+    assert f"{mine / NAME} is as it was handed out: nothing to reset." in call("reset", NAME).stdout
+
+
+def test_reset_leaves_progress_unless_it_is_asked_for(mine, tmp_path):
+    answer_something()
+    before = (tmp_path / "progress" / "progress.json").read_bytes()
+    result = call("reset", "03")
+    assert "Your progress stays: 1 of " in result.stdout
+    assert (tmp_path / "progress" / "progress.json").read_bytes() == before
+    result = call("reset", "03", "--progress")
+    kept = Path(re.search(r"A copy is kept as: (.*)", result.stdout)[1])
+    assert json.loads(kept.read_bytes()) == json.loads(before)
+    assert lab_three()["done"]["exercises"]["done"] == 0
+    assert "There is no progress of lab 03 to forget." in call("reset", "03", "--progress").stdout
+
+
+def test_reset_to_another_folder(mine, tmp_path):
+    assert call("reset", "03", "--to", tmp_path / "other").exit_code == 0
+    assert (tmp_path / "other" / NAME).is_file() and not mine.exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (["reset", "99"], f"'99' is no lab: choose from {NAME}"),
+        (["reset", "../labs"], "is no lab: choose from"),
+        (["reset"], "Missing argument"),
+        (["reset", "03", "--to", "/dev/null/x"], "Cannot keep your copies of the labs in /dev/null/x"),
+        (["reset", "03", "--to", "~nosuchuser/x"], "names no folder"),
+        (["labs", "--labs", "nowhere"], "No folder "),
+        (["labs", "--to", "~nosuchuser/x"], "names no folder"),
+    ],
+)
+def test_bad_input_is_one_sentence(mine, line, said):
+    result = call(*line)
+    assert result.exit_code == 2 and result.stdout == ""
+    assert said in result.stderr and len(result.stderr.splitlines()) == 1
+
+
+def test_progress_that_cannot_be_forgotten_is_a_sentence_after_the_copy(mine, tmp_path):
+    (tmp_path / "progress" / "progress.json").mkdir(parents=True)
+    result = call("reset", "03", "--progress")
+    assert result.exit_code == 2 and "A fresh copy" in result.stdout
+    assert result.stderr.startswith("course: ") and "is a folder, not a file" in result.stderr
