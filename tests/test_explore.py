@@ -288,3 +288,9 @@ def test_html_in_results_is_text(explorer):
     shown._repr_mimebundle_()
     html = shown.view.table.value + shown.view.root.children[0].children[0].value
     assert "<b>" not in html.replace("<b>&lt;u&gt;</b>", "") and "<i>" not in html and "&lt;i&gt;" in html
+
+
+def test_a_figure_function_that_returns_no_figure_is_named():
+    explorer = Explorer(lambda rate: rate, [RATE], lambda result: None, lambda result: [("rate", str(result))])
+    explorer._repr_mimebundle_()
+    assert "returned NoneType, not a plotly figure" in explorer.view.notice.value

@@ -46,6 +46,8 @@ def test_stops_of_sliders():
         (lambda: Choice("a", "A", ["x", "y"], "z"), "no option"),
         (lambda: Toggle("a", "A", 1), "neither"),
         (lambda: Explorer(None, [RATE, RATE], None, None), "two controls are called 'rate'"),
+        (lambda: Explorer(None, ["rate"], None, None), "'rate' is no control"),
+        (lambda: Explorer(None, None, None, None), "None is no control"),
     ],
 )
 def test_controls_that_make_no_sense_are_refused(make, says):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -252,12 +252,16 @@ Control = Slider | Choice | Toggle
 
 
 def checked(controls: Sequence[Control]) -> tuple[Control, ...]:
-    """Return the controls as a tuple, or raise ValueError where two share a name."""
+    """Return the controls as a tuple, or raise ValueError for what is none and where two share a name."""
+    controls = tuple(controls) if isinstance(controls, Iterable) else (controls,)
+    for control in controls:
+        if not isinstance(control, Slider | Choice | Toggle):
+            raise ValueError(f"{control!r} is no control: give a list of Slider, Choice and Toggle")
     names = [control.name for control in controls]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(f"two controls are called {twice[0]!r}: give each its own name")
-    return tuple(controls)
+    return controls
 
 
 def _number(value: Any, what: str) -> float:
