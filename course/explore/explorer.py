@@ -102,6 +102,13 @@ class Explorer:
         """Return the summary of a result as rows of texts."""
         return rows_of(self.summary(result))
 
+    def drawn(self, result: Any) -> go.Figure:
+        """Return the figure of a result; ValueError where `figure` returns something else."""
+        figure = self.figure(result)
+        if not isinstance(figure, go.Figure):
+            raise ValueError(f"the function for the figure returned {type(figure).__name__}, not a plotly figure")
+        return figure
+
     def default_result(self) -> Any:
         """Return the result at the default settings, computed once."""
         if self._default is None:

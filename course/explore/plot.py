@@ -89,13 +89,7 @@ class Plot(widgets.Box):
 
 
 def picture(figure: go.Figure) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return traces and layout as JSON values: arrays in plotly's binary form, NaN and infinities in lists as None.
-
-    Raises:
-        ValueError: `figure` is no plotly figure.
-    """
-    if not isinstance(figure, go.Figure):
-        raise ValueError(f"the function for the figure returned {type(figure).__name__}, not a plotly figure")
+    """Return traces and layout as JSON values: arrays in plotly's binary form, NaN and infinities in lists as None."""
     plain = figure.to_dict()
     # A constant uirevision keeps zoom and hidden traces when a slider moves.
     layout = {"uirevision": "kept", "autosize": True, **plain["layout"]}

@@ -57,7 +57,7 @@ class View:
         """Return the figure at the default settings; an empty one if they fail, with the reason in the notice."""
         try:
             self.result = self.explorer.default_result()
-            figure = self.explorer.figure(self.result)
+            figure = self.explorer.drawn(self.result)
             self._say(self.result)
             return figure
         except Exception as error:
@@ -100,7 +100,7 @@ class View:
         began = time.monotonic()
         try:
             result = self.explorer.compute(**wanted)
-            self.plot.show(self.explorer.figure(result))
+            self.plot.show(self.explorer.drawn(result))
             self._say(result)
         except Exception as error:
             self._fail(error)
