@@ -6,9 +6,9 @@ import os
 import time
 from textwrap import fill
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # for "Measure": what is timed must not depend on who else uses the cores
+# For "Measure": what is timed must not depend on who else uses the cores.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import numpy as np
-
 from course import Workload, lengths, policies, queueing, serve, steptime
 from course.exercises import Lab
 from course.explore import Choice, Explorer, Slider
@@ -32,9 +32,15 @@ lab = Lab("03")
 
 # %%
 today = serve(one_engine.requests(rate=10), one_engine.engine(), one_engine.STEP)
-print(f"TTFT mean {today.ttft.mean() * 1e3:.0f} ms, p99 {np.percentile(today.ttft, 99) * 1e3:.0f} ms")
+print(
+    f"TTFT mean {today.ttft.mean() * 1e3:.0f} ms, "
+    f"p99 {np.percentile(today.ttft, 99) * 1e3:.0f} ms"
+)
 print(f"E2E  mean {today.e2e.mean():.2f} s")
-print(f"load {10 / one_engine.capacity():.0%} of a capacity of {one_engine.capacity():.1f} requests/s")
+print(
+    f"load {10 / one_engine.capacity():.0%} of a capacity of {one_engine.capacity():.1f} "
+    "requests/s"
+)
 
 # %% [markdown]
 # The words, once:
@@ -87,7 +93,9 @@ load_explorer = Explorer(
         Slider("rate", "Arrival rate", 2.0, 30.0, 0.5, 10.0, unit="requests/s"),
         Slider("arrival_cv", "Spread of the gaps (CV)", 0.0, 5.0, 0.5, 1.0),
         Choice("max_num_seqs", "Slots (max_num_seqs)", [16, 32, 64, 128], 32),
-        Choice("kind", "Requests", [("drawn", "drawn"), ("Azure-style trace", "trace")], "drawn"),
+        Choice(
+            "kind", "Requests", [("drawn", "drawn"), ("Azure-style trace", "trace")], "drawn"
+        ),
     ],
     figure=draw.latency_against_load,
     summary=one_engine.comparison,
@@ -138,10 +146,15 @@ class NumpyStep:
 
     def __init__(self, width=2048, layers=4):
         rng = np.random.default_rng(0)
-        self.weights = [rng.standard_normal((width, width), dtype=np.float32) / width**0.5 for _ in range(layers)]
+        self.weights = [
+            rng.standard_normal((width, width), dtype=np.float32) / width**0.5
+            for _ in range(layers)
+        ]
 
     def __call__(self, step):
-        x = np.ones((step.decodes + step.prefill_tokens, len(self.weights[0])), dtype=np.float32)
+        x = np.ones(
+            (step.decodes + step.prefill_tokens, len(self.weights[0])), dtype=np.float32
+        )
         start = time.perf_counter()
         for weight in self.weights:
             x = np.tanh(x @ weight)
@@ -153,7 +166,9 @@ cpu(Step(16, 16, ()))  # the first call starts threads and touches memory
 typical = {b: float(np.median([cpu(Step(b, b, ())) for _ in range(9)])) for b in (1, 4, 16)}
 for b, seconds in typical.items():
     print(f"batch {b:2d}: {seconds * 1e3:6.2f} ms a step, {b / seconds:7.0f} tokens/s")
-assert typical[16] < 16 * typical[1], "sixteen sequences in one step must cost less than sixteen steps of one"
+assert typical[16] < 16 * typical[1], (
+    "sixteen sequences in one step must cost less than sixteen steps of one"
+)
 
 # %% [markdown]
 # A step of 16 costs far less than 16 steps of one: the weights are read once for all rows. (Between one row and four,
@@ -164,14 +179,25 @@ assert typical[16] < 16 * typical[1], "sixteen sequences in one step must cost l
 
 # %% tags=["nbval-ignore-output"]
 cpu_rate = 0.5 * 16 / (16 * typical[16])  # requests/s: slots / (tokens x seconds a step)
-cpu_load = Workload.poisson(rate=cpu_rate, num_requests=80, prompt_tokens=4, output_tokens=16, seed=0)
+cpu_load = Workload.poisson(
+    rate=cpu_rate, num_requests=80, prompt_tokens=4, output_tokens=16, seed=0
+)
 real = serve(cpu_load, policies.Continuous(max_num_seqs=16, max_num_batched_tokens=64), cpu)
 law = real.little()
-print(f"measured: {len(real.steps)} steps, median {np.median(real.steps.seconds) * 1e3:.2f} ms, on this machine's CPU")
+print(
+    f"measured: {len(real.steps)} steps, "
+    f"median {np.median(real.steps.seconds) * 1e3:.2f} ms, on this machine's CPU"
+)
 print(f"L  from counting who is there     {law.L:.3f} requests")
-print(f"λ  {law.arrival_rate:.3f}/s  x  W  {law.W:.3f} s      = {law.arrival_rate * law.W:.3f} requests")
+print(
+    f"λ  {law.arrival_rate:.3f}/s  x  W  {law.W:.3f} s      = {law.arrival_rate * law.W:.3f} "
+    "requests"
+)
 half = real.little(0, real.makespan / 2)
-print(f"first half: L {half.L:.3f}, λ W {half.arrival_rate * half.W:.3f}, with its edges {half.L - half.residual:.3f}")
+print(
+    f"first half: L {half.L:.3f}, λ W {half.arrival_rate * half.W:.3f}, "
+    f"with its edges {half.L - half.residual:.3f}"
+)
 assert abs(law.residual) < 1e-9 * max(law.L, 1) and abs(half.residual) < 1e-9 * max(half.L, 1)
 assert (real.ttft > 0).all() and (real.e2e >= real.ttft).all()
 
@@ -211,7 +237,10 @@ for name, (load, policy) in cases.items():
     law = serve(load, policy, one_engine.STEP).little()
     product = law.arrival_rate * law.W
     same = "yes" if abs(product - law.L) < 1e-9 * law.L else "no"
-    print(f"{name:26s} {law.arrival_rate:6.2f}/s {law.W:5.2f} s {product:7.2f}  {law.L:7.2f}   {same}")
+    print(
+        f"{name:26s} {law.arrival_rate:6.2f}/s {law.W:5.2f} s {product:7.2f}  {law.L:7.2f}   "
+        f"{same}"
+    )
 
 # %% [markdown]
 # ### One slot: M/D/1, M/M/1, M/G/1
@@ -233,14 +262,23 @@ for name, (load, policy) in cases.items():
 
 # %%
 ONE = one_engine.engine(max_num_seqs=1)
-equal = Workload.poisson(rate=1, num_requests=10_000, prompt_tokens=512, output_tokens=256, seed=0)
+equal = Workload.poisson(
+    rate=1, num_requests=10_000, prompt_tokens=512, output_tokens=256, seed=0
+)
 print("one slot, load 0.5      service    CV   wait: theory  simulated")
-for name, load in {"equal answers (M/D/1)": equal, "drawn answers (M/G/1)": one_engine.requests(1, 1, 10_000)}.items():
-    service = serve(load.scaled(1e-4), ONE, one_engine.STEP).e2e  # one request in three hours: nobody waits
+for name, load in {
+    "equal answers (M/D/1)": equal,
+    "drawn answers (M/G/1)": one_engine.requests(1, 1, 10_000),
+}.items():
+    # One request in three hours: nobody waits.
+    service = serve(load.scaled(1e-4), ONE, one_engine.STEP).e2e
     mean, cv = service.mean(), service.std() / service.mean()
     theory = queueing.mg1(arrival_rate=0.5 / mean, mean_service_s=mean, service_cv=cv)
     run = serve(load.scaled(0.5 / mean), ONE, one_engine.STEP)
-    print(f"{name:22s}{mean:7.2f} s  {cv:4.2f}  {theory.mean_wait_s:9.2f} s  {run.queue_wait.mean():7.2f} s")
+    print(
+        f"{name:22s}{mean:7.2f} s  {cv:4.2f}  {theory.mean_wait_s:9.2f} s  "
+        f"{run.queue_wait.mean():7.2f} s"
+    )
 print(f"capacity of one slot: {1 / mean:.2f} requests/s")
 
 # %% [markdown]
@@ -264,12 +302,22 @@ service = serve(one_engine.requests(1e-4), one_engine.engine(), one_engine.STEP)
 print("load   rate      E2E: M/M/c  sharing  simulated   error of sharing")
 for share in (0.3, 0.55, 0.7, 0.8, 0.9):
     rate = share * one_engine.capacity()
-    erlang = queueing.mmc(arrival_rate=rate, service_s=service, servers=32).mean_time_in_system_s
+    erlang = queueing.mmc(
+        arrival_rate=rate, service_s=service, servers=32
+    ).mean_time_in_system_s
     sharing = one_engine.forecast(rate).mean_e2e_s
-    run = serve(one_engine.requests(rate, num_requests=20_000), one_engine.engine(), one_engine.STEP)
+    run = serve(
+        one_engine.requests(rate, num_requests=20_000), one_engine.engine(), one_engine.STEP
+    )
     error = sharing / run.e2e.mean() - 1
-    print(f"{share:4.2f}  {rate:5.2f}/s  {erlang:9.2f} s {sharing:6.2f} s {run.e2e.mean():8.2f} s {error:+13.1%}")
-print(f"capacity: M/M/c {32 / service:.1f}/s (32 slots / {service:.2f} s), sharing {one_engine.capacity():.1f}/s")
+    print(
+        f"{share:4.2f}  {rate:5.2f}/s  {erlang:9.2f} s {sharing:6.2f} s "
+        f"{run.e2e.mean():8.2f} s {error:+13.1%}"
+    )
+print(
+    f"capacity: M/M/c {32 / service:.1f}/s (32 slots / {service:.2f} s), "
+    f"sharing {one_engine.capacity():.1f}/s"
+)
 
 # %% [markdown]
 # Sharing has conditions of its own. Arrivals must be Poisson. While nobody waits, the spread of the answers hardly
@@ -284,11 +332,14 @@ for cv in (0, 1, 2):
     rate = 0.9 * queueing.continuous_capacity(need, one_engine.STEP, **limits).requests_per_s
     known = queueing.continuous_batching(need, one_engine.STEP, arrival_rate=rate, **limits)
     answers = lengths.lognormal(256, cv)
-    load = Workload.poisson(rate=rate, num_requests=20_000, prompt_tokens=512, output_tokens=answers, seed=0)
+    load = Workload.poisson(
+        rate=rate, num_requests=20_000, prompt_tokens=512, output_tokens=answers, seed=0
+    )
     run = serve(load, one_engine.engine(), one_engine.STEP)
     print(
         f"CV {cv}, {rate:.1f} requests/s {known.mean_e2e_s:12.2f} s {run.e2e.mean():8.2f} s "
-        f"{known.sharing.wait_percentile_s(0.99):22.1f} s {np.percentile(run.queue_wait, 99):8.1f} s"
+        f"{known.sharing.wait_percentile_s(0.99):22.1f} s "
+        f"{np.percentile(run.queue_wait, 99):8.1f} s"
     )
 
 # %% [markdown]
@@ -301,13 +352,22 @@ for cv in (0, 1, 2):
 step_s, tokens = 0.01, 4
 rate = 0.5 * 8 / (tokens * step_s)  # a load of 0.5 on 8 slots
 answers = lengths.geometric(tokens)
-load = Workload.poisson(rate=rate, num_requests=20_000, prompt_tokens=1, output_tokens=answers, seed=0)
-run = serve(load, policies.Continuous(max_num_seqs=8, max_num_batched_tokens=8), steptime.PowerLaw(step_s, 0, 1))
+load = Workload.poisson(
+    rate=rate, num_requests=20_000, prompt_tokens=1, output_tokens=answers, seed=0
+)
+run = serve(
+    load,
+    policies.Continuous(max_num_seqs=8, max_num_batched_tokens=8),
+    steptime.PowerLaw(step_s, 0, 1),
+)
 erlang = queueing.mmc(arrival_rate=rate, service_s=tokens * step_s, servers=8)
-stepped = queueing.stepped_servers(arrival_rate=rate, step_s=step_s, mean_tokens=tokens, max_num_seqs=8)
+stepped = queueing.stepped_servers(
+    arrival_rate=rate, step_s=step_s, mean_tokens=tokens, max_num_seqs=8
+)
 waited = (run.queue_wait > 0).mean()
 print(
-    f"share of requests that wait:  M/M/c {erlang.p_wait:.1%}   stepped {stepped.p_wait:.1%}   simulated {waited:.1%}"
+    f"share of requests that wait:  M/M/c {erlang.p_wait:.1%}   stepped "
+    f"{stepped.p_wait:.1%}   simulated {waited:.1%}"
 )
 
 # %% [markdown]
@@ -334,7 +394,10 @@ for rate, cv in ((10, 1), (14, 1), (10, 4)):
     run = serve(one_engine.requests(rate, arrival_cv=cv), one_engine.engine(), one_engine.STEP)
     mean, (p95, p99) = run.ttft.mean(), np.percentile(run.ttft, (95, 99))
     taken = one_engine.slots_taken(run)
-    print(f"{rate}/s, gaps CV {cv} {taken:16.1%} {mean * 1e3:14.0f} ms {p95 * 1e3:6.0f} ms {p99 * 1e3:6.0f} ms")
+    print(
+        f"{rate}/s, gaps CV {cv} {taken:16.1%} {mean * 1e3:14.0f} ms {p95 * 1e3:6.0f} ms "
+        f"{p99 * 1e3:6.0f} ms"
+    )
 
 # %% [markdown]
 # Each line is one draw of 2,000 requests. A percentile that a queue makes hangs on few busy spells, so it differs a
@@ -352,7 +415,10 @@ for rate, cv, percent in ((10, 1, 99), (14, 1, 99), (10, 4, 95)):
     draws = [ttft_percentile(rate, cv, percent, seed=seed) for seed in range(1, 21)]
     low, middle, high = np.percentile(draws, (0, 50, 100)) * 1e3
     long = ttft_percentile(rate, cv, percent, num_requests=100_000) * 1e3
-    print(f"{rate}/s, gaps CV {cv}, p{percent} {low:17.0f} ms {middle:5.0f} ms {high:5.0f} ms {long:15.0f} ms")
+    print(
+        f"{rate}/s, gaps CV {cv}, p{percent} {low:17.0f} ms {middle:5.0f} ms {high:5.0f} ms "
+        f"{long:15.0f} ms"
+    )
 
 # %%
 loads = np.linspace(0.05, 0.98, 60)
@@ -361,7 +427,9 @@ batched = [one_engine.forecast(load * one_engine.capacity()) for load in loads]
 draw.tail_over_mean(
     loads,
     {
-        "M/M/1, time in system": [q.time_in_system_percentile_s(0.99) / q.mean_time_in_system_s for q in single],
+        "M/M/1, time in system": [
+            q.time_in_system_percentile_s(0.99) / q.mean_time_in_system_s for q in single
+        ],
         "32 slots, TTFT": [q.ttft_percentile_s(0.99) / q.mean_ttft_s for q in batched],
     },
 )
@@ -392,8 +460,12 @@ alone = one_engine.STEP(Step(1, context, ()))
 print(f"a step with 1 decode              {alone * 1e3:6.2f} ms")
 print(f"a step with 32 decodes            {decode * 1e3:6.2f} ms")
 print(f"a step with 31 decodes, 1 prompt  {with_prompt * 1e3:6.2f} ms")
-full = serve(one_engine.requests(1e6, num_requests=20_000), one_engine.engine(), one_engine.STEP)
-print(f"served when somebody always waits {len(full) / full.makespan:6.2f} requests/s (simulated)")
+full = serve(
+    one_engine.requests(1e6, num_requests=20_000), one_engine.engine(), one_engine.STEP
+)
+print(
+    f"served when somebody always waits {len(full) / full.makespan:6.2f} requests/s (simulated)"
+)
 
 # %% [markdown]
 # Exercise 3 puts these together. The formula asks for memory enough for the K and V of $B$ requests, and for steps with
@@ -407,9 +479,13 @@ for tokens, cv in ((256, 1), (128, 1), (64, 1), (32, 1), (256, 0)):
     need = queueing.demand(prompt_tokens=512, output_tokens=tokens, output_cv=cv)
     formula = queueing.continuous_capacity(need, one_engine.STEP, **limits).requests_per_s
     answers = lengths.lognormal(tokens, cv)
-    load = Workload.poisson(rate=1e6, num_requests=20_000, prompt_tokens=512, output_tokens=answers, seed=0)
+    load = Workload.poisson(
+        rate=1e6, num_requests=20_000, prompt_tokens=512, output_tokens=answers, seed=0
+    )
     full = serve(load, one_engine.engine(), one_engine.STEP)
-    print(f"mean {tokens:3d} tokens, CV {cv} {formula / (len(full) / full.makespan) - 1:+10.0%}")
+    print(
+        f"mean {tokens:3d} tokens, CV {cv} {formula / (len(full) / full.makespan) - 1:+10.0%}"
+    )
 
 # %% [markdown]
 # ### The same on a trace
@@ -422,7 +498,10 @@ for tokens, cv in ((256, 1), (128, 1), (64, 1), (32, 1), (256, 0)):
 trace = one_engine.trace()
 kind = one_engine.TRACE
 full = serve(trace.scaled(1e6), one_engine.engine(), one_engine.STEP)
-print(f"capacity: by hand {one_engine.capacity(kind=kind):.2f}/s, simulated {len(full) / full.makespan:.2f}/s")
+print(
+    f"capacity: by hand {one_engine.capacity(kind=kind):.2f}/s, "
+    f"simulated {len(full) / full.makespan:.2f}/s"
+)
 print("rate      E2E: theory  simulated      mean TTFT: theory  simulated")
 for rate in (5, 8, 10, 12):
     known = one_engine.forecast(rate, kind=kind)
@@ -437,9 +516,14 @@ for seed in range(20):
     rng = np.random.default_rng(seed)
     gaps, rows = rng.permutation(np.diff(trace.arrival)), rng.permutation(len(trace))
     prompts, answers = trace.prompt_tokens[rows], trace.output_tokens[rows]
-    load = Workload(arrival=np.append(0, np.cumsum(gaps)), prompt_tokens=prompts, output_tokens=answers).scaled(12)
+    load = Workload(
+        arrival=np.append(0, np.cumsum(gaps)), prompt_tokens=prompts, output_tokens=answers
+    ).scaled(12)
     means.append(serve(load, one_engine.engine(), one_engine.STEP).ttft.mean() * 1e3)
-print(f"12/s, the same gaps and requests in 20 other orders: mean TTFT {min(means):.0f} to {max(means):.0f} ms")
+print(
+    "12/s, the same gaps and requests in 20 other orders: "
+    f"mean TTFT {min(means):.0f} to {max(means):.0f} ms"
+)
 
 # %% [markdown]
 # E2E fits. TTFT does not at 12 requests/s: near capacity the queue remembers every busy spell, and 2,000 requests hold
@@ -457,11 +541,20 @@ many = tokens > 1
 off = [abs(run.ttft + n * run.tpot - run.e2e)[many].mean() for n in (tokens - 1, tokens)]
 decoding = float(run.steps.decodes @ run.steps.seconds) / run.makespan
 print("time to last token = TTFT + N x TPOT?")
-print(f"   off by {off[1] * 1e3:.2f} ms, one token too many; with N - 1 off by {off[0] * 1e3:.2f} ms")
+print(
+    f"   off by {off[1] * 1e3:.2f} ms, one token too many; "
+    f"with N - 1 off by {off[0] * 1e3:.2f} ms"
+)
 print("tokens/s = 1 / TPOT?")
-print(f"   {1 / tpot:.0f}, measured {tokens.sum() / run.makespan:.0f}; number decoding / TPOT = {decoding / tpot:.0f}")
+print(
+    f"   {1 / tpot:.0f}, measured {tokens.sum() / run.makespan:.0f}; "
+    f"number decoding / TPOT = {decoding / tpot:.0f}"
+)
 print("mean latency = duration / requests?")
-print(f"   {run.makespan / len(run):.3f} s, and the mean E2E is {e2e:.2f} s: that is 1 / throughput, too small by L")
+print(
+    f"   {run.makespan / len(run):.3f} s, and the mean E2E is {e2e:.2f} s: "
+    "that is 1 / throughput, too small by L"
+)
 
 # %% [markdown]
 # The second and third are Little's law with L forgotten: tokens/s = (number decoding) / TPOT, and E2E = L / rate.
@@ -476,21 +569,37 @@ print(f"   {run.makespan / len(run):.3f} s, and the mean E2E is {e2e:.2f} s: tha
 # %%
 D, rate = 0.006, 80
 opened = D * (1 + rate * D / 2) / (1 + rate * D)
-load = Workload.poisson(rate=rate, num_requests=20_000, prompt_tokens=1, output_tokens=1, seed=0)
-run = serve(load, policies.Dynamic(max_num_seqs=1_000, max_queue_delay=D), steptime.PowerLaw(1e-6, 0, 1))
+load = Workload.poisson(
+    rate=rate, num_requests=20_000, prompt_tokens=1, output_tokens=1, seed=0
+)
+run = serve(
+    load, policies.Dynamic(max_num_seqs=1_000, max_queue_delay=D), steptime.PowerLaw(1e-6, 0, 1)
+)
 print("mean wait in a window of 6 ms")
 print(
-    f"   half of it {D / 2 * 1e3:.2f} ms, formula {opened * 1e3:.2f} ms, simulated {run.queue_wait.mean() * 1e3:.2f} ms"
+    f"   half of it {D / 2 * 1e3:.2f} ms, formula {opened * 1e3:.2f} ms, "
+    f"simulated {run.queue_wait.mean() * 1e3:.2f} ms"
 )
 
 t0, c, N = 0.567e-3, 0.0833e-3, 32
 still = rate * N * t0 / (1 - rate * N * c)  # b = rate N (t0 + c b), solved for b
-sharing = queueing.processor_sharing(arrival_rate=rate, rates=[n / (N * (t0 + c * n)) for n in range(1, 17)])
-load = Workload.poisson(rate=rate, num_requests=20_000, prompt_tokens=1, output_tokens=N, seed=0)
-run = serve(load, policies.Continuous(max_num_seqs=16, max_num_batched_tokens=16), steptime.PowerLaw(t0, c, 1))
+sharing = queueing.processor_sharing(
+    arrival_rate=rate, rates=[n / (N * (t0 + c * n)) for n in range(1, 17)]
+)
+load = Workload.poisson(
+    rate=rate, num_requests=20_000, prompt_tokens=1, output_tokens=N, seed=0
+)
+run = serve(
+    load,
+    policies.Continuous(max_num_seqs=16, max_num_batched_tokens=16),
+    steptime.PowerLaw(t0, c, 1),
+)
 mean_batch = run.steps.running @ run.steps.seconds / run.makespan
 print("mean batch with room for 16")
-print(f"   standing still {still:.2f}, sharing {sharing.mean_in_batch_requests:.2f}, simulated {mean_batch:.2f}")
+print(
+    f"   standing still {still:.2f}, sharing {sharing.mean_in_batch_requests:.2f}, "
+    f"simulated {mean_batch:.2f}"
+)
 
 # %% [markdown]
 # ## Exercises
@@ -536,7 +645,7 @@ lab.check("md1", wait_s)
 
 # %%
 def capacity(step_time, prompt, output, context, slots):
-    """Requests/s that `slots` slots sustain; prompt, output and context in tokens, context for one decode."""
+    """Requests/s that `slots` slots sustain; all in tokens, the context for one decode."""
     ### BEGIN SOLUTION
     decode = step_time(Step(slots, slots * context, ()))
     with_prompt = step_time(Step(slots - 1, (slots - 1) * context, ((prompt, 0),)))
@@ -567,8 +676,15 @@ lab.check("slo", best)
 
 # %% tags=["nbval-ignore-output"]
 if best is not None:  # what the simulator says of your rate
-    trial = serve(one_engine.requests(float(best), num_requests=40_000), one_engine.engine(), one_engine.STEP)
-    print(f"{best:.1f} requests/s: p99 TTFT {np.percentile(trial.ttft, 99) * 1e3:.0f} ms simulated")
+    trial = serve(
+        one_engine.requests(float(best), num_requests=40_000),
+        one_engine.engine(),
+        one_engine.STEP,
+    )
+    print(
+        f"{best:.1f} requests/s: p99 TTFT {np.percentile(trial.ttft, 99) * 1e3:.0f} ms "
+        "simulated"
+    )
 
 # %% [markdown]
 # ## Break it
@@ -584,7 +700,10 @@ except ValueError as error:
 
 # %%
 runs = {
-    f"{rate}/s": serve(one_engine.requests(rate, 1, 4_000), one_engine.engine(), one_engine.STEP) for rate in (17, 20)
+    f"{rate}/s": serve(
+        one_engine.requests(rate, 1, 4_000), one_engine.engine(), one_engine.STEP
+    )
+    for rate in (17, 20)
 }
 draw.overload(runs, {"20/s": 20 - one_engine.capacity()})
 

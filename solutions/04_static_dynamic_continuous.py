@@ -5,9 +5,9 @@
 import os
 import time
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # for "Measure": what is timed must not depend on who else uses the cores
+# For "Measure": what is timed must not depend on who else uses the cores.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import numpy as np
-
 from course import Workload, lengths, policies, queueing, serve, steptime, traces
 from course.exercises import Lab
 from course.exercises.refill import Mine
@@ -36,7 +36,8 @@ for rate in (4, 6):
     run = serve(CHAT.scaled(rate), policies.Static(max_num_seqs=32), H100)
     busy = run.steps.seconds.sum() / run.makespan
     print(
-        f"{rate} requests/s: 95% are answered within {np.percentile(run.e2e, 95):5.1f} s, GPU busy {busy:4.0%}, "
+        f"{rate} requests/s: 95% are answered within {np.percentile(run.e2e, 95):5.1f} s, "
+        f"GPU busy {busy:4.0%}, "
         f"slot-steps that somebody wanted {side_by_side.slot_utilisation(run):.0%}"
     )
 
@@ -97,7 +98,12 @@ timeline_explorer = Explorer(
         Slider("slots", "Slots", 2, 8, 1, 4),
         Slider("rate", "Arrival rate", 1, 30, 1, 10, unit="requests/s"),
         Slider("max_queue_delay", "Delay of dynamic", 0.0, 1.0, 0.05, 0.1, unit="s"),
-        Choice("workload", "Workload", {"drawn lengths": "drawn", "Azure-style trace": "trace"}, "drawn"),
+        Choice(
+            "workload",
+            "Workload",
+            {"drawn lengths": "drawn", "Azure-style trace": "trace"},
+            "drawn",
+        ),
     ],
     figure=lambda result: timelines(*result, height=440),
     summary=three_batchers.timeline_rows,
@@ -165,7 +171,9 @@ load_explorer = Explorer(
             ("e2e", 95),
         ),
     ],
-    figure=lambda result: draw.against_load(result["curves"], result["points"], *result["metric"]),
+    figure=lambda result: draw.against_load(
+        result["curves"], result["points"], *result["metric"]
+    ),
     summary=three_batchers.load_rows,
     title="32 slots, 2,000 requests",
 )
@@ -201,18 +209,31 @@ class CpuStep:
 cpu = CpuStep()
 for rows in (1, 2, 4, 8, 16):
     seconds = [cpu(steptime.Step(rows, rows, ())) for _ in range(15)]
-    print(f"{rows:2d} rows: {1e3 * np.median(seconds):6.2f} ms a step, {1e3 * np.median(seconds) / rows:5.2f} ms a row")
+    print(
+        f"{rows:2d} rows: {1e3 * np.median(seconds):6.2f} ms a step, "
+        f"{1e3 * np.median(seconds) / rows:5.2f} ms a row"
+    )
 
 SMALL = side_by_side.at_once(
-    Workload.fixed(rate=1, num_requests=24, prompt_tokens=8, output_tokens=lengths.lognormal(24, cv=1), seed=1)
+    Workload.fixed(
+        rate=1,
+        num_requests=24,
+        prompt_tokens=8,
+        output_tokens=lengths.lognormal(24, cv=1),
+        seed=1,
+    )
 )
 measured = {}
-for name, policy in {"static": policies.Static(8), "continuous": policies.Continuous(8, 256)}.items():
+for name, policy in {
+    "static": policies.Static(8),
+    "continuous": policies.Continuous(8, 256),
+}.items():
     cpu.calls = 0
     measured[name] = run = serve(SMALL, policy, cpu)
     wasted, wanted = run.steps.wasted.sum(), run.steps.useful.sum()
     print(
-        f"{name:10s} {cpu.calls:3d} steps in {run.makespan:.2f} s, {wanted / run.makespan:.0f} tokens/s, "
+        f"{name:10s} {cpu.calls:3d} steps in {run.makespan:.2f} s, "
+        f"{wanted / run.makespan:.0f} tokens/s, "
         f"padding {wasted} of {wasted + wanted} slot-steps"
     )
     assert cpu.calls == len(run.steps) and (run.steps.seconds > 0).all()
@@ -254,8 +275,13 @@ for slots in (8, 32, 128):
     print("           bound, expected  " + "".join(f"{g.bound:9.2f}" for g in row))
 
 same_cost = steptime.PowerLaw(t0=5e-3, c=0, alpha=1)
-constant = side_by_side.saturated_gain(same_cost, max_num_seqs=32, output_cv=1.0, num_requests=20_000)
-print("if every step took 5 ms, 32 slots, CV 1, 20,000 requests:", f"{constant.gain:.2f} / {constant.bound:.2f}")
+constant = side_by_side.saturated_gain(
+    same_cost, max_num_seqs=32, output_cv=1.0, num_requests=20_000
+)
+print(
+    "if every step took 5 ms, 32 slots, CV 1, 20,000 requests:",
+    f"{constant.gain:.2f} / {constant.bound:.2f}",
+)
 
 # %% [markdown]
 # "20 to 30%" is right for 32 slots at a CV of 0.1. Chat is not like that.
@@ -281,13 +307,17 @@ need = queueing.demand(prompt_tokens=512, output_tokens=256, output_cv=1.0)
 longest = queueing.lognormal_gain(batch=32, output_cv=1.0)
 by_hand = {
     "static": queueing.static_capacity(need, longest, H100, max_num_seqs=32),
-    "continuous": queueing.continuous_capacity(need, H100, max_num_seqs=32, max_num_batched_tokens=8192),
+    "continuous": queueing.continuous_capacity(
+        need, H100, max_num_seqs=32, max_num_batched_tokens=8192
+    ),
 }
 simulated = next(g for g in sweep if g.max_num_seqs == 32 and g.output_cv == 1.0)
 for name, capacity in by_hand.items():
     print(
-        f"{name:10s} mean step {1e3 * capacity.step_s:.2f} ms, {capacity.requests_per_s:5.2f} requests/s, "
-        f"{capacity.output_tokens_per_s:5.0f} tokens/s by hand, {getattr(simulated, name):5.0f} simulated"
+        f"{name:10s} mean step {1e3 * capacity.step_s:.2f} ms, "
+        f"{capacity.requests_per_s:5.2f} requests/s, "
+        f"{capacity.output_tokens_per_s:5.0f} tokens/s by hand, "
+        f"{getattr(simulated, name):5.0f} simulated"
     )
 
 # %% [markdown]
@@ -299,11 +329,19 @@ for name, capacity in by_hand.items():
 # draw as well. At 4 requests/s static is at 97% of its capacity, and there one draw tells little. Twelve others:
 
 # %%
-others = [serve(three_batchers.chat(rate=4, seed=seed), policies.Static(32), H100) for seed in range(1, 13)]
+others = [
+    serve(three_batchers.chat(rate=4, seed=seed), policies.Static(32), H100)
+    for seed in range(1, 13)
+]
 p95 = [np.percentile(run.e2e, 95) for run in others]
 wanted = [side_by_side.slot_utilisation(run) for run in others]
-print(f"95% are answered within {min(p95):.0f} to {max(p95):.0f} s, median {np.median(p95):.0f} s")
-print(f"wanted slot-steps {min(wanted):.0%} to {max(wanted):.0%}; expected, mean / E[max]: {1 / longest.gain:.0%}")
+print(
+    f"95% are answered within {min(p95):.0f} to {max(p95):.0f} s, median {np.median(p95):.0f} s"
+)
+print(
+    f"wanted slot-steps {min(wanted):.0%} to {max(wanted):.0%}; expected, mean / E[max]: "
+    f"{1 / longest.gain:.0%}"
+)
 
 # %% [markdown]
 # ### What is often said
@@ -312,7 +350,9 @@ print(f"wanted slot-steps {min(wanted):.0%} to {max(wanted):.0%}; expected, mean
 # have ended."** It does not idle, it computes padding, and no dashboard shows the difference.
 
 # %%
-full = side_by_side.serve_each(side_by_side.at_once(CHAT), side_by_side.three_policies(32), H100)
+full = side_by_side.serve_each(
+    side_by_side.at_once(CHAT), side_by_side.three_policies(32), H100
+)
 idle = 1 - full["static"].steps.seconds.sum() / full["static"].makespan
 print(f"static at saturation: idle {idle:.0%} of the time,", end=" ")
 print(f"padding {1 - side_by_side.slot_utilisation(full['static']):.0%} of the slot-steps")
@@ -336,7 +376,10 @@ for name in ("dynamic", "continuous"):
     run = full[name]
     moments = np.unique(run.admitted)
     joined = sum(((run.admitted < t) & (run.response > t)).any() for t in moments)
-    print(f"{name}: requests were admitted at {len(moments)} moments, at {joined} of them while others ran")
+    print(
+        f"{name}: requests were admitted at {len(moments)} moments, "
+        f"at {joined} of them while others ran"
+    )
 
 # %% [markdown]
 # **"Average latency is the duration divided by the number of requests"**, and **"a larger batch of requests shows the
@@ -346,28 +389,45 @@ for name in ("dynamic", "continuous"):
 # later: the 16 requests of the first explorer, at a spread of 0.
 
 # %%
-equal = side_by_side.at_once(Workload.fixed(rate=1, num_requests=100, prompt_tokens=6, output_tokens=50))
+equal = side_by_side.at_once(
+    Workload.fixed(rate=1, num_requests=100, prompt_tokens=6, output_tokens=50)
+)
 for name, run in side_by_side.serve_each(equal, side_by_side.three_policies(256), H100).items():
     print(
-        f"{name:10s} duration {run.makespan:.3f} s, duration / requests {1e3 * run.makespan / 100:.1f} ms, "
+        f"{name:10s} duration {run.makespan:.3f} s, "
+        f"duration / requests {1e3 * run.makespan / 100:.1f} ms, "
         f"mean latency {1e3 * run.e2e.mean():.0f} ms"
     )
-one_by_one, _ = three_batchers.timelines("drawn", slots=4, output_cv=0.0, rate=10, max_queue_delay=0.1, follow=0)
+one_by_one, _ = three_batchers.timelines(
+    "drawn", slots=4, output_cv=0.0, rate=10, max_queue_delay=0.1, follow=0
+)
 for name, run in one_by_one.items():
-    print(f"{name:10s} equal answers, arriving one by one: mean latency {1e3 * run.e2e.mean():.0f} ms")
+    print(
+        f"{name:10s} equal answers, arriving one by one: "
+        f"mean latency {1e3 * run.e2e.mean():.0f} ms"
+    )
 
 # %% [markdown]
 # **"Queued requests are answered 3 to 5 times sooner."** That depends on the draw. Two batches' worth of chat, all
 # there at once, and then 40 other draws of as many:
 
 # %%
-both = {name: policy for name, policy in side_by_side.three_policies(32).items() if name != "dynamic"}
+both = {
+    name: policy
+    for name, policy in side_by_side.three_policies(32).items()
+    if name != "dynamic"
+}
 sooner = []
 for seed in range(41):
-    pair = side_by_side.serve_each(side_by_side.at_once(three_batchers.chat(num_requests=64, seed=seed)), both, H100)
+    pair = side_by_side.serve_each(
+        side_by_side.at_once(three_batchers.chat(num_requests=64, seed=seed)), both, H100
+    )
     sooner.append(pair["static"].e2e.mean() / pair["continuous"].e2e.mean())
 low, middle, high = np.percentile(sooner[1:], (10, 50, 90))
-print(f"this draw: {sooner[0]:.1f} times sooner; others: median {middle:.1f}, four in five {low:.1f} to {high:.1f}")
+print(
+    f"this draw: {sooner[0]:.1f} times sooner; others: median {middle:.1f}, "
+    f"four in five {low:.1f} to {high:.1f}"
+)
 
 # %% [markdown]
 # One more, since you are about to write such a loop. A list that shrinks while you walk over it skips whoever comes
@@ -401,7 +461,9 @@ image_explorer = Explorer(
         Slider("rate", "Arrival rate", 100, 2_600, 100, 1_000, unit="images/s"),
         Slider("delay_ms", "max_queue_delay", 1, 50, 1, 10, unit="ms"),
     ],
-    figure=lambda runs: draw.shares(runs, dict(zip(runs, ("continuous", "dynamic"), strict=True))),
+    figure=lambda runs: draw.shares(
+        runs, dict(zip(runs, ("continuous", "dynamic"), strict=True))
+    ),
     summary=three_batchers.image_rows,
     title="Images: 2 ms a step + 0.25 ms an image, at most 16",
 )
@@ -424,14 +486,18 @@ print("continuous and dynamic without delay give every request the same latency:
 
 # %%
 no_delay = three_batchers.image_run(1_000, 0.0)
-bulk = queueing.bulk_service(arrival_rate=1_000, batch_s=[2e-3 + 0.25e-3 * images for images in range(1, 17)])
+bulk = queueing.bulk_service(
+    arrival_rate=1_000, batch_s=[2e-3 + 0.25e-3 * images for images in range(1, 17)]
+)
 print(
     f"theory:    mean batch {bulk.mean_batch_requests:.2f}, busy {bulk.busy:.0%}, "
-    f"mean latency {1e3 * bulk.mean_time_in_system_s:.2f} ms, load {bulk.utilisation:.0%} of full batches"
+    f"mean latency {1e3 * bulk.mean_time_in_system_s:.2f} ms, "
+    f"load {bulk.utilisation:.0%} of full batches"
 )
 print(
     f"simulated: mean batch {len(no_delay) / len(no_delay.steps):.2f}, "
-    f"busy {no_delay.steps.seconds.sum() / no_delay.makespan:.0%}, mean latency {1e3 * no_delay.e2e.mean():.2f} ms"
+    f"busy {no_delay.steps.seconds.sum() / no_delay.makespan:.0%}, "
+    f"mean latency {1e3 * no_delay.e2e.mean():.2f} ms"
 )
 
 # %% [markdown]
@@ -439,7 +505,10 @@ print(
 
 # %%
 overload = serve(images.scaled(3_000), policies.Dynamic(16, max_queue_delay=0.01), IMAGE)
-print(f"longest wait for a slot in the first 2,000 images: {1e3 * overload.queue_wait.max():.0f} ms")
+print(
+    "longest wait for a slot in the first 2,000 images: "
+    f"{1e3 * overload.queue_wait.max():.0f} ms"
+)
 
 # %% [markdown]
 # Does a delay raise throughput? Above, people came by themselves, and the model kept up: it delivered what came. A load
@@ -449,12 +518,18 @@ print(f"longest wait for a slot in the first 2,000 images: {1e3 * overload.queue
 # %%
 for clients in (8, 16):
     clicks = Workload.closed_loop(
-        users=clients, think_time=1e-3, think_cv=0, requests_per_user=125, prompt_tokens=1, output_tokens=1
+        users=clients,
+        think_time=1e-3,
+        think_cv=0,
+        requests_per_user=125,
+        prompt_tokens=1,
+        output_tokens=1,
     )
     for delay in (0.0, 0.005):
         run = serve(clicks, policies.Dynamic(16, max_queue_delay=delay), IMAGE)
         print(
-            f"{clients:2d} clients, delay {1e3 * delay:.0f} ms: mean batch {len(run) / len(run.steps):4.1f}, "
+            f"{clients:2d} clients, delay {1e3 * delay:.0f} ms: "
+            f"mean batch {len(run) / len(run.steps):4.1f}, "
             f"{len(run) / run.makespan:5,.0f} images/s"
         )
 
@@ -468,7 +543,9 @@ for clients in (8, 16):
 # %%
 engine = policies.Continuous(32, max_num_batched_tokens=8192)
 passed_on = side_by_side.batcher_release(CHAT.arrival, max_batch_size=32, max_queue_delay=0.1)
-late = Workload(arrival=passed_on, prompt_tokens=CHAT.prompt_tokens, output_tokens=CHAT.output_tokens)
+late = Workload(
+    arrival=passed_on, prompt_tokens=CHAT.prompt_tokens, output_tokens=CHAT.output_tokens
+)
 for name, ttft in (
     ("straight to the engine", serve(CHAT, engine, H100).ttft),
     ("through the batcher", serve(late, engine, H100).ttft + passed_on - CHAT.arrival),
@@ -555,12 +632,17 @@ lab.check("refill", refill)
 # wrong with it in a sentence. While your function is empty, that is what you get.)
 
 # %% tags=["nbval-ignore-output"]
-tiny = Workload.poisson(rate=10, num_requests=16, prompt_tokens=1024, output_tokens=lengths.lognormal(64, cv=1))
+tiny = Workload.poisson(
+    rate=10, num_requests=16, prompt_tokens=1024, output_tokens=lengths.lognormal(64, cv=1)
+)
 theirs = serve(tiny, policies.Continuous(4, max_num_batched_tokens=8192), H100)
 picture = None
 try:
     mine = serve(tiny, Mine(refill, max_num_seqs=4), H100)
-    print(f"last answer at {mine.response.max():.3f} s with yours, {theirs.response.max():.3f} s with the package's")
+    print(
+        f"last answer at {mine.response.max():.3f} s with yours, "
+        f"{theirs.response.max():.3f} s with the package's"
+    )
     picture = timelines({"yours": mine, "continuous": theirs}, follow=5, height=400)
 except ValueError as error:
     print(error)
@@ -587,14 +669,20 @@ lab.check("trace", answer)
 # Now hold your number against the seconds, and see what the prompts add:
 
 # %%
-print("slots  static  continuous   gain  E[max] / mean of the answers  prompt tokens computed / needed")
+print(
+    "slots  static  continuous   gain  E[max] / mean of the answers  prompt tokens computed "
+    "/ needed"
+)
 for slots in (8, 32, 128):
-    runs = side_by_side.serve_each(side_by_side.at_once(TRACE), side_by_side.three_policies(slots), H100)
+    runs = side_by_side.serve_each(
+        side_by_side.at_once(TRACE), side_by_side.three_policies(slots), H100
+    )
     rates = {name: side_by_side.saturated_tokens_per_second(run) for name, run in runs.items()}
     bound = queueing.empirical_gain(batch=slots, output_tokens=TRACE.output_tokens).gain
     prompts = runs["static"].steps.prefill_tokens.sum() / TRACE.prompt_tokens.sum()
     print(
-        f"{slots:5d} {rates['static']:7,.0f} {rates['continuous']:11,.0f} {rates['continuous'] / rates['static']:6.1f}"
+        f"{slots:5d} {rates['static']:7,.0f} {rates['continuous']:11,.0f} "
+        f"{rates['continuous'] / rates['static']:6.1f}"
         f" {bound:29.2f} {prompts:32.1f}"
     )
 
@@ -612,9 +700,14 @@ for slots in (8, 32, 128):
 # %%
 night = serve(CHAT.scaled(0.2), policies.Static(max_num_seqs=32), H100)
 fill = queueing.static_batching(
-    arrival_rate=0.2, max_num_seqs=32, mean_batch_s=by_hand["static"].step_s * longest.gain * 256
+    arrival_rate=0.2,
+    max_num_seqs=32,
+    mean_batch_s=by_hand["static"].step_s * longest.gain * 256,
 ).mean_fill_s
-print(f"median answer after {np.median(night.e2e):.0f} s, GPU busy {night.steps.seconds.sum() / night.makespan:.0%}")
+print(
+    f"median answer after {np.median(night.e2e):.0f} s, "
+    f"GPU busy {night.steps.seconds.sum() / night.makespan:.0%}"
+)
 print(f"waiting for 31 others: (32 - 1) / (2 x 0.2) = {fill:.1f} s on average")
 
 # %% [markdown]
@@ -628,9 +721,13 @@ for delay in (0.1, 10.0):
     batches = (run.steps.prefill_tokens > 0).sum()
     print(
         f"delay {delay:4.1f} s at 1 request/s: mean batch {len(run) / batches:4.1f}, "
-        f"median answer {np.median(run.e2e):4.1f} s, {run.workload.output_tokens.sum() / run.makespan:.0f} tokens/s"
+        f"median answer {np.median(run.e2e):4.1f} s, "
+        f"{run.workload.output_tokens.sum() / run.makespan:.0f} tokens/s"
     )
-print(f"continuous: median answer {np.median(serve(CHAT.scaled(1), policies.Continuous(32, 8192), H100).e2e):.1f} s")
+print(
+    "continuous: median answer "
+    f"{np.median(serve(CHAT.scaled(1), policies.Continuous(32, 8192), H100).e2e):.1f} s"
+)
 
 # %% [markdown]
 # ### Between the two capacities
