@@ -1,6 +1,12 @@
-"""Data types of the KV cache by vLLM's names."""
+"""Types of weights and of the KV cache, from quantization_config or hf_quant_config.json, by vLLM's names."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from course.settings import shown
+
+from .keys import Keys
 
 KV_BYTES = {
     "auto": 2,
@@ -24,3 +30,88 @@ def kv_bytes(dtype: str) -> int:
         return KV_BYTES[dtype]
     except (KeyError, TypeError):
         raise ValueError(f"no KV cache type is called {shown(dtype)}; known are {', '.join(KV_BYTES)}") from None
+
+
+@dataclass(frozen=True)
+class Quantisation:
+    """How a checkpoint is stored. bits: of a quantised weight, scales included; None where nothing is quantised.
+
+    method: the name it goes by. experts_only, attention_kept: what is left in 16 bits. understood: whether bits could
+    be told.
+    """
+
+    method: str | None = None
+    bits: float | None = None
+    experts_only: bool = False
+    attention_kept: bool = False
+    kv_cache_dtype: str | None = None
+    understood: bool = True
+
+
+def read(keys: Keys, beside: Mapping[str, Any]) -> Quantisation:
+    """From quantization_config, and from hf_quant_config.json, whose content is `beside`."""
+    config = keys.inner("quantization_config")
+    if not config.values:
+        config = keys.inner("text_config").inner("quantization_config") if "text_config" in keys else config
+    apart = Keys(beside, "hf_quant_config.json").inner("quantization") if beside else Keys({}, "")
+    kv = _kv(config.raw("kv_cache_scheme", "kv_cache_quant_algo"), config) or _kv(
+        apart.raw("kv_cache_quant_algo", "kv_cache_scheme"), apart
+    )
+    method = config.raw("quant_method", "quant_algo") or apart.raw("quant_algo")
+    if method is None:
+        return Quantisation(kv_cache_dtype=kv)
+    name = str(method).lower()
+    algorithm = str(config.raw("quant_algo") or apart.raw("quant_algo") or "").lower()
+    bits = _bits(name, algorithm, config)
+    kept = config.raw("ignore", "modules_to_not_convert", "exclude_modules") or apart.raw("exclude_modules") or []
+    attention_kept = isinstance(kept, list) and any("attn" in one for one in kept if isinstance(one, str))
+    return Quantisation(name, bits, name == "mxfp4", attention_kept, kv, bits is not None)
+
+
+def _kv(scheme: Any, keys: Keys) -> str | None:
+    """The type that a scheme asks for, None for the 16 bits of the checkpoint. The scheme is a name or an object."""
+    if scheme is None or scheme == {}:
+        return None
+    if isinstance(scheme, str):
+        name = scheme.lower()
+        return None if name in ("none", "auto", "fp16", "bf16", "float16", "bfloat16") else name
+    if isinstance(scheme, Mapping) and isinstance(scheme.get("num_bits"), int):
+        kind = {"float": "fp", "int": "int"}.get(scheme.get("type", "float"))
+        if kind:
+            return f"{kind}{scheme['num_bits']}"
+    raise keys.refusal(f"the KV cache scheme {shown(scheme)} is not understood: num_bits and type are needed")
+
+
+def _bits(name: str, algorithm: str, keys: Keys) -> float | None:
+    """Bits of a stored weight with its scales, None where the method is not known."""
+    both = f"{name} {algorithm}"
+    if "nvfp4" in both or ("fp4" in both and "mx" not in both):
+        return 4 + 8 / 16  # an 8-bit scale for 16 weights
+    if "mxfp4" in both:
+        return 4 + 8 / 32
+    if name in ("awq", "gptq", "auto-round", "intel/auto-round") or "w4a16" in both:
+        bits = keys.size("bits", "w_bit", high=32) or 4
+        group = keys.size("group_size", "q_group_size", low=-1, high=10**6)
+        return bits + (0 if group in (None, 0, -1) else (16 + bits) / group)  # a 16-bit scale and a zero point each
+    if "bitsandbytes" in both:
+        return 4 + 32 / 64 if keys.flag("load_in_4bit") or keys.flag("_load_in_4bit") else 8
+    if name == "compressed-tensors" or "config_groups" in keys:
+        return _of_groups(keys)
+    if "fp8" in both or "int8" in both or "w8a8" in both:
+        return 8
+    return None
+
+
+def _of_groups(keys: Keys) -> float | None:
+    """compressed-tensors: the bits of each group of weights, where they agree."""
+    groups = keys.raw("config_groups")
+    found = set()
+    for group in groups.values() if isinstance(groups, Mapping) else ():
+        weights = group.get("weights") if isinstance(group, Mapping) else None
+        bits = weights.get("num_bits") if isinstance(weights, Mapping) else None
+        size = weights.get("group_size") if isinstance(weights, Mapping) else None
+        if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 32:
+            return None
+        grouped = isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= 10**6
+        found.add(bits + ((8 if bits == 4 and size == 16 else 16) / size if grouped else 0))
+    return found.pop() if len(found) == 1 else None

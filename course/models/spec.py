@@ -20,7 +20,7 @@ _SIZES = (
     "bytes_per_parameter",
     "kv_bytes_per_element",
 )
-_NONE_WITHOUT_ATTENTION = ("num_heads", "num_kv_heads", "head_dim", "intermediate_size")
+_MAY_BE_0 = ("hidden_size", "intermediate_size", "num_heads", "num_kv_heads", "head_dim", "vocab_size")
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class ModelSpec:
     where the parameters could not be counted. kv_cache_dtype: what the checkpoint asks for, None for its own 16 bits.
     notes: what a reader of the numbers should know.
 
-    Raises ValueError for a size that is not a whole number of at least 1.
+    Raises ValueError for a size that is not a whole number of at least 1; with `layers`, some may be 0: not known.
     """
 
     name: str
@@ -84,7 +84,7 @@ class ModelSpec:
     def __post_init__(self):
         for size in fields(self):
             if size.name in _SIZES:
-                low = 0 if self.layers is not None and size.name in _NONE_WITHOUT_ATTENTION else 1
+                low = 0 if self.layers is not None and size.name in _MAY_BE_0 else 1
                 object.__setattr__(self, size.name, settings.whole(size.name, getattr(self, size.name), low=low))
 
     @classmethod
@@ -164,8 +164,8 @@ class ModelSpec:
 
         For a dense model the q, k, v and o projections and the three matrices of the gated MLP.
         """
-        if self.weights is not None:
-            return self.weights.active
+        if self.layers is not None:
+            return self._counted().active
         attention = self.hidden_size * self.head_dim * 2 * (self.num_heads + self.num_kv_heads)
         return self.num_layers * (attention + 3 * self.hidden_size * self.intermediate_size)
 
@@ -180,18 +180,23 @@ class ModelSpec:
 
         Of a mixture of experts all are counted, which a large batch reads and a small one does not.
         """
-        if self.weights is not None:
-            return self.weights.layer_bytes + self.head_parameters * self.bytes_per_parameter
+        if self.layers is not None:
+            return self._counted().layer_bytes + self.head_parameters * self.bytes_per_parameter
         return (self.layer_parameters + self.head_parameters) * self.bytes_per_parameter
 
     @property
-    def weights_bytes(self) -> int:
-        """Bytes of all weights in memory: the layers, the embedding table and the output head."""
-        if self.weights is not None:
-            return self.weights.bytes
+    def weights_bytes(self) -> int | None:
+        """Bytes of all weights in memory: the layers, the embedding table and the head; None where not counted."""
+        if self.layers is not None:
+            return None if self.weights is None else self.weights.bytes
         return (self.layer_parameters + 2 * self.head_parameters) * self.bytes_per_parameter
 
     @property
     def attention_flops_per_pair(self) -> int:
         """FLOPs that one query-key pair costs: a multiply and an add a dimension, for the score and for the value."""
         return sum(layer.attention.flops_per_pair for layer in self.layer_caches if layer.attention)
+
+    def _counted(self) -> Weights:
+        if self.weights is None:
+            raise ValueError(f"the weights of {self.name} could not be counted: {' '.join(self.notes) or 'no keys'}")
+        return self.weights

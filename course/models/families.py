@@ -1,0 +1,69 @@
+"""What the files of some families leave out, because the class of that model_type has it as its default.
+
+Taken from the configuration classes of Transformers 5.24. Only what published files rely on; a file that lacks more
+than this is refused.
+"""
+
+from .keys import Keys
+
+_LLAMA = {
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": None,
+    "max_position_embeddings": 2048,
+    "vocab_size": 32000,
+}
+_MISTRAL = _LLAMA | {
+    "intermediate_size": 14336,
+    "num_key_value_heads": 8,
+    "head_dim": None,
+    "max_position_embeddings": 131072,
+    "sliding_window": 4096,
+}
+_GEMMA3 = {
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "head_dim": 256,
+    "vocab_size": 262208,
+    "sliding_window": 4096,
+    "max_position_embeddings": 131072,
+}
+INSIDE = {"llama": _LLAMA, "mistral": _MISTRAL, "gemma3_text": _GEMMA3}
+"""Defaults of language models inside of others (LLaVA, Pixtral, Gemma 3), whose text_config may be nearly empty."""
+
+EVERY = {
+    "gemma2": 2,
+    "vaultgemma": 2,
+    "gpt_oss": 2,
+    "cohere2": 4,
+    "olmo3": 4,
+    "exaone4": 4,
+    "exaone_moe": 4,
+    "afmoe": 4,
+    "gemma3n": 5,
+    "gemma3n_text": 5,
+    "gemma3": 6,
+    "gemma3_text": 6,
+}
+"""model_type: every how manieth layer has full attention, the others a window, where no key says so."""
+
+LISTED = {"cohere2_moe", "cwm", "gemma4", "gemma4_text", "granite_swa", "granitemoe_swa", "mimo_v2_flash", "qwen2_moe"}
+"""Families with a window in some layers whose rule is another one: their files must list the layers."""
+
+
+def with_defaults(keys: Keys, inside: bool) -> tuple[Keys, tuple[str, ...]]:
+    """The keys with the class defaults that this family's files rely on, and a note for each that was filled in.
+
+    inside: whether the keys are those of a language model inside of another model.
+    """
+    defaults = INSIDE.get(keys.family, {}) if inside else {}
+    # A key that is there with null means null, not the default.
+    missing = {name: value for name, value in defaults.items() if name not in keys.values}
+    missing = {name: value for name, value in missing.items() if value is not None}
+    if not missing:
+        return keys, ()
+    said = ", ".join(f"{name} {value}" for name, value in missing.items())
+    note = f"not in the file, so the defaults of model_type {keys.family}: {said}"
+    return Keys(missing | dict(keys.values), keys.place), (note,)

@@ -1,0 +1,174 @@
+"""Parameters of a model by its keys, and the bytes they take.
+
+Matrices only: norms, biases, position tables and what a vision or audio part has on top are left out. Where something
+is not understood the answer is None and a note: the caches of such a model can be known all the same.
+"""
+
+from math import ceil
+from typing import NamedTuple
+
+from . import experts, recurrent
+from .attention import Attention
+from .keys import VOCABULARY, WIDTH, Keys
+from .layers import Latent
+from .pattern import Kind
+from .quantisation import Quantisation
+from .spec import Weights
+
+HALF = 2
+MLP_WIDTH = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "d_ff")
+FOUR_TIMES = {"gpt2", "gptj", "gpt_neo", "gpt_bigcode", "bloom", "falcon", "mpt", "codegen"}
+UNGATED = FOUR_TIMES | {"gpt_neox", "opt", "starcoder2", "phi", "persimmon", "nemotron", "nemotron_h", "xglm", "biogpt"}
+UNGATED_ACTIVATIONS = {"relu", "relu2", "xielu"}
+TIED = {
+    *("gpt2", "gpt_bigcode", "bloom", "opt", "falcon", "mpt", "cohere", "cohere2", "gemma", "gemma2", "gemma3"),
+    *("gemma3_text", "gemma4", "gemma4_text", "gpt_neo", "mamba", "lfm2", "starcoder2", "smollm3", "recurrent_gemma"),
+}
+"""Families whose class ties the output head to the embedding table where the file says nothing."""
+OTHERWISE = {
+    **dict.fromkeys(("gemma3n", "gemma3n_text"), "embeddings in every layer"),
+    **dict.fromkeys(("zamba", "zamba2"), "attention weights that layers share"),
+    **dict.fromkeys(("deci", "nemotron-nas", "openelm"), "layers of different widths"),
+    "longcat_flash": "two kinds of MLP in a layer",
+    "recurrent_gemma": "a recurrence whose matrices are not known here",
+}
+NO_MLP = {"mamba", "mamba2", "falcon_mamba"}
+
+
+class Part(NamedTuple):
+    """Parameters of a layer: of attention, of the rest, of all experts, and of the experts that see one token."""
+
+    attention: int
+    rest: int
+    experts: int = 0
+    active_experts: int = 0
+
+
+def mlp_width(keys: Keys) -> int | None:
+    """Width of the MLP: of the file, or four times the model's where the family leaves it out."""
+    if isinstance(keys.raw(*MLP_WIDTH), list):
+        return None
+    width = keys.first(*MLP_WIDTH, "mlp_hidden_size")
+    if width is None and keys.family in FOUR_TIMES:
+        return (keys.size("expansion_ratio") or 4) * keys.needed("the width of the model", *WIDTH)
+    if width and keys.flag("block_auto_adjust_ff_dim"):  # LFM2
+        multiple = keys.size("block_multiple_of") or 1
+        return multiple * ceil(int(2 * width / 3) / multiple)
+    return width // 2 if width and keys.family == "qwen" else width  # Qwen 1 counts gate and up together
+
+
+def count(
+    outer: Keys, keys: Keys, kinds: list[Kind], quantised: Quantisation, stored: int | None
+) -> tuple[Weights | None, tuple[str, ...]]:
+    """The weights and notes on them; None with the reason where they could not be counted.
+
+    stored: bytes of the checkpoint, where its index says so.
+    """
+    try:
+        return _count(outer, keys, kinds, quantised, stored)
+    except ValueError as error:
+        return None, (f"the weights could not be counted ({error})",)
+
+
+def _count(outer, keys, kinds, quantised, stored):
+    if keys.family in OTHERWISE:
+        raise keys.refusal(f"model_type {keys.family} has {OTHERWISE[keys.family]}")
+    if not quantised.understood:
+        raise keys.refusal(f"the bits of a weight quantised with {quantised.method} are not known")
+    hidden = keys.needed("the width of the model", *WIDTH)
+    vocabulary = keys.needed("the size of the vocabulary", *VOCABULARY)
+    said = [level.flag("tie_word_embeddings") for level in (outer, keys) if "tie_word_embeddings" in level]
+    tied = said[0] if said else keys.family in TIED
+    embedding, head = vocabulary * hidden, 0 if tied else vocabulary * hidden
+
+    attention = Attention(keys, len(kinds))
+    width = mlp_width(keys)
+    mixture = experts.read(keys, width)
+    seen: dict[tuple, Part] = {}
+    parts = []
+    for i, kind in enumerate(kinds):
+        shape = attention.layer(i, kind) if kind.attention else None
+        sparse = mixture is not None and kind.mlp is not None and experts.here(keys, i, kind)
+        case = (shape, kind.linear, kind.mlp, sparse)
+        if case not in seen:
+            seen[case] = _layer(keys, hidden, shape, kind, mixture if sparse else None, width)
+        parts.append(seen[case])
+
+    in_attention, rest, in_experts, active = (sum(column) for column in zip(*parts, strict=True))
+    bits = 16 if quantised.bits is None else quantised.bits
+    outside = 16 if quantised.experts_only else bits
+    kept = 16 if quantised.attention_kept else outside
+    layer_bytes = ceil((in_experts * bits + rest * outside + in_attention * kept) / 8)
+    other_bytes = HALF * (embedding + head)
+    notes = []
+    if stored is not None:
+        layer_bytes = max(stored - other_bytes, 0)
+        notes.append("the size of the weights is that of the checkpoint, as its index says")
+    elif any(name in outer for name in ("vision_config", "audio_config")):
+        notes.append("weights of the vision and audio parts are not counted")
+    dense = in_attention + rest
+    return Weights(dense + in_experts, dense + active, embedding, head, layer_bytes, other_bytes), tuple(notes)
+
+
+def _layer(keys: Keys, hidden: int, shape, kind: Kind, mixture: experts.Experts | None, width: int | None) -> Part:
+    attention = _attention(keys, shape, hidden) if shape else 0
+    rest = _recurrence(keys, hidden) if kind.linear else 0
+    if kind.mlp is None or keys.family in NO_MLP:
+        return Part(attention, rest)
+    matrices = 2 if keys.family in UNGATED or keys.raw("hidden_act", "mlp_hidden_act") in UNGATED_ACTIVATIONS else 3
+    if mixture is None:
+        dense = keys.size("intermediate_size_mlp", "dense_intermediate_size") or width  # Llama 4, MiniMax
+        if dense is None:
+            raise keys.refusal("the width of the MLP is missing: intermediate_size is needed")
+        return Part(attention, rest + matrices * hidden * dense)
+    if "moe_latent_size" in keys:
+        raise keys.refusal("moe_latent_size: experts that work on a shorter vector are not known here")
+    one = matrices * hidden * mixture.width
+    rest += matrices * hidden * mixture.shared_width + hidden * mixture.number
+    return Part(attention, rest, mixture.number * one, mixture.chosen * one)
+
+
+def _attention(keys: Keys, shape, hidden: int) -> int:
+    """The projections of queries, keys, values and output; of MLA those down to the latent row and back up."""
+    if not isinstance(shape, Latent):
+        gate = hidden * shape.query_heads * shape.value_dim if keys.flag("attn_output_gate") else 0
+        return hidden * (shape.query_heads + shape.kv_heads) * (shape.key_dim + shape.value_dim) + gate
+    low, up = keys.size("q_lora_rank"), shape.query_heads * shape.key_dim
+    queries = low * (hidden + up) if low else hidden * up
+    nope = shape.key_dim - shape.rope_dim
+    latent = hidden * (shape.rank + shape.rope_dim) + shape.rank * shape.query_heads * (nope + shape.value_dim)
+    index_heads = keys.size("index_n_heads") or 0
+    index = (
+        (low or hidden) * index_heads * shape.index_dim + hidden * (shape.index_dim + index_heads)
+        if shape.index_dim
+        else 0
+    )
+    return queries + latent + shape.query_heads * shape.value_dim * hidden + index
+
+
+def _recurrence(keys: Keys, hidden: int) -> int:
+    """The matrices around a recurrent state, by its parts."""
+    parts = {part.what: part.units for part in recurrent.parts(keys)}
+    if "linear key heads" in parts:
+        of_keys = parts["linear key heads"] * keys.size("linear_key_head_dim")
+        of_values = parts["linear value heads"] * keys.size("linear_value_head_dim")
+        return hidden * (2 * of_keys + 3 * of_values + 2 * parts["linear value heads"])
+    if "linear heads" in parts:
+        heads = parts["linear heads"]
+        each = keys.size("linear_head_dim") or keys.inner("linear_attn_config").size("head_dim")
+        return hidden * (4 * heads * each + 2 * each + heads) + 2 * each * heads * each
+    if "heads of linear attention" in parts:
+        inner = parts["heads of linear attention"] * (
+            keys.size("head_dim") or hidden // parts["heads of linear attention"]
+        )
+        return 5 * hidden * inner
+    if "recurrence heads" in parts:
+        inner, groups = parts["convolution channels"], parts["state groups"]
+        state = keys.size(*recurrent.STATE_SIZE)
+        return hidden * (3 * inner + 2 * groups * state + parts["recurrence heads"])
+    if "recurrence channels" in parts:
+        inner, state = parts["recurrence channels"], keys.size(*recurrent.STATE_SIZE)
+        given = keys.raw("mamba_dt_rank", "time_step_rank")
+        step = keys.number("mamba_dt_rank", given) if isinstance(given, int) else ceil(hidden / 16)
+        return 3 * hidden * inner + inner * (2 * step + 3 * state)
+    return 4 * hidden * hidden  # a short convolution between gates, as in LFM2
