@@ -86,16 +86,19 @@ def json_value(path: Path, content: str, row: int | None = None) -> Any:
     raise ValueError(f"{place}: {why}{cut}") from None
 
 
-def json_lines(path: Path, content: str) -> Iterator[tuple[int, Any]]:
-    """Each line that is not blank, parsed, with its number. ValueError at the first that is no JSON."""
+def json_lines(path: Path, content: str, limit: int = MAX_LINE) -> Iterator[tuple[int, Any]]:
+    """Each line that is not blank, parsed, with its number. ValueError at the first that is no JSON, or too long.
+
+    limit: characters.
+    """
     start, number = 0, 0
     while start < len(content):
         end = content.find("\n", start)
         end = len(content) if end < 0 else end
         number += 1
-        if end - start > MAX_LINE:
+        if end - start > limit:
             raise ValueError(
-                f"{path.name}, row {number}: a line of more than {MAX_LINE // 2**20} MiB. Is this a file of JSON lines?"
+                f"{path.name}, row {number}: a line of more than {limit // 2**20} MiB. Is this a file of JSON lines?"
             )
         line = content[start:end].strip()
         if line:

@@ -62,7 +62,7 @@ def test_totals_and_notes():
     said = "\n".join(found.notes)
     assert "1 of 4 requests failed (25.0%)" in said
     assert "1.5 requests/s were offered and 0.5 answered" in said
-    assert "1.083 requests were in flight on average (Little's law)" in said
+    assert "Requests in flight on average (Little's law): 1.083" in said
     assert "0.062 s after its arrival_time on average and 0.250 s at the most" in said
     assert "KV cache in use: 62.5%" in said
 

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from course.results import remarks
-from course.results.definitions import OURS, Definition
+from course.results.assemble import Draft, finish
+from course.results.documents import Document
 from course.results.result import Requests, Result
-from course.results.rows import NAN, count, mapping, number
+from course.results.rows import NAN, mapping, number, tokens
 from course.settings import shown
-from course.textfiles import MAX_JSON_BYTES, finite, json_lines, json_value, text
+from course.textfiles import MAX_JSON_BYTES, finite, json_value, text
 
 TOOL = "LLMServingSim request log"
 CLOCKS = ("queued_ts", "scheduled_ts", "first_token_ts", "last_token_ts")
@@ -37,11 +38,10 @@ SETTINGS = (
     "kv_cache_dtype",
 )
 CACHE = ("num_gpu_blocks", "block_size", "num_kv_tokens", "gpu_memory_utilization", "enable_prefix_caching")
-DEFINITIONS = {
-    "ttft": "queued_ts to first_token_ts, on the engine's clock",
-    "tpot": "none in the file; from its times",
-    "e2e": "queued_ts to last_token_ts, on the engine's clock",
-    "queue_wait": "queued_ts to scheduled_ts, the first admission",
+MEANINGS = {
+    "ttft": ("queued_ts to first_token_ts, on the engine's clock", True),
+    "e2e": ("queued_ts to last_token_ts, on the engine's clock", True),
+    "queue_wait": ("queued_ts to scheduled_ts, the first admission", True),
 }
 
 
@@ -50,11 +50,9 @@ def matches(value: Any) -> bool:
     return isinstance(value, dict) and "queued_ts" in value and "input_toks" in value
 
 
-def read(path: Path, content: str) -> list[Result]:
+def read(path: Path, documents: list[Document]) -> list[Result]:
     """The one run of a request log. ValueError, with the row, for one that is broken."""
-    lines = [_row(path, number, value) for number, value in json_lines(path, content)]
-    if not lines:
-        raise ValueError(f"{path.name} holds no requests")
+    lines = [_row(document.place(path), document.value) for document in documents]
     arrived, prompt, output, *clocks = np.array(lines).T
     queued, scheduled, first, last = clocks
     failed = np.isnan(last) | np.isnan(first) | np.isnan(queued) | ~(output > 0)
@@ -74,25 +72,20 @@ def read(path: Path, content: str) -> list[Result]:
     )
     setup, notes = _setup(path, len(table))
     series = _series(path)
-    totals = remarks.totals_of(table)
-    if np.isfinite(queued).any() and not failed.all():
+    totals: dict[str, float] = {}
+    if not failed.all():
         # By the engine's clock alone: the first request taken to the last token.
         duration = float(np.nanmax(last[~failed]) - np.nanmin(queued))
-        totals |= remarks.rates(totals, duration, float(np.nansum(table.e2e)))
-    notes += [*_lateness(arrived, queued), *remarks.on_failures(totals), *remarks.on_load(totals)]
+        totals |= remarks.rates(remarks.totals_of(table), duration, float(np.nansum(table.e2e)))
+    notes += _lateness(arrived, queued)
     usage = series.get("kv_usage")
     if usage is not None:
         totals["kv_peak"] = float(usage.max())
         notes.append(f"KV cache in use: {usage.max():.1%} at the most, from a reading a tick")
-    summary = table.summary()
-    definitions = {
-        name: Definition(sentence, OURS[name], True, summary.get(name, {})) for name, sentence in DEFINITIONS.items()
-    }
-    return [Result(TOOL, path.stem, table, summary, definitions, totals, setup, series, tuple(notes))]
+    return [finish(Draft(TOOL, path.stem, MEANINGS, table, {}, {}, totals, setup, series, notes))]
 
 
-def _row(path: Path, line: int, value: Any) -> tuple[float, ...]:
-    place = f"{path.name}, row {line}"
+def _row(place: str, value: Any) -> tuple[float, ...]:
     row = mapping(place, value)
     missing = [name for name in NEEDED if name not in row]
     if missing:
@@ -108,7 +101,7 @@ def _row(path: Path, line: int, value: Any) -> tuple[float, ...]:
         if not early <= late <= early + 1e6:
             why = f"{early - late:.6g} s before" if late < early else f"{late - early:.3g} s after"
             raise ValueError(f"{place}: {after} is {why} {before}. Are these times of one clock?")
-    return times[0], count(place, row, "input_toks"), count(place, row, "output_toks"), *times[1:]
+    return times[0], tokens(place, row, "input_toks"), tokens(place, row, "output_toks"), *times[1:]
 
 
 def _lateness(arrived: np.ndarray, queued: np.ndarray) -> list[str]:

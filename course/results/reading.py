@@ -1,15 +1,37 @@
 """From a path to results: which tool wrote the file, told by what is in it."""
 
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from course.results import llmservingsim
+from course.results import (
+    aiperf,
+    genai_perf,
+    guidellm,
+    inference_perf,
+    llmperf,
+    llmservingsim,
+    sglang_bench,
+    vllm_bench,
+)
+from course.results.documents import documents
 from course.results.result import Result
 from course.settings import shown, whole
-from course.textfiles import MAX_JSON_BYTES, json_lines, path_of, text
+from course.textfiles import MAX_JSON_BYTES, path_of, text
 
-READERS: dict[str, ModuleType] = {"llmservingsim": llmservingsim}
+# In the order in which they are asked: where two tools have keys in common, the one with more of its own first.
+READERS: dict[str, ModuleType] = {
+    "llmservingsim": llmservingsim,
+    "sglang": sglang_bench,
+    "vllm": vllm_bench,
+    "inference-perf": inference_perf,
+    "guidellm": guidellm,
+    "llmperf": llmperf,
+    "aiperf": aiperf,
+    "genai-perf": genai_perf,
+}
 
 
 def read(path: str | PathLike, format: str | None = None, run: int | None = None) -> Result:
@@ -19,9 +41,11 @@ def read(path: str | PathLike, format: str | None = None, run: int | None = None
     for one that no reader understands or that holds what cannot have been measured; OSError where it cannot be opened.
     """
     found = read_all(path, format)
-    if run is not None:
-        return found[whole("run", run, low=0, high=len(found) - 1)]
-    return found[-1]
+    number = len(found) - 1 if run is None else whole("run", run, low=0, high=len(found) - 1)
+    if len(found) == 1:
+        return found[0]
+    said = f"The file holds {len(found)} runs; this is number {number}, counted from 0. read(..., run=) picks another"
+    return replace(found[number], notes=(said, *found[number].notes))
 
 
 def read_all(path: str | PathLike, format: str | None = None) -> list[Result]:
@@ -29,15 +53,13 @@ def read_all(path: str | PathLike, format: str | None = None) -> list[Result]:
     if format is not None and format not in READERS:
         raise ValueError(f"format must be one of {', '.join(READERS)}, not {shown(format)}")
     path = path_of(path, "a result file")
-    content = text(path, "result", "JSON", MAX_JSON_BYTES)
-    return READERS[format or _told(path, content)].read(path, content)
+    parsed = documents(path, text(path, "result", "JSON", MAX_JSON_BYTES))
+    return READERS[format or _told(path, parsed[0].value)].read(path, parsed)
 
 
-def _told(path: Path, content: str) -> str:
-    first = next(json_lines(path, content), None)
-    if first is None:
-        raise ValueError(f"{path.name} is empty")
+def _told(path: Path, value: Any) -> str:
     for name, reader in READERS.items():
-        if reader.matches(first[1]):
+        if reader.matches(value):
             return name
-    raise ValueError(f"{path.name} is of no tool known here. Known are {', '.join(READERS)}")
+    keys = f" Its keys are {shown(', '.join(map(str, list(value)[:8])))}." if isinstance(value, dict) else ""
+    raise ValueError(f"{path.name} is of no tool known here.{keys} Known are {', '.join(READERS)}; format= names one")

@@ -1,12 +1,16 @@
 """Sentences that hold for the runs of any tool: what was offered and answered, who was in flight, what cannot be."""
 
-from math import isfinite
+from collections.abc import Mapping
+from math import isfinite, nan
 
 import numpy as np
 
+from course.results.definitions import Definition
 from course.results.result import Requests
 
 SHORTFALL = 0.05  # a rate that is further off than this is pointed out
+SLACK = 0.01  # of totals that are one another's quotient
+FAR = 1.25  # a mean TPOT that is further off than this from its E2E, TTFT and tokens is another quantity
 
 
 def totals_of(table: Requests) -> dict[str, float]:
@@ -16,57 +20,133 @@ def totals_of(table: Requests) -> dict[str, float]:
     law, the mean number of requests in the system = sum of E2E / duration (Little, Operations Research 9(3), 1961).
     """
     good = ~table.failed
-    found: dict[str, float] = {
-        "requests": int(good.sum()),
-        "failed": int(table.failed.sum()),
-        "prompt_tokens": float(np.nansum(table.prompt_tokens[good])),
-        "output_tokens": float(np.nansum(table.output_tokens[good])),
-    }
-    span = np.ptp(table.arrival) if np.isfinite(table.arrival).all() else float("nan")
+    found: dict[str, float] = {"requests": int(good.sum()), "failed": int(table.failed.sum())}
+    for name in ("prompt_tokens", "output_tokens"):
+        values = getattr(table, name)[good]
+        if np.isfinite(values).all():
+            found[name] = float(values.sum())
+    span = np.ptp(table.arrival) if len(table) and np.isfinite(table.arrival).all() else nan
     if span > 0:
         found["offered_rate"] = float((len(table) - 1) / span)
-    answered = table.arrival + table.e2e
-    if np.isfinite(answered[good]).any():
-        found |= rates(found, float(np.nanmax(answered[good]) - np.nanmin(table.arrival)), float(np.nansum(table.e2e)))
+    answered = (table.arrival + table.e2e)[good]
+    if answered.size and np.isfinite(answered).all():
+        found |= rates(found, float(answered.max() - np.nanmin(table.arrival)), float(table.e2e[good].sum()))
     return found
 
 
-def rates(counts: dict[str, float], duration: float, e2e_sum: float) -> dict[str, float]:
+def rates(counts: Mapping[str, float], duration: float, e2e_sum: float) -> dict[str, float]:
     """Rates over `duration` seconds, and the mean number in flight."""
     if not duration > 0:
         return {}
-    return {
+    found = {
         "duration": duration,
         "requests_per_second": counts["requests"] / duration,
-        "output_tokens_per_second": counts["output_tokens"] / duration,
         "in_flight": e2e_sum / duration,
     }
-
-
-def on_load(totals: dict[str, float]) -> list[str]:
-    """Offered against requested, answered against offered, in flight by Little's law; empty where all is well."""
-    found = []
-    requested, offered = totals.get("requested_rate", float("nan")), totals.get("offered_rate", float("nan"))
-    answered = totals.get("requests_per_second", float("nan"))
-    if isfinite(requested) and offered < (1 - SHORTFALL) * requested:
-        found.append(
-            f"The client sent {offered:.4g} requests/s where {requested:.4g} were asked for: it could not keep up, so "
-            "the latencies are those of a lower load"
-        )
-    if answered < (1 - SHORTFALL) * offered:
-        found.append(
-            f"{offered:.4g} requests/s were offered and {answered:.4g} answered, over the whole run: a queue built up, "
-            "and with a longer run at this rate everyone would wait longer"
-        )
-    if isfinite(totals.get("in_flight", float("nan"))):
-        found.append(f"{totals['in_flight']:.4g} requests were in flight on average (Little's law)")
+    if "output_tokens" in counts:
+        found["output_tokens_per_second"] = counts["output_tokens"] / duration
     return found
 
 
-def on_failures(totals: dict[str, float]) -> list[str]:
+def on_load(totals: Mapping[str, float]) -> list[str]:
+    """Offered against requested, answered against offered, in flight by Little's law; empty where all is well."""
+    found = []
+    requested, offered, answered, flying, most = (
+        totals.get(key, nan)
+        for key in ("requested_rate", "offered_rate", "requests_per_second", "in_flight", "max_concurrency")
+    )
+    if offered < (1 - SHORTFALL) * requested:
+        found.append(
+            f"The client sent {offered:.4g} requests/s where {requested:.4g} were asked for: it could not keep up, so "
+            "the latencies are those of a lower load, and leave out how long requests waited to be sent"
+        )
+    load = offered if isfinite(offered) else requested
+    if answered < (1 - SHORTFALL) * load:
+        found.append(
+            f"{load:.4g} requests/s were {'offered' if isfinite(offered) else 'asked for'} and {answered:.4g} answered,"
+            " over the whole run: a queue built up or the run was short, and a longer run at this rate may wait longer"
+        )
+    if isfinite(flying):
+        sentence = f"Requests in flight on average (Little's law): {flying:.4g}"
+        if flying > (1 + SLACK) * most:
+            sentence += f", more than the {most:,.0f} that were allowed at once: one of these numbers cannot be"
+        found.append(sentence)
+    return found
+
+
+def on_failures(totals: Mapping[str, float]) -> list[str]:
     """How many requests failed; empty where none did."""
     failed = totals.get("failed", 0)
     if not failed > 0:
         return []
     total = failed + totals.get("requests", 0)
     return [f"{failed:,.0f} of {total:,.0f} requests failed ({failed / total:.1%}); no average counts them"]
+
+
+def on_totals(totals: Mapping[str, float], said: Mapping[str, float], seen: Mapping[str, float]) -> list[str]:
+    """Totals that cannot be. totals: all of them; said: those of the file; seen: those that its requests give."""
+    found = []
+    for name in ("requests", "failed", "prompt_tokens", "output_tokens"):
+        if abs(said.get(name, nan) - seen.get(name, nan)) > 0:
+            found.append(
+                f"The file says {said[name]:,.0f} {name.replace('_', ' ')}, its rows make {seen[name]:,.0f}: one of "
+                "them is wrong"
+            )
+    seconds = totals.get("duration", nan)
+    tokens = totals.get("prompt_tokens", nan) + totals.get("output_tokens", nan)
+    for rate, unit, amount in (
+        ("requests_per_second", "requests", totals.get("requests", nan)),
+        ("output_tokens_per_second", "output tokens", totals.get("output_tokens", nan)),
+        ("prompt_tokens_per_second", "prompt tokens", totals.get("prompt_tokens", nan)),
+        ("total_tokens_per_second", "tokens", tokens),
+    ):
+        value = totals.get(rate, nan)
+        if seconds > 0 and abs(value * seconds - amount) > SLACK * max(amount, 1):
+            found.append(
+                f"{value:,.4g} {unit} a second cannot be: {amount:,.0f} in {seconds:,.4g} s are {amount / seconds:,.4g}"
+            )
+    requests = totals.get("requests_per_second", nan)
+    for rate, side in (("output_tokens_per_second", "output"), ("prompt_tokens_per_second", "prompt")):
+        tokens_each, value = totals.get(f"mean_{side}_tokens", nan), totals.get(rate, nan)
+        if abs(value - requests * tokens_each) > SHORTFALL * value:
+            found.append(
+                f"{requests:.4g} requests/s of {tokens_each:,.4g} {side} tokens make {requests * tokens_each:,.0f} "
+                f"tokens/s and not {value:,.0f}: one of these rates cannot be"
+            )
+    return found
+
+
+def on_means(
+    reported: Mapping[str, Mapping[str, float]],
+    definitions: Mapping[str, Definition],
+    totals: Mapping[str, float],
+    seen: Mapping[str, Mapping[str, float]],
+) -> list[str]:
+    """Means of the file against those of its rows, and a TPOT against E2E, TTFT and tokens."""
+    found = []
+    for name, values in reported.items():
+        said, rows = values.get("mean", nan), seen.get(name, {}).get("mean", nan)
+        if name not in definitions or not abs(said - rows) > SLACK * max(said, rows):
+            continue
+        if definitions[name].same:
+            found.append(f"The file's mean {name.upper()} is {said:.6g} s, its rows make {rows:.6g} s")
+        else:
+            found.append(
+                f"{name.upper()} is another quantity here: {said:.6g} s by the tool's definition "
+                f"({definitions[name].tool}), {rows:.6g} s by ours"
+            )
+    for statistic in ("mean", "p50"):
+        first, whole = (reported.get(name, {}).get(statistic, nan) for name in ("ttft", "e2e"))
+        if first > whole:
+            found.append(f"A {statistic} TTFT of {first:.4g} s above an E2E of {whole:.4g} s cannot be")
+    means = {name: reported.get(name, {}).get("mean", nan) for name in ("ttft", "tpot", "e2e")}
+    each = totals.get("mean_output_tokens", totals.get("output_tokens", nan) / (totals.get("requests", nan) or nan))
+    if each > 1 and isfinite(means["tpot"]) and definitions.get("tpot") and definitions["tpot"].same:
+        expected = (means["e2e"] - means["ttft"]) / (each - 1)
+        if expected > 0 and not 1 / FAR <= means["tpot"] / expected <= FAR:
+            found.append(
+                f"A mean TPOT of {1000 * means['tpot']:.4g} ms does not go with its E2E and TTFT: ({means['e2e']:.4g}"
+                f" - {means['ttft']:.4g}) s over {each - 1:.4g} gaps are {1000 * expected:.4g} ms. Were chunks counted,"
+                " and not tokens?"
+            )
+    return found

@@ -1,6 +1,7 @@
 """Numbers out of parsed JSON: null is missing; what no clock or counter can have shown is refused, with its place."""
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,9 @@ from course.textfiles import finite
 
 NAN = float("nan")
 LONGEST = 1e6  # seconds: no request of a benchmark takes eleven days
+_NAMES = {"mean": "mean", "avg": "mean", "median": "p50", "min": "min", "max": "max"}
+_NAMES |= dict.fromkeys(("std", "stddev", "std_dev"), "std")
+_PERCENTILE = re.compile(r"p(\d{1,3})(\.\d{1,3})?", re.ASCII)
 
 
 def mapping(place: str, value: Any) -> Mapping:
@@ -16,6 +20,32 @@ def mapping(place: str, value: Any) -> Mapping:
     if not isinstance(value, dict):
         raise ValueError(f"{place}: an object in braces was expected, not {shown(value)}")
     return value
+
+
+def part(place: str, row: Mapping, key: str) -> Mapping:
+    """The object row[key], empty where it is null or not there; ValueError where it is something else."""
+    value = row.get(key)
+    return {} if value is None else mapping(f"{place}, {key}", value)
+
+
+def items(place: str, row: Mapping, key: str) -> list | None:
+    """The list row[key], None where it is null or not there; ValueError where it is something else."""
+    value = row.get(key)
+    if value is not None and not isinstance(value, list):
+        raise ValueError(f"{place}: {key} is {shown(value)}, no list")
+    return value
+
+
+def numeric(row: Mapping) -> dict:
+    """The object with numbers that were written as text ("550") as numbers; for the tools that do that."""
+    return {key: _of_text(value) if isinstance(value, str) else value for key, value in row.items()}
+
+
+def _of_text(value: str) -> Any:
+    try:
+        return float(value) if len(value) < 50 else value
+    except ValueError:
+        return value
 
 
 def number(place: str, row: Mapping, key: str) -> float:
@@ -38,8 +68,81 @@ def seconds(place: str, row: Mapping, key: str, scale: float = 1.0) -> float:
 
 
 def count(place: str, row: Mapping, key: str) -> float:
-    """A number of tokens or requests; NaN where missing. ValueError unless it is whole and from 0 to 1e9."""
+    """A number of tokens or requests; NaN where missing. ValueError unless it is whole and from 0 to 1e12."""
     value = number(place, row, key)
-    if value < 0 or value > MAX_TOKENS or (not math.isnan(value) and value != math.floor(value)):
+    if value < 0 or value > 1e12 or (not math.isnan(value) and value != math.floor(value)):
+        raise ValueError(f"{place}: {key} is {shown(row[key])}, which is no count")
+    return value
+
+
+def tokens(place: str, row: Mapping, key: str) -> float:
+    """The tokens of one request; NaN where missing. ValueError unless the number is whole and from 0 to 1e9."""
+    value = count(place, row, key)
+    if value > MAX_TOKENS:
         raise ValueError(f"{place}: {key} is {shown(row[key])}, which is no count from 0 to {MAX_TOKENS:,}")
     return value
+
+
+def rate(place: str, row: Mapping, key: str) -> float:
+    """Something per second; NaN where missing. ValueError for one below 0."""
+    value = number(place, row, key)
+    if value < 0:
+        raise ValueError(f"{place}: {key} is {shown(row[key])}: a rate cannot be negative")
+    return value
+
+
+def setting(row: Mapping, key: str) -> float:
+    """A rate or a limit that was asked for: NaN where there was none, which tools write as null, inf or Infinity."""
+    value = row.get(key)
+    value = _of_text(value) if isinstance(value, str) else value
+    return float(value) if finite(value) and value > 0 else NAN
+
+
+def statistic(key: str) -> str | None:
+    """mean, p50, p99.9, max, ... for what a tool calls it; None for anything else.
+
+    "median" is p50 and "avg" the mean. guidellm leaves the point out: p001 is p0.1, p05 is p5, p999 is p99.9.
+    """
+    if key in _NAMES:
+        return _NAMES[key]
+    match = _PERCENTILE.fullmatch(key)
+    if not match:
+        return None
+    digits, fraction = match[1], match[2]
+    if fraction:
+        value = float(digits + fraction)
+    elif digits.startswith("0"):
+        value = 100 * float(f"0.{digits}")
+    else:
+        value = float(digits) if len(digits) < 3 or digits == "100" else float(digits) / 10
+    return f"p{value:g}" if 0 <= value <= 100 else None
+
+
+def statistics(place: str, block: Mapping, scale: float = 1.0) -> dict[str, float]:
+    """The statistics of a block in seconds, by the names above; what is null or unknown is left out."""
+    found = {}
+    for key in block:
+        name = statistic(key)
+        if name is not None:
+            value = seconds(place, block, key, scale)
+            if not math.isnan(value):
+                found[name] = value
+    return found
+
+
+def known(values: Mapping[str, float]) -> dict[str, float]:
+    """Only what is not missing."""
+    return {name: value for name, value in values.items() if not math.isnan(value)}
+
+
+def flat(place: str, doc: Mapping, metrics: Mapping[str, str]) -> dict[str, dict[str, float]]:
+    """Keys such as p99_ttft_ms as metric -> statistic -> seconds. metrics: the tool's name of each -> ours."""
+    found: dict[str, dict[str, float]] = {}
+    for key in doc:
+        head, _, rest = key.partition("_")
+        name, metric = statistic(head), metrics.get(rest.removesuffix("_ms"))
+        if name is not None and metric is not None and rest.endswith("_ms"):
+            value = number(place, doc, key) / 1_000
+            if not math.isnan(value):
+                found.setdefault(metric, {})[name] = value
+    return found

@@ -1,0 +1,161 @@
+"""aiperf: profile_export_aiperf.json, a block of statistics a metric, and profile_export.jsonl, one object a request.
+
+    {"schema_version": "1.1", "time_to_first_token": {"unit": "ms", "avg": 50.1, "p50": 48.0, "p99": 80.2}, ...}
+    {"metadata": {"request_start_ns": 1759813207532900363, "benchmark_phase": "profiling", ...},
+     "metrics": {"time_to_first_token": {"value": 255.9, "unit": "ms"}, ...}, "error": null}
+
+Every value has its unit beside it. Its inter-token latency is what is called TPOT here; the gaps themselves are
+inter_chunk_latency.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from course.results.assemble import Draft, Statistics, finish, tpot_of
+from course.results.documents import Document
+from course.results.result import Requests, Result
+from course.results.rows import NAN, items, known, mapping, number, numeric, part, seconds, setting, statistics, tokens
+from course.settings import shown
+
+TOOL = "aiperf"
+TTFT, TPOT, ITL, E2E = "time_to_first_token", "inter_token_latency", "inter_chunk_latency", "request_latency"
+MEANINGS = {
+    "ttft": ("request sent to the first piece with content", True),
+    "tpot": ("inter_token_latency: (latency - TTFT) / (tokens - 1), one value a request", True),
+    "itl": ("inter_chunk_latency: gaps between pieces of the answer", True),
+    "e2e": ("request sent to the last piece of the answer", True),
+}
+SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "seconds": 1.0}
+TOTALS = {
+    "requests": "request_count",
+    "failed": "error_request_count",
+    "duration": "benchmark_duration",
+    "prompt_tokens": "total_isl",
+    "output_tokens": "total_osl",
+    "requests_per_second": "request_throughput",
+    "output_tokens_per_second": "output_token_throughput",
+    "goodput": "goodput",
+    "mean_prompt_tokens": "input_sequence_length",
+    "mean_output_tokens": "output_sequence_length",
+}
+
+
+def matches(value: Any) -> bool:
+    """Whether a document is of this tool: a row with its metadata, or a summary that says so."""
+    if not isinstance(value, dict):
+        return False
+    if {"metadata", "metrics"} <= set(value):
+        return isinstance(value["metadata"], dict) and "request_start_ns" in value["metadata"]
+    return E2E in value and ("aiperf_version" in value or "schema_version" in value or "request_count" in value)
+
+
+def read(path: Path, documents: list[Document]) -> list[Result]:
+    """The run of a summary, or of the rows."""
+    if "metrics" in mapping(documents[0].place(path), documents[0].value):
+        return [_rows(path, documents)]
+    return [_summary(path, document) for document in documents]
+
+
+def blocks(place: str, doc: Mapping) -> tuple[Statistics, dict[str, float]]:
+    """Statistics and totals of a summary of this shape, which genai-perf has too."""
+    reported = {}
+    for metric, key in (("ttft", TTFT), ("tpot", TPOT), ("itl", ITL), ("e2e", E2E)):
+        block = numeric(part(place, doc, key))
+        found = statistics(f"{place}, {key}", block, _scale(f"{place}, {key}", block)) if block else {}
+        if found:
+            reported[metric] = found
+    totals = {}
+    for name, key in TOTALS.items():
+        block = numeric(part(place, doc, key))
+        scale = _scale(f"{place}, {key}", block) if name == "duration" and block else 1.0
+        totals[name] = number(f"{place}, {key}", block, "avg") * scale
+        if totals[name] < 0:
+            raise ValueError(f"{place}: {key} is {shown(block['avg'])}: it cannot be negative")
+    return reported, known(totals)
+
+
+def _scale(place: str, block: Mapping) -> float:
+    """Seconds in the block's unit."""
+    unit = block.get("unit")
+    if not isinstance(unit, str) or unit not in SECONDS:
+        raise ValueError(f"{place}: its unit is {shown(unit)}, not one of {', '.join(SECONDS)}")
+    return SECONDS[unit]
+
+
+def load_of(doc: Mapping) -> dict[str, float]:
+    """The load that was asked for, wherever a version of the tool keeps it."""
+    config = doc.get("input_config")
+    found = {}
+    for name, key in (("max_concurrency", "concurrency"), ("requested_rate", "request_rate")):
+        for holder in (config, config.get("loadgen") if isinstance(config, dict) else None):
+            if isinstance(holder, dict):
+                found |= known({name: setting(holder, key)})
+    return found
+
+
+def _summary(path: Path, document: Document) -> Result:
+    place = document.place(path)
+    doc = mapping(place, document.value)
+    reported, totals = blocks(place, doc)
+    totals |= load_of(doc)
+    setup = {key: doc[key] for key in ("aiperf_version", "schema_version") if isinstance(doc.get(key), str)}
+    notes = ["The run was cancelled before its end"] if doc.get("was_cancelled") is True else []
+    return finish(Draft(TOOL, path.stem, MEANINGS, None, reported, {}, totals, setup, {}, notes))
+
+
+def _rows(path: Path, documents: list[Document]) -> Result:
+    rows, gaps, left_out = [], [], 0
+    for document in documents:
+        place = document.place(path)
+        row = mapping(place, document.value)
+        meta, metrics = part(place, row, "metadata"), part(place, row, "metrics")
+        if meta.get("benchmark_phase") not in (None, "profiling"):
+            left_out += 1
+            continue
+        failed = row.get("error") is not None or meta.get("was_cancelled") is True
+        start = meta.get("request_start_ns")
+        if isinstance(start, bool) or not isinstance(start, int) or not 0 <= start < 2**63:
+            raise ValueError(f"{place}: request_start_ns is {shown(start)}, no whole number of nanoseconds")
+        prompt, output = (_tokens(place, metrics, key) for key in ("input_sequence_length", "output_sequence_length"))
+        ttft, e2e = (NAN if failed else _time(place, metrics, key) for key in (TTFT, E2E))
+        # Nanoseconds since 1970 need more digits than a float64 has: differences are of the integers.
+        rows.append((failed or not output > 0, start, prompt, output, ttft, e2e))
+        gaps.append(np.empty(0) if failed else _gaps(place, metrics))
+    if not rows:
+        raise ValueError(f"{path.name} has no request of the measured phase")
+    failed, start, prompt, output, ttft, e2e = zip(*rows, strict=True)
+    failed = np.array(failed)
+    ttft, e2e, output = (np.where(failed, NAN, np.array(values, dtype=float)) for values in (ttft, e2e, output))
+    table = Requests(
+        arrival=np.array([(moment - min(start)) / 10**9 for moment in start]),
+        prompt_tokens=np.array(prompt, dtype=float),
+        output_tokens=output,
+        ttft=ttft,
+        tpot=tpot_of(ttft, e2e, output),
+        e2e=e2e,
+        queue_wait=np.full(len(failed), NAN),
+        failed=failed,
+        itl=gaps if any(map(len, gaps)) else None,
+    )
+    notes = [f"{left_out:,} requests of the warm-up were left out"] if left_out else []
+    return finish(Draft(TOOL, path.stem, MEANINGS, table, notes=notes))
+
+
+def _time(place: str, metrics: Mapping, key: str) -> float:
+    block = part(place, metrics, key)
+    return seconds(f"{place}, {key}", block, "value", _scale(f"{place}, {key}", block)) if block else NAN
+
+
+def _tokens(place: str, metrics: Mapping, key: str) -> float:
+    return tokens(f"{place}, {key}", part(place, metrics, key), "value")
+
+
+def _gaps(place: str, metrics: Mapping) -> np.ndarray:
+    block = part(place, metrics, ITL)
+    values = items(f"{place}, {ITL}", block, "value") or []
+    scale = _scale(f"{place}, {ITL}", block) if block else 1.0
+    here = f"{place}, {ITL}"
+    return np.array([seconds(here, {f"gap {k}": value}, f"gap {k}", scale) for k, value in enumerate(values)])

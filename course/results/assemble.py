@@ -1,0 +1,140 @@
+"""From what a reader found to a Result: the definitions side by side, and what the numbers themselves say is wrong."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import isnan
+from typing import Any
+
+import numpy as np
+
+from course.results import remarks
+from course.results.definitions import OURS, Definition
+from course.results.result import METRICS, Requests, Result
+from course.results.rows import LONGEST, known
+
+Statistics = dict[str, dict[str, float]]  # metric -> statistic -> seconds
+SAME_TIME = 1e-3  # E2E above TTFT by no more than this share of it: nothing was streamed
+
+
+@dataclass
+class Draft:
+    """What a reader took from a file, in seconds and tokens, before anything is judged.
+
+    meanings: metric -> what the tool means by it, and whether that is what is meant here. values: metric -> statistic
+    -> seconds under the definitions used here, where the tool's differ and the file holds enough to say.
+    """
+
+    tool: str
+    name: str
+    meanings: Mapping[str, tuple[str, bool]]
+    table: Requests | None = None
+    reported: Statistics = field(default_factory=dict)
+    values: Statistics = field(default_factory=dict)
+    totals: dict[str, float] = field(default_factory=dict)
+    setup: dict[str, Any] = field(default_factory=dict)
+    series: dict[str, np.ndarray] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def finish(draft: Draft) -> Result:
+    """The result. ValueError for a statistic that no clock can have shown."""
+    notes = list(draft.notes)
+    table, reported, values = draft.table, dict(draft.reported), dict(draft.values)
+    values = {name: stats for name, stats in values.items() if all(value >= 0 for value in stats.values())}
+    if table is not None:
+        _in_order(draft.name, table)
+        table, sentence = _without_streams(table)
+        notes += sentence
+    if _not_streamed(reported) or (table is not None and _nothing_streamed(table)):
+        gone = [name for name in ("tpot", "itl") if reported.pop(name, None) or values.pop(name, None)]
+        notes.append(
+            "TTFT is E2E: nothing was streamed, so when the first token came is not known, and there is no TPOT or ITL"
+            + (f". What the file says of {' and '.join(name.upper() for name in gone)} is left out" if gone else "")
+        )
+        values = {name: value for name, value in values.items() if name not in ("tpot", "itl")}
+    _check(draft.name, reported)
+
+    seen = table.summary() if table is not None else {}
+    definitions = {}
+    for name in METRICS:
+        if name not in reported and name not in seen and name not in values:
+            continue
+        meaning, same = draft.meanings.get(name, ("none in the file; from its times", True))
+        ours = seen.get(name) or values.get(name) or (reported.get(name, {}) if same else {})
+        definitions[name] = Definition(meaning, OURS[name], same, ours)
+
+    mine = remarks.totals_of(table) if table is not None else {}
+    totals = mine | known(draft.totals)
+    if table is not None and "in_flight" not in draft.totals and draft.totals.get("duration", 0) > 0:
+        # Little's law over the file's own duration, so that its rates and the number in flight go together.
+        totals["in_flight"] = float(np.nansum(table.e2e)) / draft.totals["duration"]
+    if "in_flight" not in totals:
+        mean = (values | reported).get("e2e", {}).get("mean", float("nan"))
+        totals |= known({"in_flight": mean * totals.get("requests_per_second", float("nan"))})
+    notes += remarks.on_failures(totals)
+    notes += remarks.on_load(totals)
+    notes += remarks.on_totals(totals, known(draft.totals), mine)
+    notes += remarks.on_means(reported, definitions, totals, seen)
+    summary = {name: dict(stats) for name, stats in (values | seen | reported).items() if stats}
+    return Result(draft.tool, draft.name, table, summary, definitions, totals, draft.setup, draft.series, tuple(notes))
+
+
+def _check(name: str, reported: Statistics) -> None:
+    for metric, stats in reported.items():
+        for statistic, value in stats.items():
+            if statistic != "std" and not 0 <= value <= LONGEST:
+                why = "a time cannot be negative" if value < 0 else "that is more than eleven days"
+                raise ValueError(f"{name}: its {statistic} {metric.upper()} is {value:.6g} s: {why}")
+
+
+def _in_order(name: str, table: Requests) -> None:
+    """ValueError for a request that was answered before its first token."""
+    with np.errstate(invalid="ignore"):
+        late = table.ttft - table.e2e > 1e-6  # seconds; a sum of gaps may be off by its roundings
+    if late.any():
+        i = int(np.argmax(late))
+        raise ValueError(
+            f"{name}, request {i}: its TTFT of {table.ttft[i]:.6g} s is longer than its E2E of {table.e2e[i]:.6g} s"
+        )
+
+
+def _not_streamed(reported: Statistics) -> bool:
+    """Whether the mean, or else the median, of TTFT is that of E2E."""
+    for statistic in ("mean", "p50"):
+        first = reported.get("ttft", {}).get(statistic, float("nan"))
+        whole = reported.get("e2e", {}).get(statistic, float("nan"))
+        if not isnan(first) and not isnan(whole):
+            return whole > 0 and abs(whole - first) <= SAME_TIME * whole
+    return False
+
+
+def _at_once(table: Requests) -> np.ndarray:
+    """Of each request, whether an answer of several tokens came in one piece."""
+    with np.errstate(invalid="ignore"):
+        return (table.output_tokens > 1) & (table.e2e > 0) & (table.e2e - table.ttft <= SAME_TIME * table.e2e)
+
+
+def _nothing_streamed(table: Requests) -> bool:
+    several = (table.output_tokens > 1) & ~table.failed & np.isfinite(table.e2e)
+    return bool(several.any() and _at_once(table)[several].all())
+
+
+def _without_streams(table: Requests) -> tuple[Requests, list[str]]:
+    """The table without the TPOT and ITL of answers that came in one piece, and the sentence about them."""
+    at_once = _at_once(table)
+    if not at_once.any():
+        return table, []
+    tpot = np.where(at_once, np.nan, table.tpot)
+    gaps = None
+    if table.itl is not None:
+        gaps = [np.empty(0) if whole else gap for whole, gap in zip(at_once, table.itl, strict=True)]
+    sentence = []
+    if not _nothing_streamed(table):
+        sentence.append(f"{int(at_once.sum()):,} answers came in one piece (E2E is TTFT) and have no TPOT")
+    return replace(table, tpot=tpot, itl=gaps), sentence
+
+
+def tpot_of(ttft: np.ndarray, e2e: np.ndarray, output_tokens: np.ndarray) -> np.ndarray:
+    """(E2E - TTFT) / (tokens - 1); NaN for an answer of one token and where something is missing."""
+    with np.errstate(invalid="ignore"):
+        return np.where(output_tokens > 1, (e2e - ttft) / np.maximum(output_tokens - 1, 1), np.nan)

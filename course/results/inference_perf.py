@@ -1,0 +1,167 @@
+"""inference-perf: stage_N_lifecycle_metrics.json, or summaries from a server's Prometheus histograms; times in seconds.
+
+    {"load_summary": {"count": 60, "requested_rate": 1.0, "achieved_rate": 1.03, "schedule_delay": {...}},
+     "successes": {"count": 60, "latency": {"request_latency": {...}, "time_to_first_token": {...}, ...},
+                   "throughput": {"requests_per_sec": 1.02, ...}, "prompt_len": {...}, "output_len": {...}},
+     "failures": {"count": 0, ...}}
+
+and per_request_lifecycle_metrics.json, a list with start_time, end_time, info and error. Metrics of an answer that was
+not streamed are null.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from course.results.assemble import Draft, finish, tpot_of
+from course.results.documents import Document
+from course.results.result import Requests, Result
+from course.results.rows import (
+    NAN,
+    count,
+    items,
+    known,
+    mapping,
+    number,
+    part,
+    rate,
+    seconds,
+    setting,
+    statistics,
+    tokens,
+)
+
+TOOL = "inference-perf"
+METRICS = {
+    "ttft": "time_to_first_token",
+    "tpot": "time_per_output_token",
+    "itl": "inter_token_latency",
+    "e2e": "request_latency",
+}
+MEANINGS = {
+    "ttft": ("request sent to the first piece of the answer", True),
+    "tpot": ("(last piece - first piece) / (pieces - 1), mean over requests", True),
+    "itl": ("gaps between pieces of the answers", True),
+    "e2e": ("request sent to the end of the answer", True),
+}
+AT_SERVER = {
+    "ttft": ("the server's own histogram, from its arrival there", True),
+    "tpot": ("the server's own histogram of decode time over tokens", True),
+    "e2e": ("the server's own histogram, from its arrival there", True),
+}
+LATE = 0.1  # seconds of delay in sending, on average, that are pointed out
+
+
+def matches(value: Any) -> bool:
+    """Whether a document is of this tool: a stage, or a list of requests."""
+    if isinstance(value, list):
+        return bool(value) and isinstance(value[0], dict) and {"start_time", "end_time", "info"} <= set(value[0])
+    return isinstance(value, dict) and {"successes", "failures"} <= set(value)
+
+
+def read(path: Path, documents: list[Document]) -> list[Result]:
+    """The run of each document."""
+    return [
+        _requests(path, document) if isinstance(document.value, list) else _stage(path, document)
+        for document in documents
+    ]
+
+
+def _stage(path: Path, document: Document) -> Result:
+    place = document.place(path)
+    doc = mapping(place, document.value)
+    load, good, bad = (part(place, doc, key) for key in ("load_summary", "successes", "failures"))
+    at_server = "latency" not in good
+    times = good if at_server else part(f"{place}, successes", good, "latency")
+    reported = {}
+    for metric, key in METRICS.items():
+        found = statistics(f"{place}, {key}", part(place, times, key))
+        if found:
+            reported[metric] = found
+    speed = part(place, good, "throughput")
+    prompt, output = part(place, good, "prompt_len"), part(place, good, "output_len")
+    totals = {
+        "requests": count(place, good, "count"),
+        "failed": count(place, bad, "count"),
+        "requests_per_second": rate(place, good, "rate") if at_server else rate(place, speed, "requests_per_sec"),
+        "output_tokens_per_second": rate(place, output, "rate")
+        if at_server
+        else rate(place, speed, "output_tokens_per_sec"),
+        "prompt_tokens_per_second": rate(place, prompt, "rate")
+        if at_server
+        else rate(place, speed, "input_tokens_per_sec"),
+        "mean_prompt_tokens": rate(place, prompt, "mean"),
+        "mean_output_tokens": rate(place, output, "mean"),
+        "requested_rate": setting(load, "requested_rate"),
+        "offered_rate": rate(place, load, "achieved_rate"),
+    }
+    notes = []
+    late = number(place, part(place, load, "schedule_delay"), "mean")
+    nulls = [key for key in METRICS.values() if key in times and times[key] is None]
+    if nulls:
+        notes.append(f"{', '.join(nulls)} are null: answers were not streamed, so they have no such times")
+    if late > LATE:
+        notes.append(f"Requests were sent {late:.3g} s late on average, and no latency counts that wait")
+    if at_server:
+        notes.append("The times are the server's, from Prometheus: percentiles are read off histogram buckets")
+    meanings = AT_SERVER if at_server else MEANINGS
+    values = {}
+    if not at_server and _of_pieces(reported, totals):
+        meanings = meanings | {"tpot": (MEANINGS["tpot"][0], False), "itl": (MEANINGS["itl"][0], False)}
+        mean = (reported["e2e"]["mean"] - reported["ttft"]["mean"]) / (totals["mean_output_tokens"] - 1)
+        values["tpot"] = {"mean": mean}
+        notes.append(
+            f"Its TPOT of {1000 * reported['tpot']['mean']:.4g} ms is a time per piece of the stream: (E2E - TTFT) / "
+            f"(tokens - 1) of its own means is {1000 * mean:.4g} ms"
+        )
+    return finish(Draft(TOOL, path.stem, meanings, None, reported, values, known(totals), {}, {}, notes))
+
+
+def _of_pieces(reported: Mapping[str, Mapping[str, float]], totals: Mapping[str, float]) -> bool:
+    """Whether its TPOT goes with pieces of the stream and not with tokens."""
+    tpot, ttft, e2e = (reported.get(name, {}).get("mean", NAN) for name in ("tpot", "ttft", "e2e"))
+    expected = (e2e - ttft) / (totals["mean_output_tokens"] - 1) if totals["mean_output_tokens"] > 1 else NAN
+    return bool(tpot > 0 and expected > 1.25 * tpot)
+
+
+def _requests(path: Path, document: Document) -> Result:
+    rows, gaps = [], []
+    for i, value in enumerate(document.value):
+        place = f"{document.place(path)}, request {i}"
+        row = mapping(place, value)
+        info = part(place, row, "info")
+        start, end = number(place, row, "start_time"), number(place, row, "end_time")
+        if np.isnan(start):
+            raise ValueError(f"{place}: start_time is missing. When was this request sent?")
+        e2e = seconds(place, {"end_time - start_time": end - start}, "end_time - start_time")
+        request, response = part(place, info, "request_metrics"), part(place, info, "response_metrics")
+        prompt = tokens(place, part(place, request, "text") or info, "input_tokens")
+        output = tokens(place, response or info, "output_tokens")
+        failed = row.get("error") is not None or not output > 0
+        moments = items(place, response or info, "output_token_times") or []
+        times = np.array([number(place, {f"token {k}": moment}, f"token {k}") for k, moment in enumerate(moments)])
+        gap = np.diff(times)
+        if (gap < 0).any() or (times.size and not times[0] >= start):
+            raise ValueError(f"{place}: output_token_times run back in time, or begin before the request does")
+        timed = times.size > 1 or (times.size == 1 and output == 1)  # one piece of many tokens was not streamed
+        ttft, e2e = (times[0] - start, times[-1] - start) if timed else (NAN, e2e)
+        rows.append((failed, start, prompt, output, NAN if failed else ttft, NAN if failed else e2e))
+        gaps.append(np.empty(0) if failed else gap)
+    failed, start, prompt, output, ttft, e2e = (np.array(column) for column in zip(*rows, strict=True))
+    failed = failed.astype(bool)
+    table = Requests(
+        arrival=start - start.min(),
+        prompt_tokens=prompt,
+        output_tokens=output,
+        ttft=ttft,
+        tpot=tpot_of(ttft, e2e, output),
+        e2e=e2e,
+        queue_wait=np.full(len(failed), NAN),
+        failed=failed,
+        itl=gaps if any(map(len, gaps)) else None,
+    )
+    alone = int((~failed & np.isnan(ttft)).sum())
+    notes = [f"{alone:,} answers have no times of their tokens, so neither TTFT nor TPOT"] if alone else []
+    return finish(Draft(TOOL, path.stem, MEANINGS, table, notes=notes))

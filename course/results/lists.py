@@ -1,0 +1,91 @@
+"""Result files that keep one list a property: input_lens, output_lens, ttfts, itls, ..., as vLLM and SGLang write."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from course.results.assemble import tpot_of
+from course.results.result import Requests
+from course.results.rows import NAN, items, seconds, tokens
+from course.settings import shown
+
+FEW_CHUNKS = 0.95  # a stream of fewer pieces than this share of its tokens is one of chunks
+
+
+def table_of(place: str, doc: Mapping) -> tuple[Requests | None, list[str]]:
+    """The requests of one run, None where the lists are not there, and sentences about them.
+
+    ttfts and itls are in seconds beside summaries in milliseconds. A failed request has an error, or no output tokens;
+    its zeros are no times. E2E is TTFT + the sum of the gaps. ValueError, naming the request, for what cannot be.
+    """
+    outputs = items(place, doc, "output_lens")
+    firsts = items(place, doc, "ttfts")
+    if not outputs or not firsts:
+        return None, []
+    n = len(outputs)
+    lists = {name: items(place, doc, name) for name in ("input_lens", "ttfts", "itls", "errors", "start_times")}
+    lists = {name: values for name, values in lists.items() if values}
+    for name, values in lists.items():
+        if len(values) != n:
+            raise ValueError(f"{place}: {len(values):,} {name} but {n:,} output_lens: one a request is needed")
+    failed = np.zeros(n, dtype=bool)
+    columns = {name: np.full(n, NAN) for name in ("arrival", "prompt", "output", "ttft", "e2e")}
+    gaps: list[np.ndarray] = []
+    for i in range(n):
+        row = {name: values[i] for name, values in lists.items()} | {"output_lens": outputs[i]}
+        here = f"{place}, request {i}"
+        columns["prompt"][i] = tokens(here, row, "input_lens")
+        columns["output"][i] = tokens(here, row, "output_lens")
+        columns["arrival"][i] = _moment(here, row)
+        failed[i] = bool(row.get("errors")) or not columns["output"][i] > 0
+        gaps.append(_gaps(here, row.get("itls"), "itls" in lists and not failed[i]))
+        if not failed[i]:
+            columns["ttft"][i] = seconds(here, row, "ttfts")
+            columns["e2e"][i] = columns["ttft"][i] + gaps[i].sum() if "itls" in lists else NAN
+    arrival = columns["arrival"] - (np.nanmin(columns["arrival"]) if np.isfinite(columns["arrival"]).any() else 0)
+    table = Requests(
+        arrival=arrival,
+        prompt_tokens=columns["prompt"],
+        output_tokens=columns["output"],
+        ttft=columns["ttft"],
+        tpot=tpot_of(columns["ttft"], columns["e2e"], columns["output"]),
+        e2e=columns["e2e"],
+        queue_wait=np.full(n, NAN),
+        failed=failed,
+        itl=gaps if "itls" in lists else None,
+    )
+    return table, _on_chunks(table)
+
+
+def _moment(place: str, row: Mapping) -> float:
+    """A start time on a clock of any zero."""
+    value = row.get("start_times")
+    if value is None:
+        return NAN
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= 1e12:
+        raise ValueError(f"{place}: start_times is {shown(value)}, which is no time in seconds")
+    return float(value)
+
+
+def _gaps(place: str, values: object, wanted: bool) -> np.ndarray:
+    """The gaps of one answer as an array [s]."""
+    if not wanted or values is None:
+        return np.empty(0)
+    if not isinstance(values, list):
+        raise ValueError(f"{place}: itls is {shown(values)}, no list of seconds")
+    return np.array([seconds(f"{place}, gap {k}", {"itl": value}, "itl") for k, value in enumerate(values)])
+
+
+def _on_chunks(table: Requests) -> list[str]:
+    """Whether the gaps are between tokens, or between pieces of several."""
+    if table.itl is None:
+        return []
+    good = ~table.failed
+    tokens_after_first = float((table.output_tokens[good] - 1).sum())
+    pieces = sum(len(gap) for gap, ok in zip(table.itl, good, strict=True) if ok)
+    if not 0 < pieces < FEW_CHUNKS * tokens_after_first:
+        return []
+    return [
+        f"ITL is between the {pieces:,} pieces that the server sent, not between {tokens_after_first:,.0f} tokens: "
+        "several came at once, so a gap is longer than the time of a token"
+    ]

@@ -1,0 +1,63 @@
+"""SGLang's bench_serving: one line of JSON a run, appended to the same file; --output-details adds lists of requests.
+
+    {"backend": "sglang", "dataset_name": "random", "request_rate": Infinity, "duration": 412.5, "completed": 10000,
+     "total_output_tokens": 5120000, "mean_e2e_latency_ms": 381236.8, "median_ttft_ms": 10014.1, ...}
+
+Early versions write medians of TTFT and ITL alone, and no TPOT. Times are in milliseconds, lists in seconds.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from course.results import vllm_bench
+from course.results.assemble import Draft, finish
+from course.results.documents import Document
+from course.results.lists import table_of
+from course.results.result import Result
+from course.results.rows import count, flat, known, mapping, number, rate
+
+TOOL = "SGLang bench_serving"
+METRICS = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2e_latency": "e2e"}
+MEANINGS = {
+    "ttft": ("request sent to the first piece of the answer", True),
+    "tpot": ("(latency - TTFT) / (tokens - 1), mean over requests", True),
+    "itl": ("gaps between pieces of the answers, in newer versions divided by the tokens of the piece", True),
+    "e2e": ("request sent to the last piece of the answer", True),
+}
+SETUP = ("backend", "dataset_name", "request_rate", "max_concurrency", "random_input_len", "random_output_len")
+RETOKENISED = 0.02  # of the output tokens; a difference above it is pointed out
+
+
+def matches(value: Any) -> bool:
+    """Whether a document is a run of this tool."""
+    if not isinstance(value, dict) or not {"duration", "completed"} <= set(value):
+        return False
+    return "total_output_tokens_retokenized" in value or "median_e2e_latency_ms" in value
+
+
+def read(path: Path, documents: list[Document]) -> list[Result]:
+    """Every run in the file."""
+    several = len(documents) > 1
+    return [_run(path, document, f"{path.stem}:{i}" if several else path.stem) for i, document in enumerate(documents)]
+
+
+def _run(path: Path, document: Document, name: str) -> Result:
+    place = document.place(path)
+    doc = mapping(place, document.value)
+    table, notes = table_of(place, doc)
+    totals = vllm_bench.totals_of(place, doc)
+    totals |= known({"total_tokens_per_second": rate(place, doc, "total_throughput")})
+    if "requests_per_second" not in totals and totals.get("duration", 0) > 0 and "requests" in totals:
+        totals["requests_per_second"] = totals["requests"] / totals["duration"]  # early versions leave it out
+    said = number(place, doc, "concurrency")
+    again = count(place, doc, "total_output_tokens_retokenized")
+    written = totals.get("output_tokens", float("nan"))
+    if abs(again - written) > RETOKENISED * written:
+        notes.append(
+            f"The server counted {written:,.0f} output tokens, the client's tokeniser {again:,.0f}: rates are per the "
+            "server's"
+        )
+    totals |= known({"in_flight": said})
+    reported = flat(place, doc, METRICS) if totals.get("requests") != 0 else {}
+    setup = {key: doc[key] for key in SETUP if isinstance(doc.get(key), str | int | float)}
+    return finish(Draft(TOOL, name, MEANINGS, table, reported, {}, totals, setup, {}, notes))
