@@ -15,7 +15,7 @@ try:  # the first tenths of a second, in which Ctrl-C must not give a traceback 
     import typer
     from typer.core import TyperGroup
 
-    from course.cli import bench, kv, labs, reset, simulate
+    from course.cli import bench, kv, labs, reset, results, simulate
     from course.streams import forgiving
 except KeyboardInterrupt:
     sys.exit(130)
@@ -97,6 +97,7 @@ app.command(name="bench", short_help="Measure a toy decode step on the GPU or CP
 app.command(name="kv", short_help="KV bytes a token of a model, and what fits on a card.")(kv.kv)
 app.command(name="labs", short_help="List the labs, with your progress and your copies.")(labs.labs)
 app.command(name="reset", short_help="Start a lab again; your copy is kept.")(reset.reset)
+app.command(name="results", short_help="Compare result files of benchmark tools.")(results.results)
 
 
 def main() -> None:
