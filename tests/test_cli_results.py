@@ -35,9 +35,15 @@ def test_files_side_by_side():
     assert not any(line.rstrip() != line for line in lines)
 
 
-def test_long_times_are_in_seconds():
-    found = call(DATA / "llmservingsim_requests.jsonl")
-    assert rows(found.stdout)["queue wait mean"][3:] == ["ms", "116.7"]
+def test_one_unit_a_metric(tmp_path):
+    """Milliseconds, until the longest time of a metric in any file has ten seconds."""
+    slow = tmp_path / "requests.jsonl"
+    row = {"input_toks": 9, "output_toks": 3, "arrival_time": 0.0, "queued_ts": 0.0, "scheduled_ts": 0.5}
+    slow.write_text(json.dumps(row | {"first_token_ts": 12.5, "last_token_ts": 13.5}))
+    table = rows(call(slow, DATA / "llmservingsim_requests.jsonl").stdout)
+    assert table["TTFT mean"][2:] == ["s", "12.5", "0.5"]
+    assert table["TPOT mean"][2:] == ["ms", "500", "150"]
+    assert table["queue wait max"][3:] == ["ms", "500", "250"]
 
 
 def test_json_says_the_same():
