@@ -17,7 +17,6 @@ from datetime import datetime
 from pathlib import Path
 
 from course import files
-from course.settings import shown
 
 RECORD = ".handed-out.json"
 LARGEST_RECORD = 1_000_000  # bytes
@@ -50,13 +49,13 @@ class Copied:
         return [*lines, *self.remarks]
 
 
-def folders(labs: Path | None = None, mine: Path | None = None) -> tuple[Path, Path]:
+def folders(labs: Path | None = None, mine: Path | None = None, *, missing_ok: bool = False) -> tuple[Path, Path]:
     """Where the handed-out labs and the learner's copies are.
 
     labs: by default `labs/` here, or else in the project from which the course was installed. mine: by default what
     MY_LABS names, as for `make lab`, or else `my-labs/`, both seen from the folder that holds `labs/`.
 
-    Raises WorkspaceError where there are no labs, or where a folder has no such name.
+    Raises WorkspaceError where there is no such folder of labs, unless missing_ok, or where a name is none.
     """
     try:
         if labs is None:
@@ -68,7 +67,7 @@ def folders(labs: Path | None = None, mine: Path | None = None) -> tuple[Path, P
         mine = mine.expanduser().absolute()
     except (OSError, RuntimeError) as error:
         raise WorkspaceError(f"{labs if mine is None else mine} names no folder: {error}") from error
-    if not os.path.isdir(labs):
+    if not missing_ok and not os.path.isdir(labs):
         raise WorkspaceError(f"No folder {labs}: start this in the course's folder, or give --labs.")
     return labs, mine
 
@@ -150,6 +149,8 @@ def find(labs: Path, text: str) -> str:
     else:
         matching = [name for name in names if asked in (name, name.removesuffix(".ipynb"))]
     if len(matching) != 1:
+        from course.settings import shown  # brings NumPy, which `course doctor` must do without
+
         why = "is more than one lab" if matching else "is no lab"
         raise ValueError(f"{shown(text)} {why}: choose from {', '.join(matching or names) or f'none, {labs} is empty'}")
     return matching[0]
@@ -173,7 +174,7 @@ def read_labs(labs: Path) -> tuple[dict[str, bytes], list[str]]:
     """The handed-out notebooks by name, in order, and a sentence for each that cannot be read."""
     found: dict[str, bytes] = {}
     remarks: list[str] = []
-    for lab in sorted(labs.glob("*.ipynb")):
+    for lab in sorted(labs.glob("*.ipynb") if os.path.isdir(labs) else ()):
         try:
             found[lab.name] = files.read(lab, LARGEST_LAB)
         except (OSError, files.TooLarge) as error:

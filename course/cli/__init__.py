@@ -15,7 +15,7 @@ try:  # the first tenths of a second, in which Ctrl-C must not give a traceback 
     import typer
     from typer.core import TyperGroup
 
-    from course.cli import bench, kv, labs, reset, results, simulate
+    from course.cli import bench, doctor, kv, labs, reset, results, simulate
     from course.streams import forgiving
 except KeyboardInterrupt:
     sys.exit(130)
@@ -95,6 +95,7 @@ def _course(
 app.command(name="simulate", short_help="Send requests through one policy or several.")(simulate.simulate)
 app.command(name="bench", short_help="Measure a toy decode step on the GPU or CPU at hand.")(bench.bench)
 app.command(name="kv", short_help="KV bytes a token of a model, and what fits on a card.")(kv.kv)
+app.command(name="doctor", short_help="Check that the labs will run on this machine.")(doctor.doctor)
 app.command(name="labs", short_help="List the labs, with your progress and your copies.")(labs.labs)
 app.command(name="reset", short_help="Start a lab again; your copy is kept.")(reset.reset)
 app.command(name="results", short_help="Compare result files of benchmark tools.")(results.results)

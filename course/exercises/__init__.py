@@ -9,7 +9,23 @@ A lab's own questions live in `labNN.py` as `LAB = LabSpec(...)`; a notebook onl
     lab.quiz()
 """
 
-from course.exercises.lab import Lab, available, load
-from course.exercises.spec import Exercise, LabSpec, Mistake, Prediction, Question
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from course.exercises.lab import Lab, available, load
+    from course.exercises.spec import Exercise, LabSpec, Mistake, Prediction, Question
 
 __all__ = ["Exercise", "Lab", "LabSpec", "Mistake", "Prediction", "Question", "available", "load"]
+
+
+def __getattr__(name: str) -> "Any":
+    """Fetched at first use (PEP 562): `course doctor` looks at the progress where IPython or NumPy may be broken."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    home = "lab" if name in ("Lab", "available", "load") else "spec"
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value

@@ -39,6 +39,9 @@ UNUSABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 """What a file of the wrong shape raises; broken JSON is a ValueError."""
 
 
+NEWER, CORRUPT = "was written by a newer version of the course", "could not be read"
+
+
 class Newer(Exception):
     """The file was written by a newer version of the course."""
 
@@ -73,6 +76,16 @@ class Progress:
     def kept(self) -> bool:
         """Whether what is stored outlives this process."""
         return self._memory is None
+
+    def unusable(self) -> str:
+        """Why the first use of the file will put it aside, such as "could not be read"; "" where it will not."""
+        try:
+            self._parsed()
+        except Newer:
+            return NEWER
+        except (*UNUSABLE, OSError) as error:
+            return "" if isinstance(error, FileNotFoundError) else CORRUPT
+        return ""
 
     def change(self, number: str, part: str, name: str, edit: Callable[[Any], Any]) -> None:
         """Replace one entry by `edit(entry)`; `entry` is None the first time. Entries of others stay as they are.
@@ -167,7 +180,7 @@ class Progress:
         return _migrated(_checked(json.loads(files.read(self.path, LARGEST).decode("utf-8"))))
 
     def _set_aside(self, why: str) -> State:
-        reason = "was written by a newer version of the course" if why == "newer" else "could not be read"
+        reason = NEWER if why == "newer" else CORRUPT
         try:
             kept = files.put_aside(
                 self.path, (self.path.with_name(f"progress.{why}-{number}.json") for number in count(1))

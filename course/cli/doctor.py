@@ -1,0 +1,64 @@
+"""`course doctor`: will the labs run here? One line an item, and a short code for the instructor."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def doctor(
+    to: Annotated[Path | None, typer.Option(help="Your copies.  [default: MY_LABS, or my-labs]")] = None,
+    handed_out: Annotated[Path | None, typer.Option("--labs", help="The handed-out labs.  [default: labs]")] = None,
+    explain: Annotated[
+        str | None, typer.Option(help="Look at nothing here; say what a code means, or several with commas.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of lines.")] = False,
+) -> None:
+    """Check that the labs will run: packages, widgets, folders, compiler, GPU, and a decode step that is right.
+
+    Changes nothing and needs no network. A note stops no lab; with a problem the exit status is 1. The code in the last
+    line tells your instructor the same.
+    """
+    from course.doctor import ITEMS, examine, in_code
+
+    if explain is not None:
+        _explain(explain, as_json)
+        return
+    width = max(map(len, ITEMS))
+    answers = {}
+    for name, answer in examine(handed_out, to):
+        answers[name] = answer
+        if not as_json:
+            do = f". To do: {answer.do}" if answer.do else ""
+            typer.echo(f"{answer.status:<7}  {name:<{width}}  {' '.join(answer.says.split())}{do}")
+    code = in_code([answer.status for answer in answers.values()])
+    problems = [name for name, answer in answers.items() if answer.status == "problem"]
+    if as_json:
+        items = [
+            {"name": name, "status": answer.status, "says": answer.says, "do": answer.do}
+            for name, answer in answers.items()
+        ]
+        typer.echo(json.dumps({"code": code, "ok": not problems, "items": items}, indent=2))
+    else:
+        verdict = f"Look at: {', '.join(problems)}." if problems else "The labs will run."
+        typer.echo(f"{verdict} Code for the instructor: {code}")
+    if problems:
+        raise typer.Exit(1)
+
+
+def _explain(text: str, as_json: bool) -> None:
+    from course.doctor import explained
+
+    codes = [part for part in text.replace(",", " ").split() if part] or [text]
+    found = {code: explained(code) for code in codes}
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+        return
+    for code, statuses in found.items():
+        told = [
+            f"{status}: {', '.join(name for name, one in statuses.items() if one == status)}"
+            for status in ("problem", "note")
+            if status in statuses.values()
+        ]
+        typer.echo(f"{code}  {'; '.join(told) or 'all ok'}")

@@ -1,0 +1,29 @@
+"""What a check answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`status` is "ok", "note" (the labs run, something is worth knowing) or "problem" (they do not, or wrongly).
+
+    says: what was found. do: what to do about it, where there is something.
+    """
+
+    status: str
+    says: str
+    do: str = ""
+
+
+def ok(says: str) -> Answer:
+    return Answer("ok", says)
+
+
+def note(says: str, do: str = "") -> Answer:
+    return Answer("note", says, do)
+
+
+def problem(says: str, do: str = "") -> Answer:
+    return Answer("problem", says, do)
