@@ -12,7 +12,8 @@ The engine's arithmetic is vLLM V1's. A ledger that cannot be (weights larger th
 `problems` that say what is wrong.
 """
 
-from .card import Ledger, Line, ledger
-from .pool import Pool, pool
+from .card import Ledger, ledger
+from .pool import Group, Pool, pool
+from .report import Line
 
-__all__ = ["Ledger", "Line", "Pool", "ledger", "pool"]
+__all__ = ["Group", "Ledger", "Line", "Pool", "ledger", "pool"]

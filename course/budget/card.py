@@ -1,33 +1,22 @@
 """The memory of one card, line by line, from its total to the sequences that fit."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 
 from course import gpus, settings
 from course.gpus import GPU
 from course.models import ModelSpec, model
 
-from . import estimates
+from . import estimates, report
 from .pool import MAX_BYTES, MAX_TOKENS, Pool, pool
-
-GIB = 2**30
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of a ledger: value in `unit` ("bytes", "tokens", "blocks", "sequences") and where it comes from."""
-
-    name: str
-    value: int | None
-    unit: str
-    formula: str
+from .report import Line
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """The memory of one card, in bytes. `kv_bytes` is negative where the weights leave nothing, and `problems` say so.
+    """The memory of one of `tp` cards, in bytes. `kv_bytes` is negative where nothing is left; `problems` say so then.
 
-    pool: the blocks that `kv_bytes` hold. lines: every figure with its formula.
+    pool: the blocks that `kv_bytes` hold. lines: every figure with its formula. max_model_len: tokens.
     """
 
     spec: ModelSpec
@@ -48,8 +37,9 @@ class Ledger:
         return self.pool.num_blocks
 
     @property
-    def kv_tokens(self) -> int:
-        return self.pool.num_tokens
+    def kv_tokens(self) -> int | None:
+        """Tokens that vLLM prints as "GPU KV cache size"; None for a model that keeps a recurrent state only."""
+        return self.pool.num_tokens(self.max_model_len)
 
     @property
     def longest_sequence(self) -> int | None:
@@ -77,8 +67,10 @@ def ledger(
     max_num_batched_tokens: int = 2048,
     max_num_seqs: int = 256,
     block_size: int = 16,
+    num_gpu_blocks_override: int | None = None,
     num_speculative_tokens: int = 0,
     mamba_cache_mode: str = "none",
+    disable_hybrid_kv_cache_manager: bool = False,
     weights_bytes: float | None = None,
     activation_bytes: float | None = None,
     other_bytes: float | None = None,
@@ -86,18 +78,18 @@ def ledger(
     """What is on each of `tp` cards that serve `spec` together, and what is left for the KV pool.
 
     KV = gpu_memory_utilization x total - weights - activation - other, as vLLM profiles it; blocks and sequences as in
-    `budget.pool`.
+    `budget.pool`, which explains the settings that are not named here.
 
     spec, gpu: names, or a ModelSpec and a GPU; memory_bytes: the card's total instead of a name. kv_dtype: "fp8", ...,
-    "auto" for what the checkpoint asks for. max_model_len: tokens, the model's own by default. weights_bytes,
-    activation_bytes, other_bytes: per card, as your engine prints them, instead of the estimates; the memory of CUDA
-    graphs belongs to the last where an engine subtracts it.
+    "auto" for what the checkpoint asks for, by default 16 bits. max_model_len: tokens, the model's own by default.
+    num_gpu_blocks_override: blocks that somebody claims, whatever is left. weights_bytes, activation_bytes,
+    other_bytes: per card, as your engine prints them, instead of the estimates; the memory of CUDA graphs belongs to
+    the last where an engine subtracts it, as vLLM does from 0.19 on.
 
     Raises ValueError for settings out of range, for heads that cannot be spread over `tp` ranks, and where a figure is
     missing: a card without a known memory, weights that could not be counted.
     """
-    spec = spec if isinstance(spec, ModelSpec) else model(spec)
-    spec = spec.with_kv_dtype(kv_dtype)
+    spec = (spec if isinstance(spec, ModelSpec) else model(spec)).with_kv_dtype(kv_dtype)
     tp = settings.whole("tp", tp, high=4096)
     share = settings.real("gpu_memory_utilization", gpu_memory_utilization, above=0, high=1)
     batched = settings.whole("max_num_batched_tokens", max_num_batched_tokens)
@@ -121,7 +113,11 @@ def ledger(
         max_num_batched_tokens=batched,
         num_speculative_tokens=num_speculative_tokens,
         mamba_cache_mode=mamba_cache_mode,
+        disable_hybrid_kv_cache_manager=disable_hybrid_kv_cache_manager,
     )
+    if num_gpu_blocks_override is not None:
+        claimed = settings.whole("num_gpu_blocks_override", num_gpu_blocks_override)
+        blocks = replace(blocks, num_blocks=claimed, kv_bytes=claimed * blocks.bytes_per_block)
     lines = (
         Line("total", total, "bytes", total_formula),
         Line("usable", usable, "bytes", f"gpu_memory_utilization {share:g} x total"),
@@ -129,9 +125,9 @@ def ledger(
         Line("activation", activation, "bytes", activation_formula),
         Line("other", other, "bytes", other_formula),
         Line("KV", kv, "bytes", "usable - weights - activation - other"),
-        *_pool_lines(blocks, length),
+        *report.pool_lines(blocks, length, overridden=num_gpu_blocks_override is not None),
     )
-    problems = _problems(usable, weights, kv, blocks, length)
+    problems = report.problems(total, usable, weights, kv, blocks, length)
     return Ledger(spec, tp, length, total, usable, weights, activation, other, kv, blocks, lines, problems)
 
 
@@ -151,47 +147,19 @@ def _total(gpu: GPU | str | None, memory_bytes: float | None) -> tuple[int, str]
     card = gpu if isinstance(gpu, GPU) else gpus.gpu(gpu)
     if card.memory_bytes is None:
         raise ValueError(f"the memory of {card.name} is not known: give memory_bytes")
-    return card.memory_bytes, f"{card.name}, as the runtime reports it"
+    return card.memory_bytes, f"{card.name}: {card.memory_source}"
 
 
 def _weights(spec: ModelSpec, tp: int) -> tuple[int, str]:
+    from course.models import formula
+
     whole = spec.weights_bytes
+    if whole is None:
+        reasons = [note for note in spec.notes if note.startswith("the weights")]
+        raise ValueError("; ".join([*reasons, f"give the weights_bytes of {spec.name}"]))
     share = f" / {tp} ranks" if tp > 1 else ""
-    return ceil(whole / tp), f"{whole:,} B{share}"
+    return ceil(whole / tp), f"{formula.weights_bytes(spec)}{share}"
 
 
 def _given(name: str, number: float) -> tuple[int, str]:
     return int(settings.real(f"{name}_bytes", number, low=0, high=MAX_BYTES)), "given"
-
-
-def _pool_lines(blocks: Pool, length: int) -> tuple[Line, ...]:
-    groups, size = len(blocks.groups), blocks.block_size
-    several = f" / {groups} groups" if groups > 1 else ""
-    needs = " + ".join(f"{group.blocks(length):,}" for group in blocks.groups)
-    return (
-        Line("blocks", blocks.num_blocks, "blocks", f"KV / {blocks.bytes_per_block:,} B a block"),
-        Line("tokens", blocks.num_tokens, "tokens", f"{blocks.num_blocks:,} blocks{several} x {size} tokens"),
-        Line(
-            f"sequences of {length:,}",
-            blocks.max_sequences(length),
-            "sequences",
-            f"{blocks.num_blocks:,} / ({needs}) blocks = {blocks.concurrency(length):.2f}",
-        ),
-        Line("longest sequence", blocks.longest_sequence, "tokens", "the longest that fits alone"),
-    )
-
-
-def _problems(usable: int, weights: int, kv: int, blocks: Pool, length: int) -> tuple[str, ...]:
-    if weights > usable:
-        return (
-            f"the weights, {weights / GIB:.2f} GiB a card, do not fit into the usable {usable / GIB:.2f} GiB: "
-            "take more ranks, a larger card or smaller weights",
-        )
-    if kv <= 0:
-        return (f"nothing is left for the KV cache ({kv / GIB:.2f} GiB): take more ranks or a larger card",)
-    if not blocks.max_sequences(length):
-        return (
-            f"not one sequence of {length:,} tokens fits: the longest has {blocks.longest_sequence:,}. Lower "
-            "max_model_len or raise gpu_memory_utilization",
-        )
-    return ()

@@ -17,6 +17,7 @@ from math import ceil
 
 from course import settings
 from course.models import ModelSpec
+from course.models.layers import on_rank
 
 MAX_BYTES = 10**15
 MAX_TOKENS = 10**12
@@ -75,12 +76,18 @@ class Pool:
         """Whole sequences of `length` tokens that fit at once."""
         return self.num_blocks // self.blocks_for(length)
 
-    @property
-    def num_tokens(self) -> int:
-        """Tokens that vLLM prints as "GPU KV cache size": blocks / groups x tokens of the smallest block.
+    def num_tokens(self, length: int) -> int | None:
+        """Tokens that vLLM prints as "GPU KV cache size", for an engine with this max_model_len.
 
-        With windows it charges every layer for every token, so that a long sequence needs less than it says.
+        Blocks / groups x tokens of the smallest block: with windows that charges every layer for every token, so that a
+        long sequence needs less than it says. With recurrent states sequences of `length` x `length`, and None where
+        there is nothing else.
         """
+        kinds = {group.kind for group in self.groups}
+        if kinds == {"state"}:
+            return None
+        if "state" in kinds:
+            return self.num_blocks * length // self.blocks_for(length)
         return self.num_blocks // len(self.groups) * self.block_size
 
     @property
@@ -110,12 +117,15 @@ def pool(
     max_num_batched_tokens: int = 2048,
     num_speculative_tokens: int = 0,
     mamba_cache_mode: str = "none",
+    disable_hybrid_kv_cache_manager: bool = False,
 ) -> Pool:
     """The blocks that `kv_bytes` of memory on each rank hold; of several ranks the smallest decides for all.
 
+    max_num_batched_tokens: what a step adds to a window before it slides on; twice that with asynchronous scheduling.
     num_speculative_tokens: above 0, draft layers hold KV too, and a recurrent state is kept once more a token.
-    mamba_cache_mode: "align" keeps a second state for prefix caching. Raises ValueError for settings out of range, and
-    for heads that cannot be spread over `tp` ranks.
+    mamba_cache_mode: "align" keeps a second state for prefix caching. disable_hybrid_kv_cache_manager: layers with a
+    window keep every token. Raises ValueError for settings out of range, and for heads that cannot be spread over `tp`
+    ranks.
     """
     tp = settings.whole("tp", tp, high=4096)
     block_size = settings.whole("block_size", block_size, high=2**20)
@@ -130,6 +140,11 @@ def pool(
 
     layers = spec.layer_caches + (spec.draft_layers if drafts else ())
     kinds = Counter(_kinds(layers, spec.kv_bytes_per_element, tp))
+    if settings.flag("disable_hybrid_kv_cache_manager", disable_hybrid_kv_cache_manager):
+        alike = Counter()
+        for (kind, _, each), count in kinds.items():
+            alike["state" if kind == "state" else "full", 0, each] += count
+        kinds = alike
     if not kinds:
         raise ValueError(f"{spec.name} keeps nothing of a sequence: there is no pool to size")
     if len({(kind, window) for kind, window, _ in kinds}) == 1:
@@ -160,6 +175,7 @@ def _kinds(layers: Iterable, element_bytes: int, tp: int) -> Iterable[tuple[str,
     for layer in layers:
         if layer.attention:
             kept = layer.attention
+            on_rank("query heads", kept.query_heads, tp, copied=False)
             kind = "full" if kept.window is None else "chunk" if kept.chunked else "window"
             yield kind, kept.window or 0, kept.elements(tp) * element_bytes + kept.extra_bytes
         if layer.state:

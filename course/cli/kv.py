@@ -1,12 +1,30 @@
 """`course kv`: what a model keeps of every token, and what of it fits on a card."""
 
 import json
+import re
 from typing import Annotated, Any
 
 import typer
 
 GIB = 2**30
-GIVEN = ("weights", "activation", "other")
+LABELS = {
+    "bytes_per_token": "KV of a token",
+    "bytes_per_token_after_window": "once windows are full",
+    "window_bytes_per_sequence": "full windows of a sequence",
+    "state_bytes_per_sequence": "recurrent state of a sequence",
+    "index_bytes_per_token": "indexer's key of a token",
+    "draft_bytes_per_token": "draft layers, of a token",
+    "weights_bytes": "weights",
+}
+FORMULAS = {
+    "bytes_per_token": "kv_bytes_per_token",
+    "bytes_per_token_after_window": "kv_bytes_after_window",
+    "window_bytes_per_sequence": "window_bytes",
+    "state_bytes_per_sequence": "state_bytes",
+    "index_bytes_per_token": "index_bytes_per_token",
+    "draft_bytes_per_token": "draft_bytes_per_token",
+    "weights_bytes": "weights_bytes",
+}
 
 
 def kv(
@@ -23,8 +41,14 @@ def kv(
     max_num_batched_tokens: Annotated[int, typer.Option(help="Tokens of a step.")] = 2048,
     max_num_seqs: Annotated[int, typer.Option(help="Sequences of a step.")] = 256,
     block_size: Annotated[int, typer.Option(help="Tokens of a block.")] = 16,
+    num_gpu_blocks_override: Annotated[
+        int | None, typer.Option(help="Blocks that somebody claims: are they possible?")
+    ] = None,
     num_speculative_tokens: Annotated[int, typer.Option(help="Drafted tokens: above 0, draft layers count.")] = 0,
     mamba_cache_mode: Annotated[str, typer.Option(help="none, or align: a second recurrent state.")] = "none",
+    disable_hybrid_kv_cache_manager: Annotated[
+        bool, typer.Option("--disable-hybrid-kv-cache-manager", help="Layers with a window keep every token.")
+    ] = False,
     weights_gib: Annotated[float | None, typer.Option(help="Weights per card, as your engine prints them.")] = None,
     activation_gib: Annotated[float | None, typer.Option(help="Peak of activations, as printed.")] = None,
     other_gib: Annotated[float | None, typer.Option(help="CUDA context, NCCL and graphs, as printed.")] = None,
@@ -38,35 +62,70 @@ def kv(
     course kv config.json --memory-gib 23.5 --kv-dtype fp8
     """
     options = {name: value for name, value in ctx.params.items() if name not in ("config", "as_json")}
-    with_ledger = gpu is not None or memory_gib is not None
+    card = None
     try:
-        spec, found = _spec(config, options)
-        card = _ledger(spec, options) if with_ledger else None
+        spec = _spec(config, options["kv_dtype"])
+        if gpu is not None or memory_gib is not None:
+            card = _ledger(spec, options)
     except (ValueError, OSError) as error:
+        refused = ValueError(_in_flags(error, options))
         if as_json:
-            typer.echo(json.dumps({"refused": _sentence(error)}))
-        raise
+            typer.echo(json.dumps({"refused": str(refused)}))
+        raise refused from None
     if as_json:
-        typer.echo(json.dumps(found | (_as_dict(card) if card else {}), indent=2, allow_nan=False))
+        typer.echo(json.dumps(_model(spec) | ({"ledger": _card(card)} if card else {}), indent=2, allow_nan=False))
     else:
-        typer.echo(_table(spec, found, card))
-    for note in found["notes"]:
+        typer.echo(_table(spec, card))
+    for note in spec.notes:
         typer.echo(f"note: {note}", err=True)
     for problem in card.problems if card else ():
         typer.echo(f"warning: {problem}", err=True)
+    if card is None:
+        given = {name for name in options if ctx.get_parameter_source(name).name == "COMMANDLINE"} - {"kv_dtype"}
+        for name in sorted(given):
+            typer.echo(f"warning: --{name.replace('_', '-')} has no effect without --gpu or --memory-gib", err=True)
 
 
-def _spec(config: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The model, and what it keeps, under the names of the JSON."""
+def _spec(config: str, kv_dtype: str | None) -> Any:
+    """The model of that name, unless a file is called so, or of that file."""
     from pathlib import Path
 
-    from course.cli.build import spoken_in_flags
     from course.models import ModelSpec, model, names
 
-    with spoken_in_flags(options):
-        known = config in names() and not Path(config).exists()
-        spec = (model(config) if known else ModelSpec.from_config(config)).with_kv_dtype(options["kv_dtype"])
-    return spec, {
+    known = config in names() and not Path(config).exists()
+    return (model(config) if known else ModelSpec.from_config(config)).with_kv_dtype(kv_dtype)
+
+
+def _ledger(spec: Any, options: dict[str, Any]) -> Any:
+    from course import budget
+    from course.settings import real
+
+    rest = {name: value for name, value in options.items() if name != "kv_dtype"}
+    for name in ("memory", "weights", "activation", "other"):
+        gib = rest.pop(f"{name}_gib")
+        if gib is not None:
+            rest[f"{name}_bytes"] = GIB * real(f"{name}_gib", gib, low=0, high=10**5)
+    return budget.ledger(spec, rest.pop("gpu"), **rest)
+
+
+def _in_flags(error: Exception, options: dict[str, Any]) -> str:
+    """The sentence of an error, with the flags of this command for the names of the library."""
+    if isinstance(error, OSError):
+        return f"cannot read {error.filename}: {error.strerror}" if error.filename else str(error)
+    names = {name: f"--{name.replace('_', '-')}" for name in options if "_" in name}
+    names |= {name.replace("_gib", "_bytes"): flag for name, flag in names.items() if name.endswith("_gib")}
+    sentence = " ".join(str(error).split())
+    if re.match(r"\w+ must be ", sentence):
+        first, rest = sentence.split(" ", 1)
+        sentence = f"{names.get(first, f'--{first}' if first in options else first)} {rest}"
+    return re.sub(r"\b(?:" + "|".join(names) + r")\b", lambda found: names[found[0]], sentence)
+
+
+def _model(spec: Any) -> dict[str, Any]:
+    """What the model keeps, under the names of the JSON, each with its formula."""
+    from course.models import formula
+
+    return {
         "model": spec.name,
         "bytes_per_token": spec.kv_bytes_per_token,
         "bytes_per_token_after_window": spec.kv_bytes_after_window,
@@ -75,84 +134,52 @@ def _spec(config: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         "index_bytes_per_token": spec.index_bytes_per_token,
         "draft_bytes_per_token": spec.draft_bytes_per_token,
         "weights_bytes": spec.weights_bytes,
+        "parameters": spec.parameters,
         "kv_bytes_per_element": spec.kv_bytes_per_element,
+        "kv_cache_dtype_of_the_checkpoint": spec.kv_cache_dtype,
         "max_position_embeddings": spec.max_position_embeddings,
+        "formulas": {key: getattr(formula, name)(spec) for key, name in FORMULAS.items()},
         "notes": list(spec.notes),
     }
 
 
-def _ledger(spec: Any, options: dict[str, Any]) -> Any:
-    from course import budget
-    from course.cli.build import spoken_in_flags
-    from course.settings import real
-
-    with spoken_in_flags(options):
-        sizes = {}
-        for name in ("memory", *GIVEN):
-            gib = options[f"{name}_gib"]
-            if gib is not None:
-                sizes[f"{name}_bytes"] = GIB * real(f"{name}_gib", gib, low=0, high=10**5)
-        rest = {name: value for name, value in options.items() if not name.endswith("_gib") and name != "kv_dtype"}
-        return budget.ledger(spec, rest.pop("gpu"), **rest, **sizes)
-
-
-def _sentence(error: Exception) -> str:
-    named = isinstance(error, OSError) and error.filename
-    return f"cannot read {error.filename}: {error.strerror}" if named else " ".join(str(error).split())
-
-
-def _as_dict(card: Any) -> dict[str, Any]:
+def _card(card: Any) -> dict[str, Any]:
     return {
-        "ledger": {
-            "tp": card.tp,
-            "max_model_len": card.max_model_len,
-            "total_bytes": card.total_bytes,
-            "usable_bytes": card.usable_bytes,
-            "weights_bytes": card.weights_bytes,
-            "activation_bytes": card.activation_bytes,
-            "other_bytes": card.other_bytes,
-            "kv_bytes": card.kv_bytes,
-            "kv_tokens": card.kv_tokens,
-            "num_blocks": card.num_blocks,
-            "sequences": card.max_sequences(card.max_model_len),
-            "concurrency": card.concurrency(card.max_model_len),
-            "longest_sequence": card.longest_sequence,
-            "lines": [
-                {"name": line.name, "value": line.value, "unit": line.unit, "formula": line.formula}
-                for line in card.lines
-            ],
-            "problems": list(card.problems),
-        }
+        "tp": card.tp,
+        "max_model_len": card.max_model_len,
+        "total_bytes": card.total_bytes,
+        "usable_bytes": card.usable_bytes,
+        "weights_bytes": card.weights_bytes,
+        "activation_bytes": card.activation_bytes,
+        "other_bytes": card.other_bytes,
+        "kv_bytes": card.kv_bytes,
+        "kv_tokens": card.kv_tokens,
+        "num_blocks": card.num_blocks,
+        "sequences": card.max_sequences(card.max_model_len),
+        "concurrency": card.concurrency(card.max_model_len),
+        "longest_sequence": card.longest_sequence,
+        "lines": [
+            {"name": line.name, "value": line.value, "unit": line.unit, "formula": line.formula} for line in card.lines
+        ],
+        "problems": list(card.problems),
     }
 
 
-def _table(spec: Any, found: dict[str, Any], card: Any) -> str:
-    def size(number: float | None) -> str:
-        return "-" if number is None else f"{number:,}"
-
+def _table(spec: Any, card: Any) -> str:
+    found = _model(spec)
+    always = ("bytes_per_token", "bytes_per_token_after_window", "weights_bytes")
     rows = [
-        ("KV bytes a token", size(found["bytes_per_token"]), "every layer holds it"),
-        ("once windows are full", size(found["bytes_per_token_after_window"]), "layers without a window"),
+        (label, "-" if found[key] is None else f"{found[key]:,}", found["formulas"][key])
+        for key, label in LABELS.items()
+        if found[key] or key in always
     ]
-    rows += [
-        (label, size(found[key]), why)
-        for label, key, why in (
-            ("bytes of full windows", "window_bytes_per_sequence", "window x bytes a token, a sequence"),
-            ("recurrent state bytes", "state_bytes_per_sequence", "a sequence, whatever its length"),
-            ("indexer bytes a token", "index_bytes_per_token", "beside K and V"),
-            ("draft bytes a token", "draft_bytes_per_token", "with speculative decoding"),
-        )
-        if found[key]
-    ]
-    rows.append(("weights, bytes", size(found["weights_bytes"]), "all layers, embedding and head"))
-    heading = f"{found['model']}: KV of {spec.kv_bytes_per_element} B an element"
-    text = _aligned(heading, rows)
+    text = _aligned(f"{_printable(spec.name)}: bytes, with {spec.kv_bytes_per_element} an element of K and V", rows)
     if card is None:
         return text
 
     def value(line: Any) -> str:
         if line.value is None:
-            return "no limit"
+            return "-"
         return f"{line.value / GIB:,.2f} GiB" if line.unit == "bytes" else f"{line.value:,}"
 
     ranks = f", one of {card.tp} ranks" if card.tp > 1 else ""
@@ -164,3 +191,8 @@ def _aligned(heading: str, rows: list[tuple[str, str, str]]) -> str:
     """A heading, then name, figure and formula in columns."""
     names, figures = (max(len(row[column]) for row in rows) for column in (0, 1))
     return "\n".join([heading, *(f"  {name:<{names}}  {figure:>{figures}}  {why}" for name, figure, why in rows)])
+
+
+def _printable(name: str) -> str:
+    """A file's name may hold anything: what no terminal prints is shown as Python writes it."""
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in name)

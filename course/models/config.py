@@ -22,8 +22,7 @@ QUANTISATION = "hf_quant_config.json"
 def read(config: str | PathLike | Mapping[str, Any], name: str | None = None) -> ModelSpec:
     """See `ModelSpec.from_config`."""
     if isinstance(config, Mapping):
-        name = name or str(config.get("model_type") or "model")
-        return _spec(config, name, "the config", {}, None)
+        return _spec(config, name or Keys(config, "").family or "model", "the config", {}, None)
     path = path_of(config, "a model's config")
     if path.is_dir():
         path = path / "config.json"

@@ -106,7 +106,7 @@ def _expanded(keys: Keys, number: int) -> list[str]:
     """GPT-Neo's [[["global", "local"], 12]]: each list so many times."""
     entries = []
     for pair in keys.listed("attention_types")[1]:
-        if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], list):
+        if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], list) or len(pair[0]) > number:
             raise keys.refusal(f"attention_types must hold pairs of a list and a number, not {shown(pair)}")
         entries += pair[0] * keys.number("attention_types", pair[1], high=number)
         if len(entries) > number:

@@ -185,6 +185,13 @@ class ModelSpec:
         return (self.layer_parameters + self.head_parameters) * self.bytes_per_parameter
 
     @property
+    def parameters(self) -> int | None:
+        """Parameters of the layers, the embedding table and the output head; None where not counted."""
+        if self.layers is not None:
+            return None if self.weights is None else self.weights.parameters
+        return self.layer_parameters + 2 * self.head_parameters
+
+    @property
     def weights_bytes(self) -> int | None:
         """Bytes of all weights in memory: the layers, the embedding table and the head; None where not counted."""
         if self.layers is not None:

@@ -54,6 +54,8 @@ def check(keys: Keys) -> None:
     if keys.flag("is_encoder_decoder"):
         raise keys.refusal("is_encoder_decoder: what the decoder keeps of the encoder's output is not known")
     for name, value in keys.values.items():
+        if not isinstance(name, str):
+            raise keys.refusal(f"the key {shown(name)} is no text")
         if value is None or value is False or value in (0, "", "none") or value == [] or value == {}:
             continue
         if name in NEEDED and not (name == "type_vocab_size" and keys.values.get("is_decoder") is True):
@@ -61,8 +63,9 @@ def check(keys: Keys) -> None:
         if name in NAMED or name in _listed() or HARMLESS_ENDINGS.search(name) or NEVER.search(name):
             continue
         if SUSPICIOUS.search(name):
+            label = name if name.isidentifier() else shown(name)
             raise keys.refusal(
-                f"{name} = {shown(value)} is not understood, and may change what a token keeps: what a layer stores "
+                f"{label} = {shown(value)} is not understood, and may change what a token keeps: what a layer stores "
                 "under this key is needed"
             )
 

@@ -1,0 +1,70 @@
+"""The arithmetic behind the sizes of a model, written out with its numbers."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from .layers import Heads, Latent, Layer
+from .spec import ModelSpec
+
+
+def kv_bytes_per_token(spec: ModelSpec) -> str:
+    """Such as "32 layers x 8 KV heads x (128 + 128) x 2 B"."""
+    return _sum(spec.layer_caches, spec.kv_bytes_per_element)
+
+
+def kv_bytes_after_window(spec: ModelSpec) -> str:
+    """The same for the layers without a window."""
+    return _sum((layer for layer in spec.layer_caches if _window(layer) is None), spec.kv_bytes_per_element)
+
+
+def window_bytes(spec: ModelSpec) -> str:
+    """The same for those with one, times their window."""
+    return _sum((layer for layer in spec.layer_caches if _window(layer)), spec.kv_bytes_per_element, windows=True)
+
+
+def state_bytes(spec: ModelSpec) -> str:
+    """Such as "28 layers x (8,192 channels x 32 B + 8,192 channels x 6 B)"."""
+    found = Counter(layer.state for layer in spec.layer_caches if layer.state)
+    terms = []
+    for parts, number in found.items():
+        inside = " + ".join(f"{part.units:,} {part.what} x {part.unit_bytes:,} B" for part in parts)
+        terms.append(f"{_layers(number)} x ({inside})")
+    return " + ".join(terms) or "0"
+
+
+def draft_bytes_per_token(spec: ModelSpec) -> str:
+    return _sum(spec.draft_layers, spec.kv_bytes_per_element)
+
+
+def index_bytes_per_token(spec: ModelSpec) -> str:
+    """The key in 8 bits and its scales."""
+    found = Counter(layer.attention.extra_bytes for layer in spec.layer_caches if layer.attention)
+    return " + ".join(f"{_layers(number)} x {size} B" for size, number in found.items() if size) or "0"
+
+
+def weights_bytes(spec: ModelSpec) -> str:
+    """Parameters and the bytes of each, on average where they differ."""
+    size, number = spec.weights_bytes, spec.parameters
+    if size is None or number is None:
+        return "not counted"
+    return f"{number:,} parameters x {size / number:.4g} B"
+
+
+def _window(layer: Layer) -> int | None:
+    return layer.attention.window if layer.attention else None
+
+
+def _layers(number: int) -> str:
+    return f"{number} layer{'' if number == 1 else 's'}"
+
+
+def _sum(layers: Iterable[Layer], element: int, windows: bool = False) -> str:
+    found = Counter(layer.attention for layer in layers if layer.attention)
+    terms = []
+    for kept, number in found.items():
+        heads = f"{kept.kv_heads} KV head{'' if kept.kv_heads == 1 else 's'} x " if isinstance(kept, Heads) else ""
+        row = (kept.rank, kept.rope_dim) if isinstance(kept, Latent) else (kept.key_dim, kept.value_dim)
+        last = f" x {kept.window:,} tokens" if windows else ""
+        kind = "" if kept.window is None or windows else f" with a {'chunk' if kept.chunked else 'window'}"
+        terms.append(f"{_layers(number)}{kind} x {heads}({row[0]} + {row[1]}) x {element} B{last}")
+    return " + ".join(terms) or "0"
