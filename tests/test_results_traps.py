@@ -132,6 +132,57 @@ def test_numbers_as_text_and_units(result):
     assert result(*rows).requests.arrival.tolist() == [0, 0.5, 1, 1.5]
 
 
+def logs(arrivals, ttft):
+    """Rows of a request log."""
+    for arrival, first in zip(arrivals, ttft, strict=True):
+        moments = {"queued_ts": arrival, "scheduled_ts": arrival, "first_token_ts": arrival + first}
+        yield {
+            "input_toks": 9,
+            "output_toks": 3,
+            "arrival_time": arrival,
+            "last_token_ts": arrival + first + 1,
+        } | moments
+
+
+def test_a_start_that_makes_the_tail(result):
+    even = np.arange(100.0)
+    found = result(*logs(even, np.where(even < 5, 8.0, 0.5)))
+    # p99 of 100 values, five of them 8: 8. Without the 10 that arrive in the first 9.9 s: 0.5.
+    assert said(found, "The start makes the p99 of TTFT: 8 s over all, 0.5 s without the 10 requests of the first 10%")
+    assert not said(result(*logs(even, np.where(even % 20 == 0, 8.0, 0.5))), "The start makes")
+    assert not said(result(*logs(np.zeros(100), np.where(even < 5, 8.0, 0.5))), "The start makes")  # all at once
+
+
+def test_an_empty_first_piece(result):
+    """A role without text comes first: the true first token is the second piece."""
+    lists = {"input_lens": [5] * 30, "output_lens": [5] * 30, "ttfts": [0.1] * 30, "errors": [""] * 30}
+    doc = changed("vllm_bench_detailed.json", completed=30, start_times=..., **lists)
+    found = result(doc | {"itls": [[0.5, 0.1, 0.1, 0.1]] * 30})
+    assert said(found, "The first gap of an answer is 5 times the later ones (medians 500 and 100 ms)")
+    assert not said(result(doc | {"itls": [[0.2, 0.1, 0.1, 0.1]] * 30}), "The first gap")
+
+
+def test_kv_use_as_a_share_or_percent(result):
+    for block, mean, word in (
+        ({"mean": 0.4, "p99": 0.9}, 0.4, "a share"),
+        ({"mean": 40.0, "p99": 90.0}, 0.4, "percent"),
+    ):
+        doc = changed("inference_perf_stage.json")
+        doc["successes"]["kv_cache_usage_percentage"] = block
+        found = result(doc)
+        assert found.totals["kv_mean"] == pytest.approx(mean) and said(found, f"so it was read as {word}")
+    doc["successes"]["kv_cache_usage_percentage"] = {"mean": 0.0, "p99": 0.0}
+    assert "kv_mean" not in result(doc).totals
+
+
+def test_a_stage_too_short_and_a_spread_that_is_none(result):
+    doc = changed("guidellm_v0.json")
+    doc["benchmarks"][0]["args"]["max_duration"] = 30.0
+    doc["benchmarks"][0]["metrics"]["requests_per_second"]["successful"]["std_dev"] = 900.0
+    found = result(doc)
+    assert said(found, "The run lasted 1.6 s of the 30 s asked for") and said(found, "Its spread of requests/s")
+
+
 @pytest.fixture
 def real():
     if not REAL.is_dir():

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from course.results import remarks
+from course.results import remarks, shape
 from course.results.definitions import OURS, Definition
 from course.results.result import METRICS, Requests, Result
 from course.results.rows import LONGEST, known
@@ -44,7 +44,7 @@ def finish(draft: Draft) -> Result:
     if table is not None:
         _in_order(draft.name, table)
         table, sentence = _without_streams(table)
-        notes += sentence
+        notes += [*sentence, *shape.on_first_pieces(table), *shape.on_start(table)]
     if _not_streamed(reported) or (table is not None and _nothing_streamed(table)):
         gone = [name for name in ("tpot", "itl") if reported.pop(name, None) or values.pop(name, None)]
         notes.append(

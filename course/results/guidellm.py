@@ -42,6 +42,7 @@ LATER = {
     "itl": ("(last token - first token) / (tokens - 1), mean over tokens: its mean is that of all gaps", False),
     "e2e": E2E,
 }
+SHORT = 0.9  # of the duration asked for; a run below it is pointed out
 
 
 def matches(value: Any) -> bool:
@@ -132,6 +133,14 @@ def _totals(place: str, doc: Mapping, metrics: Mapping, counted: float) -> tuple
         )
     if totals["incomplete"] > 0:
         notes.append(f"Requests cut off at the end of the run, and in no average: {totals['incomplete']:,.0f}")
+    speed = _good(place, metrics, "requests_per_second")
+    if speed.get("count") and rate(place, speed, "std_dev") > totals["requests_per_second"]:
+        notes.append("Its spread of requests/s is of the gaps between single answers, so no rate of the run: left out")
+    limit = setting(part(place, doc, "args"), "max_duration")
+    if totals["duration"] < SHORT * limit:
+        notes.append(
+            f"The run lasted {totals['duration']:.4g} s of the {limit:.4g} s asked for: too short for its tail"
+        )
     return known(totals), notes
 
 

@@ -104,6 +104,9 @@ def _stage(path: Path, document: Document) -> Result:
         notes.append(f"{', '.join(nulls)} are null: answers were not streamed, so they have no such times")
     if late > LATE:
         notes.append(f"Requests were sent {late:.3g} s late on average, and no latency counts that wait")
+    usage, unit = _kv_usage(place, good)
+    totals |= usage
+    notes += unit
     if at_server:
         notes.append("The times are the server's, from Prometheus: percentiles are read off histogram buckets")
     meanings = AT_SERVER if at_server else MEANINGS
@@ -117,6 +120,21 @@ def _stage(path: Path, document: Document) -> Result:
             f"(tokens - 1) of its own means is {1000 * mean:.4g} ms"
         )
     return finish(Draft(TOOL, path.stem, meanings, None, reported, values, known(totals), {}, {}, notes))
+
+
+def _kv_usage(place: str, good: Mapping) -> tuple[dict[str, float], list[str]]:
+    """The KV cache's use as a share. vLLM's gauge goes to 1 under a name that says percent; others go to 100.
+
+    0 throughout was not measured.
+    """
+    block = part(place, good, "kv_cache_usage_percentage")
+    values = {key: rate(f"{place}, kv_cache_usage_percentage", block, key) for key in block}
+    top = max((value for value in values.values() if not np.isnan(value)), default=0.0)
+    if not 0 < top <= 100:
+        return {}, []
+    scale = 1 if top <= 1 else 100
+    said = f"kv_cache_usage_percentage reaches {top:.4g}, so it was read as {'a share' if scale == 1 else 'percent'}"
+    return known({"kv_mean": values.get("mean", NAN) / scale}), [said]
 
 
 def _of_pieces(reported: Mapping[str, Mapping[str, float]], totals: Mapping[str, float]) -> bool:

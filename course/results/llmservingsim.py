@@ -81,7 +81,8 @@ def read(path: Path, documents: list[Document]) -> list[Result]:
     usage = series.get("kv_usage")
     if usage is not None:
         totals["kv_peak"] = float(usage.max())
-        notes.append(f"KV cache in use: {usage.max():.1%} at the most, from a reading a tick")
+        unsure = ". Its file never says more than 1: is that a share, and not percent?" if usage.max() <= 0.01 else ""
+        notes.append(f"KV cache in use: {usage.max():.1%} at the most, from a reading a tick{unsure}")
     return [finish(Draft(TOOL, path.stem, MEANINGS, table, {}, {}, totals, setup, series, notes))]
 
 
