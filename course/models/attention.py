@@ -98,7 +98,7 @@ class Attention:
         """The size that only layers with a window have, or only those without, under another name."""
         keys = self.keys
         if kind.attention == SLIDING:
-            if self.other.raw("attention_type") == "sliding_attention":
+            if self.other.values and self.other.raw("attention_type") in (None, "sliding_attention"):
                 names = {"num_key_value_heads": ("num_attention_groups",)}.get(name, ())
                 return self.other.size(name, *names)
             return keys.size(f"swa_{name}") or (

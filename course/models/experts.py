@@ -67,6 +67,9 @@ def here(keys: Keys, i: int, kind: Kind) -> bool:
     frequency = keys.raw("moe_layer_freq")
     if isinstance(frequency, list):
         return i < len(frequency) and frequency[i] == 1
+    numbers = keys.raw("moe_layers_enum")  # Step 3: "4,5,6"
+    if isinstance(numbers, str):
+        return str(i) in numbers.replace(" ", "").split(",")
     chosen = keys.listed("moe_layers")
     if chosen:
         return i in chosen[1]

@@ -80,8 +80,8 @@ def _mamba(keys: Keys) -> tuple[Part, ...]:
     """Mamba 2 (arXiv 2405.21060) where there are heads, else Mamba (2312.00752)."""
     state = keys.needed("the size of the recurrent state", *STATE_SIZE)
     conv = _conv(keys, *CONV_WIDTH)
-    own = () if has_attention(keys) else ("num_heads",)
-    heads, each = keys.size(*MAMBA_HEADS, *own), keys.size(*MAMBA_HEAD_DIM, *(("head_dim",) if own else ()))
+    own, own_dim = ((), ()) if has_attention(keys) else (("num_heads",), ("head_dim",))
+    heads, each = _unless_auto(keys, *MAMBA_HEADS, *own), _unless_auto(keys, *MAMBA_HEAD_DIM, *own_dim)
     expanded = None
     if any(name in keys for name in EXPAND):
         factor = keys.raw(*EXPAND)
@@ -103,6 +103,11 @@ def _mamba(keys: Keys) -> tuple[Part, ...]:
         Part("convolution channels", inner, conv),
         Part("state groups", groups, 2 * state * conv, copied=True),
     )
+
+
+def _unless_auto(keys: Keys, *names: str) -> int | None:
+    """The size under these names, None where it is left to the class."""
+    return keys.size(*(name for name in names if keys.values.get(name) != "auto"))
 
 
 def _gated_delta(keys: Keys) -> tuple[Part, ...]:

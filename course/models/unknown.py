@@ -46,7 +46,7 @@ NAMED = frozenset(
     )
 )
 HARMLESS_ENDINGS = re.compile(r"(dropout|pdrop|_prob|bias|multipliers?|softcap(ping)?|norm|_eps|init|scale|impl|act)$")
-NEVER = re.compile(r"^(vision|audio|rope|router|moe|expert|norm|image|video)_|^quantization")
+NEVER = re.compile(r"^(vision|audio|router|moe|expert|norm|image|video)_|^quantization|(^|_)(rope|rotary)(_|$)|theta")
 
 
 def check(keys: Keys) -> None:

@@ -16,7 +16,7 @@ from .quantisation import Quantisation
 from .spec import Weights
 
 HALF = 2
-MLP_WIDTH = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "d_ff")
+MLP_WIDTH = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "d_ff", "block_ff_dim")
 FOUR_TIMES = {"gpt2", "gptj", "gpt_neo", "gpt_bigcode", "bloom", "falcon", "mpt", "codegen"}
 UNGATED = FOUR_TIMES | {"gpt_neox", "opt", "starcoder2", "phi", "persimmon", "nemotron", "nemotron_h", "xglm", "biogpt"}
 UNGATED_ACTIVATIONS = {"relu", "relu2", "xielu"}
