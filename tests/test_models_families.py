@@ -53,3 +53,12 @@ def test_the_key_of_an_indexer_is_counted_apart():
 def test_layers_with_keys_of_their_own():
     config = dense(3, 4096, 32, 8, per_layer_config={"1": {"num_key_value_heads": 4, "head_dim": 256}})
     assert read(config).kv_bytes_per_token == KV * (8 * 128 + 4 * 256 + 8 * 128)
+
+
+def test_a_packed_latent_row():
+    """vLLM's fp8_ds_mla: 512 B and 4 scales of 4 B, and 64 dimensions of 2 B, which is 656 B a layer."""
+    spec = read(LATENT["kimi-k2"][0])
+    assert spec.with_kv_dtype("fp8_ds_mla").kv_bytes_per_token == 61 * 656
+    assert spec.with_kv_dtype("fp8").kv_bytes_per_token == 61 * (512 + 64)
+    with pytest.raises(ValueError, match="fp8_ds_mla is a layout of latent attention, which model does not have"):
+        read(GROUPED["phi-4"][0]).with_kv_dtype("fp8_ds_mla")

@@ -63,8 +63,10 @@ def _sum(layers: Iterable[Layer], element: int, windows: bool = False) -> str:
     terms = []
     for kept, number in found.items():
         heads = f"{kept.kv_heads} KV head{'' if kept.kv_heads == 1 else 's'} x " if isinstance(kept, Heads) else ""
-        row = (kept.rank, kept.rope_dim) if isinstance(kept, Latent) else (kept.key_dim, kept.value_dim)
+        row = f"{kept.rank} + {kept.rope_dim}" if isinstance(kept, Latent) else f"{kept.key_dim} + {kept.value_dim}"
+        if isinstance(kept, Latent) and kept.packed:
+            row = f"{kept.rank} + {4 * -(-kept.rank // 128)} + 2 x {kept.rope_dim}"
         last = f" x {kept.window:,} tokens" if windows else ""
         kind = "" if kept.window is None or windows else f" with a {'chunk' if kept.chunked else 'window'}"
-        terms.append(f"{_layers(number)}{kind} x {heads}({row[0]} + {row[1]}) x {element} B{last}")
+        terms.append(f"{_layers(number)}{kind} x {heads}({row}) x {element} B{last}")
     return " + ".join(terms) or "0"

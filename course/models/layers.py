@@ -58,6 +58,8 @@ class Latent:
 
     rank: kv_lora_rank. rope_dim: the part of the key with positions. key_dim, value_dim: of a head, once expanded.
     index_dim: dimension of the key that a sparse-attention indexer keeps beside it (DeepSeek-V3.2), 0 without one.
+    packed: stored as vLLM's fp8_ds_mla, at one byte an element: the latent row with a scale of four bytes for each 128
+    dimensions, and two bytes for each of the rotary key.
     """
 
     rank: int
@@ -68,9 +70,12 @@ class Latent:
     index_dim: int = 0
     window: int | None = None
     chunked: bool = False
+    packed: bool = False
 
     def elements(self, tp: int = 1) -> int:
         """Elements a token and layer: the latent row and the rotary key, once, and in full on every rank."""
+        if self.packed:
+            return self.rank + 4 * -(-self.rank // 128) + 2 * self.rope_dim
         return self.rank + self.rope_dim
 
     @property

@@ -20,6 +20,7 @@ KV_BYTES = {
     "fp8_e4m3": 1,
     "fp8_e5m2": 1,
     "fp8_inc": 1,
+    "fp8_ds_mla": 1,  # with scales and a rotary key in 16 bits: see layers.Latent
     "int8": 1,
 }
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from course import settings
 
-from .layers import Heads, Layer
+from .layers import Heads, Latent, Layer
 
 _SIZES = (
     "num_layers",
@@ -46,6 +46,15 @@ class Weights:
     @property
     def bytes(self) -> int:
         return self.layer_bytes + self.other_bytes
+
+
+def _packed(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+    return tuple(
+        replace(layer, attention=replace(layer.attention, packed=True))
+        if isinstance(layer.attention, Latent)
+        else layer
+        for layer in layers
+    )
 
 
 @dataclass(frozen=True)
@@ -99,12 +108,23 @@ class ModelSpec:
         return read(config, name)
 
     def with_kv_dtype(self, dtype: str | None) -> "ModelSpec":
-        """The same model with K and V stored as `dtype`, by vLLM's names; "auto" takes what the checkpoint asks for."""
+        """The same model with K and V stored as `dtype`, by vLLM's names; "auto" takes what the checkpoint asks for.
+
+        ValueError for a type that is not known, and for fp8_ds_mla where there is no latent attention.
+        """
         from .quantisation import kv_bytes
 
         if dtype is None:
             return self
-        return replace(self, kv_bytes_per_element=kv_bytes(self.kv_cache_dtype or "auto" if dtype == "auto" else dtype))
+        if dtype == "auto":
+            dtype = self.kv_cache_dtype or dtype
+        spec = replace(self, kv_bytes_per_element=kv_bytes(dtype))
+        if dtype != "fp8_ds_mla":
+            return spec
+        layers, drafts = _packed(self.layer_caches), _packed(self.draft_layers)
+        if layers == self.layer_caches:
+            raise ValueError(f"fp8_ds_mla is a layout of latent attention, which {self.name} does not have: take fp8")
+        return replace(spec, layers=layers, draft_layers=drafts)
 
     # Memory of a sequence
 
