@@ -87,10 +87,10 @@ def kernel_explorer(
         "title": "A decode step over the batch",
         "badge": profile.badge,
     }
-    return _Live(Explorer(recorded, **shared), both, **shared)
+    return LiveExplorer(Explorer(recorded, **shared), both, **shared)
 
 
-class _Live(Explorer):
+class LiveExplorer(Explorer):
     """An explorer whose text is that of another, which measures nothing."""
 
     def __init__(self, recorded: Explorer, simulate: Any, **shared: Any) -> None:
