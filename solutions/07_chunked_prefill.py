@@ -251,9 +251,9 @@ print("step times", RECORDING.badge)
 table(RECORDED, settings)
 
 # %% [markdown]
-# They do: the longest gap follows the budget, the p99 over tokens is worst at 512, a smaller budget makes newcomers wait
-# longer, and the cap is what helps them. Two things differ. Small budgets cost more: at 256 the long prompt waits 62%
-# longer than at 8,192, in the model 12%. And real steps are longer, so that 2,048 breaks a promise of 100 ms.
+# They do: the longest gap follows the budget, the p99 over tokens is worst at 512, a smaller budget makes newcomers
+# wait longer, and the cap is what helps them. Two things differ. Small budgets cost more: at 256 the long prompt waits
+# 62% longer than at 8,192, in the model 12%. And real steps are longer, so that 2,048 breaks a promise of 100 ms.
 
 # %% [markdown]
 # ## Explain
