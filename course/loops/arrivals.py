@@ -38,9 +38,3 @@ class Arrivals:
                 place -= 1
             self.times.insert(place, when)
             self.ids.insert(place, turn)
-
-
-def sums(values) -> list[int]:
-    """sums[i] is the sum of the first i values; in Python integers where int64 might overflow."""
-    kind = np.int64 if np.sum(values, dtype=np.float64) < 2**62 else object
-    return [0, *np.cumsum(values, dtype=kind).tolist()]

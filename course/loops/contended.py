@@ -19,7 +19,8 @@ class Contention:
     def __init__(self, loop: "ContinuousLoop"):
         self.loop, self.index = loop, len(loop.clock)
         computed = {request: done for request, done, _ in loop.prefilling}
-        self.last = {code % loop.requests: code // loop.requests for code in loop.finishes if code != loop.finishes_end}
+        codes = [code for code in loop.finishes if code != loop.finishes_end]
+        self.last = {code % loop.requests: code // loop.requests - 1 for code in codes}
         self.running: list[Request] = []
         for request in loop.trace.by_admission([*computed, *self.last], loop.arrivals.ids, loop.head):
             view = Request(request, loop.arrivals.arrival[request], loop.prompt[request])

@@ -1,22 +1,21 @@
 """`policies.Continuous`, simulated fast: the work depends on events, not on tokens.
 
 The same steps as `stepwise`, to the last bit, found without touching a request that does not change:
-- A sequence that decodes computes one token a step, so its last step is known when it joins, and goes on a heap; the
-  context of all decodes is one running sum.
+- A sequence that decodes computes one token a step, so the step it leaves in is known when it joins, and goes on a
+  heap; the context of all decodes is one running sum.
 - It needs a KV block in every step in which its computed tokens are a multiple of the block size: once in `block_size`
   steps, at a fixed phase. A count of decodes by phase gives the blocks that any step needs; and nobody need count while
   all that hold a slot would fit the cache at their full length.
 - While nobody joins or leaves, a stretch of steps is taken at once; its times are added up one after the other.
 
-Three kinds of step: `run` takes stretches of decodes and admits prompts that fit whole; `chunk_step` also handles
-prompts in chunks, requests that come back and a cache that may fill up; `contended_step`, where budget or blocks do not
+Three kinds of step: `run_plain` takes stretches of decodes and admits prompts that fit whole; `chunk_step` also handles
+prompts in chunks, requests that come back and a cache that may fill up; `Contention`, where budget or blocks do not
 suffice for all that run, asks the policy itself. Whoever is touched by the latter two is noted in `self.trace`; the
 life of all others follows from the step of their last token.
 """
 
-import math
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import defaultdict
 from heapq import heappop, heappush
 
@@ -26,37 +25,50 @@ from ..kvcache import KVCache, blocks_for
 from ..policies.continuous import Continuous
 from ..steptime import StepTimeModel
 from ..workload import Workload
-from .arrivals import NEVER, Arrivals, sums
+from .arrivals import NEVER, Arrivals
 from .contended import Contention
 from .log import Log, check_length
-from .stretch import VECTOR, Lines, stretch
+from .plain import run_plain
+from .stretch import Lines, stretch
 from .trace import Trace
 
 
 class ContinuousLoop:
-    """State of one run. `run` keeps it in local names, and puts it back before the other two kinds of step."""
+    """State of one run. A finish code is n x (the first step without the request) + request."""
 
     finishes_end = 1 << 62  # the last in the heap of finishes, so that there is always a first
 
     def __init__(self, load: Workload, policy: Continuous, step_time: StepTimeModel, cache: KVCache | None):
-        self.load, self.policy, self.step_time, self.cache = load, policy, step_time, cache
+        prompts, outputs, n = load.prompt_tokens, load.output_tokens, len(load)
+        self.load, self.policy, self.step_time, self.lines = load, policy, step_time, Lines(step_time)
+        self.requests, self.arrivals = n, Arrivals(load)
         self.size = cache.block_size if cache else 1
-        self.arrivals = Arrivals(load)
-        self.prompt, self.output = load.prompt_tokens.tolist(), load.output_tokens.tolist()
-        self.length = (load.prompt_tokens + load.output_tokens).tolist()
-        self.blocks = (-((1 - load.prompt_tokens - load.output_tokens) // self.size)).tolist()  # at full length
-        n = self.requests = len(load)
-        # finish code = last step x n + request; before the first token is out, the last step counts from that token's.
-        self.codes = ((load.output_tokens - 1) * n + np.arange(n)).tolist()
+        needed = -((1 - prompts - outputs) // self.size)  # blocks at full length
+        if cache is not None and min(policy.max_num_seqs, n) * int(needed.max()) <= cache.num_blocks:
+            cache = None  # whoever gets the slots, blocks never run short: no need to count them
+        self.cache, self.total = cache, cache.num_blocks if cache else 0
+        self.prompt, self.output = prompts.tolist(), outputs.tolist()
+        self.length = (prompts + outputs).tolist()
+        self.blocks = needed.tolist() if cache else []
+        # A prompt that must run in chunks counts as more than any budget.
+        longest = policy.long_prefill_token_threshold or policy.max_num_batched_tokens
+        whole = prompts <= longest
+        self.whole = (
+            self.prompt if whole.all() else np.where(whole, prompts, policy.max_num_batched_tokens + 1).tolist()
+        )
+        self.pairs = (prompts * (prompts + 1) // 2).tolist()
+        self.codes = (outputs * n + np.arange(n)).tolist()  # finish codes of those who join in step 0
         self.clock, self.idle = array("d"), [(0, 0.0)]
         self.trace = Trace()
 
         self.now, self.head = 0.0, 0
+        self.special = False  # the next step is none of the plain ones
         self.requeued: list[int] = []  # preempted, the head of the queue last
         self.emitted: dict[int, int] = defaultdict(int)  # output tokens of those before they were preempted
         self.prefilling: list[list[int]] = []  # [request, computed, known] in order of admission
         self.decodes = self.context = 0  # sequences that decode, and the tokens they attend to in the next step
         self.finishes: list[int] = [self.finishes_end]
+        self.answered: list[int] = []  # finish codes of those who have left
         self.reserved = 0  # blocks that those who hold a slot would take at full length
         # While `reserved` fits the cache no step can run out of blocks. Beyond it, `tight`, free blocks are counted:
         self.tight, self.free = False, 0
@@ -64,107 +76,63 @@ class ContinuousLoop:
 
     def run(self) -> Log:
         """Serve everybody."""
-        n, size, total = self.requests, self.size, self.cache.num_blocks if self.cache else math.inf
-        slots, budget = self.policy.max_num_seqs, self.policy.max_num_batched_tokens
-        times, turns = self.arrivals.times, self.arrivals.next_turns
-        length, blocks, codes = self.length, self.blocks, self.codes
-        # Sums over all before a place in the queue. A prompt that must run in chunks counts as more than any budget.
-        longest = self.policy.long_prefill_token_threshold or budget
-        tokens = self.load.prompt_tokens
-        tokens_to = sums(np.where(tokens <= longest, tokens, budget + 1))
-        pairs_to, blocks_to = sums(tokens * (tokens + 1) // 2), sums(self.blocks)
-        clock, tick, seconds_of, lines = self.clock, self.clock.append, self.step_time.seconds, Lines(self.step_time)
-        requeued, prefilling, finishes, phases = self.requeued, self.prefilling, self.finishes, self.phases
-        now, step, head, decodes, context = 0.0, 0, 0, 0, 0
-        tight, free, reserved = False, 0, 0
-        special = False  # the next step is none of the plain ones below
-
-        while True:
-            # ---- Those whose last token left with the step that ended now.
-            ended = step * n
-            while finishes[0] < ended:
-                request = heappop(finishes) % n
-                decodes -= 1
-                context -= length[request]
-                reserved -= blocks[request]
-                if tight:
-                    phases[(step + 1 - length[request]) % size] -= 1
-                    free += blocks[request]
-                if turns:
-                    self.arrivals.answered(request, now, head)
-
-            if special or prefilling or requeued:
-                # ---- Prompts in chunks, requests that come back, blocks that run short.
-                stop = NEVER
-                if special or prefilling or decodes < slots:
-                    self.now, self.head, self.decodes, self.context = now, head, decodes, context
-                    self.tight, self.free, self.reserved = tight, free, reserved
-                    progress, special = self.chunk_step(), False
-                    now, head, decodes, context, step = self.now, self.head, self.decodes, self.context, len(clock)
-                    tight, free, reserved = self.tight, self.free, self.reserved
-                    finishes, phases, prefilling = self.finishes, self.phases, self.prefilling
-                    if progress:
-                        continue
-            elif decodes >= slots:
-                stop = NEVER
-            elif times[head] <= now:
-                # ---- A step with new prompts, each of them whole, in an order that was known beforehand.
-                end, last = head + 1, head + slots - decodes
-                while end < last and times[end] <= now:
-                    end += 1
-                tokens = tokens_to[end] - tokens_to[head]
-                held = reserved + blocks_to[end] - blocks_to[head]
-                if tokens > budget - decodes or held > total or tight or turns:
-                    special = True
-                    continue
-                reserved = held
-                now += seconds_of(decodes, context, tokens, pairs_to[end] - pairs_to[head], tokens)
-                tick(now)
-                for request in range(head, end):  # without turns they stand in the queue as they are numbered
-                    code = codes[request] = codes[request] + ended
-                    heappush(finishes, code)
-                step += 1
-                context += decodes + tokens + end - head
-                decodes += end - head
-                head = end
-                continue
+        while len(self.answered) < self.requests:
+            if self.special or self.prefilling or self.requeued or self.tight or self.arrivals.next_turns:
+                self.run_carefully()
             else:
-                stop = times[head]
-                if not decodes:
-                    if stop == NEVER:
-                        break
-                    now = stop
-                    self.idle.append((step, now))
-                    continue
+                run_plain(self)
+            check_length(self.clock)
+        last = np.empty(self.requests, dtype=np.int64)
+        leave, request = np.divmod(np.array(self.answered), self.requests)
+        last[request] = leave - 1
+        return self.trace.log(self.load, self.arrivals, self.clock, self.idle, last)
 
-            # ---- A stretch of decodes: until the first of them ends, somebody can join, or the blocks run out.
-            count = finishes[0] // n + 1 - step
-            if tight and decodes * (count // size + 1) > free:
-                count = self.steps_before_shortage(step, count, free)
-                if not count:
-                    special = True
-                    continue
-            first, (base, slope) = step, lines[decodes]
-            if count < VECTOR or stop - now < VECTOR * base:
-                end = step + count
-                while True:
-                    now += base + slope * context
-                    tick(now)
-                    context += decodes
-                    step += 1
-                    if now >= stop or step == end:
-                        break
-            else:
-                check_length(clock)
-                clock.frombytes(stretch(now, stop, count, decodes, context, base, slope))
-                if stop < NEVER:
-                    del clock[bisect_left(clock, stop, step) + 1 :]
-                now = clock[-1]
-                step = len(clock)
-                context += decodes * (step - first)
-            if tight:
-                free -= self.blocks_taken(first, step - first, decodes)
-        return self.trace.log(self.load, self.arrivals, clock, self.idle, np.array(codes) // n)
+    def run_carefully(self) -> None:
+        """A step in which somebody joins or computes a chunk, if there can be one; else a stretch of decodes."""
+        self.leave()
+        stop, slots = self.arrivals.times[self.head], self.policy.max_num_seqs
+        waiting = bool(self.requeued) or stop <= self.now
+        if self.special or self.prefilling or (waiting and self.decodes < slots):
+            self.special = False
+            if self.chunk_step():
+                return
+            waiting = True
+        if waiting or self.decodes >= slots:  # nobody joins before somebody leaves
+            stop = NEVER
+        elif not self.decodes:
+            if stop < NEVER:
+                self.now = stop
+                self.idle.append((len(self.clock), stop))
+            return
+        step, decodes = len(self.clock), self.decodes
+        count = self.finishes[0] // self.requests - step
+        if self.tight and decodes * (count // self.size + 1) > self.free:
+            count = self.steps_before_shortage(step, count, self.free)
+            if not count:
+                self.special = True
+                return
+        base, slope = self.lines[decodes]
+        self.now = stretch(self.clock, self.now, stop, count, decodes, self.context, base, slope)
+        taken = len(self.clock) - step
+        self.context += decodes * taken
+        if self.tight:
+            self.free -= self.blocks_taken(step, taken, decodes)
+
+    def leave(self) -> None:
+        """Those whose last token left with the step that ended now."""
+        step = len(self.clock)
+        while self.finishes[0] // self.requests <= step:
+            code = heappop(self.finishes)
+            self.answered.append(code)
+            request = code % self.requests
+            self.decodes -= 1
+            self.context -= self.length[request]
+            if self.cache is not None:
+                self.reserved -= self.blocks[request]
+                if self.tight:
+                    self.phases[(step + 1 - self.length[request]) % self.size] -= 1
+                    self.free += self.blocks[request]
+            self.arrivals.answered(request, self.now, self.head)
 
     def steps_before_shortage(self, step: int, count: int, free: int) -> int:
         """How many of the next `count` steps of decodes the free blocks last for."""
@@ -199,8 +167,8 @@ class ContinuousLoop:
         self.tight, self.phases, used = True, [0] * self.size, 0
         for code in self.finishes:
             if code != self.finishes_end:
-                last, request = divmod(code, self.requests)
-                computed = self.length[request] - 2 - last + len(self.clock)
+                leave, request = divmod(code, self.requests)
+                computed = self.length[request] - 1 - leave + len(self.clock)
                 self.phases[(len(self.clock) - computed) % self.size] += 1
                 used += blocks_for(computed, self.size)
         used += sum(blocks_for(computed, self.size) for _, computed, _ in self.prefilling)
@@ -280,17 +248,17 @@ class ContinuousLoop:
             self.requeued.pop()
         else:
             self.head += 1
-        self.reserved += self.blocks[request]
+        if self.cache is not None:
+            self.reserved += self.blocks[request]
         self.trace.admit(request, step, self.head)
 
     def join(self, request: int, known: int, step: int) -> None:
-        """From the next step on the request decodes; its last token, perhaps that of this step, is some steps away."""
+        """From the next step on the request decodes, unless the token of this step was its last."""
         self.decodes += 1
         self.context += known
         self.phases[(step + 2 - known) % self.size] += 1  # counts where `tight`; else it is made anew by then
         to_go = self.prompt[request] + self.output[request] - known
-        code = self.codes[request] = (step + to_go) * self.requests + request
-        heappush(self.finishes, code)
+        heappush(self.finishes, (step + to_go + 1) * self.requests + request)
 
     def clear_decodes(self) -> None:
         """Nobody decodes any more, until they join again."""

@@ -1,11 +1,16 @@
-"""A stretch of steps in which nobody joins or leaves: decodes alone, their times added up as one array."""
+"""A stretch of steps in which nobody joins or leaves: decodes alone, their times added up one after the other."""
+
+from array import array
+from bisect import bisect_left
+from struct import pack
 
 import numpy as np
 
 from ..steptime import StepTimeModel
 from .arrivals import NEVER
+from .log import check_length
 
-VECTOR = 24  # steps from which NumPy adds up a stretch faster than a plain loop
+LONG = 24  # steps from which NumPy adds up a stretch faster than a plain loop
 _LONGEST = 1 << 16  # steps taken at once at most, so that a long answer does not ask for much memory at once
 _add_up = np.add.accumulate
 
@@ -21,15 +26,36 @@ class Lines(dict):
         return line
 
 
-def stretch(now: float, stop: float, count: int, decodes: int, context: int, base: float, slope: float) -> bytes:
-    """When up to `count` steps of decodes alone end, as float64; at least all those that begin before `stop`.
+def keep(clock: array, ends: list[float]) -> None:
+    """Move these times into the clock, where they take less memory."""
+    if len(ends) < LONG:
+        clock.fromlist(ends)
+    else:
+        clock.frombytes(pack(f"{len(ends)}d", *ends))  # twice as fast where there are many
+    ends.clear()
 
-    now, stop: seconds. context: tokens that the decodes attend to in the first step. base, slope: see `decode_line`.
+
+def stretch(
+    clock: array, now: float, stop: float, count: int, decodes: int, context: int, base: float, slope: float
+) -> float:
+    """Add to the clock when up to `count` steps of decodes alone end; return when the last of them does.
+
+    now, stop: seconds; no step begins at `stop` or later, and all that begin before do, up to a limit on memory.
+    context: tokens that the decodes attend to in the first step. base, slope: see `decode_line`.
     """
+    check_length(clock)
+    if count < LONG or stop - now < LONG * base:
+        for _ in range(count):
+            now += base + slope * context
+            clock.append(now)
+            if now >= stop:
+                break
+            context += decodes
+        return now
     first = base + slope * context
     # Steps only get longer as the context grows: no more than this many begin before `stop`.
     begin = int((stop - now) / first) + 2 if stop < NEVER else count
-    count = min(count, begin, _LONGEST)
+    count, start = min(count, begin, _LONGEST), len(clock)
     if slope:
         ends = np.arange(context, context + count * decodes, decodes, np.float64)
         ends *= slope
@@ -39,4 +65,7 @@ def stretch(now: float, stop: float, count: int, decodes: int, context: int, bas
         ends.fill(base)
     ends[0] = now + first
     _add_up(ends, 0, None, ends)
-    return ends.tobytes()
+    clock.frombytes(ends.tobytes())
+    if stop < NEVER:
+        del clock[bisect_left(clock, stop, start) + 1 :]
+    return clock[-1]
