@@ -1,0 +1,424 @@
+"""Lab 08: the scenario's numbers, the explorers at their corners, and the exercises with their mistakes."""
+
+import ast
+import itertools
+import re
+from math import ceil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from course import KVCache, Workload, budget, policies, serve
+from course.exercises import load, reports08
+from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge, overlaps
+from course.figures import memory as draw
+from course.models import ModelSpec
+from course.scenarios import card_memory, kv_pool
+from course.scenarios.engine_prints import PRINTS
+from tests.figures import valid
+
+LAB = load("08")
+GIB = 2**30
+SOURCE = Path(__file__).parent.parent / "solutions" / "08_kv_budgeting.py"
+LLAMA_TOKEN = 2 * 32 * 8 * 128 * 2
+
+
+def exercise(name):
+    return next(e for e in LAB.exercises if e.id == name)
+
+
+# Exercises
+
+
+@pytest.mark.parametrize("item", LAB.exercises, ids=lambda e: e.id)
+def test_a_stub_is_not_attempted_the_solution_is_right_and_each_mistake_gets_its_hint(item):
+    assert judge(item, None).status == NOT_ATTEMPTED
+    assert judge(item, item.solution).status == RIGHT
+    assert len(item.mistakes) >= 2 and overlaps(item) is None
+    for position, mistake in enumerate(item.mistakes):
+        verdict = judge(item, mistake.answer)
+        assert (verdict.status, verdict.mistake, verdict.hint) == (WRONG, position, mistake.hint)
+
+
+def test_the_answers_by_hand():
+    llama = exercise("token").probes[0][0]
+    assert exercise("token").solution(llama, 2) == LLAMA_TOKEN == 131_072
+    usable = 0.9 * 85_018_542_080
+    left = usable - 16_059_990_016 - 1_281_228_800 - 139_586_437
+    assert exercise("fits").solution == int(left / (8192 * LLAMA_TOKEN)) == 54
+    assert exercise("residents").solution == round(41_408 / (1_024 + 512 * (1 + 1) / 2)) == 27
+
+
+def test_the_wrong_answers_that_notes_and_trackers_give():
+    hints = {m.answer: m.hint for name in ("fits", "residents") for m in exercise(name).mistakes}
+    usable, weights, each = 0.9 * 85_018_542_080, 16_059_990_016, 8192 * LLAMA_TOKEN
+    assert int(usable / (weights + each)) == 4 and "once a sequence" in hints[4]  # weights for every sequence
+    assert int(usable / each) == 71 and "weights" in hints[71]
+    assert 41_408 // 8_192 == 5 and "printed" in hints[5]
+    assert 41_408 // 1_024 == 40 and "Answers" in hints[40]
+    config = exercise("token").probes[0][0]
+    wrong = [mistake.answer(config, 2) for mistake in exercise("token").mistakes]
+    assert wrong[:2] == [524_288, 65_536]
+
+
+def test_bytes_a_token_are_those_of_the_package():
+    for config, size in exercise("token").probes:
+        spec = ModelSpec.from_config({"model_type": "llama", "vocab_size": 32_000, "intermediate_size": 1, **config})
+        dtype = {1: "fp8", 2: None}[size]
+        assert exercise("token").solution(config, size) == spec.with_kv_dtype(dtype).kv_bytes_per_token
+
+
+@pytest.mark.parametrize(("num_blocks", "block_size"), [(2_588, 16), (700, 64), (10, 16)])
+def test_the_slots_are_the_largest_number_that_fits(num_blocks, block_size):
+    tokens = kv_pool.residents()
+    blocks = np.array([ceil(one / block_size) for one in tokens])
+    n = exercise("slots").solution(num_blocks, block_size, tokens)
+
+    def need(count):
+        return count * blocks.mean() + 2 * count**0.5 * blocks.std()
+
+    assert need(n + 1) > num_blocks and (n == 1 or need(n) <= num_blocks)
+
+
+def test_the_slots_exercise_takes_other_ways_of_writing_it():
+    def by_the_quadratic_formula(num_blocks, block_size, tokens):
+        blocks = [-(-t // block_size) for t in tokens]
+        mean = sum(blocks) / len(blocks)
+        spread = (sum((b - mean) ** 2 for b in blocks) / len(blocks)) ** 0.5
+        root = (-2 * spread + (4 * spread**2 + 4 * mean * num_blocks) ** 0.5) / (2 * mean)
+        return max(1, int(root**2))
+
+    assert judge(exercise("slots"), by_the_quadratic_formula).status == RIGHT
+    assert judge(exercise("slots"), lambda *_: 27).status == WRONG
+
+
+@pytest.mark.parametrize("item", reports08.REPORTS, ids=lambda e: e.id)
+def test_a_report_in_three_parts(item):
+    assert judge(item, None).status == NOT_ATTEMPTED
+    assert judge(item, item.solution).status == RIGHT
+    assert len(item.mistakes) >= 2 and overlaps(item) is None
+    for position, mistake in enumerate(item.mistakes):
+        assert judge(item, mistake.answer).mistake == position
+        assert f"{item.solution:,}" not in mistake.hint
+
+
+def test_the_reports_by_hand():
+    by_hand = {
+        "concurrency": 37_765 // 800, "qwen": 57_344, "tensorrt": 69.5, "a10": 65.2, "llama.cpp": 2_048, "never": 6_250,
+    }  # fmt: skip
+    assert by_hand["never"] > 5_000 and by_hand["a10"] > 24  # neither can be
+    assert reports08.check(by_hand).status == RIGHT
+    assert reports08.check({}).status == reports08.check(None).status == NOT_ATTEMPTED
+    card = reports08.check(by_hand | {"qwen": 401_408, "a10": "many"})
+    assert card.status == WRONG and card.heading.startswith("4 of 6")
+    assert "KV heads" in card.text() and "right" in card.text()
+
+
+# What the text says in numbers. The tolerance of each is the last digit that the text shows.
+
+
+def test_the_question():
+    assert kv_pool.TOKENS == 41_408 and pytest.approx(5.05, abs=5e-3) == kv_pool.TOKENS / 8192
+    calm = kv_pool.served(rate=1.0)
+    assert calm.preemptions == 0 and calm.run.steps.running.max() == 26
+    assert calm.in_batch == pytest.approx(11.3, abs=0.05) and calm.p95_ttft == pytest.approx(0.23, abs=5e-3)
+    assert (calm.run.workload.output_tokens + kv_pool.PROMPT).max() < 8_192  # "none of yours is so long"
+
+
+def test_predictions():
+    right = {p.id: p.options[p.right] for p in LAB.predictions}
+    assert right == {
+        "five": "about 27", "slots": "nothing, or they fall a little", "fp8": "less than one second",
+    }  # fmt: skip
+    few, many = (kv_pool.served(slots=n) for n in (24, 48))
+    assert [round(one.tokens_per_second) for one in (few, many)] == [826, 820]
+    assert [one.preemptions for one in (few, many)] == [63, 907]
+    assert many.recomputed == pytest.approx(0.24, abs=5e-3)
+    assert few.run.steps.running.max() == 24
+    bf16, fp8 = kv_pool.served(kv_pool.GQA), kv_pool.served(kv_pool.FP8)
+    assert bf16.p95_ttft == pytest.approx(202, abs=0.5)
+    assert fp8.p95_ttft == pytest.approx(0.31, abs=5e-3) and fp8.preemptions == 0
+    # Little's law, over the whole run: what arrives stays 14 s. Nearly all of that is spent in the batch.
+    assert len(fp8.run) / fp8.run.makespan * fp8.run.e2e.mean() == pytest.approx(fp8.in_batch, rel=0.01)
+    assert fp8.in_batch == pytest.approx(27, abs=0.5)
+    assert fp8.run.steps.running.max() > 27
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_more_slots_do_not_help_in_other_draws_either(seed):
+    few, many = (kv_pool.served(slots=n, seed=seed) for n in (24, 48))
+    assert many.tokens_per_second < few.tokens_per_second and many.preemptions > 5 * few.preemptions
+
+
+@pytest.mark.parametrize(
+    ("kind", "rate", "blocks", "p95", "speed", "preemptions"),
+    [(kv_pool.MHA, 1.0, 647, 1760.25, 263, 992), (kv_pool.MHA, 2.0, 647, 2702.92, 263, 972),
+     (kv_pool.GQA, 1.0, 2_588, 0.23, 504, 0), (kv_pool.GQA, 2.0, 2_588, 202.35, 820, 907),
+     (kv_pool.FP8, 1.0, 5_176, 0.23, 504, 0), (kv_pool.FP8, 2.0, 5_176, 0.31, 989, 0)],
+)  # fmt: skip
+def test_past_the_limit(kind, rate, blocks, p95, speed, preemptions):
+    found = kv_pool.served(kind, rate)
+    assert found.run.cache.num_blocks == blocks == 41_408 * LLAMA_TOKEN // (16 * kv_pool.BYTES[kind])
+    assert found.p95_ttft == pytest.approx(p95, abs=5e-3)
+    assert round(found.tokens_per_second) == speed and found.preemptions == preemptions
+    assert np.isfinite(found.run.e2e).all()  # nobody fails
+    if kind == kv_pool.MHA:
+        assert 6 <= found.in_batch <= 7
+
+
+def test_where_the_pool_alone_limits_the_batch_it_holds_what_the_formula_says():
+    full = kv_pool.served(rate=2.0)
+    held = full.run.steps.decode_context.sum() / full.run.steps.decodes.sum()
+    assert held == pytest.approx(1_497, abs=0.5) and full.in_batch == pytest.approx(26.5, abs=0.05)
+    # The drawn answers spread a little less than a CV of 1, and each sequence loses half a block.
+    lengths = full.run.workload.output_tokens
+    expected = kv_pool.PROMPT + (lengths.astype(float) ** 2).mean() / (2 * lengths.mean())
+    assert kv_pool.residents().mean() == pytest.approx(expected, rel=0.01)
+    assert full.in_batch == pytest.approx(kv_pool.TOKENS / (expected + 7.5), rel=0.05)
+
+
+def test_the_storm():
+    runs = {one.slots: one for one in kv_pool.sweep()}
+    assert max(runs) == 48 and runs[48].run.steps.running.max() == 34  # beyond 34 slots nothing changes any more
+    last = kv_pool.served(slots=256)
+    assert np.array_equal(last.run.e2e, runs[48].run.e2e)
+    assert runs[20].preemptions == 0 and runs[28].tokens_per_second > runs[48].tokens_per_second
+    tpot = [1e3 * np.nanmean(runs[n].run.tpot) for n in (24, 48)]
+    assert [round(one) for one in tpot] == [28, 33]
+    assert runs[20].longest_gap < 0.3 and runs[48].longest_gap > 5
+    assert runs[48].pool_used.max() > 0.99
+    mine = exercise("slots").solution(kv_pool.BLOCKS, 16, kv_pool.residents())
+    assert mine == 23 and kv_pool.served(slots=mine).preemptions < 30
+
+
+def test_the_step_time_is_what_it_says():
+    step = kv_pool.step_time(kv_pool.FP8)
+    assert step.context == pytest.approx(65_536 / (0.9 * 1.008e12)) and step.t0 == pytest.approx(16.5e-3, abs=5e-5)
+    read = 1e3 * kv_pool.POOL_BYTES / kv_pool.BANDWIDTH
+    assert read == pytest.approx(6.0, abs=0.05) and pytest.approx(5.4e9, abs=5e7) == kv_pool.POOL_BYTES
+    assert read / (1e3 * step.t0) == pytest.approx(1 / 3, abs=0.04)
+
+
+def test_a_request_that_never_fits_is_refused():
+    huge = Workload.fixed(rate=1, num_requests=1, prompt_tokens=41_000, output_tokens=2_000)
+    with pytest.raises(ValueError, match="can never be served"):
+        serve(huge, policies.Continuous(256, 2_048), kv_pool.step_time(), KVCache(kv_pool.BLOCKS))
+
+
+# The ledger
+
+
+def test_max_num_seqs_costs_memory():
+    few, many = (card_memory.ledger("llama-3.1-8b", "H100", max_num_seqs=n) for n in (256, 1_024))
+    assert (few.kv_bytes - many.kv_bytes) / GIB == pytest.approx(3.5, abs=0.05)
+
+
+def test_what_max_model_len_moves():
+    short, long = (card_memory.ledger("llama-3.1-8b", "H100", max_model_len=n) for n in (4_096, 32_768))
+    assert (short.kv_bytes, short.num_blocks, short.longest_sequence) == (
+        long.kv_bytes, long.num_blocks, long.longest_sequence,
+    )  # fmt: skip
+    assert short.concurrency(4_096) == pytest.approx(8 * long.concurrency(32_768))
+
+
+def test_what_engines_printed():
+    off = {(log.card, log.model_name): log.ledger.kv_bytes / GIB / log.kv_gib - 1 for log in PRINTS}
+    assert off["H100", "llama-3.1-8b"] == pytest.approx(0, abs=1e-3)
+    assert off["H100", "qwen3-32b"] == pytest.approx(0, abs=2e-3)
+    assert off["RTX 4090", "llama-3.1-8b"] == pytest.approx(-0.034, abs=5e-4)
+    assert off["RTX 3090", "llama-3.1-8b"] == pytest.approx(0.07, abs=1e-3)
+    assert off["A100", "qwen2-7b"] == pytest.approx(-0.188, abs=1e-3)
+    a100 = PRINTS[-1]
+    too_much = (a100.ledger.activation_bytes + a100.ledger.other_bytes) / GIB - a100.engine_rest_gib
+    assert too_much == pytest.approx(1, abs=0.05)
+    for log in PRINTS:
+        if log.tokens:  # a printed GiB has two digits, and blocks are whole
+            token = card_memory.spec(log.model_name).kv_bytes_per_token
+            assert log.tokens * token / GIB == pytest.approx(log.kv_gib, abs=0.006)
+
+
+def test_why_blocks_once_depended_on_max_model_len():
+    found = {
+        n: budget.ledger("llama-3.1-8b", memory_bytes=23.58 * GIB, max_model_len=4_096, max_num_batched_tokens=n)
+        for n in (2_048, 20_000)
+    }
+    assert found[20_000].activation_bytes / GIB == pytest.approx(2.07, abs=0.02)  # the log: 17.06 - 14.99
+    assert found[20_000].num_blocks < found[2_048].num_blocks
+
+
+def test_284_times():
+    oss = card_memory.spec("gpt-oss-120b")
+    pool = budget.pool(oss, 45.32 * GIB, tp=4, max_num_batched_tokens=2_048)
+    charged = pool.num_blocks // len(pool.groups) * pool.block_size
+    assert charged == pytest.approx(2_640_144, rel=1e-4) and 2_640_144 - charged == 64
+    assert charged / 16_384 == pytest.approx(161, abs=0.5)
+    assert pool.concurrency(16_384) == pytest.approx(284, abs=0.5)
+    assert sorted(group.blocks(16_384) for group in pool.groups) == [ceil((127 + 2_048) / 16) + 1, 16_384 // 16]
+    assert (oss.kv_bytes_per_token, oss.kv_bytes_after_window) == (73_728, 36_864)
+
+
+def test_the_hybrid():
+    spec = card_memory.spec("nemotron-h-56b")
+    assert spec.num_layers == 118 and spec.kv_bytes_per_token == 2 * 10 * 8 * 128 * 2 == 40_960
+    assert 118 * 2 * 8 * 128 * 2 / spec.kv_bytes_per_token > 10  # "an order of magnitude"
+    assert spec.state_bytes / 2**20 == pytest.approx(438, abs=0.5)
+    assert spec.state_bytes / (1_000 * spec.kv_bytes_per_token) == pytest.approx(11, abs=0.5)  # the quiz
+    assert spec.state_bytes // spec.kv_bytes_per_token == 11_221
+
+
+@pytest.mark.parametrize(
+    ("name", "token"),
+    [("llama-2-7b", 2 * 32 * 32 * 128 * 2), ("llama-3.1-8b", LLAMA_TOKEN), ("qwen2-7b", 2 * 28 * 4 * 128 * 2),
+     ("qwen3-32b", 2 * 64 * 8 * 128 * 2), ("falcon-7b", 2 * 32 * 1 * 64 * 2), ("deepseek-v3", 61 * (512 + 64) * 2),
+     ("gpt-oss-120b", 2 * 36 * 8 * 64 * 2), ("nemotron-h-56b", 2 * 10 * 8 * 128 * 2)],
+)  # fmt: skip
+def test_the_configs(name, token):
+    assert card_memory.spec(name).kv_bytes_per_token == token
+    assert name in card_memory.names()
+
+
+def test_an_unknown_config_is_named():
+    with pytest.raises(ValueError, match=r"gpt-5.*choose one of"):
+        card_memory.spec("gpt-5")
+
+
+def test_the_claims():
+    wide = {"llama-2-7b": 1, "llama-3.1-8b": 4, "qwen2-7b": 7, "falcon-7b": 71}
+    for name, times in wide.items():
+        spec = card_memory.spec(name)
+        assert 2 * spec.num_layers * spec.hidden_size * 2 / spec.kv_bytes_per_token == times
+    assert pytest.approx(1.53, abs=5e-3) == 2 * 3_584 * 28 * 8 / 2**20
+    assert 16 * 8 * 128 * 2 == 32 * 1024
+    share = [card_memory.ledger("llama-3.1-8b", "RTX 4090", gpu_memory_utilization=u).kv_bytes for u in (0.9, 0.98)]
+    assert share[1] / share[0] == pytest.approx(1.39, abs=5e-3)
+    for length, fits in ((16_000, True), (32_000, False)):
+        card = card_memory.ledger("qwen3-32b", "H100", max_num_seqs=1_024, max_model_len=length)
+        assert bool(card.max_sequences(length)) == fits
+    per_rank = 2 * 94 * 1 * 128 * 2
+    assert per_rank == 48_128 and (367_404 - 178_880) * per_rank / GIB == pytest.approx(8.5, abs=0.05)
+
+
+def test_what_paging_changes():
+    whole, paged = (kv_pool.served(slots=n) for n in (41_408 // 8_192, 24))
+    assert [round(one.tokens_per_second) for one in (whole, paged)] == [263, 826]
+    assert whole.pool_used.mean() == pytest.approx(0.18, abs=5e-3)
+    assert paged.pool_used.mean() == pytest.approx(0.83, abs=5e-3)
+
+
+def test_fp8_and_weights():
+    def tokens(card, weights, dtype):
+        size = card_memory.spec("llama-3.1-8b").weights_bytes / weights
+        return budget.ledger(
+            "llama-3.1-8b", memory_bytes=card_memory.CARDS[card], kv_dtype=dtype, weights_bytes=size
+        ).kv_tokens
+
+    for card, by_weights in (("H100", 1.136), ("RTX 4090", 2.53)):  # "an eighth", "two and a half times"
+        plain = tokens(card, 1, "bfloat16")
+        assert tokens(card, 1, "fp8") / plain == pytest.approx(2, abs=1e-3)
+        assert tokens(card, 2, "bfloat16") / plain == pytest.approx(by_weights, abs=0.01)
+
+
+# Explorers: every control at its ends
+
+
+@pytest.mark.parametrize(
+    ("layers", "heads", "dim", "size", "length"),
+    [(32, 8, 128, 2, 8_192), *itertools.product((8, 128), (1, 8, 32), (64, 256), (1, 4), (512, 131_072))],
+)
+def test_the_token_explorer_at_every_corner(layers, heads, dim, size, length):
+    result = card_memory.shape(layers, heads, dim, size, length)
+    assert result.token_bytes() == 2 * layers * heads * dim * size == result.spec.kv_bytes_per_token
+    assert result.token_bytes(1) <= result.token_bytes() <= result.token_bytes(32)
+    assert {len(row) for row in card_memory.shape_rows(result)} == {4}
+    figure = draw.shape(result)
+    valid(figure)
+    assert figure.data[-2].y[0] == pytest.approx(result.token_bytes() * length / GIB, rel=1e-5)
+
+
+@pytest.mark.parametrize("card", card_memory.CARDS)
+@pytest.mark.parametrize("name", card_memory.DENSE)
+def test_the_ledger_explorer_at_every_corner(name, card):
+    corners = itertools.product((0.5, 0.98), (64, 1_024), (2_048, 32_768), ("bfloat16", "fp8"), (512, 131_072))
+    for share, seqs, batched, dtype, length in (*corners, (0.9, 256, 2_048, "bfloat16", 4_096)):
+        result = card_memory.fit(
+            name, card, dtype, length, gpu_memory_utilization=share, max_num_seqs=seqs, max_num_batched_tokens=batched
+        )
+        found = result.ledger
+        spent = found.weights_bytes + found.activation_bytes + found.other_bytes + found.kv_bytes
+        assert spent == found.usable_bytes <= found.total_bytes == card_memory.CARDS[card]
+        fits = found.max_sequences(length)
+        assert fits * ceil(length / 16) <= found.num_blocks < (fits + 1) * ceil(length / 16)
+        assert bool(result.warnings) == (fits == 0)
+        assert all(a >= b for line in result.lines.values() for a, b in itertools.pairwise(line))
+        assert all(2 * a <= b + 1 for a, b in zip(result.lines["bfloat16"], result.lines["fp8"], strict=True))
+        assert {len(row) for row in card_memory.fit_rows(result)} == {3}
+    valid(draw.ledger(result))
+
+
+@pytest.mark.parametrize(("card", "share"), [("RTX 4090", 0.5), ("RTX 4090", 0.98), ("H200", 0.5)])
+def test_the_ledger_is_drawn_where_nothing_fits(card, share):
+    result = card_memory.fit(
+        "qwen3-32b", card, "fp8", 131_072, gpu_memory_utilization=share, max_num_seqs=64, max_num_batched_tokens=2_048
+    )
+    figure = draw.ledger(result)
+    valid(figure)
+    tops = [trace.base[0] + trace.y[0] for trace in figure.data if trace.type == "bar"]
+    assert tops == pytest.approx(sorted(tops)) and figure.layout.yaxis.range[1] >= tops[-1]  # rounded for JSON
+
+
+@pytest.mark.parametrize("kind", kv_pool.BYTES)
+@pytest.mark.parametrize("rate", [0.25, 2.0, 3.0])
+@pytest.mark.parametrize("slots", [4, 32, 256])
+def test_the_operator_explorer_at_every_corner(kind, rate, slots):
+    result = kv_pool.hour(kind, rate, slots)
+    run = result.run
+    assert len(run) == kv_pool.SHORT and run.steps.running.max() <= slots
+    assert 0 < result.pool_used.max() <= 1 and run.steps.preemptions.sum() == result.preemptions
+    computed = run.steps.decodes.sum() + run.steps.prefill_tokens.sum()
+    needed = run.workload.prompt_tokens.sum() + (run.workload.output_tokens - 1).sum()
+    assert computed == needed + run.steps.dropped.sum()
+    rows = kv_pool.hour_rows(result)
+    assert {len(row) for row in rows} == {2} and dict(rows)["preemptions"] == f"{result.preemptions:,}"
+    figure = draw.operator(result)
+    valid(figure)
+    assert sum(figure.data[3].y) == result.preemptions
+    assert max(figure.data[0].y) <= 100
+
+
+@pytest.mark.parametrize("name", card_memory.ARCHITECTURES.values())
+@pytest.mark.parametrize("length", [128, 16_384, 1_048_576])
+def test_the_architecture_explorer_at_every_corner(name, length):
+    result = card_memory.architecture(name, length)
+    spec = result.spec
+    assert spec.state_bytes < result.bytes <= spec.state_bytes + spec.kv_bytes_per_token * length
+    assert result.bytes >= spec.state_bytes + spec.kv_bytes_after_window * length
+    curve = result.curves[name]
+    assert list(curve) == sorted(curve)
+    assert {len(row) for row in card_memory.architecture_rows(result)} == {2}
+    valid(draw.architecture(result))
+
+
+def test_a_window_keeps_its_last_tokens():
+    oss = card_memory.spec("gpt-oss-120b")
+    assert card_memory.sequence_bytes(oss, 100) == 100 * 73_728
+    assert card_memory.sequence_bytes(oss, 10_000) == 10_000 * 36_864 + 128 * 36_864
+
+
+def test_the_other_figures():
+    runs = kv_pool.sweep()
+    figure = draw.slots(runs)
+    valid(figure)
+    assert figure.data[0].x[-1] == 48
+    valid(draw.reading({"MHA": ([1e6, 2e6], [0.1, 0.2]), "MQA": ([1e5, 2e5], [0.01, 0.02])}))
+
+
+# The source
+
+
+def test_the_source_names_only_exercises_and_predictions_that_exist():
+    text = SOURCE.read_text(encoding="utf-8")
+    assert re.findall(r'lab\.check\("(\w+)"', text) == [e.id for e in LAB.exercises]
+    assert re.findall(r'lab\.predict\("(\w+)"', text) == [p.id for p in LAB.predictions]
+    assert re.findall(r'lab\.recap\("(\w+)"', text) == [p.id for p in LAB.predictions]
+    ast.parse(text)
