@@ -6,10 +6,15 @@ the sums over a step, and `decode_line`, the straight line that a step of decode
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from . import settings
 from .gpus import GPU, gpu
 from .models import ModelSpec, model
+
+if TYPE_CHECKING:
+    from .calibration import Fit
+    from .results import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +90,16 @@ class PowerLaw(StepTimeModel):
         return f"PowerLaw({', '.join(f'{name}={getattr(self, name):g}' for name in names)})"
 
     def seconds(self, decodes, decode_context, tokens, pairs, prefill_context):
-        batch = self.c * decodes**self.alpha if decodes else 0.0
-        return self.t0 + batch + self.prefill * tokens + self.context * decode_context + self.pairs * pairs
+        # A term that is zero changes no bit of the sum; not adding it makes the fast loops a few per cent faster.
+        seconds = self.t0
+        if decodes:
+            seconds += self.c * decodes**self.alpha
+        seconds += self.prefill * tokens
+        if self.context:
+            seconds += self.context * decode_context
+        if self.pairs:
+            seconds += self.pairs * pairs
+        return seconds
 
     def decode_line(self, decodes):
         return self.t0 + self.c * decodes**self.alpha, self.context
@@ -184,3 +197,10 @@ class _Checked(StepTimeModel):
                     f"tokens they say {line!r} and {plain!r}"
                 )
         return base, slope
+
+
+def fit_run(result: "Result", model_name: str | ModelSpec, gpu_name: str | GPU, **options: Any) -> "Fit":
+    """Step-time constants of a measured run, anybody's own: see `course.calibration.fit_run`."""
+    from .calibration import fit_run as fit  # it serves, and so needs this module first
+
+    return fit(result, model_name, gpu_name, **options)

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from .arrivals import NEVER
-from .stretch import LONG, keep, stretch
+from .stretch import LONG, keep, long_stretch
 
 if TYPE_CHECKING:
     from .continuous import ContinuousLoop
@@ -79,8 +79,9 @@ def run_plain(loop: "ContinuousLoop") -> None:
 
         base, slope = lines[decodes]
         if leave - step >= LONG and now + LONG * base < coming:
-            keep(clock, ends)
-            now = stretch(clock, now, coming, leave - step, decodes, offset + decodes * step, base, slope)
+            if ends:
+                keep(clock, ends)
+            now = long_stretch(clock, now, coming, leave - step, decodes, offset + decodes * step, base, slope)
             step = len(clock)
         elif slope:
             context = offset + decodes * step

@@ -6,6 +6,7 @@ from struct import pack
 
 import numpy as np
 
+from ..settings import MAX_STEPS
 from ..steptime import StepTimeModel
 from .arrivals import NEVER
 from .log import check_length
@@ -43,19 +44,31 @@ def stretch(
     now, stop: seconds; no step begins at `stop` or later, and all that begin before do, up to a limit on memory.
     context: tokens that the decodes attend to in the first step. base, slope: see `decode_line`.
     """
-    check_length(clock)
-    if count < LONG or stop - now < LONG * base:
-        for _ in range(count):
-            now += base + slope * context
-            clock.append(now)
-            if now >= stop:
-                break
-            context += decodes
-        return now
+    if count >= LONG and now + LONG * base < stop:
+        return long_stretch(clock, now, stop, count, decodes, context, base, slope)
+    for _ in range(count):
+        now += base + slope * context
+        clock.append(now)
+        if now >= stop:
+            break
+        context += decodes
+    return now
+
+
+def long_stretch(
+    clock: array, now: float, stop: float, count: int, decodes: int, context: int, base: float, slope: float
+) -> float:
+    """`stretch` for LONG steps and more."""
+    start = len(clock)
+    if start > MAX_STEPS:
+        check_length(clock)
     first = base + slope * context
-    # Steps only get longer as the context grows: no more than this many begin before `stop`.
-    begin = int((stop - now) / first) + 2 if stop < NEVER else count
-    count, start = min(count, begin, _LONGEST), len(clock)
+    if stop < NEVER:  # steps only get longer as the context grows: no more than this many begin before `stop`
+        begin = int((stop - now) / first) + 2
+        if begin < count:
+            count = begin
+    if count > _LONGEST:
+        count = _LONGEST
     if slope:
         ends = np.arange(context, context + count * decodes, decodes, np.float64)
         ends *= slope
