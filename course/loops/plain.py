@@ -53,13 +53,13 @@ def run_plain(loop: "ContinuousLoop") -> None:
                 while end < last and times[end] <= now:
                     end += 1
                 tokens, pairs = sum(prompts[head:end]), sum(pairs_of[head:end])
-            held = reserved + sum(blocks[head:end]) if counted else 0
-            if tokens + decodes > budget or held > total:
+            if tokens + decodes > budget or (counted and reserved + sum(blocks[head:end]) > total):
                 loop.special = True
                 break
+            if counted:
+                reserved += sum(blocks[head:end])
             now += seconds(decodes, offset + decodes * step, tokens, pairs, tokens)
             ends.append(now)
-            reserved = held
             offset += tokens
             while head < end:
                 heappush(finishes, codes[head] + step * n)
