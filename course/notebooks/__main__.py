@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
 from course.notebooks.build import build, sources
+from course.streams import forgiving
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,11 +32,14 @@ def main(arguments: list[str] | None = None) -> int:
     )
     command.add_argument("--jobs", type=int, default=2, metavar="N", help="notebooks executed at a time (default 2)")
     options = parser.parse_args(arguments)
+    forgiving()
     if options.no_run and not options.check:
         parser.error("--no-run goes with --check: a notebook without outputs is not worth storing")
     if options.jobs < 1:
         parser.error(f"--jobs is {options.jobs}; give 1 or more")
-    if not (options.root / "solutions").is_dir():
+    if not 0 < options.cell_timeout < float("inf"):
+        parser.error(f"--cell-timeout is {options.cell_timeout:g}; give seconds, above 0")
+    if not os.path.isdir(options.root / "solutions"):
         parser.error(f"no folder solutions/ in {options.root}; start this in the project's folder or give --root")
     try:
         count = len(sources(options.root, options.numbers))
@@ -46,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
             cell_timeout=options.cell_timeout,
             jobs=options.jobs,
         )
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         parser.error(str(error))
     for fault in faults:
         print(fault, file=sys.stderr)
@@ -55,4 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

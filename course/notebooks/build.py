@@ -11,9 +11,12 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from course import files
 from course.notebooks import check, source
 from course.notebooks.canonical import canonical, to_bytes
 from course.notebooks.execute import ExecutionError, errors, execute
+
+LARGEST = 100_000_000  # bytes of a stored notebook
 
 
 @dataclass(frozen=True)
@@ -40,16 +43,16 @@ def sources(root: Path, numbers: Sequence[str] = ()) -> list[Path]:
         if path.name[:2] in found:
             raise ValueError(f"{path.name} and {found[path.name[:2]].name} have the same number; rename one")
         found[path.name[:2]] = path
-    wanted = [number.zfill(2) for number in numbers] or list(found)
+    wanted = list(dict.fromkeys(number.zfill(2) for number in numbers)) or list(found)
     missing = [number for number in wanted if number not in found]
     if missing:
         raise ValueError(f"no source solutions/{missing[0]}_*.py; there are {', '.join(found) or 'none'}")
     return [found[number] for number in wanted]
 
 
-def targets(path: Path) -> list[Target]:
+def targets(path: Path, text: str) -> list[Target]:
     """The two notebooks of the source at `path`, unexecuted. Raises source.SourceError as source.notebooks does."""
-    text, number, root = path.read_text(encoding="utf-8"), path.name[:2], path.parent.parent
+    number, root = path.name[:2], path.parent.parent
     pair = source.notebooks(text, number)
     return [
         Target(root / folder / f"{path.stem}.ipynb", notebook, text, number)
@@ -70,13 +73,13 @@ def orphans(root: Path) -> list[str]:
 
 def stored_faults(target: Target) -> list[str]:
     """Faults of the notebook on disk that show without running it: missing, out of step with its source, or unfit."""
-    if not target.path.exists():
-        return ["missing; `make notebooks` builds it"]
-    raw = target.path.read_bytes()
     try:
+        raw = files.read(target.path, LARGEST)
         notebook = check.read(raw)
-    except ValueError as error:
-        return [str(error)]
+    except FileNotFoundError:
+        return ["missing; `make notebooks` builds it"]
+    except (OSError, ValueError) as error:
+        return [getattr(error, "strerror", None) or str(error)]
     faults = check.notebook_faults(raw) + check.difference_faults(raw, target.notebook, outputs=False)
     if target.is_lab:
         faults += check.leak_faults(notebook, target.text)
@@ -87,22 +90,26 @@ async def run_target(target: Target, write: bool, cell_timeout: float, say: Call
     """Execute one notebook; write it when it ran without error, or compare it with the one on disk."""
     start = time.perf_counter()
     fresh = nbformat.from_dict(target.notebook)
-    target.path.parent.mkdir(exist_ok=True)
     try:
+        target.path.parent.mkdir(exist_ok=True)
         fresh = canonical(await execute(fresh, target.path.parent, cell_timeout))
-    except ExecutionError as error:
+        raw, raised = to_bytes(fresh), errors(fresh)
+    except OSError as error:
+        return [f"cannot be executed: {error.strerror or error}: {error.filename or target.path.parent}"]
+    except (ExecutionError, ValueError) as error:
         return [str(error)]
-    raw, raised = to_bytes(fresh), errors(fresh)
     say(f"{target.path.parent.name}/{target.path.name}: {len(raw):,} bytes in {time.perf_counter() - start:.1f} s")
     if raised:
         return raised
-    if write:
-        target.path.write_bytes(raw)
-        return stored_faults(target)
-    if not target.path.exists():
-        return []
+    try:
+        if write:
+            files.replace(target.path, raw)
+            return stored_faults(target)
+        stored = files.read(target.path, LARGEST)
+    except (OSError, files.TooLarge) as error:
+        return [f"cannot be written: {getattr(error, 'strerror', None) or error}"] if write else []
     # stored_faults has compared everything but the outputs already; only they can add something here.
-    return [f for f in check.difference_faults(target.path.read_bytes(), fresh) if ": outputs differ" in f]
+    return [f for f in check.difference_faults(stored, fresh) if ": outputs differ" in f]
 
 
 def build(
@@ -123,11 +130,14 @@ def build(
     faults = orphans(root) if not numbers else []
     todo: list[Target] = []
     for path in sources(root, numbers):
-        faults += [
-            f"solutions/{path.name}: {fault}" for fault in check.source_faults(path.read_text("utf-8"), path.name[:2])
-        ]
         try:
-            todo += targets(path)
+            text = source.read(path)
+        except source.SourceError as error:
+            faults.append(f"solutions/{path.name}: {error}")
+            continue
+        faults += [f"solutions/{path.name}: {fault}" for fault in check.source_faults(text, path.name[:2])]
+        try:
+            todo += targets(path, text)
         except source.SourceError:
             continue  # source_faults has named it
     if not write:

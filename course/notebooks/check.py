@@ -13,6 +13,7 @@ from course.notebooks.source import (
     BEGIN,
     END,
     IGNORE_TAG,
+    SourceError,
     code_only,
     heading_faults,
     marker_faults,
@@ -27,7 +28,10 @@ MACHINE_PATH = re.compile(r"/(?:home|root|Users|tmp|var/folders)/[\w.-]+|[A-Z]:\
 
 def source_faults(text: str, number: str) -> list[str]:
     """Faults of a source: its headings, its solution markers, empty code cells."""
-    notebook = parse(text, number)
+    try:
+        notebook = parse(text, number)
+    except SourceError as error:
+        return [str(error)]
     faults = heading_faults(notebook)
     for index, cell in enumerate(notebook.cells):
         faults += marker_faults(cell, index)
@@ -45,8 +49,11 @@ def read(raw: bytes) -> NotebookNode:
         notebook = nbformat.from_dict(content)
         nbformat.validate(notebook)
         return nbformat.reads(raw.decode(), as_version=4)
-    except (ValueError, nbformat.ValidationError) as error:
-        raise ValueError(f"not a readable notebook: {str(error).splitlines()[0]}") from error
+    except RecursionError as error:
+        raise ValueError("not a readable notebook: its brackets are nested too deeply") from error
+    except Exception as error:  # nbformat validates after it has looked at parts that may be of any shape
+        why = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise ValueError(f"not a readable notebook: {why}") from error
 
 
 def notebook_faults(raw: bytes) -> list[str]:

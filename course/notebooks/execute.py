@@ -7,6 +7,7 @@ import re
 import tempfile
 from pathlib import Path
 
+from jupyter_client.kernelspec import NoSuchKernel
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
@@ -48,6 +49,8 @@ async def execute(notebook: NotebookNode, folder: Path, cell_timeout: float = 12
             raise ExecutionError(f"a cell ran longer than {cell_timeout:g} s") from error
         except DeadKernelError as error:
             raise ExecutionError(f"the kernel died: {error}") from error
+        except (NoSuchKernel, RuntimeError) as error:
+            raise ExecutionError(f"no kernel could be started: {error}") from error
     return notebook
 
 

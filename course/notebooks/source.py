@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from textwrap import dedent
 
 import jupytext
 from nbformat import NotebookNode
+
+from course import files
 
 BEGIN = "### BEGIN SOLUTION"
 END = "### END SOLUTION"
@@ -26,7 +29,8 @@ METADATA = {
         "pygments_lexer": "ipython3",
     },
 }
-KEPT_CELL_METADATA = ("tags", "jupyter", "slideshow")
+KEPT_CELL_METADATA = {"tags": list, "jupyter": dict, "slideshow": dict}
+LARGEST = 10_000_000  # bytes of a source
 
 
 class SourceError(ValueError):
@@ -41,23 +45,46 @@ class Pair:
     solution: NotebookNode
 
 
+def read(path: Path) -> str:
+    """The text of a source. Raises SourceError where there is none that can be read."""
+    try:
+        content = files.read(path, LARGEST)
+    except (OSError, files.TooLarge) as error:
+        raise SourceError(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise SourceError(
+            f"line {line}: byte 0x{content[error.start]:02x} is not UTF-8; save the file as UTF-8"
+        ) from None
+
+
 def parse(text: str, number: str) -> NotebookNode:
     """The notebook written in `text` (percent format), markers still in it.
 
     `number` ("03") goes into the cell ids, which are the lab's number and the cell's index: two builds of one source
-    have the same ids, and so have the lab and its solution.
+    have the same ids, and so have the lab and its solution. Raises SourceError for what is no such text.
     """
-    notebook = jupytext.reads(text, fmt="py:percent")
+    try:
+        notebook = jupytext.reads(text, fmt="py:percent")
+    except Exception as error:  # jupytext checks little of what stands after a %%
+        why = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise SourceError(f"jupytext cannot read it ({why}); is what stands after each %% right?") from error
     notebook.metadata = NotebookNode(METADATA)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     for index, cell in enumerate(notebook.cells):
         cell.metadata = NotebookNode({key: cell.metadata[key] for key in KEPT_CELL_METADATA if key in cell.metadata})
+        for key, value in cell.metadata.items():
+            names = value if isinstance(value, list) else []
+            if not isinstance(value, KEPT_CELL_METADATA[key]) or not all(isinstance(name, str) for name in names):
+                raise SourceError(f'cell {index}: {key} is {value!r}; write a list such as tags=["{IGNORE_TAG}"]')
         cell.id = f"lab{number}-{index:03d}"
     return notebook
 
 
 def notebooks(text: str, number: str) -> Pair:
-    """The lab and the solution that `text` describes. Raises SourceError when the solution markers do not pair up."""
+    """The lab and the solution that `text` describes. Raises SourceError as `parse`, or for unpaired markers."""
     lab, solution = parse(text, number), parse(text, number)
     for index, (lab_cell, solution_cell) in enumerate(zip(lab.cells, solution.cells, strict=True)):
         faults = marker_faults(lab_cell, index)
@@ -86,7 +113,7 @@ def marker_faults(cell: NotebookNode, index: int) -> list[str]:
             elif not lines_inside:
                 faults.append(f"cell {index}: nothing between {BEGIN!r} and {END!r}")
             inside = False
-        elif cell.cell_type == "code" and re.match(r"#+\s*(begin|end)\s+solutions?\b", bare, re.IGNORECASE):
+        elif re.match(r"#+\s*(begin|end)\s+solutions?\b", bare, re.IGNORECASE):
             faults.append(f"cell {index}: {bare!r} looks like a marker; write {BEGIN!r} or {END!r}")
         elif bare:
             lines_inside += 1
