@@ -18,12 +18,13 @@ from course.scenarios.many_tools import OneRun
 from course.scenarios.steady_window import Window
 
 Part = dict[str, Any]
-LEFT, RIGHT = (0.0, 0.435), (0.565, 1.0)  # two panels side by side, as shares of the width
-MARGIN = {"l": 64, "r": 24, "t": 30, "b": 52}
+LEFT, RIGHT = (0.0, 0.425), (0.59, 1.0)  # two panels side by side, as shares of the width
+MARGIN = {"l": 64, "r": 24, "t": 54, "b": 52}
 TIMES = [0.01, 0.1, 1.0, 10.0, 100.0]
 TIME_TICKS = {"tickvals": TIMES, "ticktext": [seconds(value) for value in TIMES]}
-SLOWER = [1.0, 0.5, 0.1, 0.05, 0.01, 0.001]  # shares of requests; a percentile is one minus this
+SLOWER = [1.0, 0.1, 0.01, 0.001]  # shares of requests; a percentile is one minus this
 WRITTEN, PLANNED, FREE = "decode", "wasted", "theory"
+INK = theme.INK
 INKS = {name: theme.ink(name) for name in theme.COLOURS}
 BINS = 120  # along the time of a test
 
@@ -85,28 +86,30 @@ def two_clocks(result: LoadTest, *, height: int = 420) -> go.Figure:
         (result.written, WRITTEN, "written down", {}),
     )
     share = np.geomspace(1, 1e-3, 61)
-    data, labels = [], []
+    data = []
     for values, colour, name, style in ways:
         data.append(line(*slowest(planned, values, end), colour, name, 1, **style))
-        curve = np.quantile(values, 1 - share)
-        data.append(line(share, curve, colour, name, 2, **style))
-        labels.append((float(share[40]), float(curve[40]), name, colour))
+        data.append(line(share, np.quantile(values, 1 - share), colour, name, 2, **style))
     top = max(float(values.max()) for values, *_ in ways)
     span = [-2.3, log10(max(top, 0.1)) + 0.25]
-    # One label below the other in the empty corner of the right panel.
-    rises = [10 ** (span[1] - (0.06 + 0.08 * k) * (span[1] - span[0])) for k in range(3)]
-    data.append(words([1.0] * 3, rises, [name for *_, name, _ in labels], [c for *_, c in labels], 2,
-                      corner="middle right"))  # fmt: skip
     times = {**title("TTFT, log scale [s]"), "type": "log", "range": theme.rounded(span), **TIME_TICKS}
     slower = {
         **title("requests that waited longer [share]"), "type": "log", "range": [0.05, -3.05],
-        "tickvals": SLOWER, "ticktext": ["all", "50%", "10%", "5%", "1%", "0.1%"],
+        "tickvals": SLOWER, "ticktext": ["all", "10%", "1%", "0.1%"],
     }  # fmt: skip
     mark = {"type": "line", "xref": "x2", "yref": "y2 domain", "x0": 0.01, "x1": 0.01, "y0": 0, "y1": 1,
             "line": {"color": "#666666", "width": 1, "dash": "dot"}}  # fmt: skip
     left = {**title("planned at [s]"), "range": [0, end]}
-    return pair(data, (left, times), (slower, times), height, shapes=[mark], annotations=headings(
-        "slowest of each moment", "all requests; dotted: the p99"))  # fmt: skip
+    key = legend([(name, colour) for _, colour, name, _ in reversed(ways)])
+    notes = [*headings("slowest of each moment", "all requests; dotted: the p99"), key]
+    return pair(data, (left, times), (slower, times), height, shapes=[mark], annotations=notes)
+
+
+def legend(names: Sequence[tuple[str, str]]) -> Part:
+    """One row over both panels: what the lines are, each word in the colour of its line."""
+    text = " &nbsp;·&nbsp; ".join(f'<span style="color:{INKS.get(c, c)}">{name}</span>' for name, c in names)
+    where = {"x": 0, "y": 1, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "yshift": 22}
+    return where | {"text": text, "showarrow": False, "font": {"size": 15}}
 
 
 def headings(left: str, right: str) -> list[Part]:
@@ -146,6 +149,16 @@ def many_tools(result: OneRun, *, height: int = 440) -> go.Figure:
     return theme.unchecked([bars], layout)
 
 
+WINDOW_KEY = legend(
+    [
+        ("shaded: the window", "prefill"),
+        ("dot: in it", "decode"),
+        ("band: 95% sure", "prefill"),
+        ("bar: whole run", INK),
+    ]
+)
+
+
 @lru_cache(maxsize=8)
 def _course_of(users: int) -> tuple[Part, float, float]:
     """The line of a whole test, its end, and its longest TTFT: the same wherever the window is."""
@@ -166,7 +179,7 @@ def window(result: Window, *, height: int = 400) -> go.Figure:
         bands = [
             {"type": "rect", "xref": "x2", "yref": "y2", "x0": k - 0.22, "x1": k + 0.22, "opacity": 0.35,
              "y0": theme.rounded([max(i.low, floor)])[0], "y1": theme.rounded([min(i.high, ceiling)])[0],
-             "fillcolor": theme.COLOURS["prefill"], "line": {"width": 0}}
+             "fillcolor": theme.COLOURS["prefill"], "line": {"width": 0}, "layer": "below"}
             for k, i in zip(ticks, found, strict=True)
         ]  # fmt: skip
         values = [i.value for i in found]
@@ -193,16 +206,16 @@ def window(result: Window, *, height: int = 400) -> go.Figure:
         ({**title("percentile of TTFT [share of requests]"), **names}, times),
         height,
         shapes=[shade, *bands],
-        annotations=headings("slowest of each moment", "dot: window, band: 95% sure, bar: whole run"),
+        annotations=[*headings("slowest of each moment", "percentiles"), WINDOW_KEY],
     )
 
 
 def lateness(tests: Mapping[str, LoadTest], colours: Sequence[str], *, height: int = 340) -> go.Figure:
     """Seconds between plan and sending over the time of the plan, one line a test: the queue inside the client."""
-    figure = theme.new_figure("planned at [s]", "sent later than planned [s]", height=height, margin={"r": 120})
+    figure = theme.new_figure("planned at [s]", "sent later than planned [s]", height=height)
     for (name, test), colour in zip(tests.items(), colours, strict=True):
         few = np.linspace(0, len(test.sent) - 1, 200).astype(int)
         moments, late = test.run.arrival[few], (test.sent - test.run.arrival)[few]
         figure.add_trace(line(moments, late, colour, name))
-        theme.label_line(figure, float(moments[-1]), float(late[-1]), name, colour)
+        theme.label_line(figure, float(moments[-1]), float(late[-1]), name, colour, anchor="right", yshift=16)
     return figure
