@@ -65,7 +65,7 @@ def bars(
     } | more  # fmt: skip
 
 
-def moment(found: Moment, *, height: int = 420) -> go.Figure:
+def moment(found: Moment, *, height: int = 400) -> go.Figure:
     """Lanes: the long prompt, those who come just after it, and some who were streaming; a tick is a token."""
     run, start = found.run, found.start
     chats = min(SHOWN, found.streaming)
@@ -98,8 +98,9 @@ def moment(found: Moment, *, height: int = 420) -> go.Figure:
     top, bottom = 0.5 + len(found.newcomers), 0.5 + len(found.newcomers) + chats
     gap = {"type": "rect", "x0": before, "x1": after, "y0": top, "y1": bottom, "opacity": 0.18, "line": {"width": 0}}
     key = [f'<span style="color:{theme.COLOURS[kind]}">■</span> {kind}' for kind in ("waiting", "prefill")]
-    key += [f'<span style="color:{theme.COLOURS["decode"]}">|</span> a token',
-            f'<span style="color:{theme.ink("wasted")}">■</span> longest gap: {seconds(after - before)}']  # fmt: skip
+    longest = seconds(float(np.diff(found.longest_gap)[0]))
+    key.append(f'<span style="color:{theme.COLOURS["decode"]}">|</span> a token')
+    key.append(f'<span style="color:{theme.ink("wasted")}">■</span> longest gap: {longest}')
     layout = {
         "template": theme.TEMPLATE, "height": height, "barmode": "overlay", "margin": MARGIN | {"l": 100},
         "xaxis": {"title": {"text": "time since the long prompt arrived [s]"},
@@ -112,7 +113,7 @@ def moment(found: Moment, *, height: int = 420) -> go.Figure:
     return theme.unchecked(data, layout)
 
 
-def trade(result: Trade, *, height: int = 400) -> go.Figure:
+def trade(result: Trade, *, height: int = 340) -> go.Figure:
     """Left, who waits for a first token; right, who waits for the next one; both over the token budget of a step."""
     lines = (
         (1, "prefill", "the long prompt", lambda o: o.long_ttft, 4, "center", 14),
@@ -136,7 +137,7 @@ def trade(result: Trade, *, height: int = 400) -> go.Figure:
         "xaxis": budgets | {"domain": LEFT, "anchor": "y"}, "xaxis2": budgets | {"domain": RIGHT, "anchor": "y2"},
         "yaxis": {"title": {"text": "TTFT, log scale [s]"}, "type": "log", "anchor": "x", "range": [-2.1, 0.6],
                   **TIME_TICKS},
-        "yaxis2": {"title": {"text": "gap between tokens, log scale [s]"}, "type": "log", "anchor": "x2",
+        "yaxis2": {"title": {"text": "ITL, log scale [s]"}, "type": "log", "anchor": "x2",
                    "range": [-2.5, 0.2], **TIME_TICKS},
     }  # fmt: skip
     return theme.unchecked(data, layout)

@@ -187,7 +187,7 @@ def moment_rows(found: Moment) -> list[tuple[str, str]]:
         ("steps it took", f"{len(begins):,}"),
         ("longest gap of a streaming chat", seconds(end - begin)),
         ("tokens a chat got meanwhile", f"{meanwhile:,}"),
-        ("TTFT of the three newcomers", ", ".join(seconds(wait) for wait in waits)),
+        ("newcomers: TTFT", ", ".join(seconds(wait) for wait in waits)),
     ]
 
 

@@ -31,7 +31,7 @@ def test_every_cell_runs_without_an_error(lab: LabPage) -> None:
 
 def test_every_explorer_shows_a_figure_as_wide_as_its_cell(lab: LabPage) -> None:
     found = explorers(lab)
-    assert found and len(found) == lab.count(r"\bExplorer\("), f"{lab.name} shows {len(found)} explorers"
+    assert found and len(found) == lab.count(r"\b(Explorer|\w+_explorer)\("), f"{lab.name} shows {len(found)} explorers"
     for explorer in found:
         explorer.settle()
         (figure,) = explorer.root.evaluate("(root) => courseProbe.figures(root)")
