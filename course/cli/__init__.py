@@ -15,7 +15,7 @@ try:  # the first tenths of a second, in which Ctrl-C must not give a traceback 
     import typer
     from typer.core import TyperGroup
 
-    from course.cli import bench, doctor, kv, labs, reset, results, simulate
+    from course.cli import bench, compare, doctor, kv, labs, reset, results, simulate
     from course.streams import forgiving
 except KeyboardInterrupt:
     sys.exit(130)
@@ -98,6 +98,7 @@ app.command(name="kv", short_help="KV bytes a token of a model, and what fits on
 app.command(name="doctor", short_help="Check that the labs will run on this machine.")(doctor.doctor)
 app.command(name="labs", short_help="List the labs, with your progress and your copies.")(labs.labs)
 app.command(name="reset", short_help="Start a lab again; your copy is kept.")(reset.reset)
+app.command(name="compare", short_help="A measured run beside the same requests in the simulator.")(compare.compare)
 app.command(name="results", short_help="Compare result files of benchmark tools.")(results.results)
 
 

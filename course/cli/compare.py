@@ -1,0 +1,265 @@
+"""`course compare`: a measured run beside the same requests in the simulator."""
+
+import io
+import json
+import sys
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from course.calibration import Comparison, Fit, Row
+
+GIB = 2**30
+ENGINE = (
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "enable_chunked_prefill",
+    "long_prefill_token_threshold",
+    "kv_tokens",
+    "block_size",
+    "gpu_memory_utilization",
+    "max_model_len",
+    "tensor_parallel_size",
+    "data_parallel_size",
+)
+WORDS = {
+    "ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2e": "E2E",
+    "requests_per_second": "throughput, requests", "output_tokens_per_second": "throughput, output tokens",
+    "duration": "duration", "kv_peak": "KV blocks in use, peak", "preemptions": "preemptions",
+}  # fmt: skip
+
+
+def compare(
+    ctx: typer.Context,
+    result: Annotated[Path, typer.Argument(help="Result file of a benchmark tool, with its requests.")],
+    model: Annotated[str, typer.Option(help="A config.json, the folder that holds it, or a model's name.")],
+    gpu: Annotated[str, typer.Option(help="The card, such as H100.")],
+    format: Annotated[str | None, typer.Option(help="The tool of the file.  [default: told by its content]")] = None,
+    run: Annotated[int | None, typer.Option(help="Which run of a file with several, from 0.  [default: last]")] = None,
+    fit: Annotated[bool, typer.Option("--fit", help="Fit the step time to this run first (some seconds).")] = False,
+    constants: Annotated[
+        Path | None, typer.Option(help="Constants of an earlier fit; scaled where model or card differ.")
+    ] = None,
+    save_fit: Annotated[Path | None, typer.Option(help="With --fit: write the constants to this file.")] = None,
+    compute: Annotated[
+        float | None, typer.Option(help="With --constants: factor of the time a prompt token on the other card.")
+    ] = None,
+    step_weights_gib: Annotated[
+        float | None, typer.Option(help="Weights one card reads in a step, where experts are spread over several.")
+    ] = None,
+    kv_tokens: Annotated[int | None, typer.Option(help="KV pool, as the engine printed it.")] = None,
+    block_size: Annotated[int | None, typer.Option(help="Tokens of a block.")] = None,
+    gpu_memory_utilization: Annotated[float | None, typer.Option(help="Share of the card the engine takes.")] = None,
+    max_model_len: Annotated[int | None, typer.Option(help="Tokens of a sequence.")] = None,
+    max_num_seqs: Annotated[int | None, typer.Option(help="Slots.")] = None,
+    max_num_batched_tokens: Annotated[int | None, typer.Option(help="Tokens of a step.")] = None,
+    enable_chunked_prefill: Annotated[bool | None, typer.Option(help="Whether prompts are split.")] = None,
+    long_prefill_token_threshold: Annotated[
+        int | None, typer.Option(help="Most tokens of one prompt in a step.")
+    ] = None,
+    tensor_parallel_size: Annotated[int | None, typer.Option(help="Cards that share each layer.")] = None,
+    data_parallel_size: Annotated[int | None, typer.Option(help="Replicas that share the requests.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table; times in seconds.")] = False,
+    html: Annotated[
+        Path | None, typer.Option(help="Draw both distributions into this page; no network needed.")
+    ] = None,
+) -> None:
+    """Serve the requests of a measured run again in the simulator, and show every metric measured and modelled.
+
+    Engine settings count in this order: the options here, what the file says, the defaults of vLLM 0.19. Without --fit
+    or --constants a step takes what the roofline says, which is a floor.
+
+    \b
+    course compare requests.jsonl --model llama-3.1-8b --gpu "RTX PRO 6000" --fit --save-fit pro.json
+    course compare other.jsonl --model llama-3.1-8b --gpu "RTX 4090" --constants pro.json --html both.html
+    """
+    from course import calibration, gpus, results
+    from course.cli.build import spoken_in_flags
+
+    with spoken_in_flags(ctx.params):
+        _check_choices(ctx.params)
+        read = results.read(result, format, run)
+        spec, card = _spec(model, read), gpus.gpu(gpu)
+        engine = calibration.engine_of(read, spec, card, **{name: ctx.params[name] for name in ENGINE})
+        weights = _weights(step_weights_gib)
+        timing, found, account = _timing(read, spec, card, engine, weights, ctx.params)
+        compared = calibration.compare(read, timing, engine)
+    if save_fit is not None:
+        _write(
+            save_fit, (json.dumps(found.as_dict(), indent=2) + "\n").encode(), b'"kind": "course step-time fit"', result
+        )
+    if html is not None:
+        _write(html, _page(compared), b"plotly", result)
+    typer.echo(_as_json(compared, found, account) if as_json else _as_table(compared, account))
+    for note in (*compared.notes, *(found.unsettled if found and fit else ())):
+        typer.echo(f"note: {note}", err=True)
+
+
+def _check_choices(options: dict[str, Any]) -> None:
+    """Refuse options that contradict each other, before anything takes time."""
+    if options["fit"] and options["constants"] is not None:
+        raise ValueError("--fit and --constants are two sources of the step time: give one of them")
+    if options["save_fit"] is not None and not options["fit"]:
+        raise ValueError("--save-fit needs --fit: there is nothing to save")
+    if options["compute"] is not None and options["constants"] is None:
+        raise ValueError("--compute needs --constants: it says how they change from card to card")
+
+
+def _spec(name: str, read: Any) -> Any:
+    from course.models import ModelSpec, model, names
+
+    known = name in names() and not Path(name).exists()
+    spec = model(name) if known else ModelSpec.from_config(name)
+    dtype = read.setup.get("kv_cache_dtype")
+    return spec.with_kv_dtype(dtype) if isinstance(dtype, str) else spec
+
+
+def _weights(gib: float | None) -> float | None:
+    from course.settings import real
+
+    return None if gib is None else GIB * real("step_weights_gib", gib, above=0, high=10**5)
+
+
+def _timing(
+    read: Any, spec: Any, card: Any, engine: Any, weights: float | None, options: dict[str, Any]
+) -> tuple[Any, "Fit | None", str]:
+    """The step-time model, the fit behind it if there is one, and where its constants come from, in words."""
+    from course import calibration, steptime
+
+    if options["fit"]:
+        typer.echo("fitting: some two thousand replays", err=True)
+        found = calibration.fit_run(read, spec, card, engine=engine, weight_bytes=weights)
+        return found.step_time, found, _fitted(found)
+    shape = calibration.shape_of(spec, ranks=engine.ranks, weight_bytes=weights)
+    if options["constants"] is not None:
+        found = calibration.Fit.read(options["constants"])
+        same = (shape.weight_bytes, shape.flops_per_token, shape.kv_bytes_per_token) == (
+            found.shape.weight_bytes, found.shape.flops_per_token, found.shape.kv_bytes_per_token,
+        )  # fmt: skip
+        if same and card.name == found.gpu.name:
+            if options["compute"] is not None:
+                raise ValueError(f"--compute has no effect: the constants are those of this model on {card.name}")
+            return found.step_time, found, _fitted(found)
+        scaled = found.scaled_to(card, spec, compute=options["compute"], ranks=engine.ranks, weight_bytes=weights)
+        return scaled.step_time, found, scaled.account
+    if engine.ranks > 1 or weights is not None:
+        timing = calibration.step_time(
+            calibration.from_data_sheet(shape, card), f"modelled: {shape.name} on {card.name}"
+        )
+        return timing, None, f"the data sheet of {card.name}, not fitted; cards talk to each other in no time"
+    return steptime.Roofline(spec, card), None, "the roofline, not fitted: a floor that no engine reaches"
+
+
+def _fitted(found: "Fit") -> str:
+    lines = [
+        f"{name} = {c.seconds:.3g} {c.unit} (data sheet: {c.sheet:.3g}){'' if found.settled(name) else ', not settled'}"
+        for name, c in found.constants.items()
+    ]
+    return "\n".join(lines)
+
+
+def _write(path: Path, content: bytes, ours: bytes, result: Path) -> None:
+    """Write a file; one that exists is replaced only where it is an earlier one of the same kind."""
+    from course import files
+
+    if files.ordinary(path):
+        with path.open("rb") as file:
+            old = file.read(2**23)
+        if ours not in old or path.resolve() == result.resolve():
+            raise ValueError(f"{path} exists and is something else: choose another name, or move it away first")
+    if not path.parent.is_dir():
+        raise ValueError(f"there is no folder {path.parent} to write {path.name} into")
+    files.replace(path, content)
+
+
+def _page(compared: "Comparison") -> bytes:
+    from course.figures import compare as figures
+
+    figure = figures.distributions(compared)
+    page = figure.to_html(include_plotlyjs=True, full_html=True, div_id="compare", config={"displaylogo": False})
+    return page.encode()
+
+
+def _as_json(compared: "Comparison", found: "Fit | None", account: str) -> str:
+    engine = compared.engine
+    cache = engine.cache
+    document = {
+        "run": compared.name,
+        "tool": compared.tool,
+        "step_time": {"source": compared.source, "model": compared.step_time, "account": account.split("\n")},
+        "engine": {
+            "policy": repr(engine.policy),
+            "num_gpu_blocks": cache.num_blocks if cache else None,
+            "block_size": cache.block_size if cache else None,
+            "data_parallel_size": engine.replicas,
+            "tensor_parallel_size": engine.ranks,
+        },
+        "metrics": [
+            {"metric": row.metric, "statistic": row.statistic, "unit": row.unit, "measured": _number(row.measured),
+             "modelled": _number(row.modelled), "error": _number(row.error)}
+            for row in compared.rows
+        ],
+        "fit": found.as_dict() if found else None,
+        "notes": list(compared.notes),
+    }  # fmt: skip
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _number(value: float) -> float | None:
+    return value if isfinite(value) else None
+
+
+def _as_table(compared: "Comparison", account: str) -> str:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("")
+    table.add_column("unit", style="dim")
+    for heading in ("measured", "modelled", "error"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    before = ""
+    for row in compared.rows:
+        if row.metric != before and row.metric in ("ttft", "tpot", "itl", "e2e", "requests_per_second"):
+            table.add_section()
+        before = row.metric
+        table.add_row(*_cells(row))
+    terminal = sys.stdout.isatty()
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=terminal, width=None if terminal else 120, highlight=False)
+    cache = compared.engine.cache
+    pool = "unlimited KV memory" if cache is None else f"{cache.num_blocks:,} KV blocks of {cache.block_size} tokens"
+    for line in (
+        f"{compared.name} ({compared.tool}), {len(compared.replay):,} requests",
+        f"Engine: {compared.engine.policy!r}, {pool}, {compared.engine.replicas} replica(s)",
+        f"Step time: {compared.source}",
+        *(f"  {line}" for line in account.split("\n")),
+        "",
+    ):
+        console.print(Text(line), soft_wrap=True)
+    console.print(table)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+def _cells(row: "Row") -> tuple[str, ...]:
+    label = f"{WORDS[row.metric]} {row.statistic}".strip()
+    error = f"{row.error:+.1%}" if isfinite(row.error) else "-"
+    if row.metric in ("tpot", "itl"):
+        unit, scale = "ms", 1e3
+    elif row.unit == "share":
+        unit, scale = "%", 1e2
+    else:
+        unit, scale = row.unit, 1.0
+    return label, unit, *(_shown(scale * value) for value in (row.measured, row.modelled)), error
+
+
+def _shown(value: float) -> str:
+    """Four digits that count, and all of a whole number."""
+    if not isfinite(value):
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 1_000 or float(value).is_integer() else f"{value:.4g}"

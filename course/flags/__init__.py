@@ -1,0 +1,1 @@
+"""From a policy to the settings of an engine, and back."""
