@@ -15,7 +15,11 @@ def checked_rate(rate: float, name: str = "rate") -> float:
     try:
         return real(name, rate, low=LOWEST_RATE, high=HIGHEST_RATE)
     except ValueError as error:
-        hint = "; for all requests at once use Workload.fixed(interval=0, ...)" if rate == float("inf") else ""
+        hint = (
+            "; for all requests at once use Workload.fixed(interval=0, ...)"
+            if isinstance(rate, float) and rate == float("inf")
+            else ""
+        )
         raise ValueError(f"{error}{hint}") from None
 
 

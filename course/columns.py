@@ -6,19 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from course.settings import MAX_REQUESTS, MAX_SECONDS, MAX_TOKENS, shown
+from course.settings import MAX_REQUESTS, MAX_SECONDS, MAX_TOKENS, reason, shown
 
 
 def column(name: str, values: Any) -> np.ndarray:
     """`values` as a fresh one-dimensional array of numbers; else a ValueError naming the request."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked values, whose numbers are missing: drop those requests first")
     if isinstance(values, list | tuple):
         for row, value in enumerate(values):  # [True, 5] would otherwise become [1, 5]
             if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
                 raise ValueError(f"{name} of request {row} must be a number, not {shown(value)}")
     try:
         array = np.array(values)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise ValueError(f"{name} must be a sequence of numbers, one a request: {error}") from None
+    except Exception as error:  # a stranger's __array__ may raise anything
+        raise ValueError(f"{name} must be a sequence of numbers, one a request: {reason(error)}") from None
     if array.ndim != 1:
         raise ValueError(f"{name} must be a one-dimensional sequence, one number a request, not {shown(values)}")
     if array.dtype.kind == "O":  # Python integers that do not fit int64, or things that are no numbers at all
@@ -79,7 +81,10 @@ def labels(name: str, values: Any) -> np.ndarray | None:
     """`values` as an int64 or str array, None if there are none; else a ValueError."""
     if values is None:
         return None
-    array = np.array(values)
+    try:
+        array = np.array(values)
+    except Exception:  # rows of unequal length, or a stranger's __array__
+        array = np.empty(0, dtype=object)
     if array.ndim != 1 or array.dtype.kind not in "iuU" or (array.dtype.kind == "u" and array.dtype.itemsize == 8):
         raise ValueError(
             f"{name} must be a sequence of whole numbers or of strings, one a request, not {shown(values)}"
@@ -95,9 +100,31 @@ def prefixes(values: Any) -> tuple[tuple, ...] | None:
         rows = tuple(tuple(row) if not isinstance(row, str) else None for row in values)
     except TypeError:
         rows = (None,)
-    if any(row is None for row in rows):
+    if any(row is None or not _hashable(row) for row in rows):
         raise ValueError(f"prefix must be a sequence of block-hash sequences, one a request, not {shown(values)}")
     return rows
+
+
+def _hashable(row: tuple) -> bool:
+    try:
+        hash(row)
+    except TypeError:
+        return False
+    return True
+
+
+def label(name: Any) -> str:
+    """The name of a workload; ValueError unless it is text."""
+    if not isinstance(name, str):
+        raise ValueError(f"the name of a workload must be text, not {shown(name)}")
+    return str(name)
+
+
+def sentences(notes: Any) -> tuple[str, ...]:
+    """Notes as a tuple of strings; ValueError for one string, whose letters would be taken for notes."""
+    if isinstance(notes, str) or not isinstance(notes, list | tuple) or not all(isinstance(n, str) for n in notes):
+        raise ValueError(f"notes must be a tuple of sentences, such as ('from a trace',), not {shown(notes)}")
+    return tuple(notes)
 
 
 def check_sizes(columns: Mapping[str, Sequence]) -> None:

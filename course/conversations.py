@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from course import arrivals
-from course.lengths import as_lengths
+from course.lengths import as_lengths, drawn
 from course.settings import MAX_REQUESTS, MAX_TOKENS, real, seed_sequence, whole
 from course.workload import Workload
 
@@ -34,8 +34,8 @@ def closed_loop(
     after[:users] = -1
     return Workload(
         arrival,
-        prompts.sample(prompt_rng, n),
-        outputs.sample(output_rng, n),
+        drawn("prompt_tokens", prompts, prompt_rng, n),
+        drawn("output_tokens", outputs, output_rng, n),
         after=after,
         think_time=think,
         name="closed loop",
@@ -60,13 +60,14 @@ def turns(
     system_tokens = whole("system_tokens", system_tokens, low=0, high=MAX_TOKENS)
     new_text, answers = as_lengths("prompt_tokens", prompt_tokens), as_lengths("output_tokens", output_tokens)
     arrival_rng, prompt_rng, output_rng, think_rng, turn_rng = _streams(seed, 5)
-    counts = as_lengths("turns", turns).sample(turn_rng, conversations)
+    counts = drawn("turns", as_lengths("turns", turns), turn_rng, conversations)
     # Summed as Python floats: a billion turns in each of five million conversations would overflow nothing here.
     n = _checked_size(
         int(counts.astype(np.float64).sum()), f"{conversations:,} conversations of {counts.mean():.4g} turns"
     )
     first = np.cumsum(counts) - counts  # where each conversation begins
-    typed, outputs = new_text.sample(prompt_rng, n), answers.sample(output_rng, n)
+    typed = drawn("prompt_tokens", new_text, prompt_rng, n)
+    outputs = drawn("output_tokens", answers, output_rng, n)
     said = np.cumsum(typed + outputs)  # over all conversations; what came before this one is taken off again
     before_conversation = np.repeat(said[first] - typed[first] - outputs[first], counts)
     arrival = np.full(n, np.nan)

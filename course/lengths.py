@@ -26,11 +26,20 @@ class Lengths(Protocol):
         ...
 
 
+def _set(self: Any, **checked: Any) -> None:
+    """Fields of a frozen dataclass, after a look at them."""
+    for name, value in checked.items():
+        object.__setattr__(self, name, value)
+
+
 @dataclass(frozen=True)
 class Fixed:
     """Every length is `tokens`."""
 
     tokens: int
+
+    def __post_init__(self) -> None:
+        _set(self, tokens=whole("the number of tokens", self.tokens))
 
     @property
     def mean(self) -> float:
@@ -49,6 +58,12 @@ class Lognormal:
     low: int = 1
     high: int = MAX_TOKENS
 
+    def __post_init__(self) -> None:
+        low, high = _ordered(self.low, self.high)
+        mean = real("the mean length", self.mean, low=low, high=high)
+        cv = real("the coefficient of variation of the length", self.cv, low=0, high=100)
+        _set(self, mean=mean, cv=cv, low=low, high=high)
+
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
         # X = exp(N(mu, sigma^2)) has mean exp(mu + sigma^2 / 2) and CV^2 = exp(sigma^2) - 1: solved for sigma and mu.
         sigma = sqrt(log1p(self.cv**2))
@@ -62,6 +77,10 @@ class Uniform:
 
     low: int
     high: int
+
+    def __post_init__(self) -> None:
+        low, high = _ordered(self.low, self.high)
+        _set(self, low=low, high=high)
 
     @property
     def mean(self) -> float:
@@ -77,6 +96,9 @@ class Geometric:
 
     mean: float
 
+    def __post_init__(self) -> None:
+        _set(self, mean=real("the mean length", self.mean, low=1, high=MAX_TOKENS))
+
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
         return np.minimum(rng.geometric(1 / self.mean, size=n), MAX_TOKENS).astype(np.int64)
 
@@ -87,6 +109,15 @@ class Empirical:
 
     values: np.ndarray = field(repr=False)
 
+    def __post_init__(self) -> None:
+        values = tokens("the length", self.values)
+        if not values.size:
+            raise ValueError("empirical lengths need at least one value, but none were given")
+        if values.size > MAX_REQUESTS:
+            raise ValueError(f"empirical lengths take at most {MAX_REQUESTS:,} values, not {values.size:,}")
+        values.setflags(write=False)
+        _set(self, values=values)
+
     @property
     def mean(self) -> float:
         return float(self.values.mean())
@@ -95,9 +126,16 @@ class Empirical:
         return self.values[rng.integers(len(self.values), size=n)]
 
 
+def _ordered(low: Any, high: Any) -> tuple[int, int]:
+    low, high = whole("low", low), whole("high", high)
+    if low > high:
+        raise ValueError(f"low must not be above high, but low is {low} and high is {high}")
+    return low, high
+
+
 def fixed(n: int) -> Fixed:
     """Every request has `n` tokens. ValueError unless n is a whole number of at least 1."""
-    return Fixed(whole("the number of tokens", n))
+    return Fixed(n)
 
 
 def lognormal(mean: float, cv: float, low: int = 1, high: int | None = None) -> Lognormal | Fixed:
@@ -108,20 +146,12 @@ def lognormal(mean: float, cv: float, low: int = 1, high: int | None = None) -> 
     more of it. cv = 0 gives the fixed length round(mean). ValueError for a mean outside [low, high], a cv outside 0 to
     100, or low > high.
     """
-    low = whole("low", low)
-    high = MAX_TOKENS if high is None else whole("high", high)
-    if low > high:
-        raise ValueError(f"low must not be above high, but low is {low} and high is {high}")
-    mean = real("the mean length", mean, low=low, high=high)
-    cv = real("the coefficient of variation of the length", cv, low=0, high=100)
-    return Fixed(round(mean)) if cv == 0 else Lognormal(mean, cv, low, high)
+    found = Lognormal(mean, cv, low, MAX_TOKENS if high is None else high)
+    return Fixed(round(found.mean)) if found.cv == 0 else found
 
 
 def uniform(low: int, high: int) -> Uniform:
     """Whole numbers from `low` to `high`, both included. ValueError unless 1 <= low <= high."""
-    low, high = whole("low", low), whole("high", high)
-    if low > high:
-        raise ValueError(f"low must not be above high, but low is {low} and high is {high}")
     return Uniform(low, high)
 
 
@@ -131,18 +161,23 @@ def geometric(mean: float) -> Geometric:
     This is the memoryless length of queueing theory: what is left is as long as what was left before. ValueError for
     mean < 1.
     """
-    return Geometric(real("the mean length", mean, low=1, high=MAX_TOKENS))
+    return Geometric(mean)
 
 
 def empirical(values: Any) -> Empirical:
     """Lengths drawn with replacement from `values`, one or more measured token counts from 1 up; else ValueError."""
-    array = tokens("the length", values)
-    if not array.size:
-        raise ValueError("empirical lengths need at least one value, but none were given")
-    if array.size > MAX_REQUESTS:
-        raise ValueError(f"empirical lengths take at most {MAX_REQUESTS:,} values, not {array.size:,}")
-    array.setflags(write=False)
-    return Empirical(array)
+    return Empirical(values)
+
+
+def drawn(name: str, lengths: Lengths, rng: np.random.Generator, n: int) -> np.ndarray:
+    """`n` lengths, int64; ValueError where somebody's own distribution gives something else."""
+    try:
+        values = tokens(name, lengths.sample(rng, n))
+    except ValueError as error:
+        raise ValueError(f"what {shown(lengths)} draws cannot be: {error}") from None
+    if len(values) != n:
+        raise ValueError(f"{shown(lengths)} was asked for {n:,} lengths for {name} and gave {len(values):,}")
+    return values
 
 
 def as_lengths(name: str, value: Any) -> Lengths:

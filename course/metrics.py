@@ -129,7 +129,7 @@ def summary(
     computed = int(steps.decodes.sum() + steps.prefill_tokens.sum())
     met = meets_slos(run, ttft_slo, tpot_slo, e2e_slo)
     kept = (steps.running - steps.wasted) * steps.seconds
-    budget = run.policy.max_num_batched_tokens
+    budget = run.limits.max_num_batched_tokens
     blocks = run.cache.num_blocks if run.cache else float("nan")
     little = run.little()
     numbers = {
@@ -149,7 +149,7 @@ def summary(
     numbers |= {f"itl_{key}": value for key, value in percentiles(*run.itl_weighted).items()}
     numbers |= {
         "steps": len(steps),
-        "slot_utilisation": float(kept.sum()) / (run.policy.max_num_seqs * makespan),
+        "slot_utilisation": float(kept.sum()) / (run.limits.max_num_seqs * makespan),
         "token_utilisation": computed / (budget * len(steps)),
         "useful_slot_steps": int((steps.running - steps.wasted).sum()),
         "wasted_slot_steps": int(steps.wasted.sum()),
@@ -178,7 +178,7 @@ def warnings(run: "Run") -> tuple[str, ...]:
     last, first = run.arrival.max(), run.arrival.min()
     open_loop = run.workload.after is None
     waiting = int(((run.admitted > last) & (run.arrival <= last)).sum())
-    if open_loop and last > first and waiting > max(2 * run.policy.max_num_seqs, len(run) // 10):
+    if open_loop and last > first and waiting > max(2 * run.limits.max_num_seqs, len(run) // 10):
         offered = (len(run) - 1) / (last - first)
         found.append(
             f"The queue grew to the end: when the last request arrived, {waiting} of {len(run)} were still waiting for "

@@ -7,7 +7,7 @@ import numpy as np
 from . import metrics, settings
 from .kvcache import KVCache
 from .loops.log import Log
-from .policies.base import Policy
+from .policies.base import Limits, Policy
 from .steps import Steps
 from .steptime import StepTime
 from .workload import Workload
@@ -21,8 +21,11 @@ class Run:
     `first_computed` says when the first token existed.
     """
 
-    def __init__(self, workload: Workload, policy: Policy, step_time: StepTime, cache: KVCache | None, log: Log):
-        self.workload, self.policy, self.step_time, self.cache, self._log = workload, policy, step_time, cache, log
+    def __init__(
+        self, workload: Workload, policy: Policy, limits: Limits, step_time: StepTime, cache: KVCache | None, log: Log
+    ):
+        self.workload, self.policy, self.limits = workload, policy, limits
+        self.step_time, self.cache, self._log = step_time, cache, log
         rows, n = log.tokens, len(workload)
         place = np.searchsorted(rows[:, 0], np.arange(n + 1))
         self._first_row, self._end_row = place[:-1], place[1:]
@@ -33,7 +36,7 @@ class Run:
         self.first_computed = _fixed(log.clock[rows[self._first_row, 1]])
         self.last_computed = _fixed(log.clock[rows[self._end_row - 1, 2]])
         self.preempted = _fixed(np.bincount(log.preemptions[:, 0], minlength=n))
-        self.batch_answers = bool(getattr(policy, "padded", False))
+        self.batch_answers = limits.padded
         if self.batch_answers:  # everybody stays until the batch ends, and is answered then
             leaves = np.empty(n, dtype=np.int64)
             leaves[log.stays[:, 0]] = log.stays[:, 2]

@@ -1,7 +1,5 @@
 """`serve`: a workload, a policy, a step time and perhaps a KV cache make a Run."""
 
-import math
-
 import numpy as np
 
 from . import settings
@@ -9,7 +7,7 @@ from .kvcache import KVCache, blocks_for
 from .loops.batches import run_batches
 from .loops.continuous import ContinuousLoop
 from .loops.stepwise import run_stepwise
-from .policies.base import Policy
+from .policies.base import Limits, Policy
 from .policies.continuous import Continuous
 from .policies.dynamic import Dynamic
 from .policies.static import Static
@@ -31,22 +29,35 @@ def serve(load: Workload, policy: Policy, step_time: StepTime, cache: KVCache | 
     Raises ValueError for a request that can never be served, a policy that breaks slots, budget or blocks, and a step
     time that is not a finite number above zero. A load above capacity is served to its end; `run.warnings` says so.
     """
-    _check_kinds(load, policy, step_time, cache)
-    _check_feasible(load, policy, cache)
-    if not isinstance(step_time, StepTimeModel) or type(policy) not in (Continuous, Static, Dynamic):
-        log = run_stepwise(load, policy, step_time, cache)
+    limits = _checked(load, policy, step_time, cache)
+    if not isinstance(step_time, StepTimeModel) or not _built_in(policy):
+        log = run_stepwise(load, policy, limits, step_time, cache)
     elif type(policy) is Continuous:
         log = ContinuousLoop(load, policy, trusted(step_time), cache).run()
     else:
         log = run_batches(load, policy, trusted(step_time), cache)
-    return Run(load, policy, step_time, cache, log)
+    return Run(load, policy, limits, step_time, cache, log)
 
 
 def serve_stepwise(load: Workload, policy: Policy, step_time: StepTime, cache: KVCache | None = None) -> Run:
     """`serve` by the plain loop, which asks the policy before every step: the same Run, slower, whatever the policy."""
+    limits = _checked(load, policy, step_time, cache)
+    return Run(load, policy, limits, step_time, cache, run_stepwise(load, policy, limits, step_time, cache))
+
+
+def _built_in(policy: Policy) -> bool:
+    """Whether a fast loop does what the policy's schedule would say."""
+    return type(policy) in (Continuous, Static, Dynamic) and "schedule" not in vars(policy)
+
+
+def _checked(load: Workload, policy: Policy, step_time: StepTime, cache: KVCache | None) -> Limits:
+    """Raises ValueError for what cannot be served."""
     _check_kinds(load, policy, step_time, cache)
-    _check_feasible(load, policy, cache)
-    return Run(load, policy, step_time, cache, run_stepwise(load, policy, step_time, cache))
+    limits = Limits.of(policy)
+    if isinstance(step_time, StepTimeModel):
+        step_time.check_settings()
+    _check_feasible(load, policy, limits.max_num_batched_tokens, cache)
+    return limits
 
 
 def _check_kinds(load: Workload, policy: Policy, step_time: StepTime, cache: KVCache | None) -> None:
@@ -70,13 +81,8 @@ def _check_kinds(load: Workload, policy: Policy, step_time: StepTime, cache: KVC
         raise ValueError(f"the cache must be a KVCache or None, not {settings.shown(cache)}")
 
 
-def _check_feasible(load: Workload, policy: Policy, cache: KVCache | None) -> None:
-    """Raises ValueError for a setting that is no number, a request that can never be served, and an endless run."""
-    name = type(policy).__name__
-    settings.whole(f"{name}.max_num_seqs", getattr(policy, "max_num_seqs", None))
-    budget = getattr(policy, "max_num_batched_tokens", None)
-    if budget != math.inf:
-        settings.whole(f"{name}.max_num_batched_tokens", budget)
+def _check_feasible(load: Workload, policy: Policy, budget: float, cache: KVCache | None) -> None:
+    """Raises ValueError for a request that can never be served, and for an endless run."""
     threshold = policy.long_prefill_token_threshold if isinstance(policy, Continuous) else 0
     steps = np.maximum(np.ceil(load.prompt_tokens / min(threshold or budget, budget)), 1) + load.output_tokens - 1
     most = int(steps.argmax())

@@ -22,6 +22,15 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def reason(error: BaseException) -> str:
+    """What an exception says, with its kind; a stranger's __str__ may raise anything."""
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
 def real(name: str, value: Any, *, low: float = -inf, high: float = inf, above: float | None = None) -> float:
     """`value` as a finite float with low <= value <= high, and value > above where given; else ValueError."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):

@@ -52,6 +52,9 @@ class StepTimeModel:
 
     source = "modelled"
 
+    def check_settings(self) -> None:
+        """Raises ValueError for settings that cannot be. `serve` asks too: they may have been changed since."""
+
     def seconds(self, decodes: int, decode_context: int, tokens: int, pairs: int, prefill_context: int) -> float:
         """Seconds of a step with these sums (see Step)."""
         raise NotImplementedError(f"{type(self).__name__} needs a method `seconds`")
@@ -76,10 +79,14 @@ class PowerLaw(StepTimeModel):
     """
 
     def __init__(self, t0: float, c: float, alpha: float, prefill: float = 0, context: float = 0, pairs: float = 0):
-        self.alpha = settings.real("alpha", alpha, low=0, high=10)
-        constants = {"t0": t0, "c": c, "prefill": prefill, "context": context, "pairs": pairs}
-        for name, value in constants.items():
-            setattr(self, name, settings.real(name, value, low=0, high=settings.MAX_SECONDS))
+        self.t0, self.c, self.alpha, self.prefill, self.context, self.pairs = t0, c, alpha, prefill, context, pairs
+        self.check_settings()
+
+    def check_settings(self) -> None:
+        self.alpha = settings.real("alpha", getattr(self, "alpha", None), low=0, high=10)
+        for name in ("t0", "c", "prefill", "context", "pairs"):
+            value = settings.real(name, getattr(self, name, None), low=0, high=settings.MAX_SECONDS)
+            setattr(self, name, value)
         if self.t0 + min(self.c, self.prefill) < SHORTEST:
             raise ValueError(
                 f"a step must take time, at least {SHORTEST:g} s: give t0, or both c and prefill, a value above that"
@@ -131,6 +138,11 @@ class Roofline(StepTimeModel):
         self.per_logits = 2 * self.model.head_parameters / self.gpu.matrix_flops
         self.per_context = self.model.kv_bytes_per_token / self.gpu.read_bandwidth
         self.per_pair = self.model.attention_flops_per_pair / self.gpu.matrix_flops
+        self.check_settings()
+
+    def check_settings(self) -> None:
+        for name in ("launch", "weights", "per_token", "per_logits", "per_context", "per_pair"):
+            setattr(self, name, settings.real(name, getattr(self, name, None), low=0, high=settings.MAX_SECONDS))
         if self.launch + self.weights < SHORTEST:
             raise ValueError(
                 f"a step must take time, at least {SHORTEST:g} s: is {self.gpu!r} right for {self.model.name!r}?"
@@ -169,8 +181,9 @@ def _usable(seconds: float, asked: object) -> float:
 
 
 def trusted(model: StepTimeModel) -> StepTimeModel:
-    """The model itself where its constructor rules out bad times, as here; else one that checks every answer."""
-    return model if type(model) in (PowerLaw, Roofline) else _Checked(model)
+    """The model itself where its settings rule out bad times, as here; else one that checks every answer."""
+    own = vars(model).keys() & {"seconds", "decode_line"}  # put into the object, over those of its class
+    return model if type(model) in (PowerLaw, Roofline) and not own else _Checked(model)
 
 
 class _Checked(StepTimeModel):
@@ -187,7 +200,9 @@ class _Checked(StepTimeModel):
         try:
             base, slope = self.model.decode_line(decodes)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"decode_line must return (base, slope) for {decodes} decodes: {error}") from None
+            raise ValueError(
+                f"decode_line must return (base, slope) for {decodes} decodes: {settings.reason(error)}"
+            ) from None
         slope = settings.real("the slope of decode_line", slope, low=0, high=LONGEST)
         for context in (decodes, 1000 * decodes):
             line, plain = base + slope * context, self.seconds(decodes, context, 0, 0, 0)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from course import arrivals
-from course.columns import check_order, check_sizes, labels, prefixes, references, same, times, tokens
-from course.lengths import Lengths, as_lengths
+from course.columns import check_order, check_sizes, label, labels, prefixes, references, same, sentences, times, tokens
+from course.lengths import Lengths, as_lengths, drawn
 from course.settings import MAX_REQUESTS, real, seed_sequence, whole
 
 PER_REQUEST = ("arrival", "prompt_tokens", "output_tokens", "class_", "tenant", "prefix", "after", "think_time")
@@ -62,8 +62,7 @@ class Workload:
             )
         check_sizes({name: value for name, value in checked.items() if value is not None})
         check_order(checked["arrival"], checked["after"], checked.get("think_time"))
-        checked["name"] = str(self.name)
-        checked["notes"] = tuple(str(note) for note in self.notes)
+        checked["name"], checked["notes"] = label(self.name), sentences(self.notes)
         for name, value in checked.items():
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
@@ -291,4 +290,9 @@ def _drawn(draw: Callable[..., np.ndarray], n: int, prompts: Any, outputs: Any, 
     n = whole("num_requests", n, high=MAX_REQUESTS)
     prompts, outputs = as_lengths("prompt_tokens", prompts), as_lengths("output_tokens", outputs)
     for_arrivals, for_prompts, for_outputs = (np.random.default_rng(s) for s in seed_sequence(seed).spawn(3))
-    return Workload(draw(for_arrivals, n=n), prompts.sample(for_prompts, n), outputs.sample(for_outputs, n), name=name)
+    return Workload(
+        draw(for_arrivals, n=n),
+        drawn("prompt_tokens", prompts, for_prompts, n),
+        drawn("output_tokens", outputs, for_outputs, n),
+        name=name,
+    )

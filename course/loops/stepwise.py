@@ -4,6 +4,7 @@ Works for any policy and any step time. It touches every running request in ever
 """
 
 import math
+import sys
 from array import array
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ from numbers import Real
 
 from .. import settings
 from ..kvcache import KVCache, blocks_for
-from ..policies.base import Policy, Request, Schedule, State
+from ..policies.base import Limits, Policy, Request, Schedule, State
 from ..steptime import Step, StepTime, checked
 from ..workload import Workload
 from .arrivals import NEVER, Arrivals
@@ -35,18 +36,18 @@ def check_kinds(schedule: Schedule) -> None:
         raise _Broken(f"wait_until must be a time in seconds, not {settings.shown(schedule.wait_until)}")
 
 
-def run_stepwise(load: Workload, policy: Policy, step_time: StepTime, cache: KVCache | None) -> Log:
+def run_stepwise(load: Workload, policy: Policy, limits: Limits, step_time: StepTime, cache: KVCache | None) -> Log:
     """Serve everybody. Raises ValueError, with the step and what to change, for an answer that breaks the rules."""
-    return _Loop(load, policy, step_time, cache).run()
+    return _Loop(load, policy, limits, step_time, cache).run()
 
 
 class _Loop:
-    def __init__(self, load: Workload, policy: Policy, step_time: StepTime, cache: KVCache | None):
+    def __init__(self, load: Workload, policy: Policy, limits: Limits, step_time: StepTime, cache: KVCache | None):
         self.load, self.policy, self.step_time, self.cache = load, policy, step_time, cache
         self.block_size = cache.block_size if cache else 1
         self.free = cache.num_blocks if cache else math.inf
-        self.slots = settings.whole("max_num_seqs", policy.max_num_seqs)
-        self.budget = policy.max_num_batched_tokens
+        self.slots, self.budget, self.padded = limits.max_num_seqs, limits.max_num_batched_tokens, limits.padded
+        self.padded_prompt = 0  # what a padded batch computes in place of each prompt
         self.output = load.output_tokens.tolist()
         self.arrivals = Arrivals(load)
         self.waiting: deque[Request] = deque()
@@ -122,15 +123,17 @@ class _Loop:
 
     def wait(self, schedule: Schedule, next_arrival: float) -> None:
         if not schedule.wait_until > self.now:
-            raise _Broken(f"it runs nothing and waits until {schedule.wait_until!r}, which is not later than now")
-        until = min(schedule.wait_until, next_arrival)
+            when = settings.shown(schedule.wait_until)
+            raise _Broken(f"it runs nothing and waits until {when}, which is not later than now")
+        wait_until = NEVER if schedule.wait_until > sys.float_info.max else float(schedule.wait_until)
+        until = min(wait_until, next_arrival)
         self.waits += 1
         if until == NEVER or self.waits > _PATIENCE:
             raise _Broken(
                 f"it runs nothing although {len(self.running)} requests run and {len(self.waiting)} wait, and nothing "
                 "will change by waiting: give tokens to at least one request"
             )
-        self.now = float(until)
+        self.now = until
         self.idle.append((len(self.clock), until))
 
     def execute(self, schedule: Schedule) -> None:
@@ -140,7 +143,7 @@ class _Loop:
         plan = self.admit(schedule.tokens)
         if not plan:
             raise _Broken("it preempts but runs nothing: give tokens to at least one request")
-        if self.policy.padded:
+        if self.padded:
             self.check_padded(plan)
         else:
             self.take_blocks(plan)
@@ -151,7 +154,7 @@ class _Loop:
         for request, chunk in plan:
             before = request.known
             request.computed += chunk
-            if self.policy.padded or request.computed == before:
+            if self.padded or request.computed == before:
                 if request.emitted < self.output[request.index]:
                     self.tokens.extend(request.index, step)
                 request.emitted += 1
@@ -160,10 +163,10 @@ class _Loop:
 
     def preempt(self, victims, step: int) -> None:
         for victim in victims:
-            if victim not in self.running:
-                raise _Broken(f"it preempts {victim!r}, which does not run")
-            if self.policy.padded:
-                raise _Broken(f"it preempts {victim!r}, but a padded batch runs to its end")
+            if not any(victim is request for request in self.running):
+                raise _Broken(f"it preempts {settings.shown(victim)}, which does not run")
+            if self.padded:
+                raise _Broken(f"it preempts {settings.shown(victim)}, but a padded batch runs to its end")
             self.running.remove(victim)
             self.free += victim.blocks
             self.preemptions.append((victim.index, step, victim.computed))
@@ -181,16 +184,16 @@ class _Loop:
         known, plan, total = set(self.running) | set(self.waiting), [], 0
         for request, chunk in tokens.items():
             if request not in known:
-                raise _Broken(f"it runs {request!r}, which neither runs nor waits")
+                raise _Broken(f"it runs {settings.shown(request)}, which neither runs nor waits")
             try:
-                chunk = settings.whole(f"the tokens of {request!r}", chunk)
+                chunk = settings.whole(f"the tokens of {settings.shown(request)}", chunk)
             except ValueError as error:
                 raise _Broken(str(error)) from None
-            if not self.policy.padded and chunk > request.remaining:
+            if not self.padded and chunk > request.remaining:
                 raise _Broken(f"it gives {chunk} tokens to {request!r}, which has {request.remaining} left to compute")
             plan.append((request, chunk))
             total += chunk
-        if not self.policy.padded and total > self.budget:
+        if not self.padded and total > self.budget:
             raise _Broken(f"it runs {total} tokens, and max_num_batched_tokens is {self.budget}")
         running = set(self.running)
         fresh = [request for request in tokens if request not in running]
@@ -218,10 +221,10 @@ class _Loop:
             raise _Broken(f"it runs {len(plan)} of {len(self.running)} requests, but a padded batch runs as one")
         prompts = max(request.prompt_tokens for request in self.running)
         if plan[0][0].computed == 0:
+            self.padded_prompt = prompts
             for request, chunk in plan:
                 if chunk != prompts:
                     raise _Broken(f"it gives {chunk} tokens to {request!r}, but prompts are padded to {prompts}")
-                request.padded_prompt = prompts
         elif any(chunk != 1 for _, chunk in plan):
             raise _Broken("it gives other than 1 token to a decode of a padded batch")
         outputs = max(self.output[request.index] for request in self.running)
@@ -232,8 +235,8 @@ class _Loop:
         decodes = context = 0
         chunks = []
         for request, chunk in plan:
-            if request.computed if self.policy.padded else request.emitted and request.remaining == 1:
-                known = (request.padded_prompt if self.policy.padded else request.prompt_tokens) + request.emitted
+            if request.computed if self.padded else request.emitted and request.remaining == 1:
+                known = (self.padded_prompt if self.padded else request.prompt_tokens) + request.emitted
                 decodes += 1
                 context += known
                 self.decodes.append((request.index, step, step, known))
@@ -245,7 +248,7 @@ class _Loop:
     def answer(self, plan) -> None:
         """Send the answers that are complete; a padded batch leaves as one."""
         ended = [request for request, _ in plan if request.emitted >= self.output[request.index]]
-        if self.policy.padded and len(ended) < len(self.running):
+        if self.padded and len(ended) < len(self.running):
             return
         gone = set(ended)
         self.running = [request for request in self.running if request not in gone]

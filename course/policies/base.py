@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from .. import settings
 from ..kvcache import blocks_for
 
 
@@ -26,12 +27,11 @@ class Request:
     None.
     """
 
-    __slots__ = ("arrival", "blocks", "computed", "emitted", "guess", "index", "padded_prompt", "prompt_tokens")
+    __slots__ = ("arrival", "blocks", "computed", "emitted", "guess", "index", "prompt_tokens")
 
     def __init__(self, index: int, arrival: float, prompt_tokens: int, guess: int | None = None):
         self.index, self.arrival, self.prompt_tokens, self.guess = index, arrival, prompt_tokens, guess
         self.computed = self.emitted = self.blocks = 0
-        self.padded_prompt = prompt_tokens  # what a padded batch computes in its place
 
     @property
     def known(self) -> int:
@@ -93,9 +93,39 @@ class Policy:
     max_num_batched_tokens: float = math.inf
     padded: bool = False
 
+    def check_settings(self) -> None:
+        """Raises ValueError for settings that cannot be. `serve` asks too: they may have been changed since."""
+
     def schedule(self, state: State) -> Schedule:
         """Which tokens run in the next step."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the engine holds a policy to, read once when serving starts.
+
+    Any object with `schedule` and `max_num_seqs` is a policy; what else Policy has, it need not.
+    """
+
+    max_num_seqs: int
+    max_num_batched_tokens: float
+    padded: bool
+
+    @classmethod
+    def of(cls, policy: object) -> "Limits":
+        """Raises ValueError for a policy whose settings cannot be, now."""
+        if isinstance(policy, Policy):
+            policy.check_settings()
+        name = type(policy).__name__
+        budget = getattr(policy, "max_num_batched_tokens", math.inf)
+        if not (isinstance(budget, float) and budget == math.inf):
+            budget = settings.whole(f"{name}.max_num_batched_tokens", budget)
+        return cls(
+            settings.whole(f"{name}.max_num_seqs", getattr(policy, "max_num_seqs", None)),
+            budget,
+            settings.flag(f"{name}.padded", getattr(policy, "padded", False)),
+        )
 
 
 def blocks_needed(request: Request, tokens: int, block_size: int) -> int:

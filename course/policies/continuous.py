@@ -26,17 +26,22 @@ class Continuous(Policy):
         long_prefill_token_threshold: int = 0,
         scheduler_reserve_full_isl: bool = True,
     ):
-        self.max_num_seqs = settings.whole("max_num_seqs", max_num_seqs)
-        self.max_num_batched_tokens = settings.whole("max_num_batched_tokens", max_num_batched_tokens)
-        self.enable_chunked_prefill = settings.flag("enable_chunked_prefill", enable_chunked_prefill)
-        self.long_prefill_token_threshold = settings.whole(
-            "long_prefill_token_threshold", long_prefill_token_threshold, low=0
-        )
-        self.scheduler_reserve_full_isl = settings.flag("scheduler_reserve_full_isl", scheduler_reserve_full_isl)
+        self.max_num_seqs = max_num_seqs
+        self.max_num_batched_tokens = max_num_batched_tokens
+        self.enable_chunked_prefill = enable_chunked_prefill
+        self.long_prefill_token_threshold = long_prefill_token_threshold
+        self.scheduler_reserve_full_isl = scheduler_reserve_full_isl
+        self.check_settings()
+
+    def check_settings(self) -> None:
+        for name, low in (("max_num_seqs", 1), ("max_num_batched_tokens", 1), ("long_prefill_token_threshold", 0)):
+            setattr(self, name, settings.whole(name, getattr(self, name, None), low=low))
+        for name in ("enable_chunked_prefill", "scheduler_reserve_full_isl"):
+            setattr(self, name, settings.flag(name, getattr(self, name, None)))
         if self.max_num_batched_tokens < self.max_num_seqs:
             raise ValueError(
-                f"max_num_batched_tokens={max_num_batched_tokens} is smaller than one decode for each of "
-                f"max_num_seqs={max_num_seqs}: raise it to at least {max_num_seqs}, or lower max_num_seqs"
+                f"max_num_batched_tokens={self.max_num_batched_tokens} is smaller than one decode for each of "
+                f"max_num_seqs={self.max_num_seqs}: raise it to at least {self.max_num_seqs}, or lower max_num_seqs"
             )
         if self.long_prefill_token_threshold and not self.enable_chunked_prefill:
             raise ValueError(

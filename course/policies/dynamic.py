@@ -15,11 +15,16 @@ class Dynamic(Policy):
     padded = True
 
     def __init__(self, max_num_seqs: int, max_queue_delay: float):
-        self.max_num_seqs = settings.whole("max_num_seqs", max_num_seqs)
-        self.max_queue_delay = settings.real("max_queue_delay", max_queue_delay, low=0, high=settings.MAX_SECONDS)
+        self.max_num_seqs, self.max_queue_delay = max_num_seqs, max_queue_delay
+        self.check_settings()
+
+    def check_settings(self) -> None:
+        self.max_num_seqs = settings.whole("max_num_seqs", getattr(self, "max_num_seqs", None))
+        delay = getattr(self, "max_queue_delay", None)
+        self.max_queue_delay = settings.real("max_queue_delay", delay, low=0, high=settings.MAX_SECONDS)
 
     def __repr__(self) -> str:
-        return f"Dynamic(max_num_seqs={self.max_num_seqs}, max_queue_delay={self.max_queue_delay:g})"
+        return f"Dynamic(max_num_seqs={self.max_num_seqs}, max_queue_delay={settings.shown(self.max_queue_delay)})"
 
     def schedule(self, state: State) -> Schedule:
         if state.running:

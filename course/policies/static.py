@@ -14,7 +14,11 @@ class Static(Policy):
     padded = True
 
     def __init__(self, max_num_seqs: int):
-        self.max_num_seqs = settings.whole("max_num_seqs", max_num_seqs)
+        self.max_num_seqs = max_num_seqs
+        self.check_settings()
+
+    def check_settings(self) -> None:
+        self.max_num_seqs = settings.whole("max_num_seqs", getattr(self, "max_num_seqs", None))
 
     def __repr__(self) -> str:
         return f"Static(max_num_seqs={self.max_num_seqs})"
