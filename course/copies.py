@@ -49,27 +49,31 @@ class Copied:
         return [*lines, *self.remarks]
 
 
-def folders(labs: Path | None = None, mine: Path | None = None, *, missing_ok: bool = False) -> tuple[Path, Path]:
+def folders(labs: str | None = None, mine: str | None = None, *, missing_ok: bool = False) -> tuple[Path, Path]:
     """Where the handed-out labs and the learner's copies are.
 
     labs: by default `labs/` here, or else in the project from which the course was installed. mine: by default what
-    MY_LABS names, as for `make lab`, or else `my-labs/`, both seen from the folder that holds `labs/`.
+    MY_LABS names, as for `make lab`, or else `my-labs/`, both seen from the folder that holds `labs/`. An empty name is
+    none.
 
     Raises WorkspaceError where there is no such folder of labs, unless missing_ok, or where a name is none.
     """
+    if not labs and not os.path.isdir("labs"):
+        installed = Path(__file__).resolve().parents[1] / "labs"
+        labs = str(installed) if os.path.isdir(installed) else None
+    handed_out = _named(labs or "labs")
+    copies = _named(mine) if mine else _named(os.environ.get("MY_LABS") or "my-labs", handed_out.parent)
+    if not missing_ok and not os.path.isdir(handed_out):
+        raise WorkspaceError(f"No folder {handed_out}: start this in the course's folder, or give --labs.")
+    return handed_out, copies
+
+
+def _named(name: str, seen_from: Path | None = None) -> Path:
     try:
-        if labs is None:
-            here, installed = Path.cwd() / "labs", Path(__file__).resolve().parents[1] / "labs"
-            labs = here if os.path.isdir(here) or not os.path.isdir(installed) else installed
-        labs = labs.expanduser().absolute()
-        if mine is None:
-            mine = labs.parent / Path(os.environ.get("MY_LABS") or "my-labs").expanduser()
-        mine = mine.expanduser().absolute()
+        path = Path(name).expanduser()
+        return path.absolute() if seen_from is None else seen_from / path
     except (OSError, RuntimeError) as error:
-        raise WorkspaceError(f"{labs if mine is None else mine} names no folder: {error}") from error
-    if not missing_ok and not os.path.isdir(labs):
-        raise WorkspaceError(f"No folder {labs}: start this in the course's folder, or give --labs.")
-    return labs, mine
+        raise WorkspaceError(f"{name} names no folder: {reason(error)}") from error
 
 
 def copy_labs(labs: Path, mine: Path) -> Copied:

@@ -36,8 +36,8 @@ def jupyter_arguments(mine: Path, extra: Sequence[str] = ()) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Copy what is missing, say what changed, open JupyterLab (with any options it does not know itself)."""
     parser = argparse.ArgumentParser(prog="python -m course.workspace", description="Open the labs in JupyterLab.")
-    parser.add_argument("--labs", type=Path, default=Path("labs"), help="the handed-out labs (default: labs)")
-    parser.add_argument("--to", type=Path, default=Path("my-labs"), help="your copies (default: my-labs)")
+    parser.add_argument("--labs", default="labs", help="the handed-out labs (default: labs)")
+    parser.add_argument("--to", default="my-labs", help="your copies (default: my-labs)")
     parser.add_argument("--copy-only", action="store_true", help="make the copies and stop")
     options, extra = parser.parse_known_args(arguments)
     forgiving()

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -122,3 +123,20 @@ def test_it_starts_without_numpy() -> None:
     code = "import sys; sys.modules['numpy'] = None; from course.cli import main; main()"
     done = called([sys.executable, "-c", code, "--help"], stdout=subprocess.PIPE)
     assert done.returncode == 0 and "simulate" in done.stdout
+
+
+@pytest.mark.parametrize("columns", [0, 5, 40])
+def test_a_narrow_terminal_cuts_no_number(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    from course import KVCache, Workload, policies, serve, steptime
+    from course.cli import report
+
+    load, timing, cache = Workload.poisson(10, 50, 100, 20), steptime.Roofline("llama-3.1-8b", "H100"), KVCache(900)
+    run = serve(load, policies.Continuous(8, 256), timing, cache)
+    setup = report.Setup(load, timing, cache, {"ttft": 0.5, "tpot": None, "e2e": None}, {}, ())
+    results = [report.Result(name, name, run.summary(ttft_slo=0.5), ()) for name in ("static", "continuous")]
+    numbers = [line.split()[-1] for line in report.as_table(setup, results).splitlines() if line and line[-1].isdigit()]
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr(report.sys, "stdout", SimpleNamespace(isatty=lambda: True))
+    narrow = report.as_table(setup, results)
+    assert len(numbers) > 20 and all(number in narrow for number in numbers)
+    assert "\N{HORIZONTAL ELLIPSIS}" not in narrow

@@ -214,16 +214,36 @@ def test_the_folders(labs, tmp_path, monkeypatch):
     monkeypatch.delenv("MY_LABS", raising=False)
     monkeypatch.chdir(tmp_path)
     assert copies.folders() == (labs, tmp_path / "my-labs")
-    assert copies.folders(None, Path("x")) == (labs, tmp_path / "x")
+    assert copies.folders(None, "x") == (labs, tmp_path / "x")
     monkeypatch.setenv("MY_LABS", "batching")
     assert copies.folders() == (labs, tmp_path / "batching")
     (tmp_path / "batching").mkdir()
     monkeypatch.chdir(tmp_path / "batching")  # where a terminal in JupyterLab opens
-    assert copies.folders(labs) == (labs, tmp_path / "batching")
+    assert copies.folders(str(labs)) == (labs, tmp_path / "batching")
     with pytest.raises(copies.WorkspaceError, match=r"No folder .*start this in the course's folder"):
-        copies.folders(tmp_path / "gone")
+        copies.folders(str(tmp_path / "gone"))
     with pytest.raises(copies.WorkspaceError, match="names no folder"):
-        copies.folders(labs, Path("~nosuchuser/x"))
+        copies.folders(str(labs), "~nosuchuser/x")
+
+
+def test_an_empty_name_is_none(labs, tmp_path, monkeypatch):
+    """As from a variable of the shell that is not set: the copies must not land in the folder we are in."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MY_LABS", "")
+    assert copies.folders("", "") == (labs, tmp_path / "my-labs")
+    assert workspace.main(["--labs", str(labs), "--to", "", "--copy-only"]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["labs", "my-labs"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere the folder we are in cannot be removed")
+def test_where_the_folder_we_are_in_is_gone(labs, tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    monkeypatch.setenv("MY_LABS", "")
+    assert copies.folders(str(labs)) == (labs, tmp_path / "my-labs")
+    with pytest.raises(copies.WorkspaceError, match="x names no folder: No such file or directory"):
+        copies.folders(str(labs), "x")
 
 
 def test_a_folder_whose_name_is_no_text(labs, tmp_path, monkeypatch, capfd):

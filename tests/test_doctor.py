@@ -210,4 +210,4 @@ def test_every_item_is_answered_in_the_order_of_the_code(monkeypatch, tmp_path):
             if hasattr(room, name):
                 monkeypatch.setattr(room, name, lambda *_: ok("fine"))
     monkeypatch.setattr(process, "ask", lambda *_: {"why": "nothing", "device": None, "notes": [], "has_cupy": False})
-    assert [name for name, _ in examine(None, tmp_path)] == list(ITEMS)
+    assert [name for name, _ in examine(None, str(tmp_path))] == list(ITEMS)

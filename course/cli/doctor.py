@@ -1,15 +1,18 @@
 """`course doctor`: will the labs run here? One line an item, and a short code for the instructor."""
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 
 def doctor(
-    to: Annotated[Path | None, typer.Option(help="Your copies.  [default: MY_LABS, or my-labs]")] = None,
-    handed_out: Annotated[Path | None, typer.Option("--labs", help="The handed-out labs.  [default: labs]")] = None,
+    to: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Your copies.  [default: MY_LABS, or my-labs]")
+    ] = None,
+    handed_out: Annotated[
+        str | None, typer.Option("--labs", metavar="FOLDER", help="The handed-out labs.  [default: labs]")
+    ] = None,
     explain: Annotated[
         str | None, typer.Option(help="Look at nothing here; say what a code means, or several with commas.")
     ] = None,

@@ -16,8 +16,12 @@ COPIES = {
 
 
 def labs(
-    to: Annotated[Path | None, typer.Option(help="Your copies.  [default: MY_LABS, or my-labs]")] = None,
-    handed_out: Annotated[Path | None, typer.Option("--labs", help="The handed-out labs.  [default: labs]")] = None,
+    to: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Your copies.  [default: MY_LABS, or my-labs]")
+    ] = None,
+    handed_out: Annotated[
+        str | None, typer.Option("--labs", metavar="FOLDER", help="The handed-out labs.  [default: labs]")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
     """List the labs: number, minutes, what you have done in each, and your copy of it."""

@@ -102,6 +102,7 @@ def as_table(setup: Setup, results: Sequence[Result]) -> str:
     """The set-up in a few lines, then one row a metric and one column a policy."""
     from rich import box
     from rich.console import Console
+    from rich.measure import Measurement
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
@@ -131,6 +132,8 @@ def as_table(setup: Setup, results: Sequence[Result]) -> str:
     out = io.StringIO()
     # A terminal's own width; in a pipe there is none, and a cut-off number helps nobody.
     console = Console(file=out, force_terminal=terminal, width=None if terminal else 200, highlight=False)
+    # However narrow it is: a line that the terminal breaks can still be read, a number that is cut off cannot.
+    console.width = max(console.width, Measurement.get(console, console.options.update(width=200), table).minimum)
     for line in _heading(setup):
         console.print(line, markup=False, soft_wrap=True)
     console.print()

@@ -1,7 +1,6 @@
 """`course reset LAB`: a pristine copy of a lab, once the learner's own has been put aside."""
 
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,8 +8,12 @@ import typer
 
 def reset(
     lab: Annotated[str, typer.Argument(help="Its number or the name of its file: 03, 03_littles_law.ipynb.")],
-    to: Annotated[Path | None, typer.Option(help="Your copies.  [default: MY_LABS, or my-labs]")] = None,
-    handed_out: Annotated[Path | None, typer.Option("--labs", help="The handed-out labs.  [default: labs]")] = None,
+    to: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Your copies.  [default: MY_LABS, or my-labs]")
+    ] = None,
+    handed_out: Annotated[
+        str | None, typer.Option("--labs", metavar="FOLDER", help="The handed-out labs.  [default: labs]")
+    ] = None,
     progress: Annotated[
         bool, typer.Option("--progress", help="Forget predictions, answers and quiz of this lab too; a copy is kept.")
     ] = False,

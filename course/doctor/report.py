@@ -10,7 +10,7 @@ from course.doctor.answer import Answer, problem
 from course.doctor.code import ITEMS
 
 
-def examine(handed_out: Path | None = None, to: Path | None = None) -> Iterator[tuple[str, Answer]]:
+def examine(handed_out: str | None = None, to: str | None = None) -> Iterator[tuple[str, Answer]]:
     """Each item of ITEMS with its answer, as soon as it is known. Nothing is changed, and no network is used.
 
     handed_out, to: the folders of the labs and of the copies, as in `copies.folders`.
