@@ -57,11 +57,16 @@ class ConfigPicker:
         self.spec = card_memory.spec(config) if known else ModelSpec.from_config(config)
         return self.spec
 
-    def rows(self) -> Rows:
-        """What a sequence keeps, and the ledger of the card."""
+    def ledger(self) -> budget.Ledger:
+        """The ledger of the card, for sequences of 4,096 tokens or of the model's longest."""
         spec = self.spec.with_kv_dtype(self.kv_dtype)
         length = min(LENGTH, spec.max_position_embeddings or LENGTH)
-        card = budget.ledger(spec, memory_bytes=card_memory.CARDS[self.card], max_model_len=length)
+        return budget.ledger(spec, memory_bytes=card_memory.CARDS[self.card], max_model_len=length)
+
+    def rows(self) -> Rows:
+        """What a sequence keeps, and the ledger of the card."""
+        card = self.ledger()
+        spec = card.spec
         return rows_of(
             [
                 ("", "value", "from"),
@@ -95,19 +100,25 @@ class ConfigPicker:
             self.card, self.kv_dtype = cards.value, dtypes.value
             try:
                 table.value = f"<b>{escape(self.spec.name)}</b>" + html_table(self.rows(), "The ledger")
-                said.value = "".join(notice(note) for note in self.spec.notes)
+                said.value = "".join(notice(text) for text in (*self.spec.notes, *self.ledger().problems))
             except (ValueError, OSError) as error:
                 table.value, said.value = "", notice(_sentence(error))
 
-        def picked(take: Any) -> None:
+        def picked(take: Any, listed: bool = False) -> None:
+            before = self.spec
             try:
                 take()
+                self.rows()
             except (ValueError, OSError) as error:
-                said.value, table.value = notice(_sentence(error)), ""
+                self.spec = before
+                show()
+                said.value = notice(f"{_sentence(error)} Below is still {before.name}.")
             else:
                 show()
+                if not listed:
+                    shipped.value = None
 
-        shipped.observe(lambda change: change["new"] and picked(lambda: self.use(change["new"])), names="value")
+        shipped.observe(lambda change: change["new"] and picked(lambda: self.use(change["new"]), True), names="value")
         path.observe(lambda change: change["new"].strip() and picked(lambda: self.use(change["new"].strip())), "value")
         upload.observe(lambda change: change["new"] and picked(lambda: self._uploaded(change["new"][0])), names="value")
         for choice in (cards, dtypes):

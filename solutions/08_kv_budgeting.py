@@ -147,7 +147,7 @@ ledger_explorer
 # %% [markdown]
 # ### The operator's graphs
 #
-# Back to the RTX 4090: 300 requests, and three graphs that every operator of an engine has. A **preemption** takes all
+# Back to the RTX 4090: 240 requests, and three graphs that every operator of an engine has. A **preemption** takes all
 # blocks of the sequence that was admitted last; it is computed again later.
 #
 # 1. Go from 1 to 2 requests/s. Which graph changes first? Is anything reported as an error?
@@ -165,7 +165,7 @@ operator_explorer = Explorer(
     ],
     figure=draw.operator,
     summary=kv_pool.hour_rows,
-    title="One RTX 4090, 300 requests",
+    title="One RTX 4090, 240 requests",
 )
 operator_explorer
 

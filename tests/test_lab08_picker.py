@@ -57,9 +57,15 @@ def test_a_path_a_folder_and_an_upload(shown, tmp_path):
     for path in (tmp_path / "config.json", tmp_path):
         shown.widgets["path"].value = str(path)
         assert shown.spec.kv_bytes_per_token == TOKEN and f"{TOKEN:,} B" in shown.table.value
+        assert shown.widgets["config"].value is None  # what is shown is not of the list
     shown.widgets["config"].value = "qwen2-7b"
     upload(shown, "mine.json", json.dumps(OWN).encode())
     assert (shown.spec.name, shown.spec.kv_bytes_per_token) == ("mine", TOKEN)
+
+
+def test_what_does_not_fit_the_card_is_said(shown):
+    shown.widgets["config"].value = "nemotron-h-56b"
+    assert "do not fit" in shown.said.value and "104.90 GiB" in shown.table.value
 
 
 def test_card_and_type(shown):
@@ -72,15 +78,16 @@ def test_card_and_type(shown):
 @pytest.mark.parametrize(
     ("content", "said"),
     [(b"{", "JSON"), (b"[1]", "JSON object"), (b"\xff\xfe\x00", ""), (b"", ""), (b"{}", "layers"),
-     (json.dumps(OWN | {"num_key_value_heads": 3}).encode(), "3"), (json.dumps(OWN | {"kv_compress": 2}).encode(), "")],
+     (json.dumps(OWN | {"num_key_value_heads": 3}).encode(), "3"),
+     (json.dumps(OWN | {"kv_lora_rank": 2}).encode(), "")],
 )  # fmt: skip
 def test_what_cannot_be_understood_is_refused_in_a_sentence_and_the_model_stays(shown, content, said):
     upload(shown, "config.json", content)
-    if shown.spec.name == "llama-3.1-8b":
-        assert said in shown.said.value and "course-notice" in shown.said.value and shown.table.value == ""
-        assert "Traceback" not in shown.said.value and "/tmp" not in shown.said.value
+    assert shown.spec.name == "llama-3.1-8b" and "131,072 B" in shown.table.value
+    assert said in shown.said.value and "Below is still llama-3.1-8b." in shown.said.value
+    assert "Traceback" not in shown.said.value and "/tmp" not in shown.said.value
     shown.widgets["config"].value = "qwen2-7b"  # and the picker goes on
-    assert "57,344 B" in shown.table.value
+    assert "57,344 B" in shown.table.value and "Below" not in shown.said.value
 
 
 def test_a_path_that_is_not_there(shown):

@@ -49,9 +49,11 @@ def shape(result: Shape, *, height: int = 350) -> go.Figure:
     where = {"xref": "x2", "yref": "y2"}
     notes = [
         text(log10(LENGTHS[0]), log10(pool), "pool of an RTX 4090", xshift=2, yshift=11, **where),
-        text(log10(LENGTHS[-1]), log10(gib[0][-1]), "MHA", "waiting", "right", xshift=-6, yshift=8, **where),
-        text(log10(LENGTHS[-1]), log10(gib[2][-1]), "MQA", "waiting", "right", xshift=-6, yshift=-16, **where),
     ]
+    for one, name, shift in ((0, "MHA", 8), (2, "MQA", -16)):
+        if heads[one] != result.kv_heads:
+            end = (log10(LENGTHS[-1]), log10(gib[one][-1]))
+            notes.append(text(*end, name, "waiting", "right", xshift=-6, yshift=shift, **where))
     layout = {
         "template": theme.TEMPLATE, "height": height, "margin": MARGIN, "annotations": notes,
         "xaxis": {"domain": LEFT, "anchor": "y"},
@@ -71,14 +73,16 @@ def ledger(result: Fit, *, height: int = 350) -> go.Figure:
              "KV": max(card.kv_bytes, 0)}  # fmt: skip
     data, notes, base = [], [], 0.0
     end = card.total_bytes / GIB
-    lowest = -1.0
+    top = max(end, sum(sizes.values()) / GIB)
+    apart = 0.075 * top  # labels of thin parts would write over each other
+    lowest = -top
     for name, colour in KINDS:
         size = sizes[name] / GIB
         data.append(
             axes(1) | {"type": "bar", "x": [0], "y": theme.rounded([size]), "base": theme.rounded([base]), "name": name,
                        "width": [0.8], "marker": {"color": theme.COLOURS[colour]}, "hoverinfo": "name+y"}
         )  # fmt: skip
-        middle = max(base + size / 2, lowest + end * 0.075)  # thin parts would write over each other
+        middle = max(base + size / 2, lowest + apart)
         if size:
             notes.append(text(0.46, middle, f"{name} {size:.2f} GiB", colour, xref="x", yref="y"))
             lowest = middle
@@ -90,9 +94,11 @@ def ledger(result: Fit, *, height: int = 350) -> go.Figure:
          "line": {"color": theme.INK, "width": 1.5}},
         edge | {"x0": -0.4, "x1": 0.4, "y0": round(usable, 4), "y1": round(usable, 4)},
     ]  # fmt: skip
-    top = max(end, base)
-    above = max((usable + end) / 2, lowest + end * 0.075)
-    notes.append(text(0.46, above, f"not used {end - usable:.2f} GiB", xref="x", yref="y"))
+    if top > end:
+        notes.append(text(0.46, end, f"the card {end:.2f} GiB", xref="x", yref="y"))
+    else:
+        above = max((usable + end) / 2, lowest + apart)
+        notes.append(text(0.46, above, f"not used {end - usable:.2f} GiB", xref="x", yref="y"))
     most = max(max(result.lines["fp8"]), 2)
     for dtype, dash in (("fp8", "dash"), ("bfloat16", "solid")):
         fits = [value or None for value in result.lines[dtype]]
@@ -103,6 +109,9 @@ def ledger(result: Fit, *, height: int = 350) -> go.Figure:
         data.append(dot(card.max_model_len, here, "decode", "max_model_len", 2))
         at = {"xref": "x2", "yref": "y2"}
         notes.append(text(log10(card.max_model_len), log10(here), f"{here:,}", "decode", xshift=11, yshift=12, **at))
+    else:
+        notes.append(text(0.5, 0.5, f"no sequence of {card.max_model_len:,} fits", anchor="center",
+                          xref="x2 domain", yref="y2 domain"))  # fmt: skip
     for dtype, name, at, anchor, shift in (
         ("fp8", "fp8 KV", 1, "left", 14),
         ("bfloat16", "16-bit KV", 5, "right", -12),

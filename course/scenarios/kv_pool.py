@@ -40,7 +40,7 @@ BYTES: Mapping[str, int] = {
 """KV bytes a token: as the model is, and with other heads or another type of K and V in the same pool."""
 
 SLOTS = (4, 8, 12, 16, 20, 24, 28, 32, 48, 64, 128, 256)
-SHORT = 300  # requests of a run behind a slider; those of the text have 2,000
+SHORT = 240  # requests of a run behind a slider; those of the text have 2,000
 
 
 @lru_cache(maxsize=64)
