@@ -32,7 +32,10 @@ def stubs(exercise):
     if exercise.probes is not None:
         yield lambda *args: None
     elif exercise.evaluate is not None:
-        yield (lambda *args: None) if callable(exercise.solution) else NoSchedule()
+        if isinstance(exercise.solution, dict):
+            yield dict.fromkeys(exercise.solution)
+        else:
+            yield (lambda *args: None) if callable(exercise.solution) else NoSchedule()
 
 
 def test_labs_are_found():

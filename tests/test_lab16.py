@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from course import policies, results, serve, steptime
-from course.exercises import load
+from course.exercises import flaws, load
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge, overlaps
 from course.scenarios import load_test, many_tools, one_engine, steady_window, three_files
 
@@ -41,7 +41,7 @@ def test_a_stub_is_not_attempted_the_solution_is_right_and_each_mistake_gets_its
 
 
 def test_hints_do_not_contain_the_answer():
-    answers = {"felt": "max(", "ours": "tokens - 1", "samples": "299", "nightly": "11.4", "gateway": "=", "peak": "73"}
+    answers = {"felt": "max(", "ours": "tokens - 1", "samples": "299", "files": "11.4"}
     for item in LAB.exercises:
         for hint in (item.hint, *(mistake.hint for mistake in item.mistakes)):
             assert answers[item.id] not in hint, hint
@@ -105,15 +105,36 @@ def test_the_reader_of_result_files_finds_the_flaw_and_no_other(name, note):
 
 
 def test_the_three_files_answers_by_hand():
-    assert exercise("nightly").solution == 912 / 80 == 11.4
+    assert flaws.RIGHT["nightly"] == 912 / 80 == 11.4
     told = three_files.told("nightly")
     assert told["completed"] + told["failed"] == told["num_prompts"] == 1_000 == 12.5 * 80
     gateway = three_files.told("gateway")
     assert gateway["mean_ttft_ms"] == pytest.approx(gateway["mean_e2e_latency_ms"], rel=1e-3)
-    assert math.isnan(exercise("gateway").solution) and "tpot" not in results.read(three_files.path("gateway")).summary
+    assert math.isnan(flaws.RIGHT["gateway"]) and "tpot" not in results.read(three_files.path("gateway")).summary
     peak = three_files.told("peak")
-    assert exercise("peak").solution == pytest.approx(125 - 1.98 - 50)
+    assert flaws.RIGHT["peak"] == pytest.approx(125 - 1.98 - 50)
     assert peak["request_throughput"] * peak["mean_e2el_ms"] / 1e3 == pytest.approx(peak["max_concurrency"], rel=0.02)
+
+
+def test_the_three_files_can_be_answered_one_by_one_and_anything_else_gets_a_sentence():
+    item = exercise("files")
+    assert judge(item, dict.fromkeys(flaws.RIGHT)).status == NOT_ATTEMPTED
+    for name in flaws.RIGHT:
+        verdict = judge(item, dict.fromkeys(flaws.RIGHT) | {name: flaws.RIGHT[name]})
+        assert verdict.status == WRONG and "still open" in verdict.hint
+        # A wrong one is told whatever the others are, and the first one wins.
+        wrong, hint = flaws.READ_INSTEAD[name][0]
+        assert judge(item, dict.fromkeys(flaws.RIGHT) | {name: wrong}).hint == f"{name}: {hint}"
+    assert judge(item, {"nightly": 12.5, "gateway": 0, "peak": 0}).hint.startswith("nightly: That is what")
+    assert judge(item, flaws.RIGHT | {"peak": 73}).status == RIGHT
+    odd = judge(item, flaws.RIGHT | {"peak": 60})
+    assert (odd.status, odd.mistake) == (WRONG, None) and "'peak: 60'" in odd.hint
+    for answer, hint in (
+        (11.4, "dictionary with the keys"),
+        ({"nightly": 1}, "keys"),
+        (flaws.RIGHT | {"peak": "late"}, "give a number"),
+    ):
+        assert hint in judge(item, answer).hint
 
 
 def test_no_other_file_has_a_name():
