@@ -101,4 +101,8 @@ def _first_line(error: Exception) -> str:
 QUESTIONS = {"imports": imports, "kernel": kernel, "launch": launch}
 
 if __name__ == "__main__":
-    print(json.dumps(QUESTIONS[sys.argv[1]](*sys.argv[2:])))
+    try:
+        answer = QUESTIONS[sys.argv[1]](*sys.argv[2:])
+    except ImportError as error:
+        answer = {"missing": str(error)}
+    print(json.dumps(answer))

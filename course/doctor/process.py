@@ -23,7 +23,8 @@ SECONDS = 90
 def ask(question: str, *arguments: str) -> dict[str, Any]:
     """What the function `question` of children.py answers in a process of its own.
 
-    Raises Failed where it crashes, or takes longer than SECONDS; then it and all that it started are ended.
+    Raises ImportError where a module is missing, and Failed where it crashes, or takes longer than SECONDS; then it and
+    all that it started are ended.
     """
     command = [sys.executable, "-P", "-m", "course.doctor.children", question, *arguments]
     # Files, not pipes: whoever waits for the end of a pipe waits for every process that has inherited it.
@@ -40,8 +41,14 @@ def ask(question: str, *arguments: str) -> dict[str, Any]:
         if status == 0:
             with suppress(ValueError, IndexError):
                 said.seek(0)
-                return json.loads(said.read().decode().splitlines()[-1])
+                return _whole(json.loads(said.read().decode().splitlines()[-1]))
         raise Failed(f"{_how(status)}{_last(complained)}")
+
+
+def _whole(answer: dict[str, Any]) -> dict[str, Any]:
+    if "missing" in answer:
+        raise ImportError(answer["missing"])
+    return answer
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
