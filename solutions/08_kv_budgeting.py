@@ -14,6 +14,7 @@ from course.config_picker import ConfigPicker
 from course.exercises import Lab, reports08
 from course.explore import Choice, Explorer, Slider
 from course.figures import memory as draw
+from course.profiles.chunks import prefill_chunks
 from course.scenarios import card_memory, kv_pool
 from course.scenarios.engine_prints import PRINTS
 
@@ -241,6 +242,20 @@ print(
     f"modelled: weights {1e3 * step.t0:.1f} ms a step, "
     f"K and V of a full pool {1e3 * read / kv_pool.BANDWIDTH:.1f} ms"
 )
+
+# %% [markdown]
+# And on a real card? The course comes with a recording of steps of this model on an H100, with random weights. A badge
+# for what you see: **recorded** there, not here. One of its steps has 32 decodes over 22,400 tokens of context, and no
+# prompt:
+
+# %%
+recording = prefill_chunks()
+seconds = float(recording.seconds[recording.chunk == 0][0])
+cached = recording.decode_context * kv_pool.SPEC.kv_bytes_per_token
+weights = kv_pool.SPEC.step_weight_bytes
+print(recording.badge)
+print(f"weights {weights / 1e9:.1f} GB, K and V {cached / 1e9:.1f} GB, {1e3 * seconds:.1f} ms")
+print(f"{(weights + cached) / seconds / 1e12:.1f} TB/s of the 3.35 on its data sheet")
 
 # %% [markdown]
 # ## Explain

@@ -8,6 +8,7 @@ import pytest
 
 from course import KVCache, Workload, budget, policies, serve
 from course.exercises import load
+from course.profiles.chunks import prefill_chunks
 from course.scenarios import card_memory, kv_pool
 from course.scenarios.engine_prints import PRINTS
 
@@ -104,6 +105,15 @@ def test_the_step_time_is_what_it_says():
     read = 1e3 * kv_pool.POOL_BYTES / kv_pool.BANDWIDTH
     assert read == pytest.approx(6.0, abs=0.05) and pytest.approx(5.4e9, abs=5e7) == kv_pool.POOL_BYTES
     assert read / (1e3 * step.t0) == pytest.approx(1 / 3, abs=0.04)
+
+
+def test_the_recorded_step():
+    recording = prefill_chunks()
+    assert (recording.decodes, recording.decode_context, recording.model) == (32, 22_400, "llama-3.1-8b")
+    assert (recording.chunk == 0).sum() == 1 and "H100" in recording.badge
+    read = kv_pool.SPEC.step_weight_bytes + recording.decode_context * LLAMA_TOKEN
+    rate = read / float(recording.seconds[recording.chunk == 0][0])
+    assert 0.5 < rate / 3.35e12 < 0.9  # a real step, not the peak
 
 
 def test_a_request_that_never_fits_is_refused():
