@@ -1,8 +1,8 @@
 """The `course` command. Every subcommand is a module of this package, and fetches what it needs when it runs.
 
 Exit status: 0, or 2 with one sentence on stderr for bad input, or 130 after Ctrl-C, or SIGPIPE (141 in a shell) where
-nobody reads on. What a command is asked for goes to stdout, everything else to stderr. To add a command, write a module
-with a function and register it at the end of this one.
+nobody reads on; `course doctor` has 1 where it finds a problem. What a command is asked for goes to stdout, everything
+else to stderr. To add a command, write a module with a function and register it at the end of this one.
 """
 
 import sys
@@ -15,7 +15,7 @@ try:  # the first tenths of a second, in which Ctrl-C must not give a traceback 
     import typer
     from typer.core import TyperGroup
 
-    from course.cli import bench, compare, doctor, kv, labs, reset, results, simulate
+    from course.cli import bench, compare, doctor, flags, kv, labs, reset, results, simulate
     from course.streams import forgiving
 except KeyboardInterrupt:
     sys.exit(130)
@@ -96,6 +96,7 @@ app.command(name="simulate", short_help="Send requests through one policy or sev
 app.command(name="bench", short_help="Measure a toy decode step on the GPU or CPU at hand.")(bench.bench)
 app.command(name="kv", short_help="KV bytes a token of a model, and what fits on a card.")(kv.kv)
 app.command(name="doctor", short_help="Check that the labs will run on this machine.")(doctor.doctor)
+app.command(name="flags", short_help="A policy as engine settings, and a vLLM command line as a policy.")(flags.flags)
 app.command(name="labs", short_help="List the labs, with your progress and your copies.")(labs.labs)
 app.command(name="reset", short_help="Start a lab again; your copy is kept.")(reset.reset)
 app.command(name="compare", short_help="A measured run beside the same requests in the simulator.")(compare.compare)

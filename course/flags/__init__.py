@@ -1,1 +1,49 @@
-"""From a policy to the settings of an engine, and back."""
+"""From a policy to the settings of an engine, and from a vLLM command line back to a policy.
+
+from course import flags, policies
+
+for export in flags.for_policy(policies.Continuous(64, 2048), model="meta-llama/Llama-3.1-8B"):
+    print(export.version, export.command, *export.warnings, sep="\\n")
+found = flags.parse("vllm serve MODEL --max-num-seqs 64 --max-num-batched-tokens 8k", "H100")
+found.policy, found.kv, found.defaults
+"""
+
+from collections.abc import Sequence
+
+from course.policies import Continuous, Dynamic, Policy, Static
+from course.settings import shown
+
+from . import sglang, tensorrt_llm, vllm
+from .export import Export, Setting, Wish
+from .kv import KVSettings
+from .parse import Parsed, parse
+
+__all__ = ["ENGINES", "Export", "KVSettings", "Parsed", "Setting", "for_policy", "parse"]
+
+ENGINES = {"vllm": vllm.export, "sglang": sglang.export, "tensorrt-llm": tensorrt_llm.export}
+
+
+def for_policy(
+    policy: Policy, kv: KVSettings | None = None, *, model: str = "MODEL", engines: Sequence[str] = tuple(ENGINES)
+) -> tuple[Export, ...]:
+    """The settings of each engine that come nearest to a policy and a KV budget.
+
+    policy: Continuous, Static or Dynamic. kv: vLLM's defaults where None. model: the name to put into the commands.
+    engines: of ENGINES, in the order wanted.
+
+    Each setting has its reason, and what an engine has no setting for is in `warnings`. ValueError for a policy of
+    one's own, which no setting can say, and for an unknown engine.
+    """
+    if type(policy) not in (Continuous, Static, Dynamic):
+        raise ValueError(
+            f"{shown(policy)} is a policy of its own, and no engine's settings can say it: there are settings for "
+            "Continuous, Static and Dynamic"
+        )
+    policy.check_settings()
+    if not isinstance(model, str) or not model.strip() or model.startswith("-"):
+        raise ValueError(f"a model has a name that starts with no dash, not {shown(model)}")
+    wish = Wish(policy, KVSettings() if kv is None else kv, model)
+    unknown = [name for name in engines if name not in ENGINES]
+    if unknown:
+        raise ValueError(f"no engine is called {shown(unknown[0])}; there are {', '.join(ENGINES)}")
+    return tuple(ENGINES[name](wish) for name in dict.fromkeys(engines))

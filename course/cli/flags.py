@@ -1,0 +1,137 @@
+"""`course flags`: a policy as settings of vLLM, SGLang and TensorRT-LLM, and a vLLM command line as a policy."""
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from course.flags import Export, Parsed
+
+POLICY = (
+    "max_num_seqs", "max_num_batched_tokens", "enable_chunked_prefill", "long_prefill_token_threshold",
+    "scheduler_reserve_full_isl",
+)  # fmt: skip
+KV = (
+    "gpu_memory_utilization", "kv_cache_dtype", "block_size", "max_model_len", "tensor_parallel_size",
+    "num_gpu_blocks_override", "enable_prefix_caching",
+)  # fmt: skip
+POLICIES = ("continuous", "dynamic", "static")
+
+
+def flags(
+    ctx: typer.Context,
+    line: Annotated[
+        str | None,
+        typer.Option("--from", metavar="COMMAND", help="A vLLM command line, in quotes: what policy is it?"),
+    ] = None,
+    gpu: Annotated[str | None, typer.Option(help="With --from: the card, on which vLLM's defaults depend.")] = None,
+    ignore_unknown: Annotated[
+        bool, typer.Option("--ignore-unknown", help="With --from: leave out options that vLLM 0.19 does not have.")
+    ] = False,
+    policy: Annotated[str, typer.Option(help="continuous, dynamic or static.")] = "continuous",
+    max_num_seqs: Annotated[int, typer.Option(help="Slots: the most requests in a batch.")] = 64,
+    max_queue_delay_ms: Annotated[float, typer.Option(help="dynamic: how long the oldest request waits.")] = 100.0,
+    max_num_batched_tokens: Annotated[int, typer.Option(help="continuous: the most tokens in a step.")] = 2_048,
+    enable_chunked_prefill: Annotated[bool, typer.Option(help="continuous: split prompts.")] = True,
+    long_prefill_token_threshold: Annotated[
+        int, typer.Option(help="continuous: the most tokens of one prompt in a step; 0: no limit.")
+    ] = 0,
+    scheduler_reserve_full_isl: Annotated[
+        bool, typer.Option(help="continuous: admit only if the whole prompt fits the free blocks.")
+    ] = True,
+    gpu_memory_utilization: Annotated[float, typer.Option(help="Share of the card that the engine takes.")] = 0.9,
+    kv_cache_dtype: Annotated[str, typer.Option(help="auto, bfloat16, fp8, ...")] = "auto",
+    block_size: Annotated[int, typer.Option(help="Tokens of a KV block.")] = 16,
+    max_model_len: Annotated[int | None, typer.Option(help="Tokens of the longest sequence.")] = None,
+    tensor_parallel_size: Annotated[int, typer.Option(help="Cards that share each layer.")] = 1,
+    num_gpu_blocks_override: Annotated[int | None, typer.Option(help="KV blocks, whatever the memory says.")] = None,
+    enable_prefix_caching: Annotated[bool, typer.Option(help="Whether prompts may share a start.")] = True,
+    model: Annotated[str, typer.Option(help="The model's name in the commands.")] = "MODEL",
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(help="vllm, sglang, tensorrt-llm; several, with commas or repeated.  [default: all]"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
+) -> None:
+    """The engine settings that come nearest to a policy, each with its reason; or the policy of a vLLM command line.
+
+    What an engine has no setting for is said. Versions: vLLM 0.19, SGLang 0.5.9, TensorRT-LLM 1.2.
+
+    \b
+    course flags --max-num-seqs 128 --max-num-batched-tokens 4096 --model meta-llama/Llama-3.1-8B
+    course flags --from "vllm serve my/model --max-num-seqs 64 --max-num-batched-tokens 8k" --gpu H100
+    """
+    from course import flags as exports
+    from course.cli.build import flag, spoken_in_flags
+
+    options = ctx.params
+    given = {name for name in options if ctx.get_parameter_source(name).name == "COMMANDLINE"}
+    with spoken_in_flags(options):
+        engines = [name.strip().lower() for text in engine or exports.ENGINES for name in text.split(",")]
+        if line is not None:
+            clash = sorted(given & {*POLICY, *KV, "policy", "max_queue_delay_ms", "model"})
+            if clash:
+                raise ValueError(f"--from brings its own settings: leave out {', '.join(map(flag, clash))}, or --from")
+            found = exports.parse(line, gpu, ignore_unknown=ignore_unknown)
+            chosen, kv, name = found.policy, found.kv, found.model or "MODEL"
+        else:
+            only = sorted(given & {"gpu", "ignore_unknown"})
+            if only:
+                raise ValueError(f"{flag(only[0])} needs --from: it is about a command line")
+            found, chosen, name = None, _policy(options), model
+            kv = exports.KVSettings(**{key: options[key] for key in KV})
+        wanted = exports.for_policy(chosen, kv, model=name, engines=engines)
+    typer.echo(_as_json(chosen, kv, found, wanted) if as_json else _as_text(chosen, found, wanted))
+    for note in found.notes if found else ():
+        typer.echo(f"note: {note}", err=True)
+    for export in wanted:
+        for warning in export.warnings:
+            typer.echo(f"warning: {export.engine}: {warning}", err=True)
+
+
+def _policy(options: dict[str, Any]) -> Any:
+    from course import policies
+    from course.settings import shown
+
+    name = options["policy"].strip().lower()
+    if name == "continuous":
+        return policies.Continuous(**{key: options[key] for key in POLICY})
+    if name == "dynamic":
+        return policies.Dynamic(options["max_num_seqs"], options["max_queue_delay_ms"] / 1_000)
+    if name == "static":
+        return policies.Static(options["max_num_seqs"])
+    raise ValueError(f"--policy is {', '.join(POLICIES[:-1])} or {POLICIES[-1]}, not {shown(options['policy'])}")
+
+
+def _as_json(policy: Any, kv: Any, found: "Parsed | None", exports: tuple["Export", ...]) -> str:
+    document = {
+        "policy": {"name": type(policy).__name__, **vars(policy)},
+        "kv": asdict(kv),
+        "parsed": found
+        and {
+            "model": found.model,
+            "defaults": found.defaults,
+            "left_out": list(found.left_out),
+            "notes": list(found.notes),
+        },
+        "engines": [asdict(export) for export in exports],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _as_text(policy: Any, found: "Parsed | None", exports: tuple["Export", ...]) -> str:
+    lines = [f"Policy: {policy!r}"]
+    if found is not None:
+        lines += [f"KV: {found.kv!r}", f"Model: {found.model or 'not named'}"]
+        lines += [f"  {name}: {why}" for name, why in found.defaults.items()]
+        if found.left_out:
+            lines.append(f"  changes neither batching nor KV memory here: {', '.join(found.left_out)}")
+    for export in exports:
+        width = max(len(" ".join(setting.words)) for setting in export.settings)
+        lines += ["", export.version, *(f"  {row}" for row in export.command.split("\n"))]
+        if export.file:
+            lines += ["  config.yaml:", *(f"    {row}" for row in export.file.rstrip("\n").split("\n"))]
+        lines += [f"  {' '.join(setting.words):<{width}}  {setting.why}" for setting in export.settings]
+    return "\n".join("".join(c if c.isprintable() else ascii(c)[1:-1] for c in row) for row in lines)

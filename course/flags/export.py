@@ -1,0 +1,72 @@
+"""What every engine's export has in common: settings with their reasons, a command, and warnings."""
+
+import shlex
+from dataclasses import dataclass
+
+from course.policies import Continuous, Dynamic, Policy, Static
+
+from .kv import KVSettings
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting: an option of the command line, or a key of the configuration file, its value, and why.
+
+    value: None for a switch that stands alone.
+    """
+
+    name: str
+    value: str | None
+    why: str
+
+    @property
+    def words(self) -> list[str]:
+        return [self.name] if self.value is None else [self.name, self.value]
+
+
+@dataclass(frozen=True)
+class Export:
+    """The settings of one engine that come nearest to a policy.
+
+    engine, version: what they are for. settings: in the order of the command. command: to be pasted into a shell.
+    file: lines of the configuration file that the command names, empty where none is needed. warnings: what the engine
+    has no setting for, or does differently.
+    """
+
+    engine: str
+    version: str
+    settings: tuple[Setting, ...]
+    command: str
+    file: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A policy in the words that all engines share.
+
+    slots, budget: of a step; budget None: no limit. continuous: the policy where it is one, else None.
+    """
+
+    policy: Policy
+    kv: KVSettings
+    model: str
+
+    @property
+    def continuous(self) -> Continuous | None:
+        return self.policy if isinstance(self.policy, Continuous) else None
+
+    @property
+    def slots(self) -> int:
+        return self.policy.max_num_seqs
+
+    @property
+    def request_level(self) -> str:
+        """static or dynamic, or nothing."""
+        return {Static: "static", Dynamic: "dynamic"}.get(type(self.policy), "")
+
+
+def command(words: list[str], settings: list[Setting]) -> str:
+    """A command of one option a line."""
+    lines = [shlex.join(words), *(shlex.join(setting.words) for setting in settings)]
+    return " \\\n  ".join(lines)
