@@ -11,7 +11,7 @@ from toy_lab import TOY, Doubles, Forgets, drive
 from course.exercises import Exercise, LabSpec, Mistake, Prediction, Question, load
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge, overlaps
 
-LITTLE, AREA, POLICY = TOY.exercises
+_, AREA, POLICY = TOY.exercises
 
 
 # Not attempted
