@@ -118,6 +118,13 @@ def test_a_missing_package_is_a_sentence() -> None:
     assert done.stderr.startswith("course: the installation is not complete (") and done.stderr.count("\n") == 1
 
 
+def test_a_package_that_is_missing_later_is_a_sentence() -> None:
+    code = "import sys; sys.modules['numpy'] = None; from course.cli import main; main()"
+    done = called([sys.executable, "-c", code, "simulate", "--rate", "5"], stdout=subprocess.PIPE)
+    assert (done.returncode, done.stdout) == (1, "") and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("course: the installation is not complete (") and "`course doctor`" in done.stderr
+
+
 def test_it_starts_without_numpy() -> None:
     """Help is there at once, and `course doctor` also where NumPy is broken."""
     code = "import sys; sys.modules['numpy'] = None; from course.cli import main; main()"

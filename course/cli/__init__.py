@@ -38,6 +38,8 @@ class OneSentence(TyperGroup):
             status = _refuse(_of_the_system(error))
         except ValueError as error:
             status = _refuse(str(error))
+        except ImportError as error:
+            status = _refuse(f"the installation is not complete ({error}): `course doctor` says what is missing", 1)
         except MemoryError:
             status = _refuse("not enough memory for this many requests: take fewer")
         except KeyboardInterrupt:
