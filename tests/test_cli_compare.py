@@ -125,7 +125,7 @@ def test_table(log):
     lines = ran.stdout.splitlines()
     assert lines[0] == "run_requests (LLMServingSim request log), 40 requests"
     assert "Continuous(max_num_seqs=64, max_num_batched_tokens=2048), 2,500 KV blocks of 16 tokens" in lines[1]
-    assert lines[2] == "Step time: modelled" and "a floor that no engine reaches" in lines[3]
+    assert lines[2] == "Step time: modelled" and "the roofline, not fitted to any engine" in lines[3]
     for word in ("TTFT p90", "TPOT p99", "ITL mean", "E2E p50", "throughput, requests", "KV blocks in use, peak"):
         assert any(line.startswith(word) for line in lines)
     mean = next(line.split() for line in lines if line.startswith("TTFT mean"))

@@ -70,7 +70,7 @@ def compare(
     """Serve the requests of a measured run again in the simulator, and show every metric measured and modelled.
 
     Engine settings count in this order: the options here, what the file says, the defaults of vLLM 0.19. Without --fit
-    or --constants a step takes what the roofline says, which is a floor.
+    or --constants a step takes what the roofline says, which knows the card and no engine.
 
     \b
     course compare requests.jsonl --model llama-3.1-8b --gpu "RTX PRO 6000" --fit --save-fit pro.json
@@ -150,7 +150,7 @@ def _timing(
             calibration.from_data_sheet(shape, card), f"modelled: {shape.name} on {card.name}"
         )
         return timing, None, f"the data sheet of {card.name}, not fitted; cards talk to each other in no time"
-    return steptime.Roofline(spec, card), None, "the roofline, not fitted: a floor that no engine reaches"
+    return steptime.Roofline(spec, card), None, "the roofline, not fitted to any engine"
 
 
 def _fitted(found: "Fit") -> str:
