@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import settings
+from .steptime import LONGEST
 
 if TYPE_CHECKING:
     from .run import Run
@@ -17,8 +18,20 @@ def percentiles(values: np.ndarray, weights: np.ndarray | None = None) -> dict[s
     """mean, p50, p90, p95, p99 and max of the values that are not NaN; all NaN where there are none.
 
     weights: how many times each value counts (whole numbers); the result is that of the values repeated so often.
+    Raises ValueError for anything but one list of numbers, and for weights that do not fit it.
     """
+    values = _numbers("values", values)
     known = ~np.isnan(values)
+    if weights is not None:
+        weights = _numbers("weights", weights)
+        if len(weights) != len(values):
+            raise ValueError(f"there are {len(values):,} values and {len(weights):,} weights: give one for each")
+        wrong = ~((weights >= 0) & (weights <= 1e12) & (weights == np.floor(weights)))
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ValueError(f"weight {row} must be a whole number from 0 to 1e12, not {weights[row].item()!r}")
+        weights = weights.astype(np.int64)
+        known &= weights > 0
     values = values[known]
     names = ("mean", *(f"p{q}" for q in PERCENTILES), "max")
     if not len(values):
@@ -38,12 +51,47 @@ def percentiles(values: np.ndarray, weights: np.ndarray | None = None) -> dict[s
     return dict(zip(names, map(float, numbers), strict=True))
 
 
+def _numbers(name: str, values: object) -> np.ndarray:
+    """`values` as one float64 array; ValueError for anything else."""
+    try:
+        array = np.asarray(values)
+    except Exception:  # rows of unequal length, or a stranger's __array__
+        array = np.empty((0, 0))
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iuf"):
+        raise ValueError(f"{name} must be one list of numbers, not {settings.shown(values)}")
+    array = array.astype(np.float64, copy=False)
+    wrong = np.abs(array) > LONGEST  # NaN is not
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"{name}[{row}] must be a number within {LONGEST:g} of 0, not {array[row].item()!r}")
+    return array
+
+
+def _stays(arrival: object, response: object) -> tuple[np.ndarray, np.ndarray]:
+    """Both as arrays of seconds; ValueError unless every request was answered, and not before it arrived."""
+    arrival, response = _numbers("arrival", arrival), _numbers("response", response)
+    if len(arrival) != len(response):
+        raise ValueError(f"there are {len(arrival):,} arrivals and {len(response):,} responses: give one of each")
+    wrong = ~(response >= arrival)  # NaN is not
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"request {row} arrives at {arrival[row]:g} s and is answered at {response[row]:g} s: the answer must "
+            "not come before the request"
+        )
+    return arrival, response
+
+
 def number_in_system(arrival: np.ndarray, response: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(times [s], counts): from times[i] on, counts[i] requests have arrived and are not answered yet."""
+    """(times [s], counts): from times[i] on, counts[i] requests have arrived and are not answered yet.
+
+    Raises ValueError unless each request has a finite arrival and a response not before it.
+    """
+    arrival, response = _stays(arrival, response)
     times, change = np.concatenate([arrival, response]), np.repeat((1, -1), len(arrival))
     order = np.argsort(times, kind="stable")
     times, counts = times[order], np.cumsum(change[order])
-    last = np.append(times[1:] != times[:-1], True)  # of events at one time, the state after all of them
+    last = np.append(times[1:] != times[:-1], True)[: len(times)]  # of events at one time, the state after all of them
     return times[last], counts[last]
 
 
@@ -69,9 +117,12 @@ class LittlesLaw:
 def littles_law(arrival: np.ndarray, response: np.ndarray, start: float, end: float) -> LittlesLaw:
     """Little's law over [start, end) in seconds, L from the integral of the number in the system.
 
-    Raises ValueError unless start < end, both finite.
+    Raises ValueError unless start < end, both finite and within 1e200 s of 0; and as `number_in_system`.
     """
-    start, end = settings.real("start", start), settings.real("end", end)
+    arrival, response = _stays(arrival, response)
+    start, end = (
+        settings.real(name, value, low=-LONGEST, high=LONGEST) for name, value in (("start", start), ("end", end))
+    )
     if not end - start > 1e-15:  # shorter than any step, and 1 / seconds might be infinite
         raise ValueError(f"the window must end after it starts, not run from {start:g} s to {end:g} s")
     seconds = end - start

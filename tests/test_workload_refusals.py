@@ -155,3 +155,58 @@ def test_a_whole_number_of_another_type_is_one(whole):
 def test_replace_checks_again():
     with pytest.raises(ValueError, match="arrival has 3 requests"):
         replace(small(), prompt_tokens=[1])
+
+
+# Names, notes and labels
+
+
+@pytest.mark.parametrize("bad", ["hello", None, 5, [1], ["a", None], {"a": 1}, b"a"])
+def test_notes_are_sentences_not_letters(bad):
+    with pytest.raises(ValueError, match="notes must be a tuple of sentences"):
+        small(notes=bad)
+    assert small(notes=["one", "two"]).notes == ("one", "two")
+
+
+@pytest.mark.parametrize("bad", [None, 5, ["a"], b"a"])
+def test_a_name_is_text(bad):
+    with pytest.raises(ValueError, match="the name of a workload must be text, not "):
+        small(name=bad)
+
+
+@pytest.mark.parametrize("bad", [[[1], [1, 2], [3]], [None, 1, 2], 5, {"a": 1}, [True, False, True], [1j, 2, 3]])
+def test_labels_of_another_kind_are_refused(bad):
+    for name in ("class_", "tenant"):
+        with pytest.raises(ValueError, match=f"{name} must be a sequence of whole numbers or of strings"):
+            small(**{name: bad})
+
+
+@pytest.mark.parametrize("bad", [5, "abc", [5, 6, 7], [([1],), ([2],), ([3],)], {1: (2,)}])
+def test_prefixes_of_another_kind_are_refused(bad):
+    with pytest.raises(ValueError, match="prefix must be a sequence of block-hash sequences"):
+        small(prefix=bad)
+
+
+def test_a_masked_number_is_missing():
+    with pytest.raises(ValueError, match="prompt_tokens has masked values"):
+        small(prompt_tokens=np.ma.array([1, 2, 3], mask=[False, True, False]))
+    assert small(prompt_tokens=np.ma.array([1, 2, 3])).prompt_tokens.tolist() == [1, 2, 3]
+
+
+def test_a_column_that_raises_when_it_is_read():
+    class Wordless(Exception):
+        def __str__(self):
+            raise RuntimeError("no words")
+
+    class Column:
+        def __array__(self, *_, **__):
+            raise Wordless
+
+    with pytest.raises(ValueError, match="prompt_tokens must be a sequence of numbers, one a request: Wordless"):
+        small(prompt_tokens=Column())
+    with pytest.raises(ValueError, match="class_ must be a sequence"):
+        small(class_=Column())
+
+
+def test_a_rate_that_is_an_array_is_refused():
+    with pytest.raises(ValueError, match=r"^rate must be a number"):
+        Workload.poisson(np.array([1.0, 2.0]), 10, 1, 1)

@@ -4,7 +4,6 @@ Works for any policy and any step time. It touches every running request in ever
 """
 
 import math
-import sys
 from array import array
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ from numbers import Real
 from .. import settings
 from ..kvcache import KVCache, blocks_for
 from ..policies.base import Limits, Policy, Request, Schedule, State
-from ..steptime import Step, StepTime, checked
+from ..steptime import LONGEST, Step, StepTime, checked
 from ..workload import Workload
 from .arrivals import NEVER, Arrivals
 from .log import Log, check_length, log_from, rows
@@ -125,7 +124,7 @@ class _Loop:
         if not schedule.wait_until > self.now:
             when = settings.shown(schedule.wait_until)
             raise _Broken(f"it runs nothing and waits until {when}, which is not later than now")
-        wait_until = NEVER if schedule.wait_until > sys.float_info.max else float(schedule.wait_until)
+        wait_until = NEVER if schedule.wait_until > LONGEST else float(schedule.wait_until)
         until = min(wait_until, next_arrival)
         self.waits += 1
         if until == NEVER or self.waits > _PATIENCE:

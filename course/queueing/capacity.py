@@ -5,18 +5,19 @@ each output token, the first of which comes with its prefill; so b slots finish 
 Divide by the seconds of such a step, prompts included.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, floor
 
 import numpy as np
 
+from course.queueing import _checks as check
 from course.queueing.gain import GainBound
 from course.settings import real, whole
-from course.steptime import Step
+from course.steptime import Step, StepTime, checked
 from course.workload import Workload
 
-StepTime = Callable[[Step], float]
+_MOST_STEPS = 1_000_000  # of one batch: a second or two
+_MOST_SIZES = 5_000  # of a batch, each a step to time
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,12 @@ class Demand:
     output_tokens: float
     context_tokens: float
 
+    def __post_init__(self) -> None:
+        for name in ("prompt_tokens", "output_tokens"):
+            object.__setattr__(self, name, check.length(name, getattr(self, name)))
+        context = real("context_tokens", self.context_tokens, low=1, high=1e18)
+        object.__setattr__(self, "context_tokens", context)
+
 
 def demand(*, prompt_tokens: float, output_tokens: float, output_cv: float = 0.0) -> Demand:
     """Demand from means and the coefficient of variation of the output lengths; prompts do not depend on outputs.
@@ -35,15 +42,16 @@ def demand(*, prompt_tokens: float, output_tokens: float, output_cv: float = 0.0
     more often, so the average decode sees E[N (N - 1)] / (2 E[N - 1]) tokens of answer, (1 + CV^2) / 2 of a mean answer
     when answers are long: with a CV of 1 a whole one, not half.
     """
-    prompt = real("prompt_tokens", prompt_tokens, low=1.0)
-    output = real("output_tokens", output_tokens, low=1.0)
-    cv = real("output_cv", output_cv, low=0.0)
+    prompt = check.length("prompt_tokens", prompt_tokens)
+    output = check.length("output_tokens", output_tokens)
+    cv = check.spread("output_cv", output_cv)
     answer = (output * (1 + cv**2) - 1) * output / (2 * (output - 1)) if output > 1 else 0.0
     return Demand(prompt, output, prompt + answer)
 
 
 def demand_of(load: Workload) -> Demand:
     """The same from every request of a workload, a trace for instance, where prompts and outputs may go together."""
+    check.kind("load", load, Workload, "Workload.poisson(...)")
     prompts, decodes = load.prompt_tokens.astype(float), load.output_tokens - 1.0
     context = decodes @ prompts + (decodes * (decodes + 1) / 2).sum()
     mean_context = context / decodes.sum() if decodes.sum() else prompts.mean()
@@ -75,7 +83,9 @@ def continuous_capacity(
     chunks are not the mean of their chunks.
     Raises ValueError for a setting out of range or a budget below one token a slot.
     """
-    slots = whole("max_num_seqs", max_num_seqs)
+    slots = check.slots("max_num_seqs", max_num_seqs)
+    check.kind("need", need, Demand, "demand(prompt_tokens=512, output_tokens=128)")
+    check.step_model(step_time)
     budget = whole("max_num_batched_tokens", max_num_batched_tokens)
     if budget < slots:
         raise ValueError(
@@ -116,7 +126,7 @@ def _seconds(step_time: StepTime, decodes: float, context: float, chunks: int, c
     for count, weight in ((low, 1 - share), (low + 1, share)):
         if weight > 0 and count + chunks > 0:
             step = Step(count, round(count * context), ((chunk, 0),) * chunks)
-            total += weight * real("the step time", step_time(step), above=0.0)
+            total += weight * checked(step_time, step)
     return total
 
 
@@ -127,12 +137,21 @@ def static_capacity(need: Demand, longest: GainBound, step_time: StepTime, *, ma
     mean length is that of `need`. Contexts grow together, from the prompt to prompt + longest - 1.
     Does not apply: when prompts differ (the batch is padded to its longest prompt).
     """
-    slots = whole("max_num_seqs", max_num_seqs)
-    steps = max(1, round(longest.gain * need.output_tokens))
+    slots = check.slots("max_num_seqs", max_num_seqs)
+    check.kind("need", need, Demand, "demand(prompt_tokens=512, output_tokens=128)")
+    check.kind("longest", longest, GainBound, "lognormal_gain(batch=32, output_cv=1)")
+    check.step_model(step_time)
+    gain = real("longest.gain", longest.gain, low=1, high=check.MOST_SLOTS)
+    steps = max(1, round(gain * need.output_tokens))
+    if steps > _MOST_STEPS:
+        raise ValueError(
+            f"the longest answer of a batch has {steps:,} tokens, one step each, and at most {_MOST_STEPS:,} are added "
+            "up: give shorter answers, or fewer slots"
+        )
     prompt = round(need.prompt_tokens)
-    batch = real("the step time", step_time(Step(0, 0, ((prompt, 0),) * slots)), above=0.0)
+    batch = checked(step_time, Step(0, 0, ((prompt, 0),) * slots))
     for token in range(1, steps):
-        batch += step_time(Step(slots, slots * (prompt + token), ()))
+        batch += checked(step_time, Step(slots, slots * (prompt + token), ()))
     rate = slots / batch
     return Capacity(
         requests_per_s=rate,
@@ -148,6 +167,7 @@ def service_rates(need: Demand, step_time: StepTime, *, max_num_seqs: int, max_n
 
     The last entry is the capacity. Raises ValueError as `continuous_capacity`.
     """
+    check.slots("max_num_seqs", max_num_seqs, _MOST_SIZES)
     full = continuous_capacity(
         need, step_time, max_num_seqs=max_num_seqs, max_num_batched_tokens=max_num_batched_tokens
     )

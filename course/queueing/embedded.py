@@ -11,10 +11,9 @@ from math import ceil, log, log1p
 
 import numpy as np
 
-from course.queueing._checks import stable
+from course.queueing import _checks as check
 from course.queueing._numeric import binomial_pmf, crossing, poisson_pmf
 from course.queueing.single import QueueMeans, _means
-from course.settings import real, whole
 
 _MOST_STATES = 3_000  # one dense solve of this size takes about a second
 
@@ -30,13 +29,15 @@ def stepped_servers(*, arrival_rate: float, step_s: float, mean_tokens: float, m
     Raises ValueError for a setting out of range, when the queue would grow without end, and when the load is so near 1
     that the chain needs more than 3,000 states.
     """
-    rate = real("arrival_rate", arrival_rate, above=0.0)
-    step = real("step_s", step_s, above=0.0)
-    tokens = real("mean_tokens", mean_tokens, low=1.0)
-    slots = whole("max_num_seqs", max_num_seqs)
-    rho = stable(rate, slots / (tokens * step), "Lower arrival_rate, shorten the step or the answers, or add slots.")
+    rate = check.rate("arrival_rate", arrival_rate)
+    step = check.seconds("step_s", step_s)
+    tokens = check.length("mean_tokens", mean_tokens)
+    slots = check.slots("max_num_seqs", max_num_seqs)
+    rho = check.stable(
+        rate, slots / (tokens * step), "Lower arrival_rate, shorten the step or the answers, or add slots."
+    )
     leave = 1 / tokens
-    states = _states(rate * step, slots, lambda z: slots * log1p(-leave + leave / z))
+    states = _states(rate * step, slots, lambda z: slots * (log1p(-leave + leave / z) if leave < 1 else -log(z)))
 
     def departures(number: int) -> np.ndarray:
         return binomial_pmf(np.arange(min(number, slots) + 1), min(number, slots), leave)
@@ -67,12 +68,12 @@ def bulk_service(*, arrival_rate: float, batch_s: Sequence[float]) -> BulkMeans:
     Raises ValueError for a time that is not positive, when the queue would grow without end, and when the load is so
     near 1 that the chain needs more than 3,000 states.
     """
-    rate = real("arrival_rate", arrival_rate, above=0.0)
-    seconds = np.array([real(f"batch_s[{i}]", s, above=0.0) for i, s in enumerate(batch_s)])
-    if not len(seconds):
-        raise ValueError("batch_s is empty: give the seconds of a batch of 1, of 2, and so on")
+    rate = check.rate("arrival_rate", arrival_rate)
+    seconds = np.array(check.by_size("batch_s", batch_s, "seconds of a batch"))
     most = len(seconds)
-    rho = stable(rate, most / float(seconds[-1]), "Lower arrival_rate, serve larger batches, or make them faster.")
+    rho = check.stable(
+        rate, most / float(seconds[-1]), "Lower arrival_rate, serve larger batches, or make them faster."
+    )
     states = _states(rate * seconds[-1], most, lambda z: -most * log(z), rate * seconds.max())
     durations = seconds[np.minimum(np.arange(states), most - 1)]
     chain = _Chain.solve(rate, durations, lambda number: np.eye(1, min(number, most) + 1, min(number, most))[0])

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri
 
 from course.columns import tokens
-from course.queueing._checks import stable
-from course.settings import real, whole
+from course.queueing import _checks as check
+from course.settings import real
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ def _bound(mean: float, longest: float) -> GainBound:
 
 def fixed_gain(*, batch: int, mean_tokens: float = 1.0) -> GainBound:
     """Equal lengths: the longest is the mean, and the gain is 1 at every batch."""
-    whole("batch", batch)
-    mean = real("mean_tokens", mean_tokens, above=0.0)
+    check.slots("batch", batch)
+    mean = check.length("mean_tokens", mean_tokens, check.SMALLEST)
     return _bound(mean, mean)
 
 
@@ -44,8 +44,8 @@ def exponential_gain(*, batch: int, mean_tokens: float = 1.0) -> GainBound:
 
     While i answers of the batch remain, the next to end is 1 / i of a mean away. Source: Renyi (1953).
     """
-    mean = real("mean_tokens", mean_tokens, above=0.0)
-    return _bound(mean, mean * float(np.sum(1 / np.arange(whole("batch", batch), 0, -1))))
+    mean = check.length("mean_tokens", mean_tokens, check.SMALLEST)
+    return _bound(mean, mean * float(np.sum(1 / np.arange(check.slots("batch", batch), 0, -1))))
 
 
 def lognormal_gain(*, batch: int, output_cv: float, mean_tokens: float = 1.0) -> GainBound:
@@ -54,8 +54,8 @@ def lognormal_gain(*, batch: int, output_cv: float, mean_tokens: float = 1.0) ->
     E[max] = integral of 1 - F(x)^b, by Gauss-Legendre integration (relative error below 1e-9 up to a CV of 100).
     Rounding to whole tokens is left out; below a mean of about 16 tokens use empirical_gain.
     """
-    count, mean = whole("batch", batch), real("mean_tokens", mean_tokens, above=0.0)
-    cv = real("output_cv", output_cv, low=0.0)
+    count, mean = check.slots("batch", batch), check.length("mean_tokens", mean_tokens, check.SMALLEST)
+    cv = real("output_cv", output_cv, low=0.0, high=100.0)
     if cv == 0:
         return _bound(mean, mean)
     sigma = sqrt(log1p(cv**2))
@@ -77,7 +77,7 @@ def empirical_gain(*, batch: int, output_tokens: Sequence[int]) -> GainBound:
     The i-th smallest of n values is the largest of the batch with probability (i / n)^b - ((i - 1) / n)^b.
     Raises ValueError for an empty sample or a count that is not a whole number of at least 1.
     """
-    count, values = whole("batch", batch), np.sort(tokens("output_tokens", output_tokens))
+    count, values = check.slots("batch", batch), np.sort(tokens("output_tokens", output_tokens))
     if not len(values):
         raise ValueError("output_tokens is empty: give the length of at least one answer")
     largest = np.diff((np.arange(len(values) + 1) / len(values)) ** count)
@@ -109,9 +109,9 @@ def static_batching(
     Does not apply: to a batcher with a delay (use bulk_service), or to continuous batching.
     Raises ValueError for a setting out of range, and when the queue would grow without end.
     """
-    rate, size = real("arrival_rate", arrival_rate, above=0.0), whole("max_num_seqs", max_num_seqs)
-    seconds, cv = real("mean_batch_s", mean_batch_s, above=0.0), real("batch_cv", batch_cv, low=0.0)
-    rho = stable(rate, size / seconds, "Lower arrival_rate, serve larger batches, or make them faster.")
+    rate, size = check.rate("arrival_rate", arrival_rate), check.slots("max_num_seqs", max_num_seqs)
+    seconds, cv = check.seconds("mean_batch_s", mean_batch_s), check.spread("batch_cv", batch_cv)
+    rho = check.stable(rate, size / seconds, "Lower arrival_rate, serve larger batches, or make them faster.")
     batches, spread = rate / size, (cv * seconds) ** 2
     fill = (size - 1) / (2 * rate)
     high = batches * (size / rate**2 + spread) / (2 * (1 - rho))

@@ -8,10 +8,10 @@ steps grow with the batch, and nobody starts between two steps: `stepped_servers
 from dataclasses import dataclass
 from math import exp, log
 
-from course.queueing._checks import share, stable
+from course.queueing import _checks as check
 from course.queueing._numeric import crossing
 from course.queueing.single import QueueMeans, _means
-from course.settings import real, whole
+from course.settings import real
 
 
 @dataclass(frozen=True)
@@ -25,23 +25,25 @@ class MMc(QueueMeans):
 
     def p_wait_above(self, seconds: float) -> float:
         """P(wait > t) = C e^(-(c mu - lambda) t), where C is Erlang's probability of waiting."""
-        return self.p_wait * exp(-self._drain_per_s * seconds)
+        return self.p_wait * exp(-self._drain_per_s * real("seconds", seconds, low=0.0))
 
     def wait_percentile_s(self, quantile: float) -> float:
         """0 until one request in 1 / (1 - quantile) waits; then it grows from 0 without bound as load nears 1."""
-        tail = 1 - share("quantile", quantile)
-        return max(0.0, log(self.p_wait / tail) / self._drain_per_s)
+        tail = 1 - check.share("quantile", quantile)
+        return log(self.p_wait / tail) / self._drain_per_s if self.p_wait > tail else 0.0
 
     def p_time_in_system_above(self, seconds: float) -> float:
         """P(wait + service > t): an exponential service, plus an exponential wait for the share C that waits."""
-        mu = 1 / self.service_s
+        served = real("seconds", seconds, low=0.0) / self.service_s
         spare = self.servers - 1 - self.offered_load  # (c mu - lambda - mu) / mu
-        waited = mu * seconds if abs(spare) < 1e-9 else (1 - exp(-mu * seconds * spare)) / spare
-        return exp(-mu * seconds) * (1 + self.p_wait * waited)
+        if abs(spare) < 1e-9:
+            return exp(-served) * (1 + self.p_wait * min(served, 1e3))  # e^-1000 is 0
+        # e^-x (1 - e^(-x spare)) / spare, written so that it cannot overflow where spare is below 0.
+        return exp(-served) + self.p_wait * (exp(-served) - exp(-served * (1 + spare))) / spare
 
     def time_in_system_percentile_s(self, quantile: float) -> float:
         """Seconds within which a share `quantile` of requests is answered (the root of a closed form)."""
-        tail = 1 - share("quantile", quantile)
+        tail = 1 - check.share("quantile", quantile)
         high = self.service_s
         while self.p_time_in_system_above(high) > tail:
             high *= 2
@@ -61,8 +63,8 @@ def erlang_c(*, offered_load: float, servers: int) -> float:
     Raises ValueError when offered_load reaches the number of servers.
     """
     load = real("offered_load", offered_load, above=0.0)
-    count = whole("servers", servers)
-    stable(load, count, "Add servers or lower the load.")
+    count = check.slots("servers", servers)
+    check.stable(load, count, "Add servers or lower the load.")
     blocked = 1.0
     for busy in range(1, count + 1):
         blocked = load * blocked / (busy + load * blocked)
@@ -79,10 +81,10 @@ def mmc(*, arrival_rate: float, service_s: float, servers: int) -> MMc:
     use processor_sharing), when steps are long against a service (use stepped_servers), or with arrivals in bursts.
     Raises ValueError for a setting that is not a positive number, and when the queue would grow without end.
     """
-    rate = real("arrival_rate", arrival_rate, above=0.0)
-    service = real("service_s", service_s, above=0.0)
-    count = whole("servers", servers)
-    rho = stable(rate, count / service, "Lower arrival_rate, shorten the service, or add servers.")
+    rate = check.rate("arrival_rate", arrival_rate)
+    service = check.seconds("service_s", service_s)
+    count = check.slots("servers", servers)
+    rho = check.stable(rate, count / service, "Lower arrival_rate, shorten the service, or add servers.")
     p_wait = erlang_c(offered_load=rate * service, servers=count)
     wait = p_wait / (count / service - rate)
     return MMc(

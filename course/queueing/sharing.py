@@ -11,7 +11,7 @@ from math import exp, log
 
 import numpy as np
 
-from course.queueing._checks import share, stable
+from course.queueing import _checks as check
 from course.queueing._numeric import crossing, poisson_pmf
 from course.queueing.capacity import Demand, StepTime, _seconds, service_rates
 from course.settings import real
@@ -42,7 +42,7 @@ class Sharing:
 
     def wait_percentile_s(self, quantile: float) -> float:
         """0 while fewer than 1 - quantile of the requests find all slots taken; above that, it grows fast."""
-        tail = 1 - share("quantile", quantile)
+        tail = 1 - check.share("quantile", quantile)
         if self.p_wait <= tail:
             return 0.0
         return log(self.p_wait / tail) / (self.capacity_requests_per_s - self.arrival_rate)
@@ -60,11 +60,9 @@ def processor_sharing(*, arrival_rate: float, rates: Sequence[float]) -> Sharing
     arrivals; when KV memory preempts. With no more than one slot it is M/M/1, whatever the lengths.
     Raises ValueError for a rate that is not positive, and when the queue would grow without end.
     """
-    rate = real("arrival_rate", arrival_rate, above=0.0)
-    mu = np.array([real(f"rates[{i}]", value, above=0.0) for i, value in enumerate(rates)])
-    if not len(mu):
-        raise ValueError("rates is empty: give the service rate with 1, 2, ... requests in the batch")
-    rho = stable(rate, float(mu[-1]), "Lower arrival_rate, raise max_num_seqs, or make steps faster.")
+    rate = check.rate("arrival_rate", arrival_rate)
+    mu = np.array(check.by_size("rates", rates, "service rate"))
+    rho = check.stable(rate, float(mu[-1]), "Lower arrival_rate, raise max_num_seqs, or make steps faster.")
     logs = np.concatenate(([0.0], np.cumsum(np.log(rate / mu))))  # products of hundreds of factors overflow
     weights = np.exp(logs - logs.max())
     tail = weights[-1] * rho / (1 - rho)  # more in the system than slots
@@ -130,7 +128,7 @@ class BatchingForecast:
 
     def ttft_percentile_s(self, quantile: float) -> float:
         """Seconds within which a share `quantile` of requests has a first token."""
-        tail = 1 - share("quantile", quantile)
+        tail = 1 - check.share("quantile", quantile)
         high = self.prefill_steps_s[0]
         while self.p_ttft_above(high) > tail:
             high *= 2
@@ -161,6 +159,8 @@ def continuous_batching(
     several chunks, and its tail is too thin where prompts differ much.
     Does not apply: as `processor_sharing` and `continuous_capacity`.
     """
+    check.kind("need", need, Demand, "demand(prompt_tokens=512, output_tokens=128)")
+    check.step_model(step_time)
     if rates is None:
         settings = {"max_num_seqs": max_num_seqs, "max_num_batched_tokens": max_num_batched_tokens}
         rates = service_rates(need, step_time, **settings)

@@ -7,15 +7,16 @@ not a single server. Use these formulas to learn what load and spread of lengths
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import exp, log
+from math import exp, expm1, log
 
 import numpy as np
 from scipy.special import pdtrc
 
-from course.queueing._checks import share, stable
+from course.queueing import _checks as check
 from course.queueing._numeric import crossing, poisson_pmf
 from course.settings import real
 
+_MOST_SERVICES = 1 << 17  # in a wait whose probability is added up exactly: a second's work
 _REMEDY = "Lower arrival_rate or shorten the service."
 
 
@@ -52,12 +53,12 @@ class MM1(QueueMeans):
 
     def wait_percentile_s(self, quantile: float) -> float:
         """Seconds that a share `quantile` of requests wait at most: P(wait > t) = rho e^(-(mu - lambda) t)."""
-        tail = 1 - share("quantile", quantile)
+        tail = 1 - check.share("quantile", quantile)
         return max(0.0, log(self.utilisation / tail) / (1 / self.service_s - self.arrival_rate))
 
     def time_in_system_percentile_s(self, quantile: float) -> float:
         """Wait plus service is exponential with mean 1 / (mu - lambda): its p99 is ln 100 = 4.6 means at every load."""
-        return -log(1 - share("quantile", quantile)) * self.mean_time_in_system_s
+        return -log(1 - check.share("quantile", quantile)) * self.mean_time_in_system_s
 
 
 def mm1(*, arrival_rate: float, service_s: float) -> MM1:
@@ -69,9 +70,9 @@ def mm1(*, arrival_rate: float, service_s: float) -> MM1:
     a utilisation of 1 and above.
     Raises ValueError for a setting that is not a positive number, and when the queue would grow without end.
     """
-    rate = real("arrival_rate", arrival_rate, above=0.0)
-    service = real("service_s", service_s, above=0.0)
-    rho = stable(rate, 1 / service, _REMEDY)
+    rate = check.rate("arrival_rate", arrival_rate)
+    service = check.seconds("service_s", service_s)
+    rho = check.stable(rate, 1 / service, _REMEDY)
     return MM1(**_means(rate, rho, rho * service / (1 - rho), service, rho), arrival_rate=rate, service_s=service)
 
 
@@ -86,6 +87,13 @@ class MD1(QueueMeans):
         """P(wait <= seconds), by Franx (2001), a sum of positive terms (Erlang's alternating sum of 1909 loses all
         its digits long before the tail is reached)."""
         seconds = real("seconds", seconds, low=0.0)
+        if seconds / self.service_s >= _MOST_SERVICES:
+            if exp(-_decay(self.utilisation) * (seconds / self.service_s)) < 1e-17:
+                return 1.0
+            raise ValueError(
+                f"utilisation is {self.utilisation:.9g}, so near 1 that waits last more than {_MOST_SERVICES:,} "
+                "services, too many to add up: lower arrival_rate, or ask for the mean only"
+            )
         services = int(seconds // self.service_s) + 1
         left = self.arrival_rate * (services * self.service_s - seconds)
         known = _at_most_waiting(self.utilisation, 1 << (services - 1).bit_length())  # powers of two: few to remember
@@ -93,13 +101,21 @@ class MD1(QueueMeans):
 
     def wait_percentile_s(self, quantile: float) -> float:
         """Seconds that a share `quantile` of requests wait at most (the root of the line above)."""
-        quantile = share("quantile", quantile)
+        quantile = check.share("quantile", quantile)
         if self.p_wait_within(0.0) >= quantile:
             return 0.0
         high = self.service_s
         while self.p_wait_within(high) < quantile:
             high *= 2
         return crossing(lambda seconds: self.p_wait_within(seconds) - quantile, 0.0, high)
+
+
+def _decay(rho: float) -> float:
+    """P(wait > t services) <= e^(-x t) in M/D/1, where rho (e^x - 1) = x > 0 (Kingman 1964, Lundberg's inequality)."""
+    high = 1.0
+    while rho * expm1(high) < high:
+        high *= 2
+    return crossing(lambda x: rho * expm1(x) - x, 0.0, high)
 
 
 @lru_cache(maxsize=64)
@@ -130,9 +146,9 @@ def md1(*, arrival_rate: float, service_s: float) -> MD1:
     Does not apply: when answers differ in length, with more than one slot, or with arrivals in bursts.
     Raises ValueError as `mm1`.
     """
-    rate = real("arrival_rate", arrival_rate, above=0.0)
-    service = real("service_s", service_s, above=0.0)
-    rho = stable(rate, 1 / service, _REMEDY)
+    rate = check.rate("arrival_rate", arrival_rate)
+    service = check.seconds("service_s", service_s)
+    rho = check.stable(rate, 1 / service, _REMEDY)
     return MD1(**_means(rate, rho, rho * service / (2 * (1 - rho)), service, rho), arrival_rate=rate, service_s=service)
 
 
@@ -145,8 +161,8 @@ def mg1(*, arrival_rate: float, mean_service_s: float, service_cv: float) -> Que
     Does not apply: with more than one slot, with arrivals in bursts, or when the order depends on the length.
     Raises ValueError as `mm1`, and for a negative service_cv.
     """
-    rate = real("arrival_rate", arrival_rate, above=0.0)
-    service = real("mean_service_s", mean_service_s, above=0.0)
-    cv = real("service_cv", service_cv, low=0.0)
-    rho = stable(rate, 1 / service, _REMEDY)
+    rate = check.rate("arrival_rate", arrival_rate)
+    service = check.seconds("mean_service_s", mean_service_s)
+    cv = check.spread("service_cv", service_cv)
+    rho = check.stable(rate, 1 / service, _REMEDY)
     return QueueMeans(**_means(rate, rho, rho * service * (1 + cv**2) / (2 * (1 - rho)), service, rho))
