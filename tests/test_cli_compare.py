@@ -65,6 +65,17 @@ def test_an_error_is_a_share_of_what_was_measured():
         assert np.isnan(row.error)
 
 
+def test_gaps_between_tokens_where_the_file_has_them():
+    run = served(telling_load().head(30))
+    gaps = [np.diff(run.token_times(i)) for i in range(30)]
+    result = as_result(run)
+    result = replace(result, requests=replace(result.requests, itl=gaps))
+    found = compare(result, calibration.step_time(TRUTH, "known"), engine_of(result, LLAMA, CARD))
+    assert len(found.measured["itl"]) == run.workload.output_tokens.sum() - 30
+    for statistic in ("mean", "p50", "p90", "p99"):
+        assert found.row("itl", statistic).error == pytest.approx(0, abs=1e-9)  # sums in another order
+
+
 def test_answers_in_one_piece_have_no_first_token():
     run = served(telling_load().head(30))
     result = as_result(run, ttft=run.e2e, tpot=np.full(30, np.nan))
