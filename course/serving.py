@@ -46,8 +46,8 @@ def serve_stepwise(load: Workload, policy: Policy, step_time: StepTime, cache: K
 
 
 def _built_in(policy: Policy) -> bool:
-    """Whether a fast loop does what the policy's schedule would say."""
-    return type(policy) in (Continuous, Static, Dynamic) and "schedule" not in vars(policy)
+    """Whether a fast loop does what the policy's schedule would say: not one with another put into the object."""
+    return type(policy) in (Continuous, Static, Dynamic) and not vars(policy).keys() & {"schedule", "padded"}
 
 
 def _checked(load: Workload, policy: Policy, step_time: StepTime, cache: KVCache | None) -> Limits:

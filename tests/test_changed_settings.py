@@ -95,6 +95,13 @@ def test_a_schedule_put_into_a_policy_object_counts():
         serve(LOAD, policy, SECOND)
 
 
+def test_a_batch_that_is_not_to_be_padded_is_not():
+    policy = policies.Static(2)
+    policy.padded = False
+    with pytest.raises(ValueError, match=r"gives 6 tokens to Request\(0.*\), which has 5 left to compute"):
+        serve(LOAD, policy, SECOND)
+
+
 def test_seconds_put_into_a_step_time_are_looked_at():
     step_time = steptime.PowerLaw(t0=1, c=0, alpha=1)
     step_time.seconds = lambda *sums: math.nan
