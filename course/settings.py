@@ -10,6 +10,7 @@ MAX_REQUESTS = 5_000_000  # about 200 MB of arrays; a mistyped 10**12 must not e
 MAX_TOKENS = 10**9  # the square of it, the query-key pairs of one prompt, still fits int64
 MAX_SECONDS = 1e10  # above this a float64 no longer tells microseconds apart
 MAX_STEPS = 20_000_000  # a summary of as many holds about 2 GB
+MAX_CHUNKS = 5_000_000  # of prompts in a run, each noted: about 1 GB, and half a minute
 
 
 def shown(value: Any) -> str:

@@ -176,7 +176,7 @@ class ContinuousLoop:
 
     def chunk_step(self) -> bool:
         """A step with prompts in chunks, or with requests that come back. False where nobody could be admitted."""
-        check_length(self.clock)
+        check_length(self.clock, self.trace.chunks)
         step, size, trace = len(self.clock), self.size, self.trace
         self.choose_accounting()
         threshold, left = self.policy.long_prefill_token_threshold, self.policy.max_num_batched_tokens - self.decodes

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..settings import MAX_STEPS
+from ..settings import MAX_CHUNKS, MAX_STEPS
 from ..workload import Workload
 
 
@@ -49,8 +49,13 @@ def rows(values, width: int) -> np.ndarray:
     return np.asarray(values, dtype=np.int64).reshape(-1, width)
 
 
-def check_length(clock) -> None:
+def check_length(clock, chunks=()) -> None:
     """Raises ValueError where a run has become too long to keep in memory."""
+    if len(chunks) > MAX_CHUNKS:
+        raise ValueError(
+            f"the prompts are computed in more than {MAX_CHUNKS:,} chunks, too many to keep: raise "
+            "max_num_batched_tokens or long_prefill_token_threshold, or shorten the prompts"
+        )
     if len(clock) > MAX_STEPS:
         raise ValueError(
             f"the run takes more than {MAX_STEPS:,} steps, too many to keep: serve fewer requests at a time (`head`), "

@@ -52,9 +52,8 @@ class _Loop:
         self.waiting: deque[Request] = deque()
         self.running: list[Request] = []
         self.clock, self.idle = array("d"), [(0, 0.0)]
-        self.tokens, self.stays = _Spans(), _Spans()
+        self.tokens, self.stays, self.decodes = _Spans(), _Spans(), _Spans()
         self.chunks: list[tuple[int, int, int, int]] = []
-        self.decodes: list[tuple[int, int, int, int]] = []
         self.preemptions: list[tuple[int, int, int]] = []
         self.now, self.head = 0.0, 0
         self.answered = 0
@@ -63,7 +62,7 @@ class _Loop:
     def run(self) -> Log:
         times, prompts = self.arrivals.times, self.load.prompt_tokens.tolist()
         while self.answered < len(self.load):
-            check_length(self.clock)
+            check_length(self.clock, self.chunks)
             while times[self.head] <= self.now:
                 request = self.arrivals.ids[self.head]
                 self.waiting.append(Request(request, times[self.head], prompts[request]))
@@ -85,10 +84,10 @@ class _Loop:
             self.arrivals.arrival,
             self.clock,
             self.idle,
-            tokens=self.tokens.rows(),
-            decodes=rows(self.decodes, 4),
+            tokens=self.tokens.rows()[:, :3],
+            decodes=self.decodes.rows(),
             chunks=rows(self.chunks, 4),
-            stays=self.stays.rows(),
+            stays=self.stays.rows()[:, :3],
             preemptions=rows(self.preemptions, 3),
         )
 
@@ -238,7 +237,7 @@ class _Loop:
                 known = (self.padded_prompt if self.padded else request.prompt_tokens) + request.emitted
                 decodes += 1
                 context += known
-                self.decodes.append((request.index, step, step, known))
+                self.decodes.extend(request.index, step, known)
             else:
                 chunks.append((chunk, request.computed))
                 self.chunks.append((request.index, step, chunk, request.computed))
@@ -259,20 +258,20 @@ class _Loop:
 
 
 class _Spans:
-    """Ranges of consecutive steps, by request."""
+    """Ranges of consecutive steps, by request; with what was known in the first of them, if that matters."""
 
     def __init__(self):
-        self.past: list[tuple[int, int, int]] = []
+        self.past: list[tuple[int, int, int, int]] = []
         self.open: dict[int, list[int]] = {}
 
-    def extend(self, request: int, step: int) -> None:
+    def extend(self, request: int, step: int, known: int = 0) -> None:
         span = self.open.get(request)
         if span is not None and span[1] == step - 1:
             span[1] = step
             return
         if span is not None:
             self.past.append((request, *span))
-        self.open[request] = [step, step]
+        self.open[request] = [step, step, known]
 
     def rows(self):
-        return rows(self.past + [(request, *span) for request, span in self.open.items()], 3)
+        return rows(self.past + [(request, *span) for request, span in self.open.items()], 4)
