@@ -5,6 +5,7 @@ Pure functions of the settings of the sliders, and the rows of their tables. Lin
 
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ E2E_SLO = 10.0  # seconds until the whole answer
 SPREADS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0)
 BATCHES = (4, 8, 16, 32, 64, 128)
 RATES = (0.5, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20)
+STOPS = tuple(half / 2 for half in range(1, 41))  # of the slider for the rate
 DELAYS = (0.1, 1.0, 10.0)
 
 # An image takes one step; the numbers are made up, in the range of a small classifier.
@@ -112,10 +114,15 @@ def under_load(workload: str, rate: float, max_queue_delay: float, metric: tuple
 
 
 def compute_lines() -> None:
-    """Compute every line that `under_load` may have to show, so that no move of a slider has to wait for one."""
+    """Compute every line that `under_load` may have to show, so that no move of a slider has to wait for one.
+
+    The two policies without a delay also at every stop of the rate: a move then serves with the third one only.
+    """
     for workload in LOADS:
         for delay in DELAYS:
             under_load(workload, RATES[0], delay, ("e2e", 95))
+        for rate, name in product(STOPS, ("static", "continuous")):
+            _at_rate(workload, name, 0.0, rate)
 
 
 def load_rows(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
