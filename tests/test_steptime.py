@@ -178,6 +178,18 @@ def test_the_line_of_decodes_is_the_step_time_to_the_last_bit(step_time, decodin
     assert (np.float64(context) * slope + base).item() == plain  # as the fast loops add it up
 
 
+@given(STEP_TIMES, decodes(), st.integers(1, 10**6), st.integers(1, 10**9))
+@examples(200)
+def test_what_prompts_add_to_the_line_is_the_step_time_to_the_last_bit(step_time, decoding, tokens, pairs):
+    line = step_time.prefill_line()
+    assert (line is None) == isinstance(step_time, Roofline)  # the larger of two costs is no sum
+    for number, context in (decoding, (0, 0)) if line else ():
+        base, slope = step_time.decode_line(number)
+        a_token, a_pair = line
+        added = base + a_token * tokens + slope * context + a_pair * pairs
+        assert added == step_time.seconds(number, context, tokens, pairs, tokens)
+
+
 @pytest.mark.parametrize("step_time", [PowerLaw(5e-3, 2e-4, 0.5), H100])
 def test_batching_pays(step_time):
     """A token gets cheaper with each one that shares the step."""

@@ -26,7 +26,8 @@ def run_plain(loop: "ContinuousLoop") -> None:
     times, prompts, pairs_of, codes, length = loop.arrivals.times, loop.whole, loop.pairs, loop.codes, loop.length
     counted, blocks, total = loop.cache is not None, loop.blocks, loop.total
     clock, finishes, answered = loop.clock, loop.finishes, loop.answered
-    seconds, lines = loop.step_time.seconds, loop.lines
+    seconds, lines, linear = loop.step_time.seconds, loop.lines, loop.step_time.prefill_line()
+    a_token, a_pair = linear or (0.0, 0.0)
     now, head, decodes, reserved = loop.now, loop.head, loop.decodes, loop.reserved
     ends: list[float] = []  # of the latest steps, not yet in the clock
     step = len(clock)
@@ -58,7 +59,16 @@ def run_plain(loop: "ContinuousLoop") -> None:
                 break
             if counted:
                 reserved += sum(blocks[head:end])
-            now += seconds(decodes, offset + decodes * step, tokens, pairs, tokens)
+            if linear:
+                base, slope = lines[decodes]
+                base += a_token * tokens
+                if slope:
+                    base += slope * (offset + decodes * step)
+                if a_pair:
+                    base += a_pair * pairs
+                now += base
+            else:
+                now += seconds(decodes, offset + decodes * step, tokens, pairs, tokens)
             ends.append(now)
             offset += tokens
             while head < end:

@@ -77,8 +77,7 @@ def long_stretch(
         ends = np.empty(count)
         ends.fill(base)
     ends[0] = now + first
-    _add_up(ends, 0, None, ends)
-    clock.frombytes(ends.tobytes())
+    clock.frombytes(_add_up(ends).tobytes())
     if stop < NEVER:
         del clock[bisect_left(clock, stop, start) + 1 :]
     return clock[-1]
