@@ -12,7 +12,7 @@ from .stretch import LONG, keep, long_stretch
 if TYPE_CHECKING:
     from .continuous import ContinuousLoop
 
-_ROUNDS = 1 << 15  # at a time; then the times of the steps so far go where they take less memory
+_ROUNDS = 1 << 10  # at a time; then the times of the steps so far go where they take less memory
 
 
 def run_plain(loop: "ContinuousLoop") -> None:
