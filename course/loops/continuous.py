@@ -76,12 +76,13 @@ class ContinuousLoop:
 
     def run(self) -> Log:
         """Serve everybody."""
+        turns, budget = self.arrivals.next_turns, self.policy.max_num_batched_tokens
+        whole = [*self.whole, 0]  # a prompt that the plain loop would hand back at once need not go there
         while len(self.answered) < self.requests:
-            if self.special or self.prefilling or self.requeued or self.tight or self.arrivals.next_turns:
+            if self.special or self.prefilling or self.requeued or self.tight or turns or whole[self.head] > budget:
                 self.run_carefully()
             else:
                 run_plain(self)
-            check_length(self.clock)
         last = np.empty(self.requests, dtype=np.int64)
         leave, request = np.divmod(np.array(self.answered), self.requests)
         last[request] = leave - 1

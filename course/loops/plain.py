@@ -7,6 +7,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from .arrivals import NEVER
+from .log import check_length
 from .stretch import LONG, keep, long_stretch
 
 if TYPE_CHECKING:
@@ -111,5 +112,6 @@ def run_plain(loop: "ContinuousLoop") -> None:
             step = done
 
     keep(clock, ends)
+    check_length(clock)
     loop.now, loop.head, loop.decodes, loop.reserved = now, head, decodes, reserved
     loop.context = offset + decodes * step
