@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from course import copies, workspace
+from tests.odd_files import dangling, endless, pipe
 
 NOW = datetime(2030, 1, 2, 3, 4, 5)
 ASIDE = "03_a_2030-01-02_03-04-05.ipynb"
@@ -31,22 +32,6 @@ def mine(labs: Path, tmp_path: Path) -> Path:
     folder = tmp_path / "my-labs"
     copies.copy_labs(labs, folder)
     return folder
-
-
-def pipe(path: Path) -> None:
-    if not hasattr(os, "mkfifo"):
-        pytest.skip("this system has no pipes with a name")
-    os.mkfifo(path)
-
-
-def endless(path: Path) -> None:
-    if not os.path.exists("/dev/zero"):
-        pytest.skip("this system has no /dev/zero")
-    path.symlink_to("/dev/zero")
-
-
-def dangling(path: Path) -> None:
-    path.symlink_to(path.with_name("nowhere"))
 
 
 ODD = [pipe, endless, dangling, Path.mkdir]

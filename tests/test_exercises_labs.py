@@ -91,8 +91,7 @@ def test_words(number):
 
 def notebooks(root, folder, number):
     paths = sorted((root / folder).glob(f"{number}_*.ipynb"))
-    if not paths:
-        pytest.skip(f"{folder}/{number}_*.ipynb is not built yet")
+    assert paths, f"{folder}/{number}_*.ipynb is missing: run `make notebooks NN={number}`"
     return [nbformat.read(path, as_version=4) for path in paths]
 
 

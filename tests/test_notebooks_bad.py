@@ -16,6 +16,7 @@ from course.notebooks.__main__ import main
 from course.notebooks.build import Target, build, run_target, sources
 from course.notebooks.execute import ExecutionError
 from course.notebooks.source import SourceError, notebooks, parse, read
+from tests.odd_files import dangling, endless, pipe
 
 
 @pytest.fixture
@@ -29,22 +30,6 @@ def looked_at(project: Path, content: bytes | None = None) -> list[str]:
     if content is not None:
         (project / "solutions" / "07_x.py").write_bytes(content)
     return build(project, write=False, run=False)
-
-
-def pipe(path: Path) -> None:
-    if not hasattr(os, "mkfifo"):
-        pytest.skip("this system has no pipes with a name")
-    os.mkfifo(path)
-
-
-def endless(path: Path) -> None:
-    if not os.path.exists("/dev/zero"):
-        pytest.skip("this system has no /dev/zero")
-    path.symlink_to("/dev/zero")
-
-
-def dangling(path: Path) -> None:
-    path.symlink_to(path.with_name("nowhere"))
 
 
 # Sources

@@ -10,6 +10,7 @@ import pytest
 
 from course.exercises import progress as module
 from course.exercises.progress import LARGEST, SCHEMA, Progress
+from tests.odd_files import link_to, pipe
 
 EMPTY = {"predictions": {}, "exercises": {}, "quiz": {}}
 
@@ -171,21 +172,6 @@ def test_an_odd_entry_is_carried_along(folder, value):
     store(progress, "capacity")
     stored = json.loads((folder / "progress.json").read_text())["labs"]["03"]["exercises"]
     assert repr(stored) == repr({"capacity": True, "little": json.loads(value)}) and not progress.notices
-
-
-def pipe(path: Path) -> None:
-    if not hasattr(os, "mkfifo"):
-        pytest.skip("this system has no pipes with a name")
-    os.mkfifo(path)
-
-
-def link_to(device: str):
-    def make(path: Path) -> None:
-        if not os.path.exists(device):
-            pytest.skip(f"this system has no {device}")
-        path.symlink_to(device)
-
-    return make
 
 
 @pytest.mark.parametrize("make", [pipe, link_to("/dev/zero"), link_to("/dev/null"), Path.mkdir], ids=range(4))

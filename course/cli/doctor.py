@@ -5,14 +5,12 @@ from typing import Annotated
 
 import typer
 
+from course.cli.folders import HandedOut, Mine
+
 
 def doctor(
-    to: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="Your copies.  [default: MY_LABS, or my-labs]")
-    ] = None,
-    handed_out: Annotated[
-        str | None, typer.Option("--labs", metavar="FOLDER", help="The handed-out labs.  [default: labs]")
-    ] = None,
+    to: Mine = None,
+    handed_out: HandedOut = None,
     explain: Annotated[
         str | None, typer.Option(help="Look at nothing here; say what a code means, or several with commas.")
     ] = None,

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from course.cli.folders import HandedOut, Mine
+
 COPIES = {
     "none": "not copied yet",
     "pristine": "copied, not changed",
@@ -16,12 +18,8 @@ COPIES = {
 
 
 def labs(
-    to: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="Your copies.  [default: MY_LABS, or my-labs]")
-    ] = None,
-    handed_out: Annotated[
-        str | None, typer.Option("--labs", metavar="FOLDER", help="The handed-out labs.  [default: labs]")
-    ] = None,
+    to: Mine = None,
+    handed_out: HandedOut = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
     """List the labs: number, minutes, what you have done in each, and your copy of it."""

@@ -5,15 +5,13 @@ from typing import Annotated
 
 import typer
 
+from course.cli.folders import HandedOut, Mine
+
 
 def reset(
     lab: Annotated[str, typer.Argument(help="Its number or the name of its file: 03, 03_littles_law.ipynb.")],
-    to: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="Your copies.  [default: MY_LABS, or my-labs]")
-    ] = None,
-    handed_out: Annotated[
-        str | None, typer.Option("--labs", metavar="FOLDER", help="The handed-out labs.  [default: labs]")
-    ] = None,
+    to: Mine = None,
+    handed_out: HandedOut = None,
     progress: Annotated[
         bool, typer.Option("--progress", help="Forget predictions, answers and quiz of this lab too; a copy is kept.")
     ] = False,

@@ -28,8 +28,24 @@ class Curve:
     kernel_seconds: np.ndarray
 
 
+class Recorded:
+    """What every recording says of itself, from its `provenance`."""
+
+    provenance: Mapping[str, Any]
+
+    @property
+    def card(self) -> str:
+        """The card, as its driver names it."""
+        return self.provenance["card"]
+
+    @property
+    def badge(self) -> str:
+        """Says where these numbers come from, in the form that figures and explorers take."""
+        return f"recorded: {self.card}, {self.provenance['date']}"
+
+
 @dataclass(frozen=True)
-class DecodeProfile:
+class DecodeProfile(Recorded):
     """Times of kernels/decode_step.cu on one card, over work, threads and batch. Arrays of one entry a measurement.
 
     seconds: median of one launch, by events around it. low, high: 10th and 90th percentile. empty_seconds: a launch of
@@ -47,16 +63,6 @@ class DecodeProfile:
     kernel_seconds: np.ndarray
     empty_seconds: float
     provenance: Mapping[str, Any]
-
-    @property
-    def card(self) -> str:
-        """The card, as its driver names it."""
-        return self.provenance["card"]
-
-    @property
-    def badge(self) -> str:
-        """Says where these numbers come from, in the form that figures and explorers take."""
-        return f"recorded: {self.card}, {self.provenance['date']}"
 
     def at(self, work: int, threads: int) -> Curve:
         """The curve over the batch for one setting. Raises ValueError where it was not recorded."""

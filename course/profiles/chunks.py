@@ -23,7 +23,7 @@ COLUMNS = {
 
 
 @dataclass(frozen=True)
-class ChunkProfile:
+class ChunkProfile(profiles.Recorded):
     """Times of steps of one model on one card. Arrays of one entry a measurement.
 
     chunk: prompt tokens in the step; 0 for decodes alone. cached: tokens of that prompt computed in earlier steps.
@@ -44,16 +44,6 @@ class ChunkProfile:
     attention: np.ndarray
     other_seconds: np.ndarray
     provenance: Mapping[str, Any]
-
-    @property
-    def card(self) -> str:
-        """The card, as its driver names it."""
-        return self.provenance["card"]
-
-    @property
-    def badge(self) -> str:
-        """Says where these numbers come from, in the form that figures and explorers take."""
-        return f"recorded: {self.card}, {self.provenance['date']}"
 
     @cached_property
     def lines(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from course.results.assemble import Draft, Statistics, finish, tpot_of
+from course.results.assemble import Draft, Statistics, finish, requests_of
 from course.results.documents import Document
-from course.results.result import Requests, Result
+from course.results.result import Result
 from course.results.rows import NAN, items, known, mapping, number, numeric, part, seconds, setting, statistics, tokens
 from course.settings import shown
 
@@ -129,17 +129,8 @@ def _rows(path: Path, documents: list[Document]) -> Result:
     failed, start, prompt, output, ttft, e2e = zip(*rows, strict=True)
     failed = np.array(failed)
     ttft, e2e, output = (np.where(failed, NAN, np.array(values, dtype=float)) for values in (ttft, e2e, output))
-    table = Requests(
-        arrival=np.array([(moment - min(start)) / 10**9 for moment in start]),
-        prompt_tokens=np.array(prompt, dtype=float),
-        output_tokens=output,
-        ttft=ttft,
-        tpot=tpot_of(ttft, e2e, output),
-        e2e=e2e,
-        queue_wait=np.full(len(failed), NAN),
-        failed=failed,
-        itl=gaps if any(map(len, gaps)) else None,
-    )
+    arrival = np.array([(moment - min(start)) / 10**9 for moment in start])
+    table = requests_of(failed, arrival, np.array(prompt, dtype=float), output, ttft, e2e, gaps)
     notes = [f"{left_out:,} requests of the warm-up were left out"] if left_out else []
     return finish(Draft(TOOL, path.stem, MEANINGS, table, notes=notes))
 

@@ -1,14 +1,16 @@
 """From what a reader found to a Result: the definitions side by side, and what the numbers themselves say is wrong."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from math import isnan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from course.results import remarks, shape
 from course.results.definitions import OURS, Definition
+from course.results.documents import Document
 from course.results.result import METRICS, Requests, Result
 from course.results.rows import LONGEST, known
 
@@ -132,6 +134,38 @@ def _without_streams(table: Requests) -> tuple[Requests, list[str]]:
     if not _nothing_streamed(table):
         sentence.append(f"{int(at_once.sum()):,} answers came in one piece (E2E is TTFT) and have no TPOT")
     return replace(table, tpot=tpot, itl=gaps), sentence
+
+
+def each(path: Path, documents: list[Document], run: Callable[[Path, Document, str], Result]) -> list[Result]:
+    """A result for every document of a file; where there are several, their names end with their place."""
+    several = len(documents) > 1
+    return [run(path, document, f"{path.stem}:{i}" if several else path.stem) for i, document in enumerate(documents)]
+
+
+def requests_of(
+    failed: np.ndarray,
+    arrival: np.ndarray,
+    prompt_tokens: np.ndarray,
+    output_tokens: np.ndarray,
+    ttft: np.ndarray,
+    e2e: np.ndarray,
+    gaps: list[np.ndarray] | None = None,
+) -> Requests:
+    """The table of a tool that does not say how long a request waited for a slot; times in seconds.
+
+    gaps: those between the tokens of each request; the column is left out where nobody has any.
+    """
+    return Requests(
+        arrival=arrival,
+        prompt_tokens=prompt_tokens,
+        output_tokens=output_tokens,
+        ttft=ttft,
+        tpot=tpot_of(ttft, e2e, output_tokens),
+        e2e=e2e,
+        queue_wait=np.full(len(failed), np.nan),
+        failed=failed,
+        itl=gaps if gaps and any(map(len, gaps)) else None,
+    )
 
 
 def tpot_of(ttft: np.ndarray, e2e: np.ndarray, output_tokens: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from course.results.assemble import Draft, Statistics, finish, tpot_of
+from course.results.assemble import Draft, Statistics, finish, requests_of
 from course.results.documents import Document
 from course.results.result import Requests, Result
 from course.results.rows import NAN, count, items, known, mapping, number, part, rate, setting, statistics, tokens
@@ -167,16 +167,7 @@ def _table(place: str, doc: Mapping, counted: float) -> tuple[Requests | None, l
     failed = failed.astype(bool)
     if (~failed).sum() < counted:
         return None, [f"The report keeps {(~failed).sum():,} of the {counted:,.0f} requests that it counted: no table"]
-    return Requests(
-        arrival=start - start.min(),
-        prompt_tokens=prompt,
-        output_tokens=output,
-        ttft=ttft,
-        tpot=tpot_of(ttft, e2e, output),
-        e2e=e2e,
-        queue_wait=np.full(len(failed), NAN),
-        failed=failed,
-    ), []
+    return requests_of(failed, start - start.min(), prompt, output, ttft, e2e), []
 
 
 def _row(place: str, value: Any, failed: bool) -> tuple:

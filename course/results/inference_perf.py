@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from course.results.assemble import Draft, finish, tpot_of
+from course.results.assemble import Draft, finish, requests_of
 from course.results.documents import Document
-from course.results.result import Requests, Result
+from course.results.result import Result
 from course.results.rows import (
     NAN,
     count,
@@ -169,17 +169,7 @@ def _requests(path: Path, document: Document) -> Result:
         gaps.append(np.empty(0) if failed else gap)
     failed, start, prompt, output, ttft, e2e = (np.array(column) for column in zip(*rows, strict=True))
     failed = failed.astype(bool)
-    table = Requests(
-        arrival=start - start.min(),
-        prompt_tokens=prompt,
-        output_tokens=output,
-        ttft=ttft,
-        tpot=tpot_of(ttft, e2e, output),
-        e2e=e2e,
-        queue_wait=np.full(len(failed), NAN),
-        failed=failed,
-        itl=gaps if any(map(len, gaps)) else None,
-    )
+    table = requests_of(failed, start - start.min(), prompt, output, ttft, e2e, gaps)
     alone = int((~failed & np.isnan(ttft)).sum())
     notes = [f"{alone:,} answers have no times of their tokens, so neither TTFT nor TPOT"] if alone else []
     return finish(Draft(TOOL, path.stem, MEANINGS, table, notes=notes))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from course.results import vllm_bench
-from course.results.assemble import Draft, finish
+from course.results.assemble import Draft, each, finish
 from course.results.documents import Document
 from course.results.lists import table_of
 from course.results.result import Result
@@ -37,8 +37,7 @@ def matches(value: Any) -> bool:
 
 def read(path: Path, documents: list[Document]) -> list[Result]:
     """Every run in the file."""
-    several = len(documents) > 1
-    return [_run(path, document, f"{path.stem}:{i}" if several else path.stem) for i, document in enumerate(documents)]
+    return each(path, documents, _run)
 
 
 def _run(path: Path, document: Document, name: str) -> Result:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from course.results.assemble import Draft, Statistics, finish
+from course.results.assemble import Draft, Statistics, each, finish
 from course.results.documents import Document
 from course.results.lists import table_of
 from course.results.result import Result
@@ -36,8 +36,7 @@ def matches(value: Any) -> bool:
 
 def read(path: Path, documents: list[Document]) -> list[Result]:
     """Every run in the file: --append-result writes one a line."""
-    several = len(documents) > 1
-    return [_run(path, document, f"{path.stem}:{i}" if several else path.stem) for i, document in enumerate(documents)]
+    return each(path, documents, _run)
 
 
 def _run(path: Path, document: Document, name: str) -> Result:

@@ -8,8 +8,6 @@
 Times are whole seconds. 0 response tokens is a failed request. `class_` is the model.
 """
 
-from pathlib import Path
-
 from course.traces import rows, table
 
 TIME, PROMPT, OUTPUT = NEEDED = ("Timestamp", "Request tokens", "Response tokens")
@@ -21,25 +19,17 @@ def matches(header: list[str]) -> bool:
     return {column.lower() for column in NEEDED} <= set(header)
 
 
-class Reader:
+class Reader(table.Reader):
     """Rows and what they say."""
 
-    note = ""
-
-    def __init__(self, path: Path, content: str):
-        self.rows = table.lines(path, content)
-        self._header = table.Header(path, self.rows, NEEDED, OPTIONAL)
-        self._columns = [*NEEDED, *(column for column in OPTIONAL if column in self._header)]
+    needed, optional = NEEDED, OPTIONAL
 
     def parse(self, row: list[str]) -> rows.Row:
         """The request of a row; `Failed` for one without an answer, `Broken` where there is none."""
-        cells = dict(zip(self._columns, self._header.cells(row, self._columns), strict=True))
+        cells = self.cells(row)
         time, prompt = rows.elapsed(TIME, cells[TIME]), rows.prompt(PROMPT, cells[PROMPT])
         if cells[OUTPUT] in ("0", "0.0"):
             raise rows.Failed(f"{OUTPUT} is 0: the request failed", f"0 {OUTPUT}")
         output = rows.count(OUTPUT, cells[OUTPUT])
-        if cells.get(TOTAL) and rows.count(TOTAL, cells[TOTAL]) != prompt + output:
-            raise rows.Broken(
-                f"{TOTAL} is {cells[TOTAL]} where {prompt} + {output} make {prompt + output}", f"a wrong {TOTAL}"
-            )
+        table.check_total(TOTAL, cells.get(TOTAL), prompt, output)
         return rows.Row(time, prompt, output, class_=cells.get(MODEL))

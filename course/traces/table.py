@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from course.settings import shown
-from course.traces.rows import Broken
+from course.traces.rows import Broken, count
 
 Lines = Iterator[tuple[int, list[str]]]
 MAX_LINE = 2**20  # characters; a line of a hundred million commas would be as many cells
@@ -77,6 +77,33 @@ class Header:
         if len(row) != self.width:
             raise Broken(f"it has {len(row)} cells where the header has {self.width}", "the wrong number of cells")
         return [row[self._places[column]].strip() for column in columns]
+
+
+class Reader:
+    """Rows of one format: a subclass says which columns it has, and parses a row.
+
+    needed, optional: names of columns; a row's `cells` holds those of the second kind that the file has. `hint` ends
+    the sentence on a column that is missing.
+    """
+
+    needed: Sequence[str] = ()
+    optional: Sequence[str] = ()
+    note = ""
+
+    def __init__(self, path: Path, content: str, hint: str = ""):
+        self.rows = lines(path, content)
+        self._header = Header(path, self.rows, self.needed, self.optional, hint)
+        self._columns = [*self.needed, *(column for column in self.optional if column in self._header)]
+
+    def cells(self, row: list[str]) -> dict[str, str]:
+        """The cells of a row by the name of their column. `Broken` where the row has another width."""
+        return dict(zip(self._columns, self._header.cells(row, self._columns), strict=True))
+
+
+def check_total(column: str, cell: str | None, prompt: int, output: int) -> None:
+    """`Broken` where a file says how many tokens a request has in all, and its parts make another number."""
+    if cell and count(column, cell) != prompt + output:
+        raise Broken(f"{column} is {cell} where {prompt} + {output} make {prompt + output}", f"a wrong {column}")
 
 
 def names(cells: Sequence[str]) -> list[str]:

@@ -7,8 +7,6 @@ num_prefill_tokens,num_decode_tokens,num_total_tokens,pd_ratio
 3772,54,3826,69.85185185185185
 """
 
-from pathlib import Path
-
 from course.traces import rows, table
 
 PROMPT, OUTPUT = NEEDED = ("num_prefill_tokens", "num_decode_tokens")
@@ -20,23 +18,15 @@ def matches(header: list[str]) -> bool:
     return set(NEEDED) <= set(header)
 
 
-class Reader:
+class Reader(table.Reader):
     """Rows and what they say."""
 
-    note = ""
-
-    def __init__(self, path: Path, content: str):
-        self.rows = table.lines(path, content)
-        self._header = table.Header(path, self.rows, NEEDED, OPTIONAL)
-        self._columns = [*NEEDED, *(column for column in OPTIONAL if column in self._header)]
+    needed, optional = NEEDED, OPTIONAL
 
     def parse(self, row: list[str]) -> rows.Row:
         """The request of a row; `Broken` where there is none."""
-        cells = dict(zip(self._columns, self._header.cells(row, self._columns), strict=True))
+        cells = self.cells(row)
         time = rows.elapsed(TIME, cells[TIME]) if TIME in cells else None
         prompt, output = rows.prompt(PROMPT, cells[PROMPT]), rows.count(OUTPUT, cells[OUTPUT])
-        if cells.get(TOTAL) and rows.count(TOTAL, cells[TOTAL]) != prompt + output:
-            raise rows.Broken(
-                f"{TOTAL} is {cells[TOTAL]} where {prompt} + {output} make {prompt + output}", f"a wrong {TOTAL}"
-            )
+        table.check_total(TOTAL, cells.get(TOTAL), prompt, output)
         return rows.Row(time, prompt, output)
