@@ -11,45 +11,13 @@ import numpy as np
 import plotly.graph_objects as go
 
 from course.figures import theme
+from course.figures.parts import LEFT, MARGIN, RIGHT, Part, axis, dots, line, note
 from course.scenarios.long_prompt import BUDGETS, Hidden, Moment, Trade
 from course.scenarios.one_engine import seconds
 
-Part = dict[str, Any]
 SHOWN = 5  # streaming chats that get a lane
-LEFT, RIGHT = (0.0, 0.435), (0.565, 1.0)  # two panels side by side, as shares of the width
-MARGIN = {"l": 64, "r": 24, "t": 30, "b": 52}
 TIMES = [1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1, 3]
 TIME_TICKS = {"tickvals": TIMES, "ticktext": [seconds(value) for value in TIMES]}
-
-
-def text(x: float, y: float, words: str, colour: str = theme.INK, anchor: str = "left", **more: Any) -> Part:
-    """An annotation; on a log axis x and y are logarithms, as plotly places annotations there."""
-    x, y = theme.rounded([x, y])
-    font = {"color": theme.ink(colour), "size": 15}
-    return {"x": x, "y": y, "text": words, "showarrow": False, "xanchor": anchor, "font": font} | more
-
-
-def line(x: Sequence[float], y: Sequence[float], colour: str, name: str, panel: int = 1, **style: Any) -> Part:
-    """A line in one of two panels."""
-    return axes(panel) | {
-        "type": "scatter", "mode": "lines", "x": theme.rounded(x), "y": theme.rounded(y), "name": name,
-        "line": {"color": theme.COLOURS[colour], "width": 2.5} | style,
-    }  # fmt: skip
-
-
-def dot(x: float, y: float, colour: str, name: str, panel: int = 1) -> Part:
-    """A mark in one of two panels: where the sliders stand."""
-    return axes(panel) | {
-        "type": "scatter", "mode": "markers", "x": theme.rounded([x]), "y": theme.rounded([y]), "name": name,
-        "marker": {"color": theme.COLOURS[colour], "size": 13, "line": {"width": 1.5, "color": theme.INK}},
-        "cliponaxis": False,
-    }  # fmt: skip
-
-
-def axes(panel: int) -> Part:
-    """The axes of a panel, for a trace."""
-    end = "" if panel == 1 else str(panel)
-    return {"xaxis": f"x{end}", "yaxis": f"y{end}"}
 
 
 def bars(
@@ -108,7 +76,7 @@ def moment(found: Moment, *, height: int = 400) -> go.Figure:
         "yaxis": {"range": [len(names) - 0.4, -0.6], "tickvals": list(range(len(names))), "ticktext": names,
                   "showgrid": False, "showline": False, "ticks": ""},
         "shapes": [gap | {"fillcolor": theme.COLOURS["wasted"]}],
-        "annotations": [text(0, 1, "   ".join(key), xref="paper", yref="paper", yanchor="bottom", yshift=4)],
+        "annotations": [note(0, 1, "   ".join(key), xref="paper", yref="paper", yanchor="bottom", yshift=4)],
     }  # fmt: skip
     return theme.unchecked(data, layout)
 
@@ -125,9 +93,9 @@ def trade(result: Trade, *, height: int = 340) -> go.Figure:
     for panel, colour, name, value, at, anchor, up in lines:
         values = [value(found) for found in result.line]
         data.append(line(BUDGETS, values, colour, name, panel))
-        where = {"xref": axes(panel)["xaxis"], "yref": axes(panel)["yaxis"], "yshift": up}
-        notes.append(text(log10(BUDGETS[at]), log10(values[at]), name, colour, anchor, **where))
-        data.append(dot(result.budget, value(result.here), colour, name, panel))
+        where = {"xref": axis("x", panel), "yref": axis("y", panel), "yshift": up}
+        notes.append(note(log10(BUDGETS[at]), log10(values[at]), name, colour, anchor, **where))
+        data.append(dots([result.budget], [value(result.here)], [colour], name, panel))
     budgets = {
         "type": "log", "title": {"text": "token budget of a step [tokens]"}, "tickvals": BUDGETS[::2] + BUDGETS[-1:],
         "ticktext": ["128", "512", "2k", "8k", "", "64k"], "range": theme.rounded([log10(110), log10(76_000)]),
@@ -166,14 +134,14 @@ def hidden(result: Hidden, *, height: int = 400) -> go.Figure:
         shown = np.where(none, np.nan, shares)
         shown[none.argmax()] = 1e-6  # below the axis: the line drops where the longest gap is
         data.append(line(at, shown, colour, name))
-        data.append(dot(p99, 0.01, colour, f"p99 of {name}"))
+        data.append(dots([p99], [0.01], [colour], f"p99 of {name}"))
         right = p99 > 0.3
         notes.append(
-            text(log10(p99), -2, f"p99 of {name.split(',')[0]}: {seconds(p99)}", colour, "right" if right else "left",
+            note(log10(p99), -2, f"p99 of {name.split(',')[0]}: {seconds(p99)}", colour, "right" if right else "left",
                  xshift=-10 if right else 10, yshift=up)
         )  # fmt: skip
     limit = float(f"{result.limit:.6g}")
-    notes.append(text(log10(limit), 1, f"limit {seconds(limit)}", yref="paper", yanchor="top", xshift=5))
+    notes.append(note(log10(limit), 1, f"limit {seconds(limit)}", yref="paper", yanchor="top", xshift=5))
     upright = {"type": "line", "x0": limit, "x1": limit, "y0": 0, "y1": 1, "yref": "paper"}
     level = {"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": 0.01, "y1": 0.01}
     shares = [1, 0.1, 0.01, 1e-3, 1e-4, 1e-5]

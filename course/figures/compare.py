@@ -2,15 +2,13 @@
 
 from collections.abc import Mapping
 from html import escape
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from course.calibration import Comparison
-from course.figures import theme
-
-Part = dict[str, Any]
+from course.figures import parts, theme
+from course.figures.parts import Part
 
 PANELS = (("ttft", "TTFT", "s", 1.0), ("tpot", "TPOT", "ms", 1e3), ("itl", "ITL", "ms", 1e3), ("e2e", "E2E", "s", 1.0))
 COLUMNS = ([0.0, 0.44], [0.56, 1.0])
@@ -43,7 +41,7 @@ def distributions(compared: Comparison, *, height: int = 620) -> go.Figure:
             data.append(_dots(marks, panel))
         layout |= _axes(panel, place, f"{word} [{unit}]")
         missing = "" if measured is not None or marks else ": not in the file"
-        notes.append(_heading(panel, f"{word}{missing}"))
+        notes.append(parts.heading(panel, f"{word}{missing}"))
     title = f"{escape(compared.name)}: measured (dashed) and modelled (solid)"
     layout |= {"annotations": notes, "title": {"text": title, "y": 0.985, "yanchor": "top"}}
     return theme.unchecked(data, layout)
@@ -63,38 +61,16 @@ def _marks(stated: Mapping[str, float], scale: float) -> list[tuple[float, float
     return [(stated[name] * scale, share, name) for name, share in QUANTILES.items() if name in stated]
 
 
-def _axis(letter: str, panel: int) -> str:
-    return letter if panel == 1 else f"{letter}{panel}"
-
-
 def _line(x: np.ndarray, name: str, panel: int, *, dash: str) -> Part:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": theme.rounded(x),
-        "y": theme.rounded(SHARES[: len(x)]),
-        "xaxis": _axis("x", panel),
-        "yaxis": _axis("y", panel),
-        "name": name,
-        "line": {"color": theme.COLOURS[name], "width": 2.5, "dash": dash},
-        "hovertemplate": "%{y:.1%} within %{x:.4g}<extra>" + name + "</extra>",
-    }
+    hover = {"hovertemplate": "%{y:.1%} within %{x:.4g}<extra>" + name + "</extra>"}
+    return parts.line(x, SHARES[: len(x)], name, name, panel, dash=dash) | hover
 
 
 def _dots(marks: list[tuple[float, float, str]], panel: int) -> Part:
     x, y, names = zip(*marks, strict=True)
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": theme.rounded(x),
-        "y": theme.rounded(y),
-        "text": list(names),
-        "xaxis": _axis("x", panel),
-        "yaxis": _axis("y", panel),
-        "name": "measured",
-        "marker": {"color": theme.COLOURS["measured"], "size": 11, "symbol": "diamond"},
-        "hovertemplate": "%{text}: %{x:.4g}<extra>measured</extra>",
-    }
+    look = {"size": 11, "symbol": "diamond", "color": theme.COLOURS["measured"]}
+    hover = {"text": list(names), "hovertemplate": "%{text}: %{x:.4g}<extra>measured</extra>"}
+    return parts.trace(x, y, "measured", panel) | {"mode": "markers", "marker": look} | hover
 
 
 def _axes(panel: int, place: int, title: str) -> Part:
@@ -103,28 +79,13 @@ def _axes(panel: int, place: int, title: str) -> Part:
         f"xaxis{panel if panel > 1 else ''}": {
             "title": {"text": title},
             "domain": COLUMNS[place % 2],
-            "anchor": _axis("y", panel),
+            "anchor": parts.axis("y", panel),
             "rangemode": "tozero",
         },
         f"yaxis{panel if panel > 1 else ''}": {
             "title": {"text": f"share of {what} [0 to 1]"},
             "domain": ROWS[place // 2],
-            "anchor": _axis("x", panel),
+            "anchor": parts.axis("x", panel),
             "range": [0, 1.02],
         },
-    }
-
-
-def _heading(panel: int, text: str) -> Part:
-    where = {"xref": _axis("x", panel) + " domain", "yref": _axis("y", panel) + " domain"}
-    font = {"size": 15, "color": theme.INK}
-    return {
-        "x": 0,
-        "y": 1,
-        "xanchor": "left",
-        "yanchor": "bottom",
-        "text": text,
-        "showarrow": False,
-        "font": font,
-        **where,
     }

@@ -12,12 +12,13 @@ import numpy as np
 import plotly.graph_objects as go
 
 from course.figures import theme
+from course.figures.parts import INKS, Part, line, trace, words
+from course.figures.parts import pair as side_by_side
 from course.scenarios import steady_window
 from course.scenarios.load_test import LoadTest, seconds
 from course.scenarios.many_tools import OneRun
 from course.scenarios.steady_window import Window
 
-Part = dict[str, Any]
 LEFT, RIGHT = (0.0, 0.425), (0.59, 1.0)  # two panels side by side, as shares of the width
 MARGIN = {"l": 64, "r": 24, "t": 54, "b": 52}
 TIMES = [0.01, 0.1, 1.0, 10.0, 100.0]
@@ -25,41 +26,12 @@ TIME_TICKS = {"tickvals": TIMES, "ticktext": [seconds(value) for value in TIMES]
 SLOWER = [1.0, 0.1, 0.01, 0.001]  # shares of requests; a percentile is one minus this
 WRITTEN, PLANNED, FREE = "decode", "wasted", "theory"
 INK = theme.INK
-INKS = {name: theme.ink(name) for name in theme.COLOURS}
 BINS = 120  # along the time of a test
 
 
-def line(x: Sequence[float], y: Sequence[float], colour: str, name: str, panel: int = 1, **style: Any) -> Part:
-    """A line in one of two panels."""
-    look = {"mode": "lines", "line": {"color": theme.COLOURS[colour], "width": 2.5} | style}
-    return trace(x, y, name, panel) | look
-
-
-def trace(x: Sequence[float], y: Sequence[float], name: str, panel: int = 1) -> Part:
-    """A trace in one of two panels, without a look of its own."""
-    end = "" if panel == 1 else str(panel)
-    place = {"xaxis": f"x{end}", "yaxis": f"y{end}"}
-    return {"type": "scatter", "x": theme.rounded(x), "y": theme.rounded(y), "name": name} | place
-
-
-def words(x: Sequence[float], y: Sequence[float], texts: Sequence[str], colours: Sequence[str], panel: int = 1, *,
-          corner: str | Sequence[str] = "top right") -> Part:  # fmt: skip
-    """Labels as one trace: plotly needs 2 ms to redraw an annotation, and none for one text more."""
-    look = {"mode": "text", "text": list(texts), "hoverinfo": "skip", "cliponaxis": False}
-    corners = [corner] * len(texts) if isinstance(corner, str) else list(corner)
-    inks = [INKS.get(colour, colour) for colour in colours]
-    return trace(x, y, "labels", panel) | look | {"textposition": corners, "textfont": {"color": inks, "size": 15}}
-
-
 def pair(data: list[Part], left: tuple[Part, Part], right: tuple[Part, Part], height: int, **layout: Any) -> go.Figure:
-    """Two panels side by side; left, right: their x and y axes."""
-    axes = {
-        "xaxis": {**left[0], "domain": LEFT, "anchor": "y"},
-        "xaxis2": {**right[0], "domain": RIGHT, "anchor": "y2"},
-        "yaxis": {**left[1], "anchor": "x"},
-        "yaxis2": {**right[1], "anchor": "x2"},
-    }
-    return theme.unchecked(data, {"template": theme.TEMPLATE, "margin": MARGIN, "height": height, **axes, **layout})
+    """Two panels with room for a row of names above them, and for wide tick labels between them."""
+    return side_by_side(data, left, right, height, columns=(LEFT, RIGHT), margin=MARGIN, **layout)
 
 
 def title(text: str) -> Part:

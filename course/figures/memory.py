@@ -11,7 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from course.figures import theme
-from course.figures.chunks import LEFT, MARGIN, RIGHT, Part, axes, dot, line, text
+from course.figures.parts import LEFT, MARGIN, RIGHT, Part, dots, line, note, place
 from course.scenarios.card_memory import CONTEXTS, GIB, LENGTHS, Fit, OneSequence, Shape
 from course.scenarios.kv_pool import POOL_BYTES, Served
 
@@ -35,7 +35,7 @@ def shape(result: Shape, *, height: int = 350) -> go.Figure:
     sizes = [result.token_bytes(one) / 1024 for one in heads]
     colours = [theme.COLOURS[name] for name in ("waiting", "decode", "waiting")]
     data: list[Part] = [
-        axes(1) | {"type": "bar", "x": names, "y": theme.rounded(sizes), "name": "a token",
+        place(1) | {"type": "bar", "x": names, "y": theme.rounded(sizes), "name": "a token",
                    "marker": {"color": colours}, "text": [f"{size:,.4g} KiB" for size in sizes],
                    "textposition": "outside", "cliponaxis": False}
     ]  # fmt: skip
@@ -43,17 +43,17 @@ def shape(result: Shape, *, height: int = 350) -> go.Figure:
     for one, name, style in ((0, "MHA", "waiting"), (2, "MQA", "waiting"), (1, "as set", "decode")):
         data.append(line(LENGTHS, gib[one], style, name, 2, width=3.5 if one == 1 else 2))
     here = result.token_bytes() * result.length / GIB
-    data.append(dot(result.length, here, "decode", "this length", 2))
+    data.append(dots([result.length], [here], ["decode"], "this length", 2))
     pool = POOL_BYTES / GIB
     data.append(line([LENGTHS[0], LENGTHS[-1]], [pool, pool], "theory", "pool", 2, dash="dash", width=1.5))
     where = {"xref": "x2", "yref": "y2"}
     notes = [
-        text(log10(LENGTHS[0]), log10(pool), "pool of an RTX 4090", xshift=2, yshift=11, **where),
+        note(log10(LENGTHS[0]), log10(pool), "pool of an RTX 4090", xshift=2, yshift=11, **where),
     ]
     for one, name, shift in ((0, "MHA", 8), (2, "MQA", -16)):
         if heads[one] != result.kv_heads:
             end = (log10(LENGTHS[-1]), log10(gib[one][-1]))
-            notes.append(text(*end, name, "waiting", "right", xshift=-6, yshift=shift, **where))
+            notes.append(note(*end, name, "waiting", "right", xshift=-6, yshift=shift, **where))
     layout = {
         "template": theme.TEMPLATE, "height": height, "margin": MARGIN, "annotations": notes,
         "xaxis": {"domain": LEFT, "anchor": "y"},
@@ -79,12 +79,13 @@ def ledger(result: Fit, *, height: int = 350) -> go.Figure:
     for name, colour in KINDS:
         size = sizes[name] / GIB
         data.append(
-            axes(1) | {"type": "bar", "x": [0], "y": theme.rounded([size]), "base": theme.rounded([base]), "name": name,
+            place(1) | {"type": "bar", "x": [0], "y": theme.rounded([size]), "base": theme.rounded([base]),
+                       "name": name,
                        "width": [0.8], "marker": {"color": theme.COLOURS[colour]}, "hoverinfo": "name+y"}
         )  # fmt: skip
         middle = max(base + size / 2, lowest + apart)
         if size:
-            notes.append(text(0.46, middle, f"{name} {size:.2f} GiB", colour, xref="x", yref="y"))
+            notes.append(note(0.46, middle, f"{name} {size:.2f} GiB", colour, xref="x", yref="y"))
             lowest = middle
         base += size
     usable = card.usable_bytes / GIB
@@ -95,10 +96,10 @@ def ledger(result: Fit, *, height: int = 350) -> go.Figure:
         edge | {"x0": -0.4, "x1": 0.4, "y0": round(usable, 4), "y1": round(usable, 4)},
     ]  # fmt: skip
     if top > end:
-        notes.append(text(0.46, end, f"the card {end:.2f} GiB", xref="x", yref="y"))
+        notes.append(note(0.46, end, f"the card {end:.2f} GiB", xref="x", yref="y"))
     else:
         above = max((usable + end) / 2, lowest + apart)
-        notes.append(text(0.46, above, f"not used {end - usable:.2f} GiB", xref="x", yref="y"))
+        notes.append(note(0.46, above, f"not used {end - usable:.2f} GiB", xref="x", yref="y"))
     most = max(max(result.lines["fp8"]), 2)
     for dtype, dash in (("fp8", "dash"), ("bfloat16", "solid")):
         fits = [value or None for value in result.lines[dtype]]
@@ -106,11 +107,13 @@ def ledger(result: Fit, *, height: int = 350) -> go.Figure:
         data.append(line(LENGTHS, values, "decode", dtype, 2, dash=dash))
     here = card.max_sequences(card.max_model_len)
     if here:
-        data.append(dot(card.max_model_len, here, "decode", "max_model_len", 2))
+        data.append(dots([card.max_model_len], [here], ["decode"], "max_model_len", 2))
         at = {"xref": "x2", "yref": "y2"}
-        notes.append(text(log10(card.max_model_len), log10(here), f"{here:,}", "decode", xshift=11, yshift=12, **at))
+        notes.append(
+            note(log10(card.max_model_len), log10(here), f"{here:,}", "decode", "right", xshift=-11, yshift=-12, **at)
+        )
     else:
-        notes.append(text(0.5, 0.5, f"no sequence of {card.max_model_len:,} fits", anchor="center",
+        notes.append(note(0.5, 0.5, f"no sequence of {card.max_model_len:,} fits", anchor="center",
                           xref="x2 domain", yref="y2 domain"))  # fmt: skip
     for dtype, name, at, anchor, shift in (
         ("fp8", "fp8 KV", 1, "left", 14),
@@ -119,7 +122,7 @@ def ledger(result: Fit, *, height: int = 350) -> go.Figure:
         if result.lines[dtype][at]:
             height_of = log10(result.lines[dtype][at])
             notes.append(
-                text(log10(LENGTHS[at]), height_of, name, "decode", anchor, xshift=shift / 2, yshift=shift,
+                note(log10(LENGTHS[at]), height_of, name, "decode", anchor, xshift=shift / 2, yshift=shift,
                      xref="x2", yref="y2")
             )  # fmt: skip
     layout = {
@@ -150,7 +153,7 @@ def operator(result: Served, *, height: int = 390) -> go.Figure:
         line(times, used, "decode", "blocks in use", 1, width=2),
         line(times, waiting, "waiting", "waiting", 2, width=2),
         line(times, steps.running[at], "decode", "running", 2, width=2),
-        axes(3) | {"type": "bar", "x": theme.rounded(times[:-1] + width / 2), "y": theme.rounded(lost),
+        place(3) | {"type": "bar", "x": theme.rounded(times[:-1] + width / 2), "y": theme.rounded(lost),
                    "width": round(width, 4), "marker": {"color": theme.COLOURS["wasted"]}, "name": "preemptions"},
     ]  # fmt: skip
     right = {"xref": "x domain", "xanchor": "right", "showarrow": False, "x": 0.995, "yanchor": "bottom"}
@@ -216,9 +219,9 @@ def architecture(result: OneSequence, *, height: int = 400) -> go.Figure:
     ]
     mine = result.curves[result.name]
     data.append(line(CONTEXTS, [one / 2**20 for one in mine], "decode", result.name, width=3.5))
-    data.append(dot(result.length, result.bytes / 2**20, "decode", "this length"))
+    data.append(dots([result.length], [result.bytes / 2**20], ["decode"], "this length"))
     notes = [
-        text(log10(CONTEXTS[-1]), log10(curve[-1] / 2**20), name, "decode" if name == result.name else "waiting",
+        note(log10(CONTEXTS[-1]), log10(curve[-1] / 2**20), name, "decode" if name == result.name else "waiting",
              xshift=8, yshift=shift, xref="x", yref="y")
         for (name, curve), shift in zip(result.curves.items(), _apart(result.curves), strict=True)
     ]  # fmt: skip

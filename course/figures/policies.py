@@ -6,21 +6,16 @@ would take ten times as long, and a slider redraws with each key press.
 
 from collections.abc import Mapping, Sequence
 from math import exp, log, log10
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
-from course.figures import theme
+from course.figures import parts, theme
+from course.figures.parts import Part
 from course.run import Run
 from course.scenarios.side_by_side import Gain, LoadPoint
 
 CLAIM = (1.2, 1.3)  # the gain that is often quoted: 20 to 30%
-LEFT, RIGHT = (0.0, 0.435), (0.565, 1.0)  # two panels side by side, as shares of the width
-
-INKS = {name: theme.ink(name) for name in theme.COLOURS}
-
-Part = dict[str, Any]
 
 
 def gain(sweep: Sequence[Gain], point: Gain, *, height: int = 400) -> go.Figure:
@@ -37,13 +32,13 @@ def gain(sweep: Sequence[Gain], point: Gain, *, height: int = 400) -> go.Figure:
     for panel, line, x in ((1, by_spread, spread), (2, by_slots, slots)):
         xs, simulated, bound = zip(*line, strict=True)
         data += [
-            _line(xs, bound, "theory", "bound", panel, dash="dash"),
-            _line(xs, simulated, "continuous", "simulated", panel),
-            _dots([x], [point.gain], ["continuous"], "this setting", panel),
+            parts.line(xs, bound, "theory", "bound", panel, dash="dash"),
+            parts.line(xs, simulated, "continuous", "simulated", panel),
+            parts.dots([x], [point.gain], ["continuous"], "this setting", panel),
         ]
         shapes.append(
-            {"type": "rect", "xref": _axis("x", panel) + " domain", "yref": _axis("y", panel), "x0": 0, "x1": 1,
-             "y0": CLAIM[0], "y1": CLAIM[1], "fillcolor": theme.COLOURS["waiting"], "opacity": 0.35,
+            {"type": "rect", "xref": parts.axis("x", panel) + " domain", "yref": parts.axis("y", panel),
+             "x0": 0, "x1": 1, "y0": CLAIM[0], "y1": CLAIM[1], "fillcolor": theme.COLOURS["waiting"], "opacity": 0.35,
              "line": {"width": 0}}
         )  # fmt: skip
     end, highest, highest_bound = by_spread[-1]
@@ -53,7 +48,7 @@ def gain(sweep: Sequence[Gain], point: Gain, *, height: int = 400) -> go.Figure:
         _label(end, highest_bound, "E[max] / mean", "theory", "right", above=highest_bound > highest),
         _label(middle[0], middle[1], "simulated", "continuous", above=False),
     ]
-    headings = [_heading(1, f"<b>{slots} slots</b>"), _heading(2, f"<b>CV {spread:g}</b>")]
+    headings = [parts.heading(1, f"<b>{slots} slots</b>"), parts.heading(2, f"<b>CV {spread:g}</b>")]
     gains = {
         "title": {"text": "gain in tokens/s [ratio]"},
         "type": "log",
@@ -61,14 +56,10 @@ def gain(sweep: Sequence[Gain], point: Gain, *, height: int = 400) -> go.Figure:
         "tickvals": [1, 2, 3, 5, 10, 20, 50],
     }
     ends = theme.rounded([log10(batches[0] / 1.1), log10(batches[-1] * 1.1)])
-    return _pair(
-        data,
-        {"title": {"text": "spread of output lengths [CV]"}, "range": [-0.05, by_spread[-1][0] + 0.05]},
-        {"title": {"text": "slots [max_num_seqs]"}, "type": "log", "tickvals": batches, "range": ends},
-        gains,
-        gains,
-        {"annotations": headings, "shapes": shapes, "height": height},
-        labels,
+    spreads = {"title": {"text": "spread of output lengths [CV]"}, "range": [-0.05, by_spread[-1][0] + 0.05]}
+    sizes = {"title": {"text": "slots [max_num_seqs]"}, "type": "log", "tickvals": batches, "range": ends}
+    return parts.pair(
+        [*data, *_words(labels)], (spreads, gains), (sizes, gains), height, annotations=headings, shapes=shapes
     )
 
 
@@ -95,17 +86,17 @@ def against_load(
     names, rate = list(points), next(iter(points.values())).rate
     answer = max(p.tokens_per_second / p.rate for line in curves.values() for p in line)  # tokens, about
     offered = [0, answer * rates[-1]]
-    data = [_line([0, rates[-1]], offered, "theory", "offered", 2, dash="dash", width=1.5)]
+    data = [parts.line([0, rates[-1]], offered, "theory", "offered", 2, dash="dash", width=1.5)]
     labels = []
     for name, line in curves.items():
         latency = [getattr(p, metric)[percentile] for p in line]
-        data.append(_line(rates, latency, name, name))
-        data.append(_line(rates, [p.tokens_per_second for p in line], name, name, 2))
+        data.append(parts.line(rates, latency, name, name))
+        data.append(parts.line(rates, [p.tokens_per_second for p in line], name, name, 2))
         # Where the lines are apart: continuous at high load, the others at low load, one above and one below.
         at, side = (-3, "right") if name == "continuous" else (0, "left")
         labels.append(_label(rates[at], latency[at], name, name, side, above=name != "dynamic"))
-    data.append(_dots([rate] * len(names), [getattr(points[n], metric)[percentile] for n in names], names, "now"))
-    data.append(_dots([rate] * len(names), [points[n].tokens_per_second for n in names], names, "now", 2))
+    data.append(parts.dots([rate] * len(names), [getattr(points[n], metric)[percentile] for n in names], names, "now"))
+    data.append(parts.dots([rate] * len(names), [points[n].tokens_per_second for n in names], names, "now", 2))
     later = rates.index(min(rates, key=lambda r: abs(r - 0.6 * rates[-1])))
     tokens = {name: line[later].tokens_per_second for name, line in curves.items()}
     labels += [
@@ -114,22 +105,16 @@ def against_load(
         _label(rates[later], answer * rates[later], "offered", "theory", "right", panel=2),
     ]
     here = [
-        {"type": "line", "xref": _axis("x", panel), "yref": _axis("y", panel) + " domain", "x0": rate, "x1": rate,
-         "y0": 0, "y1": 1, "line": {"color": "#666666", "width": 1, "dash": "dot"}}
+        {"type": "line", "xref": parts.axis("x", panel), "yref": parts.axis("y", panel) + " domain",
+         "x0": rate, "x1": rate, "y0": 0, "y1": 1, "line": {"color": "#666666", "width": 1, "dash": "dot"}}
         for panel in (1, 2)
     ]  # fmt: skip
     what = {"e2e": "whole answer", "ttft": "first token"}[metric]
     ticks = [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300]
     x_axis = {"title": {"text": "arrival rate [requests/s]"}, "range": [0, 1.03 * rates[-1]]}
-    return _pair(
-        data,
-        x_axis,
-        x_axis,
-        {"title": {"text": f"p{percentile} until the {what} [s]"}, "type": "log", "tickvals": ticks},
-        {"title": {"text": "output [tokens/s]"}},
-        {"shapes": here, "height": height},
-        labels,
-    )
+    latency = {"title": {"text": f"p{percentile} until the {what} [s]"}, "type": "log", "tickvals": ticks}
+    output = {"title": {"text": "output [tokens/s]"}}
+    return parts.pair([*data, *_words(labels)], (x_axis, latency), (x_axis, output), height, shapes=here)
 
 
 def shares(runs: Mapping[str, Run], colours: Mapping[str, str], *, height: int = 340) -> go.Figure:
@@ -138,7 +123,7 @@ def shares(runs: Mapping[str, Run], colours: Mapping[str, str], *, height: int =
     share = np.linspace(0, 1, 101)
     for place, (name, run) in enumerate(runs.items()):
         latency = np.quantile(run.e2e, share) * 1e3
-        data.append(_line(latency, share, colours[name], name))
+        data.append(parts.line(latency, share, colours[name], name))
         at, side, above = ((60, "right", True), (35, "left", False))[place % 2]
         labels.append(_label(latency[at], float(share[at]), name, colours[name], side, above=above))
     ticks = [1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000]
@@ -159,45 +144,9 @@ def waiting_line(runs: Mapping[str, Run], until: float, *, height: int = 320) ->
         arrived = np.searchsorted(np.sort(run.arrival), times, side="right")
         admitted = np.searchsorted(np.sort(run.admitted), times, side="right")
         waiting = (arrived - admitted).astype(float)
-        figure.add_trace(_line(times, waiting, name, name))
+        figure.add_trace(parts.line(times, waiting, name, name))
         theme.label_line(figure, until * 0.8, float(waiting[96]), name, name, anchor="right", shift=8, yshift=14)
     return figure
-
-
-def _axis(letter: str, panel: int) -> str:
-    return letter if panel == 1 else f"{letter}{panel}"
-
-
-def _pair(
-    data: list[Part], x_left: Part, x_right: Part, y_left: Part, y_right: Part, layout: Part, labels: list[Part]
-) -> go.Figure:
-    """Two panels side by side on the course theme."""
-    axes = {
-        "xaxis": {**x_left, "domain": LEFT, "anchor": "y"},
-        "xaxis2": {**x_right, "domain": RIGHT, "anchor": "y2"},
-        "yaxis": {**y_left, "anchor": "x"},
-        "yaxis2": {**y_right, "anchor": "x2"},
-    }
-    margin = {"l": 64, "r": 24, "t": 30, "b": 52}
-    return theme.unchecked([*data, *_words(labels)], {"template": theme.TEMPLATE, "margin": margin, **axes, **layout})
-
-
-def _line(
-    x: Sequence[float], y: Sequence[float], colour: str, name: str, panel: int = 1, *, dash: str = "solid",
-    width: float = 2.5,
-) -> Part:  # fmt: skip
-    line = {"color": theme.COLOURS[colour], "width": width, "dash": dash}
-    return _trace(x, y, name, panel) | {"mode": "lines", "line": line}
-
-
-def _dots(x: Sequence[float], y: Sequence[float], colours: Sequence[str], name: str, panel: int = 1) -> Part:
-    marker = {"color": [theme.COLOURS[c] for c in colours], "size": 12, "line": {"width": 1.5, "color": theme.INK}}
-    return _trace(x, y, name, panel) | {"mode": "markers", "marker": marker}
-
-
-def _trace(x: Sequence[float], y: Sequence[float], name: str, panel: int) -> Part:
-    axes = {"xaxis": _axis("x", panel), "yaxis": _axis("y", panel)}
-    return {"type": "scatter", "x": theme.rounded(x), "y": theme.rounded(y), "name": name, **axes}
 
 
 def _label(
@@ -205,24 +154,16 @@ def _label(
 ) -> Part:
     """A label above or below (x, y), which is at its left or right end."""
     corner = ("top " if above else "bottom ") + {"left": "right", "right": "left"}[side]
-    return {"x": x, "y": y, "panel": panel, "text": text, "colour": INKS.get(colour, colour), "corner": corner}
+    return {"x": x, "y": y, "panel": panel, "text": text, "colour": colour, "corner": corner}
 
 
 def _words(labels: Sequence[Part]) -> list[Part]:
-    """The labels as a trace for each panel: plotly needs 2 ms to redraw an annotation, and none for one text more."""
+    """The labels as a trace for each panel."""
     traces = []
     for panel in sorted({label["panel"] for label in labels}):
         here = [label for label in labels if label["panel"] == panel]
-        traces.append(
-            _trace([label["x"] for label in here], [label["y"] for label in here], "labels", panel)
-            | {"mode": "text", "text": [label["text"] for label in here], "hoverinfo": "skip", "cliponaxis": False}
-            | {"textposition": [label["corner"] for label in here]}
-            | {"textfont": {"color": [label["colour"] for label in here], "size": 15}}
+        x, y, texts, colours, corners = (
+            [label[key] for label in here] for key in ("x", "y", "text", "colour", "corner")
         )
+        traces.append(parts.words(x, y, texts, colours, panel, corner=corners))
     return traces
-
-
-def _heading(panel: int, text: str) -> Part:
-    where = {"xref": _axis("x", panel) + " domain", "yref": _axis("y", panel) + " domain"}
-    return {"x": 0.02, "y": 1, "xanchor": "left", "yanchor": "bottom", "text": text, "showarrow": False,
-            "font": {"size": 15}, **where}  # fmt: skip

@@ -7,7 +7,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from course.figures import theme
-from course.figures.chunks import LEFT, MARGIN, RIGHT, TIME_TICKS, Part, bars, line, text
+from course.figures.chunks import TIME_TICKS, bars
+from course.figures.parts import LEFT, MARGIN, RIGHT, Part, line, note
 from course.profiles.chunks import ChunkProfile
 from course.scenarios.one_engine import seconds
 from course.scenarios.prompt_chunks import chunk_steps
@@ -38,13 +39,13 @@ def recorded(
     x = {"xref": "x", "yref": "y"}
     last = took[chunks[2]][-1]
     notes += [
-        text(log10(chunks[2]), log10(last), "last step", anchor="right", xshift=-4, yshift=16, **x),
-        text(log10(chunks[4]), log10(model[chunks[4]][0]), "first step", xshift=10, yshift=-14, **x),
+        note(log10(chunks[2]), log10(last), "last step", anchor="right", xshift=-4, yshift=16, **x),
+        note(log10(chunks[4]), log10(model[chunks[4]][0]), "first step", xshift=10, yshift=-14, **x),
     ]
     x = {"xref": "x2", "yref": "y2"}
     notes += [
-        text(log10(chunks[0]), log10(took[chunks[0]].sum()), "recorded", "recorded", xshift=14, yshift=6, **x),
-        text(log10(chunks[2]), log10(sum(model[chunks[2]])), "modelled", "modelled", "right", yshift=-12, **x),
+        note(log10(chunks[0]), log10(took[chunks[0]].sum()), "recorded", "recorded", xshift=14, yshift=6, **x),
+        note(log10(chunks[2]), log10(sum(model[chunks[2]])), "modelled", "modelled", "right", yshift=-12, **x),
     ]
     short = [f"{chunk // 1024}k" if chunk >= 1024 else str(chunk) for chunk in chunks]
     sizes = {"type": "log", "title": {"text": "chunk [tokens]"}, "tickvals": list(chunks), "ticktext": short}
@@ -79,5 +80,5 @@ def in_time(runs: dict[str, tuple[str, np.ndarray]], *, height: int = 360) -> go
             "showgrid": False, "range": [-0.5, 0.5],
         }  # fmt: skip
         words = f"<b>{heading}</b>   {len(steps):,} steps, the longest {seconds(float(steps.max()))}"
-        notes.append(text(0, top - 0.07, words, kind, xref="paper", yref="paper", yanchor="bottom"))
+        notes.append(note(0, top - 0.07, words, kind, xref="paper", yref="paper", yanchor="bottom"))
     return theme.unchecked(data, layout | {"annotations": notes, "barmode": "overlay"})
