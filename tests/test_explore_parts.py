@@ -82,6 +82,19 @@ def test_every_stop_is_a_setting_and_a_place_on_the_slider(data):
         assert widget.value == stop and type(widget.value) is type(slider.clean(stop))
 
 
+def test_what_a_browser_adds_up_is_the_stop_that_was_meant():
+    slider = Slider("rate", "Rate", 0.5, 20.0, 0.5, 6.0)
+    assert slider.clean(4.500000000000001) == 4.5 and slider.clean(9.999999999999998) == 10.0
+    assert slider.clean(4.5001) == 4.5001  # a setting from a cell may lie between two stops
+    tenths = Slider("share", "Share", 0.0, 1.0, 0.1, 0.5)
+    added = 0.0
+    for stop in tenths.stops[:-1]:
+        assert tenths.clean(added) == stop
+        added += 0.1
+    assert tenths.clean(1 - 0.1 * 10 + 1e-17) == 0.0
+    assert Slider("delay", "Delay", 0.1, 10.0, 10, 1.0, log=True).clean(0.1 + 0.2 - 0.2) == 0.1
+
+
 def test_readouts_have_the_digits_of_their_step():
     assert Slider("a", "A", 0.0, 1.0, 0.25, 0.5).widget().readout_format == ",.2f"
     assert Slider("a", "A", 0.0, 1.0, 0.1, 0.5).widget().readout_format == ",.1f"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -102,7 +103,9 @@ class Slider:
         return (kind(self.low), *inner, kind(self.high))
 
     def clean(self, value: Any) -> float:
-        """Return the setting as an int or float within the limits.
+        """Return the setting as an int or float within the limits, and as a stop where it is one but for rounding.
+
+        A browser adds the steps up in binary: the stop after 4 and 0.5 arrives as 4.500000000000001.
 
         Raises:
             ValueError: not a number, NaN, outside the limits, or a fraction where whole numbers are asked for.
@@ -115,7 +118,9 @@ class Slider:
                 f"choose between {show(self.low)} and {show(self.high)}{unit}"
             )
         if not self.integer:
-            return float(number)
+            nearest = min(self.stops[max(0, bisect(self.stops, number) - 1) :][:2], key=lambda stop: abs(stop - number))
+            near = 1e-9 * (nearest if self.log else self.step)  # sums of 10,000 steps are off by a thousandth of this
+            return float(nearest if abs(number - nearest) <= near else number)
         if number != int(number):
             raise ValueError(f"{self.name} = {number} is not whole: choose an integer")
         return int(number)
