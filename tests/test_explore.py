@@ -192,11 +192,11 @@ def test_the_newest_setting_wins(explorer, simulation):
         for rate in range(21, 31):
             explorer.view.controls["rate"].value = rate
         explorer.view.controls["cv"].value = 2.0
-        assert len(simulation.calls) == before, "nothing runs while messages are still being read"
+        assert len(simulation.calls) == before + 1, "only the first runs while messages are still being read"
         await asyncio.sleep(0.1)
 
     asyncio.run(move())
-    assert [(call["rate"], call["cv"]) for call in simulation.calls[before:]] == [(30, 2.0)]
+    assert [(call["rate"], call["cv"]) for call in simulation.calls[before:]] == [(21, 1.0), (30, 2.0)]
 
 
 def test_moves_during_a_run_are_joined_into_one_more(explorer, simulation):
@@ -219,7 +219,8 @@ def test_moves_during_a_run_are_joined_into_one_more(explorer, simulation):
 def test_set_runs_at_once_inside_a_running_kernel(explorer, simulation):
     async def cell():
         explorer._repr_mimebundle_()
-        explorer.view.controls["rate"].value = 30
+        explorer.view.controls["rate"].value = 30  # runs at once
+        explorer.view.controls["rate"].value = 29  # waits
         assert explorer.set(rate=7)["load"] == 7 / 32
         runs = len(simulation.calls)
         await asyncio.sleep(0.05)

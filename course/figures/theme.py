@@ -45,6 +45,7 @@ def _template() -> go.layout.Template:
     """Half a kilobyte instead of the 7 KB of plotly's own template, which every stored figure would repeat."""
     axis = {
         "automargin": True,
+        "ticklabeloverflow": "allow",  # plotly measures every label to hide what leaves the figure: a fifth of its time
         "gridcolor": GRID,
         "linecolor": "#666666",
         "showline": True,
