@@ -12,6 +12,8 @@ CHECK ?=
 RUN := .venv/bin/python -m
 # --no-compile halves the time: most of the 450 MB is never imported, and Python compiles the rest at its first import.
 INSTALL := $(RUN) pip install --disable-pip-version-check -qq --progress-bar off --no-compile --no-deps
+# A process for each core, four at most; each file, and so each notebook with its kernel, stays in one of them.
+SIDE_BY_SIDE := -n auto --maxprocesses=4 --dist loadfile
 STAMP := .venv/.installed
 DEV_STAMP := .venv/.installed-dev
 
@@ -28,9 +30,9 @@ lab: $(STAMP)  ## install what is missing, copy new labs to my-labs/, open Jupyt
 	@$(RUN) course.workspace --to="$(MY_LABS)" $(ARGS)
 
 test: $(STAMP)  ## unit tests, then every notebook compared with its stored outputs
-	$(RUN) pytest tests $(ARGS)
+	$(RUN) pytest tests --ignore=tests/browser $(SIDE_BY_SIDE) $(ARGS)
 ifneq ($(wildcard labs/*.ipynb),)
-	$(RUN) pytest --nbval labs/ solutions/ $(ARGS)
+	$(RUN) pytest --nbval labs/ solutions/ $(SIDE_BY_SIDE) $(ARGS)
 else
 	@echo "No notebooks in labs/ yet: nothing for nbval to run."
 endif
