@@ -52,7 +52,7 @@ bench-browser: $(DEV_STAMP)  ## measure from key press to changed figure in Jupy
 	.venv/bin/python tests/browser/latency.py $(ARGS)
 
 browser: $(DEV_STAMP)  ## drive the labs in JupyterLab with Chromium (needs a chromium on the PATH)
-	$(RUN) pytest tests/browser $(ARGS)
+	$(RUN) pytest tests/browser -n 2 $(ARGS)
 
 lint: $(DEV_STAMP)  ## ruff: format and rules
 	$(RUN) ruff format --check .

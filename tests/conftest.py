@@ -10,8 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-
-LEFT_OUT: list[str] = []
+BROWSER_TESTS = ROOT / "tests" / "browser"
 
 
 @pytest.fixture(scope="session")
@@ -29,19 +28,26 @@ def shared() -> Path:
     return folder
 
 
+def without_browser() -> str:
+    """Return why the browser tests cannot run here, in one line; nothing where they can."""
+    missing = [] if importlib.util.find_spec("playwright") else ["playwright (`make browser` installs it)"]
+    if not any(map(shutil.which, BROWSERS)):
+        missing.append(f"a browser on the PATH ({', '.join(BROWSERS)})")
+    return f"tests/browser left out, for want of {' and '.join(missing)}" if missing else ""
+
+
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave the browser tests out, with one line at the end, where there is nothing to run them with."""
-    if collection_path == ROOT / "tests" / "browser":
-        missing = [] if importlib.util.find_spec("playwright") else ["playwright (`make browser` installs it)"]
-        if not any(map(shutil.which, BROWSERS)):
-            missing.append(f"a browser on the PATH ({', '.join(BROWSERS)})")
-        if missing:
-            LEFT_OUT.append(f"tests/browser left out: there is no {' and no '.join(missing)}")
-            return True
-    return None
+    """Leave the browser tests out where there is nothing to run them with."""
+    return True if collection_path == BROWSER_TESTS and without_browser() else None
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what `pytest_ignore_collect` left out."""
-    for line in LEFT_OUT:
-        terminalreporter.write_line(line)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the browser tests last: from the first of them on the process has an event loop that runs."""
+    items.sort(key=lambda item: item.path.is_relative_to(BROWSER_TESTS))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say that `pytest_ignore_collect` left the browser tests out, in the process that has the terminal."""
+    asked_for = [Path(config.invocation_params.dir, argument.partition("::")[0]).resolve() for argument in config.args]
+    if any(BROWSER_TESTS.is_relative_to(path) for path in asked_for) and without_browser():
+        terminalreporter.write_line(without_browser())

@@ -119,7 +119,7 @@ def test_why_the_gain_leaves_the_bound():
         return g.gain / g.drawn_bound
 
     assert measured(128, 2.0) > 1.4
-    # Padding reads keys and values. Three batches show it: a step time of one's own is called step by step, which is slow.
+    # Padding reads keys and values. Three batches show it; a step time of one's own is called for every step: slow.
     assert measured(128, 2.0, num_requests=384) > 1.2 and measured(128, 2.0, without_keys, num_requests=384) < 0.6
     assert measured(32, 0.1) > 1.04 and measured(32, 0.1, prompt_tokens=1) < 1.01  # prompts share the weights' reading
     assert measured(128, 0.1) < 1 < measured(128, 0.1, prompt_tokens=1)  # prompts are so much of the work

@@ -10,6 +10,8 @@ from lab_page import LabPage
 from lab_server import Server, chromium, jupyterlab
 from playwright.sync_api import Browser
 from playwright.sync_api import Error as PageGone
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +26,18 @@ def browser() -> Iterator[Browser]:
     """The Chromium on the PATH; ../conftest.py leaves this folder out where there is none."""
     with chromium() as running:
         yield running
+
+
+class OneLabOneProcess(LoadScopeScheduling):
+    """With several processes all tests of a lab go to the same one, which opens the lab once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid.partition("[")[2] or nodeid
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneLabOneProcess:
+    """Hand the tests out lab by lab (pytest-xdist's own `--dist loadgroup` does not group with pytest 9)."""
+    return OneLabOneProcess(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
