@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-import plotly.io as pio
 from plotly.subplots import make_subplots
 
 from course.figures.colours import BADGES, COLOURS, INK, PAPER, badge_html, contrast, ink
+from course.figures.renderers import renderers
 
 __all__ = [
     "BADGES",
@@ -73,7 +73,7 @@ def _template() -> go.layout.Template:
 TEMPLATE = _template()
 
 # A figure at the end of a cell: no link to a web site in its corner.
-pio.renderers["plotly_mimetype"].config = {"displaylogo": False}
+renderers["plotly_mimetype"].config = {"displaylogo": False}
 
 
 def _with_unit(title: str, axis: str) -> str:
