@@ -1,7 +1,7 @@
 """plotly's renderers, imported in a third of the time.
 
-They import nbformat and that jsonschema, whose check of internationalised addresses compiles a grammar at import: two of
-the three seconds that a lab needs to start. Without that package jsonschema leaves the check out, which nothing here
+They import nbformat and that jsonschema, whose check of internationalised addresses compiles a grammar at import: two
+of the three seconds that a lab needs to start. Without that package jsonschema leaves the check out, which nothing here
 asks for.
 """
 
