@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from course.copies import WorkspaceError, copy_labs, folders
+from course.quick import without_grammar
 from course.streams import forgiving
 
 # On this machine only, with JupyterLab's random token, and with everything off that would reach for the network:
@@ -54,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("Starting JupyterLab. It opens in your browser, or at the address below; Ctrl-C here stops it.", flush=True)
     # Imported here: copying must work, and say what is wrong, without waiting for JupyterLab to load.
     try:
-        from jupyterlab.labapp import main as jupyterlab
+        with without_grammar():
+            from jupyterlab.labapp import main as jupyterlab
 
         os.chdir(mine)
     except (ImportError, OSError) as error:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -180,11 +178,3 @@ def test_badges_say_where_numbers_come_from(kind):
     assert kind in theme.badge_html(kind) and theme.BADGES[kind] in theme.badge_html(kind)
     detailed = theme.badge_html(f"{kind}: H100 <SXM>")
     assert "H100 &lt;SXM&gt;" in detailed and theme.BADGES[kind] not in detailed
-
-
-def test_figures_do_not_wait_for_a_grammar_that_nobody_needs():
-    code = (
-        "import sys, course.figures.theme; assert 'nbformat' in sys.modules and 'rfc3987_syntax' not in sys.modules; "
-        "import rfc3987_syntax"  # whoever wants it later still gets it
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

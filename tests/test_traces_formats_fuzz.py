@@ -97,7 +97,7 @@ def test_deep_and_long(tmp_path):
     path = tmp_path / "t-trace.csv"
     for content in (
         b"[" * 10**6, b'{"timestamp":' * 10**5, b"{" * 10**6, b'{"timestamp": ' + b"9" * 10**6 + b"}",
-        b'{"timestamp": 1e' + b"9" * 1000 + b', "input_length": 1, "output_length": 1}', b"," * 10**8, b"1" * 10**7,
-        b'{"a": "' + b"x" * 10**8, b'"' + b"x\n" * 10**6, b"arrival,prompt_tokens,output_tokens\n" + b"\n" * 10**6,
+        b'{"timestamp": 1e' + b"9" * 1000 + b', "input_length": 1, "output_length": 1}', b"," * 10**7, b"1" * 10**7,
+        b'{"a": "' + b"x" * 10**7, b'"' + b"x\n" * 10**6, b"arrival,prompt_tokens,output_tokens\n" + b"\n" * 10**6,
     ):  # fmt: skip
         survives(path, content)

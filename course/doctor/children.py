@@ -7,6 +7,8 @@ import json
 import sys
 from typing import Any
 
+from course.quick import without_grammar
+
 BATCH, WORK, THREADS = 5, 4_096, 256
 
 
@@ -16,11 +18,13 @@ def imports(*modules: str) -> dict[str, Any]:
     for name in modules:
         print(f"importing {name}", file=sys.stderr, flush=True)  # the last line tells where a crash happened
         try:
-            importlib.import_module(name)
+            with without_grammar():
+                importlib.import_module(name)
         except Exception as error:
             failed[name] = f"{type(error).__name__}: {_first_line(error)}"
     try:
-        lab = _extensions()
+        with without_grammar():
+            lab = _extensions()
     except Exception as error:
         why = f"{type(error).__name__}: {_first_line(error)}"
     return {"failed": failed, "extensions": lab, "why_no_extensions": why}

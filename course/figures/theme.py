@@ -15,7 +15,10 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from course.figures.colours import BADGES, COLOURS, INK, PAPER, badge_html, contrast, ink
-from course.figures.renderers import renderers
+from course.quick import without_grammar
+
+with without_grammar():
+    from plotly.io import renderers
 
 __all__ = [
     "BADGES",
