@@ -164,7 +164,7 @@ def test_pictures_are_plain_json_without_nan():
 def test_only_the_first_drawing_brings_the_library(monkeypatch):
     monkeypatch.setattr(Drawing, "_carried", False)
     first, second = Plot(go.Figure()).drawing, Plot(go.Figure()).drawing
-    assert len(first.library) > 1_000_000 and second.library == b""
+    assert len(first.plotlyjs) > 1_000_000 and second.plotlyjs == b""
 
 
 def test_a_browser_without_the_library_gets_it_for_asking(monkeypatch):
@@ -172,9 +172,9 @@ def test_a_browser_without_the_library_gets_it_for_asking(monkeypatch):
     drawing = Plot(go.Figure()).drawing
     for message in ({"want": "something else"}, "text", None):
         drawing._handle_custom_msg(message, [])
-        assert drawing.library == b""
+        assert drawing.plotlyjs == b""
     drawing._handle_custom_msg({"want": "plotly"}, [])
-    assert b"Plotly" in drawing.library[:2_000]
+    assert b"Plotly" in drawing.plotlyjs[:2_000]
 
 
 def test_what_changes_is_not_in_the_widget_that_anywidget_may_give_up():

@@ -40,17 +40,17 @@ const CONFIG = {
 async function plotly(drawing) {
   const entry = library(drawing.get("version"));
   const take = () => {
-    const bytes = drawing.get("library");
+    const bytes = drawing.get("plotlyjs");
     if (bytes?.byteLength) load(entry, bytes);
   };
   take();
-  drawing.on("change:library", take);
+  drawing.on("change:plotlyjs", take);
   const asking = setTimeout(() => entry.started || drawing.send({ want: "plotly" }), 300);
   try {
     return await entry.ready;
   } finally {
     clearTimeout(asking);
-    drawing.off("change:library", take);
+    drawing.off("change:plotlyjs", take);
   }
 }
 

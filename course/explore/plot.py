@@ -35,7 +35,7 @@ class Drawing(widgets.Widget):
     """
 
     version = traitlets.Unicode(get_plotlyjs_version()).tag(sync=True)
-    library = traitlets.Bytes().tag(sync=True)
+    plotlyjs = traitlets.Bytes().tag(sync=True)
     label = traitlets.Unicode().tag(sync=True)
     traces = traitlets.List().tag(sync=True)
     plot_layout = traitlets.Dict().tag(sync=True)
@@ -46,13 +46,13 @@ class Drawing(widgets.Widget):
         traces, layout = picture(figure)
         # The first drawing of a kernel brings plotly.js: asking for it would wait until every queued cell has run.
         carried = b"" if Drawing._carried else library()
-        super().__init__(traces=traces, plot_layout=layout, label=label, library=carried)
+        super().__init__(traces=traces, plot_layout=layout, label=label, plotlyjs=carried)
         Drawing._carried = True
         self.on_msg(self._asked)
 
     def _asked(self, _widget: Any, content: Any, _buffers: Any) -> None:
         if isinstance(content, dict) and content.get("want") == "plotly":
-            self.library = library()
+            self.plotlyjs = library()
 
 
 class Canvas(anywidget.AnyWidget):

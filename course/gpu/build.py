@@ -65,7 +65,7 @@ def _asked(chosen: str, path: str) -> Compiler:
     return Compiler(found, version, tuple(flags))
 
 
-def library(source: str, kernel: str, file: str, macros: Mapping[str, Any]) -> ctypes.CDLL:
+def loaded(source: str, kernel: str, file: str, macros: Mapping[str, Any]) -> ctypes.CDLL:
     """The kernel, compiled together with the shim, as a loaded library.
 
     Raises KernelError: no compiler, a source that does not compile (with the line), nowhere to put the library.

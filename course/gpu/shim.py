@@ -96,7 +96,7 @@ class ShimDevice(CPUDevice):
         self, source: str, kernel: str, *, file: str = "kernel.cu", macros: Mapping[str, Any] | None = None
     ) -> Kernel:
         found = sources.parameters(source, kernel)
-        return ShimKernel(kernel, found, build.library(source, kernel, file, macros or {}))
+        return ShimKernel(kernel, found, build.loaded(source, kernel, file, macros or {}))
 
     def empty(self, shape: Any, dtype: Any) -> np.ndarray:
         return guarded(shape, dtype)
