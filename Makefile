@@ -27,7 +27,7 @@ help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r name text; do printf '%-22s %s\n' "$$name" "$$text"; done
 
 lab: $(STAMP)  ## install what is missing, copy new labs to my-labs/, open JupyterLab there (ARGS="--no-browser --port=9000")
-	@$(RUN) course.workspace --to="$(MY_LABS)" $(ARGS)
+	@$(RUN) course.desk.workspace --to="$(MY_LABS)" $(ARGS)
 
 test: $(STAMP)  ## unit tests, then every notebook compared with its stored outputs
 	$(RUN) pytest tests --ignore=tests/browser $(SIDE_BY_SIDE) $(ARGS)

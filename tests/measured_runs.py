@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from course import KVCache, Workload, calibration, lengths, policies, results, serve
+from course import KVCache, Workload, calibration, policies, results, serve
+from course.engine.run import Run
 from course.results import Requests, Result
-from course.run import Run
+from course.workload import lengths
 
 TRUTH = {"per_step": 0.015, "per_sequence": 1e-4, "per_prompt_token": 6e-5, "per_context_token": 1.2e-7}
 SETUP = {"max_num_seqs": 64, "max_num_batched_tokens": 2048}

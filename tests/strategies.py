@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from course import KVCache, Run, Workload, policies, serve, steptime
-from course.serving import serve_stepwise
+from course.engine.serving import serve_stepwise
 from tests import oracle
 
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from course import bench, gpu
-from course.bench import Outcome, Settings, run, summary
+from course import gpu
 from course.cli import app
+from course.gpu import bench
+from course.gpu.bench import Outcome, Settings, run, summary
 
 FAST = 10e-6  # seconds of a step that is all launch, at any batch
 MODES = ("window", "note")

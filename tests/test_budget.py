@@ -2,7 +2,7 @@
 
 import pytest
 
-from course import budget
+from course import memory
 from course.models import ModelSpec, model
 from tests.model_configs import HYBRID, WINDOWED, dense
 
@@ -19,7 +19,7 @@ GPT_OSS = ModelSpec.from_config(
 
 
 def test_a_ledger_by_hand():
-    card = budget.ledger(
+    card = memory.ledger(
         "llama-3.1-8b", memory_bytes=24 * GIB, max_model_len=8192, activation_bytes=GIB, other_bytes=GIB // 2
     )
     kv = int(0.9 * 24 * GIB) - WEIGHTS - GIB - GIB // 2
@@ -36,21 +36,21 @@ def test_a_ledger_by_hand():
 
 
 def test_two_ranks_have_half_the_weights_and_half_the_heads_each():
-    one = budget.ledger("llama-3.1-8b", memory_bytes=80 * GIB, activation_bytes=0, other_bytes=0)
-    two = budget.ledger("llama-3.1-8b", memory_bytes=80 * GIB, activation_bytes=0, other_bytes=0, tp=2)
+    one = memory.ledger("llama-3.1-8b", memory_bytes=80 * GIB, activation_bytes=0, other_bytes=0)
+    two = memory.ledger("llama-3.1-8b", memory_bytes=80 * GIB, activation_bytes=0, other_bytes=0, tp=2)
     assert two.weights_bytes == one.weights_bytes // 2
     assert two.num_blocks == two.kv_bytes // (16 * TOKEN // 2)
 
 
 def test_a_cache_of_8_bits_holds_twice_the_tokens():
-    half, full = (budget.pool(model("llama-3.1-8b").with_kv_dtype(dtype), 10 * GIB) for dtype in ("fp8", None))
+    half, full = (memory.pool(model("llama-3.1-8b").with_kv_dtype(dtype), 10 * GIB) for dtype in ("fp8", None))
     assert half.num_blocks == 10 * GIB // (16 * TOKEN // 2)
     assert half.num_blocks // 2 == full.num_blocks
 
 
 def test_the_smallest_rank_decides():
     spec = model("llama-3.1-8b")
-    assert budget.pool(spec, [10 * GIB, 8 * GIB, 9 * GIB]) == budget.pool(spec, 8 * GIB)
+    assert memory.pool(spec, [10 * GIB, 8 * GIB, 9 * GIB]) == memory.pool(spec, 8 * GIB)
 
 
 def test_groups_of_a_model_with_windows():
@@ -58,14 +58,14 @@ def test_groups_of_a_model_with_windows():
 
     At 16,384 tokens the full group needs 1,024 blocks, the other (127 + 2,048) / 16 rounded up, and one more.
     """
-    pool = budget.pool(GPT_OSS, 40 * GIB)
+    pool = memory.pool(GPT_OSS, 40 * GIB)
     assert pool.bytes_per_block == 18 * 2 * 8 * 64 * 2 * 16
     assert pool.blocks_for(16384) == 1024 + 136 + 1
     assert pool.num_tokens(16384) == 40 * GIB // pool.bytes_per_block // 2 * 16
     assert pool.concurrency(16384) == pool.num_blocks / 1161
     # Shorter than the window and a step: nothing slides.
     assert pool.blocks_for(100) == 7 + (7 + 1)
-    everything = budget.pool(GPT_OSS, 40 * GIB, disable_hybrid_kv_cache_manager=True)
+    everything = memory.pool(GPT_OSS, 40 * GIB, disable_hybrid_kv_cache_manager=True)
     assert everything.bytes_per_block == 36 * 2 * 8 * 64 * 2 * 16
     assert everything.blocks_for(16384) == 1024
 
@@ -73,7 +73,7 @@ def test_groups_of_a_model_with_windows():
 def test_a_kind_is_cut_into_groups_as_large_as_the_rarer_one():
     """Gemma-3-27b: 10 full layers and 52 with a window, so 6 groups of 10 with 8 layers of padding, and one."""
     config, *_ = WINDOWED["gemma-3-27b"]
-    pool = budget.pool(ModelSpec.from_config(config), 40 * GIB)
+    pool = memory.pool(ModelSpec.from_config(config), 40 * GIB)
     assert sorted(group.kind for group in pool.groups) == ["full"] + 6 * ["window"]
     assert pool.bytes_per_block == 10 * 2 * 16 * 128 * 2 * 16
     assert pool.blocks_for(32768) == 2048 + 6 * (-(-(1023 + 2048) // 16) + 1)
@@ -82,7 +82,7 @@ def test_a_kind_is_cut_into_groups_as_large_as_the_rarer_one():
 def test_nearly_as_many_layers_are_padded_instead_of_cut():
     types = ["sliding_attention"] * 12 + ["full_attention"] * 13
     config = dense(25, 2880, 64, 8, head_dim=64, sliding_window=128, layer_types=types)
-    assert [group.num_layers for group in budget.pool(ModelSpec.from_config(config), GIB).groups] == [13, 13]
+    assert [group.num_layers for group in memory.pool(ModelSpec.from_config(config), GIB).groups] == [13, 13]
 
 
 def test_layers_with_fewer_bytes_a_token_get_longer_blocks():
@@ -90,7 +90,7 @@ def test_layers_with_fewer_bytes_a_token_get_longer_blocks():
     types = (["sliding_attention"] * 5 + ["full_attention"]) * 5
     config = dense(30, 2816, 16, 8, head_dim=256, layer_types=types, sliding_window=1024, attention_k_eq_v=True)
     config |= {"num_global_key_value_heads": 2, "global_head_dim": 512}
-    pool = budget.pool(ModelSpec.from_config(config), 40 * GIB)
+    pool = memory.pool(ModelSpec.from_config(config), 40 * GIB)
     assert pool.bytes_per_block == 5 * 2 * 8 * 256 * 2 * 16
     assert {(group.kind, group.block_size) for group in pool.groups} == {("window", 16), ("full", 32)}
     assert pool.blocks_for(32768) == 1024 + 5 * (-(-(1023 + 2048) // 16) + 1)
@@ -100,17 +100,17 @@ def test_a_state_makes_blocks_long():
     """Qwen3-Next: 12 full layers with 2,048 B a token, 36 with a state of 1,097,728 B: blocks of 544 tokens."""
     config, flat, state = HYBRID["qwen3-next-80b"]
     spec, each = ModelSpec.from_config(config), state // 36
-    pool = budget.pool(spec, 40 * GIB)
+    pool = memory.pool(spec, 40 * GIB)
     tokens = 16 * -(-each // (16 * flat // 12))
     assert tokens == 544
     assert pool.block_size == tokens and pool.bytes_per_block == tokens * flat
     assert pool.blocks_for(262144) == -(-262144 // tokens) + 3
-    assert budget.pool(spec, 40 * GIB, mamba_cache_mode="align").blocks_for(262144) == -(-262144 // tokens) + 6
+    assert memory.pool(spec, 40 * GIB, mamba_cache_mode="align").blocks_for(262144) == -(-262144 // tokens) + 6
 
 
 def test_states_alone_bound_sequences_not_tokens():
     config, _, state = HYBRID["mamba-2.8b"]
-    pool = budget.pool(ModelSpec.from_config(config), GIB)
+    pool = memory.pool(ModelSpec.from_config(config), GIB)
     assert pool.max_sequences(1) == pool.max_sequences(10**9) == GIB // state
     assert pool.longest_sequence is None and pool.num_tokens(4096) is None
 
@@ -118,8 +118,8 @@ def test_states_alone_bound_sequences_not_tokens():
 def test_draft_layers_count_once_they_run():
     config = dense(61, 7168, 128, 128, kv_lora_rank=512, qk_rope_head_dim=64, num_nextn_predict_layers=1)
     spec = ModelSpec.from_config(config)
-    assert budget.pool(spec, GIB).bytes_per_block == 61 * 576 * 2 * 16
-    assert budget.pool(spec, GIB, num_speculative_tokens=1).bytes_per_block == 62 * 576 * 2 * 16
+    assert memory.pool(spec, GIB).bytes_per_block == 61 * 576 * 2 * 16
+    assert memory.pool(spec, GIB, num_speculative_tokens=1).bytes_per_block == 62 * 576 * 2 * 16
 
 
 @pytest.mark.parametrize("block_size", [1, 3, 16])
@@ -127,7 +127,7 @@ def test_draft_layers_count_once_they_run():
 @pytest.mark.parametrize("step", [1, 7, 33])
 def test_blocks_of_a_window_counted_one_by_one(window, block_size, step):
     """The most blocks that window - 1 kept and `step` new tokens touch, wherever they begin, are not underestimated."""
-    group = budget.Group("window", 1, block_size, window, step)
+    group = memory.Group("window", 1, block_size, window, step)
     touched = max(
         len({token // block_size for token in range(start, start + window - 1 + step)}) for start in range(block_size)
     )
@@ -136,17 +136,17 @@ def test_blocks_of_a_window_counted_one_by_one(window, block_size, step):
 
 def test_what_cannot_be_is_said():
     spec = model("llama-2-7b")
-    small = budget.ledger(spec, memory_bytes=12 * GIB)
+    small = memory.ledger(spec, memory_bytes=12 * GIB)
     assert small.kv_bytes < 0 and small.num_blocks == small.max_sequences(1) == 0
     assert small.problems[0].startswith("impossible: the weights, 12.55 GiB a card, do not fit")
-    tight = budget.ledger(spec, memory_bytes=14 * GIB)
+    tight = memory.ledger(spec, memory_bytes=14 * GIB)
     assert tight.kv_bytes < 0 and "GiB are left for the KV cache" in tight.problems[0]
     # A claim once made for a card of 24 GB
-    claimed = budget.ledger(spec, memory_bytes=24e9, num_gpu_blocks_override=8348)
+    claimed = memory.ledger(spec, memory_bytes=24e9, num_gpu_blocks_override=8348)
     assert claimed.problems == ("impossible: 8,348 blocks are 65.22 GiB, more than the whole card's 22.35 GiB",)
-    more = budget.ledger(spec, memory_bytes=24e9, num_gpu_blocks_override=1300)
+    more = memory.ledger(spec, memory_bytes=24e9, num_gpu_blocks_override=1300)
     assert more.problems[0].startswith("impossible: 1,300 blocks are 10.16 GiB, and ")
-    long = budget.ledger(spec, memory_bytes=24e9, max_model_len=100_000)
+    long = memory.ledger(spec, memory_bytes=24e9, max_model_len=100_000)
     assert long.problems[0].startswith("not one sequence of 100,000 tokens fits: the longest has ")
 
 
@@ -170,7 +170,7 @@ def test_what_cannot_be_is_said():
 )
 def test_bad_settings_are_refused(settings, said):
     with pytest.raises(ValueError, match=said):
-        budget.ledger("llama-3.1-8b", **settings)
+        memory.ledger("llama-3.1-8b", **settings)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_the_estimate_of_activations_against_what_vllm_printed(hidden, vocabular
     """GiB on H100s with 1,024 sequences and 8,192 tokens a step: sampling is most of it. Fitted, so within 1.5%."""
     config = dense(2, hidden, 8, 8, head_dim=64, vocab_size=vocabulary, intermediate_size=hidden)
     spec = ModelSpec.from_config(config)
-    card = budget.ledger(
+    card = memory.ledger(
         spec, memory_bytes=80 * GIB, max_model_len=4096, tp=tp, max_num_batched_tokens=8192, max_num_seqs=1024
     )
     assert card.activation_bytes / GIB == pytest.approx(printed, rel=0.015)
@@ -195,5 +195,5 @@ def test_the_estimate_of_activations_against_what_vllm_printed(hidden, vocabular
 
 def test_a_pool_from_nothing_but_the_data_of_card_and_model():
     """Llama-3.1-8B on an RTX 4090 with vLLM 0.19: 2,588 blocks were printed. The estimates err to the safe side."""
-    card = budget.ledger("llama-3.1-8b", "RTX 4090", max_model_len=32768)
+    card = memory.ledger("llama-3.1-8b", "RTX 4090", max_model_len=32768)
     assert 0.95 * 2588 <= card.num_blocks <= 2588

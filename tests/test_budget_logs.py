@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from course import budget
+from course import memory
 from course.models import ModelSpec
 
 REAL = Path(__file__).parents[2] / "shared" / "realinputs"
@@ -47,16 +47,16 @@ def predictions():
         length = facts.get("max_model_len", 16000)
         if "need_gib" in facts:
             # Every layer was charged in full by these versions.
-            whole = budget.pool(spec, GIB, tp=tp, disable_hybrid_kv_cache_manager=True)
+            whole = memory.pool(spec, GIB, tp=tp, disable_hybrid_kv_cache_manager=True)
             yield row, "need_gib", facts["need_gib"], whole.blocks_for(length) * whole.bytes_per_block / GIB
             if "est_max_len" in facts:
-                pages = budget.pool(spec, facts["avail_gib"] * GIB, block_size=512)
+                pages = memory.pool(spec, facts["avail_gib"] * GIB, block_size=512)
                 yield row, "est_max_len", facts["est_max_len"], pages.longest_sequence
             continue
         if "activation_peak_gib" in facts or "peak_torch_gib" in facts:
             activation = facts.get("activation_peak_gib")
             weights = facts.get("weights_gib", facts.get("weights_gb"))
-            card = budget.ledger(
+            card = memory.ledger(
                 spec,
                 memory_bytes=facts.get("total_gib", 79.18) * GIB,
                 tp=tp,
@@ -73,7 +73,7 @@ def predictions():
                 yield row, "concurrency", facts["concurrency"], card.concurrency(length)
             continue
         printed = facts.get("avail_kv_gib") or facts.get("avail_kv_gib_per_gpu") or facts["kv_gib"]
-        pool = budget.pool(spec, printed * GIB, tp=tp, block_size=block)
+        pool = memory.pool(spec, printed * GIB, tp=tp, block_size=block)
         yield row, "tokens", facts["tokens"], pool.num_tokens(length)
         if "blocks" in facts:
             yield row, "blocks", facts["blocks"], pool.num_blocks
@@ -104,12 +104,12 @@ def test_what_the_engine_said_of_a_hybrid_to_the_token():
     """16 of 64 layers have attention; with a state kept for prefix caching beside the running one: 302,921 tokens."""
     facts = ROWS["L27"]["facts"]
     spec = ModelSpec.from_config(REAL / "configs" / "qwen3.5-27b.json").with_kv_dtype("fp8")
-    pool = budget.pool(spec, facts["pool_gib_total"] / 2 * GIB, tp=2, mamba_cache_mode="align")
+    pool = memory.pool(spec, facts["pool_gib_total"] / 2 * GIB, tp=2, mamba_cache_mode="align")
     assert pool.num_tokens(131072) == facts["tokens"]
     assert pool.concurrency(131072) == pytest.approx(facts["concurrency_at_131072"], abs=0.005)
 
 
 def test_an_impossible_claim_is_flagged():
     claim = ROWS["L21"]["facts"]["vllm_blocks_claimed"]
-    card = budget.ledger("llama-2-7b", "A10", num_gpu_blocks_override=claim)
+    card = memory.ledger("llama-2-7b", "A10", num_gpu_blocks_override=claim)
     assert card.problems[0].startswith("impossible: 8,348 blocks are 65.22 GiB, more than the whole card's")

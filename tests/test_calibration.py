@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from course import KVCache, Workload, calibration, gpus, policies, serve, steptime
+from course import KVCache, Workload, calibration, policies, serve, steptime
 from course.calibration import Fit
 from course.calibration.fit import SAME
-from course.models import model
+from course.models import gpus, model
 from tests.measured_runs import SETUP, TRUTH, as_result, served, telling_load
 
 LLAMA, CARD = model("llama-3.1-8b"), gpus.gpu("RTX PRO 6000")
@@ -17,7 +17,7 @@ LLAMA, CARD = model("llama-3.1-8b"), gpus.gpu("RTX PRO 6000")
 
 @pytest.fixture(scope="module")
 def fit() -> Fit:
-    return steptime.fit_run(as_result(served(telling_load())), "llama-3.1-8b", "RTX PRO 6000")
+    return calibration.fit_run(as_result(served(telling_load())), "llama-3.1-8b", "RTX PRO 6000")
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_what_cannot_be_fitted(tmp_path):
     with pytest.raises(ValueError, match="can never be served"):
         calibration.fit_run(as_result(run), LLAMA, CARD, kv_tokens=160)
     with pytest.raises(ValueError, match="no model is called"):
-        steptime.fit_run(as_result(run), "llama-9", CARD)
+        calibration.fit_run(as_result(run), "llama-9", CARD)
     with pytest.raises(ValueError, match="an engine has no setting slots"):
         calibration.fit_run(as_result(run), LLAMA, CARD, slots=3)
     engine = calibration.engine_of(as_result(run), LLAMA, CARD)

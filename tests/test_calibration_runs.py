@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from course import calibration, gpus, results, steptime
-from course.models import ModelSpec, model
+from course import calibration, results, steptime
+from course.models import ModelSpec, gpus, model
 
 BENCH = Path(__file__).parents[2] / "shared" / "realinputs" / "bench"
 pytestmark = pytest.mark.skipif(not BENCH.is_dir(), reason="no folder ../shared/realinputs with measured runs")
@@ -32,7 +32,7 @@ def errors(result: results.Result, timing: steptime.PowerLaw, spec: ModelSpec, c
 
 @pytest.fixture(scope="module")
 def fit() -> calibration.Fit:
-    return steptime.fit_run(run_of("rtxpro6000", "llama31_8b"), "llama-3.1-8b", "RTX PRO 6000")
+    return calibration.fit_run(run_of("rtxpro6000", "llama31_8b"), "llama-3.1-8b", "RTX PRO 6000")
 
 
 def test_the_run_that_was_fitted(fit):

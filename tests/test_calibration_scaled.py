@@ -5,9 +5,9 @@ from math import sqrt
 
 import pytest
 
-from course import calibration, gpus
+from course import calibration
 from course.calibration import Constant, Fit, Shape
-from course.models import model
+from course.models import gpus, model
 
 LLAMA = model("llama-3.1-8b")
 PRO, RTX4090 = gpus.gpu("RTX PRO 6000"), gpus.gpu("RTX 4090")

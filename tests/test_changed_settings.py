@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from course import KVCache, Workload, policies, serve, steptime
+from course.engine.serving import serve_stepwise
 from course.policies import Policy, Schedule
-from course.serving import serve_stepwise
 
 SECOND = steptime.PowerLaw(t0=1, c=0, alpha=1)
 LOAD = Workload([0.0, 0.0, 1.0], [5, 6, 7], [3, 4, 1])

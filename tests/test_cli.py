@@ -10,9 +10,9 @@ from importlib.metadata import version
 import pytest
 from typer.testing import CliRunner
 
-import course
-from course import KVCache, Workload, lengths, policies, serve, steptime, traces
+from course import KVCache, Workload, policies, serve, steptime, traces
 from course.cli import app, progress
+from course.workload import lengths
 
 COMMAND = [sys.executable, "-c", "from course.cli import main; main()"]
 SMALL = ["simulate", "--rate", "20", "--num-requests", "60"]
@@ -161,7 +161,7 @@ def test_an_error_of_our_own_is_not_dressed_up_as_bad_input(monkeypatch):
     def broken(*_):
         raise KeyError("a bug")
 
-    monkeypatch.setattr(course, "serve", broken)
+    monkeypatch.setattr("course.engine.serving.serve", broken)
     assert isinstance(call(*SMALL).exception, KeyError)
 
 
@@ -169,7 +169,7 @@ def test_interrupted_runs_end_with_130(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(course, "serve", interrupted)
+    monkeypatch.setattr("course.engine.serving.serve", interrupted)
     result = call(*SMALL)
     assert result.exit_code == 130 and result.stdout == ""
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from course import KVCache, calibration, gpus, results, steptime
+from course import KVCache, calibration, results, steptime
 from course.calibration import compare, engine_of
 from course.calibration.comparison import Row, stand_in
 from course.cli import app
 from course.figures import compare as figures
-from course.models import model
+from course.models import gpus, model
 from course.results import Result
 from tests import figures as checks
 from tests.measured_runs import TRUTH, as_log, as_result, read_log, served, telling_load

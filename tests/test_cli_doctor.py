@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import course.doctor
+import course.desk.doctor
 from course.cli import app
-from course.doctor import ITEMS, explained
-from course.doctor.answer import note, ok, problem
+from course.desk.doctor import ITEMS, explained
+from course.desk.doctor.answer import note, ok, problem
 
 COMMAND = [sys.executable, "-c", "from course.cli import main; main()", "doctor"]
 
@@ -29,7 +29,7 @@ def answers(monkeypatch: pytest.MonkeyPatch):
 
     def give(**some):
         found = {name: some.get(name.replace(" ", "_"), ok("fine")) for name in ITEMS}
-        monkeypatch.setattr(course.doctor, "examine", lambda *_: iter(found.items()))
+        monkeypatch.setattr(course.desk.doctor, "examine", lambda *_: iter(found.items()))
 
     return give
 
@@ -66,7 +66,7 @@ def test_a_code_is_explained_without_looking_at_this_machine(monkeypatch):
     def nothing(*_):
         raise AssertionError("looked")
 
-    monkeypatch.setattr(course.doctor, "examine", nothing)
+    monkeypatch.setattr(course.desk.doctor, "examine", nothing)
     assert call("--explain", "d1-ooo3f").stdout == "d1-ooo3f  note: gpu\n"
     assert call("--explain", "D1-00000, D1-J000J").stdout == "D1-00000  all ok\nD1-J000J  problem: python\n"
     assert json.loads(call("--explain", "D1-0003F", "--json").stdout)["D1-0003F"]["gpu"] == "note"

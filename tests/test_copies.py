@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from course import copies, workspace
+from course.desk import copies, workspace
 from tests.odd_files import dangling, endless, pipe
 
 NOW = datetime(2030, 1, 2, 3, 4, 5)
@@ -233,7 +233,7 @@ def test_where_the_folder_we_are_in_is_gone(labs, tmp_path, monkeypatch):
 
 def test_a_folder_whose_name_is_no_text(labs, tmp_path, monkeypatch, capfd):
     odd = os.fsdecode(os.fsencode(tmp_path) + b"/mine\xff")
-    line = [sys.executable, "-m", "course.workspace", "--copy-only", "--labs", str(labs), "--to", odd]
+    line = [sys.executable, "-m", "course.desk.workspace", "--copy-only", "--labs", str(labs), "--to", odd]
     env = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
     done = subprocess.run(line, capture_output=True, text=True, timeout=60, env=env)
     if done.returncode:

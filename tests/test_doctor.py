@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from course.doctor import ITEMS, examine, installed, machine, process, report
-from course.doctor.answer import ok
+from course.desk.doctor import ITEMS, examine, installed, machine, process, report
+from course.desk.doctor.answer import ok
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course.doctor.code import DIGITS, ITEMS, STATUSES, explained, in_code
+from course.desk.doctor.code import DIGITS, ITEMS, STATUSES, explained, in_code
 
 ALL_OK = ["ok"] * len(ITEMS)
 

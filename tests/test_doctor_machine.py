@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from course.doctor import machine, process
+from course.desk.doctor import machine, process
 
 CPU = {
     "has_cupy": False,

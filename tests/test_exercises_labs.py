@@ -39,7 +39,7 @@ def stubs(exercise):
 
 
 def test_labs_are_found():
-    assert LABS, "course/exercises has no labNN.py"
+    assert LABS, "course/lessons has no labNN/"
 
 
 @pytest.mark.parametrize("exercise", EXERCISES)

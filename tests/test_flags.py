@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course import flags, gpus, policies
-from course.flags import KVSettings, command_line, defaults, for_policy, parse
+from course import flags, policies
+from course.flags import KVSettings, command_line, for_policy, parse
+from course.models import engine_defaults, gpus
 from tests.strategies import examples
 
 CONTINUOUS = policies.Continuous(64, 2048)
@@ -240,8 +241,8 @@ def test_defaults_of_vllm_0_19():
 
 
 def test_large_cards():
-    assert defaults.is_large(gpus.gpu("H200")) and defaults.is_large(gpus.gpu("MI300X"))
-    assert not any(map(defaults.is_large, (gpus.gpu("A100"), gpus.gpu("L40S"), gpus.gpu("RTX 4090"), None)))
+    assert engine_defaults.is_large(gpus.gpu("H200")) and engine_defaults.is_large(gpus.gpu("MI300X"))
+    assert not any(map(engine_defaults.is_large, (gpus.gpu("A100"), gpus.gpu("L40S"), gpus.gpu("RTX 4090"), None)))
 
 
 def test_what_is_left_out_is_named():

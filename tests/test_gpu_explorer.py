@@ -7,10 +7,11 @@ import re
 import numpy as np
 import pytest
 
-from course import gpu, profiles
+from course import gpu
 from course.explore import Explorer
+from course.explore.kernel import CONTROLS, kernel_explorer
 from course.figures import kernel, theme
-from course.kernel_explorer import CONTROLS, kernel_explorer
+from course.steptime import profiles
 
 SETTINGS = [{c.name: c.stops[i] for c in CONTROLS} for i in (0, -1)] + [{"work": 1_024, "threads": 1_024, "batch": 2}]
 

@@ -8,8 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from course import gpu, profiles
+from course import gpu
 from course.gpu import record
+from course.steptime import profiles
 
 
 def test_a_recording_is_read_as_it_was_written(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:

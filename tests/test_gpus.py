@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import pytest
 
-from course import gpus
+from course.models import gpus
 
 ROWS = list(csv.DictReader((files("course") / "data" / "gpus.csv").read_text(encoding="utf-8").splitlines()))
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course import KVCache, Workload, lengths, policies, serve, steptime
+from course import KVCache, Workload, policies, serve, steptime
 from course.policies import Policy
+from course.workload import lengths
 from tests import oracle, own_policies, strategies
 from tests.strategies import Case, examples
 

@@ -6,12 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from course import Workload, lengths, policies, queueing, serve
+from course import Workload, policies, queueing, serve
 from course.exercises import load
 from course.exercises.judge import RIGHT, WRONG, judge
-from course.figures import load as draw
-from course.scenarios import one_engine
+from course.lessons.lab03 import figures as draw
+from course.lessons.lab03 import one_engine
 from course.steptime import Step
+from course.workload import lengths
 from tests.figures import valid
 
 LAB = load("03")

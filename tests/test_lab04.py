@@ -5,11 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from course import Workload, lengths, policies, queueing, serve, steptime
-from course.exercises import load, refill
+from course import Workload, policies, queueing, serve, steptime
+from course.exercises import load
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
-from course.scenarios import side_by_side, three_batchers
-from course.scenarios.three_batchers import CHAT, H100, TRACE
+from course.lessons.lab04 import refill, side_by_side, three_batchers
+from course.lessons.lab04.three_batchers import CHAT, H100, TRACE
+from course.workload import lengths
 
 LAB = load("04")
 SOURCE = Path(__file__).parent.parent / "solutions" / "04_static_dynamic_continuous.py"

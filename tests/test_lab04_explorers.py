@@ -5,11 +5,12 @@ import itertools
 import numpy as np
 import pytest
 
-from course import Workload, lengths, policies, queueing, serve, steptime
-from course.figures import policies as draw
+from course import Workload, policies, queueing, serve, steptime
 from course.figures.timelines import KINDS, lanes, spans, timelines
-from course.scenarios import side_by_side, three_batchers
-from course.scenarios.three_batchers import CHAT, H100, IMAGE
+from course.lessons.lab04 import figures as draw
+from course.lessons.lab04 import side_by_side, three_batchers
+from course.lessons.lab04.three_batchers import CHAT, H100, IMAGE
+from course.workload import lengths
 from tests.figures import valid
 
 

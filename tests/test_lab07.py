@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from course import Workload, policies, serve, traces
-from course.exercises.lab07 import prefill_seconds
-from course.scenarios import long_prompt, prompt_chunks
-from course.scenarios.long_prompt import PROMPT, STEP, WHOLE
-from course.scenarios.prompt_chunks import RECORDED, RECORDING
+from course.lessons.lab07 import long_prompt, prompt_chunks
+from course.lessons.lab07.exercises import prefill_seconds
+from course.lessons.lab07.long_prompt import PROMPT, STEP, WHOLE
+from course.lessons.lab07.prompt_chunks import RECORDED, RECORDING
 from course.steptime import Step
 
 

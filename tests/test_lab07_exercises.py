@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from course import Workload, policies, serve
-from course.exercises import load, share
+from course.exercises import load
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
-from course.scenarios import long_prompt
-from course.scenarios.long_prompt import PROMPT, STEP
+from course.lessons.lab07 import long_prompt, share
+from course.lessons.lab07.long_prompt import PROMPT, STEP
 from course.steptime import Step
 
 LAB = load("07")

@@ -8,11 +8,11 @@ import plotly.graph_objects as go
 import pytest
 
 from course import Workload, policies, serve, steptime
-from course.figures import chunks as draw
-from course.figures import prefill, theme
-from course.scenarios import long_prompt
-from course.scenarios.long_prompt import BUDGETS, PROMPT, STEP, THRESHOLDS, WHOLE
-from course.scenarios.prompt_chunks import RECORDING
+from course.figures import theme
+from course.lessons.lab07 import figures as draw
+from course.lessons.lab07 import long_prompt, prefill
+from course.lessons.lab07.long_prompt import BUDGETS, PROMPT, STEP, THRESHOLDS, WHOLE
+from course.lessons.lab07.prompt_chunks import RECORDING
 
 
 def valid(figure: go.Figure) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from course import gpu, profiles
-from course.chunk_explorer import CHUNK, HERE, PROMPT, chunk_explorer
+from course import gpu
 from course.explore import Explorer
 from course.figures import theme
-from course.profiles.chunks import prefill_chunks
+from course.lessons.lab07.chunk_explorer import CHUNK, HERE, PROMPT, chunk_explorer
+from course.steptime import profiles
+from course.steptime.profiles.chunks import prefill_chunks
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from course import KVCache, Workload, budget, policies, serve
+from course import KVCache, Workload, memory, policies, serve
 from course.exercises import load
-from course.profiles.chunks import prefill_chunks
-from course.scenarios import card_memory, kv_pool
-from course.scenarios.engine_prints import PRINTS
+from course.lessons.lab08 import card_memory, kv_pool
+from course.lessons.lab08.engine_prints import PRINTS
+from course.steptime.profiles.chunks import prefill_chunks
 
 LAB = load("08")
 GIB = 2**30
@@ -156,7 +156,7 @@ def test_what_engines_printed():
 
 def test_why_blocks_once_depended_on_max_model_len():
     found = {
-        n: budget.ledger("llama-3.1-8b", memory_bytes=23.58 * GIB, max_model_len=4_096, max_num_batched_tokens=n)
+        n: memory.ledger("llama-3.1-8b", memory_bytes=23.58 * GIB, max_model_len=4_096, max_num_batched_tokens=n)
         for n in (2_048, 20_000)
     }
     assert found[20_000].activation_bytes / GIB == pytest.approx(2.07, abs=0.02)  # the log: 17.06 - 14.99
@@ -165,7 +165,7 @@ def test_why_blocks_once_depended_on_max_model_len():
 
 def test_284_times():
     oss = card_memory.spec("gpt-oss-120b")
-    pool = budget.pool(oss, 45.32 * GIB, tp=4, max_num_batched_tokens=2_048)
+    pool = memory.pool(oss, 45.32 * GIB, tp=4, max_num_batched_tokens=2_048)
     charged = pool.num_blocks // len(pool.groups) * pool.block_size
     assert charged == pytest.approx(2_640_144, rel=1e-4) and 2_640_144 - charged == 64
     assert charged / 16_384 == pytest.approx(161, abs=0.5)
@@ -225,7 +225,7 @@ def test_what_paging_changes():
 def test_fp8_and_weights():
     def tokens(card, weights, dtype):
         size = card_memory.spec("llama-3.1-8b").weights_bytes / weights
-        return budget.ledger(
+        return memory.ledger(
             "llama-3.1-8b", memory_bytes=card_memory.CARDS[card], kv_dtype=dtype, weights_bytes=size
         ).kv_tokens
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from course.exercises import load, reports08
+from course.exercises import load
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge, overlaps
+from course.lessons.lab08 import kv_pool, reports
 from course.models import ModelSpec
-from course.scenarios import kv_pool
 
 LAB = load("08")
 GIB = 2**30
@@ -73,7 +73,7 @@ def test_the_slots_exercise_takes_other_ways_of_writing_it():
     assert judge(exercise("slots"), lambda *_: 27).status == WRONG
 
 
-@pytest.mark.parametrize("item", reports08.REPORTS, ids=lambda e: e.id)
+@pytest.mark.parametrize("item", reports.REPORTS, ids=lambda e: e.id)
 def test_a_report_in_three_parts(item):
     assert judge(item, None).status == NOT_ATTEMPTED
     assert judge(item, item.solution).status == RIGHT
@@ -88,9 +88,9 @@ def test_the_reports_by_hand():
         "concurrency": 37_765 // 800, "qwen": 57_344, "tensorrt": 69.5, "a10": 65.2, "llama.cpp": 2_048, "never": 6_250,
     }  # fmt: skip
     assert by_hand["never"] > 5_000 and by_hand["a10"] > 24  # neither can be
-    assert reports08.check(by_hand).status == RIGHT
-    assert reports08.check({}).status == reports08.check(None).status == NOT_ATTEMPTED
-    card = reports08.check(by_hand | {"qwen": 401_408, "a10": "many"})
+    assert reports.check(by_hand).status == RIGHT
+    assert reports.check({}).status == reports.check(None).status == NOT_ATTEMPTED
+    card = reports.check(by_hand | {"qwen": 401_408, "a10": "many"})
     assert card.status == WRONG and card.heading.startswith("4 of 6")
     assert "KV heads" in card.text() and "right" in card.text()
 

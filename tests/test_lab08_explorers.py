@@ -5,8 +5,8 @@ from math import ceil
 
 import pytest
 
-from course.figures import memory as draw
-from course.scenarios import card_memory, kv_pool
+from course.lessons.lab08 import card_memory, kv_pool
+from course.lessons.lab08 import figures as draw
 from tests.figures import valid
 
 GIB = 2**30

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from course.config_picker import WIDGET_VIEW, ConfigPicker
-from course.scenarios import card_memory
+from course.lessons.lab08 import card_memory
+from course.lessons.lab08.config_picker import WIDGET_VIEW, ConfigPicker
 
 OWN = {
     "model_type": "llama",

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from course import policies, results, serve, steptime
-from course.exercises import flaws, load
+from course.exercises import load
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
-from course.scenarios import load_test, many_tools, one_engine, steady_window, three_files
+from course.lessons.lab16 import flaws, load_test, many_tools, replica, steady_window, three_files
 
 LAB = load("16")
 SOURCE = Path(__file__).parent.parent / "solutions" / "16_measuring_honestly.py"
@@ -197,15 +197,14 @@ def test_what_a_p99_hides():
 
 def test_percentiles_cannot_be_averaged():
     busy, idle = (
-        serve(one_engine.requests(rate, num_requests=300 * rate, seed=seed), one_engine.engine(), one_engine.STEP).ttft
-        for seed, rate in enumerate((17, 4))
+        replica.under_load(rate, num_requests=300 * rate, seed=seed).ttft for seed, rate in enumerate((17, 4))
     )
     together = p99(np.concatenate([busy, idle]))
     assert (p99(busy) + p99(idle)) / 2 < 0.6 * together
 
 
 def test_independent_values_are_another_matter():
-    long = serve(one_engine.requests(14, num_requests=100_000), one_engine.engine(), one_engine.STEP).ttft
+    long = replica.under_load(14, num_requests=100_000).ttft
     held = []
     for values in (long, np.random.default_rng(0).permutation(long)):
         bands = [steady_window.percentile_interval(part, 99) for part in values.reshape(100, 1_000)]

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course import Workload, serve
-from course.figures import measuring as draw
-from course.scenarios import load_test, many_tools, steady_window
+from course.lessons.lab16 import figures as draw
+from course.lessons.lab16 import load_test, many_tools, steady_window
 from tests.figures import valid
 
 # The client with a limit

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from course import results, serve, steptime
-from course.scenarios import load_test, own_log
+from course import calibration, results, serve, steptime
+from course.lessons.lab16 import load_test, own_log
 
 
 def test_a_model_holds_where_it_was_fitted():
@@ -26,8 +26,8 @@ def test_a_model_holds_where_it_was_fitted():
 def test_a_fit_finds_the_constants_behind_the_log():
     """Its own definition, and the loads and the 10% that the lab's cell asserts."""
     for path, text in own_log.files().items():
-        assert path.read_text(encoding="utf-8") == text, "run python -m course.scenarios.own_log"
-    fit = steptime.fit_run(results.read(own_log.PATH), "llama-3.1-8b", "H100")
+        assert path.read_text(encoding="utf-8") == text, "run python -m course.lessons.lab16.own_log"
+    fit = calibration.fit_run(results.read(own_log.PATH), "llama-3.1-8b", "H100")
     found, true = fit.seconds, own_log.TRUE
     assert found["per_step"] == pytest.approx(true.t0, rel=0.02)
     assert found["per_prompt_token"] == pytest.approx(true.prefill, rel=0.02)

@@ -5,8 +5,7 @@ from math import inf, nan
 import numpy as np
 import pytest
 
-from course import lengths
-from course.workload import Workload
+from course.workload import Workload, lengths
 
 
 class Draws:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course import lengths
+from course.workload import lengths
 
 N = 100_000
 

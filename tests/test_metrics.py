@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import mstats
 
-from course import KVCache, Workload, metrics, policies, serve, steptime
+from course import KVCache, Workload, policies, serve, steptime
+from course.engine import metrics
 from tests.strategies import examples
 
 SECOND = steptime.PowerLaw(t0=1, c=0, alpha=1)  # every step takes one second

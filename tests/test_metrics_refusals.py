@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from course import metrics
+from course.engine import metrics
 
 NAMES = ("mean", "p50", "p90", "p95", "p99", "max")
 NO_LIST = [None, 5, "abc", {1: 2}, [[1, 2]], [[1], [2, 3]], ["a"], [True], [None], [1j], [10**400], {1, 2}]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from course import budget
+from course import memory
 from course.models import ModelSpec, formula
 from tests.model_strategies import damaged, grouped, hybrid, latent, plausible, windowed
 from tests.strategies import examples
@@ -106,7 +106,7 @@ def test_ranks_hold_at_least_the_whole_and_never_more_each(config):
 def test_a_pool_never_promises_what_it_has_not(config, gib, length, tp, block_size):
     spec = read(config)
     assume(all(spec_heads % tp == 0 for spec_heads in (spec.num_heads or tp, config.get("linear_num_key_heads", tp))))
-    pool = budget.pool(spec, gib * GIB, tp=tp, block_size=block_size)
+    pool = memory.pool(spec, gib * GIB, tp=tp, block_size=block_size)
     assert pool.num_blocks * pool.bytes_per_block <= gib * GIB < (pool.num_blocks + 1) * pool.bytes_per_block
     sequences = pool.max_sequences(length)
     assert sequences * pool.blocks_for(length) <= pool.num_blocks < (sequences + 1) * pool.blocks_for(length)
@@ -122,7 +122,7 @@ def test_a_pool_never_promises_what_it_has_not(config, gib, length, tp, block_si
     longest = pool.longest_sequence
     if longest:
         assert pool.blocks_for(longest) <= pool.num_blocks < pool.blocks_for(longest + 1)
-    more = budget.pool(spec, 2 * gib * GIB, tp=tp, block_size=block_size)
+    more = memory.pool(spec, 2 * gib * GIB, tp=tp, block_size=block_size)
     assert more.max_sequences(length) >= 2 * sequences
 
 
@@ -131,7 +131,7 @@ def test_a_pool_never_promises_what_it_has_not(config, gib, length, tp, block_si
 def test_a_latent_row_is_the_same_on_every_rank(config, power):
     spec, tp = read(config), 2**power
     assume(config["num_attention_heads"] % tp == 0)
-    assert budget.pool(spec, GIB, tp=tp) == budget.pool(spec, GIB)
+    assert memory.pool(spec, GIB, tp=tp) == memory.pool(spec, GIB)
 
 
 @given(damaged())
@@ -143,7 +143,7 @@ def test_a_damaged_config_is_a_value_or_a_sentence(config):
         assert spec.kv_bytes_per_token or spec.state_bytes
         assert spec.weights_bytes is None or spec.weights_bytes >= 0
         assert formula.kv_bytes_per_token(spec) and formula.state_bytes(spec) and formula.weights_bytes(spec)
-        budget.ledger(spec, memory_bytes=80e9, max_model_len=4096, weights_bytes=1e9)
+        memory.ledger(spec, memory_bytes=80e9, max_model_len=4096, weights_bytes=1e9)
     except ValueError as error:
         assert 10 < len(str(error)) < 600
 

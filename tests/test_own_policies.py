@@ -7,14 +7,7 @@ import pytest
 
 from course import KVCache, Workload, policies, serve, steptime
 from course.policies import Policy, Schedule
-from tests.own_policies import (
-    LastComeFirstServed,
-    NewestPreempts,
-    OneAtATime,
-    Own,
-    ShortestPromptFirst,
-    TakingTurns,
-)
+from tests.own_policies import LastComeFirstServed, NewestPreempts, OneAtATime, Own, ShortestPromptFirst, TakingTurns
 
 SECOND = steptime.PowerLaw(t0=1, c=0, alpha=1)  # every step takes one second
 

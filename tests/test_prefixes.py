@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course import Workload
-from course.prefixes import lru_hits
+from course.memory.prefixes import lru_hits
 
 
 def asked(*prefixes):

@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from course import Workload, policies, profiles, serve, steptime
-from course.profiles.chunks import prefill_chunks
-from course.steptime import Step
+from course import Workload, policies, serve, steptime
+from course.steptime import Step, profiles
+from course.steptime.profiles.chunks import prefill_chunks
 
 H100 = prefill_chunks()
 MODEL = steptime.Roofline("llama-3.1-8b", "H100")

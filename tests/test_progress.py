@@ -131,7 +131,7 @@ def test_a_crash_while_writing_leaves_the_old_file(folder, monkeypatch):
 
 
 def test_a_held_lock_delays_and_never_hangs(folder, monkeypatch):
-    from course.exercises import filelock
+    from course.base import filelock
 
     monkeypatch.setattr(filelock, "PATIENCE", 0.05)
     store(Progress(folder), "little")
@@ -141,7 +141,7 @@ def test_a_held_lock_delays_and_never_hangs(folder, monkeypatch):
 
 
 def test_a_file_system_without_locks_costs_no_time_and_loses_nothing(folder, monkeypatch):
-    from course.exercises import filelock
+    from course.base import filelock
 
     calls = []
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from course import lengths, policies
+from course import policies
 from course import queueing as q
-from course.run import Run
-from course.serving import serve
+from course.engine.run import Run
+from course.engine.serving import serve
 from course.steptime import PowerLaw, Roofline
-from course.workload import Workload
+from course.workload import Workload, lengths
 
 CONSTANT = PowerLaw(1e-3, 0, 1)  # every step takes 1 ms, whatever is in it
 SLOT = policies.Continuous(max_num_seqs=1, max_num_batched_tokens=1)

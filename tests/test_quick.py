@@ -10,7 +10,7 @@ GRAMMAR = "rfc3987_syntax"
 
 def test_jupyterlab_does_not_wait_for_a_grammar():
     code = (
-        f"import sys; from course.quick import without_grammar\n"
+        f"import sys; from course.base.quick import without_grammar\n"
         f"with without_grammar(): import jupyterlab.labapp\n"
         f"assert 'jsonschema' in sys.modules and '{GRAMMAR}' not in sys.modules\n"
         f"import {GRAMMAR}  # whoever wants it later still gets it"
@@ -25,7 +25,7 @@ def test_figures_do_not_wait_either():
 
 def test_what_was_imported_before_stays():
     code = (
-        f"import sys, {GRAMMAR} as before; from course.quick import without_grammar\n"
+        f"import sys, {GRAMMAR} as before; from course.base.quick import without_grammar\n"
         f"with without_grammar(): import {GRAMMAR} as inside\n"
         f"assert inside is before is sys.modules['{GRAMMAR}']"
     )

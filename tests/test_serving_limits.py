@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from course import KVCache, Workload, policies, serve, steptime
-from course.loops import log
-from course.serving import serve_stepwise
+from course.engine.loops import log
+from course.engine.serving import serve_stepwise
 
 pytestmark = pytest.mark.filterwarnings("error")  # a NumPy warning would mean that a bad number got through
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from course import KVCache, Workload, policies, serve, steptime
-from course.gpus import gpu
+from course.engine.serving import serve_stepwise
 from course.models import model
-from course.serving import serve_stepwise
+from course.models.gpus import gpu
 
 pytestmark = pytest.mark.filterwarnings("error")  # a NumPy warning would mean that a bad number got through
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course import Workload, policies, serve, steptime
-from course.gpus import gpu
 from course.models import ModelSpec, model
+from course.models.gpus import gpu
 from course.steptime import PowerLaw, Roofline, Step
 from tests.strategies import STEP_TIMES, examples
 

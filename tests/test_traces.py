@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course import synthetic, traces
-from course.workload import Workload
+from course import traces
+from course.workload import Workload, synthetic
 
 HEADER = "TIMESTAMP,ContextTokens,GeneratedTokens"
 ROWS = [

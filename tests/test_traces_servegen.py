@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from course import traces
-from course.prefixes import lru_hits
+from course.memory.prefixes import lru_hits
 
 DATA = Path(__file__).parent / "data" / "traces"
 REAL = Path(__file__).parents[2] / "shared" / "realinputs"

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course import lengths
-from course.workload import Workload
+from course.workload import Workload, lengths
 
 PROMPTS, OUTPUTS = lengths.lognormal(300, 1), lengths.geometric(50)
 OPEN = {

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from course import copies, workspace
+from course.desk import copies, workspace
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_started_elsewhere_it_says_where_to_start(
 
 def test_jupyterlab_opens_on_the_copies_with_a_token(labs: Path, tmp_path: Path) -> None:
     """The real server: on 127.0.0.1, closed without the token, showing the copies with it."""
-    command = [sys.executable, "-m", "course.workspace", "--labs", str(labs), "--to", str(tmp_path / "my labs")]
+    command = [sys.executable, "-m", "course.desk.workspace", "--labs", str(labs), "--to", str(tmp_path / "my labs")]
     with subprocess.Popen(
         [*command, "--no-browser", "--port=0"], stderr=subprocess.PIPE, text=True, cwd=tmp_path
     ) as server:
@@ -172,7 +172,7 @@ def test_a_copy_that_cannot_be_completed_leaves_nothing_behind(tmp_path):
     code = f"""
 import resource, signal
 from pathlib import Path
-from course.copies import copy_labs
+from course.desk.copies import copy_labs
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 copy_labs(Path({str(labs)!r}), Path({str(mine)!r}))

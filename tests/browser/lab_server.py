@@ -77,7 +77,7 @@ def jupyterlab(folder: Path) -> Iterator[Server]:
         "JUPYTER_DATA_DIR": folder / "data",
         "JUPYTER_RUNTIME_DIR": runtime,
     }
-    command = [sys.executable, "-m", "course.workspace", f"--to={labs}", "--no-browser", f"--port={_free_port()}"]
+    command = [sys.executable, "-m", "course.desk.workspace", f"--to={labs}", "--no-browser", f"--port={_free_port()}"]
     with log.open("w") as output:
         process = subprocess.Popen(
             command,

@@ -11,8 +11,9 @@ from lab_page import LabPage, opened
 from lab_server import ROOT, Server
 from playwright.sync_api import Browser, Locator, expect
 
-from course.exercises import load, refill
+from course.exercises import load
 from course.exercises.spec import Exercise
+from course.lessons.lab04 import refill
 
 LAB = load("04")
 COPY = "04 second try.ipynb"
