@@ -49,7 +49,7 @@ bench: $(DEV_STAMP)  ## measure the simulator beside SimPy, then the decode-step
 	  echo "== $$script"; PYTHONPATH=. .venv/bin/python "$$script" $(ARGS); done
 
 bench-browser: $(DEV_STAMP)  ## measure from key press to changed figure in JupyterLab (needs a chromium on the PATH)
-	.venv/bin/python tests/browser/latency.py $(ARGS)
+	$(RUN) tests.browser.latency $(ARGS)
 
 browser: $(DEV_STAMP)  ## drive the labs in JupyterLab with Chromium (needs a chromium on the PATH)
 	$(RUN) pytest tests/browser -n 2 $(ARGS)

@@ -1,6 +1,6 @@
 """Figures of lab 07: one long prompt among chats, the trade over all budgets, and what a percentile hides.
 
-Put together as plain data, since an explorer builds one with each key press; tests/test_lab07.py has plotly check them.
+Put together as plain data, since an explorer builds one with each key press: the tests have plotly check them.
 """
 
 from collections.abc import Sequence

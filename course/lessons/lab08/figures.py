@@ -1,6 +1,6 @@
 """Figures of lab 08: what a token keeps, the ledger of a card, and what an operator sees when the pool is full.
 
-Put together as plain data, since an explorer builds one with each key press; tests/test_lab08.py has plotly check them.
+Put together as plain data, since an explorer builds one with each key press: the tests have plotly check them.
 """
 
 from collections.abc import Mapping, Sequence

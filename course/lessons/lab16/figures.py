@@ -1,6 +1,6 @@
 """Figures of lab 16: what a client writes down beside what users felt, one run read by many tools, and what counts.
 
-Put together as plain data, since an explorer builds one with each key press; tests/test_lab16.py has plotly check them.
+Put together as plain data, since an explorer builds one with each key press: the tests have plotly check them.
 """
 
 from collections.abc import Mapping, Sequence
