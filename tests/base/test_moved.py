@@ -53,7 +53,8 @@ def test_a_folder_left_over_from_before_does_not_hide_the_sentence(tmp_path, mon
 @pytest.mark.parametrize("name", MOVED)
 def test_what_has_moved_is_where_the_list_says_and_no_longer_where_it_was(name):
     assert importlib.util.find_spec(f"course.{MOVED[name]}") is not None
-    assert not Path(course.__file__).parent.joinpath(*f"{name}.py".split(".", name.count("."))).exists()
+    old = Path(course.__file__).parent.joinpath(*name.split("."))
+    assert not old.with_suffix(".py").exists() and not (old / "__init__.py").exists()
     with pytest.raises(ImportError, match=rf"course\.{name} is now course\.{MOVED[name]}\."):
         explain(f"course.{name}")
 
