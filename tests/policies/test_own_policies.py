@@ -92,7 +92,7 @@ def test_a_policy_may_wait_for_a_time_of_its_own():
     def every_ten_seconds(state):
         if state.running or state.now % 10 == 0:
             return Schedule({request: request.remaining for request in (*state.running, *state.waiting)})
-        return Schedule(wait_until=math.ceil(state.now / 10) * 10)
+        return Schedule(until=math.ceil(state.now / 10) * 10)
 
     run = serve(Workload([0.0, 1.0, 4.0], [5] * 3, [1] * 3), Own(every_ten_seconds), SECOND)
     assert run.admitted.tolist() == [0, 10, 10]
@@ -126,7 +126,7 @@ def all_of(requests):
 
 
 def forever_waiting(state):
-    return Schedule(wait_until=state.now + 1e-3)
+    return Schedule(until=state.now + 1e-3)
 
 
 def take_turns_preempting(state):
@@ -178,11 +178,11 @@ BROKEN = {
     ),
     "waits forever": (forever_waiting, "it runs nothing although 0 requests run and 4 wait"),
     "preempts forever": (take_turns_preempting, "it has preempted 20,000 times since the last token left"),
-    "waits until the past": (lambda s: Schedule(wait_until=-1.0), "waits until -1.0, which is not later than now"),
-    "waits until now": (lambda s: Schedule(wait_until=s.now), "waits until 0.0, which is not later than now"),
-    "waits until NaN": (lambda s: Schedule(wait_until=math.nan), "waits until nan, which is not later than now"),
-    "waits until None": (lambda s: Schedule(wait_until=None), "wait_until must be a time in seconds, not None"),
-    "waits until True": (lambda s: Schedule(wait_until=True), "wait_until must be a time in seconds, not True"),
+    "waits until the past": (lambda s: Schedule(until=-1.0), "waits until -1.0, which is not later than now"),
+    "waits until now": (lambda s: Schedule(until=s.now), "waits until 0.0, which is not later than now"),
+    "waits until NaN": (lambda s: Schedule(until=math.nan), "waits until nan, which is not later than now"),
+    "waits until None": (lambda s: Schedule(until=None), "wait_until must be a time in seconds, not None"),
+    "waits until True": (lambda s: Schedule(until=True), "wait_until must be a time in seconds, not True"),
 }
 
 

@@ -7,9 +7,9 @@ from struct import pack
 import numpy as np
 
 from course.base.settings import MAX_STEPS
-from course.engine.loops.arrivals import NEVER
-from course.engine.loops.log import check_length
-from course.steptime import StepTimeModel
+from course.engine.arrivals import NEVER
+from course.engine.log import check_length
+from course.steptime import Step, StepTime, StepTimeModel, usable
 
 LONG = 24  # steps from which NumPy adds up a stretch faster than a plain loop
 _LONGEST = 1 << 16  # steps taken at once at most, so that a long answer does not ask for much memory at once
@@ -81,3 +81,17 @@ def long_stretch(
     if stop < NEVER:
         del clock[bisect_left(clock, stop, start) + 1 :]
     return clock[-1]
+
+
+def stretch_of_calls(
+    clock: array, now: float, stop: float, count: int, decodes: int, context: int, step_time: StepTime
+) -> float:
+    """`stretch` for a step time that is any callable: it is asked for each step."""
+    for _ in range(count):
+        step = Step(decodes, context, ())
+        now += usable(step_time(step), step)
+        clock.append(now)
+        if now >= stop:
+            break
+        context += decodes
+    return now
