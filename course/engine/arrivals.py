@@ -1,13 +1,21 @@
 """Who comes when: the queue of arrivals that are known so far, in order, with turns added as their answers go out."""
 
+from __future__ import annotations
+
 from bisect import bisect_right
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from course.policies.base import Request
 from course.workload import Workload
 
+if TYPE_CHECKING:
+    from course.engine.loop import Engine
+
 NEVER = float("inf")
+_NO_LABELS = (None, None, (), None)
+_new = Request.__new__  # made by the thousand: without the checks and defaults of the constructor
 
 
 class Arrivals:
@@ -26,7 +34,7 @@ class Arrivals:
         self.head = 0
         self.next_turns: dict[int, list[int]] = {}
         self._given: dict[int, Request] = {}
-        self._columns: list[tuple[str, list]] = []  # of the workload, where it has them
+        self._labels: tuple[list | None, ...] | None = None  # columns of the workload, None where it has none
 
     def follow(self, load: Workload) -> None:
         """All requests of a workload. Raises ValueError where requests are known already."""
@@ -34,12 +42,9 @@ class Arrivals:
             raise ValueError("an engine takes one workload, before any other request: submit the others one by one")
         self.load = load
         self.arrival, self.prompt = load.arrival.tolist(), load.prompt_tokens.tolist()
-        for name in ("class_", "tenant", "guess"):
-            column = getattr(load, name)
-            if column is not None:
-                self._columns.append((f"_{name}", column.tolist()))
-        if load.prefix is not None:
-            self._columns.append(("_prefix", list(load.prefix)))
+        columns = (load.class_, load.tenant, load.prefix, load.guess)
+        if any(column is not None for column in columns):
+            self._labels = tuple(column.tolist() if isinstance(column, np.ndarray) else column for column in columns)
         if load.after is None or not (load.after >= 0).any():
             self.times, self.ids = [*self.arrival, NEVER], list(range(len(load)))
             return
@@ -71,11 +76,15 @@ class Arrivals:
         self.times.insert(place, when)
         self.ids.insert(place, row)
 
-    def request(self, row: int) -> Request:
+    def request(self, row: int, engine: Engine) -> Request:
         """The request of this row, as a policy sees it."""
         if self._given and row in self._given:
             return self._given[row]
-        request = Request(self.arrival[row], self.prompt[row], index=row)
-        for name, values in self._columns:
-            setattr(request, name, values[row])
+        request = _new(Request)
+        request._begin(self.arrival[row], self.prompt[row], row, engine)
+        request._labels = _NO_LABELS if self._labels is None else self._labels_of(row)
         return request
+
+    def _labels_of(self, row: int) -> tuple:
+        class_, tenant, prefix, guess = (None if column is None else column[row] for column in self._labels)
+        return class_, tenant, prefix or (), guess

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course.base import settings
-from course.engine.stretch import Lines, stretch, stretch_of_calls
+from course.engine.stretch import LONG, Lines, long_stretch, stretch_of_calls
 from course.policies.base import Request
 from course.steptime import Step, StepTime, StepTimeModel, trusted, usable
 from course.workload import Workload
@@ -50,7 +50,7 @@ class Executor:
     """Base of all executors. Write `execute`; `expect` where something is to be known of each request beforehand."""
 
     def expect(self, request: Request, output_tokens: int | None) -> None:
-        """A request that will come. output_tokens: what the caller says of its answer's length, which may be a bound."""
+        """A request that will come. output_tokens: what the caller says of its answer's length; it may be a bound."""
 
     def follow(self, load: Workload) -> None:
         """All requests of a workload will come, in place of `expect` for each."""
@@ -85,20 +85,29 @@ class Simulated(Executor):
         tokens = pairs = seen = 0
         for chunk, cached in chunks:
             tokens += chunk
+            seen += cached
             pairs += chunk * cached + chunk * (chunk + 1) // 2
-            seen += chunk + cached
+        seen += tokens
         return self.model.seconds(decodes, context, tokens, pairs, seen)
 
     def decode(self, clock: array, now: float, stop: float, count: int, decodes: int, context: int) -> float:
-        """Up to `count` steps of decodes alone, none of which begins at `stop` or later; see `stretch`."""
+        """Add to the clock when up to `count` steps of decodes alone end; return when the last of them does.
+
+        now, stop: seconds; no step begins at `stop` or later, and all that begin before do, up to a limit on memory.
+        context: tokens that the decodes attend to in the first step.
+        """
         if self.model is None:
             return stretch_of_calls(clock, now, stop, count, decodes, context, self.step_time)
         base, slope = self._lines[decodes]
-        if count == 1:
+        if count >= LONG and now + LONG * base < stop:
+            return long_stretch(clock, now, stop, count, decodes, context, base, slope)
+        for _ in range(count):
             now += base + slope * context
             clock.append(now)
-            return now
-        return stretch(clock, now, stop, count, decodes, context, base, slope)
+            if now >= stop:
+                break
+            context += decodes
+        return now
 
 
 def as_executor(given: Any) -> Executor:

@@ -1,4 +1,4 @@
-"""What an engine writes down while it serves: who did what in which steps. Every time and every column follows from it."""
+"""What an engine writes down while it serves: who did what in which steps. All times and columns follow from it."""
 
 from array import array
 from collections.abc import Sequence

@@ -3,8 +3,8 @@
 Where an answer says that it holds (`Schedule.until`), all steps up to the next change are taken at once: the next
 arrival, the next answer that is complete, a shortage of blocks. Nobody is touched in them. The counters of a request
 that decodes are views of the step's number, its context is part of one running sum, and its blocks are counted by
-phase (`memory.BlockPool`). The clock moves by adding one step after the other, never by multiplying, so the times are those
-of the same steps taken one by one, to the last bit.
+phase (`BlockPool`). The clock moves by adding one step after the other, never by multiplying, so the times are those of
+the same steps taken one by one, to the last bit.
 """
 
 from __future__ import annotations
@@ -43,6 +43,14 @@ class Engine:
     Raises ValueError for a policy whose settings cannot be, and while serving for an answer that breaks the rules.
     """
 
+    # More attributes than Python keeps in line without slots; with them each is read in half the time.
+    __slots__ = (
+        "_finishes", "_fruitless", "_outcome", "_queue", "_running", "_sent_back", "_serial", "_stop", "_waits",
+        "answered", "arrivals", "batch", "cache", "clock", "closed", "context", "decodes", "executor", "foresees",
+        "honour_until", "idle", "last_step_end", "limits", "notes", "now", "policy", "pool", "prefilling",
+        "running_shown", "state", "step", "waiting_shown",
+    )  # fmt: skip
+
     def __init__(
         self, policy: Policy, executor: Executor | StepTime, cache: KVCache | None = None, *, honour_until: bool = True
     ):
@@ -65,8 +73,8 @@ class Engine:
         self._queue: dict[Request, None] = {}  # in order of arrival
         self._sent_back: list[Request] = []  # preempted, the head of the queue last
         self._running: dict[Request, None] = {}  # in order of admission
-        self._waiting_shown: tuple[Request, ...] | None = ()  # both as a policy sees them; None: they have changed
-        self._running_shown: tuple[Request, ...] | None = ()
+        self.waiting_shown: tuple[Request, ...] | None = ()  # both as a policy sees them; None: they have changed
+        self.running_shown: tuple[Request, ...] | None = ()
         self._finishes: list[tuple[int, int, Request | None]] = [
             tight.LAST
         ]  # (first step without it, serial number, who)
@@ -82,7 +90,7 @@ class Engine:
         output_tokens: what the executor is told of its answer: the length for a simulated one, a bound for others.
         Raises ValueError for a request that was submitted before, or that came before the engine's present.
         """
-        if request._engine is not None:
+        if request.index >= 0:
             raise ValueError(f"{request!r} was submitted before: make another one")
         arrival = settings.real("arrival", request.arrival, low=0, high=settings.MAX_SECONDS)
         if arrival < self.now:
@@ -103,15 +111,15 @@ class Engine:
 
     @property
     def waiting(self) -> tuple[Request, ...]:
-        if self._waiting_shown is None:
-            self._waiting_shown = (*reversed(self._sent_back), *self._queue)
-        return self._waiting_shown
+        if self.waiting_shown is None:
+            self.waiting_shown = (*reversed(self._sent_back), *self._queue)
+        return self.waiting_shown
 
     @property
     def running(self) -> tuple[Request, ...]:
-        if self._running_shown is None:
-            self._running_shown = tuple(self._running)
-        return self._running_shown
+        if self.running_shown is None:
+            self.running_shown = tuple(self._running)
+        return self.running_shown
 
     @property
     def free_slots(self) -> int:
@@ -137,9 +145,10 @@ class Engine:
         self._stop, self._waits = stop, 0
         shortcut = tight.shortcut(self) if stop == NEVER else None
         arrivals, policy, state, asked = self.arrivals, self.policy, self.state, 0
+        times, total, slots = arrivals.times, len(arrivals.arrival), self.limits.max_num_seqs
         try:
-            while self.answered < len(arrivals.arrival) and self.now < stop:
-                if arrivals.times[arrivals.head] <= self.now:
+            while self.answered < total and self.now < stop:
+                if times[arrivals.head] <= self.now:
                     self._let_in()
                 if shortcut is not None and shortcut.taken():
                     continue
@@ -149,9 +158,8 @@ class Engine:
                 asked += 1
                 if not asked % 1024:
                     check_length(self.clock, self.notes.chunks)
-                state.now, state.last_step_end = self.now, self.last_step_end
-                state.decodes, state.prefilling = self.decodes, tuple(self.prefilling)
-                state.free_slots, state.free_blocks = self.limits.max_num_seqs - len(self._running), self.pool.free
+                state.now, state.decodes, state.free_slots = self.now, self.decodes, slots - len(self._running)
+                state.prefilling = tuple(self.prefilling) if self.prefilling else ()
                 schedule = policy.schedule(state)
                 if schedule is not DECODES:
                     answer.check(schedule, policy)
@@ -180,12 +188,10 @@ class Engine:
     def _let_in(self) -> None:
         arrivals, now = self.arrivals, self.now
         while arrivals.times[arrivals.head] <= now:
-            request = arrivals.request(arrivals.ids[arrivals.head])
-            request._engine = self
-            self._queue[request] = None
+            self._queue[arrivals.request(arrivals.ids[arrivals.head], self)] = None
             arrivals.head += 1
         self._waits = 0
-        self._waiting_shown = None
+        self.waiting_shown = None
 
     def _wait(self, until: Any) -> None:
         """Nothing runs until then, or until somebody comes."""
@@ -205,38 +211,25 @@ class Engine:
 
     def _mixed_step(self, tokens: Mapping[Request, int], everybody: bool, until: float | None) -> None:
         """A step with prompts in it; or one whose decodes are listed one by one."""
-        others, listed = [], 0
-        for request, chunk in tokens.items():
-            if type(request) is not Request or request._engine is not self:
-                raise answer.unknown(request)
-            if request._since < 0:
-                others.append((request, chunk))
-            elif chunk == 1 and type(chunk) is int:
-                listed += 1
-            else:
-                answer.chunk_of(request, chunk, 1)
-                listed += 1
-        if not everybody and listed < self.decodes:
-            for request in self.running:
-                if request._since >= 0 and request not in tokens:
-                    self._pause(request)
-        if not others:
-            self.decode_steps(until)
-            return
-        chunks, prompts, decodes, context = self._admit(others)
+        if not everybody:
+            tokens = self._without_decodes(tokens)
+            if not tokens:
+                self.decode_steps(until)
+                return
+        chunks, decodes, context, prompts = self._admit(tokens)
         if self.foresees:
             self.now += self.executor.seconds(decodes, context, prompts)
         else:
-            self.now += self._live(chunks)
-        now = self.last_step_end = self.now
-        self.clock.append(now)
+            self.now += self._live([(request, chunk) for request, chunk, _ in chunks])
+        self.clock.append(self.now)
+        self.last_step_end = now = self.now
         if self.decodes:
             self._fruitless = 0
             self.context += self.decodes
         self.step += 1
-        for request, chunk in chunks:
+        for request, chunk, complete in chunks:
             request._c += chunk
-            if request._c == request._prompt_tokens + request._e:
+            if complete:
                 self._join(request)
         if not self.foresees:
             self._finish_foretold()
@@ -246,60 +239,86 @@ class Engine:
         ):  # fmt: skip
             self.decode_steps(until, if_there_is_room=True)
 
+    def _without_decodes(self, tokens: Mapping[Request, int]) -> Mapping[Request, int]:
+        """The others, of an answer that lists those that decode; whoever decodes and is not listed stops for now."""
+        others, listed = {}, 0
+        for request, chunk in tokens.items():
+            if type(request) is not Request or request._engine is not self:
+                raise answer.unknown(request)
+            if request._since < 0:
+                others[request] = chunk
+            else:
+                listed += 1
+                if chunk != 1 or type(chunk) is not int:
+                    answer.chunk_of(request, chunk, 1)
+        if listed < self.decodes:
+            for request in self.running:
+                if request._since >= 0 and request not in tokens:
+                    self._pause(request)
+        return others
+
     def _admit(
-        self, others: Sequence[tuple[Request, Any]]
-    ) -> tuple[list[tuple[Request, int]], list[tuple[int, int]], int, int]:
+        self, tokens: Mapping[Request, int]
+    ) -> tuple[list[tuple[Request, int, bool]], int, int, list[tuple[int, int]]]:
         """What a step with prompts is made of, once newcomers have their slots and everybody has the blocks.
 
-        (request, tokens) of those that compute a prompt; (tokens, tokens already cached) of the prompts; the number of
-        decodes, and the tokens that they attend to.
+        (request, tokens, whether its prompt is complete then) of those that do not decode; and the decodes, the tokens
+        that they attend to, and the prompts, as `Simulated.seconds` takes them.
         """
         step, pool, queue, running, notes = self.step, self.pool, self._queue, self._running, self.notes
         decodes, context, total = self.decodes, self.context, self.decodes
         chunks, prompts = [], []
-        for request, chunk in others:
-            if request in queue or request not in running:
-                self._give_slot(request)
-            cached = request._c
-            remaining = request._prompt_tokens + request._e - cached
+        for request, chunk in tokens.items():
+            if type(request) is not Request or request._engine is not self:
+                raise answer.unknown(request)
+            if request._since >= 0:  # named besides, though everybody decodes
+                answer.chunk_of(request, chunk, 1)
+                continue
+            if request in queue:
+                del queue[request]
+                running[request] = None
+                request._admitted = step
+                self.waiting_shown = self.running_shown = None
+            elif request not in running:
+                self._readmit(request)
+            cached, known = request._c, request._prompt_tokens + request._e
+            remaining = known - cached
             if type(chunk) is not int or not 1 <= chunk <= remaining:
                 chunk = answer.chunk_of(request, chunk, remaining)
             total += chunk
             pool.take(request, chunk, cached)
-            chunks.append((request, chunk))
+            chunks.append((request, chunk, chunk == remaining))
             if chunk < remaining:
                 self.prefilling[request] = None
             elif cached or self.prefilling:
                 self.prefilling.pop(request, None)
             if remaining == 1 and request._e:  # the last token of a prompt computed again: a decode like any other
                 decodes += 1
-                context += cached + 1
-                notes.decodes.extend((request._index, step, step, cached + 1))
+                context += known
+                notes.decodes.extend((request._index, step, step, known))
                 request._whole = False
-            else:
-                prompts.append((chunk, cached))
-                if not request._whole or chunk != request._prompt_tokens:
-                    notes.chunks.extend((request._index, step, chunk, cached))
-                    request._whole = False
+                continue
+            prompts.append((chunk, cached))
+            if cached or chunk < remaining or not request._whole:
+                notes.chunks.extend((request._index, step, chunk, cached))
+                request._whole = False
         pool.advance(1)
         limits = self.limits
         if total > limits.max_num_batched_tokens or len(running) > limits.max_num_seqs or pool.free < 0:
             raise answer.too_much(self, total)
-        return chunks, prompts, decodes, context
+        return chunks, decodes, context, prompts
 
-    def _give_slot(self, request: Request) -> None:
-        if request in self._queue:
-            del self._queue[request]
-        elif self._sent_back and self._sent_back[-1] is request:
+    def _readmit(self, request: Request) -> None:
+        """A slot for one that was preempted."""
+        if self._sent_back and self._sent_back[-1] is request:
             self._sent_back.pop()
         elif request in self._sent_back:
             self._sent_back.remove(request)
         else:
             raise answer.unknown(request)
         self._running[request] = None
-        request._c = self.pool.hit(request)
         request._admitted = self.step
-        self._waiting_shown = self._running_shown = None
+        self.waiting_shown = self.running_shown = None
 
     def decode_steps(self, until: float | None, *, if_there_is_room: bool = False) -> None:
         """One step of decodes alone, or all up to the next change where the answer holds.
@@ -308,16 +327,16 @@ class Engine:
         """
         decodes, pool, stop, limit = self.decodes, self.pool, NEVER, 1
         if until is not None and self.honour_until and self.foresees:
+            stop = until if until < self._stop else self._stop
             if self.batch is not None:
-                limit, stop = self.batch.end - self.step, min(until, self._stop)
+                limit = self.batch.end - self.step
             else:
-                finishes = self._finishes
+                finishes, coming = self._finishes, self.arrivals.times[self.arrivals.head]
                 while finishes[0][2] is not None and finishes[0][2]._leave != finishes[0][0]:
                     heappop(finishes)  # of one that was preempted since
-                limit, stop = (
-                    finishes[0][0] - self.step,
-                    min(until, self.arrivals.times[self.arrivals.head], self._stop),
-                )
+                limit = finishes[0][0] - self.step
+                if coming < stop:
+                    stop = coming
         room = pool.steps_left(limit)
         if not room:
             if not if_there_is_room:
@@ -397,7 +416,7 @@ class Engine:
     def _leave(self) -> None:
         """Those whose last token left with the step that ended now."""
         step, finishes, notes = self.step, self._finishes, self.notes
-        self._running_shown = None
+        self.running_shown = None
         while finishes[0][0] <= step:
             _, _, request = heappop(finishes)
             if request._leave != step or request._since < 0:
@@ -413,7 +432,7 @@ class Engine:
             self.decodes -= 1
             self.context -= request._prompt_tokens + emitted
             self.pool.leave(request, computed)
-            request._e, request._c, request._since, request._leave = emitted, computed, -1, -1
+            request._e, request._c, request._since, request._engine = emitted, computed, -1, None
             self.answered += 1
             if self.arrivals.next_turns:
                 self.arrivals.answered(request._index, self.now)
@@ -469,7 +488,7 @@ class Engine:
             del self._running[victim]
             self.prefilling.pop(victim, None)
             self._sent_back.append(victim)
-            self._waiting_shown = self._running_shown = None
+            self.waiting_shown = self.running_shown = None
             self._fruitless += 1
             if self._fruitless > PATIENCE:
                 raise answer.Broken(

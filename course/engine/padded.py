@@ -51,8 +51,12 @@ class PaddedBatch:
         for request, chunk in tokens.items():
             if chunk != prompt:
                 raise answer.Broken(f"it gives {chunk} tokens to {request!r}, but prompts are padded to {prompt}")
-            engine._give_slot(request)
-        engine.prefilling.clear()
+            if request not in engine._queue:
+                raise answer.unknown(request)
+            del engine._queue[request]
+            engine._running[request] = None
+            request._admitted = step
+        engine.waiting_shown = engine.running_shown = None
         if engine.free_slots < 0:
             raise answer.too_much(engine, 0)
         if engine.foresees:
@@ -126,9 +130,9 @@ class PaddedBatch:
             engine.pool.release(request)
         members = engine.running
         engine._running.clear()
-        engine._running_shown = None
+        engine.running_shown = None
         engine.decodes = engine.context = 0
         for request in members:
-            request._e, request._c, request._since = request.emitted, request.computed, -1
+            request._e, request._c, request._since, request._engine = request.emitted, request.computed, -1, None
             engine.answered += 1
             engine.arrivals.answered(request._index, engine.now)

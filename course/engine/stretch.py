@@ -36,29 +36,10 @@ def keep(clock: array, ends: list[float]) -> None:
     ends.clear()
 
 
-def stretch(
-    clock: array, now: float, stop: float, count: int, decodes: int, context: int, base: float, slope: float
-) -> float:
-    """Add to the clock when up to `count` steps of decodes alone end; return when the last of them does.
-
-    now, stop: seconds; no step begins at `stop` or later, and all that begin before do, up to a limit on memory.
-    context: tokens that the decodes attend to in the first step. base, slope: see `decode_line`.
-    """
-    if count >= LONG and now + LONG * base < stop:
-        return long_stretch(clock, now, stop, count, decodes, context, base, slope)
-    for _ in range(count):
-        now += base + slope * context
-        clock.append(now)
-        if now >= stop:
-            break
-        context += decodes
-    return now
-
-
 def long_stretch(
     clock: array, now: float, stop: float, count: int, decodes: int, context: int, base: float, slope: float
 ) -> float:
-    """`stretch` for LONG steps and more."""
+    """`Simulated.decode` for LONG steps and more. base, slope: see `decode_line`."""
     start = len(clock)
     if start > MAX_STEPS:
         check_length(clock)
@@ -86,7 +67,7 @@ def long_stretch(
 def stretch_of_calls(
     clock: array, now: float, stop: float, count: int, decodes: int, context: int, step_time: StepTime
 ) -> float:
-    """`stretch` for a step time that is any callable: it is asked for each step."""
+    """`Simulated.decode` for a step time that is any callable: it is asked for each step."""
     for _ in range(count):
         step = Step(decodes, context, ())
         now += usable(step_time(step), step)

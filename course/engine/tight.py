@@ -1,9 +1,10 @@
-"""The common case of continuous batching, as tight as Python gets: prompts that fit whole, blocks enough for all.
+"""The common case of continuous batching, as tight as Python gets: first come first served, with blocks enough for all.
 
 One door, `shortcut`, says whether an engine may go this way: its policy is exactly `Continuous`, its clock a step-time
 model, its arrivals known beforehand. Then nobody is touched but those who join or leave, and a request is a row of the
-workload, not an object. Where somebody must wait for budget or blocks, the loop of `engine.loop` takes over and finds
-everything as it would have left it itself.
+workload, not an object. `_rounds` is for prompts that fit whole, `_chunked` for as long as the budget cuts them. Where
+somebody may have to wait for blocks, the loop of `engine.loop` takes over and finds everything as it would have left
+it itself.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from course.engine.arrivals import NEVER
 from course.engine.log import check_length
 from course.engine.stretch import LONG, keep, long_stretch
 from course.memory.block_pool import BlockPool
+from course.policies.base import Request
 from course.policies.continuous import Continuous
 
 if TYPE_CHECKING:
@@ -58,8 +60,10 @@ class Shortcut:
         self.whole = np.where(prompts <= longest, prompts, policy.max_num_batched_tokens + 1).tolist()
         self.pairs = (prompts * (prompts + 1) // 2).tolist()
         self.codes = (outputs * n + np.arange(n)).tolist()  # finish codes of those who join in step 0
-        self.length = (prompts + outputs).tolist()
+        self.prompt, self.length = engine.arrivals.prompt, (prompts + outputs).tolist()
         self.answered: list[int] = []  # finish codes of those who have left
+        self.partial: list[tuple[int, int]] = []  # (request, tokens computed) of prompts that are not complete
+        self.cut: dict[int, int] = {}  # those whose prompt was cut, and the step in which they were admitted
         self.pause = 0
 
     def taken(self) -> bool:
@@ -71,34 +75,33 @@ class Shortcut:
         if not all(request._whole for request in engine._running):
             return False
         self._come_in()
-        while not self.special and len(self.answered) + self.earlier < self.requests:
+        while not self.special and len(self.answered) + engine.answered < self.requests:
             self._rounds()
+            if self.chunked:
+                self._chunked()
         self._go_out()
         self.pause = _PAUSE
         return True
 
     def _come_in(self) -> None:
         engine, n = self.engine, self.requests
-        self.special, self.earlier = False, engine.answered
+        self.special = self.chunked = False  # blocks may run short; the budget cuts a prompt
         self.head = engine.arrivals.head - len(engine._queue)
         self.decodes, self.context = engine.decodes, engine.context
         self.finishes = [_END, *(request._leave * n + request._index for request in engine._running)]
         heapify(self.finishes)
         self.reserved = sum(self.blocks[request._index] for request in engine._running) if self.counted else 0
-        self.answered = []
+        self.answered, self.partial = [], []
 
     def _go_out(self) -> None:
         """The engine's own state again: those who left are written down, those who run become requests."""
-        engine, n, outputs = self.engine, self.requests, self.engine.executor.lengths
-        leave, row = np.divmod(np.array(self.answered, dtype=np.int64), n)
-        lives = np.stack([row, leave - engine.arrivals.load.output_tokens[row], leave - 1], axis=1)
-        engine.notes.plain.frombytes(lives.tobytes())
-        engine.answered += len(self.answered)
+        engine = self.engine
+        self._write_down()
         engine.arrivals.head = self.head
         here = {request._index: request for request in engine._running}
         engine._queue.clear()
         engine._running.clear()
-        engine._waiting_shown = engine._running_shown = None
+        engine.waiting_shown = engine.running_shown = None
         taken, engine.step = len(engine.clock) - engine.step, len(engine.clock)
         if taken:
             engine.last_step_end = engine.clock[-1]
@@ -106,28 +109,58 @@ class Shortcut:
         engine._finishes = [LAST]
         pool = engine.pool = engine.cache.open() if engine.cache else BlockPool()
         pool.advance(engine.step)
-        for code in sorted((code for code in self.finishes if code != _END), key=lambda code: code % n):
-            leave, row = divmod(code, n)
-            request = here.get(row)
-            if request is None:
-                request = engine.arrivals.request(row)
-                request._engine = engine
-                request._since = leave - outputs[row] + 1
-                request._admitted = request._tokens_from = request._since - 1
-                request._e, request._c = 1, request._prompt_tokens
-                request._decodes_known = request._prompt_tokens + 1
-            engine._running[request] = None
-            engine._leaves_at(request, leave)
-            pool.free -= pool.held(request)
-            pool.decode(request.computed)
+        here.update((row, self._as_request(row, leave)) for leave, row in self._decoding() if row not in here)
+        here.update((row, self._as_prefilling(row, computed)) for row, computed in self.partial)
+        for leave, row in self._decoding():
+            engine._leaves_at(here[row], leave)
+            pool.decode(here[row].computed)
+        present = {row for _, row in self._decoding()} | {row for row, _ in self.partial}
+        for row in sorted(present):  # they were admitted in the order of their rows
+            engine._running[here[row]] = None
+            pool.free -= pool.held(here[row])
+        engine.prefilling.update((here[row], None) for row, _ in self.partial)
         if engine._finishes[0][0] <= engine.step:
             engine._leave()
+
+    def _write_down(self) -> None:
+        """The lives of those who have left."""
+        notes, load = self.engine.notes, self.engine.arrivals.load
+        leave, row = np.divmod(np.array(self.answered, dtype=np.int64), self.requests)
+        self.engine.answered += len(row)
+        cut = np.isin(row, list(self.cut)) if self.cut else np.zeros(len(row), dtype=bool)
+        first = leave - load.output_tokens[row]
+        lives = np.stack([row, first, leave - 1], axis=1)
+        notes.plain.frombytes(lives[~cut].tobytes())
+        for request, begin, last in lives[cut].tolist():
+            notes.tokens.extend((request, begin, last, 1))
+            notes.decodes.extend((request, begin + 1, last, self.prompt[request] + 1))
+            notes.stays.extend((request, self.cut.pop(request), last))
+
+    def _decoding(self) -> list[tuple[int, int]]:
+        """(the first step without it, request) of those that decode."""
+        return [divmod(code, self.requests) for code in self.finishes if code != _END]
+
+    def _as_request(self, row: int, leave: int) -> Request:
+        """One that decodes and leaves before that step."""
+        request = self.engine.arrivals.request(row, self.engine)
+        first = leave - self.engine.executor.lengths[row]
+        request._since, request._tokens_from, request._admitted = first + 1, first, first
+        if row in self.cut:
+            request._admitted, request._whole = self.cut.pop(row), False
+        request._e, request._c = 1, request._prompt_tokens
+        request._decodes_known = request._prompt_tokens + 1
+        return request
+
+    def _as_prefilling(self, row: int, computed: int) -> Request:
+        request = self.engine.arrivals.request(row, self.engine)
+        request._admitted, request._c, request._whole = self.cut.pop(row), computed, False
+        return request
 
     def _rounds(self) -> None:
         """Some rounds: those leave whose answer is complete, those join who wait, and a stretch of decodes follows.
 
-        Ends when all is served, and sets `special` where those who wait cannot join as they are. Each line runs about
-        once a request: their number is what the simulator's speed depends on.
+        Ends when all is served, and where those who wait cannot join as they are: `special`, `chunked`. Each line runs
+        about once a request: their number is what the simulator's speed depends on.
         """
         engine, n, slots, budget = (
             self.engine,
@@ -166,8 +199,11 @@ class Shortcut:
                     while end < last and times[end] <= now:
                         end += 1
                     tokens, pairs = sum(prompts[head:end]), sum(pairs_of[head:end])
-                if tokens + decodes > budget or (counted and reserved + sum(blocks[head:end]) > total):
+                if counted and reserved + sum(blocks[head:end]) > total:
                     self.special = True
+                    break
+                if tokens + decodes > budget:
+                    self.chunked = True
                     break
                 if counted:
                     reserved += sum(blocks[head:end])
@@ -226,3 +262,95 @@ class Shortcut:
         check_length(clock)
         engine.now, self.head, self.decodes, self.reserved = now, head, decodes, reserved
         self.context = offset + decodes * step
+
+    # While the budget cuts prompts
+
+    def _chunked(self) -> None:
+        """As `_rounds`, step by step where somebody joins or computes a chunk, until the next prompt fits whole."""
+        engine, n, policy = self.engine, self.requests, self.policy
+        times, clock, finishes, lasting = engine.arrivals.times, engine.clock, self.finishes, 0
+        self.chunked = False
+        while not self.special:
+            step = len(clock)
+            while finishes[0] // n <= step:
+                self._leave(heappop(finishes))
+            waiting = times[self.head] <= engine.now and self.decodes + len(self.partial) < policy.max_num_seqs
+            if (waiting or self.partial) and self._chunk_step(step):
+                lasting += 1
+                if not lasting % _ROUNDS:
+                    check_length(clock, engine.notes.chunks)
+                continue
+            if self.special or not self.decodes:
+                return
+            full = waiting or self.decodes >= policy.max_num_seqs  # then nobody joins before somebody leaves
+            stop = NEVER if full else times[self.head]
+            count = finishes[0] // n - step
+            engine.now = engine.executor.decode(clock, engine.now, stop, count, self.decodes, self.context)
+            self.context += self.decodes * (len(clock) - step)
+            if (
+                not waiting
+                and times[self.head] < NEVER
+                and self.whole[self.head] + self.decodes <= policy.max_num_batched_tokens
+            ):
+                return
+
+    def _leave(self, code: int) -> None:
+        row = code % self.requests
+        self.decodes -= 1
+        self.context -= self.length[row]
+        if self.counted:
+            self.reserved -= self.blocks[row]
+        self.answered.append(code)
+
+    def _chunk_step(self, step: int) -> bool:
+        """One step with prompts in it. False where nobody can join, or where blocks may run short: then `special`."""
+        engine, policy, notes = self.engine, self.policy, self.engine.notes
+        cap, left = policy.long_prefill_token_threshold or policy.max_num_batched_tokens, policy.max_num_batched_tokens
+        left -= self.decodes
+        plan: list[tuple[int, int, int]] = []  # request, tokens, computed before
+        for row, computed in self.partial:
+            chunk = min(self.prompt[row] - computed, cap, left)
+            plan.append((row, chunk, computed))
+            left -= chunk
+        head, slots, reserved = self.head, policy.max_num_seqs - self.decodes - len(plan), self.reserved
+        while left > 0 and slots > 0 and engine.arrivals.times[head] <= engine.now:
+            chunk = min(self.prompt[head], cap)
+            if chunk > left:
+                if not policy.enable_chunked_prefill:
+                    break
+                chunk = left
+            if self.counted:
+                reserved += self.blocks[head]
+                if reserved > engine.pool.num_blocks:
+                    self.special = True
+                    return False
+            plan.append((head, chunk, 0))
+            left -= chunk
+            slots -= 1
+            head += 1
+        if not plan:
+            return False
+
+        self.head, self.reserved = head, reserved
+        tokens = pairs = seen = 0
+        for _, chunk, computed in plan:
+            tokens += chunk
+            pairs += chunk * computed + chunk * (chunk + 1) // 2
+            seen += computed + chunk
+        engine.now += self.model.seconds(self.decodes, self.context, tokens, pairs, seen)
+        engine.clock.append(engine.now)
+        self.context += self.decodes
+        self.partial = []
+        for row, chunk, computed in plan:
+            done, prompt = computed + chunk, self.prompt[row]
+            if computed or done < prompt:
+                if chunk:
+                    notes.chunks.extend((row, step, chunk, computed))
+                self.cut.setdefault(row, step)
+            if done < prompt:
+                self.partial.append((row, done))
+                continue
+            self.decodes += 1
+            self.context += prompt + 1
+            heappush(self.finishes, self.codes[row] + step * self.requests)
+        return True

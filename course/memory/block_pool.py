@@ -31,10 +31,15 @@ class BlockPool:
     takes looks at it before the step runs.
     """
 
+    __slots__ = (
+        "_decodes", "_numbers", "_reserved", "_returned", "_tables", "block_size", "free", "num_blocks", "phases",
+        "step",
+    )  # fmt: skip
+
     def __init__(self, num_blocks: float = math.inf, block_size: int = 1):
         self.num_blocks, self.block_size, self.free = num_blocks, block_size, num_blocks
-        self._step = self._decodes = 0
-        self._phases = [0] * block_size  # decodes that need a block when step % block_size is this
+        self.step = self._decodes = 0  # the number of the coming step
+        self.phases = [0] * block_size  # decodes that need a block when step % block_size is this
         self._reserved: dict[Holder, int] = {}
         self._tables: dict[Holder, list[int]] = {}
         self._numbers = 0  # block numbers given out so far, and those that came back
@@ -78,23 +83,23 @@ class BlockPool:
     @property
     def due(self) -> int:
         """Blocks that the decodes take in the coming step."""
-        return self._phases[self._step % self.block_size]
+        return self.phases[self.step % self.block_size]
 
     def decode(self, computed: int) -> None:
         """From the coming step on a request with so many tokens in the cache computes one more in each."""
         self._decodes += 1
-        self._phases[(self._step - computed) % self.block_size] += 1
+        self.phases[(self.step - computed) % self.block_size] += 1
 
     def pause(self, computed: int) -> None:
         """From the coming step on one of those that decode does not; so many of its tokens are in the cache now."""
         self._decodes -= 1
-        self._phases[(self._step - computed) % self.block_size] -= 1
+        self.phases[(self.step - computed) % self.block_size] -= 1
 
     def leave(self, request: Holder, computed: int) -> None:
         """`pause` and `release` in one, for a request whose answer is complete."""
         size = self.block_size
         self._decodes -= 1
-        self._phases[(self._step - computed) % size] -= 1
+        self.phases[(self.step - computed) % size] -= 1
         self.free += -(-computed // size)
         if self._tables:
             self._forget_table(request)
@@ -108,23 +113,23 @@ class BlockPool:
         if self._decodes * (limit // size + 1) <= free:
             return limit
         for taken in range(limit):
-            free -= self._phases[(self._step + taken) % size]
+            free -= self.phases[(self.step + taken) % size]
             if free < 0:
                 return taken
         return limit
 
     def advance(self, steps: int) -> None:
         """So many steps have run: every request that decodes has taken what it needed."""
-        size = self.block_size
         if steps == 1:
-            self.free -= self._phases[self._step % size]
-        elif self._decodes:
+            self.free -= self.phases[self.step % self.block_size]
+        elif self._decodes and self.free != math.inf:
+            size = self.block_size
             rounds, rest = divmod(steps, size)
-            at = self._step % size
-            self.free -= self._decodes * rounds + sum(self._phases[at : at + rest])
+            at = self.step % size
+            self.free -= self._decodes * rounds + sum(self.phases[at : at + rest])
             if at + rest > size:
-                self.free -= sum(self._phases[: at + rest - size])
-        self._step += steps
+                self.free -= sum(self.phases[: at + rest - size])
+        self.step += steps
 
     # By number
 
@@ -155,7 +160,7 @@ class Plan:
     def __init__(self, pool: BlockPool, *, decodes: bool = True):
         self._pool, self._size, self.free = pool, pool.block_size, pool.free
         if decodes:  # what all of them need in the coming step is taken already
-            self.free -= pool._phases[pool._step % self._size]
+            self.free -= pool.phases[pool.step % self._size]
         self._held: dict[Holder, int] = {}  # tokens of those that the plan has touched
 
     def need(self, request: Holder, tokens: int) -> int:
@@ -169,7 +174,7 @@ class Plan:
         """Whether the free blocks suffice for `tokens` more tokens of the request."""
         return self.need(request, tokens) <= self.free
 
-    def take(self, request: Holder, tokens: int, *, if_fit: int = 0) -> bool:
+    def take(self, request: Holder, tokens: int, if_fit: int = 0) -> bool:
         """The request computes `tokens` more tokens. if_fit: only where so many would fit; False where they do not."""
         held, size = self._held.get(request), self._size
         if held is None:

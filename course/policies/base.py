@@ -58,8 +58,8 @@ class Request:
     """
 
     __slots__ = (
-        "_admitted", "_arrival", "_c", "_class_", "_decodes_known", "_e", "_engine", "_guess", "_index", "_leave",
-        "_prefix", "_prompt_tokens", "_since", "_tenant", "_tokens_from", "_whole",
+        "_admitted", "_arrival", "_c", "_decodes_known", "_e", "_engine", "_index", "_labels", "_leave",
+        "_prompt_tokens", "_since", "_tokens_from", "_whole",
     )  # fmt: skip
 
     def __init__(
@@ -73,21 +73,26 @@ class Request:
         guess: float | None = None,
         index: int = -1,
     ):
-        self._arrival, self._prompt_tokens, self._index = arrival, prompt_tokens, index
-        self._class_, self._tenant, self._prefix, self._guess = class_, tenant, prefix, guess
-        self._engine: Engine | None = None
+        self._begin(arrival, prompt_tokens, index, None)
+        self._labels = class_, tenant, prefix, guess
+
+    def _begin(self, arrival: float, prompt_tokens: int, index: int, engine: "Engine | None") -> None:
+        self._arrival, self._prompt_tokens, self._index, self._engine = arrival, prompt_tokens, index, engine
         self._e = self._c = 0  # emitted and computed when it last stood still
-        self._since = -1  # the first step of the decodes under way; -1: it does not decode
+        self._since = self._leave = -1  # the first step of the decodes under way, and the one before which it leaves
         self._whole = True  # its life follows from the steps of its first and last token
-        self._leave = -1  # the step before which it leaves, where that is known
 
     index = _read_only("index", "Its row in the workload.")
     arrival = _read_only("arrival", "When it came, in seconds.")
     prompt_tokens = _read_only("prompt_tokens", "Tokens of its prompt.")
-    class_ = _read_only("class_", "The kind of traffic it belongs to, or None.")
-    tenant = _read_only("tenant", "Whose it is, or None.")
-    prefix = _read_only("prefix", "Hashes of the blocks of its prompt, each standing for all up to there.")
-    guess = _read_only("guess", "A predictor's guess of the tokens of its answer, or None.")
+    class_ = _read_only("class_", "The kind of traffic it belongs to, or None.", lambda self: self._labels[0])
+    tenant = _read_only("tenant", "Whose it is, or None.", lambda self: self._labels[1])
+    prefix = _read_only(
+        "prefix", "Hashes of the blocks of its prompt, each standing for all up to there.", lambda self: self._labels[2]
+    )
+    guess = _read_only(
+        "guess", "A predictor's guess of the tokens of its answer, or None.", lambda self: self._labels[3]
+    )
 
     emitted = _read_only(
         "emitted",
@@ -124,22 +129,18 @@ class State:
 
     now: seconds. decodes: how many of those with a slot decode; each has one token to compute. prefilling: the others
     with a slot, whose prompt is not complete, or who got no turn in the last step. free_slots: slots that nobody has.
-    free_blocks: KV blocks that nobody holds, infinite where memory is unlimited. last_step_end: when the last step
-    ended [s], 0 before the first; earlier than `now` where nothing ran since. block_size: tokens of a KV block.
-    max_num_seqs: slots. max_num_batched_tokens: the most tokens of a step, infinite where there is no limit.
+    block_size: tokens of a KV block. max_num_seqs: slots. max_num_batched_tokens: the most tokens of a step, infinite
+    where there is no limit.
     """
 
     __slots__ = (
-        "_engine", "block_size", "decodes", "free_blocks", "free_slots", "last_step_end", "max_num_batched_tokens",
-        "max_num_seqs", "now", "prefilling",
+        "_engine", "block_size", "decodes", "free_slots", "max_num_batched_tokens", "max_num_seqs", "now", "prefilling",
     )  # fmt: skip
 
     now: float
     decodes: int
     prefilling: Sequence[Request]
     free_slots: int
-    free_blocks: float
-    last_step_end: float
 
     def __init__(self, engine: "Engine"):
         self._engine, self.block_size = engine, engine.pool.block_size
@@ -149,12 +150,30 @@ class State:
     @property
     def waiting(self) -> Sequence[Request]:
         """Those without a slot, in order of arrival, preempted ones first."""
-        return self._engine.waiting
+        shown = self._engine.waiting_shown
+        return self._engine.waiting if shown is None else shown
 
     @property
     def running(self) -> Sequence[Request]:
         """Those with a slot, in order of admission."""
-        return self._engine.running
+        shown = self._engine.running_shown
+        return self._engine.running if shown is None else shown
+
+    @property
+    def free_blocks(self) -> float:
+        """KV blocks that nobody holds, infinite where memory is unlimited."""
+        return self._engine.pool.free
+
+    @property
+    def spare_blocks(self) -> float:
+        """Free blocks once all decodes have what they need in the coming step; below 0 where they cannot all run."""
+        pool = self._engine.pool
+        return pool.free - pool.phases[pool.step % pool.block_size]
+
+    @property
+    def last_step_end(self) -> float:
+        """When the last step ended [s], 0 before the first; earlier than `now` where nothing ran since."""
+        return self._engine.last_step_end
 
     @property
     def no_more_arrivals(self) -> bool:

@@ -67,8 +67,15 @@ class Continuous(Policy):
 
     def schedule(self, state: State) -> Schedule:
         """Decodes first, then prompts under way, then the queue. The answer holds while nobody waits for the budget."""
-        plan, left, cap = state.plan(), self.max_num_batched_tokens - state.decodes, self.long_prefill_token_threshold
-        tokens: dict[Request, int] = {}
+        left, cap, slots = (
+            self.max_num_batched_tokens - state.decodes,
+            self.long_prefill_token_threshold,
+            state.free_slots,
+        )
+        waiting = state.waiting if slots and left else ()
+        if not waiting and not state.prefilling:
+            return DECODES if state.spare_blocks >= 0 else self.make_room(state)
+        plan, tokens, holds = state.plan(), {}, True
         for request in state.prefilling:
             chunk = min(request.remaining, left, cap or left)
             if not chunk:
@@ -79,9 +86,7 @@ class Continuous(Policy):
         if plan.free < 0:
             return self.make_room(state)
 
-        slots, holds = state.free_slots, True
-        waiting = state.waiting if slots and left else ()
-        for request in self.queue(waiting) if waiting else ():
+        for request in self.queue(waiting) if left else ():
             remaining = request.remaining
             chunk = min(remaining, cap) if cap else remaining
             if chunk > left:
@@ -89,7 +94,7 @@ class Continuous(Policy):
                     holds = False
                     break
                 chunk = left
-            if not plan.take(request, chunk, if_fit=remaining if self.scheduler_reserve_full_isl else chunk):
+            if not plan.take(request, chunk, remaining if self.scheduler_reserve_full_isl else chunk):
                 break
             tokens[request] = chunk
             left -= chunk

@@ -208,7 +208,7 @@ class Mute:
         (Schedule(preempt=[np.zeros(2)]), r"it preempts array\(\[0., 0.\]\), which does not run"),
         (Schedule(tokens={Mute(): 1}), "it runs something of type Mute that cannot be shown, which neither"),
         (Schedule(tokens=Mute()), "tokens must be a dict .* something of type Mute"),
-        (Schedule(until=Mute()), "wait_until must be a time in seconds, not something of type Mute"),
+        (Schedule(until=Mute()), "until must be a time in seconds or None, not something of type Mute"),
         (Mute(), "schedule must return a Schedule, not something of type Mute that cannot be shown"),
     ],
 )
