@@ -6,6 +6,7 @@ import numpy as np
 
 from course.base import settings
 from course.engine import metrics
+from course.engine.executor import Executor
 from course.engine.log import Log
 from course.engine.steps import Steps
 from course.memory.kvcache import KVCache
@@ -23,7 +24,13 @@ class Run:
     """
 
     def __init__(
-        self, workload: Workload, policy: Policy, limits: Limits, step_time: StepTime, cache: KVCache | None, log: Log
+        self,
+        workload: Workload,
+        policy: Policy,
+        limits: Limits,
+        step_time: StepTime | Executor,
+        cache: KVCache | None,
+        log: Log,
     ):
         self.workload, self.policy, self.limits = workload, policy, limits
         self.step_time, self.cache, self._log = step_time, cache, log
