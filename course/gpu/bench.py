@@ -1,8 +1,8 @@
 """The decode-step benchmark: requests arrive on a simulated clock, and every step takes as long as it was measured to.
 
 Two policies decide who is in a step, `policies.Window` and `policies.NoteWindow`. Both are simulated around real
-launches: the clock moves by the waiting that a policy orders and by the measured seconds of each step, never by the time
-that this program itself takes.
+launches: the clock moves by the waiting that a policy orders and by the measured seconds of each step, never by the
+time that this program itself takes.
 """
 
 from __future__ import annotations

@@ -10,10 +10,10 @@ BY = ("prompt", "guess")
 
 
 class ShortestFirst(Continuous):
-    """As Continuous, but whoever waits is admitted in the order of `by`: "prompt", the tokens of the prompt, or "guess",
-    what a predictor says of the answer (`Workload.with_guesses`). Equal ones keep their order, and so do those without a
-    guess, behind all others. Nobody who runs is sent away for a shorter one; the long may wait for as long as shorter
-    ones come. Raises ValueError as Continuous does, and for another `by`.
+    """As Continuous, but whoever waits is admitted in the order of `by`: "prompt", the tokens of the prompt, or
+    "guess", what a predictor says of the answer (`Workload.with_guesses`). Equal ones keep their order, and so do those
+    without a guess, behind all others. Nobody who runs is sent away for a shorter one, and a long one may wait for as
+    long as shorter ones come. Raises ValueError as Continuous does, and for another `by`.
     """
 
     def __init__(

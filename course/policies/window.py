@@ -44,8 +44,8 @@ class Window(Policy):
 
 
 class NoteWindow(Window):
-    """The window of the notes: an idle engine waits a whole window after the next arrival, full or not, and before every
-    other step a quarter of one, whether or not anybody is waiting.
+    """The window of the notes: an idle engine waits a whole window after the next arrival, full or not, and a quarter
+    of one before every other step, whether or not anybody waits.
     """
 
     def opens_at(self, state: State) -> float:
