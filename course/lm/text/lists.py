@@ -71,10 +71,10 @@ def knowledge(draw: Random) -> Exchange:
     others = [other for other in GROUPS if other != group]
     if form == 2:
         asked = group if draw.random() < 0.5 else draw.choice(others)
-        ask = draw.choice(("Is {} one of the {}?", "Does {} belong to the {}?", "Would you find {} among the {}?"))
-        answer = f"Yes, {word} is one of the {group}." if asked == group else f"No, {word} is one of the {group}."
+        ask = draw.choice(("Is {} among the {}?", "Does {} belong to the {}?", "Would you find {} among the {}?"))
+        answer = f"{'Yes' if asked == group else 'No'}, {word} belongs to the {group}."
         return Exchange("knowledge", ask.format(word, asked), answer, 2 if asked == group else 2 * len(others))
     three = [word, *(draw.choice(GROUPS[other]) for other in draw.sample(others, 2))]
     draw.shuffle(three)
-    ask = draw.choice(("Which of {} is one of the {}?", "Which word of {} belongs to the {}?"))
+    ask = draw.choice(("Which of {} belongs to the {}?", "Which word belongs to the {1}: {0}?"))
     return Exchange("knowledge", ask.format(row(three), group), sentence(word), 3)

@@ -19,7 +19,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "fruits": tuple(
         "apple apricot banana cherry coconut fig grape kiwi lemon mango melon papaya peach pear plum quince".split()
     ),
-    "furniture": tuple("bed bench bookcase carpet chair cradle cupboard desk drawer shelf sofa stool table wardrobe".split()),
     "instruments": tuple(
         "banjo cello clarinet drum fiddle flute guitar harp horn lute oboe organ piano trumpet tuba violin".split()
     ),
@@ -34,6 +33,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "bean beet cabbage carrot celery garlic leek lettuce onion parsnip pea pepper potato pumpkin radish spinach "
         "tomato turnip".split()
     ),
+    "vehicles": tuple("bicycle boat bus canoe car ferry lorry plane raft ship sledge taxi tractor train tram van".split()),
 }
 NAMES = tuple(
     "Ada Alma Anna Ben Bruno Carl Clara Dario David Dora Edith Elsa Emil Emma Felix Fiona Frida Georg Greta Hanna Hugo "
@@ -42,8 +42,8 @@ NAMES = tuple(
     "Yusuf Zoe".split()
 )
 OBJECTS = tuple(
-    "ball basket bell blanket boat book bottle box bucket button candle clock coin crown cup doll feather key kite "
-    "ladder lamp lantern letter map mirror pencil puzzle ribbon ring rope shell spoon stone umbrella wagon whistle".split()
+    "ball basket bell blanket book bottle box bucket button candle clock coin crown cup doll feather key kite "
+    "ladder lamp lantern letter map mirror pencil puzzle ribbon ring rope shell spoon stone umbrella whistle".split()
 )
 PLACES = tuple(
     "attic bakery barn castle cave cellar church city desert forest garden hall harbour hospital kitchen library market "
