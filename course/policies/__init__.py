@@ -1,8 +1,8 @@
 """Policies: which tokens run in the next step."""
 
-from .base import Policy, Request, Schedule, State, blocks_needed
-from .continuous import Continuous
-from .dynamic import Dynamic
-from .static import Static
+from course.policies.base import Policy, Request, Schedule, State, blocks_needed
+from course.policies.continuous import Continuous
+from course.policies.dynamic import Dynamic
+from course.policies.static import Static
 
 __all__ = ["Continuous", "Dynamic", "Policy", "Request", "Schedule", "State", "Static", "blocks_needed"]

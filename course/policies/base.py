@@ -15,8 +15,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .. import settings
-from ..kvcache import blocks_for
+from course.base import settings
+from course.memory.kvcache import blocks_for
 
 
 class Request:

@@ -1,8 +1,8 @@
 """Continuous batching: the batch is decided anew in every step, in the order of vLLM's V1 scheduler."""
 
-from .. import settings
-from ..kvcache import blocks_for
-from .base import Policy, Schedule, State, blocks_needed
+from course.base import settings
+from course.memory.kvcache import blocks_for
+from course.policies.base import Policy, Schedule, State, blocks_needed
 
 
 class Continuous(Policy):

@@ -1,8 +1,8 @@
 """Dynamic batching, as in Triton: go when the batch is full or when the oldest request has waited long enough."""
 
-from .. import settings
-from .base import Policy, Schedule, State
-from .static import padded_prefill
+from course.base import settings
+from course.policies.base import Policy, Schedule, State
+from course.policies.static import padded_prefill
 
 
 class Dynamic(Policy):

@@ -1,7 +1,7 @@
 """Static batching: wait for a full batch, run it until its longest request ends, then answer everybody."""
 
-from .. import settings
-from .base import Policy, Schedule, State
+from course.base import settings
+from course.policies.base import Policy, Schedule, State
 
 
 class Static(Policy):
