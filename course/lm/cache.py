@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from course import settings
+from course.base import settings
 from course.lm.config import Config
 from course.lm.errors import LMError
 

@@ -54,7 +54,9 @@ class Model:
         for name, shape in config.shapes().items():
             if name not in weights or weights[name].shape != shape:
                 found = f"shape {weights[name].shape}" if name in weights else "nothing"
-                raise LMError(f"The weights do not fit config.json: {name} should have shape {shape}; there is {found}.")
+                raise LMError(
+                    f"The weights do not fit config.json: {name} should have shape {shape}; there is {found}."
+                )
         self.config = config
 
         def tensor(name: str) -> np.ndarray:
@@ -143,7 +145,12 @@ class Model:
             table = rows.tables[row : row + 1, : -(-length // keys.shape[1])]
             hidden = np.arange(table.shape[1] * keys.shape[1]) > rows.positions[start:end, None]
             # All queries that share a KV head stand below each other: [1, KV heads, shared * tokens, dim].
-            asked = queries[start:end].reshape(-1, kv_heads, shared, dim).transpose(1, 2, 0, 3).reshape(1, kv_heads, -1, dim)
+            asked = (
+                queries[start:end]
+                .reshape(-1, kv_heads, shared, dim)
+                .transpose(1, 2, 0, 3)
+                .reshape(1, kv_heads, -1, dim)
+            )
             found = attended(asked, keys, values, table, np.tile(hidden, (shared, 1)))
             found = found.reshape(kv_heads, shared, -1, dim).transpose(2, 0, 1, 3)
             mixed[start:end] = found.reshape(end - start, -1)
@@ -152,7 +159,13 @@ class Model:
     def _checked(self, tokens, counts, computed, block_tables, cache: PagedKV) -> tuple[np.ndarray, Rows]:
         """The arguments of `forward` as arrays that fit each other."""
         tokens, counts, computed = (np.asarray(given, np.intp) for given in (tokens, counts, computed))
-        if not counts.size or counts.shape != computed.shape or counts.ndim != 1 or counts.min() < 1 or computed.min() < 0:
+        if (
+            not counts.size
+            or counts.shape != computed.shape
+            or counts.ndim != 1
+            or counts.min() < 1
+            or computed.min() < 0
+        ):
             raise LMError("A step needs at least one row, and each row at least one token to compute.")
         ends, lengths = counts.cumsum(), computed + counts
         if tokens.shape != (ends[-1],):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from course import settings
+from course.base import settings
 
 
 @dataclass(frozen=True)

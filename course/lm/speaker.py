@@ -33,7 +33,9 @@ class LanguageModel(Model):
         super().__init__(Config.read(folder / "config.json"), weights.read(folder / "model.safetensors", expected))
         self.tokenizer = tokenizer
         if len(tokenizer) > self.config.vocab_size:
-            raise LMError(f"The tokenizer has {len(tokenizer)} pieces, {folder / 'config.json'} {self.config.vocab_size}.")
+            raise LMError(
+                f"The tokenizer has {len(tokenizer)} pieces, {folder / 'config.json'} {self.config.vocab_size}."
+            )
 
     def prompt(self, conversation: Conversation, room: int = 1) -> list[int]:
         """The tokens that ask for an answer. conversation: a prompt, or prompt, answer, ..., prompt.

@@ -41,7 +41,9 @@ class Tokenizer:
             split = data["pre_tokenizer"]["pretokenizers"][0]
             self._words = re.compile(split["pattern"]["Regex"])
         except OSError as error:
-            raise LMError(f"The tokenizer {path} cannot be read: {error.strerror or error}. Install it again.") from None
+            raise LMError(
+                f"The tokenizer {path} cannot be read: {error.strerror or error}. Install it again."
+            ) from None
         except (ValueError, KeyError, IndexError, TypeError, re.error):
             raise LMError(
                 f"{path} is no tokenizer.json of byte-level BPE with the special tokens {USER}, {ASSISTANT}, {END}."
@@ -67,7 +69,9 @@ class Tokenizer:
             try:
                 text = text.decode()
             except UnicodeDecodeError as error:
-                raise LMError(f"The prompt is no text: byte {error.start} ({text[error.start]:#04x}) is not UTF-8.") from None
+                raise LMError(
+                    f"The prompt is no text: byte {error.start} ({text[error.start]:#04x}) is not UTF-8."
+                ) from None
         if not isinstance(text, str):
             raise LMError(f"The prompt must be text, not {type(text).__name__}.")
         tokens: list[int] = []
@@ -86,7 +90,9 @@ class Tokenizer:
         """
         turns = [turns] if isinstance(turns, str | bytes) else list(turns)
         if len(turns) % 2 == 0:
-            raise LMError(f"A conversation must end with a prompt: prompt, answer, ..., prompt. There are {len(turns)} turns.")
+            raise LMError(
+                f"A conversation must end with a prompt: prompt, answer, ..., prompt. There are {len(turns)} turns."
+            )
         tokens: list[int] = []
         for i, turn in enumerate(turns):
             if not i % 2 and not turn.strip():

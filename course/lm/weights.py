@@ -32,18 +32,20 @@ def read(path: str | Path, expected: str | None = None) -> dict[str, np.ndarray]
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise LMError(f"The weights {path} cannot be read: {error.strerror or error}. Install the course again.") from None
+        raise LMError(
+            f"The weights {path} cannot be read: {error.strerror or error}. Install the course again."
+        ) from None
     if expected is not None and sha256(data).hexdigest() != expected:
-        raise LMError(f"The weights {path} are damaged: their checksum is not the expected one. Install the course again.")
+        raise LMError(
+            f"The weights {path} are damaged: their checksum is not the expected one. Install the course again."
+        )
     try:
         size = int.from_bytes(data[:8], "little")
         header = json.loads(data[8 : 8 + size])
         header.pop("__metadata__", None)
         numbers = memoryview(data)[8 + size :]
         return {
-            name: np.frombuffer(numbers[slice(*entry["data_offsets"])], DTYPES[entry["dtype"]]).reshape(
-                entry["shape"]
-            )
+            name: np.frombuffer(numbers[slice(*entry["data_offsets"])], DTYPES[entry["dtype"]]).reshape(entry["shape"])
             for name, entry in header.items()
         }
     except (ValueError, KeyError, TypeError, AttributeError):

@@ -1,10 +1,10 @@
 """The text that the model learned and is asked: prompts with the one right answer to each, from a seed.
 
-    from itertools import islice
-    from course.lm.text import exchanges
+from itertools import islice
+from course.lm.text import exchanges
 
-    for exchange in islice(exchanges(seed=0), 10):
-        print(exchange.prompt, "->", exchange.answer)
+for exchange in islice(exchanges(seed=0), 10):
+    print(exchange.prompt, "->", exchange.answer)
 """
 
 from course.lm.text.exchange import Exchange

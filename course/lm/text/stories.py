@@ -72,7 +72,7 @@ ENDINGS = {
 }
 # The rows of each length, with the word that chooses in each.
 SHORT = ((OPENING, "place"), (FINDING, "thing"))
-MIDDLE = ((*SHORT, (WONDER, "kind"), (MEETING, "other")))
+MIDDLE = (*SHORT, (WONDER, "kind"), (MEETING, "other"))
 LONG = (
     *MIDDLE,
     (QUESTION, "colour"),

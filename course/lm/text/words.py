@@ -26,14 +26,20 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "actor baker builder cook dancer doctor driver farmer judge miner nurse painter pilot potter sailor singer "
         "tailor teacher weaver writer".split()
     ),
-    "sports": tuple("archery boxing climbing cycling fencing football golf hockey judo rowing running skiing tennis".split()),
-    "tools": tuple("axe broom brush chisel drill file hammer nail needle pliers rake saw scissors spade wrench".split()),
+    "sports": tuple(
+        "archery boxing climbing cycling fencing football golf hockey judo rowing running skiing tennis".split()
+    ),
+    "tools": tuple(
+        "axe broom brush chisel drill file hammer nail needle pliers rake saw scissors spade wrench".split()
+    ),
     "trees": tuple("ash beech birch cedar elm hazel larch maple oak pine poplar spruce willow".split()),
     "vegetables": tuple(
         "bean beet cabbage carrot celery garlic leek lettuce onion parsnip pea pepper potato pumpkin radish spinach "
         "tomato turnip".split()
     ),
-    "vehicles": tuple("bicycle boat bus canoe car ferry lorry plane raft ship sledge taxi tractor train tram van".split()),
+    "vehicles": tuple(
+        "bicycle boat bus canoe car ferry lorry plane raft ship sledge taxi tractor train tram van".split()
+    ),
 }
 NAMES = tuple(
     "Ada Alma Anna Ben Bruno Carl Clara Dario David Dora Edith Elsa Emil Emma Felix Fiona Frida Georg Greta Hanna Hugo "

@@ -22,7 +22,13 @@ def encoded(tokenizer: Tokenizer, said: list[tuple[str, str]]) -> list[int]:
     """The tokens of a conversation: user, prompt, assistant, answer, end, user, ..."""
     tokens: list[int] = []
     for prompt, answer in said:
-        tokens += [tokenizer.user, *tokenizer.encode(prompt), tokenizer.assistant, *tokenizer.encode(answer), tokenizer.end]
+        tokens += [
+            tokenizer.user,
+            *tokenizer.encode(prompt),
+            tokenizer.assistant,
+            *tokenizer.encode(answer),
+            tokenizer.end,
+        ]
     return tokens
 
 
