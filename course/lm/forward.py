@@ -1,8 +1,8 @@
 """The forward pass in NumPy: any batch of chunks and decodes over a paged cache.
 
-Llama's layer (https://arxiv.org/abs/2302.13971): RMSNorm, attention with rotary positions and grouped queries, RMSNorm,
-SwiGLU. All tokens of a step go through the matrix products together; in attention, the rows that compute one token do so
-together and each longer chunk by itself.
+Llama's layer (https://arxiv.org/abs/2302.13971): RMSNorm, attention with rotary positions and grouped queries, then
+RMSNorm and SwiGLU. All tokens of a step go through the matrix products together; in attention, the rows that compute
+one token do so together and each longer chunk by itself.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class Model:
 
 
 def rotated(x: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> np.ndarray:
-    """Rotary positions (https://arxiv.org/abs/2104.09864): x [tokens, heads, dim], its first half against its second."""
+    """Rotary positions (https://arxiv.org/abs/2104.09864) for x [tokens, heads, dim]: first half against second."""
     one, two = x[..., : x.shape[-1] // 2], x[..., x.shape[-1] // 2 :]
     return np.concatenate((one * cos - two * sin, two * cos + one * sin), -1)
 

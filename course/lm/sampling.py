@@ -11,7 +11,7 @@ from course.base import settings
 
 @dataclass(frozen=True)
 class Sampling:
-    """How the next token is chosen. temperature 0 is greedy; top_k of 0 leaves all tokens. ValueError outside of that."""
+    """How the next token is chosen: temperature 0 is greedy, top_k 0 leaves all tokens. ValueError below 0."""
 
     temperature: float = 0.0
     top_k: int = 0
@@ -50,7 +50,7 @@ def cumulated(logits: np.ndarray, temperature: float, top_k: int = 0) -> np.ndar
 
 
 def uniform(seed: int, requests: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    """A number from 0 to below 1 for each request and position, float64: the same in every batch and on every machine."""
+    """A float64 from 0 to below 1 for each request and position, the same in every batch and on every machine."""
     mixed = _mix(np.array([seed], np.uint64))
     for part in (requests, positions):
         mixed = _mix(mixed + np.asarray(part).astype(np.uint64))

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 from course.lm.errors import LMError
@@ -64,7 +65,7 @@ class Tokenizer:
         return len(self._bytes)
 
     def encode(self, text: str | bytes) -> list[int]:
-        """The token ids of `text`. LMError for bytes that are no UTF-8 and for text that has no bytes (lone surrogates)."""
+        """The token ids of `text`. LMError for bytes that are not UTF-8 and for text with a lone surrogate."""
         if isinstance(text, bytes):
             try:
                 text = text.decode()
@@ -88,16 +89,17 @@ class Tokenizer:
 
         LMError where there is none, where the last is an answer, and where a prompt is empty.
         """
-        turns = [turns] if isinstance(turns, str | bytes) else list(turns)
+        turns = list(turns) if isinstance(turns, Iterable) and not isinstance(turns, str | bytes) else [turns]
         if len(turns) % 2 == 0:
             raise LMError(
                 f"A conversation must end with a prompt: prompt, answer, ..., prompt. There are {len(turns)} turns."
             )
         tokens: list[int] = []
         for i, turn in enumerate(turns):
+            inside = self.encode(turn)
             if not i % 2 and not turn.strip():
                 raise LMError("The prompt is empty: write something that can be answered.")
-            tokens += [self.assistant if i % 2 else self.user, *self.encode(turn)]
+            tokens += [self.assistant if i % 2 else self.user, *inside]
             if i % 2:
                 tokens.append(self.end)
         return [*tokens, self.assistant]
@@ -119,7 +121,7 @@ class Tokenizer:
         """The pieces of one word: of all neighbours that merge, those first that were learned first."""
         tokens = [self._start[byte] for byte in word.encode()]
         while len(tokens) > 1:
-            found = [self._merges.get(pair) for pair in zip(tokens, tokens[1:], strict=False)]
+            found = [self._merges.get(pair) for pair in pairwise(tokens)]
             best = min((merge for merge in found if merge), default=None)
             if best is None:
                 break

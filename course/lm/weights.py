@@ -1,7 +1,7 @@
 """Weights in the safetensors format, with a checksum over the whole file.
 
-The format (https://github.com/huggingface/safetensors): eight bytes with the length of the header, the header as JSON with
-dtype, shape and place of every tensor, then the numbers.
+The format (https://github.com/huggingface/safetensors): eight bytes with the length of the header, the header as JSON
+with dtype, shape and place of every tensor, then the numbers.
 """
 
 from __future__ import annotations

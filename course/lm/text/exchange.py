@@ -19,3 +19,8 @@ class Exchange:
     answer: str
     choices: float
     earlier: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def turns(self) -> list[str]:
+        """The conversation up to the answer that is wanted: prompt, answer, ..., prompt."""
+        return [turn for pair in self.earlier for turn in pair] + [self.prompt]

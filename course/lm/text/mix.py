@@ -33,6 +33,11 @@ TRAINING = (11, 8, 7, 11, 8, 7, 10, 9, 9, 6, 6, 7, 1, 4)
 # Shares in a serving load: answers of one word beside long ones, so that their lengths in tokens have a coefficient of
 # variation of about 1, as those of chats have.
 SERVING = (4, 12, 3, 3, 10, 5, 6, 5, 24, 16, 3, 4, 3, 2)
+# First words that are written small by somebody in a hurry; names are not among them.
+COMMON = (
+    "Add Bye Can Count Does Explain Give Good Goodbye Hello Help Hi How Is Let List My Name Please Say Spell Take Tell "
+    "Thank Thanks Translate Turn What When Where Which Who Why Would Write"
+)
 NEVER_HELD_OUT = "greeting"
 LONGEST_CONVERSATION = 8  # exchanges
 
@@ -66,26 +71,20 @@ def of_kind(kind: str, seed: int, number: int, *, tries: int = 200_000) -> list[
     """Up to `number` different held-out exchanges of one kind; fewer where the kind has not more."""
     draw, found = Random(f"{kind} {seed}"), {}
     for _ in range(tries):
+        if len(found) >= number:
+            break
         exchange = KINDS[kind](draw)
         if held_out(exchange) or kind == NEVER_HELD_OUT:
             found.setdefault((exchange.earlier, exchange.prompt), exchange)
-            if len(found) == number:
-                break
     return list(found.values())
 
 
 def careless(prompt: str, draw: Random) -> str:
     """The prompt as somebody in a hurry types it: small first letter unless it is a name, or no last sign."""
     first, _, rest = prompt.partition(" ")
-    if draw.random() < 0.7 and first in COMMON:
+    if draw.random() < 0.7 and first in COMMON.split():
         prompt = f"{first.lower()} {rest}" if rest else first.lower()
     return prompt.rstrip(".?!") if draw.random() < 0.7 else prompt
-
-
-COMMON = frozenset(
-    "What How Add Take Count Name List Give Spell Please Which Say Turn Tell Is Does Would Tell Write Let Hello Good "
-    "Thank Thanks Who Where Can Why When Explain Translate Hi Bye Goodbye Help My".split()
-)
 
 
 def conversation(source: Iterator[Exchange], draw: Random) -> list[tuple[str, str]]:

@@ -69,8 +69,7 @@ def training_rows(path: Path, *, seed: int, number: int, processes: int) -> np.n
 
 def question(tokenizer: Tokenizer, exchange: Exchange) -> tuple[list[int], list[int]]:
     """The tokens before the answer, and those of the answer with the end."""
-    turns = [turn for pair in exchange.earlier for turn in pair] + [exchange.prompt]
-    return tokenizer.prompt(turns), [*tokenizer.encode(exchange.answer), tokenizer.end]
+    return tokenizer.prompt(exchange.turns), [*tokenizer.encode(exchange.answer), tokenizer.end]
 
 
 def held_out_mix(seed: int, number: int) -> list[Exchange]:

@@ -1,4 +1,4 @@
-"""The network in PyTorch, for training: Llama with tied embeddings, its parts under the names that Hugging Face gives them."""
+"""The network in PyTorch, for training: Llama with tied embeddings, its parts under Hugging Face's names."""
 
 from __future__ import annotations
 
