@@ -1,4 +1,4 @@
-"""The committed prompts: a fixed list with the same words as answers under every policy, batch, chunk size and cache."""
+"""The committed prompts: a fixed list, answered with the same words under every policy, batch, chunk size and cache."""
 
 from __future__ import annotations
 
