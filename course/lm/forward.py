@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -98,7 +99,8 @@ class Model:
 
         tokens: ids of all rows, one row after the other. counts: how many of them each row has, at least 1. computed:
         tokens of each row that are in the cache already. block_tables: for each row the numbers of its blocks in the
-        order of its tokens, those of this step included; what comes after them is ignored.
+        order of its tokens, those of this step included; what comes after them is ignored. Rows may share full blocks
+        of a common prefix.
 
         Returns logits, float32 [rows, vocabulary], of each row's last token; with `every`, [tokens, vocabulary]. Raises
         LMError for arguments that do not fit each other, the vocabulary, the context or the cache.
@@ -115,7 +117,7 @@ class Model:
             x = x + self._attention(turned[:, :heads], keys, values, rows) @ layer.output
             y = self._normed(x, layer.mlp_norm) @ layer.gate_up
             gate, up = y[:, : self.config.intermediate_size], y[:, self.config.intermediate_size :]
-            x = x + (gate / (1 + np.exp(-gate)) * up) @ layer.down
+            x = x + (silu(gate) * up) @ layer.down
         return self._normed(x if every else x[rows.ends - 1], self.norm) @ self.unembedding
 
     @property
@@ -156,7 +158,9 @@ class Model:
             mixed[start:end] = found.reshape(end - start, -1)
         return mixed
 
-    def _checked(self, tokens, counts, computed, block_tables, cache: PagedKV) -> tuple[np.ndarray, Rows]:
+    def _checked(
+        self, tokens: Any, counts: Any, computed: Any, block_tables: Any, cache: PagedKV
+    ) -> tuple[np.ndarray, Rows]:
         """The arguments of `forward` as arrays that fit each other."""
         tokens, counts, computed = (np.asarray(given, np.intp) for given in (tokens, counts, computed))
         if (
@@ -191,6 +195,12 @@ def rotated(x: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> np.ndarray:
     """Rotary positions (https://arxiv.org/abs/2104.09864) for x [tokens, heads, dim]: first half against second."""
     one, two = x[..., : x.shape[-1] // 2], x[..., x.shape[-1] // 2 :]
     return np.concatenate((one * cos - two * sin, two * cos + one * sin), -1)
+
+
+def silu(x: np.ndarray) -> np.ndarray:
+    """x times its logistic function."""
+    with np.errstate(over="ignore"):  # exp(89) is infinite in float32, and x / inf is the 0 that it should be
+        return x / (1 + np.exp(-x))
 
 
 def attended(

@@ -12,6 +12,7 @@ import pytest
 from course import lm
 from course.lm import weights
 from course.lm.speaker import FOLDERS, ROOM, load_folder
+from course.lm.text import KINDS
 from course.models import ModelSpec
 
 
@@ -143,3 +144,10 @@ def test_an_answer_stops_where_the_context_ends(model):
 
 def test_nothing_asked_is_nothing_answered(model):
     assert model.answers([]) == []
+
+
+def test_the_card_says_how_each_kind_is_answered():
+    rows = [line.split("|") for line in (ROOM / "CARD.md").read_text(encoding="utf-8").splitlines() if "%" in line]
+    right = {row[1].split(" (")[0].strip(): float(row[3].strip(" %")) for row in rows if len(row) == 9}
+    assert set(right) == set(KINDS)
+    assert min(right.values()) >= 95

@@ -117,6 +117,15 @@ def test_preempted_and_recomputed_equals_undisturbed(model):
     assert np.abs(again[0] - whole(model, tokens)[-1]).max() < ERROR
 
 
+def test_rows_may_share_the_blocks_of_a_common_prefix(model):
+    prefix, ends = random_tokens(32, 7), [random_tokens(9, 8), random_tokens(1, 9)]
+    cache = lm.PagedKV(model.config, 8)
+    model.forward(prefix, [32], [0], [[5, 2]], cache)
+    found = model.forward(ends[0] + ends[1], [9, 1], [32, 32], [[5, 2, 0], [5, 2, 7]], cache)
+    for row, end in enumerate(ends):
+        assert np.abs(found[row] - whole(model, prefix + end)[-1]).max() < ERROR
+
+
 def test_what_a_block_held_before_does_not_matter(model):
     tokens = random_tokens(21, 6)
     clean, used = lm.PagedKV(model.config, 4), lm.PagedKV(model.config, 4)
