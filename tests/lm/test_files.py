@@ -133,6 +133,8 @@ def test_what_is_written_is_read(tmp_path: Path):
 def test_a_prompt_longer_than_the_context_gets_a_sentence(model):
     with pytest.raises(lm.LMError, match="The prompt has 602 tokens; the context of 512 has no room"):
         model.answer(" the" * 600)
+    with pytest.raises(lm.LMError, match="The prompt has 512 tokens; the context of 512 has no room"):
+        model.answer(" the" * 510)
 
 
 def test_an_answer_stops_where_the_context_ends(model):
