@@ -2,11 +2,19 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Annotated
 
 from course.base import settings
 from course.policies.base import DECODES, Policy, Request, Schedule, State
+from course.policies.registry import Knob, MaxNumSeqs, registered
+
+MaxNumBatchedTokens = Annotated[int, Knob("The most tokens in a step.", 2_048)]
+EnableChunkedPrefill = Annotated[bool, Knob("Split prompts that exceed what is left of the step.")]
+LongPrefillTokenThreshold = Annotated[int, Knob("The most tokens of one prompt in a step; 0: no limit.")]
+SchedulerReserveFullISL = Annotated[bool, Knob("Admit only if the whole prompt fits the free blocks.")]
 
 
+@registered("continuous")
 class Continuous(Policy):
     """Iteration-level batching, first come first served: running requests first, then waiting ones, while slots, token
     budget and KV blocks last. Settings are named as in vLLM 0.19:
@@ -22,11 +30,11 @@ class Continuous(Policy):
 
     def __init__(
         self,
-        max_num_seqs: int,
-        max_num_batched_tokens: int,
-        enable_chunked_prefill: bool = True,
-        long_prefill_token_threshold: int = 0,
-        scheduler_reserve_full_isl: bool = True,
+        max_num_seqs: MaxNumSeqs,
+        max_num_batched_tokens: MaxNumBatchedTokens,
+        enable_chunked_prefill: EnableChunkedPrefill = True,
+        long_prefill_token_threshold: LongPrefillTokenThreshold = 0,
+        scheduler_reserve_full_isl: SchedulerReserveFullISL = True,
     ):
         self.max_num_seqs = max_num_seqs
         self.max_num_batched_tokens = max_num_batched_tokens

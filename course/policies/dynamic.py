@@ -1,10 +1,14 @@
 """Dynamic batching, as in Triton: go when the batch is full or when the oldest request has waited long enough."""
 
+from typing import Annotated
+
 from course.base import settings
 from course.policies.base import DECODES, Policy, Schedule, State
+from course.policies.registry import Knob, MaxNumSeqs, registered
 from course.policies.static import padded_prefill
 
 
+@registered("dynamic")
 class Dynamic(Policy):
     """Request-level batching with a time limit: starts when `max_num_seqs` requests wait, or when the oldest of them
     has waited `max_queue_delay` seconds. Runs, pads and answers like Static.
@@ -14,7 +18,11 @@ class Dynamic(Policy):
 
     padded = True
 
-    def __init__(self, max_num_seqs: int, max_queue_delay: float):
+    def __init__(
+        self,
+        max_num_seqs: MaxNumSeqs,
+        max_queue_delay: Annotated[float, Knob("How long the oldest waits for a full batch.", 0.1, seconds=True)],
+    ):
         self.max_num_seqs, self.max_queue_delay = max_num_seqs, max_queue_delay
         self.check_settings()
 

@@ -1,14 +1,23 @@
 """Shortest first: continuous batching whose queue is sorted by length."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
 from course.base import settings
 from course.policies.base import Request
-from course.policies.continuous import Continuous
+from course.policies.continuous import (
+    Continuous,
+    EnableChunkedPrefill,
+    LongPrefillTokenThreshold,
+    MaxNumBatchedTokens,
+    SchedulerReserveFullISL,
+)
+from course.policies.registry import Knob, MaxNumSeqs, registered
 
 BY = ("prompt", "guess")
 
 
+@registered("shortest-first")
 class ShortestFirst(Continuous):
     """As Continuous, but whoever waits is admitted in the order of `by`: "prompt", the tokens of the prompt, or
     "guess", what a predictor says of the answer (`Workload.with_guesses`). Equal ones keep their order, and so do those
@@ -18,12 +27,12 @@ class ShortestFirst(Continuous):
 
     def __init__(
         self,
-        max_num_seqs: int,
-        max_num_batched_tokens: int,
-        enable_chunked_prefill: bool = True,
-        long_prefill_token_threshold: int = 0,
-        scheduler_reserve_full_isl: bool = True,
-        by: str = "prompt",
+        max_num_seqs: MaxNumSeqs,
+        max_num_batched_tokens: MaxNumBatchedTokens,
+        enable_chunked_prefill: EnableChunkedPrefill = True,
+        long_prefill_token_threshold: LongPrefillTokenThreshold = 0,
+        scheduler_reserve_full_isl: SchedulerReserveFullISL = True,
+        by: Annotated[str, Knob("What is short: the prompt, or the guess of the answer.")] = "prompt",
     ):
         self.by = by
         super().__init__(

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 from course.base import settings
 from course.policies.base import DECODES, Policy, Request, Schedule, State
+from course.policies.registry import MaxNumSeqs, registered
 
 
+@registered("static")
 class Static(Policy):
     """Request-level batching with a fixed batch: starts when `max_num_seqs` requests wait, or nobody else will come.
 
@@ -15,7 +17,7 @@ class Static(Policy):
 
     padded = True
 
-    def __init__(self, max_num_seqs: int):
+    def __init__(self, max_num_seqs: MaxNumSeqs):
         self.max_num_seqs = max_num_seqs
         self.check_settings()
 

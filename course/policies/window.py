@@ -1,11 +1,15 @@
 """Admission windows in front of continuous batching: wait a little for company before a step."""
 
+from typing import Annotated
+
 from course.base import settings
 from course.policies.base import Policy, Schedule, State
+from course.policies.registry import Knob, MaxNumSeqs, registered
 
 TOP_UP = 0.25  # of a window: what NoteWindow waits before every step of a busy engine
 
 
+@registered("window")
 class Window(Policy):
     """A window that opens when somebody arrives at an idle engine and closes early when the batch is full.
 
@@ -13,7 +17,11 @@ class Window(Policy):
     window: seconds. Raises ValueError for max_num_seqs below 1 or a window outside 0 to 1e10.
     """
 
-    def __init__(self, max_num_seqs: int, window: float):
+    def __init__(
+        self,
+        max_num_seqs: MaxNumSeqs,
+        window: Annotated[float, Knob("How long an idle engine waits for company.", 0.006, seconds=True)],
+    ):
         self.max_num_seqs, self.window = max_num_seqs, window
         self.check_settings()
 
@@ -43,6 +51,7 @@ class Window(Policy):
         return float("inf")
 
 
+@registered("note-window")
 class NoteWindow(Window):
     """The window of the notes: an idle engine waits a whole window after the next arrival, full or not, and a quarter
     of one before every other step, whether or not anybody waits.
