@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from course.cli.context import typed_options
+
 if TYPE_CHECKING:
-    from course.flags import Export, Parsed
+    from course.flags import Export, ParsedCommand
 
 POLICY = (
     "max_num_seqs", "max_num_batched_tokens", "enable_chunked_prefill", "long_prefill_token_threshold",
@@ -67,7 +69,7 @@ def flags(
     from course.cli.build import flag, spoken_in_flags
 
     options = ctx.params
-    given = {name for name in options if ctx.get_parameter_source(name).name == "COMMANDLINE"}
+    given = typed_options(ctx)
     with spoken_in_flags(options):
         engines = [name.strip().lower() for text in engine or exports.ENGINES for name in text.split(",")]
         if line is not None:
@@ -93,7 +95,7 @@ def flags(
 
 def _policy(options: dict[str, Any]) -> Any:
     from course import policies
-    from course.base.settings import shown
+    from course.base.settings import quote
 
     name = options["policy"].strip().lower()
     if name == "continuous":
@@ -102,10 +104,10 @@ def _policy(options: dict[str, Any]) -> Any:
         return policies.Dynamic(options["max_num_seqs"], options["max_queue_delay_ms"] / 1_000)
     if name == "static":
         return policies.Static(options["max_num_seqs"])
-    raise ValueError(f"--policy is {', '.join(POLICIES[:-1])} or {POLICIES[-1]}, not {shown(options['policy'])}")
+    raise ValueError(f"--policy is {', '.join(POLICIES[:-1])} or {POLICIES[-1]}, not {quote(options['policy'])}")
 
 
-def _as_json(policy: Any, kv: Any, found: "Parsed | None", exports: tuple["Export", ...]) -> str:
+def _as_json(policy: Any, kv: Any, found: "ParsedCommand | None", exports: tuple["Export", ...]) -> str:
     document = {
         "policy": {"name": type(policy).__name__, **vars(policy)},
         "kv": asdict(kv),
@@ -121,7 +123,7 @@ def _as_json(policy: Any, kv: Any, found: "Parsed | None", exports: tuple["Expor
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def _as_text(policy: Any, found: "Parsed | None", exports: tuple["Export", ...]) -> str:
+def _as_text(policy: Any, found: "ParsedCommand | None", exports: tuple["Export", ...]) -> str:
     lines = [f"Policy: {policy!r}"]
     if found is not None:
         lines += [f"KV: {found.kv!r}", f"Model: {found.model or 'not named'}"]

@@ -37,8 +37,7 @@ class Settings:
     window_ms: the admission window in milliseconds. work, threads: of the kernel (see gpu.DecodeStep). seed: of the
     Poisson arrivals. loop: "window" or "note".
 
-    Raises:
-        ValueError: a value that cannot be used, in a sentence that names the option.
+    Raises ValueError: a value that cannot be used, in a sentence that names the option.
     """
 
     nreq: int = 200
@@ -66,7 +65,7 @@ class Settings:
         for name, value in clean.items():
             object.__setattr__(self, name, value)
         if self.loop not in LOOPS:
-            raise ValueError(f"--loop must be {' or '.join(LOOPS)}, not {settings.shown(self.loop)}")
+            raise ValueError(f"--loop must be {' or '.join(LOOPS)}, not {settings.quote(self.loop)}")
         if self.nreq * self.tokens > MAX_STEPS:
             raise ValueError(
                 f"--nreq x --tokens is {self.nreq * self.tokens:,}, and at most {MAX_STEPS:,} tokens can be measured"
@@ -130,7 +129,7 @@ def run(asked: Settings, step: StepSeconds) -> Outcome:
     return Outcome(first - arrival, done - arrival, np.array(batches), np.array(seconds))
 
 
-def _admitted(asked: Settings, arrivals: Sequence[float], until: float, upcoming: int, running: int) -> int:
+def _admit(asked: Settings, arrivals: Sequence[float], until: float, upcoming: int, running: int) -> int:
     """The first request that is not admitted when all that arrived by `until` may fill the free slots."""
     last = min(len(arrivals), upcoming + asked.bmax - running)
     while upcoming < last and arrivals[upcoming] <= until:
@@ -139,22 +138,27 @@ def _admitted(asked: Settings, arrivals: Sequence[float], until: float, upcoming
 
 
 def _note(asked: Settings, arrivals: Sequence[float], now: float, upcoming: int, running: int) -> tuple[float, int]:
-    """The note's loop: an idle engine waits a whole window after the next arrival, full or not, and before every other
-    step a quarter of one, whether or not anybody is waiting."""
+    """The note's loop.
+
+    An idle engine waits a whole window after the next arrival, full or not, and before every other step a quarter of
+    one, whether or not anybody is waiting.
+    """
     window = asked.window_ms / 1_000
     now = now + TOP_UP * window if running else max(now, arrivals[upcoming]) + window
-    return now, _admitted(asked, arrivals, now, upcoming, running)
+    return now, _admit(asked, arrivals, now, upcoming, running)
 
 
 def _window(asked: Settings, arrivals: Sequence[float], now: float, upcoming: int, running: int) -> tuple[float, int]:
-    """A window that opens when somebody arrives at an idle engine and closes early when the batch is full. Those who
-    waited already, for a slot, wait no longer; and between steps nobody waits at all."""
+    """A window that opens when somebody arrives at an idle engine and closes early when the batch is full.
+
+    Those who waited already, for a slot, wait no longer; and between steps nobody waits at all.
+    """
     if not running and arrivals[upcoming] > now:
         now = arrivals[upcoming] + asked.window_ms / 1_000
         fills = upcoming + asked.bmax - 1
         if fills < len(arrivals):
             now = min(now, arrivals[fills])
-    return now, _admitted(asked, arrivals, now, upcoming, running)
+    return now, _admit(asked, arrivals, now, upcoming, running)
 
 
 def summary(outcome: Outcome) -> dict[str, float]:
@@ -172,9 +176,8 @@ def summary(outcome: Outcome) -> dict[str, float]:
 class LiveRun:
     """The benchmark on a device: everything is checked, and refused where it would take too long, before it begins.
 
-    Raises:
-        ValueError: the run would take more than a quarter of an hour; the sentence says how long.
-        KernelError: the kernel cannot be compiled or launched.
+    Raises ValueError: the run would take more than a quarter of an hour; the sentence says how long. Raises
+    KernelError: the kernel cannot be compiled or launched.
     """
 
     def __init__(self, device: Device, asked: Settings) -> None:

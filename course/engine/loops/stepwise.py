@@ -28,11 +28,11 @@ class _Broken(ValueError):
 def check_kinds(schedule: Schedule) -> None:
     """Raises _Broken for a Schedule filled with something else than it should be."""
     if not isinstance(schedule.tokens, Mapping):
-        raise _Broken(f"tokens must be a dict of requests to token counts, not {settings.shown(schedule.tokens)}")
+        raise _Broken(f"tokens must be a dict of requests to token counts, not {settings.quote(schedule.tokens)}")
     if not isinstance(schedule.preempt, Sequence):
-        raise _Broken(f"preempt must be a list of requests, not {settings.shown(schedule.preempt)}")
+        raise _Broken(f"preempt must be a list of requests, not {settings.quote(schedule.preempt)}")
     if isinstance(schedule.wait_until, bool) or not isinstance(schedule.wait_until, Real):
-        raise _Broken(f"wait_until must be a time in seconds, not {settings.shown(schedule.wait_until)}")
+        raise _Broken(f"wait_until must be a time in seconds, not {settings.quote(schedule.wait_until)}")
 
 
 def run_stepwise(load: Workload, policy: Policy, limits: Limits, step_time: StepTime, cache: KVCache | None) -> Log:
@@ -107,7 +107,7 @@ class _Loop:
         )
         if not isinstance(schedule, Schedule):
             raise ValueError(
-                f"{type(self.policy).__name__}.schedule must return a Schedule, not {settings.shown(schedule)}; "
+                f"{type(self.policy).__name__}.schedule must return a Schedule, not {settings.quote(schedule)}; "
                 "an idle step is Schedule()"
             )
         for request, facts in known:
@@ -121,7 +121,7 @@ class _Loop:
 
     def wait(self, schedule: Schedule, next_arrival: float) -> None:
         if not schedule.wait_until > self.now:
-            when = settings.shown(schedule.wait_until)
+            when = settings.quote(schedule.wait_until)
             raise _Broken(f"it runs nothing and waits until {when}, which is not later than now")
         wait_until = NEVER if schedule.wait_until > LONGEST else float(schedule.wait_until)
         until = min(wait_until, next_arrival)
@@ -162,9 +162,9 @@ class _Loop:
     def preempt(self, victims, step: int) -> None:
         for victim in victims:
             if not any(victim is request for request in self.running):
-                raise _Broken(f"it preempts {settings.shown(victim)}, which does not run")
+                raise _Broken(f"it preempts {settings.quote(victim)}, which does not run")
             if self.padded:
-                raise _Broken(f"it preempts {settings.shown(victim)}, but a padded batch runs to its end")
+                raise _Broken(f"it preempts {settings.quote(victim)}, but a padded batch runs to its end")
             self.running.remove(victim)
             self.free += victim.blocks
             self.preemptions.append((victim.index, step, victim.computed))
@@ -182,9 +182,9 @@ class _Loop:
         known, plan, total = set(self.running) | set(self.waiting), [], 0
         for request, chunk in tokens.items():
             if request not in known:
-                raise _Broken(f"it runs {settings.shown(request)}, which neither runs nor waits")
+                raise _Broken(f"it runs {settings.quote(request)}, which neither runs nor waits")
             try:
-                chunk = settings.whole(f"the tokens of {settings.shown(request)}", chunk)
+                chunk = settings.whole(f"the tokens of {settings.quote(request)}", chunk)
             except ValueError as error:
                 raise _Broken(str(error)) from None
             if not self.padded and chunk > request.remaining:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
+import numpy as np
+
 from course.engine.serving import serve
 from course.policies import Policy, Request, Schedule, State
 from course.steptime import PowerLaw
@@ -20,6 +22,7 @@ class Mine(Policy):
         return f"Mine(max_num_seqs={self.max_num_seqs})"
 
     def schedule(self, state: State) -> Schedule:
+        """What the function decides."""
         return Schedule(tokens=self.decide(state))
 
 
@@ -29,9 +32,9 @@ def refill_result(decide: Decide) -> dict[str, list[float]]:
     Whole-number step times, so that a learner can follow the run by hand. Raises ValueError as `serve` does.
     """
     load = Workload(
-        arrival=[0, 0, 0, 0, 0, 0, 3, 3, 9, 9, 40, 41],
-        prompt_tokens=[5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5],
-        output_tokens=[12, 2, 7, 3, 2, 9, 4, 1, 6, 2, 3, 2],
+        arrival=np.array([0, 0, 0, 0, 0, 0, 3, 3, 9, 9, 40, 41]),
+        prompt_tokens=np.array([5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5]),
+        output_tokens=np.array([12, 2, 7, 3, 2, 9, 4, 1, 6, 2, 3, 2]),
     )
     run = serve(load, Mine(decide), PowerLaw(t0=1, c=0, alpha=1, prefill=0.2))
     return {"answered at [s]": run.response.tolist()}
