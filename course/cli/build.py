@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from course import steptime, traces
-from course.base.settings import MAX_TOKENS, real, shown, whole
+from course.base.settings import MAX_TOKENS, quote, real, whole
 from course.cli import knobs
 from course.memory.kvcache import KVCache
 from course.policies import Policy, registry
@@ -41,7 +41,7 @@ def spoken_in_flags(options: Options) -> Iterator[None]:
         raise ValueError(sentence) from None
 
 
-def checked(options: Options) -> None:
+def check(options: Options) -> None:
     """Refuse what no run could use, also where this run would not look at it: a mistyped value is a mistake anywhere.
 
     What contradicts only another option is left to those that read both.
@@ -51,7 +51,7 @@ def checked(options: Options) -> None:
     steptime.Roofline(options["model"], options["gpu"])
     real("warmup", options["warmup"], low=0)
     if options["on_error"] not in ON_ERROR:
-        raise ValueError(f"--on-error is {' or '.join(ON_ERROR)}, not {shown(options['on_error'])}")
+        raise ValueError(f"--on-error is {' or '.join(ON_ERROR)}, not {quote(options['on_error'])}")
     if options["head"] is not None:
         whole("head", options["head"], high=10**18)
     if options["scale_rate"] is not None:
@@ -106,18 +106,18 @@ def step_time(options: Options) -> steptime.StepTimeModel:
     if kind == "roofline" and not text:
         return steptime.Roofline(options["model"], options["gpu"])
     if kind != "power-law":
-        raise ValueError(f"--step-time is roofline or {EXAMPLE}, not {shown(options['step_time'])}")
+        raise ValueError(f"--step-time is roofline or {EXAMPLE}, not {quote(options['step_time'])}")
     constants: dict[str, float] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if name not in POWER_LAW or not equals:
-            raise ValueError(f"--step-time power-law takes {', '.join(POWER_LAW)} as in {EXAMPLE}, not {shown(part)}")
+            raise ValueError(f"--step-time power-law takes {', '.join(POWER_LAW)} as in {EXAMPLE}, not {quote(part)}")
         if name in constants:
             raise ValueError(f"--step-time gives {name} twice: keep one")
         try:
             constants[name] = float(value)
         except ValueError:
-            raise ValueError(f"--step-time: {name} must be a number of seconds, not {shown(value)}") from None
+            raise ValueError(f"--step-time: {name} must be a number of seconds, not {quote(value)}") from None
     missing = [name for name in ("t0", "c") if name not in constants]
     if missing:
         raise ValueError(f"--step-time power-law needs {' and '.join(missing)}, as in {EXAMPLE}")

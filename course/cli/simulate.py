@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from course.cli.context import typed_options
 from course.cli.knobs import NAMES, with_policy_options
 
 
@@ -61,13 +62,13 @@ def simulate(
     docs/glossary.md says what TTFT, ITL, slots and the other words mean.
     """
     from course.cli import build, report
-    from course.cli.progress import watched
+    from course.cli.progress import progress_bar
     from course.engine.serving import serve
 
     asked = {name: value for name, value in ctx.params.items() if name != "as_json"}
-    given = {name for name in asked if ctx.get_parameter_source(name).name == "COMMANDLINE"}
+    given = typed_options(ctx) & asked.keys()
     with build.spoken_in_flags(asked):
-        build.checked(asked)
+        build.check(asked)
         policies = build.policies(asked)
         timing = build.step_time(asked)
         cache = build.cache(asked)
@@ -76,7 +77,7 @@ def simulate(
         load = build.workload(asked, given)
         results = []
         for name, chosen in policies.items():
-            with watched(timing, load, name) as clock:
+            with progress_bar(timing, load, name) as clock:
                 run = serve(load, chosen, clock, cache)
             numbers = run.summary(**{f"{key}_slo": slo for key, slo in slos.items()}, warmup=warmup)
             results.append(report.Result(name, repr(chosen), numbers, run.warnings))

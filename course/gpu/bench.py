@@ -43,8 +43,7 @@ class Settings:
     window_ms: the admission window in milliseconds. work, threads: of the kernel (see gpu.DecodeStep). seed: of the
     Poisson arrivals. loop: "window" or "note".
 
-    Raises:
-        ValueError: a value that cannot be used, in a sentence that names the option.
+    Raises ValueError: a value that cannot be used, in a sentence that names the option.
     """
 
     nreq: int = 200
@@ -72,7 +71,7 @@ class Settings:
         for name, value in clean.items():
             object.__setattr__(self, name, value)
         if self.loop not in LOOPS:
-            raise ValueError(f"--loop must be {' or '.join(LOOPS)}, not {settings.shown(self.loop)}")
+            raise ValueError(f"--loop must be {' or '.join(LOOPS)}, not {settings.quote(self.loop)}")
         if self.nreq * self.tokens > MAX_STEPS:
             raise ValueError(
                 f"--nreq x --tokens is {self.nreq * self.tokens:,}, and at most {MAX_STEPS:,} tokens can be measured"
@@ -147,9 +146,8 @@ def summary(outcome: Outcome) -> dict[str, float]:
 class LiveRun:
     """The benchmark on a device: everything is checked, and refused where it would take too long, before it begins.
 
-    Raises:
-        ValueError: the run would take more than a quarter of an hour; the sentence says how long.
-        KernelError: the kernel cannot be compiled or launched.
+    Raises ValueError: the run would take more than a quarter of an hour; the sentence says how long. Raises
+    KernelError: the kernel cannot be compiled or launched.
     """
 
     def __init__(self, device: Device, asked: Settings) -> None:

@@ -1,8 +1,8 @@
 """What fits: the memory of a card as a ledger, and the sequences that its KV pool holds.
 
-    from course import budget
+    from course import memory
 
-    card = budget.ledger("llama-3.1-8b", "H100", max_model_len=8192)
+    card = memory.ledger("llama-3.1-8b", "H100", max_model_len=8192)
     card.kv_bytes, card.kv_tokens, card.num_blocks
     card.max_sequences(8192), card.longest_sequence
     for line in card.lines:

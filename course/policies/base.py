@@ -43,7 +43,7 @@ def _read_only(name: str, doc: str, read: Callable[[Any], Any] | None = None) ->
 
     def refuse(self: Any, value: Any) -> None:
         raise ValueError(
-            f"a policy changed a request: it set {name} of {self!r} to {settings.shown(value)}; a policy may only "
+            f"a policy changed a request: it set {name} of {self!r} to {settings.quote(value)}; a policy may only "
             "read requests, so keep notes of your own elsewhere, by request.index"
         )
 

@@ -32,7 +32,7 @@ class Dynamic(Policy):
         self.max_queue_delay = settings.real("max_queue_delay", delay, low=0, high=settings.MAX_SECONDS)
 
     def __repr__(self) -> str:
-        return f"Dynamic(max_num_seqs={self.max_num_seqs}, max_queue_delay={settings.shown(self.max_queue_delay)})"
+        return f"Dynamic(max_num_seqs={self.max_num_seqs}, max_queue_delay={settings.quote(self.max_queue_delay)})"
 
     def schedule(self, state: State) -> Schedule:
         if state.decodes:

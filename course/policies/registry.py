@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.policies.base import Policy
 
 POLICIES: dict[str, type[Policy]] = {}
@@ -94,7 +94,7 @@ def build(name: str, given: Mapping[str, Any]) -> Policy:
     Raises ValueError for a name that nobody has, and as the policy does.
     """
     if name not in POLICIES:
-        raise ValueError(f"no policy is called {shown(name)}; there are {', '.join(POLICIES)}")
+        raise ValueError(f"no policy is called {quote(name)}; there are {', '.join(POLICIES)}")
     chosen = {}
     for setting, (_, _, knob) in knobs(POLICIES[name]).items():
         value = given[f"{setting}_ms" if knob.seconds else setting]

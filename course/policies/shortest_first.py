@@ -46,7 +46,7 @@ class ShortestFirst(Continuous):
     def check_settings(self) -> None:
         super().check_settings()
         if self.by not in BY:
-            raise ValueError(f"by must be {' or '.join(BY)}, not {settings.shown(self.by)}")
+            raise ValueError(f"by must be {' or '.join(BY)}, not {settings.quote(self.by)}")
 
     def queue(self, waiting: Sequence[Request]) -> Sequence[Request]:
         return waiting if len(waiting) == 1 else sorted(waiting, key=_prompt if self.by == "prompt" else _guess)

@@ -31,7 +31,7 @@ class Window(Policy):
         self.window = settings.real("window", window, low=0, high=settings.MAX_SECONDS)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(max_num_seqs={self.max_num_seqs}, window={settings.shown(self.window)})"
+        return f"{type(self).__name__}(max_num_seqs={self.max_num_seqs}, window={settings.quote(self.window)})"
 
     def opens_at(self, state: State) -> float:
         """When the engine runs its next step [s]; now where it is busy, or somebody has waited for it already."""
