@@ -70,11 +70,13 @@ class Simulated(Executor):
         self._lines = Lines(self.model) if self.model else None
 
     def expect(self, request: Request, output_tokens: int | None) -> None:
+        """Its length. Raises ValueError without one."""
         if output_tokens is None:
             raise ValueError("a simulated engine needs to know output_tokens, the length of each answer")
         self.lengths.append(settings.whole("output_tokens", output_tokens))
 
     def follow(self, load: Workload) -> None:
+        """All lengths of a workload."""
         self.lengths = load.output_tokens.tolist()
 
     def seconds(self, decodes: int, context: int, chunks: Sequence[tuple[int, int]]) -> float:

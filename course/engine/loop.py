@@ -111,22 +111,26 @@ class Engine:
 
     @property
     def waiting(self) -> tuple[Request, ...]:
+        """Those without a slot, in order of arrival, preempted ones first."""
         if self.waiting_shown is None:
             self.waiting_shown = (*reversed(self._sent_back), *self._queue)
         return self.waiting_shown
 
     @property
     def running(self) -> tuple[Request, ...]:
+        """Those with a slot, in order of admission."""
         if self.running_shown is None:
             self.running_shown = tuple(self._running)
         return self.running_shown
 
     @property
     def free_slots(self) -> int:
+        """Slots that nobody has."""
         return self.limits.max_num_seqs - len(self._running)
 
     @property
     def no_more_arrivals(self) -> bool:
+        """Whether nobody will come unless an answer goes out."""
         return self.closed and self.arrivals.times[self.arrivals.head] == NEVER
 
     # Serving

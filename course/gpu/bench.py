@@ -112,6 +112,7 @@ class Launches(Executor):
         self.seconds: list[float] = []
 
     def execute(self, work: Work) -> executor.Outcome:
+        """Launch one step."""
         sequences = [*work.decodes, *(request for request, _ in work.chunks)]
         took = self.step(len(sequences))
         self.batch.append(len(sequences))
