@@ -54,6 +54,7 @@ class Attempt:
     pid: int
     began: float
     limit: float
+    before: tuple[bytes, int] = (b"", 0)
 
 
 def rooms() -> list[str]:
@@ -105,9 +106,11 @@ def change(tree: Path, mutant) -> str:
     return ""
 
 
-def put_back(tree: Path, mutant) -> None:
+def put_back(attempt: Attempt) -> None:
     """The file as it was, with its time, so that what was compiled from it still counts."""
-    shutil.copy2(ROOT / mutant.file, tree / mutant.file)
+    path, (content, when) = attempt.tree / attempt.mutant.file, attempt.before
+    path.write_bytes(content)
+    os.utime(path, ns=(when, when))
 
 
 def start(tree: Path, mutant, tests: tuple[str, ...], limit: float, log: Path) -> Attempt:
@@ -147,6 +150,8 @@ def attempts(room: str, mutants: list, tests: tuple[str, ...], limit: float, tre
     while waiting or running:
         while waiting and free:
             mutant, tree = waiting.pop(0), free.pop()
+            path = tree / mutant.file
+            before = (path.read_bytes(), path.stat().st_mtime_ns) if path.is_file() else (b"", 0)
             problem = change(tree, mutant)
             if problem:
                 free.append(tree)
@@ -154,12 +159,13 @@ def attempts(room: str, mutants: list, tests: tuple[str, ...], limit: float, tre
                 continue
             log = tree.with_suffix(".log")
             running.append(start(tree, mutant, (*mutant.tests, *tests), limit, log))
+            running[-1].before = before
         for attempt in list(running):
             status = status_of(attempt)
             if status is None:
                 continue
             running.remove(attempt)
-            put_back(attempt.tree, attempt.mutant)
+            put_back(attempt)
             free.append(attempt.tree)
             lines = attempt.tree.with_suffix(".log").read_text(encoding="utf-8", errors="replace").splitlines()
             failed = [line for line in lines if line.startswith(("FAILED", "ERROR", "E  "))] or lines
