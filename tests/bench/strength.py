@@ -84,6 +84,11 @@ def run_tests(tree: Path, tests: tuple[str, ...], log: Path) -> int:
         sys.dont_write_bytecode = True
         for name in [name for name in sys.modules if name.split(".")[0] in ("tests", "course", "conftest")]:
             del sys.modules[name]
+        hypothesis = importlib.import_module("hypothesis")
+        # The first example that fails will do: to make it small takes a minute.
+        phases = [phase for phase in hypothesis.Phase if phase.name in ("explicit", "generate")]
+        hypothesis.settings.register_profile("strength", phases=phases, database=None)
+        hypothesis.settings.load_profile("strength")
         pytest = importlib.import_module("pytest")
         plain = ["-o", "addopts=", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:nbval"]
         status = pytest.main(["-x", "-q", "--tb=line", "--hypothesis-seed=0", *plain, *tests])

@@ -71,9 +71,9 @@ MUTANTS = (
     Mutant(SHARE, "CAP, SLOTS, BUDGET = 5, 5, 12", "CAP, SLOTS, BUDGET = 5, 5, 14", CONSTANT),
     Mutant(
         SHARE,
-        "- len(tokens)\n    free = ",
-        "\n    free = ",
-        TERM,
+        'those that run first."""\n    tokens = {request: 1 for request in state.running if request.remaining == 1}',
+        'those that run first."""\n    tokens = {request: 1 for request in state.running if request.remaining >= 1}',
+        COMPARISON,
     ),
     Mutant(
         LONG,
