@@ -7,7 +7,7 @@ among them, and `agree` holds them against computed ones, each to the last digit
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -83,8 +83,15 @@ def with_numbers(lab: LabSpec) -> dict[str, str]:
     return {name: text for name, text in parts(lab).items() if numbers(text)}
 
 
-def agree(text: str, values: Sequence[float | About]) -> None:
-    """Fail unless the numbers of the text are these, in this order, each to the last digit shown."""
+Values = Sequence[float | About]
+
+
+def agree(text: str, values: Values | Callable[[], Values]) -> None:
+    """Fail unless the numbers of the text are these, in this order, each to the last digit shown.
+
+    values: they, or where they take long to compute a function that does.
+    """
+    values = values() if callable(values) else values
     shown = numbers(text)
     told = ", ".join(number.text for number in shown)
     assert len(shown) == len(values), f"{len(shown)} numbers ({told}) and {len(values)} values for: {text}"
