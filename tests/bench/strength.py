@@ -91,7 +91,11 @@ def run_tests(tree: Path, tests: tuple[str, ...], log: Path) -> int:
         hypothesis.settings.load_profile("strength")
         pytest = importlib.import_module("pytest")
         plain = ["-o", "addopts=", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:nbval"]
-        status = pytest.main(["-x", "-q", "--tb=line", "--hypothesis-seed=0", *plain, *tests])
+        options = ["-x", "-q", "--tb=line", "--hypothesis-seed=0", *plain]
+        for place in tests:  # one after the other: what comes later need not even be collected
+            status = pytest.main([*options, place])
+            if status != 0:
+                break
     finally:
         os._exit(int(status))
 

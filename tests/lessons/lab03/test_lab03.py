@@ -201,6 +201,17 @@ def test_the_load_explorer_at_every_corner(rate, cv, slots, kind):
     valid(figure)
 
 
+def test_the_table_and_the_lines_say_which_percentile():
+    result = one_engine.under_load(14.0)
+    rows = {name: cells for name, *cells in one_engine.comparison(result)}
+    for percent in (95, 99):
+        simulated, theory = np.percentile(result.run.ttft, percent), result.forecast.ttft_percentile_s(percent / 100)
+        assert rows[f"TTFT, p{percent}"] == [one_engine.seconds(simulated), one_engine.seconds(theory)]
+    line = result.curve
+    for rate, p99 in zip(line.rate[::11], line.p99_ttft[::11], strict=True):
+        assert p99 == pytest.approx(one_engine.forecast(float(rate)).ttft_percentile_s(0.99))
+
+
 def test_a_run_seen_before_is_not_served_again():
     first, again = (one_engine.under_load(12.0, 2.0, 16).run for _ in range(2))
     assert first is again
