@@ -25,8 +25,10 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.bench.mutants import Mutant
 
 ROOT = Path(__file__).resolve().parents[2]
 ENOUGH = 0.95  # of the changes that are not marked as equivalent
@@ -43,18 +45,20 @@ IMPORTED_ONCE = (
     "nbformat",
 )
 NOTICED, HUNG, SURVIVED, ERROR = "noticed", "hung", "survived", "error"
+OVER = 1_000  # in place of an exit status: the time limit was over
+RUNNING: set[int] = set()  # forks, ended with this process whatever ends it
 
 
 @dataclass
 class Attempt:
     """One mutant under test: its process, its copy of the tree, and when its time is over."""
 
-    mutant: object
+    mutant: Mutant | None
     tree: Path
     pid: int
     began: float
     limit: float
-    before: tuple[bytes, int] = (b"", 0)
+    before: tuple[bytes, int] = (b"", 0)  # the file as it was, and when it was written [ns]
 
 
 def rooms() -> list[str]:
@@ -74,6 +78,7 @@ def run_tests(tree: Path, tests: tuple[str, ...], log: Path) -> int:
     status = 3
     try:
         os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(output, 1)
         os.dup2(output, 2)
@@ -100,7 +105,7 @@ def run_tests(tree: Path, tests: tuple[str, ...], log: Path) -> int:
         os._exit(int(status))
 
 
-def change(tree: Path, mutant) -> str:
+def change(tree: Path, mutant: Mutant) -> str:
     """Make the change; a sentence where it cannot be made."""
     path = tree / mutant.file
     if not path.is_file():
@@ -122,27 +127,35 @@ def put_back(attempt: Attempt) -> None:
     os.utime(path, ns=(when, when))
 
 
-def start(tree: Path, mutant, tests: tuple[str, ...], limit: float, log: Path) -> Attempt:
+def start(tree: Path, mutant: Mutant | None, tests: tuple[str, ...], limit: float, log: Path) -> Attempt:
     """A fork that runs the tests."""
     pid = os.fork()
     if not pid:
         run_tests(tree, tests, log)
+    RUNNING.add(pid)
     return Attempt(mutant, tree, pid, time.monotonic(), limit)
 
 
 def status_of(attempt: Attempt) -> int | None:
-    """pytest's exit status, -1 where the limit is over, None while it runs."""
+    """pytest's exit status, OVER where the limit is over, None while it runs."""
     pid, status = os.waitpid(attempt.pid, os.WNOHANG)
     if pid:
+        RUNNING.discard(pid)
         return os.waitstatus_to_exitcode(status)
     if time.monotonic() - attempt.began < attempt.limit:
         return None
+    end(attempt)
+    return OVER
+
+
+def end(attempt: Attempt) -> None:
+    """Kill the process and, by its session, what its tests have started."""
     try:
-        os.killpg(attempt.pid, signal.SIGKILL)  # its session, so that what the tests started ends as well
-    except ProcessLookupError:
+        os.killpg(attempt.pid, signal.SIGKILL)
+    except ProcessLookupError:  # it has not come to its session yet
         os.kill(attempt.pid, signal.SIGKILL)
     os.waitpid(attempt.pid, 0)
-    return -1
+    RUNNING.discard(attempt.pid)
 
 
 def outcome(status: int) -> str:
@@ -150,10 +163,12 @@ def outcome(status: int) -> str:
     if status == 0:
         return SURVIVED
     # 1: a test failed. 2: a file of tests could not be imported, since what it imports refused to be.
-    return {-1: HUNG, 1: NOTICED, 2: NOTICED}.get(status, ERROR)
+    return {OVER: HUNG, 1: NOTICED, 2: NOTICED}.get(status, ERROR)
 
 
-def attempts(room: str, mutants: list, tests: tuple[str, ...], limit: float, trees: list[Path]) -> Iterator:
+def attempts(
+    mutants: list[Mutant], tests: tuple[str, ...], limit: float, trees: list[Path]
+) -> Iterator[tuple[Mutant, str, str, float]]:
     """(mutant, outcome, sentence or last lines, seconds) as they end; as many at a time as there are trees."""
     waiting, free, running = list(mutants), list(trees), []
     while waiting or running:
@@ -183,16 +198,84 @@ def attempts(room: str, mutants: list, tests: tuple[str, ...], limit: float, tre
         time.sleep(0.05)
 
 
-def table(counts: dict[str, Counter], planted: dict[str, Counter]) -> list[str]:
-    """noticed / planted for each room and kind."""
-    kinds = sorted({kind for row in planted.values() for kind in row})
-    width = max(len(room) for room in planted) + 2
-    lines = ["".ljust(width) + "".join(f"{kind:>18}" for kind in kinds) + f"{'all':>12}"]
-    for room, row in planted.items():
-        cells = [f"{counts[room][kind]}/{row[kind]}" if row[kind] else "" for kind in kinds]
-        every = f"{counts[room].total()}/{row.total()}"
-        lines.append(room.ljust(width) + "".join(f"{cell:>18}" for cell in cells) + f"{every:>12}")
-    return lines
+@dataclass
+class Score:
+    """What was planted and noticed so far, by room and kind, and what is to be told at the end."""
+
+    planted: dict[str, Counter] = field(default_factory=lambda: defaultdict(Counter))
+    noticed: dict[str, Counter] = field(default_factory=lambda: defaultdict(Counter))
+    survivors: list[str] = field(default_factory=list)
+    equivalent: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def add(self, room: str, mutant: Mutant, found: str, said: str) -> None:
+        """One mutant more."""
+        self.planted[room][mutant.kind] += 1
+        self.noticed[room][mutant.kind] += found in (NOTICED, HUNG)
+        if found == SURVIVED:
+            self.survivors.append(f"{room}, {mutant.kind}: {described(mutant)}")
+        if found == ERROR:
+            self.errors.append(f"{room}: {described(mutant)}: {said}")
+
+    @property
+    def share(self) -> float:
+        """Noticed of planted, 1 where nothing was planted."""
+        planted = sum(row.total() for row in self.planted.values())
+        return sum(row.total() for row in self.noticed.values()) / planted if planted else 1.0
+
+    def table(self) -> list[str]:
+        """noticed / planted for each room and kind."""
+        kinds = sorted({kind for row in self.planted.values() for kind in row})
+        width = max(map(len, self.planted), default=0) + 2
+        lines = ["".ljust(width) + "".join(f"{kind:>16}" for kind in kinds) + f"{'all':>12}"]
+        for room, row in self.planted.items():
+            seen = self.noticed[room]
+            cells = [f"{seen[kind]}/{row[kind]}" if row[kind] else "" for kind in kinds]
+            lines.append(
+                room.ljust(width) + "".join(f"{cell:>16}" for cell in cells) + f"{f'{seen.total()}/{row.total()}':>12}"
+            )
+        return lines
+
+    def show(self) -> None:
+        """The table, the survivors by name, and what went wrong."""
+        print("", *self.table(), sep="\n")
+        for title, lines in (
+            ("Not noticed", self.survivors),
+            ("Equivalent, not planted", self.equivalent),
+            ("Errors", self.errors),
+        ):
+            if lines:
+                print(f"\n{title}:", *lines, sep="\n  ")
+
+
+def described(mutant: Mutant) -> str:
+    """A mutant in a line."""
+    return f"{mutant.file}: {mutant.old!r} -> {mutant.new!r}"
+
+
+def plant(room: str, only: str, limit: float, trees: list[Path], score: Score) -> None:
+    """The mutants of a room, one after the other. limit: seconds each, 0 for one that fits the room's tests."""
+    listed = importlib.import_module(f"tests.bench.mutants.{room}")
+    every = [mutant for mutant in listed.MUTANTS if only in f"{mutant.file}\n{mutant.old}\n{mutant.new}"]
+    score.equivalent += [f"{room}: {described(m)}: {m.equivalent}" for m in every if m.equivalent]
+    mutants = [mutant for mutant in every if not mutant.equivalent]
+    if not mutants:
+        return
+    # Without a change the tests must pass, or everything would count as noticed.
+    log = trees[0].with_suffix(".log")
+    plain = start(trees[0], None, listed.TESTS, 1800, log)
+    while (status := status_of(plain)) is None:
+        time.sleep(0.05)
+    seconds = time.monotonic() - plain.began
+    if status != 0:
+        said = log.read_text(encoding="utf-8", errors="replace")[-2000:]
+        score.errors.append(f"{room}: its tests fail without any change\n{said}")
+        return
+    print(f"{room}: {len(mutants)} mutants; its tests alone take {seconds:.0f} s", flush=True)
+    for mutant, found, said, took in attempts(mutants, listed.TESTS, limit or 60 + 5 * seconds, trees):
+        score.add(room, mutant, found, said)
+        why = "" if found == SURVIVED else f"   {said[:150]}"
+        print(f"  {found:9} {took:5.0f} s  {described(mutant)}{why}", flush=True)
 
 
 def main() -> int:
@@ -209,52 +292,19 @@ def main() -> int:
     os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # a fork of a process with threads may hang
     for name in IMPORTED_ONCE:
         importlib.import_module(name)
-    began = time.monotonic()
-    counts, planted = defaultdict(Counter), defaultdict(Counter)
-    survivors, equal, errors = [], [], []
+    began, score = time.monotonic(), Score()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tempfile.TemporaryDirectory(prefix="strength-") as folder:
         trees = [copy_of_the_tree(Path(folder) / f"tree{i}") for i in range(max(1, chosen.j))]
-        for room in chosen.rooms or rooms():
-            listed = importlib.import_module(f"tests.bench.mutants.{room}")
-            every = [m for m in listed.MUTANTS if chosen.only in f"{m.file}\n{m.old}\n{m.new}"]
-            mutants = [mutant for mutant in every if not mutant.equivalent]
-            equal += [(room, mutant) for mutant in every if mutant.equivalent]
-            if not mutants:
-                continue
-            # Without a change the tests must pass, or everything would count as noticed.
-            plain = start(trees[0], None, listed.TESTS, 1800, Path(folder) / "plain.log")
-            while (status := status_of(plain)) is None:
-                time.sleep(0.05)
-            seconds = time.monotonic() - plain.began
-            if status != 0:
-                last = (Path(folder) / "plain.log").read_text(encoding="utf-8", errors="replace")[-2000:]
-                errors.append(f"{room}: its tests fail without any change\n{last}")
-                continue
-            limit = chosen.limit or 60 + 5 * seconds
-            print(f"{room}: {len(mutants)} mutants; its tests alone take {seconds:.0f} s", flush=True)
-            for mutant, found, said, took in attempts(room, mutants, listed.TESTS, limit, trees):
-                name = f"{mutant.file}: {mutant.old!r} -> {mutant.new!r}"
-                planted[room][mutant.kind] += 1
-                counts[room][mutant.kind] += found in (NOTICED, HUNG)
-                print(f"  {found:9} {took:5.0f} s  {name}   {said[:150] if found != SURVIVED else ''}", flush=True)
-                if found == SURVIVED:
-                    survivors.append(f"{room}, {mutant.kind}: {name}")
-                if found == ERROR:
-                    errors.append(f"{room}: {name}: {said}")
-    if planted:
-        print("\n".join(["", *table(counts, planted)]))
-    for title, lines in (
-        ("Not noticed", survivors),
-        ("Equivalent, not counted", [f"{room}: {m.file}: {m.old!r} -> {m.new!r}: {m.equivalent}" for room, m in equal]),
-        ("Errors", errors),
-    ):
-        if lines:
-            print(f"\n{title}:", *lines, sep="\n  ")
-    all_planted = sum(row.total() for row in planted.values())
-    noticed = sum(row.total() for row in counts.values())
-    share = noticed / all_planted if all_planted else 1.0
-    print(f"\n{noticed} of {all_planted} noticed ({share:.1%}) in {(time.monotonic() - began) / 60:.0f} minutes")
-    return 1 if errors or share < ENOUGH else 0
+        try:
+            for room in chosen.rooms or rooms():
+                plant(room, chosen.only, chosen.limit, trees, score)
+        finally:
+            for pid in RUNNING:
+                os.killpg(pid, signal.SIGKILL)
+    score.show()
+    print(f"\n{score.share:.1%} noticed, in {(time.monotonic() - began) / 60:.0f} minutes")
+    return 1 if score.errors or score.share < ENOUGH else 0
 
 
 if __name__ == "__main__":
