@@ -6,6 +6,7 @@ TESTS = (
     "tests/models/test_models.py",
     "tests/models/test_families.py",
     "tests/models/test_gpus.py",
+    "tests/models/test_data_sheets.py",
     "tests/models/test_oracles.py",
     "tests/models/test_properties.py",
     "tests/models/test_refusals.py",
