@@ -3,6 +3,7 @@
 from tests.bench.mutants import BOUNDARY, COMPARISON, ORDER, TERM, UNIT, Mutant
 
 TESTS = (
+    "tests/engine/test_by_hand.py",
     "tests/engine/test_reference.py",
     "tests/engine/test_oracle.py",
     "tests/engine/test_invariants.py",
@@ -174,8 +175,15 @@ MUTANTS = (
         "del clock[bisect_left(clock, stop, start) + 1 :]",
         "del clock[bisect_left(clock, stop, start) :]",
         BOUNDARY,
+        equivalent="a step less at a time: the loop goes on from there with the same step",
     ),
-    Mutant(STRETCH, "begin = int((stop - now) / first) + 2", "begin = int((stop - now) / first)", BOUNDARY),
+    Mutant(
+        STRETCH,
+        "begin = int((stop - now) / first) + 2",
+        "begin = int((stop - now) / first)",
+        BOUNDARY,
+        equivalent="fewer steps at a time: the loop goes on from there with the same steps",
+    ),
     Mutant(
         EXECUTOR,
         "pairs += chunk * cached + chunk * (chunk + 1) // 2",
