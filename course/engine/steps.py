@@ -4,7 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
-from course.engine.loops.log import Log
+from course.engine.log import Log
 from course.memory.kvcache import KVCache
 
 
@@ -29,58 +29,71 @@ class Steps:
 
     @property
     def end(self) -> np.ndarray:
+        """When each step ended [s]."""
         return self._log.clock
 
     @cached_property
     def start(self) -> np.ndarray:
+        """When each step began [s]."""
         return self._log.start_of(np.arange(len(self)))
 
     @cached_property
     def seconds(self) -> np.ndarray:
+        """How long each step took."""
         return self.end - self.start
 
     @cached_property
     def running(self) -> np.ndarray:
+        """Slots in use."""
         return self._covered(self._log.stays)
 
     @cached_property
     def useful(self) -> np.ndarray:
-        return self._covered(self._log.tokens)
+        """Tokens that left for a request that wanted them."""
+        return self._covered(self._log.tokens, self._log.tokens[:, 3])
 
     @cached_property
     def wasted(self) -> np.ndarray:
-        return self.running - self.useful if self._padded else np.zeros(len(self), dtype=np.int64)
+        """Slots that padding kept busy."""
+        return self.running - self._covered(self._log.tokens) if self._padded else np.zeros(len(self), dtype=np.int64)
 
     @cached_property
     def decodes(self) -> np.ndarray:
+        """Requests that decoded."""
         return self._covered(self._log.decodes)
 
     @cached_property
     def decode_context(self) -> np.ndarray:
+        """Tokens that those attended to."""
         # A decode that attends to k tokens in step f attends to k - f + s in step s.
         offset = self._covered(self._log.decodes, self._log.decodes[:, 3] - self._log.decodes[:, 1])
         return offset + self.decodes * np.arange(len(self))
 
     @cached_property
     def prefill_tokens(self) -> np.ndarray:
+        """Prompt tokens that were computed, padding included."""
         return self._summed(self._log.chunks[:, 1], self._log.chunks[:, 2])
 
     @cached_property
     def preemptions(self) -> np.ndarray:
+        """Requests that were preempted before the step."""
         return self._summed(self._log.preemptions[:, 1])
 
     @cached_property
     def dropped(self) -> np.ndarray:
+        """Computed tokens that those lost."""
         return self._summed(self._log.preemptions[:, 1], self._log.preemptions[:, 2])
 
     @cached_property
     def queue(self) -> np.ndarray:
+        """Requests that had arrived and were not running as the step began."""
         arrived = np.searchsorted(np.sort(self._log.arrival), self.start, side="right")
         answered = np.searchsorted(np.sort(self._response), self.start, side="right")
         return arrived - answered - self.running
 
     @cached_property
     def blocks(self) -> np.ndarray:
+        """KV blocks in use; 0 without a cache."""
         if self._cache is None:
             return np.zeros(len(self), dtype=np.int64)
         stays, size = self._log.stays, self._cache.block_size

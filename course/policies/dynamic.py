@@ -1,13 +1,15 @@
 """Dynamic batching, as in Triton: go when the batch is full or when the oldest request has waited long enough."""
 
 from course.base import settings
-from course.policies.base import Policy, Schedule, State
+from course.policies.base import DECODES, Policy, Schedule, State
 from course.policies.static import padded_prefill
 
 
 class Dynamic(Policy):
-    """Request-level batching with a time limit: starts when `max_num_seqs` requests wait, or when the oldest of them
-    has waited `max_queue_delay` seconds. Runs, pads and answers like Static.
+    """Request-level batching with a time limit.
+
+    Starts when `max_num_seqs` requests wait, or when the oldest of them has waited `max_queue_delay` seconds. Runs,
+    pads and answers like Static.
 
     Raises ValueError for max_num_seqs below 1 or a delay outside 0 to 1e10.
     """
@@ -19,6 +21,7 @@ class Dynamic(Policy):
         self.check_settings()
 
     def check_settings(self) -> None:
+        """See Policy."""
         self.max_num_seqs = settings.whole("max_num_seqs", getattr(self, "max_num_seqs", None))
         delay = getattr(self, "max_queue_delay", None)
         self.max_queue_delay = settings.real("max_queue_delay", delay, low=0, high=settings.MAX_SECONDS)
@@ -27,12 +30,13 @@ class Dynamic(Policy):
         return f"Dynamic(max_num_seqs={self.max_num_seqs}, max_queue_delay={settings.quote(self.max_queue_delay)})"
 
     def schedule(self, state: State) -> Schedule:
-        if state.running:
-            return Schedule(tokens=dict.fromkeys(state.running, 1))
+        """See Policy."""
+        if state.decodes:
+            return DECODES
         if not state.waiting:
             return Schedule()
         batch = state.waiting[: self.max_num_seqs]
         deadline = batch[0].arrival + self.max_queue_delay
         if len(batch) < self.max_num_seqs and state.now < deadline:
-            return Schedule(wait_until=deadline)
+            return Schedule(until=deadline)
         return padded_prefill(batch)

@@ -19,7 +19,7 @@ SETTINGS = [{c.name: c.stops[i] for c in CONTROLS} for i in (0, -1)] + [{"work":
 @pytest.fixture(scope="module")
 def explorer() -> Explorer:
     """On NumPy, with little time: what a slow machine shows."""
-    return kernel_explorer(gpu.device("numpy"), budget=0.02)
+    return kernel_explorer(gpu.device("numpy"), max_seconds=0.02)
 
 
 def test_its_text_is_recorded_alone_and_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

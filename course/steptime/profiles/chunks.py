@@ -99,12 +99,14 @@ class RecordedStep(StepTimeModel):
     def __repr__(self) -> str:
         return f"RecordedStep({self.profile.name!r})"
 
-    def seconds(self, decodes, decode_context, tokens, pairs, prefill_context):
+    def seconds(self, decodes: int, decode_context: int, tokens: int, pairs: int, prefill_context: int) -> float:
+        """See StepTimeModel."""
         cached = max(pairs / tokens - (tokens + 1) / 2, 0.0) if tokens else 0.0
         base = self._base(tokens + decodes - self.profile.decodes if tokens else 0, cached)
         return base + self.seconds_per_context * decode_context
 
-    def decode_line(self, decodes):
+    def decode_line(self, decodes: int) -> tuple[float, float]:
+        """See StepTimeModel."""
         return self._base(0, 0.0), self.seconds_per_context
 
     def _base(self, size: int, cached: float) -> float:
@@ -141,7 +143,7 @@ def prefill_chunks(name: str = "h100_prefill_chunks") -> ChunkProfile:
     if name not in known:
         raise ValueError(f"no recording of prompt chunks is called {quote(name)}; there are {', '.join(known)}")
     found = json.loads((resources.files(profiles) / f"{name}.json").read_text(encoding="utf-8"))
-    points = {key: np.array(values, dtype=COLUMNS[key]) for key, values in found["points"].items()}
+    points: dict[str, Any] = {key: np.array(values, dtype=COLUMNS[key]) for key, values in found["points"].items()}
     for values in points.values():
         values.setflags(write=False)
     facts = {key: found[key] for key in ("model", "decodes", "decode_context", "provenance")}
