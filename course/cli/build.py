@@ -11,7 +11,7 @@ from course import steptime, traces
 from course.base.settings import MAX_TOKENS, quote, real, whole
 from course.cli import knobs
 from course.memory.kvcache import KVCache
-from course.policies import Policy, registry
+from course.policies import Policy
 from course.workload import Workload, lengths
 from course.workload.arrivals import HIGHEST_RATE, LOWEST_RATE
 
@@ -96,7 +96,7 @@ def _lengths(side: str, options: Options) -> lengths.Lengths:
 def policies(options: Options) -> dict[str, Policy]:
     """The policies to compare, by name, in the order given."""
     names = [name.strip().lower() for text in options["policy"] or ["continuous"] for name in text.split(",")]
-    return {name: registry.build(name, options) for name in names}
+    return {name: knobs.build(name, options) for name in names}
 
 
 def step_time(options: Options) -> steptime.StepTimeModel:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from course.cli.context import typed_options
-from course.cli.knobs import NAMES, with_policy_options
-from course.policies.registry import build
+from course.cli.knobs import NAMES, build, with_policy_options
 
 if TYPE_CHECKING:
     from course.flags import Export, ParsedCommand
