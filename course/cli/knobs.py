@@ -92,7 +92,7 @@ def with_policy_options(command: Callable[..., None]) -> Callable[..., None]:
         command(**given)
 
     parameters = [*named[:place], *mine, *named[place:]]
-    wrapper.__signature__ = inspect.Signature(parameters)  # what typer reads
+    setattr(wrapper, "__signature__", inspect.Signature(parameters))  # noqa: B010  what typer reads
     wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return wrapper
 

@@ -67,7 +67,7 @@ class Simulated(Executor):
         self.step_time = step_time
         self.lengths: list[int] = []  # output tokens by row
         self.model = trusted(step_time) if isinstance(step_time, StepTimeModel) else None
-        self._lines = Lines(self.model) if self.model else None
+        self.lines = Lines(self.model) if self.model else {}
 
     def expect(self, request: Request, output_tokens: int | None) -> None:
         """Its length. Raises ValueError without one."""
@@ -100,7 +100,7 @@ class Simulated(Executor):
         """
         if self.model is None:
             return stretch_of_calls(clock, now, stop, count, decodes, context, self.step_time)
-        base, slope = self._lines[decodes]
+        base, slope = self.lines[decodes]
         if count >= LONG and now + LONG * base < stop:
             return long_stretch(clock, now, stop, count, decodes, context, base, slope)
         for _ in range(count):
