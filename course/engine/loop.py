@@ -38,7 +38,7 @@ class Engine:
         engine = Engine(policies.Continuous(64, 2048), steptime.Roofline("llama-3.1-8b", "H100"), KVCache(20_000))
         engine.submit(Request(arrival=0.0, prompt_tokens=512), output_tokens=128)
         engine.advance(until=1.0)
-        log = engine.run()
+        run = finish(engine)  # course.engine.serving
 
     Raises ValueError for a policy whose settings cannot be, and while serving for an answer that breaks the rules.
     """
@@ -279,7 +279,7 @@ class Engine:
             if request in queue:
                 del queue[request]
                 running[request] = None
-                request._admitted = step
+                request._admitted, request._c = step, pool.hit(request)
                 self.waiting_shown = self.running_shown = None
             elif request not in running:
                 self._readmit(request)
@@ -319,7 +319,7 @@ class Engine:
         else:
             raise answer.unknown(request)
         self._running[request] = None
-        request._admitted = self.step
+        request._admitted, request._c = self.step, self.pool.hit(request)
         self.waiting_shown = self.running_shown = None
 
     def decode_steps(self, until: float | None, *, if_there_is_room: bool = False) -> None:

@@ -18,7 +18,7 @@ from course.base import settings
 from course.engine import executor
 from course.engine.executor import Executor, Work
 from course.engine.loop import Engine
-from course.engine.run import Run
+from course.engine.serving import finish
 from course.gpu.decode import MAX_BATCH, MAX_WORK, DecodeStep, LiveStep, checked_threads
 from course.gpu.device import Device
 from course.gpu.sweep import FixedBatch, fixed_batches
@@ -128,7 +128,7 @@ def run(asked: Settings, step: StepSeconds) -> Outcome:
     launches = Launches(step, asked.tokens)
     engine = Engine(policy, launches)
     engine.follow(load)
-    found = Run(load, policy, engine.limits, launches, None, engine.run())
+    found = finish(engine)
     return Outcome(found.ttft, found.e2e, np.array(launches.batch), np.array(launches.seconds))
 
 
