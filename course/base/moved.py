@@ -10,7 +10,7 @@ NEW_HOMES = {
     "arrivals": "workload.arrivals",
     "bench": "gpu.bench",
     "budget": "memory",
-    "budget.card": "memory.ledger",
+    "budget.card": "memory.card",
     "budget.estimates": "memory.estimates",
     "budget.pool": "memory.layout",
     "budget.report": "memory.report",

@@ -67,16 +67,16 @@ class Simulated(Executor):
         self.step_time = step_time
         self.lengths: list[int] = []  # output tokens by row
         self.model = with_checks(step_time) if isinstance(step_time, StepTimeModel) else None
-        self._lines: Any = Lines(self.model) if self.model else None
+        self.lines = Lines(self.model) if self.model else {}
 
     def expect(self, request: Request, output_tokens: int | None) -> None:
-        """See Executor. Raises ValueError where the length is not known."""
+        """Its length. Raises ValueError without one."""
         if output_tokens is None:
             raise ValueError("a simulated engine needs to know output_tokens, the length of each answer")
         self.lengths.append(settings.whole("output_tokens", output_tokens))
 
     def follow(self, load: Workload) -> None:
-        """See Executor."""
+        """All lengths of a workload."""
         self.lengths = load.output_tokens.tolist()
 
     def seconds(self, decodes: int, context: int, chunks: Sequence[tuple[int, int]]) -> float:
@@ -100,7 +100,7 @@ class Simulated(Executor):
         """
         if self.model is None:
             return stretch_of_calls(clock, now, stop, count, decodes, context, self.step_time)
-        base, slope = self._lines[decodes]
+        base, slope = self.lines[decodes]
         if count >= LONG and now + LONG * base < stop:
             return long_stretch(clock, now, stop, count, decodes, context, base, slope)
         for _ in range(count):

@@ -18,9 +18,9 @@ from course.base import settings
 from course.engine import executor
 from course.engine.executor import Executor, Work
 from course.engine.loop import Engine
-from course.engine.run import Run
-from course.gpu.device import Device
+from course.engine.serving import finish
 from course.gpu.ops.decode_step import MAX_BATCH, MAX_WORK, DecodeStep, LiveStep, checked_threads
+from course.gpu.device import Device
 from course.gpu.sweep import FixedBatch, fixed_batches
 from course.policies import NoteWindow, Window
 from course.workload import Workload
@@ -112,7 +112,7 @@ class Launches(Executor):
         self.seconds: list[float] = []
 
     def execute(self, work: Work) -> executor.Outcome:
-        """Launch one step for everybody in it."""
+        """Launch one step."""
         sequences = [*work.decodes, *(request for request, _ in work.chunks)]
         took = self.step(len(sequences))
         self.batch.append(len(sequences))
@@ -128,7 +128,7 @@ def run(asked: Settings, step: StepSeconds) -> Outcome:
     launches = Launches(step, asked.tokens)
     engine = Engine(policy, launches)
     engine.follow(load)
-    found = Run(load, policy, engine.limits, launches, None, engine.run())
+    found = finish(engine)
     return Outcome(found.ttft, found.e2e, np.array(launches.batch), np.array(launches.seconds))
 
 

@@ -12,7 +12,6 @@ class Holder(Protocol):
     @property
     def computed(self) -> int:
         """Tokens whose K and V are in the cache."""
-        ...
 
 
 def blocks_for(tokens: int, block_size: int) -> int:

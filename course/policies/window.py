@@ -1,11 +1,15 @@
 """Admission windows in front of continuous batching: wait a little for company before a step."""
 
+from typing import Annotated
+
 from course.base import settings
 from course.policies.base import Policy, Schedule, State
+from course.policies.registry import Knob, MaxNumSeqs, registered
 
 TOP_UP = 0.25  # of a window: what NoteWindow waits before every step of a busy engine
 
 
+@registered("window")
 class Window(Policy):
     """A window that opens when somebody arrives at an idle engine and closes early when the batch is full.
 
@@ -13,12 +17,16 @@ class Window(Policy):
     window: seconds. Raises ValueError for max_num_seqs below 1 or a window outside 0 to 1e10.
     """
 
-    def __init__(self, max_num_seqs: int, window: float):
+    def __init__(
+        self,
+        max_num_seqs: MaxNumSeqs,
+        window: Annotated[float, Knob("How long an idle engine waits for company.", 0.006, seconds=True)],
+    ):
         self.max_num_seqs, self.window = max_num_seqs, window
         self.check_settings()
 
     def check_settings(self) -> None:
-        """See Policy."""
+        """Raises ValueError for a setting that cannot be."""
         self.max_num_seqs = settings.whole("max_num_seqs", getattr(self, "max_num_seqs", None))
         window = getattr(self, "window", None)
         self.window = settings.real("window", window, low=0, high=settings.MAX_SECONDS)
@@ -34,7 +42,7 @@ class Window(Policy):
         return first + self.window if first > state.last_step_end else state.now
 
     def schedule(self, state: State) -> Schedule:
-        """See Policy."""
+        """Wait for the window, then admit whoever is here; between steps nobody waits."""
         opens = self.opens_at(state)
         if state.now < opens:
             return Schedule(until=opens)
@@ -42,24 +50,24 @@ class Window(Policy):
         return Schedule({request: request.remaining for request in newcomers}, decodes=True, until=self.holds_until())
 
     def holds_until(self) -> float | None:
-        """Until when an answer of decodes alone holds."""
+        """How long an answer holds, once there is one."""
         return float("inf")
 
 
+@registered("note-window")
 class NoteWindow(Window):
-    """The window of the notes.
+    """The window of the notes: waits before every step, full or not.
 
-    An idle engine waits a whole window after the next arrival, full or not, and a quarter of one before every other
-    step, whether or not anybody waits.
+    An idle engine waits a whole window after the next arrival, and a busy one a quarter of it, whoever waits.
     """
 
     def opens_at(self, state: State) -> float:
-        """When the next step may begin [s]."""
+        """When the engine runs its next step [s]."""
         if state.decodes:
             return state.last_step_end + TOP_UP * self.window
         first = state.waiting[0].arrival if state.waiting else state.now
         return max(state.last_step_end, first) + self.window
 
     def holds_until(self) -> None:
-        """Not at all: there is a wait before every step."""
+        """How long an answer holds, once there is one."""
         return None
