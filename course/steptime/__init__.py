@@ -1,6 +1,6 @@
 """How long one step takes: callables from a Step to seconds; `profiles` holds those recorded on real cards."""
 
-from course.steptime.steptime import (
+from course.steptime.base import (
     LONGEST,
     SHORTEST,
     PowerLaw,
