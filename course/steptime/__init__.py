@@ -1,17 +1,8 @@
-"""How long one step takes: callables from a Step to seconds; `profiles` holds those recorded on real cards."""
+"""How long one step takes: callables from a Step to seconds. One file a model; profiles/ holds recordings of cards."""
 
-from course.steptime.base import (
-    LONGEST,
-    SHORTEST,
-    PowerLaw,
-    Roofline,
-    Step,
-    StepTime,
-    StepTimeModel,
-    checked,
-    trusted,
-    usable,
-)
+from course.steptime.base import LONGEST, SHORTEST, Step, StepTime, StepTimeModel, checked, trusted, usable
+from course.steptime.power_law import PowerLaw
+from course.steptime.roofline import Roofline
 
 __all__ = [
     "LONGEST",
