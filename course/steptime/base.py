@@ -7,6 +7,7 @@ perhaps `prefill_line`, what prompts add to it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 
 from course.base import settings
 
@@ -48,6 +49,8 @@ class StepTimeModel:
     reliable = False
     """Whether its settings rule out bad times, so that nobody need look at each answer. It is read from the class
     itself: whoever derives one from it must say so again."""
+    longest: float = inf
+    """Tokens of a sequence up to which it has an answer; a longer request is refused before it is served."""
 
     def check_settings(self) -> None:
         """Raises ValueError for settings that cannot be. `serve` asks too: they may have been changed since."""
