@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.steptime import files
 from course.steptime.files import Recording
 
@@ -57,8 +57,8 @@ class DecodeProfile(Recording):
         here = np.flatnonzero((self.work == work) & (self.threads == threads))
         if not len(here):
             raise ValueError(
-                f"{self.name} has nothing for work {shown(work)} and {shown(threads)} threads: "
-                f"recorded were work {_listed(self.work)} and threads {_listed(self.threads)}"
+                f"{self.name} has nothing for work {quote(work)} and {quote(threads)} threads: "
+                f"recorded were work {_list(self.work)} and threads {_list(self.threads)}"
             )
         here = here[np.argsort(self.batch[here])]
         return Curve(self.batch[here], self.seconds[here], self.kernel_seconds[here])
@@ -106,18 +106,18 @@ class ChunkProfile(Recording):
         """
         if chunk <= 0 or chunk not in self.lines:
             known = ", ".join(f"{size:,}" for size in self.lines if size)
-            raise ValueError(f"{self.name} has no chunk of {shown(chunk)}: recorded were {known}")
+            raise ValueError(f"{self.name} has no chunk of {quote(chunk)}: recorded were {known}")
         cached, seconds = self.lines[chunk]
         starts = np.arange(0, prompt, chunk)
         if prompt % chunk or starts[-1] > cached[-1]:
             raise ValueError(
-                f"{self.name} has chunks of {chunk:,} up to {cached[-1]:,} cached tokens: a prompt of {shown(prompt)} "
+                f"{self.name} has chunks of {chunk:,} up to {cached[-1]:,} cached tokens: a prompt of {quote(prompt)} "
                 "must be whole chunks within that"
             )
         return np.interp(starts, cached, seconds)
 
 
-def _listed(values: np.ndarray) -> str:
+def _list(values: np.ndarray) -> str:
     return ", ".join(f"{value}" for value in np.unique(values))
 
 

@@ -25,6 +25,7 @@ class Step:
 
     @property
     def prefill_tokens(self) -> int:
+        """Tokens of all chunks."""
         return sum(tokens for tokens, _ in self.prefill_chunks)
 
     @property
@@ -64,14 +65,15 @@ class StepTimeModel:
         raise NotImplementedError(f"{type(self).__name__} needs a method `decode_line`")
 
     def prefill_line(self) -> tuple[float, float] | None:
-        """(a, b) where a step takes base + a x tokens + slope x decode_context + b x pairs seconds, to the last bit and
-        added up in this order, also with 0 decodes; None where it is no such sum.
+        """(a, b) where prompts only add to a step's time; None where they do not.
 
-        Saves the fast loop a call for each step with prompts. It asks only models whose class is known to keep to it.
+        Then it is base + a x tokens + slope x decode_context + b x pairs seconds, to the last bit and added up in this
+        order, also with 0 decodes. Saves the fast loop a call for each step with prompts, of models that are reliable.
         """
         return None
 
     def __call__(self, step: Step) -> float:
+        """Seconds of the step."""
         return self.seconds(
             step.decodes, step.decode_context, step.prefill_tokens, step.prefill_pairs, step.prefill_context
         )
@@ -83,6 +85,7 @@ def checked(step_time: StepTime, step: Step) -> float:
 
 
 def usable(seconds: float, asked: object) -> float:
+    """These seconds, where they can be; else ValueError with what was asked for."""
     if type(seconds) is float and SHORTEST <= seconds <= LONGEST:
         return seconds
     try:

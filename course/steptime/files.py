@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-from course.base.settings import shown
+from course.base.settings import quote
 
 FOLDER = resources.files("course.steptime") / "profiles"
 
@@ -40,5 +40,5 @@ def read(kernel: str, name: str) -> dict[str, Any]:
     known = names(kernel)
     if name not in known:
         there = f"there are {', '.join(known)}" if known else "there is none yet"
-        raise ValueError(f"no recording of {kernel} is called {shown(name)}; {there}")
+        raise ValueError(f"no recording of {kernel} is called {quote(name)}; {there}")
     return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))

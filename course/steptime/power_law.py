@@ -20,6 +20,7 @@ class PowerLaw(StepTimeModel):
         self.check_settings()
 
     def check_settings(self) -> None:
+        """See StepTimeModel."""
         self.alpha = settings.real("alpha", getattr(self, "alpha", None), low=0, high=10)
         for name in ("t0", "c", "prefill", "context", "pairs"):
             value = settings.real(name, getattr(self, name, None), low=0, high=settings.MAX_SECONDS)
@@ -33,12 +34,15 @@ class PowerLaw(StepTimeModel):
         names = ("t0", "c", "alpha", "prefill", "context", "pairs")
         return f"PowerLaw({', '.join(f'{name}={getattr(self, name):g}' for name in names)})"
 
-    def seconds(self, decodes, decode_context, tokens, pairs, prefill_context):
+    def seconds(self, decodes: int, decode_context: int, tokens: int, pairs: int, prefill_context: int) -> float:
+        """See StepTimeModel."""
         batch = self.c * decodes**self.alpha if decodes else 0.0
         return self.t0 + batch + self.prefill * tokens + self.context * decode_context + self.pairs * pairs
 
-    def decode_line(self, decodes):
+    def decode_line(self, decodes: int) -> tuple[float, float]:
+        """See StepTimeModel."""
         return self.t0 + (self.c * decodes**self.alpha if decodes else 0.0), self.context
 
-    def prefill_line(self):
+    def prefill_line(self) -> tuple[float, float]:
+        """See StepTimeModel."""
         return self.prefill, self.pairs

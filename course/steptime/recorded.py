@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from course.base.settings import MAX_SECONDS, MAX_TOKENS, reason, shown, whole
+from course.base.settings import MAX_SECONDS, MAX_TOKENS, quote, reason, whole
 from course.steptime import files
-from course.steptime.base import SHORTEST, StepTimeModel
+from course.steptime.base import SHORTEST, Step, StepTimeModel
 
 KERNEL = "llama_step"
 COUNTS = {"decodes": 2**17, "decode_context": MAX_TOKENS, "chunk": 2**17, "cached": MAX_TOKENS}  # the most of each
@@ -120,7 +120,8 @@ class Recorded(StepTimeModel, files.Recording):
         self._tables, self._levels = np.array(tables).tolist(), levels.tolist()
         return beside
 
-    def seconds(self, decodes, decode_context, tokens, pairs, prefill_context):
+    def seconds(self, decodes: int, decode_context: int, tokens: int, pairs: int, prefill_context: int) -> float:
+        """See StepTimeModel."""
         try:
             base, slope, most, below, share = self._batches[decodes]
             if decode_context > most:
@@ -136,7 +137,8 @@ class Recorded(StepTimeModel, files.Recording):
             step = self._behind((pairs - fresh) / tokens, tokens, below, share)
         return (step if step > base else base) + slope * decode_context
 
-    def decode_line(self, decodes):
+    def decode_line(self, decodes: int) -> tuple[float, float]:
+        """See StepTimeModel."""
         if decodes >= len(self._batches):
             raise self._outside(decodes, 0, 0)
         return self._batches[decodes][:2]
@@ -169,12 +171,11 @@ class Recorded(StepTimeModel, files.Recording):
 
     def _misfit(self, points: Mapping[str, np.ndarray]) -> dict[str, float]:
         found: dict[str, float] = {}
-        rows = zip(*(points[key].tolist() for key in (*COUNTS, "seconds")), strict=True)
-        for decodes, context, chunk, cached, seconds in rows:
-            kind = "mixed" if decodes and chunk else "prompts" if chunk else "decodes"
-            pairs = chunk * cached + chunk * (chunk + 1) // 2
-            distance = abs(self.seconds(decodes, context, chunk, pairs, chunk + cached) / seconds - 1)
-            found[kind] = max(distance, found.get(kind, 0.0))
+        rows = np.stack([points[key] for key in (*COUNTS, "seconds")], axis=1).tolist()
+        for n, context, chunk, cached, seconds in rows:
+            kind = ("mixed" if n else "prompts") if chunk else "decodes"
+            step = self(Step(int(n), int(context), ((int(chunk), int(cached)),) if chunk else ()))
+            found[kind] = max(abs(step / seconds - 1), found.get(kind, 0.0))
         return found
 
 
@@ -184,7 +185,7 @@ def recorded(name: str) -> Recorded:
     Raises ValueError with the known names for another name, and for a file that is no recording of steps.
     """
     if not isinstance(name, str | Path):
-        raise ValueError(f"the name of a recording must be text, not {shown(name)}")
+        raise ValueError(f"the name of a recording must be text, not {quote(name)}")
     path = Path(name)
     if path.suffix != ".json":
         return Recorded(str(name), files.read(KERNEL, str(name).replace("-", "_")))
@@ -207,7 +208,7 @@ def _points(name: str, recording: Any) -> dict[str, np.ndarray]:
     if missing:
         raise _bad(name, f"it has no {', '.join(missing)}")
     if recording["kernel"] != KERNEL:
-        raise _bad(name, f"it is one of {shown(recording['kernel'])}, not of {KERNEL}")
+        raise _bad(name, f"it is one of {quote(recording['kernel'])}, not of {KERNEL}")
     points = {}
     for key, high in COLUMNS.items():
         try:
@@ -218,27 +219,29 @@ def _points(name: str, recording: Any) -> dict[str, np.ndarray]:
         if points[key].ndim != 1 or not ((values == points[key]) & (values >= low) & (values <= high)).all():
             kind = "whole" if key in COUNTS else "finite"
             raise _bad(name, f"{key} must be a list of {kind} numbers from {low:g} to {high:g}")
+    for wrong, why in _faults(points, whole(f"weight_bytes of {name}", recording["weight_bytes"], high=10**15)):
+        if wrong:
+            raise _bad(name, why)
+    return {key: values.astype(np.int64) if key in COUNTS else values for key, values in points.items()}
+
+
+def _faults(points: Mapping[str, np.ndarray], weight_bytes: int) -> Iterator[tuple[Any, str]]:
+    """Whether columns of numbers contradict each other, and in what; to be asked one after the other."""
     sizes = {len(values) for values in points.values()}
-    if len(sizes) > 1 or not sizes.pop():
-        raise _bad(name, "its columns must have one value a point, all of the same length, and not none")
-    if (points["low"] > points["seconds"]).any() or (points["seconds"] > points["high"]).any():
-        raise _bad(name, "low, seconds and high must be sorted, being the 10th, 50th and 90th percentile of each point")
-    weights = whole(f"weight_bytes of {name}", recording["weight_bytes"], high=10**15)
-    rate = weights / points["seconds"].min()
-    if weights >= 1e9 and not 1e10 <= rate <= 1e14:  # a card reads 1e11 to 1e13 bytes a second
-        raise _bad(name, f"its fastest step reads the weights at {rate:.1e} bytes/s: are the times in seconds?")
-    points |= {key: points[key].astype(np.int64) for key in COUNTS}
-    decodes, context, chunk, cached = (points[key] for key in COUNTS)
-    if (context < decodes).any() or (context[decodes == 0] > 0).any() or (cached[chunk == 0] > 0).any():
-        raise _bad(name, "decode_context is a sum over the decodes, each of which attends to itself, and 0 without any")
-    rows = np.stack([points[key] for key in COUNTS], axis=1)
-    if len(np.unique(rows, axis=0)) < len(rows):
-        raise _bad(name, "it has a point twice")
-    if not ((chunk == 0).any() and (decodes == 0).any()):
-        raise _bad(name, "it needs steps of decodes alone and steps of a chunk alone")
-    if decodes.max() > decodes[chunk == 0].max():
-        raise _bad(name, "beside a chunk it has more decodes than in any step of decodes alone")
-    return points
+    yield len(sizes) > 1 or 0 in sizes, "its columns must have one value a point, all of the same length, and not none"
+    decodes, context, chunk, cached, seconds, low, high = (points[key] for key in COLUMNS)
+    yield ((low > seconds) | (seconds > high)).any(), "low, seconds and high must be sorted in each point"
+    rate = weight_bytes / seconds.min()  # a card reads 1e11 to 1e13 bytes a second
+    odd = weight_bytes >= 1e9 and not 1e10 <= rate <= 1e14
+    yield odd, f"its fastest step reads the weights at {rate:.1e} bytes/s: are the times in seconds?"
+    no_sum = (context < decodes) | (context > 0) & (decodes == 0) | (cached > 0) & (chunk == 0)
+    yield no_sum.any(), "decode_context is a sum over the decodes, each of which attends to itself, and 0 without any"
+    rows = np.stack([decodes, context, chunk, cached], axis=1)
+    yield len(np.unique(rows, axis=0)) < len(rows), "it has a point twice"
+    both = (chunk == 0).any() and (decodes == 0).any()
+    yield not both, "it needs steps of decodes alone and steps of a chunk alone"
+    most = decodes[chunk == 0].max()
+    yield decodes.max() > most, f"beside a chunk it has more decodes than the {most:g} of any step of decodes alone"
 
 
 def _rising(values: np.ndarray) -> np.ndarray:

@@ -37,6 +37,7 @@ class Roofline(StepTimeModel):
         self.check_settings()
 
     def check_settings(self) -> None:
+        """See StepTimeModel."""
         for name in ("launch", "weights", "per_token", "per_logits", "per_context", "per_pair"):
             setattr(self, name, settings.real(name, getattr(self, name, None), low=0, high=settings.MAX_SECONDS))
         if self.launch + self.weights < SHORTEST:
@@ -47,12 +48,14 @@ class Roofline(StepTimeModel):
     def __repr__(self) -> str:
         return f"Roofline({self.model.name!r}, {self.gpu.name!r})"
 
-    def seconds(self, decodes, decode_context, tokens, pairs, prefill_context):
+    def seconds(self, decodes: int, decode_context: int, tokens: int, pairs: int, prefill_context: int) -> float:
+        """See StepTimeModel."""
         products = self.per_token * (decodes + tokens) + self.per_logits * decodes
         attention = max(self.per_pair * pairs, self.per_context * prefill_context)
         return self.launch + max(self.weights, products) + self.per_context * decode_context + attention
 
-    def decode_line(self, decodes):
+    def decode_line(self, decodes: int) -> tuple[float, float]:
+        """See StepTimeModel."""
         products = self.per_token * decodes + self.per_logits * decodes
         return self.launch + max(self.weights, products), self.per_context
 

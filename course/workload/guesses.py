@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from course.base.settings import MAX_TOKENS, real, reason, seed_sequence, shown
+from course.base.settings import MAX_TOKENS, quote, real, reason, seed_sequence
 
 
 def exact(output_tokens: np.ndarray) -> np.ndarray:
@@ -38,11 +38,11 @@ NOISE: dict[str, Callable[..., np.ndarray]] = {"exact": exact, "lognormal": logn
 def guesses(output_tokens: np.ndarray, noise: Any, settings: dict[str, Any]) -> np.ndarray:
     """Tokens that a predictor with this noise says, float64 of shape (n,). See `Workload.with_guesses`."""
     if not isinstance(noise, str) or noise not in NOISE:
-        raise ValueError(f"the noise of guesses must be one of {', '.join(NOISE)}, not {shown(noise)}")
+        raise ValueError(f"the noise of guesses must be one of {', '.join(NOISE)}, not {quote(noise)}")
     knobs = [str(knob).split(":")[0] for knob in list(signature(NOISE[noise]).parameters.values())[1:]]
     try:
         signature(NOISE[noise]).bind(output_tokens, **settings)
     except TypeError as error:
         takes = f"takes {' and '.join(knobs)}" if knobs else "takes no setting"
-        raise ValueError(f"noise {noise!r} {takes}, not {shown(settings)}: {reason(error)}") from None
+        raise ValueError(f"noise {noise!r} {takes}, not {quote(settings)}: {reason(error)}") from None
     return NOISE[noise](output_tokens, **settings)

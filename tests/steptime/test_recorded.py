@@ -97,9 +97,10 @@ def test_a_chunk_below_the_smallest_takes_as_long_as_that(straight):
 @given(decodes(), CHUNK)
 @examples(200)
 def test_a_curved_law_comes_back_nearly(curved, decoding, chunk):
-    # Between points that are up to twice apart, a knee of the roofline lies up to 8% below the straight line.
+    # The straight line between points up to twice apart cuts off the knee of the roofline: by 10.7% at most, in 150,000
+    # steps drawn at random, where 200 decodes and 62 prompt tokens meet it.
     for step in (Step(*decoding, ()), Step(0, 0, (chunk,)), Step(*decoding, (chunk,))):
-        assert curved(step) == pytest.approx(CURVED(step), rel=0.08)
+        assert curved(step) == pytest.approx(CURVED(step), rel=0.12)
 
 
 def test_the_misfit_is_the_largest_distance_from_a_point():
@@ -255,7 +256,7 @@ BAD = {
     "negative": (with_points(cached=[-1, *POINTS["cached"][1:]]), "cached must be a list of whole numbers from 0"),
     "half a decode": (with_points(decodes=[0.5, *POINTS["decodes"][1:]]), "decodes must be a list of whole numbers"),
     "a chunk beyond all memory": (with_points(chunk=[*POINTS["chunk"][:-1], 10**9]), "chunk must be .* to 131072"),
-    "more decodes beside a chunk": (with_points(decodes=[*POINTS["decodes"][:-1], 300]), "more decodes than in any"),
+    "more decodes beside a chunk": (with_points(decodes=[*POINTS["decodes"][:-1], 300]), "decodes than the 256 of"),
     "no time at all": (with_points(seconds=[0, *POINTS["seconds"][1:]]), "seconds must be a list .* from 1e-12 to 1e"),
     "torn columns": (with_points(high=POINTS["high"][:-1]), "one value a point, all of the same length"),
     "not sorted": (with_points(low=POINTS["high"]), "low, seconds and high must be sorted"),

@@ -29,12 +29,14 @@ class RecordedStep(StepTimeModel):
     def __repr__(self) -> str:
         return f"RecordedStep({self.profile.name!r})"
 
-    def seconds(self, decodes, decode_context, tokens, pairs, prefill_context):
+    def seconds(self, decodes: int, decode_context: int, tokens: int, pairs: int, prefill_context: int) -> float:
+        """See StepTimeModel."""
         cached = max(pairs / tokens - (tokens + 1) / 2, 0.0) if tokens else 0.0
         base = self._base(tokens + decodes - self.profile.decodes if tokens else 0, cached)
         return base + self.seconds_per_context * decode_context
 
-    def decode_line(self, decodes):
+    def decode_line(self, decodes: int) -> tuple[float, float]:
+        """See StepTimeModel."""
         return self._base(0, 0.0), self.seconds_per_context
 
     def _base(self, size: int, cached: float) -> float:
