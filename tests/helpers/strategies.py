@@ -32,6 +32,14 @@ def examples(number: int):
     )
 
 
+def fresh(policy):
+    """The same policy without what it remembers of an earlier run."""
+    policy = deepcopy(policy)
+    if isinstance(policy, Decided):
+        policy.decide = oracle_own.AtRandom(policy.decide.seed)
+    return policy
+
+
 @dataclass(frozen=True)
 class Case:
     """One engine and what comes to it. `after` holds None or the number of an earlier request."""
@@ -62,10 +70,10 @@ class Case:
         )
 
     def served(self) -> Run:
-        return serve(self.load, deepcopy(self.policy), self.step_time, self.cache)
+        return serve(self.load, fresh(self.policy), self.step_time, self.cache)
 
     def served_asking(self) -> Run:
-        return serve_asking(self.load, deepcopy(self.policy), self.step_time, self.cache)
+        return serve_asking(self.load, fresh(self.policy), self.step_time, self.cache)
 
     def by_the_oracle(self) -> oracle.Outcome:
         guess = self.guess or (None,) * len(self.prompt)
