@@ -48,7 +48,7 @@ class Engine:
     __slots__ = (
         "_finishes", "_fruitless", "_outcome", "_queue", "_running", "_sent_back", "_serial", "_stop", "_waits",
         "answered", "arrivals", "batch", "cache", "clock", "closed", "context", "decodes", "executor", "foresees",
-        "honour_until", "idle", "last_step_end", "limits", "notes", "now", "policy", "pool", "prefilling",
+        "honour_until", "idle", "last_step_end", "limits", "notes", "now", "policy", "pool", "prefilling", "present",
         "running_shown", "serving", "state", "step", "waiting_shown",
     )  # fmt: skip
 
@@ -67,7 +67,8 @@ class Engine:
         self.arrivals, self.notes, self.state = Arrivals(), Notes(), State(self)
         self.batch = PaddedBatch(self) if self.limits.padded else None
 
-        self.now = 0.0  # seconds
+        self.now = 0.0  # seconds; when the step under way ends, where it was advanced to less
+        self.present = 0.0  # the time it was advanced to: all that happens before is decided
         self.step = 0  # the number of the next step
         self.last_step_end = 0.0
         self.closed = False  # nobody is submitted any more
@@ -94,8 +95,9 @@ class Engine:
         """One request, which comes at its arrival. Its `index` becomes the next row.
 
         output_tokens: what the executor is told of its answer: the length for a simulated one, a bound for others.
-        Raises ValueError for a request that was submitted before, or that came before the engine's present; while
-        the engine serves, and once `run` has served everybody.
+        Raises ValueError for a request that was submitted before, or that came before the time that the engine was
+        advanced to (a step that began before may be under way: it joins after that); while the engine serves, and once
+        `run` has served everybody.
         """
         if type(request) is not Request:
             raise ValueError(f"an engine serves requests (policies.Request), not {settings.shown(request)}")
@@ -105,8 +107,8 @@ class Engine:
         if self.closed:
             raise ValueError("this engine has served everybody: submit before `run`, with `advance` in between")
         arrival = settings.real("arrival", request.arrival, low=0, high=settings.MAX_SECONDS)
-        if arrival < self.now:
-            raise ValueError(f"{request!r} arrives at {arrival:g} s, and the engine is at {self.now:g} s already")
+        if arrival < self.present:
+            raise ValueError(f"{request!r} arrives at {arrival:g} s, and the engine is at {self.present:g} s already")
         request._arrival = arrival
         request._prompt_tokens = settings.whole("prompt_tokens", request.prompt_tokens)
         request._index = len(self.arrivals.arrival)
@@ -164,7 +166,9 @@ class Engine:
 
     def advance(self, until: float) -> None:
         """Run every step that begins before `until` [s]; the last of them may end later."""
-        self._serve(settings.real("until", until, low=0, high=settings.MAX_SECONDS))
+        until = settings.real("until", until, low=0, high=settings.MAX_SECONDS)
+        self._serve(until)
+        self.present = max(self.present, until)
 
     def _must_rest(self) -> None:
         if self.serving:

@@ -106,7 +106,7 @@ def test_windows():
 def test_a_policy_that_does_whatever_is_allowed():
     seen = compare_many(strategies.decided(), 250)
     for rare in ("preempted twice", "a prompt in chunks", "a request without a turn", "idle", "somebody overtaken"):
-        assert seen[rare] >= 15, f"hardly ever: {rare}"
+        assert seen[rare] >= 10, f"hardly ever: {rare}"
 
 
 def columns(n, **given):

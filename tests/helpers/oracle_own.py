@@ -178,19 +178,24 @@ class AtRandom:
 
     seed: int
     holds_until: float = 0.0
+    waits_until: float = 0.0
     those: tuple = ()
     """Who waited and who ran when it said that its answer would hold."""
 
     def holds(self, present):
         """Whether decodes alone go on, as it said before."""
         due = sum(present.need(who, 1) for who in present.decoding)
-        same = self.those == (frozenset(present.queue), frozenset(present.batch))
-        return same and bool(present.decoding) and present.now < self.holds_until and due <= present.free
+        return self.unchanged(present) and bool(present.decoding) and present.now < self.holds_until and due <= present.free
+
+    def unchanged(self, present):
+        return self.those == (frozenset(present.queue), frozenset(present.batch))
 
     def __call__(self, present):
         if self.holds(present):
             return [], dict.fromkeys(present.decoding, 1)
-        self.holds_until, self.those = 0.0, ()
+        if self.unchanged(present) and present.now < self.waits_until:
+            return self.waits_until
+        self.holds_until, self.waits_until, self.those = 0.0, 0.0, ()
         draw = Random(f"{self.seed} {present.now!r}")
         rare = draw.random() < 0.3
         victims = [who for who in present.batch if rare and draw.random() < 0.2]
@@ -215,7 +220,9 @@ class AtRandom:
             slots -= who in coming
         if not turn:
             if draw.random() < 0.5:
-                return present.now + draw.choice([0.125, 0.3])
+                self.waits_until = present.now + draw.choice([0.125, 0.3])
+                self.those = frozenset(present.queue), frozenset(present.batch)
+                return self.waits_until
             first, *others = (*present.batch, *present.queue)  # alone it fits in any case
             turn = {first: 1}
             victims = [who for who in others if who in present.batch]
