@@ -40,32 +40,39 @@ class Engine:
         engine.advance(until=1.0)
         run = finish(engine)  # course.engine.serving
 
-    Raises ValueError for a policy whose settings cannot be, and while serving for an answer that breaks the rules.
+    Raises ValueError for arguments of another kind and a policy whose settings cannot be; while serving, for an answer
+    that breaks the rules. An engine that broke off so, or by an error of the policy or the executor, serves no more.
     """
 
     # More attributes than Python keeps in line without slots; with them each is read in half the time.
     __slots__ = (
         "_finishes", "_fruitless", "_outcome", "_queue", "_running", "_sent_back", "_serial", "_stop", "_waits",
         "answered", "arrivals", "batch", "cache", "clock", "closed", "context", "decodes", "executor",
-        "honour_until", "idle", "last_step_end", "limits", "notes", "now", "policy", "pool", "prefilling",
-        "running_shown", "simulated", "state", "step", "waiting_shown",
+        "honour_until", "idle", "last_step_end", "limits", "notes", "now", "policy", "pool", "prefilling", "present",
+        "running_shown", "serving", "simulated", "state", "step", "waiting_shown",
     )  # fmt: skip
 
     def __init__(
         self, policy: Policy, executor: Executor | StepTime, cache: KVCache | None = None, *, honour_until: bool = True
     ):
+        if isinstance(policy, type) or not callable(getattr(policy, "schedule", None)):
+            raise ValueError(f"an engine needs a policy with a schedule method, not {settings.quote(policy)}")
+        if cache is not None and not isinstance(cache, KVCache):
+            raise ValueError(f"the cache must be a KVCache or None, not {settings.quote(cache)}")
         self.policy, self.limits = policy, Limits.of(policy)
         self.executor, self.cache = as_executor(executor), cache
         self.simulated = self.executor if isinstance(self.executor, Simulated) else None  # knows lengths beforehand
-        self.honour_until = honour_until
+        self.honour_until = settings.flag("honour_until", honour_until)
         self.pool = cache.open() if cache else BlockPool()
         self.arrivals, self.notes, self.state = Arrivals(), Notes(), State(self)
         self.batch = PaddedBatch(self) if self.limits.padded else None
 
-        self.now = 0.0  # seconds
+        self.now = 0.0  # seconds; when the step under way ends, where it was advanced to less
+        self.present = 0.0  # the time it was advanced to: all that happens before is decided
         self.step = 0  # the number of the next step
         self.last_step_end = 0.0
         self.closed = False  # nobody is submitted any more
+        self.serving = False  # from the first step of a call to its end; and for good where it broke off
         self.clock, self.idle = array("d"), [(0, 0.0)]  # when each step ended; (step, when it began) where it was late
         self.answered = 0
         self.prefilling: dict[Request, None] = {}  # of those that run, the ones that do not decode
@@ -86,24 +93,39 @@ class Engine:
         """One request, which comes at its arrival. Its `index` becomes the next row.
 
         output_tokens: what the executor is told of its answer: the length for a simulated one, a bound for others.
-        Raises ValueError for a request that was submitted before, or that came before the engine's present.
+        Raises ValueError for a request that was submitted before, or that came before the time that the engine was
+        advanced to (a step that began before may be under way: it joins after that); while the engine serves, and once
+        `run` has served everybody.
         """
+        if type(request) is not Request:
+            raise ValueError(f"an engine serves requests (policies.Request), not {settings.quote(request)}")
         if request.index >= 0:
             raise ValueError(f"{request!r} was submitted before: make another one")
+        self._must_rest()
+        if self.closed:
+            raise ValueError("this engine has served everybody: submit before `run`, with `advance` in between")
         arrival = settings.real("arrival", request.arrival, low=0, high=settings.MAX_SECONDS)
-        if arrival < self.now:
-            raise ValueError(f"{request!r} arrives at {arrival:g} s, and the engine is at {self.now:g} s already")
+        if arrival < self.present:
+            raise ValueError(f"{request!r} arrives at {arrival:g} s, and the engine is at {self.present:g} s already")
+        request._arrival = arrival
         request._prompt_tokens = settings.whole("prompt_tokens", request.prompt_tokens)
         if request.guess is not None:
             settings.real("guess", request.guess, low=1, high=settings.MAX_TOKENS)
         request._index = len(self.arrivals.arrival)
-        self.executor.expect(request, output_tokens)
+        try:
+            self.executor.expect(request, output_tokens)
+        except Exception:
+            request._index = -1
+            raise
         request._engine = self
         self.arrivals.add(request)
         return request
 
     def follow(self, load: Workload) -> None:
         """All requests of a workload, before any other. Raises ValueError where requests are known already."""
+        if not isinstance(load, Workload):
+            raise ValueError(f"an engine follows a Workload, not {settings.quote(load)}")
+        self._must_rest()
         self.arrivals.follow(load)
         self.executor.follow(load)
 
@@ -136,16 +158,32 @@ class Engine:
     # Serving
 
     def run(self) -> Log:
-        """Serve everybody, and return what happened."""
+        """Serve everybody, and return what happened. Raises ValueError where nobody was submitted."""
+        if not self.arrivals.arrival:
+            raise ValueError(
+                "nobody was submitted, so there is nothing to serve: submit a request, or follow a workload"
+            )
+        self._must_rest()
         self.closed = True
         self._serve(NEVER)
         return self.notes.log(self.arrivals.arrival, self.arrivals.prompt, self.clock, self.idle)
 
     def advance(self, until: float) -> None:
         """Run every step that begins before `until` [s]; the last of them may end later."""
-        self._serve(settings.real("until", until, low=0, high=settings.MAX_SECONDS))
+        until = settings.real("until", until, low=0, high=settings.MAX_SECONDS)
+        self._serve(until)
+        self.present = max(self.present, until)
+
+    def _must_rest(self) -> None:
+        if self.serving:
+            raise ValueError(
+                "this engine is in the middle of serving, or broke off there with an error: submit, advance and run "
+                "it from outside of its policy and its executor, and make another one after an error"
+            )
 
     def _serve(self, stop: float) -> None:
+        self._must_rest()
+        self.serving = True
         self._stop, self._waits = stop, 0
         shortcut = tight.shortcut(self) if stop == NEVER else None
         arrivals, policy, state, asked = self.arrivals, self.policy, self.state, 0
@@ -166,7 +204,7 @@ class Engine:
                 state.prefilling = tuple(self.prefilling) if self.prefilling else ()
                 schedule = policy.schedule(state)
                 if schedule is not DECODES:
-                    answer.check(schedule, policy)
+                    schedule = answer.checked(schedule, policy)
                     if schedule.preempt:
                         self._preempt(schedule.preempt)
                 if schedule.tokens:
@@ -179,7 +217,7 @@ class Engine:
                     self._waits = 0
                     self.decode_steps(schedule.until)
                 elif schedule.preempt:
-                    raise answer.Broken("it preempts but runs nothing: give tokens to at least one request")
+                    raise answer.preempts_only(self, schedule.preempt)
                 else:
                     self._wait(NEVER if schedule.until is None else schedule.until)
                 if self._finishes[0][0] <= self.step:
@@ -188,6 +226,7 @@ class Engine:
             raise ValueError(
                 f"{type(policy).__name__}.schedule broke the rules in step {self.step} (at {self.now:.6g} s): {error}"
             ) from None
+        self.serving = False
 
     def _let_in(self) -> None:
         arrivals, now = self.arrivals, self.now
@@ -374,20 +413,32 @@ class Engine:
 
     def _finish_foretold(self) -> None:
         """What an executor that knows no lengths said of the step that has just ended."""
-        outcome = self._outcome
+        outcome, name = self._outcome, type(self.executor).__name__
         for request, tokens in (outcome.tokens or {}).items():
-            if tokens > 1 and request._since >= 0:
+            if not self._emitted_now(request):
+                raise ValueError(
+                    f"{name} lets {tokens} tokens leave for {settings.quote(request)}, which emitted nothing in this "
+                    "step"
+                )
+            if tokens > 1:
                 self._emit_more(request, tokens - 1)
         for request in outcome.finished:
-            if type(request) is not Request or request._engine is not self or request._since < 0:
+            if not self._emitted_now(request):
                 raise ValueError(
-                    f"{type(self.executor).__name__} ends the answer of {settings.quote(request)}, which emitted "
-                    "nothing in this step"
+                    f"{name} ends the answer of {settings.quote(request)}, which emitted nothing in this step"
                 )
             if self.batch is not None:
                 self.batch.ended(request)
+            elif request._leave == self.step:
+                raise ValueError(f"{name} ends the answer of {request!r} twice in one step")
             else:
                 self._leaves_at(request, self.step)
+
+    def _emitted_now(self, request: Any) -> bool:
+        """Whether a token of it left with the step that has just ended."""
+        if type(request) is not Request or request._engine is not self or request._since < 0:
+            return False
+        return self.batch is None or self.batch.is_open(request)
 
     def _leaves_at(self, request: Request, step: int) -> None:
         request._leave = step
@@ -413,7 +464,8 @@ class Engine:
 
     def _close(self, request: Request, last: int) -> None:
         """Write down its run of tokens and of decodes, which ended with step `last`."""
-        self.notes.tokens.extend((request._index, request._tokens_from, last, 1))
+        if request._tokens_from <= last:  # not where several have just left at once
+            self.notes.tokens.extend((request._index, request._tokens_from, last, 1))
         if request._since <= last:
             self.notes.decodes.extend((request._index, request._since, last, request._decodes_known))
 
@@ -466,6 +518,7 @@ class Engine:
             self.notes.tokens.extend((request._index, request._tokens_from, before, 1))
         self.notes.tokens.extend((request._index, self.step - 1, self.step - 1, 1 + more))
         self.notes.decodes.extend((request._index, request._since, self.step - 1, request._decodes_known))
+        self.notes.more.extend((request._index, self.step - 1, request.computed, more))
         self.pool.pause(request.computed)
         self.pool.take(request, more)
         request._e, request._c = request.emitted + more, request.computed + more

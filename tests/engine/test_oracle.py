@@ -1,6 +1,7 @@
 """`serve`, the plain loop and the oracle in tests/helpers agree to the last bit: tokens, times, columns of steps."""
 
 from collections import Counter
+from itertools import pairwise
 
 import hypothesis
 import numpy as np
@@ -9,6 +10,12 @@ from hypothesis import given
 from course import KVCache, policies, steptime
 from tests.helpers import strategies
 from tests.helpers.strategies import Case, compare, examples
+
+
+def overtaken(out) -> bool:
+    """Whether somebody waited while a later one was admitted."""
+    order = sorted(range(len(out.arrival)), key=lambda who: (out.arrival[who], who))
+    return any(out.admitted[after] < out.admitted[before] for before, after in pairwise(order))
 
 
 def compare_many(cases, number: int) -> Counter:
@@ -32,6 +39,10 @@ def compare_many(cases, number: int) -> Counter:
             "one slot": case.policy.max_num_seqs == 1,
             "padding": any(row["wasted"] for row in out.steps),
             "a request without a turn": out.starved > 0,
+            "somebody overtaken": overtaken(out),
+            "guesses, and some without one": case.guess is not None
+            and len({None, *case.guess}) > 1
+            and None in case.guess,
         }
         for name in (name for name, here in found.items() if here):
             seen[name] += 1
@@ -77,6 +88,25 @@ def test_static_and_dynamic():
     seen = compare_many(strategies.batches(), 100)
     for rare in ("padding", "idle", "an arrival on a step end", "an answer that brings a request", "one slot"):
         assert seen[rare] >= 5, f"hardly ever: {rare}"
+
+
+def test_shortest_first():
+    seen = compare_many(strategies.shortest_first(), 150)
+    for rare in ("somebody overtaken", "preempted twice", "a prompt in chunks", "an answer that brings a request"):
+        assert seen[rare] >= 10, f"hardly ever: {rare}"
+    assert seen["guesses, and some without one"] >= 10
+
+
+def test_windows():
+    seen = compare_many(strategies.windows(), 150)
+    for rare in ("idle", "an arrival on a step end", "an answer that brings a request", "one slot"):
+        assert seen[rare] >= 10, f"hardly ever: {rare}"
+
+
+def test_a_policy_that_does_whatever_is_allowed():
+    seen = compare_many(strategies.decided(), 250)
+    for rare in ("preempted twice", "a prompt in chunks", "a request without a turn", "idle", "somebody overtaken"):
+        assert seen[rare] >= 10, f"hardly ever: {rare}"
 
 
 def columns(n, **given):
