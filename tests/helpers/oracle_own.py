@@ -185,7 +185,12 @@ class AtRandom:
     def holds(self, present):
         """Whether decodes alone go on, as it said before."""
         due = sum(present.need(who, 1) for who in present.decoding)
-        return self.unchanged(present) and bool(present.decoding) and present.now < self.holds_until and due <= present.free
+        return (
+            self.unchanged(present)
+            and bool(present.decoding)
+            and present.now < self.holds_until
+            and due <= present.free
+        )
 
     def unchanged(self, present):
         return self.those == (frozenset(present.queue), frozenset(present.batch))
