@@ -14,10 +14,13 @@ from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
+import numpy as np
+
 from course.base import settings
 from course.engine import answer, tight
 from course.engine.arrivals import NEVER, Arrivals
 from course.engine.executor import Executor, Simulated, Work, as_executor, checked_outcome
+from course.engine.feasible import check_feasible
 from course.engine.log import Log, Notes, check_length
 from course.engine.padded import PaddedBatch
 from course.engine.step import LONGEST, StepTime
@@ -93,9 +96,9 @@ class Engine:
         """One request, which comes at its arrival. Its `index` becomes the next row.
 
         output_tokens: what the executor is told of its answer: the length for a simulated one, a bound for others.
-        Raises ValueError for a request that was submitted before, or that came before the time that the engine was
-        advanced to (a step that began before may be under way: it joins after that); while the engine serves, and once
-        `run` has served everybody.
+        Raises ValueError for a request that can never be served, that was submitted before, or that came before the
+        time that the engine was advanced to (a step that began earlier may be under way: it joins after that); while
+        the engine serves, and once `run` has served everybody.
         """
         if type(request) is not Request:
             raise ValueError(f"an engine serves requests (policies.Request), not {settings.quote(request)}")
@@ -114,7 +117,11 @@ class Engine:
         request._index = len(self.arrivals.arrival)
         try:
             self.executor.expect(request, output_tokens)
+            known = self.executor.lengths[-1] if self.simulated else 1
+            self._check_feasible(np.array([request._prompt_tokens]), np.array([known]), request._index)
         except Exception:
+            if self.simulated:
+                del self.executor.lengths[request._index :]
             request._index = -1
             raise
         request._engine = self
@@ -126,8 +133,13 @@ class Engine:
         if not isinstance(load, Workload):
             raise ValueError(f"an engine follows a Workload, not {settings.quote(load)}")
         self._must_rest()
+        known = load.output_tokens if self.simulated else np.ones_like(load.output_tokens)
+        self._check_feasible(load.prompt_tokens, known, 0)
         self.arrivals.follow(load)
         self.executor.follow(load)
+
+    def _check_feasible(self, prompt: np.ndarray, output: np.ndarray, row: int) -> None:
+        check_feasible(prompt, output, row, self.policy, self.limits.max_num_batched_tokens, self.cache)
 
     # What a policy reads of it (see State)
 

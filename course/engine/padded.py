@@ -107,7 +107,7 @@ class PaddedBatch:
             raise ValueError(
                 f"a batch of {width} requests padded to {self.prompt} prompt and {output} output tokens reserves "
                 f"{free - pool.free} KV blocks, and num_blocks is {pool.num_blocks}: lower max_num_seqs to at most "
-                f"{free * width // (free - pool.free)}, or give the cache more blocks"
+                f"{max(1, free * width // (free - pool.free))}, or give the cache more blocks"
             )
 
     def ended(self, request: Request) -> None:
