@@ -72,7 +72,7 @@ def loaded(source: str, kernel: str, file: str, macros: Mapping[str, Any]) -> ct
     """
     tool = compiler()
     whole = sources.joined(
-        [(name, sources.text(name)) for name in ("cpu_shim.h", "cpu_guard.h", "compat.h")]
+        [(name, sources.text(name)) for name in ("cpu_shim.h", "cpu_guard.h", "cpu_tensor.h", "compat.h")]
         + [(file, source), ("cpu_launch.h", sources.text("cpu_launch.h"))]
     )
     defined = tuple(f"-D{name}={value}" for name, value in {**macros, "KERNEL": kernel}.items())

@@ -1,0 +1,209 @@
+// y = x W^T for few rows x: as fast as W can be read, with what stands before and after it in a transformer folded in.
+//
+// W (N x K) lies packed, once for all steps, so that every load of a warp is 512 bytes in a row: [N / 16 tiles][K / 32]
+// [2 halves][32 lanes] of 16 bytes; lane 4 r + p of half h holds row 8 h + r of the tile, columns 8 p ... 8 p + 7 of the
+// 32. x (up to 8 GROUPS rows) likewise: [K / 32][GROUPS][32 lanes], lane 4 r + p of group i: row 8 i + r. Such words are
+// two k-steps of an mma fragment as they are, since a dot product may add up its terms in any order.
+//
+// A thread block computes one tile of 16 columns of y; its 8 warps share K, and each asks for its next weights before it
+// uses those at hand. Launch: N / 16 blocks of 256 threads. K: a multiple of 32 * DEPTH.
+//
+// -DNORM=1: rows of x count as divided by sqrt(mean(x^2) + epsilon): the factor comes in at the end, and the weight of
+// the norm belongs into W. -DFINISH: what becomes of the sums. Which rows of W form a tile depends on it:
+//   0  y[m][16 tile + i], rows as they come: row i of the tile is row 16 tile + i of W
+//   1  added to y, packed as x is (the residual stream); tiles as above
+//   2  y = silu(gate) * up, packed: rows 0-7 of a tile are gates 8 tile + i, rows 8-15 the same rows of up
+//   3  queries, keys and values: RoPE, then queries to y[m][head][HEAD_DIM], keys and values to the cache. A tile is the
+//      dimensions d = 8 (tile % (HEAD_DIM / 16)) + i of a head and the d + HEAD_DIM / 2 they turn with. turns, positions,
+//      slots: as in rope_append.cu
+//
+// -DTENSOR=0 is the same on plain cores, for up to 8 rows.
+#ifndef GROUPS
+#define GROUPS 1
+#endif
+#ifndef DEPTH
+#define DEPTH 4
+#endif
+#ifndef TENSOR
+#define TENSOR 0
+#endif
+#ifndef NORM
+#define NORM 0
+#endif
+#ifndef FINISH
+#define FINISH 0
+#endif
+#ifndef RESIDENT
+#define RESIDENT 2
+#endif
+#ifndef HEAD_DIM
+#define HEAD_DIM 128
+#endif
+#define WARPS 8
+#define THREADS (WARPS * LANES)
+#define BLOCK 16
+#define ROWS (8 * GROUPS)
+
+// Where row m, column n of packed activations is.
+DEVICE long long packed(int m, int n) {
+    return (((long long)(n / 32) * GROUPS + m / 8) * 8 + m % 8) * 32 + n % 32;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_columns, int k_columns, float epsilon,
+            element* k_cache, element* v_cache, const float2* turns, const int* positions, const int* slots, int heads,
+            int kv_heads) {
+    __shared__ float tile_sums[WARPS][16][ROWS + 1];
+#if NORM
+    __shared__ float row_squares[WARPS][ROWS];
+#endif
+    const int thread = threadIdx.x, lane = thread % LANES, warp = thread / LANES, row = lane / 4, quarter = lane % 4;
+    const int steps = k_columns / (32 * DEPTH), tile = blockIdx.x;
+    const uint4* weights = (const uint4*)w + (long long)tile * (k_columns / 32) * 64 + lane;
+    const uint4* inputs = (const uint4*)x + lane;
+
+    uint4 next[DEPTH][2];
+#define LOAD_WEIGHTS(step)                                                                        \
+    _Pragma("unroll") for (int j = 0; j < DEPTH; ++j) {                                           \
+        next[j][0] = LOAD_ONCE(weights + ((long long)(step) * DEPTH + j) * 64);                   \
+        next[j][1] = LOAD_ONCE(weights + ((long long)(step) * DEPTH + j) * 64 + 32);              \
+    }
+    int step = warp;
+    if (step < steps) { LOAD_WEIGHTS(step) }  // weights do not depend on the kernel before: do not wait for it
+    START_NEXT();
+    AWAIT_PREVIOUS();
+
+#if TENSOR
+#if !HAS_MMA
+#error "tensor cores as used here need compute capability 8.0 or later: compile with -DTENSOR=0"
+#endif
+    float sum[GROUPS][4];
+#pragma unroll
+    for (int i = 0; i < GROUPS; ++i) sum[i][0] = sum[i][1] = sum[i][2] = sum[i][3] = 0.0f;
+#else
+    float sum[2][8];  // of the tile's rows `row` and `row` + 8, for each row of x, over this lane's columns
+#pragma unroll
+    for (int m = 0; m < 8; ++m) sum[0][m] = sum[1][m] = 0.0f;
+#endif
+#if NORM
+    float squares[GROUPS];
+#pragma unroll
+    for (int i = 0; i < GROUPS; ++i) squares[i] = 0.0f;
+#endif
+#if NORM || !TENSOR
+    float f[WIDE];
+#endif
+
+    for (; step < steps; step += WARPS) {
+        uint4 now[DEPTH][2];
+#pragma unroll
+        for (int j = 0; j < DEPTH; ++j) now[j][0] = next[j][0], now[j][1] = next[j][1];
+        if (step + WARPS < steps) { LOAD_WEIGHTS(step + WARPS) }
+#pragma unroll
+        for (int j = 0; j < DEPTH; ++j) {
+            const uint4* words = inputs + (step * DEPTH + j) * GROUPS * 32;
+#if TENSOR || NORM
+            uint4 word[GROUPS];
+#pragma unroll
+            for (int i = 0; i < GROUPS; ++i) word[i] = words[32 * i];
+#endif
+#if NORM
+#pragma unroll
+            for (int i = 0; i < GROUPS; ++i) {
+                unpack(f, word[i]);
+#pragma unroll
+                for (int k = 0; k < WIDE; ++k) squares[i] += f[k] * f[k];
+            }
+#endif
+#if TENSOR
+#pragma unroll
+            for (int i = 0; i < GROUPS; ++i) {
+                mma(sum[i], now[j][0].x, now[j][1].x, now[j][0].y, now[j][1].y, word[i].x, word[i].y);
+                mma(sum[i], now[j][0].z, now[j][1].z, now[j][0].w, now[j][1].w, word[i].z, word[i].w);
+            }
+#else
+            float upper[WIDE], lower[WIDE];
+            unpack(upper, now[j][0]);
+            unpack(lower, now[j][1]);
+#pragma unroll
+            for (int m = 0; m < 8; ++m)
+                if (m < m_rows) {
+                    unpack(f, words[4 * m + quarter - lane]);
+#pragma unroll
+                    for (int k = 0; k < WIDE; ++k) sum[0][m] += upper[k] * f[k], sum[1][m] += lower[k] * f[k];
+                }
+#endif
+        }
+    }
+
+#if TENSOR
+#pragma unroll
+    for (int i = 0; i < GROUPS; ++i)
+#pragma unroll
+        for (int k = 0; k < 4; ++k) tile_sums[warp][row + k / 2 * 8][8 * i + 2 * quarter + k % 2] = sum[i][k];
+#else
+#pragma unroll
+    for (int m = 0; m < 8; ++m)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            float s = sum[half][m];
+            s += SHUFFLE_XOR(s, 1);
+            s += SHUFFLE_XOR(s, 2);
+            if (quarter == 0) tile_sums[warp][row + 8 * half][m] = s;
+        }
+#endif
+#if NORM
+#pragma unroll
+    for (int i = 0; i < GROUPS; ++i) {
+        squares[i] += SHUFFLE_XOR(squares[i], 1);
+        squares[i] += SHUFFLE_XOR(squares[i], 2);
+        if (quarter == 0) row_squares[warp][8 * i + row] = squares[i];
+    }
+#endif
+    __syncthreads();
+
+    // Each thread finishes two sums: rows i and i + 8 of the tile, for one row m of x.
+    for (int at = thread; at < 8 * m_rows; at += THREADS) {
+        const int i = at % 8, m = at / 8;
+        float first = 0.0f, second = 0.0f;
+#pragma unroll
+        for (int k = 0; k < WARPS; ++k) first += tile_sums[k][i][m], second += tile_sums[k][i + 8][m];
+#if NORM
+        float total = 0.0f;
+#pragma unroll
+        for (int k = 0; k < WARPS; ++k) total += row_squares[k][m];
+        const float factor = RSQRT(total / k_columns + epsilon);
+        first *= factor;
+        second *= factor;
+#endif
+#if FINISH == 0
+        y[(long long)m * n_columns + 16 * tile + i] = to_element(first);
+        y[(long long)m * n_columns + 16 * tile + 8 + i] = to_element(second);
+#elif FINISH == 1
+        element *to_first = y + packed(m, 16 * tile + i), *to_second = y + packed(m, 16 * tile + 8 + i);
+        *to_first = to_element(to_float(*to_first) + first);
+        *to_second = to_element(to_float(*to_second) + second);
+#elif FINISH == 2
+        y[packed(m, 8 * tile + i)] = to_element(first / (1.0f + EXP2(-1.44269504f * first)) * second);
+#else
+        const int head = tile / (HEAD_DIM / 16), d = 8 * (tile % (HEAD_DIM / 16)) + i, slot = slots[m];
+        if (head < heads + kv_heads) {
+            const float2 turn = turns[(long long)positions[m] * (HEAD_DIM / 2) + d];
+            const float turned = first * turn.x - second * turn.y;
+            second = second * turn.x + first * turn.y;
+            first = turned;
+        }
+        element* to;
+        if (head < heads) {
+            to = y + ((long long)m * heads + head) * HEAD_DIM;
+        } else {
+            if (slot < 0) continue;
+            const int kv = (head - heads) % kv_heads;
+            to = head < heads + kv_heads ? k_cache : v_cache;
+            to += (((long long)(slot / BLOCK) * kv_heads + kv) * BLOCK + slot % BLOCK) * HEAD_DIM;
+        }
+        to[d] = to_element(first);
+        to[d + HEAD_DIM / 2] = to_element(second);
+#endif
+    }
+}
