@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from course.gpu.ops import append, numbers, packing, rope, rms_norm
+from course.gpu.ops import append, numbers, packing, rms_norm, rope
 from course.gpu.ops.queue import Launch, Queue, array
 
 FINISHES = {"rows": 0, "residual": 1, "silu": 2, "heads": 3}

@@ -149,7 +149,7 @@ def test_arrays_that_do_not_fit_are_refused(on: Queue) -> None:
     out = poisoned(on, 4, 64)
     with pytest.raises(ValueError, match=r"weight must have the shape \(64\)"):
         rms_norm.prepared(on, x, x, out, epsilon=1e-5)
-    with pytest.raises(ValueError, match="out must hold fp32 as float32, not uint16|x must hold fp32"):
+    with pytest.raises(ValueError, match="x must hold fp32 as float32, not uint16"):
         rms_norm.prepared(on, x, weight, out, epsilon=1e-5, kind="fp32")
     with pytest.raises(ValueError, match="contiguous"):
         rms_norm.prepared(on, x[:, ::2], weight[:32], out[:, :32], epsilon=1e-5)
