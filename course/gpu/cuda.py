@@ -81,6 +81,7 @@ class CupyQueue(Queue):
 
     def wait(self) -> None:
         self.stream.synchronize()
+        self.cupy.cuda.Stream.null.synchronize()  # where CuPy's own operations go
 
     def seconds(self, launch: Callable[[], Any], repeats: int = 5, warm: int = 2) -> np.ndarray:
         """Seconds of each of `repeats` runs of `launch` on this stream, by events around each."""

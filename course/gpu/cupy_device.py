@@ -86,7 +86,9 @@ class CupyDevice(Device):
         return self.cupy.empty(shape, dtype)
 
     def to_device(self, array: np.ndarray) -> Any:
-        return self.cupy.asarray(array)
+        copy = self.cupy.asarray(array)
+        self.cupy.cuda.Stream.null.synchronize()  # other streams do not wait for this one
+        return copy
 
     def to_numpy(self, array: Any) -> np.ndarray:
         return self.cupy.asnumpy(array)

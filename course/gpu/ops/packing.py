@@ -20,7 +20,7 @@ def shape(groups: int, columns: int) -> tuple[int, ...]:
 
 def put_rows(packed: Any, rows: Any) -> None:
     """Write rows (m, columns) into packed activations; places for more rows are left alone."""
-    pieces, groups = packed.shape[:2]
+    pieces = packed.shape[0]
     for group in range(-(-len(rows) // 8)):
         some = rows[8 * group : 8 * group + 8]
         packed[:, group, : len(some)] = some.reshape(len(some), pieces, 4, 8).swapaxes(0, 1)

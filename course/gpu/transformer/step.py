@@ -74,7 +74,7 @@ class Step:
             self._splits = attention.splits(listed, self._slabs)
         self._blocks_an_item = llama.decode_attention.blocks_an_item(lengths) if self.decodes else 1
         rows = len(work_list.cut(lengths, self._blocks_an_item).items) if self.decodes else 0
-        self._places = min(rows + 3 * self.decodes, llama.decode_attention.max_items) if rows else 0
+        self._places = min(rows + max(4, self.decodes // 8), llama.decode_attention.max_items) if rows else 0
         self._places = max(self._places, rows)
         self.form = self._form(form)
         self._make_inputs(listed)

@@ -70,7 +70,6 @@ class Weights:
                 for name in found.matrices():
                     found.packed[name] = found._pack(name, found.arrays[found._stored(name)])
                 queue.wait()
-                device.synchronize() if hasattr(device, "synchronize") else None
         except MemoryError as error:
             raise out_of_memory(error, wanted, f"the weights of {shape.layers} layers") from None
         except KernelError:
