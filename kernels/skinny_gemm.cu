@@ -5,8 +5,9 @@
 // 32. x (up to 8 GROUPS rows) likewise: [K / 32][GROUPS][32 lanes], lane 4 r + p of group i: row 8 i + r. Such words are
 // two k-steps of an mma fragment as they are, since a dot product may add up its terms in any order.
 //
-// A thread block computes one tile of 16 columns of y; its 8 warps share K, and each asks for its next weights before it
-// uses those at hand. Launch: N / 16 blocks of 256 threads. K: a multiple of 32 * DEPTH.
+// A thread block computes TILES tiles of 16 columns of y; its 8 warps share K, and each asks for its next weights before
+// it uses those at hand. Launch: N / 16 / TILES blocks of 256 threads. K: a multiple of 32 * DEPTH. With many rows x is
+// more to fetch than W, from the second cache: two tiles share what is fetched.
 //
 // -DNORM=1: rows of x count as divided by sqrt(mean(x^2) + epsilon): the factor comes in at the end, and the weight of
 // the norm belongs into W. -DFINISH: what becomes of the sums. Which rows of W form a tile depends on it:
@@ -23,6 +24,9 @@
 #endif
 #ifndef DEPTH
 #define DEPTH 4
+#endif
+#ifndef TILES
+#define TILES 1
 #endif
 #ifndef TENSOR
 #define TENSOR 0
@@ -53,21 +57,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_columns, int k_columns, float epsilon,
             element* k_cache, element* v_cache, const float2* turns, const int* positions, const int* slots, int heads,
             int kv_heads) {
-    __shared__ float tile_sums[WARPS][16][ROWS + 1];
+    __shared__ float tile_sums[WARPS][16 * TILES][ROWS + 1];
 #if NORM
     __shared__ float row_squares[WARPS][ROWS];
 #endif
     const int thread = threadIdx.x, lane = thread % LANES, warp = thread / LANES, row = lane / 4, quarter = lane % 4;
-    const int steps = k_columns / (32 * DEPTH), tile = blockIdx.x;
-    const uint4* weights = (const uint4*)w + (long long)tile * (k_columns / 32) * 64 + lane;
+    const int steps = k_columns / (32 * DEPTH), first_tile = blockIdx.x * TILES;
+    const uint4* weights = (const uint4*)w + (long long)first_tile * (k_columns / 32) * 64 + lane;
     const uint4* inputs = (const uint4*)x + lane;
 
-    uint4 next[DEPTH][2];
-#define LOAD_WEIGHTS(step)                                                                        \
-    _Pragma("unroll") for (int j = 0; j < DEPTH; ++j) {                                           \
-        next[j][0] = LOAD_ONCE(weights + ((long long)(step) * DEPTH + j) * 64);                   \
-        next[j][1] = LOAD_ONCE(weights + ((long long)(step) * DEPTH + j) * 64 + 32);              \
-    }
+    uint4 next[DEPTH][2 * TILES];  // of each tile the upper and the lower 8 rows
+#define LOAD_WEIGHTS(step)                                                                                        \
+    _Pragma("unroll") for (int j = 0; j < DEPTH; ++j) _Pragma("unroll") for (int h = 0; h < 2 * TILES; ++h)       \
+        next[j][h] = LOAD_ONCE(weights + ((long long)(h / 2) * (k_columns / 32) + (step) * DEPTH + j) * 64 + h % 2 * 32);
     int step = warp;
     if (step < steps) { LOAD_WEIGHTS(step) }  // weights do not depend on the kernel before: do not wait for it
     START_NEXT();
@@ -77,10 +79,15 @@ skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_co
 #if !HAS_MMA
 #error "tensor cores as used here need compute capability 8.0 or later: compile with -DTENSOR=0"
 #endif
-    float sum[GROUPS][4];
+    float sum[TILES][GROUPS][4];
 #pragma unroll
-    for (int i = 0; i < GROUPS; ++i) sum[i][0] = sum[i][1] = sum[i][2] = sum[i][3] = 0.0f;
+    for (int r = 0; r < TILES; ++r)
+#pragma unroll
+        for (int i = 0; i < GROUPS; ++i) sum[r][i][0] = sum[r][i][1] = sum[r][i][2] = sum[r][i][3] = 0.0f;
 #else
+#if TILES > 1
+#error "the form without tensor cores computes one tile a block"
+#endif
     float sum[2][8];  // of the tile's rows `row` and `row` + 8, for each row of x, over this lane's columns
 #pragma unroll
     for (int m = 0; m < 8; ++m) sum[0][m] = sum[1][m] = 0.0f;
@@ -95,9 +102,11 @@ skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_co
 #endif
 
     for (; step < steps; step += WARPS) {
-        uint4 now[DEPTH][2];
+        uint4 now[DEPTH][2 * TILES];
 #pragma unroll
-        for (int j = 0; j < DEPTH; ++j) now[j][0] = next[j][0], now[j][1] = next[j][1];
+        for (int j = 0; j < DEPTH; ++j)
+#pragma unroll
+            for (int h = 0; h < 2 * TILES; ++h) now[j][h] = next[j][h];
         if (step + WARPS < steps) { LOAD_WEIGHTS(step + WARPS) }
 #pragma unroll
         for (int j = 0; j < DEPTH; ++j) {
@@ -117,10 +126,13 @@ skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_co
 #endif
 #if TENSOR
 #pragma unroll
-            for (int i = 0; i < GROUPS; ++i) {
-                mma(sum[i], now[j][0].x, now[j][1].x, now[j][0].y, now[j][1].y, word[i].x, word[i].y);
-                mma(sum[i], now[j][0].z, now[j][1].z, now[j][0].w, now[j][1].w, word[i].z, word[i].w);
-            }
+            for (int i = 0; i < GROUPS; ++i)
+#pragma unroll
+                for (int r = 0; r < TILES; ++r) {
+                    const uint4 upper = now[j][2 * r], lower = now[j][2 * r + 1];
+                    mma(sum[r][i], upper.x, lower.x, upper.y, lower.y, word[i].x, word[i].y);
+                    mma(sum[r][i], upper.z, lower.z, upper.w, lower.w, word[i].z, word[i].w);
+                }
 #else
             float upper[WIDE], lower[WIDE];
             unpack(upper, now[j][0]);
@@ -138,9 +150,12 @@ skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_co
 
 #if TENSOR
 #pragma unroll
-    for (int i = 0; i < GROUPS; ++i)
+    for (int r = 0; r < TILES; ++r)
 #pragma unroll
-        for (int k = 0; k < 4; ++k) tile_sums[warp][row + k / 2 * 8][8 * i + 2 * quarter + k % 2] = sum[i][k];
+        for (int i = 0; i < GROUPS; ++i)
+#pragma unroll
+            for (int k = 0; k < 4; ++k)
+                tile_sums[warp][16 * r + row + k / 2 * 8][8 * i + 2 * quarter + k % 2] = sum[r][i][k];
 #else
 #pragma unroll
     for (int m = 0; m < 8; ++m)
@@ -162,12 +177,12 @@ skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_co
 #endif
     __syncthreads();
 
-    // Each thread finishes two sums: rows i and i + 8 of the tile, for one row m of x.
-    for (int at = thread; at < 8 * m_rows; at += THREADS) {
-        const int i = at % 8, m = at / 8;
+    // Each thread finishes two sums at a time: rows i and i + 8 of a tile, for one row m of x.
+    for (int at = thread; at < 8 * TILES * m_rows; at += THREADS) {
+        const int i = at % 8, r = at / 8 % TILES, m = at / (8 * TILES), tile = first_tile + r;
         float first = 0.0f, second = 0.0f;
 #pragma unroll
-        for (int k = 0; k < WARPS; ++k) first += tile_sums[k][i][m], second += tile_sums[k][i + 8][m];
+        for (int k = 0; k < WARPS; ++k) first += tile_sums[k][16 * r + i][m], second += tile_sums[k][16 * r + i + 8][m];
 #if NORM
         float total = 0.0f;
 #pragma unroll

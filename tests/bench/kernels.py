@@ -2,9 +2,9 @@
 
 PYTHONPATH=. python tests/bench/kernels.py --json kernels.json [--only probe,attention,gemm,prefill,step,peers]
 
-All times are of CUDA graphs, warm, with inputs that are rotated past the second cache. The floor of what reads memory is
-the fastest of several read patterns (the probe), of what multiplies a large matrix product by cuBLASLt. Peers (PyTorch's
-attention, captured too) are measured where PyTorch is installed; it is no dependency of the course.
+All times are of CUDA graphs, warm, with inputs that are rotated past the second cache. The floor of what reads memory
+is the fastest of several read patterns (the probe), of what multiplies a large matrix product by cuBLASLt. Peers
+(PyTorch's attention, captured too) are measured where PyTorch is installed; it is no dependency of the course.
 """
 
 from __future__ import annotations
@@ -220,6 +220,8 @@ def ragged(b: Bench) -> None:
             )  # fmt: skip
 
 
+VARIANTS = ((4, 2, 1), (2, 3, 1), (2, 2, 1), (1, 3, 1), (2, 2, 2), (1, 2, 2), (4, 1, 2))
+"""(depth, resident, tiles a block)"""
 SHAPES = {"qkv": (6144, 4096), "o": (4096, 4096), "gate-up": (28672, 4096), "down": (4096, 14336)}
 
 
@@ -229,24 +231,22 @@ def gemm(b: Bench) -> None:
         plain = [b.random(many, columns, bound=0.05, seed=s) for s in range(copies)]
         packed = [packing.packed_weights(one) for one in plain]
         moved = 2 * many * columns
-        for count in (1, 8, 16, 32, 64):
+        for count in (1, 8, 16, 24, 32, 64):
             x, out = b.random(count, columns), b.random(count, many)
             seconds = b.each([product.prepared(b.q, x, w, out) for w in plain])
             row = {"cublaslt": 1e6 * seconds}
             if count <= 32:
                 groups = skinny_gemm.groups_for(count)
                 px = b.random(*packing.shape(groups, columns))
-                for depth, resident in ((4, 2), (2, 3), (2, 2)):
-                    for norm in (None, 1e-5):
-                        if (columns // 32) % depth or (norm and name in ("o", "down")):
-                            continue
-                        launches = [
-                            skinny_gemm.prepared(
-                                b.q, px, w, out, count, depth=depth, resident=resident, norm=norm, chained=True
-                            )
-                            for w in packed
-                        ]
-                        row[f"d{depth}r{resident}{'n' if norm else ''}"] = 1e6 * b.each(launches)
+                norm = 1e-5 if name in ("qkv", "gate-up") else None
+                for depth, resident, tiles in VARIANTS:
+                    if (columns // 32) % depth or (groups < 3 and tiles > 1):
+                        continue
+                    how = {"depth": depth, "resident": resident, "tiles_a_block": tiles}
+                    launches = [
+                        skinny_gemm.prepared(b.q, px, w, out, count, norm=norm, chained=True, **how) for w in packed
+                    ]
+                    row[f"d{depth}r{resident}t{tiles}"] = 1e6 * b.each(launches)
                 launches = [skinny_gemm.prepared(b.q, px, w, out, count) for w in packed]
                 row["unchained"] = 1e6 * b.each(launches)
             if count in (1, 8):
@@ -386,7 +386,7 @@ def peers(b: Bench) -> None:
             kv = [torch.randn(2, sequences, 8, length, 128, **draw) for _ in range(sets)]
             q = torch.randn(sequences, 32, tokens, 128, **draw)
 
-            def run(pair: Any, q: Any = q, tokens: int = tokens) -> Any:
+            def run(pair: Any, q: Any = q, tokens: int = tokens, backend: Any = backend) -> Any:
                 with sdpa_kernel(backend):
                     return torch.nn.functional.scaled_dot_product_attention(
                         q, pair[0], pair[1], is_causal=tokens > 1, enable_gqa=True

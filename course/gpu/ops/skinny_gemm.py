@@ -29,8 +29,8 @@ class Heads:
 
 
 def groups_for(rows: int) -> int:
-    """Groups of 8 rows that the packed activations of `rows` rows have: 1, 2 or 4."""
-    return 1 if rows <= 8 else 2 if rows <= 16 else 4
+    """Groups of 8 rows that the packed activations of `rows` rows have: 1 to 4."""
+    return -(-rows // 8)
 
 
 def prepared(
@@ -47,14 +47,15 @@ def prepared(
     tensor: bool | None = None,
     depth: int | None = None,
     resident: int = 2,
+    tiles_a_block: int = 1,
     chained: bool = False,
 ) -> Launch:
     """One product of `rows` rows, packed, with packed weights (`packing.packed_weights(w, ORDERS[finish])`).
 
     norm: epsilon, where the rows of x count as normalised (RMSNorm without a weight). finish: "rows": out (rows, N);
     "residual": added to out, packed; "silu": silu(gate) * up into out, packed, N / 2 columns; "heads": RoPE, queries to
-    out (rows, heads, width), keys and values to the caches. depth, resident: how many loads a warp has under way, and
-    blocks a multiprocessor.
+    out (rows, heads, width), keys and values to the caches. depth, resident, tiles_a_block: how many loads a warp
+    has under way, blocks a multiprocessor, and tiles of 16 columns a block.
 
     Raises ValueError for arrays that do not fit together, and for fp32, which cuBLAS serves.
     """
@@ -93,13 +94,18 @@ def prepared(
     depth = depth or next(size for size in (4, 2, 1) if pieces % size == 0)
     if pieces % depth:
         raise ValueError(f"K = {columns} is no multiple of 32 x depth {depth}")
+    if tiles % tiles_a_block:
+        raise ValueError(f"{tiles} tiles do not come out even in blocks of {tiles_a_block}")
     macros = {"GROUPS": groups, "DEPTH": depth, "TENSOR": int(tensor), "NORM": int(norm is not None)}
+    macros |= {"TILES": tiles_a_block} if tiles_a_block > 1 else {}
     macros |= {"FINISH": FINISHES[finish], "RESIDENT": resident} | ({"HEAD_DIM": width} if heads else {})
     if not heads:  # pointers of the right types, which are not followed
         nothing = _nothing(queue)
         extra = (out, out, nothing, nothing, nothing)
     args = (x, w, out, rows, 16 * tiles, columns, norm or 0.0, *extra, query_heads, kv_heads)
-    return queue.prepared(queue.kernel("skinny_gemm", kind, **macros), (tiles,), THREADS, args, chained=chained)
+    return queue.prepared(
+        queue.kernel("skinny_gemm", kind, **macros), (tiles // tiles_a_block,), THREADS, args, chained=chained
+    )
 
 
 def _nothing(queue: Queue) -> Any:

@@ -124,7 +124,7 @@ def test_replays_of_a_graph_give_the_same_bits(on: Queue, form: str) -> None:
     lengths = [len(one) for one in tiny.sequences]
     for s in range(3):
         tiny.prefill(s, 0, lengths[s] - 1)
-    step = Step(tiny.llama, lengths=lengths, form=form)
+    step = Step(tiny.llama, lengths=lengths, max_blocks=8, form=form)
     step.write([int(one[-1]) for one in tiny.sequences], tiny.tables)
     step.run()
     eager = step.logits()
