@@ -20,8 +20,20 @@ import numpy as np
 
 from course import gpu
 from course.gpu import record
-from course.gpu.ops import append, fill, gather, packing, product, read_probe, rms_norm, rope, rope_append, silu
-from course.gpu.ops import skinny_gemm, work_list
+from course.gpu.ops import (
+    append,
+    fill,
+    gather,
+    packing,
+    product,
+    read_probe,
+    rms_norm,
+    rope,
+    rope_append,
+    silu,
+    skinny_gemm,
+    work_list,
+)
 from course.gpu.ops.decode_attention import DecodeAttention
 from course.gpu.ops.prefill_attention import PrefillAttention
 from course.gpu.ops.queue import queue
@@ -145,21 +157,21 @@ class Caches:
         return found
 
 
-def attend(b: Bench, caches: Caches, attention: DecodeAttention, lengths: np.ndarray, blocks: int) -> float:
+def attend(b: Bench, caches: Caches, attention: DecodeAttention, lengths: np.ndarray, plan: tuple[int, int]) -> float:
     """Seconds of a launch."""
     put, sequences = b.q.device.to_device, len(lengths)
     q, out = (b.random(sequences, attention.heads, attention.width, seed=s) for s in (5, 6))
+    warps, blocks = plan
     cut = work_list.cut(lengths, blocks)
     given = [put(one) for one in (lengths.astype(np.int32), cut.items, cut.spans)]
     tables = caches.tables(lengths)
-    launches = [attention.prepared(q, caches.k, caches.v, table, *given, out) for table in tables]
+    launches = [attention.prepared(q, caches.k, caches.v, table, *given, out, warps=warps) for table in tables]
     return b.each(launches * max(1, 4 // len(launches)))
 
 
 FORMS = {
-    "tensor 4 warps": {"tensor": True, "warps": 4},
-    "tensor 8 warps": {"tensor": True, "warps": 8},
-    "plain": {"tensor": False, "warps": 4},
+    "tensor": {"tensor": True},
+    "plain": {"tensor": False},
 }
 
 
@@ -180,21 +192,17 @@ def attention(b: Bench) -> None:
             ):
                 lengths = np.full(sequences, length)
                 moved = sequences * length * 4096
-                chosen = one.blocks_an_item(lengths)
+                chosen = one.plan(lengths)
                 seconds = attend(b, caches, one, lengths, chosen)
                 best = (seconds, chosen)
-                for parts in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32):
-                    blocks = -(-length // 16 // parts)
-                    if (
-                        blocks != chosen
-                        and sequences * parts <= 4096
-                        and 64 <= sequences * parts * 8 <= 4096
-                        and parts <= length // 16
-                    ):
-                        best = min(best, (attend(b, caches, one, lengths, blocks), blocks))
+                for parts in (1, 2, 4, 8, 16):
+                    for warps in (4, 8) if one.tensor else (4,):
+                        plan = warps, -(-length // 16 // parts)
+                        if plan != chosen and 64 <= sequences * parts * 8 <= 4096:
+                            best = min(best, (attend(b, caches, one, lengths, plan), plan))
                 b.keep(
                     "attention", group=group, form=form, sequences=sequences, length=length, us=1e6 * seconds,
-                    share=moved / seconds / b.bandwidth, blocks=chosen, best_us=1e6 * best[0], best_blocks=best[1],
+                    share=moved / seconds / b.bandwidth, plan=chosen, best_us=1e6 * best[0], best_plan=best[1],
                     best_share=moved / best[0] / b.bandwidth,
                 )  # fmt: skip
 
@@ -211,16 +219,20 @@ def ragged(b: Bench) -> None:
     for form, how in FORMS.items():
         one = DecodeAttention(b.q, heads=32, kv_heads=8, width=128, max_items=4096, **how)
         for name, lengths in cases.items():
-            chosen, moved = one.blocks_an_item(lengths), int(lengths.sum()) * 4096
-            tried = {blocks: attend(b, caches, one, lengths, blocks) for blocks in {chosen, 32, 64, 128}}
+            chosen, moved = one.plan(lengths), int(lengths.sum()) * 4096
+            plans = {
+                chosen,
+                *((warps, blocks) for blocks in (32, 64, 128) for warps in ((4, 8) if one.tensor else (4,))),
+            }
+            tried = {plan: attend(b, caches, one, lengths, plan) for plan in plans}
             best = min(tried, key=tried.__getitem__)
             b.keep(
-                "ragged", case=name, form=form, share=moved / tried[chosen] / b.bandwidth, blocks=chosen,
-                best_share=moved / tried[best] / b.bandwidth, best_blocks=best,
+                "ragged", case=name, form=form, share=moved / tried[chosen] / b.bandwidth, plan=chosen,
+                best_share=moved / tried[best] / b.bandwidth, best_plan=best,
             )  # fmt: skip
 
 
-VARIANTS = ((4, 2, 1), (2, 3, 1), (2, 2, 1), (1, 3, 1), (2, 2, 2), (1, 2, 2), (4, 1, 2))
+VARIANTS = ((4, 2, 1), (2, 3, 1), (2, 2, 1), (2, 2, 2), (4, 1, 2))
 """(depth, resident, tiles a block)"""
 SHAPES = {"qkv": (6144, 4096), "o": (4096, 4096), "gate-up": (28672, 4096), "down": (4096, 14336)}
 

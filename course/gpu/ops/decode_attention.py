@@ -23,7 +23,7 @@ class DecodeAttention:
     """Workspace and launches for up to `max_sequences` sequences in up to `max_items` items of work.
 
     heads, kv_heads, width: of the model; at most 8 query heads share a KV head, and a head has 32, 64 or 128 numbers.
-    tensor: with tensor cores or without; None: where they help. warps: of a thread block.
+    tensor: with tensor cores or without; None: where they help. warps: of a thread block, 4 or 8; None: as `plan` says.
 
     Raises ValueError for shapes that the kernel does not have.
     """
@@ -39,7 +39,7 @@ class DecodeAttention:
         max_sequences: int = 256,
         max_items: int = 1_024,
         tensor: bool | None = None,
-        warps: int = 4,
+        warps: int | None = None,
     ) -> None:
         if heads % kv_heads or heads // kv_heads > 8:
             raise ValueError(
@@ -48,25 +48,32 @@ class DecodeAttention:
         if width not in (32, 64, 128):
             raise ValueError(f"heads of {width} numbers: the kernel takes 32, 64 or 128")
         self.queue, self.heads, self.kv_heads, self.width, self.kind = queue, heads, kv_heads, width, kind
-        self.max_sequences, self.max_items, self.warps = max_sequences, max_items, whole("warps", warps, high=8)
+        self.max_sequences, self.max_items, self.warps = max_sequences, max_items, warps
         self.tensor = uses_tensor_cores(queue, kind, width) if tensor is None else tensor
         group = heads // kv_heads
-        self.resident = (12 // warps if self.tensor else 8 // warps if group > 4 else 12 // warps) or 1
         device = queue.device
         self.sums = device.empty((max_items, kv_heads, group * width), np.float32)
         self.weights = device.empty((max_items, kv_heads, group, 2), np.float32)
         self.counters = device.to_device(np.zeros((max_sequences, kv_heads), np.uint32))
 
-    @property
-    def slots(self) -> int:
-        """Thread blocks that the device holds at a time."""
-        return self.queue.multiprocessors * self.resident
+    def resident(self, warps: int) -> int:
+        """Thread blocks of so many warps that a multiprocessor holds: as many as leave registers enough to each."""
+        room = 12 if self.tensor or self.heads // self.kv_heads <= 4 else 8
+        return max(1, room // warps)
 
-    def blocks_an_item(self, lengths: Any, bandwidth: float = 3.0e12) -> int:
-        """Blocks of 16 tokens to cut sequences into; see `work_list.best_blocks`."""
+    def plan(self, lengths: Any, bandwidth: float = 3.0e12) -> tuple[int, int]:
+        """(warps of a thread block, blocks of 16 tokens to cut sequences into) that should be fastest."""
         block_bytes = 2 * BLOCK * self.width * numbers.dtype(self.kind).itemsize
         most = max(1, self.max_items // max(1, len(lengths)))
-        return work_list.best_blocks(lengths, self.kv_heads, self.slots, block_bytes / bandwidth, min(64, most))
+        choices = [self.warps] if self.warps else [4, 8] if self.tensor else [4]
+        found = []
+        for warps in choices:
+            # Seconds a block of 16 tokens, measured on an H100 where nobody competes for memory.
+            latency = (0.40e-6 if warps == 4 else 0.25e-6) if self.tensor else 0.55e-6
+            card = work_list.Card(self.queue.multiprocessors * self.resident(warps), block_bytes / bandwidth, latency)
+            blocks, seconds = work_list.best_blocks(lengths, self.kv_heads, card, min(64, most))
+            found.append((seconds, warps, blocks))
+        return min(found)[1:]
 
     def prepared(
         self,
@@ -80,6 +87,7 @@ class DecodeAttention:
         out: Any,
         *,
         groups: int = 0,
+        warps: int | None = None,
         chained: bool = False,
     ) -> Launch:
         """A launch over all places of `items`, of which any may be empty.
@@ -104,20 +112,21 @@ class DecodeAttention:
         array("out", out, packing.shape(groups, heads * width) if groups else (sequences, heads, width), self.kind)
         if self.queue.plain:
             return lambda: _twin_into(out, q, k_cache, v_cache, table, lengths, self.kind, groups)
+        warps = whole("warps", warps or self.warps or 4, high=8)
         kernel = self.queue.kernel(
             "decode_attention",
             self.kind,
             HEAD_DIM=width,
             G=heads // kv_heads,
             KV_HEADS=kv_heads,
-            WARPS=self.warps,
-            RESIDENT=self.resident,
+            WARPS=warps,
+            RESIDENT=self.resident(warps),
             TENSOR=int(self.tensor),
             OUT_GROUPS=groups,
         )
         args = (q, k_cache, v_cache, table, lengths, items, spans, out, self.sums, self.weights, self.counters)
         args += (int(table.shape[1]), math.log2(math.e) / math.sqrt(width))
-        return self.queue.prepared(kernel, (places, kv_heads), 32 * self.warps, args, chained=chained)
+        return self.queue.prepared(kernel, (places, kv_heads), 32 * warps, args, chained=chained)
 
 
 def _twin_into(out, q, k_cache, v_cache, table, lengths, kind, groups) -> None:

@@ -53,7 +53,7 @@ class PrefillAttention:
         if not self.tensor:
             return 1
         blocks = sum(-(-chunk[1] // (32 * WARPS)) for chunk in chunks) * self.heads
-        return 2 if blocks >= 2 * self.queue.multiprocessors and self.queue.device.is_gpu else 1
+        return 2 if blocks >= 1.5 * self.queue.multiprocessors and self.queue.device.is_gpu else 1
 
     def splits(self, chunks: Sequence[Sequence[int]], slabs: int) -> int:
         """Parts that the keys are split into, so that a small chunk keeps the device busy too."""
@@ -62,7 +62,7 @@ class PrefillAttention:
         longest = max(tokens + cached for _, tokens, cached, _ in chunks)
         if slabs > 1 or not self.max_parts:
             return 1
-        wanted = max(1, round(slots / (tiles * self.heads)))
+        wanted = slots // (tiles * self.heads)  # no second round: adding up costs more than it would bring
         return max(1, min(wanted, self.max_parts // tiles, longest // (4 * KEYS) or 1))
 
     def tiles(self, chunks: Sequence[Sequence[int]], slabs: int) -> np.ndarray:

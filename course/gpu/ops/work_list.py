@@ -15,12 +15,9 @@ import numpy as np
 from course.settings import shown, whole
 
 BLOCK = 16
-SECONDS_A_BLOCK = 0.30e-6
-"""What a thread block takes for a block of 16 tokens when nobody competes for memory: latency, on an H100."""
-SECONDS_A_START = 1.5e-6
-"""What passes before an item has its first block, on an H100."""
-SECONDS_A_MERGE = 2.7e-6
-"""What it costs that items of a sequence are added up, on an H100."""
+SECONDS_A_START, SECONDS_A_MERGE, SECONDS_A_PART = 1.5e-6, 2.0e-6, 0.15e-6
+"""What passes before an item has its first block, what it costs that a sequence is cut at all, and what each part of it
+costs when they are added up; on an H100."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +61,24 @@ def cut(lengths: Any, blocks: int) -> WorkList:
     return WorkList(items, np.stack([first_item, parts], 1).astype(np.int32))
 
 
-def best_blocks(lengths: Any, kv_heads: int, slots: int, block_seconds: float, most_parts: int = 64) -> int:
-    """Blocks an item that should be fastest, by a small model of the card.
+@dataclass(frozen=True)
+class Card:
+    """What `best_blocks` knows of a card and a kernel.
 
-    A launch takes what its bytes take, and no less than its longest item; cutting a sequence costs a merge. slots:
-    thread blocks the card holds at a time. block_seconds: what one block of one KV head costs at full bandwidth.
+    slots: thread blocks the card holds at a time. block_seconds: what one block of one KV head costs when memory is
+    busy. latency: seconds that a thread block takes for a block when nobody competes for memory.
+    """
+
+    slots: int
+    block_seconds: float
+    latency: float
+
+
+def best_blocks(lengths: Any, kv_heads: int, card: Card, most_parts: int = 64) -> tuple[int, float]:
+    """Blocks an item that should be fastest, and the seconds that a small model of the card expects.
+
+    A launch takes what its bytes take, and no less than its longest item, as often as the card fills up with items;
+    cutting a sequence costs a merge.
     """
     need = -(-checked_lengths(lengths) // BLOCK)
     longest = int(need.max())
@@ -77,24 +87,24 @@ def best_blocks(lengths: Any, kv_heads: int, slots: int, block_seconds: float, m
         blocks = -(-longest // parts)
         if parts > most_parts:
             break
-        guess = _guess(need, blocks, kv_heads, slots, block_seconds)
+        guess = _guess(need, blocks, kv_heads, card)
         if guess < seconds:
             best, seconds = blocks, guess
-    return best
+    return best, seconds
 
 
-def _guess(need: np.ndarray, blocks: int, kv_heads: int, slots: int, block_seconds: float) -> float:
+def _guess(need: np.ndarray, blocks: int, kv_heads: int, card: Card) -> float:
     """Seconds of a launch with items of at most `blocks` blocks."""
     parts = -(-need // blocks)
     items = int(parts.sum()) * kv_heads
     merged = int(parts[parts > 1].sum()) * kv_heads  # a sum that is left and fetched is about a block of traffic
-    reads = (int(need.sum()) * kv_heads + merged) * block_seconds
-    together = min(items, slots) * block_seconds  # seconds a block of each item, where memory is the limit
-    longest_item = min(blocks, int(need.max())) * max(SECONDS_A_BLOCK, together)
-    if items > slots:  # what waits starts as others end, and the last ones end apart
-        reads += longest_item / 4
-    starts = SECONDS_A_START * max(1.0, items / slots)
-    return max(reads, longest_item) + starts + SECONDS_A_MERGE * (merged > 0)
+    reads = (int(need.sum()) * kv_heads + merged) * card.block_seconds
+    longest = min(blocks, int(need.max()))
+    if items > card.slots:  # items that wait start as others end, and the last ones end apart
+        reads += longest * card.slots * card.block_seconds / 16
+    alone = -(-items // card.slots) * longest * card.latency
+    merge = SECONDS_A_MERGE + SECONDS_A_PART * int(parts.max()) if merged else 0.0
+    return max(reads, alone) + SECONDS_A_START * max(1.0, items / card.slots) + merge
 
 
 def table_of(blocks: Sequence[Sequence[int]], columns: int, cache_blocks: int) -> np.ndarray:

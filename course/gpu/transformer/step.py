@@ -72,7 +72,7 @@ class Step:
             attention = llama.prefill_attention
             self._slabs = attention.slabs(listed)
             self._splits = attention.splits(listed, self._slabs)
-        self._blocks_an_item = llama.decode_attention.blocks_an_item(lengths) if self.decodes else 1
+        self._warps, self._blocks_an_item = llama.decode_attention.plan(lengths) if self.decodes else (4, 1)
         rows = len(work_list.cut(lengths, self._blocks_an_item).items) if self.decodes else 0
         self._places = min(rows + max(4, self.decodes // 8), llama.decode_attention.max_items) if rows else 0
         self._places = max(self._places, rows)
@@ -192,7 +192,16 @@ class Step:
     def _decode_attention(self, layer: int, q: Any, out: Any, **how: Any) -> Launch:
         llama, first = self.llama, len(self.chunk_tokens)
         return llama.decode_attention.prepared(
-            q, llama.k[layer], llama.v[layer], self.table[first:], self.lengths, self.items, self.spans, out, **how
+            q,
+            llama.k[layer],
+            llama.v[layer],
+            self.table[first:],
+            self.lengths,
+            self.items,
+            self.spans,
+            out,
+            warps=self._warps,
+            **how,
         )
 
     def _fused(self) -> list[Launch]:

@@ -17,10 +17,11 @@ from course.gpu import sources
 
 CUDA = ("75", "80", "86", "89", "90", "100", "120")
 HIP = ("gfx90a", "gfx1030")
+ROWS = ("rms_norm", "rope", "append", "rope_append", "silu", "gather", "fill")
 PLAIN = [
     ("read_probe", "WALK=0"),
     ("read_probe", "WALK=1"),
-    *((name, f"ELEMENT={e}") for name in ("rms_norm", "rope", "append", "rope_append", "silu", "gather", "fill") for e in (0, 1, 2)),
+    *((name, f"ELEMENT={e}") for name in ROWS for e in (0, 1, 2)),
     ("gather", "GROUPS=2"),
     ("decode_attention", "G=4 RESIDENT=3"),
     ("decode_attention", "G=8 RESIDENT=2"),
@@ -32,12 +33,15 @@ PLAIN = [
     ("skinny_gemm", "ELEMENT=1 FINISH=0 NORM=1"),
 ]  # fmt: skip
 TENSOR = [
-    *(("decode_attention", f"TENSOR=1 G={g} ELEMENT={e} WARPS={w} RESIDENT={12 // w}") for g in (4, 8) for e in (0, 1) for w in (4, 8)),
+    *(("decode_attention", f"TENSOR=1 G={g} ELEMENT={e} RESIDENT=3") for g in (4, 8) for e in (0, 1)),
+    *(("decode_attention", f"TENSOR=1 G={g} ELEMENT={e} WARPS=8") for g in (4, 8) for e in (0, 1)),
     ("decode_attention", "TENSOR=1 G=4 HEAD_DIM=64 RESIDENT=3 OUT_GROUPS=4"),
-    *(("prefill_attention", f"TENSOR=1 HEAD_DIM={d} SLABS=2 RESIDENT=2 ELEMENT={e}") for d in (64, 128) for e in (0, 1)),
+    *(("prefill_attention", f"TENSOR=1 HEAD_DIM={d} SLABS=2 RESIDENT=2") for d in (64, 128)),
+    ("prefill_attention", "TENSOR=1 SLABS=2 RESIDENT=2 ELEMENT=1"),
     *(("prefill_attention", f"TENSOR=1 HEAD_DIM={d} RESIDENT=3 SPLIT={s}") for d in (64, 128) for s in (0, 1)),
-    *(("skinny_gemm", f"TENSOR=1 GROUPS={n} FINISH={f} NORM={int(f > 1)}") for n in (1, 2, 4) for f in range(4)),
-    ("skinny_gemm", "TENSOR=1 DEPTH=2 RESIDENT=3 FINISH=3 NORM=1"),
+    *(("skinny_gemm", f"TENSOR=1 GROUPS={n} FINISH={f} NORM={int(f > 1)}") for n in (1, 2, 3) for f in range(4)),
+    *(("skinny_gemm", f"TENSOR=1 GROUPS=4 DEPTH=2 FINISH={f} NORM={int(f != 1)}") for f in range(4)),
+    *(("skinny_gemm", f"TENSOR=1 GROUPS={n} DEPTH=2 RESIDENT=3 FINISH=3 NORM=1") for n in (1, 2, 3, 4)),
 ]  # fmt: skip
 
 

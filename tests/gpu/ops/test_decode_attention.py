@@ -85,11 +85,14 @@ def test_lists_cover_every_block_once() -> None:
 
 
 def test_one_long_sequence_is_cut_however_many_short_ones_there_are() -> None:
+    card = work_list.Card(slots=396, block_seconds=2.7e-9, latency=0.4e-6)
     lengths = np.array([512] * 63 + [32_768])
-    blocks = work_list.best_blocks(lengths, kv_heads=8, slots=396, block_seconds=2.7e-9)
+    blocks, seconds = work_list.best_blocks(lengths, 8, card)
     assert len(work_list.cut(lengths, blocks).items) > 64 + 8
+    # Uncut, the long one alone takes 2,048 blocks x 0.4 us.
+    assert seconds < 2_048 * 0.4e-6 / 3
     even = np.full(128, 1_024)  # enough sequences for all slots twice over: a merge would only cost
-    assert work_list.best_blocks(even, kv_heads=8, slots=396, block_seconds=2.7e-9) == 64
+    assert work_list.best_blocks(even, 8, card)[0] == 64
 
 
 def test_bad_input_is_refused(on: Queue) -> None:
