@@ -92,18 +92,15 @@ skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_co
 #pragma unroll
     for (int m = 0; m < 8; ++m) sum[0][m] = sum[1][m] = 0.0f;
 #endif
-#if NORM && TENSOR
-    float squares[(GROUPS + 1) / 2][4];  // products of the rows of x with each other, of which the diagonal is wanted
+#if NORM
+    float squares[GROUPS];
 #pragma unroll
-    for (int i = 0; i < (GROUPS + 1) / 2; ++i) squares[i][0] = squares[i][1] = squares[i][2] = squares[i][3] = 0.0f;
-#elif NORM
-    float squares = 0.0f;
+    for (int i = 0; i < GROUPS; ++i) squares[i] = 0.0f;
 #endif
-#if !TENSOR
+#if NORM || !TENSOR
     float f[WIDE];
 #endif
 
-#pragma unroll 1
     for (; step < steps; step += WARPS) {
         uint4 now[DEPTH][2 * TILES];
 #pragma unroll
@@ -117,26 +114,15 @@ skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_co
 #if TENSOR || NORM
             uint4 word[GROUPS];
 #pragma unroll
-            for (int i = 0; i < GROUPS; ++i) {  // rows that are not there count as zero, whatever stands in their place
-                word[i].x = word[i].y = word[i].z = word[i].w = 0;
-                if (8 * i + row < m_rows) word[i] = words[32 * i];
-            }
+            for (int i = 0; i < GROUPS; ++i) word[i] = words[32 * i];
 #endif
-#if NORM && TENSOR  // tensor cores square these in less time than unpacking them would take; two groups share 16 rows
+#if NORM
 #pragma unroll
-            for (int i = 0; i < GROUPS; i += 2) {
-                mma(squares[i / 2], word[i].x, 0, word[i].y, 0, word[i].x, word[i].y);
-                mma(squares[i / 2], word[i].z, 0, word[i].w, 0, word[i].z, word[i].w);
+            for (int i = 0; i < GROUPS; ++i) {
+                unpack(f, word[i]);
+#pragma unroll
+                for (int k = 0; k < WIDE; ++k) squares[i] += f[k] * f[k];
             }
-#pragma unroll
-            for (int i = 1; i < GROUPS; i += 2) {
-                mma(squares[i / 2], 0, word[i].x, 0, word[i].y, word[i].x, word[i].y);
-                mma(squares[i / 2], 0, word[i].z, 0, word[i].w, word[i].z, word[i].w);
-            }
-#elif NORM
-            unpack(f, word[0]);
-#pragma unroll
-            for (int k = 0; k < WIDE; ++k) squares += f[k] * f[k];
 #endif
 #if TENSOR
 #pragma unroll
@@ -181,19 +167,17 @@ skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_co
             if (quarter == 0) tile_sums[warp][row + 8 * half][m] = s;
         }
 #endif
-#if NORM && TENSOR
+#if NORM
 #pragma unroll
-    for (int i = 0; i < GROUPS; ++i)
-        if (quarter == row / 2) row_squares[warp][8 * i + row] = row % 2 ? squares[i / 2][i % 2 * 2 + 1] : squares[i / 2][i % 2 * 2];
-#elif NORM
-    squares += SHUFFLE_XOR(squares, 1);
-    squares += SHUFFLE_XOR(squares, 2);
-    if (quarter == 0) row_squares[warp][row] = squares;
+    for (int i = 0; i < GROUPS; ++i) {
+        squares[i] += SHUFFLE_XOR(squares[i], 1);
+        squares[i] += SHUFFLE_XOR(squares[i], 2);
+        if (quarter == 0) row_squares[warp][8 * i + row] = squares[i];
+    }
 #endif
     __syncthreads();
 
     // Each thread finishes two sums at a time: rows i and i + 8 of a tile, for one row m of x.
-#pragma unroll 1
     for (int at = thread; at < 8 * TILES * m_rows; at += THREADS) {
         const int i = at % 8, r = at / 8 % TILES, m = at / (8 * TILES), tile = first_tile + r;
         float first = 0.0f, second = 0.0f;

@@ -232,7 +232,7 @@ def ragged(b: Bench) -> None:
             )  # fmt: skip
 
 
-VARIANTS = ((4, 2, 1), (2, 3, 1), (2, 2, 1), (2, 2, 2), (4, 1, 2))
+VARIANTS = ((4, 2, 1), (2, 3, 1), (2, 2, 1), (4, 1, 2))
 """(depth, resident, tiles a block)"""
 SHAPES = {"qkv": (6144, 4096), "o": (4096, 4096), "gate-up": (28672, 4096), "down": (4096, 14336)}
 

@@ -33,6 +33,13 @@ def groups_for(rows: int) -> int:
     return -(-rows // 8)
 
 
+def variant(groups: int, finish: str, columns: int) -> tuple[int, int, int]:
+    """(loads a warp has under way, blocks a multiprocessor, tiles a block) that were fastest on an H100."""
+    if finish == "heads":
+        return (2, 2, 1) if groups == 1 else (2, 3, 1)
+    return (4, 1, 2) if groups == 4 and (finish == "silu" or columns > 8_192) else (4, 2, 1)
+
+
 def prepared(
     queue: Queue,
     x: Any,
@@ -46,16 +53,16 @@ def prepared(
     kind: str = "bf16",
     tensor: bool | None = None,
     depth: int | None = None,
-    resident: int = 2,
-    tiles_a_block: int = 1,
+    resident: int | None = None,
+    tiles_a_block: int | None = None,
     chained: bool = False,
 ) -> Launch:
     """One product of `rows` rows, packed, with packed weights (`packing.packed_weights(w, ORDERS[finish])`).
 
     norm: epsilon, where the rows of x count as normalised (RMSNorm without a weight). finish: "rows": out (rows, N);
     "residual": added to out, packed; "silu": silu(gate) * up into out, packed, N / 2 columns; "heads": RoPE, queries to
-    out (rows, heads, width), keys and values to the caches. depth, resident, tiles_a_block: how many loads a warp
-    has under way, blocks a multiprocessor, and tiles of 16 columns a block.
+    out (rows, heads, width), keys and values to the caches. depth, resident, tiles_a_block: see `variant`, which
+    chooses where nothing is said.
 
     Raises ValueError for arrays that do not fit together, and for fp32, which cuBLAS serves.
     """
@@ -91,7 +98,10 @@ def prepared(
     tensor = queue.tensor_cores if tensor is None else tensor
     if not tensor and groups > 1:
         raise ValueError(f"{rows} rows: the form without tensor cores takes 8 at most")
-    depth = depth or next(size for size in (4, 2, 1) if pieces % size == 0)
+    best = variant(groups, finish, columns) if tensor else (4, 2, 1)
+    depth = depth or next(size for size in (best[0], 2, 1) if pieces % size == 0)
+    resident = resident or best[1]
+    tiles_a_block = tiles_a_block or (best[2] if tiles % best[2] == 0 else 1)
     if pieces % depth:
         raise ValueError(f"K = {columns} is no multiple of 32 x depth {depth}")
     if tiles % tiles_a_block:

@@ -52,8 +52,10 @@ def cut(lengths: Any, blocks: int) -> WorkList:
     """
     need = -(-checked_lengths(lengths) // BLOCK)
     parts = -(-need // whole("blocks", blocks))
-    sequence = np.repeat(np.arange(len(need)), parts)
-    first_item = np.cumsum(parts) - parts
+    order = np.argsort(-(need / parts), kind="stable")  # large items first: what is left for the end is small
+    sequence = np.repeat(order, parts[order])
+    first_item = np.empty_like(parts)
+    first_item[order] = np.cumsum(parts[order]) - parts[order]
     part = np.arange(len(sequence)) - first_item[sequence]
     begin = need[sequence] * part // parts[sequence]
     end = need[sequence] * (part + 1) // parts[sequence]
@@ -100,8 +102,9 @@ def _guess(need: np.ndarray, blocks: int, kv_heads: int, card: Card) -> float:
     merged = int(parts[parts > 1].sum()) * kv_heads  # a sum that is left and fetched is about a block of traffic
     reads = (int(need.sum()) * kv_heads + merged) * card.block_seconds
     longest = min(blocks, int(need.max()))
-    if items > card.slots:  # items that wait start as others end, and the last ones end apart
-        reads += longest * card.slots * card.block_seconds / 16
+    if items > card.slots:  # items that wait start as others end, and the last ones end apart, unequal ones more so
+        unequal = longest - int(need.sum()) * kv_heads / items
+        reads += (longest / 16 + unequal / 8) * card.slots * card.block_seconds
     alone = -(-items // card.slots) * longest * card.latency
     merge = SECONDS_A_MERGE + SECONDS_A_PART * int(parts.max()) if merged else 0.0
     return max(reads, alone) + SECONDS_A_START * max(1.0, items / card.slots) + merge
