@@ -27,7 +27,7 @@ help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r name text; do printf '%-22s %s\n' "$$name" "$$text"; done
 
 lab: $(STAMP)  ## install what is missing, copy new labs to my-labs/, open JupyterLab there (ARGS="--no-browser --port=9000")
-	@$(RUN) course.workspace --to="$(MY_LABS)" $(ARGS)
+	@$(RUN) course.desk.workspace --to="$(MY_LABS)" $(ARGS)
 
 test: $(STAMP)  ## unit tests, then every notebook compared with its stored outputs
 	$(RUN) pytest tests --ignore=tests/browser $(SIDE_BY_SIDE) $(ARGS)
@@ -49,7 +49,7 @@ bench: $(DEV_STAMP)  ## measure the simulator beside SimPy, then the decode-step
 	  echo "== $$script"; PYTHONPATH=. .venv/bin/python "$$script" $(ARGS); done
 
 bench-browser: $(DEV_STAMP)  ## measure from key press to changed figure in JupyterLab (needs a chromium on the PATH)
-	.venv/bin/python tests/browser/latency.py $(ARGS)
+	$(RUN) tests.browser.latency $(ARGS)
 
 browser: $(DEV_STAMP)  ## drive the labs in JupyterLab with Chromium (needs a chromium on the PATH)
 	$(RUN) pytest tests/browser -n 2 $(ARGS)

@@ -1,33 +1,63 @@
 """Batching for LLM inference, to learn by moving one thing and seeing what it does.
 
-`serve(workload, policy, step_time, cache)` simulates one engine and returns a Run. The rooms beside it are modules:
-`from course import metrics, policies, queueing, steptime, traces`.
+`serve(workload, policy, step_time, cache)` simulates one engine and returns a Run. The rooms of the package are listed
+in CONTRIBUTING.md; those that a lab needs are at hand from here:
+`from course import lengths, metrics, policies, queueing, steptime, traces`.
 """
+
+import sys
 
 TYPE_CHECKING = False  # what typing would say; importing it takes ten times as long as the rest of this file
 if TYPE_CHECKING:
     from typing import Any
 
-    from .kvcache import KVCache
-    from .run import Run
-    from .serving import serve
-    from .workload import Workload
+    from course.engine.run import Run
+    from course.engine.serving import serve
+    from course.memory.kvcache import KVCache
+    from course.workload import Workload
 
 __all__ = ["KVCache", "Run", "Workload", "serve"]
 
 # Fetched at first use (PEP 562): `course --help` need not wait for NumPy, and `course doctor` works without it.
-_HOMES = {"KVCache": "kvcache", "Run": "run", "Workload": "workload", "serve": "serving"}
+_NAMES = {"KVCache": "memory.kvcache", "Run": "engine.run", "Workload": "workload", "serve": "engine.serving"}
+_MODULES = {
+    "arrivals": "workload.arrivals",
+    "budget": "memory",
+    "conversations": "workload.conversations",
+    "gpus": "models.gpus",
+    "lengths": "workload.lengths",
+    "metrics": "engine.metrics",
+    "prefixes": "memory.prefixes",
+    "profiles": "steptime.profiles",
+}
 
 
 def __getattr__(name: str) -> "Any":
-    if name not in _HOMES:
+    home = _NAMES.get(name) or _MODULES.get(name)
+    if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    module = import_module(f"{__name__}.{home}")
+    value = module if name in _MODULES else getattr(module, name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})
+
+
+class _Moved:
+    """Asked for a module that nobody has found: one of before gets a sentence that says what to do."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name.startswith("course."):
+            from course.base.moved import explain
+
+            explain(name)
+
+
+if _Moved not in sys.meta_path:
+    sys.meta_path.append(_Moved)

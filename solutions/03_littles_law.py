@@ -12,8 +12,8 @@ import numpy as np
 from course import Workload, lengths, policies, queueing, serve, steptime
 from course.exercises import Lab
 from course.explore import Choice, Explorer, Slider
-from course.figures import load as draw
-from course.scenarios import one_engine
+from course.lessons.lab03 import figures as draw
+from course.lessons.lab03 import one_engine
 from course.steptime import Step
 
 lab = Lab("03")

@@ -10,13 +10,13 @@ from textwrap import fill
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import numpy as np
 from course import KVCache, Workload, budget, policies, serve
-from course.config_picker import ConfigPicker
-from course.exercises import Lab, reports08
+from course.exercises import Lab
 from course.explore import Choice, Explorer, Slider
-from course.figures import memory as draw
-from course.profiles.chunks import prefill_chunks
-from course.scenarios import card_memory, kv_pool
-from course.scenarios.engine_prints import PRINTS
+from course.lessons.lab08 import card_memory, kv_pool, reports
+from course.lessons.lab08 import figures as draw
+from course.lessons.lab08.config_picker import ConfigPicker
+from course.lessons.lab08.engine_prints import PRINTS
+from course.steptime.profiles.chunks import prefill_chunks
 
 GIB = 2**30
 lab = Lab("08")
@@ -696,7 +696,7 @@ answers = {
 ### END SOLUTION
 
 # %% tags=["nbval-ignore-output"]
-reports08.check(answers)
+reports.check(answers)
 
 # %% [markdown]
 # ### A storm of preemptions

@@ -9,19 +9,19 @@ import time
 # For "Measure": what is timed must not depend on who else uses the cores.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import numpy as np
-from course import results, serve, steptime
+from course import calibration, results, serve, steptime
 from course.exercises import Lab
 from course.explore import Choice, Explorer, Slider
-from course.figures import measuring as draw
-from course.scenarios import (
+from course.lessons.lab16 import figures as draw
+from course.lessons.lab16 import (
     load_test,
     many_tools,
-    one_engine,
     own_log,
+    replica,
     steady_window,
     three_files,
 )
-from course.scenarios.steady_window import percentile_interval
+from course.lessons.lab16.steady_window import percentile_interval
 
 lab = Lab("16")
 
@@ -352,17 +352,12 @@ print(f"requests whose longest gap is above 200 ms: {felt_it:.0%} of the request
 # %%
 ttft = []
 for seed, rate in enumerate((17, 4)):
-    load = one_engine.requests(rate, num_requests=300 * rate, seed=seed)
-    ttft.append(serve(load, one_engine.engine(), one_engine.STEP).ttft)
+    ttft.append(replica.under_load(rate, num_requests=300 * rate, seed=seed).ttft)
 busy, idle = (np.percentile(values, 99) for values in ttft)
 print(f"p99: {busy:.2f} s and {idle:.2f} s, their mean {(busy + idle) / 2:.2f} s")
 print(f"p99 of all requests together: {np.percentile(np.concatenate(ttft), 99):.2f} s")
 
-minutes = serve(
-    one_engine.requests(14, num_requests=8_400, seed=3),
-    one_engine.engine(),
-    one_engine.STEP,
-)
+minutes = replica.under_load(14, num_requests=8_400, seed=3)
 each = [
     np.percentile(
         minutes.ttft[(minutes.arrival >= 60 * k) & (minutes.arrival < 60 * k + 60)], 99
@@ -398,9 +393,7 @@ for n in (100, 300, 500, 1_000, 2_000, 10_000):
 # them independent:
 
 # %%
-long = serve(
-    one_engine.requests(14, num_requests=100_000), one_engine.engine(), one_engine.STEP
-).ttft
+long = replica.under_load(14, num_requests=100_000).ttft
 true = np.percentile(long, 99)
 for name, values in {
     "as they came": long,
@@ -470,14 +463,14 @@ for rate in (10, 20, 40, 60):
 # It holds where it was fitted and below. At three times the rate it is off by nearly a third, and TTFT is off
 # everywhere: the line has no term for prompts, and at 20 requests/s they hardly show in TPOT.
 #
-# `steptime.fit_run` does better: it serves the same requests at the same times, over and over, until four constants
+# `calibration.fit_run` does better: it serves the same requests at the same times, over and over, until four constants
 # give the TTFT, TPOT and E2E of the file, and it tries each constant at half and at twice its value to see whether
 # the run can tell. Below it reads a log of 60 requests at 60 requests/s in the format of a vLLM run. The log is of
 # our own making (the simulator wrote it, with constants that the fit does not see), so the truth is known:
 
 # %% tags=["nbval-ignore-output"]
 log = results.read(own_log.PATH)
-fit = steptime.fit_run(log, "llama-3.1-8b", "H100")  # some seconds: a thousand replays
+fit = calibration.fit_run(log, "llama-3.1-8b", "H100")  # some seconds: a thousand replays
 truth = {
     "per_step": own_log.TRUE.t0,
     "per_sequence": own_log.TRUE.c,

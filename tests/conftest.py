@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.helpers.places import ROOT, SHARED
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 BROWSER_TESTS = ROOT / "tests" / "browser"
 
@@ -22,10 +23,9 @@ def root() -> Path:
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder with the reference implementations, beside the project where it is developed."""
-    folder = ROOT.parent / "shared"
-    if not folder.is_dir():
+    if not SHARED.is_dir():
         pytest.skip("no folder ../shared: the comparison with the reference is left out")
-    return folder
+    return SHARED
 
 
 def without_browser() -> str:

@@ -9,13 +9,13 @@ serve(result.workload(), policy, fit.step_time)
 print(fit.scaled_to("RTX 4090").account)
 """
 
-from .comparison import Comparison, Row, compare, stand_in
-from .constants import UNITS, Shape, from_data_sheet, shape_of, step_time
-from .engine import Engine, engine_of
-from .fit import Constant, Fit
-from .fitting import fit_run
-from .replay import Replay, replay
-from .scaling import Scaled
+from course.calibration.comparison import Comparison, Row, compare, stand_in
+from course.calibration.constants import UNITS, Shape, from_data_sheet, shape_of, step_time
+from course.calibration.engine import Engine, engine_of
+from course.calibration.fit import Constant, Fit
+from course.calibration.fitting import fit_run
+from course.calibration.replay import Replay, replay
+from course.calibration.scaling import Scaled
 
 __all__ = [
     "UNITS",

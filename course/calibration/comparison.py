@@ -6,14 +6,13 @@ from math import isfinite, nan
 
 import numpy as np
 
-from course.metrics import percentiles
+from course.calibration.engine import Engine
+from course.calibration.measured import METRICS, STATISTICS, samples, streamed
+from course.calibration.replay import Replay, replay
+from course.engine.metrics import percentiles
 from course.results import Result
 from course.steptime import StepTime
 from course.workload import Workload
-
-from .engine import Engine
-from .measured import METRICS, STATISTICS, samples, streamed
-from .replay import Replay, replay
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from course import settings
-from course.gpus import GPU
+from course.base import settings
 from course.models import ModelSpec
+from course.models.gpus import GPU
 from course.steptime import PowerLaw
 
 UNITS: Mapping[str, str] = MappingProxyType(

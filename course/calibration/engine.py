@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from course import budget, settings
-from course.flags import defaults
-from course.gpus import GPU
-from course.kvcache import KVCache
-from course.models import ModelSpec
+from course import memory
+from course.base import settings
+from course.memory.kvcache import KVCache
+from course.models import ModelSpec, engine_defaults
+from course.models.gpus import GPU
 from course.policies import Continuous
 from course.results import Result
 
@@ -73,14 +73,14 @@ def engine_of(result: Result, spec: ModelSpec, gpu: GPU, **given: Any) -> Engine
 
 def _policy(found: Mapping[str, Any], gpu: GPU, notes: list[str]) -> Continuous:
     chosen = {name: found[name] for name in SCHEDULER if name in found}
-    seqs, tokens = defaults.batch(gpu)
+    seqs, tokens = engine_defaults.batch(gpu)
     for name, value in (("max_num_batched_tokens", tokens), ("max_num_seqs", seqs)):
         if name not in chosen:
             other = chosen.get("max_num_batched_tokens")
             if name == "max_num_seqs" and isinstance(other, int):
                 value = min(value, other)
             chosen[name] = value
-            notes.append(f"{name} is not in the file: {value:,}, the default of {defaults.VERSION} on this card")
+            notes.append(f"{name} is not in the file: {value:,}, the default of {engine_defaults.VERSION} on this card")
     return Continuous(**chosen)
 
 
@@ -97,7 +97,7 @@ def _cache(
     if "num_gpu_blocks" in given and "kv_tokens" in given:
         raise ValueError("num_gpu_blocks and kv_tokens say the same thing: give one of them")
     found = {**said, **given}
-    size = settings.whole("block_size", found.get("block_size", defaults.BLOCK_SIZE), high=2**20)
+    size = settings.whole("block_size", found.get("block_size", engine_defaults.BLOCK_SIZE), high=2**20)
     if "kv_tokens" in given:
         tokens = settings.whole("kv_tokens", given["kv_tokens"], low=size)
         return KVCache(tokens // size, size)
@@ -108,12 +108,12 @@ def _cache(
     if gpu.memory_bytes is None:
         notes.append(f"the memory of {gpu.name} is not known and the file says no KV pool: memory is unlimited here")
         return None
-    card = budget.ledger(
+    card = memory.ledger(
         spec,
         gpu,
         tp=ranks,
         max_model_len=found.get("max_model_len"),
-        gpu_memory_utilization=found.get("gpu_memory_utilization", defaults.GPU_MEMORY_UTILIZATION),
+        gpu_memory_utilization=found.get("gpu_memory_utilization", engine_defaults.GPU_MEMORY_UTILIZATION),
         max_num_batched_tokens=policy.max_num_batched_tokens,
         max_num_seqs=policy.max_num_seqs,
         block_size=size,

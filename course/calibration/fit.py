@@ -6,14 +6,13 @@ from dataclasses import asdict, dataclass, field
 from os import PathLike
 from typing import Any
 
-from course import gpus, settings
-from course.gpus import GPU
-from course.models import ModelSpec
+from course.base import settings
+from course.base.textfiles import MAX_JSON_BYTES, json_value, path_of, text
+from course.calibration.constants import NAMES, UNITS, Shape, shape_of, step_time
+from course.calibration.scaling import Scaled, scale
+from course.models import ModelSpec, gpus
+from course.models.gpus import GPU
 from course.steptime import PowerLaw
-from course.textfiles import MAX_JSON_BYTES, json_value, path_of, text
-
-from .constants import NAMES, UNITS, Shape, shape_of, step_time
-from .scaling import Scaled, scale
 
 KIND = "course step-time fit"
 RATES = ("read_bandwidth", "matrix_flops", "seconds_per_kernel")

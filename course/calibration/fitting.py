@@ -12,18 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from course import gpus
-from course.gpus import GPU
-from course.metrics import percentiles
-from course.models import ModelSpec, model
+from course.calibration.constants import NAMES, Shape, from_data_sheet, shape_of, step_time
+from course.calibration.engine import Engine, engine_of
+from course.calibration.fit import SAME, Constant, Fit
+from course.calibration.measured import STATISTICS, samples
+from course.calibration.replay import replay
+from course.engine.metrics import percentiles
+from course.models import ModelSpec, gpus, model
+from course.models.gpus import GPU
 from course.results import Result
 from course.workload import Workload
-
-from .constants import NAMES, Shape, from_data_sheet, shape_of, step_time
-from .engine import Engine, engine_of
-from .fit import SAME, Constant, Fit
-from .measured import STATISTICS, samples
-from .replay import replay
 
 FEWEST = 10
 MOST_ERROR = 0.05  # the metrics are taken to be off by what a free search leaves, from SAME to this

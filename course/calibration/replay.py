@@ -5,13 +5,12 @@ from functools import cached_property
 
 import numpy as np
 
-from course import serve
-from course.metrics import percentiles
-from course.run import Run
+from course.calibration.engine import Engine
+from course.engine.metrics import percentiles
+from course.engine.run import Run
+from course.engine.serving import serve
 from course.steptime import StepTime
 from course.workload import Workload
-
-from .engine import Engine
 
 METRICS = ("ttft", "tpot", "itl", "e2e")
 

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
 
-from course import settings
-from course.gpus import GPU
+from course.base import settings
+from course.calibration.constants import NAMES, UNITS, Shape, step_time
+from course.models.gpus import GPU
 from course.steptime import PowerLaw
-
-from .constants import NAMES, UNITS, Shape, step_time
 
 
 @dataclass(frozen=True)

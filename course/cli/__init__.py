@@ -15,8 +15,8 @@ try:  # the first tenths of a second, in which Ctrl-C must not give a traceback 
     import typer
     from typer.core import TyperGroup
 
+    from course.base.streams import forgiving
     from course.cli import bench, compare, doctor, flags, kv, labs, reset, results, simulate
-    from course.streams import forgiving
 except KeyboardInterrupt:
     sys.exit(130)
 except ImportError as error:

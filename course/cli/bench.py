@@ -46,7 +46,7 @@ def bench(
     course bench --fixed-batch 1,2,4,8,16,32,64,128,256
     """
     from course import gpu
-    from course.bench import LiveRun, Settings
+    from course.gpu.bench import LiveRun, Settings
 
     asked = Settings(nreq, rate, tokens, bmax, window_ms, work, threads, seed, loop)
     batches = None if fixed_batch is None else _batches(fixed_batch)
@@ -73,8 +73,8 @@ def bench(
 
 def _batches(text: str) -> list[int]:
     """The batch sizes of --fixed-batch. Raises ValueError for anything but whole numbers with commas between."""
+    from course.base.settings import shown, whole
     from course.gpu.decode import MAX_BATCH
-    from course.settings import shown, whole
 
     parts = [part.strip() for part in text.split(",")]
     if len(parts) > MAX_BATCHES:
@@ -88,7 +88,7 @@ def _batches(text: str) -> list[int]:
 
 def _loop(live: Any) -> tuple[str, dict[str, Any]]:
     """Run the service; the report and the same as a dict."""
-    from course.bench import summary
+    from course.gpu.bench import summary
 
     asked, device = live.asked, live.device
     began = time.perf_counter()

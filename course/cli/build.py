@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from course import KVCache, Workload, lengths, steptime, traces
 from course import policies as course_policies
-from course.arrivals import HIGHEST_RATE, LOWEST_RATE
-from course.settings import MAX_SECONDS, MAX_TOKENS, real, shown, whole
+from course import steptime, traces
+from course.base.settings import MAX_SECONDS, MAX_TOKENS, real, shown, whole
+from course.memory.kvcache import KVCache
+from course.workload import Workload, lengths
+from course.workload.arrivals import HIGHEST_RATE, LOWEST_RATE
 
 Options = Mapping[str, Any]
 

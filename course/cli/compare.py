@@ -76,8 +76,9 @@ def compare(
     course compare requests.jsonl --model llama-3.1-8b --gpu "RTX PRO 6000" --fit --save-fit pro.json
     course compare other.jsonl --model llama-3.1-8b --gpu "RTX 4090" --constants pro.json --html both.html
     """
-    from course import calibration, gpus, results
+    from course import calibration, results
     from course.cli.build import spoken_in_flags
+    from course.models import gpus
 
     with spoken_in_flags(ctx.params):
         _check_choices(ctx.params)
@@ -118,7 +119,7 @@ def _spec(name: str, read: Any) -> Any:
 
 
 def _weights(gib: float | None) -> float | None:
-    from course.settings import real
+    from course.base.settings import real
 
     return None if gib is None else GIB * real("step_weights_gib", gib, above=0, high=10**5)
 
@@ -163,7 +164,7 @@ def _fitted(found: "Fit") -> str:
 
 def _write(path: Path, content: bytes, ours: bytes, result: Path) -> None:
     """Write a file; one that exists is replaced only where it is an earlier one of the same kind."""
-    from course import files
+    from course.base import files
 
     if files.ordinary(path):
         with path.open("rb") as file:

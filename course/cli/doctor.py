@@ -21,7 +21,7 @@ def doctor(
     Changes nothing and needs no network. A note stops no lab; with a problem the exit status is 1. The code in the last
     line tells your instructor the same.
     """
-    from course.doctor import ITEMS, examine, in_code
+    from course.desk.doctor import ITEMS, examine, in_code
 
     if explain is not None:
         _explain(explain, as_json)
@@ -49,7 +49,7 @@ def doctor(
 
 
 def _explain(text: str, as_json: bool) -> None:
-    from course.doctor import explained
+    from course.desk.doctor import explained
 
     codes = [part for part in text.replace(",", " ").split() if part] or [text]
     found = {code: explained(code) for code in codes}

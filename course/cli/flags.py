@@ -93,7 +93,7 @@ def flags(
 
 def _policy(options: dict[str, Any]) -> Any:
     from course import policies
-    from course.settings import shown
+    from course.base.settings import shown
 
     name = options["policy"].strip().lower()
     if name == "continuous":

@@ -97,15 +97,15 @@ def _spec(config: str, kv_dtype: str | None) -> Any:
 
 
 def _ledger(spec: Any, options: dict[str, Any]) -> Any:
-    from course import budget
-    from course.settings import real
+    from course import memory
+    from course.base.settings import real
 
     rest = {name: value for name, value in options.items() if name != "kv_dtype"}
     for name in ("memory", "weights", "activation", "other"):
         gib = rest.pop(f"{name}_gib")
         if gib is not None:
             rest[f"{name}_bytes"] = GIB * real(f"{name}_gib", gib, low=0, high=10**5)
-    return budget.ledger(spec, rest.pop("gpu"), **rest)
+    return memory.ledger(spec, rest.pop("gpu"), **rest)
 
 
 def _in_flags(error: Exception, options: dict[str, Any]) -> str:

@@ -23,7 +23,7 @@ def labs(
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
     """List the labs: number, minutes, what you have done in each, and your copy of it."""
-    from course import copies
+    from course.desk import copies
     from course.exercises.progress import Progress
 
     labs, mine = copies.folders(handed_out, to)
@@ -42,7 +42,7 @@ def labs(
 
 
 def _row(name: str, content: bytes, mine: Path, record: Any, progress: Any, notes: list[str]) -> dict[str, Any]:
-    from course.copies import state
+    from course.desk.copies import state
     from course.exercises.lab import done_so_far, in_words, load
 
     row = {"lab": name[:2], "file": name, "title": None, "minutes": None, "done": None, "in_words": ""}

@@ -4,8 +4,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from course import Workload
 from course.steptime import StepTimeModel
+from course.workload import Workload
 
 LONG = 50_000  # requests; fewer are done within a second or two
 

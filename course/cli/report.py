@@ -9,8 +9,9 @@ from itertools import chain
 from math import floor, isfinite, isnan, log10
 from typing import Any
 
-from course import KVCache, Workload
+from course.memory.kvcache import KVCache
 from course.steptime import StepTimeModel
+from course.workload import Workload
 
 
 @dataclass(frozen=True)

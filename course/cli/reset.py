@@ -17,7 +17,7 @@ def reset(
     ] = False,
 ) -> None:
     """Start a lab again: your copy is renamed, never deleted, and a pristine one takes its place."""
-    from course import copies
+    from course.desk import copies
 
     labs, mine = copies.folders(handed_out, to)
     name = copies.find(labs, lab)

@@ -72,9 +72,9 @@ def simulate(
 
     docs/glossary.md says what TTFT, ITL, slots and the other words mean.
     """
-    from course import serve
     from course.cli import build, report
     from course.cli.progress import watched
+    from course.engine.serving import serve
 
     asked = {name: value for name, value in ctx.params.items() if name != "as_json"}
     given = {name for name in asked if ctx.get_parameter_source(name).name == "COMMANDLINE"}

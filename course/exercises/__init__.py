@@ -1,6 +1,7 @@
 """Exercises, predictions and quizzes: what a lab asks, how an answer is judged, and where progress is kept.
 
-A lab's own questions live in `labNN.py` as `LAB = LabSpec(...)`; a notebook only names them by their ids:
+A lab's own questions live in `course/lessons/labNN/exercises.py` as `LAB = LabSpec(...)`; a notebook only names them
+by their ids:
 
     lab = Lab("03")
     lab.predict("p99")

@@ -12,17 +12,17 @@ from typing import Any
 from IPython import get_ipython
 from IPython.display import display
 
+from course.base.settings import shown
 from course.exercises.cards import Card
 from course.exercises.forms import Form, lettered, prediction_form, quiz_form
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, judge
 from course.exercises.progress import Progress
 from course.exercises.spec import LETTERS, LabSpec, Prediction, Question, which
-from course.settings import shown
 
 
 def available() -> tuple[str, ...]:
     """Return the numbers of the labs that have exercises, in order."""
-    import course.exercises as package
+    import course.lessons as package
 
     names = (module.name for module in pkgutil.iter_modules(package.__path__))
     return tuple(sorted(name[3:] for name in names if re.fullmatch(r"lab\d\d", name)))
@@ -38,7 +38,7 @@ def load(number: str | int) -> LabSpec:
     wanted = str(number).strip().zfill(2) if short else ""
     if wanted not in available():
         raise ValueError(f"there is no lab {shown(number)}: choose from {', '.join(available()) or 'none yet'}")
-    return importlib.import_module(f"course.exercises.lab{wanted}").LAB
+    return importlib.import_module(f"course.lessons.lab{wanted}.exercises").LAB
 
 
 WORDS = {"predictions": "predictions", "exercises": "exercises", "quiz": "quiz questions"}

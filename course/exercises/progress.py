@@ -16,8 +16,8 @@ from typing import Any
 
 from platformdirs import user_data_dir
 
-from course import files
-from course.exercises.filelock import locked
+from course.base import files
+from course.base.filelock import locked
 
 SCHEMA = 1
 FOLDER = "COURSE_PROGRESS_DIR"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from course.settings import shown
+from course.base.settings import shown
 
 LETTERS = "abcdefghij"
 

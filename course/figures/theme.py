@@ -14,8 +14,8 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from course.base.quick import without_grammar
 from course.figures.colours import BADGES, COLOURS, INK, PAPER, badge_html, contrast, ink
-from course.quick import without_grammar
 
 with without_grammar():
     from plotly.io import renderers

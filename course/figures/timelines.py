@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from course.engine.run import Run
 from course.figures import theme
-from course.run import Run
 
 KINDS = ("waiting", "prefill", "decode", "wasted")
 WORDS = {"waiting": "waiting", "prefill": "prefill", "decode": "decode", "wasted": "padding"}

@@ -10,13 +10,12 @@ found.policy, found.kv, found.defaults
 
 from collections.abc import Sequence
 
+from course.base.settings import shown
+from course.flags import sglang, tensorrt_llm, vllm
+from course.flags.export import Export, Setting, Wish
+from course.flags.kv import KVSettings
+from course.flags.parse import Parsed, parse
 from course.policies import Continuous, Dynamic, Policy, Static
-from course.settings import shown
-
-from . import sglang, tensorrt_llm, vllm
-from .export import Export, Setting, Wish
-from .kv import KVSettings
-from .parse import Parsed, parse
 
 __all__ = ["ENGINES", "Export", "KVSettings", "Parsed", "Setting", "for_policy", "parse"]
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
-from course.settings import shown
-
-from . import defaults
+from course.base.settings import shown
+from course.models import engine_defaults
 
 LONGEST = 100_000
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
@@ -63,7 +62,7 @@ def words(line: str, *, ignore_unknown: bool = False) -> Words:
         found = _option(name)
         if found is None:
             if not ignore_unknown:
-                raise ValueError(f"{defaults.VERSION} has no option {shown(name)}{_near(name)}")
+                raise ValueError(f"{engine_defaults.VERSION} has no option {shown(name)}{_near(name)}")
             unknown.append(name)
             if not equals and place < len(parts) and not parts[place].startswith("-"):
                 place += 1
@@ -88,7 +87,7 @@ def words(line: str, *, ignore_unknown: bool = False) -> Words:
             notes.append(f"{option} is given twice: the last counts, {_value(option, said)}")
         options[option] = said
     if unknown:
-        notes.append(f"{defaults.VERSION} does not know {', '.join(dict.fromkeys(unknown))}: left out")
+        notes.append(f"{engine_defaults.VERSION} does not know {', '.join(dict.fromkeys(unknown))}: left out")
     if "--model" in options:
         if model is not None and model != options["--model"]:
             raise ValueError(f"two models are named, {shown(model)} and {shown(options['--model'])}: which is it?")

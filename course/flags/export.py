@@ -3,9 +3,8 @@
 import shlex
 from dataclasses import dataclass
 
+from course.flags.kv import KVSettings
 from course.policies import Continuous, Dynamic, Policy, Static
-
-from .kv import KVSettings
 
 
 @dataclass(frozen=True)

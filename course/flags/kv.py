@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass, fields
 
-from course import settings
-
-from . import defaults
+from course.base import settings
+from course.models import engine_defaults
 
 KV_CACHE_DTYPES = ("auto", "float16", "bfloat16", "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc", "fp8_ds_mla")
 MAX_BYTES = 10**15
@@ -17,9 +16,9 @@ class KVSettings:
     Raises ValueError for values that vLLM refuses.
     """
 
-    gpu_memory_utilization: float = defaults.GPU_MEMORY_UTILIZATION
-    kv_cache_dtype: str = defaults.KV_CACHE_DTYPE
-    block_size: int = defaults.BLOCK_SIZE
+    gpu_memory_utilization: float = engine_defaults.GPU_MEMORY_UTILIZATION
+    kv_cache_dtype: str = engine_defaults.KV_CACHE_DTYPE
+    block_size: int = engine_defaults.BLOCK_SIZE
     max_model_len: int | None = None
     tensor_parallel_size: int = 1
     num_gpu_blocks_override: int | None = None

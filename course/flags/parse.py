@@ -5,12 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from course.gpus import GPU, gpu
+from course.base.settings import shown
+from course.flags import command_line
+from course.flags.kv import KVSettings
+from course.models import engine_defaults
+from course.models.gpus import GPU, gpu
 from course.policies import Continuous
-from course.settings import shown
-
-from . import command_line, defaults
-from .kv import KVSettings
 
 WITHOUT_MODEL = {
     "--scheduling-policy": "order: the simulator's is first come first served",
@@ -60,9 +60,9 @@ def parse(line: str, gpu_name: GPU | str | None = None, *, ignore_unknown: bool 
         return read(option, rest.pop(option)) if option in rest else default
 
     kv = KVSettings(
-        gpu_memory_utilization=take("--gpu-memory-utilization", _real, defaults.GPU_MEMORY_UTILIZATION),
-        kv_cache_dtype=take("--kv-cache-dtype", _word, defaults.KV_CACHE_DTYPE),
-        block_size=take("--block-size", _whole, defaults.BLOCK_SIZE),
+        gpu_memory_utilization=take("--gpu-memory-utilization", _real, engine_defaults.GPU_MEMORY_UTILIZATION),
+        kv_cache_dtype=take("--kv-cache-dtype", _word, engine_defaults.KV_CACHE_DTYPE),
+        block_size=take("--block-size", _whole, engine_defaults.BLOCK_SIZE),
         max_model_len=take("--max-model-len", _length),
         tensor_parallel_size=take("--tensor-parallel-size", _whole, 1),
         num_gpu_blocks_override=take("--num-gpu-blocks-override", _whole_or_none),
@@ -90,16 +90,18 @@ def _policy(
         raise ValueError(f"--performance-mode is balanced, interactivity or throughput, not {shown(mode)}")
     partial = take("--max-num-partial-prefills", _whole, 1)
     if partial != 1:
-        raise ValueError(f"{defaults.VERSION} refuses --max-num-partial-prefills other than 1, and this is {partial}")
+        raise ValueError(
+            f"{engine_defaults.VERSION} refuses --max-num-partial-prefills other than 1, and this is {partial}"
+        )
     chunked = take("--enable-chunked-prefill", _flag)
     if chunked is None:
-        chunked, reasons["enable_chunked_prefill"] = True, f"on by default in {defaults.VERSION}"
+        chunked, reasons["enable_chunked_prefill"] = True, f"on by default in {engine_defaults.VERSION}"
     threshold = take("--long-prefill-token-threshold", _whole, None)
     if threshold is None:
-        threshold, reasons["long_prefill_token_threshold"] = 0, f"no limit by default in {defaults.VERSION}"
+        threshold, reasons["long_prefill_token_threshold"] = 0, f"no limit by default in {engine_defaults.VERSION}"
     reserve = take("--scheduler-reserve-full-isl", _flag)
     if reserve is None:
-        reserve, reasons["scheduler_reserve_full_isl"] = True, f"on by default in {defaults.VERSION}"
+        reserve, reasons["scheduler_reserve_full_isl"] = True, f"on by default in {engine_defaults.VERSION}"
     seqs, tokens = take("--max-num-seqs", _whole), take("--max-num-batched-tokens", _human)
     seqs, tokens = _batch(seqs, tokens, chunked, kv.max_model_len, card, mode == "throughput", reasons)
     if not chunked and kv.max_model_len is not None and tokens < kv.max_model_len:
@@ -120,9 +122,9 @@ def _batch(
     reasons: dict[str, str],
 ) -> tuple[int, int]:
     """max_num_seqs and max_num_batched_tokens as vLLM fills them in, in its order."""
-    slots, budget = defaults.batch(card, throughput=throughput)
+    slots, budget = engine_defaults.batch(card, throughput=throughput)
     where = "a card below 70 GiB" if card is None else card.name
-    source = f"the default of {defaults.VERSION} on {where}{', doubled for throughput' if throughput else ''}"
+    source = f"the default of {engine_defaults.VERSION} on {where}{', doubled for throughput' if throughput else ''}"
     chosen = slots if seqs is None else seqs
     if tokens is None:
         tokens, reasons["max_num_batched_tokens"] = budget, source

@@ -1,6 +1,6 @@
 """A policy as options of SGLang, release 0.5.9: sglang/srt/server_args.py and managers/schedule_policy.py there."""
 
-from .export import Export, Setting, Wish, command
+from course.flags.export import Export, Setting, Wish, command
 
 VERSION = "SGLang 0.5.9"
 MAX_PREFILL_TOKENS = 16_384

@@ -1,6 +1,6 @@
 """A policy as settings of TensorRT-LLM, release 1.2: options of trtllm-serve, and a YAML file for the rest of them."""
 
-from .export import Export, Setting, Wish, command
+from course.flags.export import Export, Setting, Wish, command
 
 VERSION = "TensorRT-LLM 1.2 (PyTorch backend)"
 FILE = "config.yaml"

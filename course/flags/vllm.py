@@ -1,7 +1,7 @@
 """A policy as options of `vllm serve`, release 0.19."""
 
-from . import defaults
-from .export import Export, Setting, Wish, command
+from course.flags.export import Export, Setting, Wish, command
+from course.models import engine_defaults
 
 SLOTS = "slots: the most sequences in a step"
 NAMES = {
@@ -58,7 +58,12 @@ def export(wish: Wish) -> Export:
             "prefix caching is on by default and not in the simulator: prompts that share a start are faster"
         )
     return Export(
-        "vLLM", defaults.VERSION, tuple(found), command(["vllm", "serve", wish.model], found), "", tuple(warnings)
+        "vLLM",
+        engine_defaults.VERSION,
+        tuple(found),
+        command(["vllm", "serve", wish.model], found),
+        "",
+        tuple(warnings),
     )
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from course.base.settings import shown, whole
 from course.gpu.device import MAX_THREADS, Device
 from course.gpu.timing import Timing, measure
-from course.settings import shown, whole
 
 MAX_WORK = 2**24
 """Above it float32 no longer counts in ones, and i + 1 would not be i + 1."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from course.base.settings import shown, whole
 from course.gpu import sources
-from course.settings import shown, whole
 
 MAX_THREADS = 1_024  # a block, on every GPU of the last ten years
 MAX_BLOCKS = 2**31 - 1

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 
+from course.base.settings import shown
 from course.gpu import probe
 from course.gpu.cupy_device import CupyDevice
 from course.gpu.device import Device
 from course.gpu.errors import KernelError
 from course.gpu.plain import PlainDevice
 from course.gpu.shim import ShimDevice
-from course.settings import shown
 
 KINDS = ("auto", "cuda", "hip", "cpu", "numpy")
 

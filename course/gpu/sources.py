@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from course.base.settings import shown
 from course.gpu.errors import KernelError
-from course.settings import shown
 
 SCALARS: Mapping[str, type[np.generic]] = {
     "float": np.float32,

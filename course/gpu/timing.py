@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from course.base.settings import real, whole
 from course.gpu.device import Device
-from course.settings import real, whole
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@
 What is not understood is refused with a ValueError that names the key; nothing is guessed.
 """
 
-from .known import model, names
-from .layers import Heads, Latent, Layer, Part
-from .spec import ModelSpec
+from course.models.known import model, names
+from course.models.layers import Heads, Latent, Layer, Part
+from course.models.spec import ModelSpec
 
 __all__ = ["Heads", "Latent", "Layer", "ModelSpec", "Part", "model", "names"]

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from course.settings import shown
-
-from .keys import HEAD_DIM, HEADS, KV_HEADS, WIDTH, Keys
-from .layers import Heads, Latent
-from .pattern import CHUNKED, SLIDING, Kind
+from course.base.settings import shown
+from course.models.keys import HEAD_DIM, HEADS, KV_HEADS, WIDTH, Keys
+from course.models.layers import Heads, Latent
+from course.models.pattern import CHUNKED, SLIDING, Kind
 
 OF_A_LAYER = frozenset((*HEADS, *KV_HEADS, *HEAD_DIM, "kv_lora_rank", "q_lora_rank", "v_head_dim", "qk_nope_head_dim"))
 

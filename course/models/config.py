@@ -6,13 +6,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from course.settings import shown
-from course.textfiles import json_value, path_of, text
-
-from . import attention, families, pattern, quantisation, recurrent, unknown, weights
-from .keys import CONTEXT, DRAFTS, HEAD_DIM, LAYERS, MAX_CONTEXT, MAX_LAYERS, VOCABULARY, WIDTH, Keys
-from .layers import Heads, Layer
-from .spec import ModelSpec
+from course.base.settings import shown
+from course.base.textfiles import json_value, path_of, text
+from course.models import attention, families, pattern, quantisation, recurrent, unknown, weights
+from course.models.keys import CONTEXT, DRAFTS, HEAD_DIM, LAYERS, MAX_CONTEXT, MAX_LAYERS, VOCABULARY, WIDTH, Keys
+from course.models.layers import Heads, Layer
+from course.models.spec import ModelSpec
 
 MAX_BYTES = 2**26
 INSIDE = ("text_config", "llm_config", "language_config", "thinker_config", "language_model_config", "lm_config")

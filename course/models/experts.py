@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from .keys import Keys
-from .pattern import DENSE, EXPERTS, Kind
+from course.models.keys import Keys
+from course.models.pattern import DENSE, EXPERTS, Kind
 
 NUMBER = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 WIDTH = ("moe_intermediate_size", "expert_ffn_hidden_size", "moe_ffn_hidden_size", "ffn_hidden_size")

@@ -4,7 +4,7 @@ Taken from the configuration classes of Transformers 5.24. Only what published f
 than this is refused.
 """
 
-from .keys import Keys
+from course.models.keys import Keys
 
 _LLAMA = {
     "hidden_size": 4096,

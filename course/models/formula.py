@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from .layers import Heads, Latent, Layer
-from .spec import ModelSpec
+from course.models.layers import Heads, Latent, Layer
+from course.models.spec import ModelSpec
 
 
 def kv_bytes_per_token(spec: ModelSpec) -> str:

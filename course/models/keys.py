@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from course.settings import shown, whole
+from course.base.settings import shown, whole
 
 MAX_LAYERS = 10_000
 MAX_SIZE = 10**8  # of a dimension, a vocabulary, a window

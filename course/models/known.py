@@ -1,6 +1,6 @@
 """Models that can be asked for by name."""
 
-from .spec import ModelSpec
+from course.models.spec import ModelSpec
 
 _MODELS = {
     spec.name: spec

@@ -2,11 +2,10 @@
 
 from typing import NamedTuple
 
-from course.settings import shown
-
-from . import recurrent
-from .families import EVERY, LISTED
-from .keys import CONTEXT, MAX_CONTEXT, WINDOW, Keys
+from course.base.settings import shown
+from course.models import recurrent
+from course.models.families import EVERY, LISTED
+from course.models.keys import CONTEXT, MAX_CONTEXT, WINDOW, Keys
 
 FULL, SLIDING, CHUNKED, LINEAR, BOTH = "full", "sliding", "chunked", "linear", "both"
 DENSE, EXPERTS, BY_KEYS = "dense", "experts", "by keys"

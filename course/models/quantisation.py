@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from course.settings import shown
-
-from .keys import Keys
+from course.base.settings import shown
+from course.models.keys import Keys
 
 KV_BYTES = {
     "auto": 2,

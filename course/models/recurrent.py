@@ -6,10 +6,9 @@ bits, unless a key gives the state another.
 
 from math import prod
 
-from course.settings import shown
-
-from .keys import HEADS, WIDTH, Keys
-from .layers import Part
+from course.base.settings import shown
+from course.models.keys import HEADS, WIDTH, Keys
+from course.models.layers import Part
 
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 HALF = 2

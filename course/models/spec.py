@@ -5,9 +5,8 @@ from dataclasses import dataclass, fields, replace
 from os import PathLike
 from typing import Any
 
-from course import settings
-
-from .layers import Heads, Latent, Layer
+from course.base import settings
+from course.models.layers import Heads, Latent, Layer
 
 _SIZES = (
     "num_layers",
@@ -103,7 +102,7 @@ class ModelSpec:
         name: the model's name, the file's or folder's by default. ValueError, with the key and what would be needed,
         for anything that cannot be understood; OSError for a file that cannot be opened.
         """
-        from .config import read
+        from course.models.config import read
 
         return read(config, name)
 
@@ -112,7 +111,7 @@ class ModelSpec:
 
         ValueError for a type that is not known, and for fp8_ds_mla where there is no latent attention.
         """
-        from .quantisation import kv_bytes
+        from course.models.quantisation import kv_bytes
 
         if dtype is None:
             return self

@@ -9,11 +9,10 @@ import re
 from functools import lru_cache
 from importlib.resources import files
 
-from course.settings import shown
-
-from . import keys as names
-from . import recurrent
-from .keys import Keys
+from course.base.settings import shown
+from course.models import keys as names
+from course.models import recurrent
+from course.models.keys import Keys
 
 NEEDED = {
     "compress_ratios": "compressed caches: what each layer keeps of a token, and at which type, is needed",

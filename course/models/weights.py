@@ -7,13 +7,13 @@ is not understood the answer is None and a note: the caches of such a model can 
 from math import ceil
 from typing import NamedTuple
 
-from . import experts, recurrent
-from .attention import Attention
-from .keys import VOCABULARY, WIDTH, Keys
-from .layers import Latent
-from .pattern import Kind
-from .quantisation import Quantisation
-from .spec import Weights
+from course.models import experts, recurrent
+from course.models.attention import Attention
+from course.models.keys import VOCABULARY, WIDTH, Keys
+from course.models.layers import Latent
+from course.models.pattern import Kind
+from course.models.quantisation import Quantisation
+from course.models.spec import Weights
 
 HALF = 2
 MLP_WIDTH = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "d_ff", "block_ff_dim")

@@ -7,8 +7,8 @@ import os
 import sys
 from pathlib import Path
 
+from course.base.streams import forgiving
 from course.notebooks.build import build, sources
-from course.streams import forgiving
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from course import files
+from course.base import files
 from course.notebooks import check, source
 from course.notebooks.canonical import canonical, to_bytes
 from course.notebooks.execute import ExecutionError, errors, execute

@@ -10,7 +10,7 @@ from textwrap import dedent
 import jupytext
 from nbformat import NotebookNode
 
-from course import files
+from course.base import files
 
 BEGIN = "### BEGIN SOLUTION"
 END = "### END SOLUTION"

@@ -1,4 +1,4 @@
-"""The checks that only queueing theory needs; the rest is `course.settings`.
+"""The checks that only queueing theory needs; the rest is `course.base.settings`.
 
 Rates, times and spreads are kept to what any system could have, so that no product of them leaves the range of floats
 and no sum runs for hours.
@@ -6,7 +6,7 @@ and no sum runs for hours.
 
 from typing import Any
 
-from course.settings import MAX_TOKENS, real, shown, whole
+from course.base.settings import MAX_TOKENS, real, shown, whole
 
 SMALLEST, LARGEST = 1e-12, 1e12  # requests/s, and seconds
 MOST_SLOTS = 1_000_000  # Erlang's recursion over as many takes a tenth of a second

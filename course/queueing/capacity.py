@@ -10,9 +10,9 @@ from math import ceil, floor
 
 import numpy as np
 
+from course.base.settings import real, whole
 from course.queueing import _checks as check
 from course.queueing.gain import GainBound
-from course.settings import real, whole
 from course.steptime import Step, StepTime, checked
 from course.workload import Workload
 

@@ -12,9 +12,9 @@ from math import log1p, sqrt
 import numpy as np
 from scipy.special import log_ndtr, ndtri
 
-from course.columns import tokens
+from course.base.settings import real
 from course.queueing import _checks as check
-from course.settings import real
+from course.workload.columns import tokens
 
 
 @dataclass(frozen=True)

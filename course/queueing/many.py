@@ -8,10 +8,10 @@ steps grow with the batch, and nobody starts between two steps: `stepped_servers
 from dataclasses import dataclass
 from math import exp, log
 
+from course.base.settings import real
 from course.queueing import _checks as check
 from course.queueing._numeric import crossing
 from course.queueing.single import QueueMeans, _means
-from course.settings import real
 
 
 @dataclass(frozen=True)

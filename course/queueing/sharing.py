@@ -11,10 +11,10 @@ from math import exp, log
 
 import numpy as np
 
+from course.base.settings import real
 from course.queueing import _checks as check
 from course.queueing._numeric import crossing, poisson_pmf
 from course.queueing.capacity import Demand, StepTime, _seconds, service_rates
-from course.settings import real
 
 
 @dataclass(frozen=True)

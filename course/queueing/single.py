@@ -12,9 +12,9 @@ from math import exp, expm1, log
 import numpy as np
 from scipy.special import pdtrc
 
+from course.base.settings import real
 from course.queueing import _checks as check
 from course.queueing._numeric import crossing, poisson_pmf
-from course.settings import real
 
 _MOST_SERVICES = 1 << 17  # in a wait whose probability is added up exactly: a second's work
 _REMEDY = "Lower arrival_rate or shorten the service."

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from course.base.settings import shown
 from course.results.assemble import Draft, Statistics, finish, requests_of
 from course.results.documents import Document
 from course.results.result import Result
 from course.results.rows import NAN, items, known, mapping, number, numeric, part, seconds, setting, statistics, tokens
-from course.settings import shown
 
 TOOL = "aiperf"
 TTFT, TPOT, ITL, E2E = "time_to_first_token", "inter_token_latency", "inter_chunk_latency", "request_latency"

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from course.textfiles import json_lines, json_value
+from course.base.textfiles import json_lines, json_value
 
 
 class Document(NamedTuple):

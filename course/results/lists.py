@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from course.base.settings import shown
 from course.results.assemble import tpot_of
 from course.results.result import Requests
 from course.results.rows import NAN, items, seconds, tokens
-from course.settings import shown
 
 FEW_CHUNKS = 0.95  # a stream of fewer pieces than this share of its tokens is one of chunks
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from course.metrics import percentiles
+from course.engine.metrics import percentiles
 from course.results.assemble import Draft, finish, tpot_of
 from course.results.documents import Document
 from course.results.result import Requests, Result

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from course.base.settings import shown
+from course.base.textfiles import MAX_JSON_BYTES, finite, json_value, text
 from course.results import remarks
 from course.results.assemble import Draft, finish
 from course.results.documents import Document
 from course.results.result import Requests, Result
 from course.results.rows import NAN, mapping, number, tokens
-from course.settings import shown
-from course.textfiles import MAX_JSON_BYTES, finite, json_value, text
 
 TOOL = "LLMServingSim request log"
 CLOCKS = ("queued_ts", "scheduled_ts", "first_token_ts", "last_token_ts")

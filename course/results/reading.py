@@ -6,6 +6,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from course.base.settings import shown, whole
+from course.base.textfiles import MAX_JSON_BYTES, path_of, text
 from course.results import (
     aiperf,
     genai_perf,
@@ -18,8 +20,6 @@ from course.results import (
 )
 from course.results.documents import documents
 from course.results.result import Result
-from course.settings import shown, whole
-from course.textfiles import MAX_JSON_BYTES, path_of, text
 
 # In the order in which they are asked: where two tools have keys in common, the one with more of its own first.
 READERS: dict[str, ModuleType] = {

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from course.metrics import percentiles
+from course.base.settings import MAX_TOKENS
+from course.engine.metrics import percentiles
 from course.results.definitions import Definition
-from course.settings import MAX_TOKENS
 from course.workload import Workload
 
 METRICS = ("ttft", "tpot", "itl", "e2e", "queue_wait")

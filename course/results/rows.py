@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from course.settings import MAX_TOKENS, shown
-from course.textfiles import finite
+from course.base.settings import MAX_TOKENS, shown
+from course.base.textfiles import finite
 
 NAN = float("nan")
 LONGEST = 1e6  # seconds: no request of a benchmark takes eleven days

@@ -14,13 +14,12 @@ from importlib.resources import files
 from os import PathLike
 from pathlib import Path
 
-from course import arrivals
-from course.settings import MAX_REQUESTS, shown, whole
-from course.textfiles import path_of, text
+from course.base.settings import MAX_REQUESTS, shown, whole
+from course.base.textfiles import path_of, text
 from course.traces import azure, detect, remarks, servegen
 from course.traces.kept import Kept
 from course.traces.rows import Broken, Failed
-from course.workload import Workload
+from course.workload import Workload, arrivals
 
 MAX_BYTES = 2**30  # four times what 5 million rows take
 FORMATS = tuple(detect.READERS)
@@ -28,7 +27,7 @@ HINT = f". Other formats are known by their columns or keys: {', '.join(FORMATS[
 
 
 def example() -> Path:
-    """The path of a small trace that comes with the course: 2,000 synthetic rows, made by `course.synthetic`."""
+    """The path of a small trace that comes with the course: 2,000 rows, made by `course.workload.synthetic`."""
     return Path(str(files("course") / "data" / "azure_style_conv.csv"))
 
 

@@ -10,8 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from course.settings import shown
-from course.textfiles import json_lines
+from course.base.settings import shown
+from course.base.textfiles import json_lines
 from course.traces import rows
 
 TIME, PROMPT, OUTPUT, BLOCKS = "timestamp", "input_length", "output_length", "hash_ids"

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from course.textfiles import json_value
+from course.base.textfiles import json_value
 from course.traces import azure, blocks, burstgpt, mooncake, plain, qwen_bailian, servegen, splitwise, table, vidur
 
 READERS: dict[str, Any] = {

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from course import arrivals
-from course.settings import seed_sequence
+from course.base.settings import seed_sequence
 from course.traces import remarks
 from course.traces.rows import PICOSECONDS, Row
-from course.workload import Workload
+from course.workload import Workload, arrivals
 
 
 class Kept:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from course.settings import shown
+from course.base.settings import shown
 from course.traces import rows, table
 
 TIME = (

@@ -7,7 +7,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
 
-from course.settings import MAX_TOKENS, shown
+from course.base.settings import MAX_TOKENS, shown
 
 PICOSECONDS = 10**12
 LATEST = 10**11  # seconds: the year 5138; a number above it is no time in seconds

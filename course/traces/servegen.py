@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from course.settings import MAX_REQUESTS, MAX_TOKENS, seed_sequence, shown
-from course.textfiles import MAX_JSON_BYTES, json_value, text
+from course.base.settings import MAX_REQUESTS, MAX_TOKENS, seed_sequence, shown
+from course.base.textfiles import MAX_JSON_BYTES, json_value, text
 from course.traces import table
 from course.traces.rows import Broken
 from course.workload import Workload

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from course.settings import shown
+from course.base.settings import shown
 from course.traces.rows import Broken, count
 
 Lines = Iterator[tuple[int, list[str]]]

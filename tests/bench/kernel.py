@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from course import bench, gpu
-from course.gpu import record
+from course import gpu
+from course.gpu import bench, record
 from course.gpu.sweep import fixed_batches
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)

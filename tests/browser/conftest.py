@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab_page import LabPage
-from lab_server import Server, chromium, jupyterlab
 from playwright.sync_api import Browser
 from playwright.sync_api import Error as PageGone
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+
+from tests.browser.lab_page import LabPage
+from tests.browser.lab_server import Server, chromium, jupyterlab
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lab_page import SECOND, LabPage, show
 from playwright.sync_api import Locator
 from playwright.sync_api import TimeoutError as NotInTime
+
+from tests.browser.lab_page import SECOND, LabPage, show
 
 PATIENCE = 3 * SECOND
 """How long a key press may take before the next one is tried; a move is drawn within a tenth of a second or so."""

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lab_server import HEIGHT, WIDTH, Server
 from playwright.sync_api import Browser, ElementHandle, Locator, Page
+
+from tests.browser.lab_server import HEIGHT, WIDTH, Server
 
 PROBE = Path(__file__).parent / "probe.js"
 SECOND = 1000  # playwright counts in milliseconds

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.helpers.places import ROOT
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 WIDTH, HEIGHT = 1280, 720
 
@@ -77,7 +78,7 @@ def jupyterlab(folder: Path) -> Iterator[Server]:
         "JUPYTER_DATA_DIR": folder / "data",
         "JUPYTER_RUNTIME_DIR": runtime,
     }
-    command = [sys.executable, "-m", "course.workspace", f"--to={labs}", "--no-browser", f"--port={_free_port()}"]
+    command = [sys.executable, "-m", "course.desk.workspace", f"--to={labs}", "--no-browser", f"--port={_free_port()}"]
     with log.open("w") as output:
         process = subprocess.Popen(
             command,

@@ -17,10 +17,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-from explorer_page import Control, ExplorerPage, explorers
-from lab_page import SECOND, opened
-from lab_server import Server, chromium, jupyterlab
 from playwright.sync_api import Browser
+
+from tests.browser.explorer_page import Control, ExplorerPage, explorers
+from tests.browser.lab_page import SECOND, opened
+from tests.browser.lab_server import Server, chromium, jupyterlab
 
 WARM_UP = 8
 PAUSE = 0.3 * SECOND

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from explorer_page import Control, ExplorerPage, explorers
-from lab_page import LabPage, opened, show
-from lab_server import ROOT, Server
 from playwright.sync_api import Browser
+
+from tests.browser.explorer_page import Control, ExplorerPage, explorers
+from tests.browser.lab_page import LabPage, opened, show
+from tests.browser.lab_server import Server
+from tests.helpers.places import ROOT
 
 LABS = sorted(path.name for path in (ROOT / "labs").glob("*.ipynb"))
 assert LABS, "labs/ holds no notebook: run `make notebooks` first"

@@ -6,13 +6,15 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from explorer_page import ExplorerPage
-from lab_page import LabPage, opened
-from lab_server import ROOT, Server
 from playwright.sync_api import Browser, Locator, expect
 
-from course.exercises import load, refill
+from course.exercises import load
 from course.exercises.spec import Exercise
+from course.lessons.lab04 import refill
+from tests.browser.explorer_page import ExplorerPage
+from tests.browser.lab_page import LabPage, opened
+from tests.browser.lab_server import Server
+from tests.helpers.places import ROOT
 
 LAB = load("04")
 COPY = "04 second try.ipynb"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from explorer_page import explorers
-from lab_page import opened
-from lab_server import Server
 from playwright.sync_api import Browser
+
+from tests.browser.explorer_page import explorers
+from tests.browser.lab_page import opened
+from tests.browser.lab_server import Server
 
 # anywidget gives up on a widget after two seconds; here its time is over at once.
 TOO_LATE = """AbortSignal.timeout = () => {

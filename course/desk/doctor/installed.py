@@ -1,0 +1,164 @@
+"""What is installed: Python, the packages within their bounds, the two halves of the widgets, the kernel."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+import tomllib
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from course.desk.doctor import process
+from course.desk.doctor.answer import Answer, ok, problem
+
+PACKAGE = "llm-batching-course"
+AGAIN = "run `make lab` again"
+MODULES = (
+    "numpy",
+    "scipy",
+    "plotly",
+    "platformdirs",
+    "rich",
+    "IPython",
+    "ipywidgets",
+    "anywidget",
+    "jupyterlab.labapp",
+)
+WIDGETS = {"@jupyter-widgets/jupyterlab-manager": "jupyterlab_widgets", "anywidget": "anywidget"}
+"""Lab extensions that show sliders and figures, and the package that brings each."""
+
+
+def bounds() -> tuple[str, list[str]]:
+    """The Python that the course asks for, and its requirements: those of pyproject.toml, or of the installed wheel."""
+    project = Path(__file__).resolve().parents[3] / "pyproject.toml"
+    if project.is_file():
+        asked = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
+        return asked["requires-python"], list(asked["dependencies"])
+    wheel = metadata.metadata(PACKAGE)
+    return wheel["Requires-Python"], [one for one in metadata.requires(PACKAGE) or () if "extra ==" not in one]
+
+
+def python() -> Answer:
+    """This Python, within its bounds."""
+    from packaging.specifiers import SpecifierSet
+
+    wanted, version = bounds()[0], platform.python_version()
+    if SpecifierSet(wanted).contains(version, prereleases=True):
+        return ok(f"{version}, within {wanted}")
+    return problem(
+        f"{version}, and the course needs {wanted}", "make clean, then `make lab PYTHON=/path/to/python3.12`"
+    )
+
+
+def packages() -> Answer:
+    """Every package that the course asks for, within its bounds."""
+    from packaging.requirements import Requirement
+
+    wrong, wanted = [], [Requirement(text) for text in bounds()[1]]
+    for one in wanted:
+        version = installed(one.name)
+        if version is None:
+            wrong.append(f"{one.name} is not installed")
+        elif not one.specifier.contains(version, prereleases=True):
+            wrong.append(f"{one.name} is {version}, needed is {one.specifier}")
+    if installed(PACKAGE) is None:
+        wrong.append("the course itself is not installed")
+    if wrong:
+        return problem("; ".join(wrong), AGAIN)
+    return ok(f"all {len(wanted)} within their bounds")
+
+
+def installed(name: str) -> str | None:
+    """The version of a package, or None."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+@cache
+def tried() -> dict[str, Any] | str:
+    """What came of importing everything, or how that failed."""
+    try:
+        return process.ask("imports", *MODULES)
+    except process.Failed as error:
+        return f"importing the packages {error}"
+
+
+def imports() -> Answer:
+    """The packages can be imported."""
+    found = tried()
+    if isinstance(found, str):
+        return problem(found, AGAIN)
+    failed = found["failed"]
+    if failed:
+        return problem("; ".join(f"{name} cannot be imported: {why}" for name, why in failed.items()), AGAIN)
+    return ok("every package can be imported")
+
+
+def widgets() -> Answer:
+    """The halves of the widgets fit: what runs in the kernel, and what JupyterLab shows."""
+    from packaging.requirements import Requirement
+
+    kernel_side, lab_side = installed("ipywidgets"), installed("jupyterlab_widgets")
+    if kernel_side is None or lab_side is None:
+        missing = "ipywidgets" if kernel_side is None else "jupyterlab_widgets"
+        return problem(f"{missing} is not installed: no slider would be shown", AGAIN)
+    for text in metadata.requires("ipywidgets") or ():
+        one = Requirement(text)
+        if re.sub(r"[-_.]+", "_", one.name) == "jupyterlab_widgets" and not one.specifier.contains(lab_side):
+            return problem(f"ipywidgets {kernel_side} needs jupyterlab_widgets{one.specifier}, not {lab_side}", AGAIN)
+    found = tried()
+    if isinstance(found, str):
+        return problem(found, AGAIN)
+    if found["why_no_extensions"]:
+        return problem(f"JupyterLab cannot be asked for its extensions: {found['why_no_extensions']}", AGAIN)
+    extensions = found["extensions"]
+    for name, package in WIDGETS.items():
+        if name not in extensions["found"]:
+            return problem(f"the lab extension {name} of {package} is not where JupyterLab looks", AGAIN)
+        version, folder = extensions["found"][name]
+        own = _own(name)
+        if own is not None and own != version:
+            return problem(
+                f"{folder} has {name} {version} and hides {own}, which is installed here", "rename that folder"
+            )
+        if any(off == name or off.startswith(f"{name}:") for off in extensions["off"]):
+            return problem(f"the lab extension {name} is switched off", f"`jupyter labextension enable {name}`")
+    return ok(f"ipywidgets {kernel_side} with jupyterlab_widgets {lab_side}, anywidget {installed('anywidget')}")
+
+
+def _own(name: str) -> str | None:
+    """The version of a lab extension that came with the packages of this Python."""
+    import json
+
+    path = Path(sys.prefix, "share", "jupyter", "labextensions", *name.split("/"), "package.json")
+    try:
+        return str(json.loads(path.read_text(encoding="utf-8"))["version"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def kernel(folder: Path) -> Answer:
+    """The kernel of the labs starts in the folder of the copies, where there is one yet, and is this Python."""
+    try:
+        found = process.ask("kernel", *([str(folder)] if os.path.isdir(folder) else []))
+    except process.Failed as error:
+        return problem(f"starting a kernel {error}", "run `make lab` again; may programs listen on 127.0.0.1 here?")
+    if found["prefix"] and not _same_folder(found["prefix"], sys.prefix):
+        where = f"rename {found['spec']}" if found["spec"] else AGAIN
+        return problem(f"the kernel python3 is another Python, the one of {found['prefix']}", where)
+    if found["error"] or not found["prefix"]:
+        return problem(f"the course cannot be imported in a kernel: {found['error'] or 'no answer'}", AGAIN)
+    return ok("starts, and can import the course")
+
+
+def _same_folder(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return os.path.normcase(one) == os.path.normcase(other)

@@ -1,0 +1,157 @@
+"""What the machine gives: folders, space, a compiler, a GPU, and a decode step that computes what it should."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from course.desk.doctor import process
+from course.desk.doctor.answer import Answer, note, ok, problem
+
+LITTLE = 200e6  # bytes: the labs with their outputs, compiled kernels, and room for what browsers and Python keep
+ELSEWHERE = "name a folder that you can write: `make lab MY_LABS=~/my-labs`"
+NEEDED = {"course", "numpy", "scipy", "plotly", "ipywidgets", "anywidget", "IPython"}
+
+
+def labs(folder: Path) -> Answer:
+    """The handed-out labs are there, and can be read."""
+    from course.desk.copies import read_labs
+
+    found, remarks = read_labs(folder)
+    if remarks:
+        return problem(" ".join(remarks), "start this in the course's folder, or give --labs")
+    return ok(f"{len(found)} in {folder}")
+
+
+def copies(mine: Path) -> Answer:
+    """The learner's folder can be written, and no file in it hides a module."""
+    why = unwritable(mine)
+    if why:
+        return problem(f"{mine} cannot be written: {why}", ELSEWHERE)
+    hiding = sorted(path.name for path in mine.glob("*.py") if path.stem in {*NEEDED, *sys.stdlib_module_names})
+    if hiding:
+        return problem(f"{', '.join(hiding)} in {mine} hides a module of that name from the labs", "rename it")
+    return ok(f"{mine} can be written")
+
+
+def progress() -> Answer:
+    """What the learner has done can be read, and kept."""
+    from course.exercises.progress import FOLDER, Progress
+
+    stored = Progress()
+    if not stored.kept():
+        return problem(" ".join(stored.notices), f"name another folder: `{FOLDER}=/some/folder make lab`")
+    why = unwritable(stored.path.parent)
+    if why:
+        return problem(
+            f"{stored.path.parent} cannot be written: {why}", f"name another folder: `{FOLDER}=/some/folder make lab`"
+        )
+    found = stored.unusable()
+    if found:
+        return note(f"{stored.path} {found}", "nothing: it will be kept under another name, and a new one begun")
+    return ok(f"{stored.path.parent} can be written")
+
+
+def unwritable(folder: Path) -> str:
+    """Why a folder, or where there is none yet the one in which it would be made, cannot be written; or ""."""
+    try:
+        while folder != folder.parent:
+            try:
+                folder.lstat()
+            except (FileNotFoundError, NotADirectoryError):
+                folder = folder.parent
+            else:
+                break
+        trial = folder / f".course-{secrets.token_hex(6)}.tmp"
+        with trial.open("xb") as file:
+            file.write(b"1")
+        trial.unlink()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def space(folder: Path) -> Answer:
+    """There is space where the copies are, or will be."""
+    while not os.path.isdir(folder) and folder != folder.parent:
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    if free < LITTLE:
+        return problem(f"{free / 1e6:,.0f} MB are free, of which the labs need {LITTLE / 1e6:,.0f}", "delete something")
+    return ok(f"{free / 1e9:,.0f} GB free")
+
+
+@cache
+def best() -> dict[str, Any] | str:
+    """What the device that labs will use answered, or how asking for it failed."""
+    try:
+        return process.ask("launch", "auto")
+    except process.Failed as error:
+        return str(error)
+
+
+@cache
+def on_the_cpu() -> dict[str, Any] | str:
+    """The same for the kernel compiled for the CPU, which is asked for only where labs would use something else."""
+    found = best()
+    if isinstance(found, dict) and found["device"] and found["device"]["kind"] == "cpu-shim":
+        return found
+    try:
+        return process.ask("launch", "cpu")
+    except process.Failed as error:
+        return str(error)
+
+
+def compiler() -> Answer:
+    """Kernels can be compiled for the CPU."""
+    found = on_the_cpu()
+    if isinstance(found, str):
+        return problem(f"compiling a kernel for the CPU and running it {found}", "set CXX to another compiler")
+    if found["why"]:
+        return note(f"{found['why']}. Kernels run as NumPy instead")
+    if not _agrees(found):
+        return problem(
+            f"the kernel compiled for the CPU computes something else: {_off(found)}", "set CXX to another one"
+        )
+    return ok(f"{found['device']['versions'].get('compiler', 'a C++ compiler')}")
+
+
+def gpu() -> Answer:
+    """A GPU that CuPy can use; or why not, which stops no lab unless somebody meant it to be used."""
+    found = best()
+    if isinstance(found, str):
+        return problem(f"looking for a GPU {found}", "see what `nvidia-smi` or `rocminfo` says; restart the machine")
+    device = found["device"]
+    if device and found["is_gpu"]:
+        return ok(", ".join([device["name"], *(f"{name} {version}" for name, version in device["versions"].items())]))
+    why = found["notes"][0] if found["notes"] else found["why"]
+    if found["has_cupy"] and "no driver" not in why:
+        return problem(f"{why}. Labs use the CPU", "without this GPU: `pip uninstall` the CuPy package")
+    return note(f"{why}. Labs use the CPU")
+
+
+def decode_step() -> Answer:
+    """The decode step, launched where labs will launch it, computes what NumPy computes in float64."""
+    found = best()
+    if isinstance(found, str):
+        return problem(f"launching the decode step {found}")
+    if found["why"]:
+        return problem(f"the decode step cannot be launched: {found['why']}")
+    where = f"on {found['device']['name']} ({found['device']['kind']})"
+    if not _agrees(found):
+        return problem(f"{where} it computes something else: {_off(found)}", "do not trust measured figures here")
+    return ok(f"{where}, as NumPy in float64 to {found['off']:.0e}")
+
+
+def _agrees(found: dict[str, Any]) -> bool:
+    return found["off"] is not None and found["off"] <= found["allowed"]
+
+
+def _off(found: dict[str, Any]) -> str:
+    off = "no number" if found["off"] is None else f"off by {found['off']:.1e}"
+    return f"{off}, where {found['allowed']:.1e} is the most that float32 explains"

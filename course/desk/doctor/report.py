@@ -1,0 +1,55 @@
+"""The checks, in the order of the code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from course.desk.doctor import installed, machine
+from course.desk.doctor.answer import Answer, problem
+from course.desk.doctor.code import ITEMS
+
+
+def examine(handed_out: str | None = None, to: str | None = None) -> Iterator[tuple[str, Answer]]:
+    """Each item of ITEMS with its answer, as soon as it is known. Nothing is changed, and no network is used.
+
+    handed_out, to: the folders of the labs and of the copies, as in `copies.folders`.
+    """
+    for asked in (installed.tried, machine.best, machine.on_the_cpu):
+        asked.cache_clear()
+    from course.desk.copies import folders
+
+    def labs() -> Path:
+        return folders(handed_out, to, missing_ok=True)[0]
+
+    def mine() -> Path:
+        return folders(handed_out, to, missing_ok=True)[1]
+
+    checks: dict[str, Callable[[], Answer]] = {
+        "python": installed.python,
+        "packages": installed.packages,
+        "imports": installed.imports,
+        "widgets": installed.widgets,
+        "kernel": lambda: installed.kernel(mine()),
+        "labs": lambda: machine.labs(labs()),
+        "copies": lambda: machine.copies(mine()),
+        "progress": machine.progress,
+        "space": lambda: machine.space(mine()),
+        "compiler": machine.compiler,
+        "gpu": machine.gpu,
+        "decode step": machine.decode_step,
+    }
+    for name in ITEMS:
+        yield name, _answered(checks[name])
+
+
+def _answered(check: Callable[[], Answer]) -> Answer:
+    try:
+        return check()
+    except ImportError as error:
+        return problem(f"cannot be checked, since a module is missing: {error}", "run `make lab` again")
+    except OSError as error:  # the sentences of course.desk.copies among them
+        named = f"{error.filename}: " if error.filename else ""
+        return problem(f"{named}{error.strerror or error}")
+    except Exception as error:  # whatever a broken installation does
+        return problem(f"cannot be checked: {type(error).__name__}: {' '.join(str(error).split())[:300]}")

@@ -1,0 +1,245 @@
+"""What users felt and what the engine did, as numbers. Percentiles interpolate linearly between order statistics."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from course.base import settings
+from course.steptime import LONGEST
+
+if TYPE_CHECKING:
+    from course.engine.run import Run
+
+PERCENTILES = (50, 90, 95, 99)
+
+
+def percentiles(values: np.ndarray, weights: np.ndarray | None = None) -> dict[str, float]:
+    """mean, p50, p90, p95, p99 and max of the values that are not NaN; all NaN where there are none.
+
+    weights: how many times each value counts (whole numbers); the result is that of the values repeated so often.
+    Raises ValueError for anything but one list of numbers, and for weights that do not fit it.
+    """
+    values = _numbers("values", values)
+    known = ~np.isnan(values)
+    if weights is not None:
+        weights = _numbers("weights", weights)
+        if len(weights) != len(values):
+            raise ValueError(f"there are {len(values):,} values and {len(weights):,} weights: give one for each")
+        wrong = ~((weights >= 0) & (weights <= 1e12) & (weights == np.floor(weights)))
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ValueError(f"weight {row} must be a whole number from 0 to 1e12, not {weights[row].item()!r}")
+        weights = weights.astype(np.int64)
+        known &= weights > 0
+    values = values[known]
+    names = ("mean", *(f"p{q}" for q in PERCENTILES), "max")
+    if not len(values):
+        return dict.fromkeys(names, float("nan"))
+    if weights is None:
+        numbers = (values.mean(), *np.percentile(values, PERCENTILES), values.max())
+        return dict(zip(names, map(float, numbers), strict=True))
+    order = np.argsort(values)
+    values, upto = values[order], np.cumsum(weights[known][order])
+    place = np.array(PERCENTILES) / 100 * (upto[-1] - 1)
+    below = np.floor(place).astype(np.int64)
+    low = values[np.searchsorted(upto, below, side="right")]
+    high = values[np.searchsorted(upto, np.minimum(below + 1, upto[-1] - 1), side="right")]
+    part, gap = place - below, high - low
+    between = np.where(part < 0.5, low + gap * part, high - gap * (1 - part))  # from the nearer end, as NumPy does
+    numbers = (np.average(values, weights=weights[known][order]), *between, values[-1])
+    return dict(zip(names, map(float, numbers), strict=True))
+
+
+def _numbers(name: str, values: object) -> np.ndarray:
+    """`values` as one float64 array; ValueError for anything else."""
+    try:
+        array = np.asarray(values)
+    except Exception:  # rows of unequal length, or a stranger's __array__
+        array = np.empty((0, 0))
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iuf"):
+        raise ValueError(f"{name} must be one list of numbers, not {settings.shown(values)}")
+    array = array.astype(np.float64, copy=False)
+    wrong = np.abs(array) > LONGEST  # NaN is not
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"{name}[{row}] must be a number within {LONGEST:g} of 0, not {array[row].item()!r}")
+    return array
+
+
+def _stays(arrival: object, response: object) -> tuple[np.ndarray, np.ndarray]:
+    """Both as arrays of seconds; ValueError unless every request was answered, and not before it arrived."""
+    arrival, response = _numbers("arrival", arrival), _numbers("response", response)
+    if len(arrival) != len(response):
+        raise ValueError(f"there are {len(arrival):,} arrivals and {len(response):,} responses: give one of each")
+    wrong = ~(response >= arrival)  # NaN is not
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"request {row} arrives at {arrival[row]:g} s and is answered at {response[row]:g} s: the answer must "
+            "not come before the request"
+        )
+    return arrival, response
+
+
+def number_in_system(arrival: np.ndarray, response: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(times [s], counts): from times[i] on, counts[i] requests have arrived and are not answered yet.
+
+    Raises ValueError unless each request has a finite arrival and a response not before it.
+    """
+    arrival, response = _stays(arrival, response)
+    times, change = np.concatenate([arrival, response]), np.repeat((1, -1), len(arrival))
+    order = np.argsort(times, kind="stable")
+    times, counts = times[order], np.cumsum(change[order])
+    last = np.append(times[1:] != times[:-1], True)[: len(times)]  # of events at one time, the state after all of them
+    return times[last], counts[last]
+
+
+@dataclass(frozen=True)
+class LittlesLaw:
+    """L = arrival_rate x W + carried_in - carried_out, over a window of `seconds`.
+
+    L: mean number in the system. arrival_rate: requests/s that arrived in the window. W: mean seconds in the system of
+    those, however long after the window they stay. carried_in: what requests from before the window add to L.
+    carried_out: what those that arrived in it still owe after its end. residual: L minus the right-hand side.
+    Over a run that starts and ends empty both carried terms are zero. Little, Operations Research 9(3), 1961.
+    """
+
+    seconds: float
+    L: float
+    arrival_rate: float
+    W: float
+    carried_in: float
+    carried_out: float
+    residual: float
+
+
+def littles_law(arrival: np.ndarray, response: np.ndarray, start: float, end: float) -> LittlesLaw:
+    """Little's law over [start, end) in seconds, L from the integral of the number in the system.
+
+    Raises ValueError unless start < end, both finite and within 1e200 s of 0; and as `number_in_system`.
+    """
+    arrival, response = _stays(arrival, response)
+    start, end = (
+        settings.real(name, value, low=-LONGEST, high=LONGEST) for name, value in (("start", start), ("end", end))
+    )
+    if not end - start > 1e-15:  # shorter than any step, and 1 / seconds might be infinite
+        raise ValueError(f"the window must end after it starts, not run from {start:g} s to {end:g} s")
+    seconds = end - start
+    times, counts = number_in_system(arrival, response)
+    # The integral of a step function: each count holds until the next event.
+    edges = np.clip(np.append(times, np.inf), start, end)
+    mean_number = float(np.dot(counts, np.diff(edges)) / seconds)
+
+    inside = (arrival >= start) & (arrival < end)
+    stay = (response - arrival)[inside]
+    rate = float(inside.sum() / seconds)
+    mean_stay = float(stay.mean()) if len(stay) else 0.0
+    carried_in = float(np.clip(np.minimum(response, end) - start, 0, None)[arrival < start].sum() / seconds)
+    carried_out = float(np.clip(response - end, 0, None)[inside].sum() / seconds)
+    residual = mean_number - (rate * mean_stay + carried_in - carried_out)
+    return LittlesLaw(seconds, mean_number, rate, mean_stay, carried_in, carried_out, residual)
+
+
+def meets_slos(run: "Run", ttft_slo: float | None, tpot_slo: float | None, e2e_slo: float | None) -> np.ndarray:
+    """For each request, whether it met every SLO given [s]. Where there is no TPOT, a TPOT SLO is met."""
+    met = np.ones(len(run), dtype=bool)
+    for name, slo, values in (("ttft", ttft_slo, run.ttft), ("tpot", tpot_slo, run.tpot), ("e2e", e2e_slo, run.e2e)):
+        if slo is not None:
+            met &= ~(values > settings.real(f"{name}_slo", slo, above=0))
+    return met
+
+
+def summary(
+    run: "Run",
+    *,
+    ttft_slo: float | None = None,
+    tpot_slo: float | None = None,
+    e2e_slo: float | None = None,
+    warmup: float = 0.0,
+) -> dict[str, float]:
+    """The run as a flat dict; seconds, tokens and requests.
+
+    `<metric>_<statistic>` for ttft, tpot, itl, e2e and queue_wait, over the requests that arrived after `warmup`
+    seconds (ITL over all tokens of the run). Rates are over the makespan; `steady_output_tokens_per_second` counts the
+    tokens computed between the end of the warm-up and the last arrival, NaN where that window is empty. goodput:
+    requests a second that met every SLO given. slot_utilisation: share of slots x makespan that held work for an answer
+    not yet complete. token_utilisation: tokens computed over budget x steps, NaN without a budget. kv_peak, kv_mean:
+    share of the blocks, NaN without a cache. Raises ValueError for an SLO that is not positive and a warm-up after
+    which nobody arrives.
+    """
+    load, steps = run.workload, run.steps
+    first, last = float(run.arrival.min()), float(run.arrival.max())
+    begin = first + settings.real("warmup", warmup, low=0)
+    counted = run.arrival >= begin
+    if not counted.any():
+        raise ValueError(f"nobody arrives after a warm-up of {warmup:g} s: the last arrival is at {last - first:g} s")
+
+    makespan, outputs = run.makespan, int(load.output_tokens.sum())
+    window = (steps.end > begin) & (steps.end <= last)
+    computed = int(steps.decodes.sum() + steps.prefill_tokens.sum())
+    met = meets_slos(run, ttft_slo, tpot_slo, e2e_slo)
+    kept = (steps.running - steps.wasted) * steps.seconds
+    budget = run.limits.max_num_batched_tokens
+    blocks = run.cache.num_blocks if run.cache else float("nan")
+    little = run.little()
+    numbers = {
+        "requests": len(run),
+        "makespan": makespan,
+        "offered_rate": (len(run) - 1) / (last - first) if last > first else float("nan"),
+        "requests_per_second": len(run) / makespan,
+        "output_tokens_per_second": outputs / makespan,
+        "total_tokens_per_second": (outputs + int(load.prompt_tokens.sum())) / makespan,
+        "steady_output_tokens_per_second": float(steps.useful[window].sum()) / (last - begin)
+        if last > begin
+        else float("nan"),
+        "goodput": float(met.sum()) / makespan,
+    }
+    for name in ("ttft", "tpot", "e2e", "queue_wait"):
+        numbers |= {f"{name}_{key}": value for key, value in percentiles(getattr(run, name)[counted]).items()}
+    numbers |= {f"itl_{key}": value for key, value in percentiles(*run.itl_weighted).items()}
+    numbers |= {
+        "steps": len(steps),
+        "slot_utilisation": float(kept.sum()) / (run.limits.max_num_seqs * makespan),
+        "token_utilisation": computed / (budget * len(steps)),
+        "useful_slot_steps": int((steps.running - steps.wasted).sum()),
+        "wasted_slot_steps": int(steps.wasted.sum()),
+        "computed_tokens": computed,
+        "padding_tokens": computed - _needed(load) if run.batch_answers else 0,
+        "recomputed_tokens": int(steps.dropped.sum()),
+        "preemptions": int(run.preempted.sum()),
+        "kv_peak": float(steps.blocks.max()) / blocks,
+        "kv_mean": float(np.dot(steps.blocks, steps.seconds)) / (blocks * makespan),
+        "mean_in_system": little.L,
+        "little_residual": little.residual,
+    }
+    if budget == float("inf"):
+        numbers["token_utilisation"] = float("nan")
+    return numbers
+
+
+def _needed(load) -> int:
+    """Tokens that must be computed once: all prompts, and all output tokens but each last one."""
+    return int(load.prompt_tokens.sum() + load.output_tokens.sum()) - len(load)
+
+
+def warnings(run: "Run") -> tuple[str, ...]:
+    """Sentences for a reader of the numbers: a queue that grew to the end, and work thrown away by preemption."""
+    found = []
+    last, first = run.arrival.max(), run.arrival.min()
+    open_loop = run.workload.after is None
+    waiting = int(((run.admitted > last) & (run.arrival <= last)).sum())
+    if open_loop and last > first and waiting > max(2 * run.limits.max_num_seqs, len(run) // 10):
+        offered = (len(run) - 1) / (last - first)
+        found.append(
+            f"The queue grew to the end: when the last request arrived, {waiting} of {len(run)} were still waiting for "
+            f"a slot. {offered:.3g} requests/s were offered and {len(run) / run.makespan:.3g} served; a longer run "
+            "would wait longer. Lower the rate or raise capacity."
+        )
+    preemptions = int(run.preempted.sum())
+    if preemptions > len(run) // 10:
+        found.append(
+            f"{preemptions} preemptions threw away {int(run.steps.dropped.sum())} computed tokens: KV blocks are "
+            "short. Lower max_num_seqs or give the cache more blocks."
+        )
+    return tuple(found)

@@ -1,0 +1,144 @@
+"""What happened in one run: when each request got its tokens, and what each step was made of."""
+
+from functools import cached_property
+
+import numpy as np
+
+from course.base import settings
+from course.engine import metrics
+from course.engine.executor import Executor
+from course.engine.log import Log
+from course.engine.steps import Steps
+from course.memory.kvcache import KVCache
+from course.policies.base import Limits, Policy
+from course.steptime import StepTime
+from course.workload import Workload
+
+
+class Run:
+    """The result of `serve`. Arrays have one entry a request, in the order of the workload; times in seconds.
+
+    TTFT is arrival to first token, E2E arrival to the whole answer, TPOT (E2E - TTFT) / (tokens - 1): NaN for an answer
+    of one token. Request-level policies answer when the batch ends: their TTFT equals their E2E and there is no TPOT;
+    `first_computed` says when the first token existed.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        policy: Policy,
+        limits: Limits,
+        step_time: StepTime | Executor,
+        cache: KVCache | None,
+        log: Log,
+    ):
+        self.workload, self.policy, self.limits = workload, policy, limits
+        self.step_time, self.cache, self._log = step_time, cache, log
+        rows, n = log.tokens, len(workload)
+        place = np.searchsorted(rows[:, 0], np.arange(n + 1))
+        self._first_row, self._end_row = place[:-1], place[1:]
+        admitted = np.full(n, len(log.clock))
+        np.minimum.at(admitted, log.stays[:, 0], log.stays[:, 1])
+        self.arrival = _fixed(log.arrival)
+        self.admitted = _fixed(log.start_of(admitted))
+        self.first_computed = _fixed(log.clock[rows[self._first_row, 1]])
+        self.last_computed = _fixed(log.clock[rows[self._end_row - 1, 2]])
+        self.preempted = _fixed(np.bincount(log.preemptions[:, 0], minlength=n))
+        self.batch_answers = limits.padded
+        if self.batch_answers:  # everybody stays until the batch ends, and is answered then
+            leaves = np.empty(n, dtype=np.int64)
+            leaves[log.stays[:, 0]] = log.stays[:, 2]
+            self.response = _fixed(log.clock[leaves])
+        else:
+            self.response = self.last_computed
+        self.e2e = _fixed(self.response - self.arrival)
+        self.queue_wait = _fixed(self.admitted - self.arrival)
+        tokens = workload.output_tokens
+        if self.batch_answers:
+            self.ttft = self.e2e
+            self.tpot = _fixed(np.full(n, np.nan))
+        else:
+            self.ttft = _fixed(self.first_computed - self.arrival)
+            gaps = np.where(tokens > 1, tokens - 1, 1)
+            self.tpot = _fixed(np.where(tokens > 1, (self.response - self.first_computed) / gaps, np.nan))
+
+    def __len__(self) -> int:
+        return len(self.workload)
+
+    def __repr__(self) -> str:
+        return (
+            f"Run({len(self)} requests, {len(self._log.clock)} steps, {self.policy!r}, makespan {self.makespan:.6g} s)"
+        )
+
+    @property
+    def makespan(self) -> float:
+        """Seconds from the first arrival until the last answer."""
+        return float(self.response.max() - self.arrival.min())
+
+    @cached_property
+    def steps(self) -> Steps:
+        """One row a step (see Steps)."""
+        return Steps(self.cache, self._log, self.response, self.batch_answers)
+
+    def token_times(self, request: int) -> np.ndarray:
+        """When each output token of the request was computed, in seconds; equal where several left in one step."""
+        request = settings.whole("the number of a request", request, low=0, high=len(self) - 1)
+        rows = self._log.tokens[self._first_row[request] : self._end_row[request]]
+        return np.concatenate([np.repeat(self._log.clock[first : last + 1], each) for _, first, last, each in rows])
+
+    @cached_property
+    def itl(self) -> np.ndarray:
+        """Every gap between two tokens of one request [s], in no special order. Empty for request-level policies."""
+        gaps, weights = self.itl_weighted
+        return _fixed(np.repeat(gaps, weights))
+
+    @cached_property
+    def itl_weighted(self) -> tuple[np.ndarray, np.ndarray]:
+        """The same as (gap in seconds, how many tokens saw it): one gap a step serves all that decode in it."""
+        if self.batch_answers:
+            return np.empty(0), np.empty(0, dtype=np.int64)
+        clock, rows = self._log.clock, self._log.tokens
+        emitting = np.zeros(len(clock) + 1, dtype=np.int64)
+        np.add.at(emitting, rows[:, 1] + 1, 1)
+        np.add.at(emitting, rows[:, 2] + 1, -1)
+        weights = np.cumsum(emitting)[1 : len(clock)]
+        gaps = np.diff(clock)
+        # Between two runs of one request, a preemption or a step without a turn, lies one long gap.
+        same = np.flatnonzero(rows[1:, 0] == rows[:-1, 0])
+        stalls = clock[rows[same + 1, 1]] - clock[rows[same, 2]]
+        seen = weights > 0
+        together = int(((rows[:, 3] - 1) * (rows[:, 2] - rows[:, 1] + 1)).sum())  # left in one step with one before
+        no_gap = np.zeros(min(together, 1))
+        return (
+            np.concatenate([no_gap, gaps[seen], stalls]),
+            np.concatenate([np.full(len(no_gap), together), weights[seen], np.ones(len(same), dtype=np.int64)]),
+        )
+
+    def number_in_system(self) -> tuple[np.ndarray, np.ndarray]:
+        """(times, counts): from times[i] on, counts[i] requests have arrived and are not answered yet."""
+        return metrics.number_in_system(self.arrival, self.response)
+
+    def little(self, start: float | None = None, end: float | None = None) -> "metrics.LittlesLaw":
+        """L, arrival rate and W over [start, end), by default the whole run, with the edge terms a window needs."""
+        begin = self.arrival.min() if start is None else start
+        return metrics.littles_law(self.arrival, self.response, begin, self.response.max() if end is None else end)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences about what a reader of the numbers must know; empty where all is well."""
+        return metrics.warnings(self)
+
+    def summary(
+        self,
+        ttft_slo: float | None = None,
+        tpot_slo: float | None = None,
+        e2e_slo: float | None = None,
+        warmup: float = 0.0,
+    ) -> dict[str, float]:
+        """The run in numbers (see `metrics.summary`). SLOs and warm-up in seconds."""
+        return metrics.summary(self, ttft_slo=ttft_slo, tpot_slo=tpot_slo, e2e_slo=e2e_slo, warmup=warmup)
+
+
+def _fixed(values: np.ndarray) -> np.ndarray:
+    values.flags.writeable = False
+    return values

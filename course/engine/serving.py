@@ -1,0 +1,90 @@
+"""`serve`: a workload, a policy, a step time and perhaps a KV cache make a Run."""
+
+import numpy as np
+
+from course.base import settings
+from course.engine.loop import Engine
+from course.engine.run import Run
+from course.memory.block_pool import blocks_for
+from course.memory.kvcache import KVCache
+from course.policies.base import Policy
+from course.policies.continuous import Continuous
+from course.steptime import StepTime
+from course.workload import Workload
+
+
+def serve(
+    load: Workload,
+    policy: Policy,
+    step_time: StepTime,
+    cache: KVCache | None = None,
+    *,
+    honour_until: bool = True,
+) -> Run:
+    """Serve every request of `load` on one simulated engine, and return what happened.
+
+    policy: decides which tokens run in the next step (one of `course.policies`, or your own).
+    step_time: seconds of a step (`steptime.Roofline`, `.PowerLaw`, or any callable from a Step to seconds).
+    cache: KV blocks; without one, memory is unlimited. Each call opens a fresh pool of them.
+    honour_until: False asks the policy before every step, whatever it says: the same Run, slower.
+
+    One step is one forward pass. A request's first token leaves at the end of the step that completes its prompt; every
+    later decode step computes one token and emits the next. The clock moves by adding one step after the other.
+
+    Raises ValueError for a request that can never be served, a policy that breaks slots, budget or blocks, and a step
+    time that is not a finite number above zero. A load above capacity is served to its end; `run.warnings` says so.
+    """
+    _check_kinds(load, policy, step_time, cache)
+    engine = Engine(policy, step_time, cache, honour_until=honour_until)
+    _check_feasible(load, policy, engine.limits.max_num_batched_tokens, cache)
+    engine.follow(load)
+    log = engine.run()
+    return Run(load, policy, engine.limits, step_time, cache, log)
+
+
+def _check_kinds(load: Workload, policy: Policy, step_time: StepTime, cache: KVCache | None) -> None:
+    """Raises ValueError for an argument that is something else than it should be."""
+    if not isinstance(load, Workload):
+        raise ValueError(f"the first argument must be a Workload, not {settings.shown(load)}")
+    for place, value, what in (
+        ("second", policy, "policy, such as policies.Static(max_num_seqs=8)"),
+        ("third", step_time, 'step time, such as steptime.Roofline("llama-3.1-8b", "H100")'),
+    ):
+        if isinstance(value, type):
+            raise ValueError(f"the {place} argument must be a {what}, not the class {value.__name__} itself")
+    if not callable(getattr(policy, "schedule", None)):
+        raise ValueError(f"the second argument must be a policy with a schedule method, not {settings.shown(policy)}")
+    if not callable(step_time):
+        raise ValueError(
+            "the third argument must be a step time, a callable from a Step to seconds, not "
+            f"{settings.shown(step_time)}"
+        )
+    if cache is not None and not isinstance(cache, KVCache):
+        raise ValueError(f"the cache must be a KVCache or None, not {settings.shown(cache)}")
+
+
+def _check_feasible(load: Workload, policy: Policy, budget: float, cache: KVCache | None) -> None:
+    """Raises ValueError for a request that can never be served, and for an endless run."""
+    threshold = policy.long_prefill_token_threshold if isinstance(policy, Continuous) else 0
+    steps = np.maximum(np.ceil(load.prompt_tokens / min(threshold or budget, budget)), 1) + load.output_tokens - 1
+    most = int(steps.argmax())
+    if steps[most] > settings.MAX_STEPS:
+        raise ValueError(
+            f"request {most} alone, with {load.prompt_tokens[most]:,} prompt and {load.output_tokens[most]:,} output "
+            f"tokens, takes {steps[most]:,.0f} steps, and a run holds at most {settings.MAX_STEPS:,}: shorten it, or "
+            "raise the token budget"
+        )
+    longest = load.prompt_tokens + load.output_tokens - 1  # tokens in the cache when the last one is sampled
+    worst = int(longest.argmax())
+    blocks = blocks_for(int(longest[worst]), cache.block_size) if cache else 0
+    if cache is not None and blocks > cache.num_blocks:
+        raise ValueError(
+            f"request {worst} needs {longest[worst]} tokens of KV cache, {blocks} blocks, and num_blocks is "
+            f"{cache.num_blocks}: it can never be served; raise num_blocks or shorten the request"
+        )
+    if isinstance(policy, Continuous) and not policy.enable_chunked_prefill and longest[worst] > budget:
+        raise ValueError(
+            f"request {worst} may need {longest[worst]} tokens in one step (its prompt, or all of it after a "
+            f"preemption), and max_num_batched_tokens is {budget} with enable_chunked_prefill=False: raise the budget "
+            f"to {longest[worst]}, or turn chunking on"
+        )

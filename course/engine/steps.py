@@ -1,0 +1,122 @@
+"""The steps of a run as columns, added up from who did what in which of them."""
+
+from functools import cached_property
+
+import numpy as np
+
+from course.engine.log import Log
+from course.memory.kvcache import KVCache
+
+
+class Steps:
+    """One entry a step in each column; seconds, sequences, tokens, blocks.
+
+    start, end, seconds: when it ran. running: sequences that hold a slot. decodes: sequences that computed one token
+    (in a padded batch, finished ones too). decode_context: tokens those attended to. prefill_tokens: prompt tokens
+    computed (padding too). useful: slots whose token somebody waited for. wasted: slots that computed padding for an
+    answer already complete. queue: requests that had arrived by its start and held no slot. blocks: KV blocks held, 0
+    without a cache. preemptions: requests that lost their blocks before it, and dropped: the tokens those had computed.
+    """
+
+    def __init__(self, cache: KVCache | None, log: Log, response: np.ndarray, padded: bool):
+        self._cache, self._log, self._response, self._padded = cache, log, response, padded
+
+    def __len__(self) -> int:
+        return len(self._log.clock)
+
+    def __repr__(self) -> str:
+        return f"Steps({len(self)} steps, {self.start[0]:.6g} s to {self.end[-1]:.6g} s)"
+
+    @property
+    def end(self) -> np.ndarray:
+        return self._log.clock
+
+    @cached_property
+    def start(self) -> np.ndarray:
+        return self._log.start_of(np.arange(len(self)))
+
+    @cached_property
+    def seconds(self) -> np.ndarray:
+        return self.end - self.start
+
+    @cached_property
+    def running(self) -> np.ndarray:
+        return self._covered(self._log.stays)
+
+    @cached_property
+    def useful(self) -> np.ndarray:
+        return self._covered(self._log.tokens, self._log.tokens[:, 3])
+
+    @cached_property
+    def wasted(self) -> np.ndarray:
+        return self.running - self._covered(self._log.tokens) if self._padded else np.zeros(len(self), dtype=np.int64)
+
+    @cached_property
+    def decodes(self) -> np.ndarray:
+        return self._covered(self._log.decodes)
+
+    @cached_property
+    def decode_context(self) -> np.ndarray:
+        # A decode that attends to k tokens in step f attends to k - f + s in step s.
+        offset = self._covered(self._log.decodes, self._log.decodes[:, 3] - self._log.decodes[:, 1])
+        return offset + self.decodes * np.arange(len(self))
+
+    @cached_property
+    def prefill_tokens(self) -> np.ndarray:
+        return self._summed(self._log.chunks[:, 1], self._log.chunks[:, 2])
+
+    @cached_property
+    def preemptions(self) -> np.ndarray:
+        return self._summed(self._log.preemptions[:, 1])
+
+    @cached_property
+    def dropped(self) -> np.ndarray:
+        return self._summed(self._log.preemptions[:, 1], self._log.preemptions[:, 2])
+
+    @cached_property
+    def queue(self) -> np.ndarray:
+        arrived = np.searchsorted(np.sort(self._log.arrival), self.start, side="right")
+        answered = np.searchsorted(np.sort(self._response), self.start, side="right")
+        return arrived - answered - self.running
+
+    @cached_property
+    def blocks(self) -> np.ndarray:
+        if self._cache is None:
+            return np.zeros(len(self), dtype=np.int64)
+        stays, size = self._log.stays, self._cache.block_size
+        if self._padded:  # every slot reserves the longest prompt and answer: one row of chunks a stay
+            tokens = self._log.chunks[:, 2] + stays[:, 2] - stays[:, 1]
+            return self._covered(stays, -(-tokens // size))
+        _, step, tokens, cached = self._log.chunks.T
+        taken = self._summed(step, -(-(cached + tokens) // size) + (-cached // size))
+        # A decode takes a block in each step that finds its last one full: known - 1 + j a multiple of the size.
+        _, first, last, known = self._log.decodes.T
+        wait = (1 - known) % size
+        many = np.maximum(0, (last - first - wait) // size + 1)
+        each = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
+        taken += self._summed(np.repeat(first + wait, many) + each * size)
+        # Blocks come home in the step after a stay.
+        freed = np.zeros(len(self) + 1, dtype=np.int64)
+        np.add.at(freed, stays[:, 2] + 1, self._held_at_end(stays, size))
+        return np.cumsum(taken - freed[:-1])
+
+    def _held_at_end(self, stays: np.ndarray, size: int) -> np.ndarray:
+        """Blocks that each stay gives back: for all the tokens it had computed."""
+        lost = {(request, step - 1): tokens for request, step, tokens in self._log.preemptions.tolist()}
+        tokens = self._log.lengths[stays[:, 0]] - 1
+        for row, (request, _, last) in enumerate(stays.tolist() if lost else ()):
+            tokens[row] = lost.get((request, last), tokens[row])
+        return -(-tokens // size)
+
+    def _covered(self, spans: np.ndarray, weight: np.ndarray | int = 1) -> np.ndarray:
+        """For each step, the weights of the (request, first, last, ...) rows that cover it, added up."""
+        change = np.zeros(len(self) + 1, dtype=np.int64)
+        np.add.at(change, spans[:, 1], weight)
+        np.subtract.at(change, spans[:, 2] + 1, weight)
+        return np.cumsum(change)[:-1]
+
+    def _summed(self, steps: np.ndarray, weight: np.ndarray | int = 1) -> np.ndarray:
+        """For each step, the weights of the rows that name it, added up."""
+        total = np.zeros(len(self), dtype=np.int64)
+        np.add.at(total, steps, weight)
+        return total

@@ -1,0 +1,197 @@
+"""Figures of lab 03: latency against load with theory beside it, the number in the system, and an overload."""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from course.engine.run import Run
+from course.figures import theme
+from course.lessons.lab03.one_engine import UnderLoad, Window
+
+OUTLINE = {"width": 1.5, "color": theme.INK}
+SECONDS = {"tickvals": [0.01, 0.1, 1, 10, 100], "ticktext": ["10 ms", "100 ms", "1 s", "10 s", "100 s"]}
+
+
+def _note(x: float, y: float, text: str, colour: str, **more: Any) -> dict[str, Any]:
+    """One annotation as plain data, placed on a log axis by the logarithm of its value."""
+    font = {"color": theme.ink(colour), "size": 15}
+    return {
+        "x": float(f"{x:.6g}"),
+        "y": float(f"{y:.6g}"),
+        "text": text,
+        "showarrow": False,
+        "xanchor": "left",
+        "xshift": 6,
+        "font": font,
+    } | more
+
+
+def _line(x: Sequence[float], y: Sequence[float], colour: str, **style: Any) -> dict[str, Any]:
+    line = {"color": theme.COLOURS[colour], "width": 2.5} | style
+    return {"type": "scatter", "mode": "lines", "x": x, "y": y, "line": line}
+
+
+@lru_cache(maxsize=8)
+def _frame(x_title: str, y_title: str, height: int) -> dict[str, Any]:
+    """The layout of an empty figure as plain data."""
+    return theme.new_figure(x_title, y_title, height=height).to_dict()["layout"]
+
+
+def _unchecked(traces: list[dict[str, Any]], frame: Mapping[str, Any], **layout: Any) -> go.Figure:
+    axes = {name: frame[name] | layout.pop(name, {}) for name in ("xaxis", "yaxis")}
+    return theme.unchecked(traces, {**frame, **layout, **axes})
+
+
+def latency_against_load(result: UnderLoad) -> go.Figure:
+    """Theory for Poisson arrivals as lines up to capacity, the run at the chosen load as marks in the same colours.
+
+    A mark off its line is what theory does not know: bursts, or a queue that had no time to settle.
+    """
+    known, run = result.curve, result.run
+    right = float(f"{max(25.0, known.capacity * 1.08, result.rate * 1.05):.3g}")
+    lines = (
+        ("mean E2E", known.mean_e2e, float(run.e2e.mean()), "decode", "solid", 12),
+        ("p99 TTFT", known.p99_ttft, float(np.percentile(run.ttft, 99)), "wasted", "solid", 12),
+        ("mean TTFT", known.mean_ttft, float(run.ttft.mean()), "prefill", "dash", -16),
+    )
+    rates, at = theme.rounded(known.rate), 0.06 * right
+    traces = [
+        _line(rates, theme.rounded(values), colour, dash=dash)
+        | {"hovertemplate": "%{x:.1f}/s: %{y:.3g} s<extra>" + name + ", theory</extra>"}
+        for name, values, _, colour, dash, _ in lines
+    ]
+    marks = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": theme.rounded([result.rate] * 3),
+        "y": theme.rounded([here for _, _, here, *_ in lines]),
+        "text": [name for name, *_ in lines],
+        "marker": {
+            "color": [theme.COLOURS[colour] for *_, colour, _, _ in lines],
+            "symbol": ["circle", "diamond", "square"],
+            "size": 14,
+            "line": OUTLINE,
+        },
+        "hovertemplate": "%{x:.1f}/s: %{y:.3g} s<extra>%{text}, this run</extra>",
+        "cliponaxis": False,
+    }
+    notes = [
+        _note(at, math.log10(np.interp(0.15 * right, known.rate, values)), name, colour, yshift=shift)
+        for name, values, _, colour, _, shift in lines
+    ]
+    inside = {"xanchor": "right", "xshift": -6} if known.capacity > 0.8 * right else {}  # the right edge cuts text off
+    above = {"yref": "paper", "yanchor": "bottom", "yshift": 2, "xshift": 0}
+    notes += [
+        _note(known.capacity, 2.45, f"capacity {known.capacity:.1f}/s", "waiting", **inside),
+        _note(0, 1, "lines: theory for Poisson arrivals; marks: this run", "theory", **above),
+    ]
+    wall = {"type": "line", "x0": notes[3]["x"], "x1": notes[3]["x"], "y0": 0, "y1": 1, "yref": "paper"}
+    return _unchecked(
+        [*traces, marks],
+        _frame("arrival rate [requests/s]", "time, log scale [s]", 420),
+        xaxis={"range": [0, right]},
+        yaxis={"type": "log", "range": [-2.35, 2.7], **SECONDS},
+        annotations=notes,
+        shapes=[wall | {"line": {"color": theme.COLOURS["waiting"], "width": 2}}],
+    )
+
+
+def number_over_time(result: Window) -> go.Figure:
+    """The number in the system, the window, and both sides of Little's law inside it as level lines."""
+    run, law = result.run, result.little
+    last = float(f"{run.response.max():.4g}")
+    times, counts = run.number_in_system()
+    grid = np.linspace(0, last, 700)
+    seen = np.append(0, counts)[np.searchsorted(times, grid, side="right")]
+    start, end = (float(f"{edge:.6g}") for edge in (result.start, result.end))
+    product = law.arrival_rate * law.W
+    top = float(f"{max(float(seen.max()), product, 10.0) * 1.15:.4g}")
+    apart = max(0.0, 0.08 * top - abs(law.L - product)) / 2  # labels of two close lines step aside
+    sign = -1 if product > law.L else 1
+    frame = _frame("time [s]", "in the system [requests]", 380)
+    return _unchecked(
+        [
+            _line(theme.rounded(grid), seen.tolist(), "modelled", width=1.5, shape="hv"),
+            _line([start, end], theme.rounded([law.L] * 2), "decode", width=4),
+            _line([start, end], theme.rounded([product] * 2), "wasted", width=4, dash="6px,4px"),
+        ],
+        frame,
+        margin={"r": 150},
+        xaxis={"range": [0, last]},
+        yaxis={"range": [0, top]},
+        shapes=[
+            {"type": "rect", "x0": start, "x1": end, "y0": 0, "y1": 1, "yref": "paper", "opacity": 0.25}
+            | {"fillcolor": theme.COLOURS["prefill"], "line": {"width": 0}}
+        ],
+        annotations=[
+            _note(1, law.L + sign * apart, f"L = {law.L:.1f}", "decode", xref="paper"),
+            _note(1, product - sign * apart, f"λ W = {product:.1f}", "wasted", xref="paper"),
+        ],
+    )
+
+
+def tail_over_mean(load: Sequence[float], ratios: Mapping[str, Sequence[float]]) -> go.Figure:
+    """p99 over mean against load, one line a queue, each labelled at its highest point (a level one in its middle)."""
+    figure = theme.new_figure("load [share of capacity]", "p99 / mean [ratio]", height=360)
+    styles = zip(ratios.items(), ("dash", "solid", "dot"), ("theory", "modelled", "decode"), strict=False)
+    for (name, values), dash, colour in styles:
+        values = np.asarray(values)
+        figure.add_scatter(
+            x=theme.rounded(np.asarray(load)),
+            y=theme.rounded(values),
+            mode="lines",
+            line={"color": theme.COLOURS[colour], "width": 2.5, "dash": dash},
+            name=name,
+        )
+        top = int(values.argmax()) if np.ptp(values) > 0.01 * values.max() else len(values) // 3
+        theme.label_line(figure, float(load[top]), float(values[top]), name, colour, anchor="center", yshift=14)
+    figure.update_yaxes(range=[0, float(f"{1.15 * max(max(v) for v in ratios.values()):.4g}")])
+    figure.update_xaxes(range=[0, 1])
+    return figure
+
+
+def overload(runs: Mapping[str, Run], slopes: Mapping[str, float]) -> go.Figure:
+    """Who is in the system (above) and the TTFT of each request by its arrival (below), a line a run.
+
+    slopes: requests/s by which theory says each queue grows, drawn from the origin; 0 draws none.
+    """
+    figure = theme.new_panels("time since start [s]", ("number [requests]", "TTFT [s]"), height=480, margin={"r": 90})
+    colours = ("continuous", "wasted", "prefill")
+    end = max(float(run.arrival.max()) for run in runs.values())
+    for (name, run), colour in zip(runs.items(), colours, strict=False):
+        times, counts = run.number_in_system()
+        grid = np.linspace(0, float(run.arrival.max()), 300)
+        seen = np.append(0, counts)[np.searchsorted(times, grid, side="right")]
+        line = {"color": theme.COLOURS[colour], "width": 2}
+        figure.add_scatter(x=theme.rounded(grid), y=seen.tolist(), mode="lines", line=line, name=name, row=1, col=1)
+        few = np.linspace(0, len(run) - 1, 300).astype(int)
+        figure.add_scatter(
+            x=theme.rounded(run.arrival[few]),
+            y=theme.rounded(run.ttft[few]),
+            mode="lines",
+            line=line,
+            name=name,
+            row=2,
+            col=1,
+        )
+        theme.label_line(figure, float(grid[-1]), float(seen[-1]), name, colour, row=1, col=1)
+        theme.label_line(figure, float(grid[-1]), float(run.ttft[few[-1]]), name, colour, row=2, col=1)
+        if slope := slopes.get(name, 0.0):
+            figure.add_scatter(
+                x=theme.rounded([0, grid[-1]]),
+                y=theme.rounded([0, slope * grid[-1]]),
+                mode="lines",
+                line={"color": theme.COLOURS["theory"], "width": 2, "dash": "dash"},
+                row=1,
+                col=1,
+            )
+            theme.label_line(
+                figure, 0.5 * grid[-1], 0.5 * slope * grid[-1], f"grows by {slope:.1f}/s", "theory", yshift=-12,
+                row=1, col=1,
+            )  # fmt: skip
+    figure.update_xaxes(range=[0, float(f"{end * 1.02:.4g}")])
+    return figure

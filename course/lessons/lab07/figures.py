@@ -1,0 +1,157 @@
+"""Figures of lab 07: one long prompt among chats, the trade over all budgets, and what a percentile hides.
+
+Put together as plain data, since an explorer builds one with each key press: the tests have plotly check them.
+"""
+
+from collections.abc import Sequence
+from math import log10
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from course.figures import theme
+from course.figures.parts import LEFT, MARGIN, RIGHT, Part, axis, dots, line, note
+from course.figures.words import seconds
+from course.lessons.lab07.long_prompt import BUDGETS, Hidden, Moment, Trade
+
+SHOWN = 5  # streaming chats that get a lane
+TIMES = [1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1, 3]
+TIME_TICKS = {"tickvals": TIMES, "ticktext": [seconds(value) for value in TIMES]}
+
+
+def bars(
+    begin: Sequence[float], end: Sequence[float], lane: Sequence[float], colour: str, name: str, **more: Any
+) -> Part:
+    """Bars from begin to end in lanes, with a hair between two of them where there are few."""
+    begin, end = np.asarray(begin, dtype=float), np.asarray(end, dtype=float)
+    edge = 1 if len(begin) <= 80 else 0
+    return {
+        "type": "bar", "orientation": "h", "base": theme.rounded(begin), "x": theme.rounded(end - begin),
+        "y": list(lane), "name": name, "width": 0.8, "hoverinfo": "name",
+        "marker": {"color": theme.COLOURS[colour], "line": {"width": edge, "color": theme.PAPER}},
+    } | more  # fmt: skip
+
+
+def moment(found: Moment, *, height: int = 400) -> go.Figure:
+    """Lanes: the long prompt, those who come just after it, and some who were streaming; a tick is a token."""
+    run, start = found.run, found.start
+    chats = min(SHOWN, found.streaming)
+    lanes = {found.long: 0, **{new: 1 + i for i, new in enumerate(found.newcomers)}}
+    lanes |= {chat: 1 + len(found.newcomers) + chat for chat in range(chats)}
+    names = ["long prompt", "newcomer 1", "newcomer 2", "newcomer 3", *(f"chat {chat + 1}" for chat in range(chats))]
+    end = max(0.3, 1.12 * float(run.ttft[found.long]))
+
+    late = [found.long, *found.newcomers]
+    place = [lanes[request] for request in late]
+    begins, ends = found.chunk_steps
+    new = list(found.newcomers)
+    data = [
+        bars(run.arrival[late] - start, run.admitted[late] - start, place, "waiting", "waiting", width=0.3),
+        bars(begins - start, ends - start, [0] * len(begins), "prefill", "a chunk of the long prompt"),
+        bars(run.admitted[new] - start, run.first_computed[new] - start, place[1:], "prefill", "prefill"),
+    ]
+    times, rows = [], []
+    for request, row in lanes.items():
+        tokens = run.token_times(request) - start
+        tokens = tokens[(tokens >= -0.1 * end) & (tokens <= end)]
+        times.append(tokens)
+        rows += [row] * len(tokens)
+    data.append(
+        {"type": "scatter", "mode": "markers", "x": theme.rounded(np.concatenate(times), 4), "y": rows,
+         "name": "a token", "hovertemplate": "%{x:.3f} s<extra>a token</extra>",
+         "marker": {"symbol": "line-ns-open", "size": 13, "color": theme.COLOURS["decode"], "line": {"width": 1.5}}}
+    )  # fmt: skip
+    before, after = theme.rounded([edge - start for edge in found.longest_gap], 4)
+    top, bottom = 0.5 + len(found.newcomers), 0.5 + len(found.newcomers) + chats
+    gap = {"type": "rect", "x0": before, "x1": after, "y0": top, "y1": bottom, "opacity": 0.18, "line": {"width": 0}}
+    key = [f'<span style="color:{theme.COLOURS[kind]}">■</span> {kind}' for kind in ("waiting", "prefill")]
+    longest = seconds(float(np.diff(found.longest_gap)[0]))
+    key.append(f'<span style="color:{theme.COLOURS["decode"]}">|</span> a token')
+    key.append(f'<span style="color:{theme.ink("wasted")}">■</span> longest gap: {longest}')
+    layout = {
+        "template": theme.TEMPLATE, "height": height, "barmode": "overlay", "margin": MARGIN | {"l": 100},
+        "xaxis": {"title": {"text": "time since the long prompt arrived [s]"},
+                  "range": theme.rounded([-0.1 * end, end], 4)},
+        "yaxis": {"range": [len(names) - 0.4, -0.6], "tickvals": list(range(len(names))), "ticktext": names,
+                  "showgrid": False, "showline": False, "ticks": ""},
+        "shapes": [gap | {"fillcolor": theme.COLOURS["wasted"]}],
+        "annotations": [note(0, 1, "   ".join(key), xref="paper", yref="paper", yanchor="bottom", yshift=4)],
+    }  # fmt: skip
+    return theme.unchecked(data, layout)
+
+
+def trade(result: Trade, *, height: int = 340) -> go.Figure:
+    """Left, who waits for a first token; right, who waits for the next one; both over the token budget of a step."""
+    lines = (
+        (1, "prefill", "the long prompt", lambda o: o.long_ttft, 4, "center", 14),
+        (1, "waiting", "new chats, p99", lambda o: o.chat_ttft["p99"], 6, "center", -16),
+        (2, "wasted", "longest", lambda o: o.itl["max"], 6, "right", 12),
+        (2, "decode", "p99 of all tokens", lambda o: o.itl["p99"], 6, "center", -16),
+    )
+    data, notes = [], []
+    for panel, colour, name, value, at, anchor, up in lines:
+        values = [value(found) for found in result.line]
+        data.append(line(BUDGETS, values, colour, name, panel))
+        where = {"xref": axis("x", panel), "yref": axis("y", panel), "yshift": up}
+        notes.append(note(log10(BUDGETS[at]), log10(values[at]), name, colour, anchor, **where))
+        data.append(dots([result.budget], [value(result.here)], [colour], name, panel))
+    budgets = {
+        "type": "log", "title": {"text": "token budget of a step [tokens]"}, "tickvals": BUDGETS[::2] + BUDGETS[-1:],
+        "ticktext": ["128", "512", "2k", "8k", "", "64k"], "range": theme.rounded([log10(110), log10(76_000)]),
+    }  # fmt: skip
+    layout = {
+        "template": theme.TEMPLATE, "height": height, "margin": MARGIN, "annotations": notes,
+        "xaxis": budgets | {"domain": LEFT, "anchor": "y"}, "xaxis2": budgets | {"domain": RIGHT, "anchor": "y2"},
+        "yaxis": {"title": {"text": "TTFT, log scale [s]"}, "type": "log", "anchor": "x", "range": [-2.1, 0.6],
+                  **TIME_TICKS},
+        "yaxis2": {"title": {"text": "ITL, log scale [s]"}, "type": "log", "anchor": "x2",
+                   "range": [-2.5, 0.2], **TIME_TICKS},
+    }  # fmt: skip
+    return theme.unchecked(data, layout)
+
+
+def survival(values: np.ndarray, weights: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Share of the weight of the values that are above each of `at`."""
+    order = np.argsort(values)
+    upto = np.append(0, np.cumsum(weights[order]))
+    return 1 - upto[np.searchsorted(values[order], at, side="right")] / upto[-1]
+
+
+def hidden(result: Hidden, *, height: int = 400) -> go.Figure:
+    """Share of the tokens, and of the chats, with a gap longer than that: the same gaps counted in two ways."""
+    found = result.outcome
+    at = np.geomspace(4e-3, 2.0, 240)
+    by_token = survival(*found.run.itl_weighted, at)
+    by_chat = survival(found.chat_gaps, np.ones(len(found.chat_gaps)), at)
+    data, notes = [], []
+    rows = (
+        ("decode", by_token, found.itl["p99"], "tokens, by the gap before each", 14),
+        ("wasted", by_chat, float(np.percentile(found.chat_gaps, 99)), "chats, by the longest gap of each", -14),
+    )
+    for colour, shares, p99, name, up in rows:
+        none = shares <= 0
+        shown = np.where(none, np.nan, shares)
+        shown[none.argmax()] = 1e-6  # below the axis: the line drops where the longest gap is
+        data.append(line(at, shown, colour, name))
+        data.append(dots([p99], [0.01], [colour], f"p99 of {name}"))
+        right = p99 > 0.3
+        notes.append(
+            note(log10(p99), -2, f"p99 of {name.split(',')[0]}: {seconds(p99)}", colour, "right" if right else "left",
+                 xshift=-10 if right else 10, yshift=up)
+        )  # fmt: skip
+    limit = float(f"{result.limit:.6g}")
+    notes.append(note(log10(limit), 1, f"limit {seconds(limit)}", yref="paper", yanchor="top", xshift=5))
+    upright = {"type": "line", "x0": limit, "x1": limit, "y0": 0, "y1": 1, "yref": "paper"}
+    level = {"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": 0.01, "y1": 0.01}
+    shares = [1, 0.1, 0.01, 1e-3, 1e-4, 1e-5]
+    layout = {
+        "template": theme.TEMPLATE, "height": height, "margin": MARGIN, "annotations": notes,
+        "xaxis": {"title": {"text": "gap between two tokens, log scale [s]"}, "type": "log",
+                  "range": theme.rounded([log10(4e-3), log10(2)]), **TIME_TICKS},
+        "yaxis": {"title": {"text": "with a longer gap [share]"}, "type": "log", "range": [-5.2, 0.1],
+                  "tickvals": shares, "ticktext": ["100%", "10%", "1%", "0.1%", "0.01%", "0.001%"]},
+        "shapes": [upright | {"line": {"color": theme.INK, "width": 1}},
+                   level | {"line": {"color": "#666666", "width": 1, "dash": "dot"}}],
+    }  # fmt: skip
+    return theme.unchecked(data, layout)

@@ -1,0 +1,265 @@
+"""The scenario of lab 07: streaming chats, and now and then one long prompt among them.
+
+Llama-3.1-8B on one H100, continuous batching with 64 slots. Chats have 200 prompt tokens and about 300 answer tokens
+(lognormal, coefficient of variation 0.5); a long prompt has 32,768. Step times are modelled where nothing else is said.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from course import policies
+from course.engine.metrics import percentiles
+from course.engine.run import Run
+from course.engine.serving import serve
+from course.figures.words import seconds
+from course.policies import Policy
+from course.steptime import Roofline, StepTime
+from course.workload import Workload, lengths
+
+STEP = Roofline("llama-3.1-8b", "H100")
+SLOTS = 64
+PROMPT, EVERY = 32_768, 20.0  # tokens of a long prompt, seconds from one to the next
+CHAT_RATE, CHAT_PROMPT, CHAT_ANSWER = 8.0, 200, 300
+WHOLE = 65_536  # a token budget that holds any prompt of this lab beside all decodes
+BUDGETS = tuple(2**k for k in range(7, 17))
+THRESHOLDS = (0, 256, 512, 1024)
+PROMPTS = (8_192, PROMPT)
+STALL = 0.1  # seconds without a token that a reader of a stream notices
+
+
+@lru_cache(maxsize=64)
+def requests(prompt: int = PROMPT, every: float = EVERY, num_chats: int = 1_600, seed: int = 0) -> Workload:
+    """Poisson chats, and a long prompt each `every` seconds, the first after half of that; by `class_`."""
+    answers = lengths.lognormal(CHAT_ANSWER, cv=0.5)
+    chats = Workload.poisson(CHAT_RATE, num_chats, CHAT_PROMPT, answers, seed)
+    times = np.arange(every / 2, chats.arrival[-1], every)
+    longs = Workload(times, np.full(len(times), prompt), np.full(len(times), CHAT_ANSWER))
+    return Workload.mix({"chat": chats, "long": longs})
+
+
+def engine(max_num_batched_tokens: int = WHOLE, long_prefill_token_threshold: int = 0) -> policies.Continuous:
+    """The scenario's policy: continuous batching in vLLM's order, 64 slots."""
+    return policies.Continuous(
+        SLOTS, max_num_batched_tokens, long_prefill_token_threshold=long_prefill_token_threshold
+    )  # fmt: skip
+
+
+def longest_gaps(run: Run) -> np.ndarray:
+    """The longest gap between two tokens of each request [s], shape (n,); NaN for an answer of one token.
+
+    For runs in which whoever decodes gets a token in every step: no preemption, nobody sits out a step.
+    """
+    clock = run.steps.end
+    first, last = np.searchsorted(clock, run.first_computed), np.searchsorted(clock, run.last_computed)
+    gaps, many = np.append(np.diff(clock), 0.0), np.flatnonzero(last > first)
+    found = np.full(len(run), np.nan)
+    edges = np.column_stack((first[many], last[many])).ravel()
+    found[many] = np.maximum.reduceat(gaps, edges)[::2] if len(many) else 0.0
+    return found
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the chats and the long prompts of one run felt. Times in seconds."""
+
+    run: Run
+    gaps: np.ndarray
+    """Longest gap of each request."""
+
+    @cached_property
+    def chats(self) -> np.ndarray:
+        """Which requests are chats."""
+        return self.run.workload.class_ == "chat"
+
+    @cached_property
+    def long_ttft(self) -> float:
+        """Median TTFT of the long prompts."""
+        return float(np.median(self.run.ttft[~self.chats]))
+
+    @cached_property
+    def chat_ttft(self) -> dict[str, float]:
+        """TTFT of the chats: mean, p50 ... max."""
+        return percentiles(self.run.ttft[self.chats])
+
+    @cached_property
+    def itl(self) -> dict[str, float]:
+        """Gaps over all tokens, those of the long answers too: mean, p50 ... max."""
+        return percentiles(*self.run.itl_weighted)
+
+    @cached_property
+    def chat_gaps(self) -> np.ndarray:
+        """The longest gap of each chat that has one."""
+        gaps = self.gaps[self.chats]
+        return gaps[~np.isnan(gaps)]
+
+    def stalled(self, limit: float = STALL) -> float:
+        """Share of the chats with a gap above `limit`."""
+        return float((self.chat_gaps > limit).mean())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return self.run.warnings
+
+
+def outcome(load: Workload, policy: Policy, step_time: StepTime = STEP) -> Outcome:
+    """Serve the load and see who waited for whom."""
+    run = serve(load, policy, step_time)
+    return Outcome(run, longest_gaps(run))
+
+
+@lru_cache(maxsize=256)
+def _outcome(budget: int, threshold: int, prompt: int, every: float) -> Outcome:
+    return outcome(requests(prompt, every), engine(budget, threshold))
+
+
+def row(found: Outcome) -> list[str]:
+    """Who waited how long, as texts: the columns of the tables of this lab."""
+    ttft, gaps = (found.long_ttft, found.chat_ttft["p99"]), (found.itl["p99"], found.itl["max"])
+    times = [f"{1e3 * value:,.0f} ms" for value in ttft] + [f"{1e3 * value:,.1f} ms" for value in gaps]
+    return [*times, f"{found.stalled():.1%}"]
+
+
+HEADS = ("long TTFT", "chat p99 TTFT", "ITL p99", "longest gap", "chats stalled")
+
+
+# One long prompt among streaming chats, step by step.
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One long prompt that arrives at `start` [s] while `streaming` chats stream; then newcomers arrive."""
+
+    run: Run
+    start: float
+    streaming: int
+
+    @property
+    def long(self) -> int:
+        return self.streaming
+
+    @property
+    def newcomers(self) -> range:
+        return range(self.streaming + 1, len(self.run))
+
+    @cached_property
+    def chunk_steps(self) -> tuple[np.ndarray, np.ndarray]:
+        """Start and end of each step that computed a chunk of the long prompt."""
+        steps, run = self.run.steps, self.run
+        here = (steps.start >= run.admitted[self.long]) & (steps.end <= run.first_computed[self.long])
+        return steps.start[here], steps.end[here]
+
+    @cached_property
+    def longest_gap(self) -> tuple[float, float]:
+        """From when to when a streaming chat got no token."""
+        gaps = longest_gaps(self.run)[: self.streaming]
+        tokens = self.run.token_times(int(np.nanargmax(gaps)))
+        at = int(np.diff(tokens).argmax())
+        return float(tokens[at]), float(tokens[at + 1])
+
+
+NEWCOMERS = (0.02, 0.06, 0.2)  # seconds after the long prompt
+
+
+@lru_cache(maxsize=64)
+def moment(max_num_batched_tokens: int, long_prefill_token_threshold: int, prompt: int, streaming: int) -> Moment:
+    """`streaming` chats in the middle of their answers, one long prompt, and three chats that come just after it."""
+    start = 1.0
+    load = Workload(
+        arrival=np.r_[np.linspace(0, 0.5, streaming), start, start + np.array(NEWCOMERS)],
+        prompt_tokens=np.r_[np.full(streaming, CHAT_PROMPT), prompt, np.full(3, CHAT_PROMPT)],
+        output_tokens=np.r_[np.full(streaming, 800), np.full(4, 100)],
+    )
+    policy = engine(max_num_batched_tokens, long_prefill_token_threshold)
+    return Moment(serve(load, policy, STEP), start, streaming)
+
+
+def moment_rows(found: Moment) -> list[tuple[str, str]]:
+    """How long each of them waited."""
+    run, (begin, end) = found.run, found.longest_gap
+    begins, ends = found.chunk_steps
+    waits = run.ttft[found.newcomers.start :]
+    meanwhile = int(((run.token_times(0) > begins[0]) & (run.token_times(0) <= ends[-1])).sum())
+    return [
+        ("the long prompt: TTFT", seconds(run.ttft[found.long])),
+        ("steps it took", f"{len(begins):,}"),
+        ("longest gap of a streaming chat", seconds(end - begin)),
+        ("tokens a chat got meanwhile", f"{meanwhile:,}"),
+        ("newcomers: TTFT", ", ".join(seconds(wait) for wait in waits)),
+    ]
+
+
+# The trade, over all budgets.
+
+
+@dataclass(frozen=True)
+class Trade:
+    """The outcome at one budget, and those at all budgets for the lines."""
+
+    budget: int
+    prompt: int
+    here: Outcome
+    line: Sequence[Outcome]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return self.here.warnings
+
+
+def trade(max_num_batched_tokens: int, long_prefill_token_threshold: int, prompt: int) -> Trade:
+    """Everybody's waits for one setting, and for all budgets with this threshold and prompt."""
+    line = [_outcome(budget, long_prefill_token_threshold, prompt, EVERY) for budget in BUDGETS]
+    here = _outcome(max_num_batched_tokens, long_prefill_token_threshold, prompt, EVERY)
+    return Trade(max_num_batched_tokens, prompt, here, line)
+
+
+def compute_lines() -> None:
+    """Compute every line that `trade` may have to show, so that no move of a slider has to wait for one."""
+    for threshold in THRESHOLDS:
+        for prompt in PROMPTS:
+            trade(WHOLE, threshold, prompt)
+
+
+def trade_rows(result: Trade) -> list[tuple[str, str, str]]:
+    """This setting beside the whole prompt in one step."""
+    whole = _outcome(WHOLE, 0, result.prompt, EVERY)
+    names = ["the long prompt's TTFT, median", "chats: TTFT, p99", "gap between tokens, p99 of all tokens",
+             "gap between tokens, longest", f"chats with a gap above {seconds(STALL)}"]  # fmt: skip
+    return [("", "this setting", "whole prompt in one step"), *zip(names, row(result.here), row(whole), strict=True)]
+
+
+# What a percentile over tokens hides.
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """One run, and the limit [s] above which a gap counts as a stall."""
+
+    outcome: Outcome
+    every: float
+    limit: float
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return self.outcome.warnings
+
+
+def hidden(max_num_batched_tokens: int, long_prefill_token_threshold: int, every: float, limit_ms: float) -> Hidden:
+    """A long prompt each `every` seconds; a gap above `limit_ms` counts as a stall."""
+    found = _outcome(max_num_batched_tokens, long_prefill_token_threshold, PROMPT, float(every))
+    return Hidden(found, every, limit_ms / 1e3)
+
+
+def hidden_rows(result: Hidden) -> list[tuple[str, str]]:
+    """The same gaps, counted by tokens and by chats."""
+    found, (gaps, weights) = result.outcome, result.outcome.run.itl_weighted
+    tokens = float(weights[gaps > result.limit].sum() / weights.sum())
+    return [
+        ("p99 over all tokens", seconds(found.itl["p99"])),
+        ("longest gap", seconds(found.itl["max"])),
+        ("p99 over chats, of each one's longest gap", seconds(float(np.percentile(found.chat_gaps, 99)))),
+        (f"tokens after a gap above {seconds(result.limit)}", f"{tokens:.3%}"),
+        (f"chats with a gap above {seconds(result.limit)}", f"{found.stalled(result.limit):.1%}"),
+    ]

@@ -1,0 +1,170 @@
+"""The scenario of lab 08: one RTX 4090, Llama-3.1-8B, and a KV pool that a busy hour fills.
+
+vLLM 0.19 printed 2,588 blocks of 16 tokens for that pair (LLMServingSim, run of an RTX 4090). Requests have 1,024
+prompt tokens and about 512 answer tokens (lognormal, coefficient of variation 1). Step times are modelled: four
+constants, each with its formula in `step_time`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from course import policies
+from course.engine.run import Run
+from course.engine.serving import serve
+from course.figures.words import seconds
+from course.memory.kvcache import KVCache
+from course.models import model
+from course.steptime import PowerLaw
+from course.workload import Workload, lengths
+
+SPEC = model("llama-3.1-8b")
+BLOCKS, BLOCK_SIZE = 2_588, 16
+TOKENS = BLOCKS * BLOCK_SIZE
+POOL_BYTES = TOKENS * SPEC.kv_bytes_per_token
+PROMPT, ANSWER, ANSWER_CV = 1_024, 512, 1.0
+BUDGET = 2_048
+# The data sheet's 1.008 TB/s and 165 TFLOP/s (bf16, dense), times the shares that the course's H100 reached of its own.
+BANDWIDTH, FLOPS = 0.90 * 1.008e12, 0.79 * 165e12
+PER_SEQUENCE = 50e-6  # seconds of scheduling and sampling; assumed
+
+MHA, GQA, FP8, MQA = "MHA, 32 KV heads", "GQA, 8 KV heads", "GQA, fp8 KV", "MQA, 1 KV head"
+BYTES: Mapping[str, int] = {
+    MHA: 4 * SPEC.kv_bytes_per_token,
+    GQA: SPEC.kv_bytes_per_token,
+    FP8: SPEC.kv_bytes_per_token // 2,
+    MQA: SPEC.kv_bytes_per_token // 8,
+}
+"""KV bytes a token: as the model is, and with other heads or another type of K and V in the same pool."""
+
+SLOTS = (4, 8, 12, 16, 20, 24, 28, 32, 48, 64, 128, 256)
+SHORT = 240  # requests of a run behind a slider; those of the text have 2,000
+
+
+@lru_cache(maxsize=64)
+def requests(rate: float, num_requests: int = 2_000, seed: int = 0) -> Workload:
+    """Poisson arrivals at `rate` requests/s; the lengths do not depend on the rate."""
+    return Workload.poisson(rate, num_requests, PROMPT, lengths.lognormal(ANSWER, ANSWER_CV), seed)
+
+
+def engine(max_num_seqs: int = 256) -> policies.Continuous:
+    """Continuous batching in vLLM's order, 2,048 tokens a step."""
+    return policies.Continuous(max_num_seqs, max(BUDGET, max_num_seqs))
+
+
+def step_time(kind: str = GQA) -> PowerLaw:
+    """Seconds of a step: weights / bandwidth, a constant a sequence, FLOPs of a prompt token, KV bytes / bandwidth."""
+    return PowerLaw(
+        t0=SPEC.step_weight_bytes / BANDWIDTH,
+        c=PER_SEQUENCE,
+        alpha=1,
+        prefill=2 * SPEC.layer_parameters / FLOPS,
+        context=BYTES[kind] / BANDWIDTH,
+    )
+
+
+def cache(kind: str = GQA) -> KVCache:
+    """The same bytes of pool in blocks of this kind."""
+    return KVCache(POOL_BYTES // (BLOCK_SIZE * BYTES[kind]), BLOCK_SIZE)
+
+
+@dataclass(frozen=True)
+class Served:
+    """One run with its pool, and what an operator reads of it."""
+
+    kind: str
+    rate: float
+    slots: int
+    run: Run
+
+    @cached_property
+    def tokens_per_second(self) -> float:
+        """Output tokens over the whole run, drain included."""
+        return float(self.run.workload.output_tokens.sum()) / self.run.makespan
+
+    @cached_property
+    def preemptions(self) -> int:
+        return int(self.run.preempted.sum())
+
+    @cached_property
+    def recomputed(self) -> float:
+        """Share of the computed tokens that had been computed before."""
+        steps = self.run.steps
+        return float(steps.dropped.sum()) / float(steps.decodes.sum() + steps.prefill_tokens.sum())
+
+    @cached_property
+    def in_batch(self) -> float:
+        """Sequences in the batch, mean over time."""
+        return float(self.run.steps.running @ self.run.steps.seconds) / self.run.makespan
+
+    @cached_property
+    def pool_used(self) -> np.ndarray:
+        """Share of the blocks that are held, in each step."""
+        return self.run.steps.blocks / self.run.cache.num_blocks
+
+    @cached_property
+    def p95_ttft(self) -> float:
+        return float(np.percentile(self.run.ttft, 95))
+
+    @cached_property
+    def longest_gap(self) -> float:
+        """The longest time between two tokens of one answer [s]."""
+        return float(self.run.itl_weighted[0].max())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return self.run.warnings
+
+
+@lru_cache(maxsize=512)
+def served(kind: str = GQA, rate: float = 2.0, slots: int = 256, num_requests: int = 2_000, seed: int = 0) -> Served:
+    """Serve the scenario's requests; ValueError where one of them can never fit the pool."""
+    load = requests(rate, num_requests, seed)
+    return Served(kind, rate, slots, serve(load, engine(slots), step_time(kind), cache(kind)))
+
+
+def hour(kind: str, rate: float, slots: int) -> Served:
+    """What the operator's graphs show: a short run, for a slider."""
+    return served(kind, rate, slots, SHORT)
+
+
+def sweep(kind: str = GQA, rate: float = 2.0) -> list[Served]:
+    """Runs of 2,000 requests over SLOTS, as far as more slots still change anything."""
+    found: list[Served] = []
+    for slots in SLOTS:
+        found.append(served(kind, rate, slots))
+        if found[-1].run.steps.running.max() < slots:  # nobody ever asked for the last slot
+            break
+    return found
+
+
+def hour_rows(result: Served) -> list[tuple[str, str]]:
+    """Rows for a table: what users felt, what the pool did."""
+    run = result.run
+    return [
+        ("p95 TTFT", seconds(result.p95_ttft)),
+        ("longest gap between two tokens", seconds(result.longest_gap)),
+        ("output", f"{result.tokens_per_second:,.0f} tokens/s"),
+        ("in the batch, mean", f"{result.in_batch:.1f} sequences"),
+        ("in the batch, most", f"{run.steps.running.max()} sequences"),
+        ("blocks in the pool", f"{run.cache.num_blocks:,}"),
+        ("pool in use, most", f"{result.pool_used.max():.0%}"),
+        ("preemptions", f"{result.preemptions:,}"),
+        ("computed twice", f"{result.recomputed:.1%} of all tokens"),
+    ]
+
+
+@lru_cache(maxsize=8)
+def residents(count: int = 2_000, seed: int = 0) -> np.ndarray:
+    """Tokens that the sequences of a batch hold, looked at in `count` moments spread evenly: shape (count,), int64.
+
+    A request is met as often as its answer has tokens, so long answers are met more often than they arrive.
+    """
+    load = requests(2.0, seed=seed)
+    ends = np.cumsum(load.output_tokens)
+    moments = np.linspace(0, ends[-1] - 1, count).astype(np.int64)
+    request = np.searchsorted(ends, moments, side="right")
+    said = moments - (ends[request] - load.output_tokens[request])
+    return load.prompt_tokens[request] + said

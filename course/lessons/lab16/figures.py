@@ -1,0 +1,193 @@
+"""Figures of lab 16: what a client writes down beside what users felt, one run read by many tools, and what counts.
+
+Put together as plain data, since an explorer builds one with each key press: the tests have plotly check them.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from math import log10
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from course.figures import theme
+from course.figures.parts import INKS, Part, line, trace, words
+from course.figures.parts import pair as side_by_side
+from course.lessons.lab16 import steady_window
+from course.lessons.lab16.load_test import LoadTest, seconds
+from course.lessons.lab16.many_tools import OneRun
+from course.lessons.lab16.steady_window import Window
+
+LEFT, RIGHT = (0.0, 0.425), (0.59, 1.0)  # two panels side by side, as shares of the width
+MARGIN = {"l": 64, "r": 24, "t": 54, "b": 52}
+TIMES = [0.01, 0.1, 1.0, 10.0, 100.0]
+TIME_TICKS = {"tickvals": TIMES, "ticktext": [seconds(value) for value in TIMES]}
+SLOWER = [1.0, 0.1, 0.01, 0.001]  # shares of requests; a percentile is one minus this
+WRITTEN, PLANNED, FREE = "decode", "wasted", "theory"
+INK = theme.INK
+BINS = 120  # along the time of a test
+
+
+def pair(data: list[Part], left: tuple[Part, Part], right: tuple[Part, Part], height: int, **layout: Any) -> go.Figure:
+    """Two panels with room for a row of names above them, and for wide tick labels between them."""
+    return side_by_side(data, left, right, height, columns=(LEFT, RIGHT), margin=MARGIN, **layout)
+
+
+def title(text: str) -> Part:
+    """The title of an axis, which names its unit in brackets."""
+    return {"title": {"text": text}}
+
+
+def slowest(moments: np.ndarray, values: np.ndarray, end: float) -> tuple[np.ndarray, np.ndarray]:
+    """(middles, largest value) of BINS equal stretches of time from 0 to `end`; stretches without a value left out."""
+    place = np.minimum((moments / end * BINS).astype(int), BINS - 1)
+    most = np.full(BINS, -np.inf)
+    np.maximum.at(most, place, values)
+    some = np.isfinite(most)
+    return ((np.arange(BINS) + 0.5) * end / BINS)[some], most[some]
+
+
+def two_clocks(result: LoadTest, *, height: int = 420) -> go.Figure:
+    """TTFT of one load test: the slowest of each moment (left), and each by the share of requests slower (right)."""
+    planned = result.run.arrival
+    end = float(f"{planned[-1] * 1.001:.6g}")
+    ways = (
+        (result.free.ttft, FREE, "no limit", {"dash": "dot", "width": 2}),
+        (result.run.ttft, PLANNED, "from the plan", {}),
+        (result.written, WRITTEN, "written down", {}),
+    )
+    share = np.geomspace(1, 1e-3, 61)
+    data = []
+    for values, colour, name, style in ways:
+        data.append(line(*slowest(planned, values, end), colour, name, 1, **style))
+        data.append(line(share, np.quantile(values, 1 - share), colour, name, 2, **style))
+    top = max(float(values.max()) for values, *_ in ways)
+    span = [-2.3, log10(max(top, 0.1)) + 0.25]
+    times = {**title("TTFT, log scale [s]"), "type": "log", "range": theme.rounded(span), **TIME_TICKS}
+    slower = {
+        **title("requests that waited longer [share]"), "type": "log", "range": [0.05, -3.05],
+        "tickvals": SLOWER, "ticktext": ["all", "10%", "1%", "0.1%"],
+    }  # fmt: skip
+    mark = {"type": "line", "xref": "x2", "yref": "y2 domain", "x0": 0.01, "x1": 0.01, "y0": 0, "y1": 1,
+            "line": {"color": "#666666", "width": 1, "dash": "dot"}}  # fmt: skip
+    left = {**title("planned at [s]"), "range": [0, end]}
+    key = legend([(name, colour) for _, colour, name, _ in reversed(ways)])
+    notes = [*headings("slowest of each moment", "all requests; dotted: the p99"), key]
+    return pair(data, (left, times), (slower, times), height, shapes=[mark], annotations=notes)
+
+
+def legend(names: Sequence[tuple[str, str]]) -> Part:
+    """One row over both panels: what the lines are, each word in the colour of its line."""
+    text = " &nbsp;·&nbsp; ".join(f'<span style="color:{INKS.get(c, c)}">{name}</span>' for name, c in names)
+    where = {"x": 0, "y": 1, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "yshift": 22}
+    return where | {"text": text, "showarrow": False, "font": {"size": 15}}
+
+
+def headings(left: str, right: str) -> list[Part]:
+    """A heading over each of two panels."""
+    where = ({"xref": "x domain", "yref": "y domain"}, {"xref": "x2 domain", "yref": "y2 domain"})
+    look = {"x": 0, "y": 1, "xanchor": "left", "yanchor": "bottom", "showarrow": False, "font": {"size": 15}}
+    return [look | {"text": text} | place for text, place in zip((left, right), where, strict=True)]
+
+
+TOOL_COLOURS = {"ours": "theory", "same": "decode", "other": "wasted"}
+SAME = 0.02  # of our TPOT: a reading further off is another quantity
+
+
+def many_tools(result: OneRun, *, height: int = 440) -> go.Figure:
+    """Every tool's mean time per token of one run, as bars; in another colour where it is another number than ours."""
+    found = result.readings
+    ours = found[0].mean
+    colours = [TOOL_COLOURS["same" if abs(r.mean / ours - 1) <= SAME else "other"] for r in found]
+    colours[0] = TOOL_COLOURS["ours"]
+    values = [r.mean * 1e3 for r in found]
+    most = float(f"{max(values) * 1.2:.4g}")
+    bars = {
+        "type": "bar", "orientation": "h", "x": theme.rounded(values), "y": list(range(len(found))),
+        "marker": {"color": [theme.COLOURS[c] for c in colours]}, "customdata": [r.how for r in found],
+        "text": [f"{value:.2f} ms" for value in values], "textposition": "outside", "cliponaxis": False,
+        "hovertemplate": "%{customdata}<extra></extra>", "name": "mean",
+    }  # fmt: skip
+    level = {"type": "line", "x0": values[0], "x1": values[0], "y0": 0, "y1": 1, "yref": "paper"}
+    level = {key: theme.rounded([value])[0] if key[0] == "x" else value for key, value in level.items()}
+    layout = {
+        "template": theme.TEMPLATE, "height": height, "margin": {"l": 300, "r": 24, "t": 12, "b": 52}, "bargap": 0.25,
+        "xaxis": {**title("mean time per token [ms]"), "range": [0, most]},
+        "yaxis": {"autorange": "reversed", "tickvals": list(range(len(found))),
+                  "ticktext": [f"{r.tool}: {r.metric}" for r in found], "ticks": ""},
+        "shapes": [level | {"line": {"color": "#666666", "width": 1, "dash": "dot"}}],
+    }  # fmt: skip
+    return theme.unchecked([bars], layout)
+
+
+WINDOW_KEY = legend(
+    [
+        ("shaded: the window", "prefill"),
+        ("dot: in it", "decode"),
+        ("band: 95% sure", "prefill"),
+        ("bar: whole run", INK),
+    ]
+)
+
+
+@lru_cache(maxsize=8)
+def _course_of(users: int) -> tuple[Part, float, float]:
+    """The line of a whole test, its end, and its longest TTFT: the same wherever the window is."""
+    run = steady_window.closed_loop(users)
+    end = float(f"{run.response.max():.4g}")
+    return line(*slowest(run.arrival, run.ttft, end), "decode", "slowest"), end, float(run.ttft.max())
+
+
+def window(result: Window, *, height: int = 400) -> go.Figure:
+    """TTFT over a closed-loop test with the window that counts (left), and its percentiles with their intervals."""
+    course, end, longest = _course_of(result.users)
+    floor, ceiling = 0.008, longest * 1.6
+    data = [course]
+    ticks = list(range(len(steady_window.PERCENTILES)))
+    whole = np.percentile(result.run.ttft, steady_window.PERCENTILES)
+    if len(inside := result.ttft):
+        found = [steady_window.percentile_interval(inside, q) for q in steady_window.PERCENTILES]
+        bands = [
+            {"type": "rect", "xref": "x2", "yref": "y2", "x0": k - 0.22, "x1": k + 0.22, "opacity": 0.35,
+             "y0": theme.rounded([max(i.low, floor)])[0], "y1": theme.rounded([min(i.high, ceiling)])[0],
+             "fillcolor": theme.COLOURS["prefill"], "line": {"width": 0}, "layer": "below"}
+            for k, i in zip(ticks, found, strict=True)
+        ]  # fmt: skip
+        values = [i.value for i in found]
+        dots = {"mode": "markers", "marker": {"color": theme.COLOURS["decode"], "size": 12,
+                                              "line": {"width": 1.5, "color": theme.INK}}}  # fmt: skip
+        data.append(trace(ticks, values, "in the window", 2) | dots)
+        open_ended = [k for k, i in zip(ticks, found, strict=True) if not np.isfinite(i.high)]
+        data.append(words(open_ended, [ceiling * 0.8] * len(open_ended), ["no bound"] * len(open_ended),
+                          ["wasted"] * len(open_ended), 2, corner="bottom center"))  # fmt: skip
+    else:
+        bands = []
+    look = {"mode": "markers", "marker": {"symbol": "line-ew", "size": 26, "line": {"width": 2, "color": theme.INK}}}
+    data.append(trace(ticks, whole, "whole run", 2) | look)
+    start, stop = (float(f"{edge:.6g}") for edge in (result.start, result.end))
+    shade = {"type": "rect", "xref": "x", "yref": "y domain", "x0": start, "x1": stop, "y0": 0, "y1": 1,
+             "fillcolor": theme.COLOURS["prefill"], "opacity": 0.25, "line": {"width": 0},
+             "layer": "below"}  # fmt: skip
+    times = {**title("TTFT, log scale [s]"), "type": "log", **TIME_TICKS,
+             "range": theme.rounded([log10(floor), log10(ceiling)])}  # fmt: skip
+    names = {"tickvals": ticks, "ticktext": [f"p{q}" for q in steady_window.PERCENTILES], "range": [-0.5, 3.5]}
+    return pair(
+        data,
+        ({**title("sent at [s]"), "range": [0, end]}, times),
+        ({**title("percentile of TTFT [share of requests]"), **names}, times),
+        height,
+        shapes=[shade, *bands],
+        annotations=[*headings("slowest of each moment", "percentiles"), WINDOW_KEY],
+    )
+
+
+def lateness(tests: Mapping[str, LoadTest], colours: Sequence[str], *, height: int = 340) -> go.Figure:
+    """Seconds between plan and sending over the time of the plan, one line a test: the queue inside the client."""
+    figure = theme.new_figure("planned at [s]", "sent later than planned [s]", height=height)
+    for (name, test), colour in zip(tests.items(), colours, strict=True):
+        few = np.linspace(0, len(test.sent) - 1, 200).astype(int)
+        moments, late = test.run.arrival[few], (test.sent - test.run.arrival)[few]
+        figure.add_trace(line(moments, late, colour, name))
+        theme.label_line(figure, float(moments[-1]), float(late[-1]), name, colour, anchor="right", yshift=16)
+    return figure

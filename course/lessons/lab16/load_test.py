@@ -1,0 +1,133 @@
+"""The scenario of lab 16: a load test whose client lets only so many requests in flight, and what it writes down.
+
+Llama-3.1-8B on one H100 (modelled), 512 prompt tokens and about 128 output tokens a request; one request in the middle
+of the test is a long document that the engine computes in a single step, so that everybody else stands still.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from heapq import heappush, heapreplace
+
+import numpy as np
+
+from course import policies
+from course.engine.run import Run
+from course.engine.serving import serve
+from course.steptime import Roofline, Step
+from course.workload import Workload, lengths
+
+STEP = Roofline("llama-3.1-8b", "H100")
+SLOTS = 256  # of the engine; the client's limit is never above it
+BUDGET = 131_072  # tokens a step: any document fits into one
+PROMPT, OUTPUT, OUTPUT_CV = 512, 128, 1.0
+REQUESTS = 2_000
+LIMITS = (8, 16, 32, 64, 128, 256)
+PERCENTILES = (50, 90, 95, 99)
+
+
+def requests(
+    rate: float, document_tokens: int = 0, documents: int = 1, num_requests: int = REQUESTS, seed: int = 0
+) -> Workload:
+    """Poisson arrivals at `rate` requests/s: what the client plans.
+
+    documents: how many of them, evenly spread over the test, are prompts of `document_tokens` with a one-token answer;
+    none where document_tokens is 0. Nothing else changes with either.
+    """
+    load = Workload.poisson(rate, num_requests, PROMPT, lengths.lognormal(OUTPUT, OUTPUT_CV), seed)
+    if not document_tokens:
+        return load
+    prompts, answers = load.prompt_tokens.copy(), load.output_tokens.copy()
+    at = (np.arange(documents) + 0.5) * num_requests / documents
+    prompts[at.astype(int)], answers[at.astype(int)] = document_tokens, 1
+    return replace(load, prompt_tokens=prompts, output_tokens=answers)
+
+
+def engine(max_num_seqs: int = SLOTS) -> policies.Continuous:
+    """Continuous batching with a token budget that takes a whole document."""
+    return policies.Continuous(max_num_seqs=max_num_seqs, max_num_batched_tokens=BUDGET)
+
+
+def stall(document_tokens: int) -> float:
+    """Seconds of the step that computes a document alone; 0 where there is none."""
+    return STEP(Step(0, 0, ((document_tokens, 0),))) if document_tokens else 0.0
+
+
+def sent_times(planned: np.ndarray, answered: np.ndarray, limit: int) -> np.ndarray:
+    """When a client with at most `limit` requests in flight sends each request, in order of its plan.
+
+    planned, answered: seconds, shape (n,), planned non-decreasing. Request i goes out when it is planned and fewer than
+    `limit` of those before it are unanswered: at the later of its plan and the moment of the answer that makes room.
+    """
+    sent, flying = np.empty(len(planned)), []  # the `limit` latest answers among those sent
+    for i, (moment, answer) in enumerate(zip(planned.tolist(), answered.tolist(), strict=True)):
+        if len(flying) < limit:
+            sent[i] = moment
+            heappush(flying, answer)
+        else:
+            sent[i] = max(moment, flying[0])
+            heapreplace(flying, answer)
+    return sent
+
+
+@dataclass(frozen=True)
+class LoadTest:
+    """One load test through a limited client, beside the same plan without a limit.
+
+    run: with the limit. Its times count from the plan: an engine with as many slots as the client's limit does, request
+    by request, what a larger engine does behind that client (a test proves it). free: the same requests, each sent when
+    it was planned. stall: seconds of the document's step.
+    """
+
+    rate: float
+    max_concurrency: int
+    stall: float
+    run: Run
+    free: Run
+
+    @cached_property
+    def sent(self) -> np.ndarray:
+        """When the client really sent each request [s]."""
+        return sent_times(self.run.arrival, self.run.response, self.max_concurrency)
+
+    @cached_property
+    def written(self) -> np.ndarray:
+        """TTFT as the client writes it down: from the moment it sent the request [s]."""
+        return self.run.first_computed - self.sent
+
+    @property
+    def in_flight(self) -> float:
+        """Mean number of requests at the server, by Little's law over the run."""
+        return float((self.run.response - self.sent).sum() / self.run.makespan)
+
+
+@lru_cache(maxsize=32)
+def _served(rate: float, document_tokens: int, max_num_seqs: int) -> Run:
+    return serve(requests(rate, document_tokens), engine(max_num_seqs), STEP)
+
+
+def tested(rate: float, max_concurrency: int, document_tokens: int) -> LoadTest:
+    """The load test of 2,000 requests with and without the client's limit; rate in requests/s."""
+    run, free = (_served(rate, document_tokens, slots) for slots in (max_concurrency, SLOTS))
+    return LoadTest(rate, max_concurrency, stall(document_tokens), run, free)
+
+
+def seconds(value: float) -> str:
+    """Seconds for people: milliseconds below one second, at three significant digits."""
+    return f"{value * 1e3:.3g} ms" if value < 0.9995 else f"{value:.3g} s"
+
+
+def rows(result: LoadTest) -> list[tuple[str, ...]]:
+    """Percentiles of TTFT three ways, and how many waited more than a second."""
+    ways = (result.written, result.run.ttft, result.free.ttft)
+    made = (
+        (len(run) - 1) / np.ptp(sent) for run, sent in ((result.run, result.sent), (result.free, result.free.arrival))
+    )
+    limited, free = made
+    return [
+        ("TTFT", "written down", "from the plan", "no limit"),
+        *((f"p{q}", *(seconds(float(np.percentile(way, q))) for way in ways)) for q in PERCENTILES),
+        ("longest", *(seconds(float(way.max())) for way in ways)),
+        ("requests above 1 s", *(f"{int((way > 1).sum()):,}" for way in ways)),
+        ("sent, requests/s", f"{limited:.2f}", f"{limited:.2f}", f"{free:.2f}"),
+        ("at the server, mean", f"{result.in_flight:.1f}", "", f"{result.free.little().L:.1f}"),
+    ]

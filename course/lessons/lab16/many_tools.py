@@ -1,0 +1,130 @@
+"""One run read by many tools: the same token times under the definition of each.
+
+The definitions are those that the readers of `course.results` found in the tools, each with its version in their
+docstrings.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from course import policies
+from course.engine.run import Run
+from course.engine.serving import serve
+from course.lessons.lab16.load_test import OUTPUT, PROMPT, SLOTS, STEP
+from course.workload import Workload, lengths
+
+REQUESTS = 300
+
+
+@dataclass(frozen=True)
+class Streams:
+    """What a client saw of each request, shape (n,): seconds until the first and the last token, tokens, and pieces.
+
+    gaps: the seconds between the pieces that arrived, one array a request; a piece may hold several tokens.
+    piece_tokens: how many tokens each of those pieces brought.
+    """
+
+    ttft: np.ndarray
+    e2e: np.ndarray
+    tokens: np.ndarray
+    gaps: Sequence[np.ndarray]
+    piece_tokens: Sequence[np.ndarray]
+
+    @property
+    def tpot(self) -> np.ndarray:
+        """(E2E - TTFT) / (tokens - 1), NaN for an answer of one token [s]."""
+        some = self.tokens > 1
+        return np.where(some, (self.e2e - self.ttft) / np.where(some, self.tokens - 1, 1), np.nan)
+
+
+def streams(run: Run, tokens_per_piece: int = 1) -> Streams:
+    """The answers of a run as the client sees them: the first token alone, the others in pieces of so many tokens."""
+    gaps, brought = [], []
+    for i in range(len(run)):
+        times = run.token_times(i)
+        ends = np.unique(np.append(np.arange(0, len(times), tokens_per_piece), len(times) - 1))
+        gaps.append(np.diff(times[ends]))
+        brought.append(np.diff(ends))
+    return Streams(run.ttft, run.e2e, run.workload.output_tokens, gaps, brought)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One number of one tool: its name there, how it comes about, and its mean [s]."""
+
+    tool: str
+    metric: str
+    how: str
+    mean: float
+
+
+def readings(seen: Streams) -> list[Reading]:
+    """The time per token of every tool, from one set of token times; seconds."""
+    n, decode = seen.tokens, seen.e2e - seen.ttft
+    some = n > 1
+    pieces = np.array([len(gap) for gap in seen.gaps])
+    all_gaps = np.concatenate(seen.gaps)
+    per_token = np.concatenate([gap / k for gap, k in zip(seen.gaps, seen.piece_tokens, strict=True)])
+    tpot = float(np.nanmean(seen.tpot))
+    several = pieces > 0
+    between, every_gap = float(all_gaps.mean()), float(decode[some].sum() / (n - 1)[some].sum())
+    return [
+        Reading("this course", "TPOT", "(E2E - TTFT) / (n - 1), mean over requests", tpot),
+        Reading("this course", "ITL", "every gap between tokens, mean over gaps", every_gap),
+        Reading("vLLM bench serve", "TPOT", "(E2E - TTFT) / (n - 1), mean over requests", tpot),
+        Reading("vLLM bench serve", "ITL", "gaps between pieces, mean over gaps", between),
+        Reading("SGLang bench_serving", "ITL", "gap / tokens of the piece, mean over pieces", float(per_token.mean())),
+        Reading("genai-perf, aiperf", "inter token latency", "(E2E - TTFT) / (n - 1), mean over requests", tpot),
+        Reading("aiperf", "inter chunk latency", "gaps between pieces, mean over requests and gaps", between),
+        Reading("inference-perf", "TPOT", "decode time / (pieces - 1), mean over requests",
+                float((decode[several] / pieces[several]).mean())),
+        Reading("guidellm, version 0", "TPOT", "decode time / n, mean over requests", float((decode / n).mean())),
+        Reading("guidellm, version 0", "ITL", "decode time / (n - 1), 0 for one token, mean over requests",
+                float(np.nan_to_num(seen.tpot).mean())),
+        Reading("guidellm, later", "ITL", "decode time / (n - 1), mean over tokens", every_gap),
+        Reading("guidellm, later", "TPOT", "E2E / n, mean over tokens", float(seen.e2e.sum() / n.sum())),
+        Reading("llmperf", "inter token latency", "(TTFT + later gaps) / n, mean over requests",
+                float((seen.e2e / n).mean())),
+    ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class OneRun:
+    """A run, what the client saw of it, and every tool's reading."""
+
+    run: Run
+    seen: Streams
+    readings: list[Reading]
+
+
+@lru_cache(maxsize=32)
+def _served(rate: float, output_cv: float) -> Run:
+    load = Workload.poisson(rate, REQUESTS, PROMPT, lengths.lognormal(OUTPUT, output_cv), seed=0)
+    return serve(load, policies.Continuous(max_num_seqs=SLOTS, max_num_batched_tokens=2_048), STEP)
+
+
+def read_by_all(rate: float, output_cv: float, tokens_per_piece: int) -> OneRun:
+    """300 requests at `rate` a second, answers with this CV, and a server that sends so many tokens at a time."""
+    run = _served(rate, output_cv)
+    seen = streams(run, tokens_per_piece)
+    return OneRun(run, seen, readings(seen))
+
+
+def rows(result: OneRun) -> list[tuple[str, str, str]]:
+    """Each tool's mean in milliseconds, and how far it is from ours of the same run."""
+    ours = result.readings[0].mean
+    return [
+        ("mean time per token", "value", "against our TPOT"),
+        *(
+            (
+                f"{r.tool}: {r.metric}",
+                f"{r.mean * 1e3:.2f} ms",
+                "" if k == 0 else f"{r.mean / ours - 1:+.0%}".replace("-0%", "+0%"),
+            )
+            for k, r in enumerate(result.readings)
+        ),
+        ("answers of one token", f"{int((result.seen.tokens == 1).sum())}", ""),
+    ]

@@ -1,0 +1,130 @@
+"""What a GPU has and does at best, as measured or as derived from a data sheet; each number says which."""
+
+import csv
+import difflib
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib.resources import files
+
+from course.base import settings
+
+MIB = 2**20
+VENDORS = re.compile(r"nvidia|amd|geforce|instinct|tesla|[^a-z0-9]")
+
+
+@dataclass(frozen=True)
+class GPU:
+    """Bandwidth in bytes/s, compute in FLOP/s (bf16, dense), and seconds of one kernel in a replayed graph.
+
+    memory_bytes: what the CUDA or HIP runtime gives as the card's total, of which engines take their share. Where that
+    is not known it is what the driver's tool prints, which is up to 3% more; memory_source says which.
+    driver_memory_mib: what nvidia-smi or rocm-smi prints. peak_bandwidth, peak_flops, peak_fp8_flops: of the data
+    sheet, dense, with sums in 32 bits; None where there is none. peak_source: the data sheet and its year.
+
+    Raises ValueError for rates outside 1 to 1e30, seconds outside 0 to 1e10 and a memory below 1 byte.
+    """
+
+    name: str
+    read_bandwidth: float
+    matrix_flops: float
+    seconds_per_kernel: float
+    source: str
+    memory_bytes: int | None = None
+    memory_source: str = "as given"
+    driver_memory_mib: int | None = None
+    peak_bandwidth: float | None = None
+    peak_flops: float | None = None
+    peak_fp8_flops: float | None = None
+    peak_source: str = ""
+
+    def __post_init__(self):
+        settings.real("read_bandwidth", self.read_bandwidth, low=1, high=1e30)
+        settings.real("matrix_flops", self.matrix_flops, low=1, high=1e30)
+        settings.real("seconds_per_kernel", self.seconds_per_kernel, low=0, high=settings.MAX_SECONDS)
+        if self.memory_bytes is not None:
+            object.__setattr__(self, "memory_bytes", settings.whole("memory_bytes", self.memory_bytes, high=10**15))
+
+
+_H100 = GPU(
+    name="H100",
+    read_bandwidth=3.02e12,
+    matrix_flops=778e12,
+    seconds_per_kernel=0.78e-6,
+    source="measured on one H100 80GB SXM (driver 580.159, CUDA 13.0, CuPy 14.2.0, November 2026): a 16-byte "
+    "streaming-load kernel over 2 GiB, an 8192^3 bf16 matrix product, an empty kernel as a graph node",
+)
+# Data-sheet peaks of the H100 SXM: 3.35 TB/s and 989 TFLOP/s (bf16, dense).
+_BANDWIDTH_SHARE = _H100.read_bandwidth / 3.35e12
+_MATRIX_SHARE = _H100.matrix_flops / 989e12
+
+
+def _from_data_sheet(name: str, bandwidth: float, flops: float) -> GPU:
+    return GPU(
+        name=name,
+        read_bandwidth=bandwidth * _BANDWIDTH_SHARE,
+        matrix_flops=flops * _MATRIX_SHARE,
+        seconds_per_kernel=_H100.seconds_per_kernel,
+        source=f"data sheet ({bandwidth / 1e12:.2f} TB/s, {flops / 1e12:.0f} TFLOP/s bf16 dense) times the share of "
+        "its data sheet that the H100 reached; not measured",
+    )
+
+
+def _from_row(row: dict[str, str]) -> GPU:
+    """One line of data/gpus.csv."""
+    bandwidth, flops = float(row["bandwidth_gbs"]) * 1e9, float(row["bf16_tflops"]) * 1e12
+    card = _H100 if row["name"] == _H100.name else _from_data_sheet(row["name"], bandwidth, flops)
+    driver, runtime, source = row["driver_mib"], row["runtime_mib"], row["memory_from"]
+    if runtime:
+        memory = round(float(runtime) * MIB)
+    elif driver:
+        memory, source = int(driver) * MIB, f"{source} (the runtime's total is not known and up to 3% less)"
+    else:
+        memory = int(re.search(r"(\d+) GiB", source)[1]) * 2**30
+    return replace(
+        card,
+        memory_bytes=memory,
+        memory_source=source,
+        driver_memory_mib=int(driver) if driver else None,
+        peak_bandwidth=bandwidth,
+        peak_flops=flops,
+        peak_fp8_flops=float(row["fp8_tflops"]) * 1e12 if row["fp8_tflops"] else None,
+        peak_source=row["rates_from"],
+    )
+
+
+@lru_cache
+def _catalogue() -> tuple[dict[str, GPU], dict[str, str]]:
+    """The GPUs by name, and their names by every way of writing them that is understood."""
+    text = (files("course") / "data" / "gpus.csv").read_text(encoding="utf-8")
+    cards, spellings = {}, {}
+    for row in csv.DictReader(text.splitlines()):
+        cards[row["name"]] = _from_row(row)
+        for name in (row["name"], *filter(None, row["also"].split(";"))):
+            spellings[_plain(name)] = row["name"]
+    return cards, spellings
+
+
+def _plain(name: str) -> str:
+    return VENDORS.sub("", name.lower())
+
+
+def names() -> list[str]:
+    """The names of all GPUs in the catalogue."""
+    return list(_catalogue()[0])
+
+
+def gpu(name: str) -> GPU:
+    """The GPU of that name, however it is written: "RTX 4090", "NVIDIA H100 80GB HBM3", "a100-80gb".
+
+    Raises ValueError otherwise, with names that are near or else all of them.
+    """
+    cards, spellings = _catalogue()
+    if isinstance(name, str) and _plain(name) in spellings:
+        return cards[spellings[_plain(name)]]
+    near = []
+    if isinstance(name, str) and len(name) < 100:
+        near = [spellings[one] for one in difflib.get_close_matches(_plain(name), spellings, n=5, cutoff=0.6)]
+    if near:
+        raise ValueError(f"no GPU is called {settings.shown(name)}; did you mean {' or '.join(dict.fromkeys(near))}?")
+    raise ValueError(f"no GPU is called {settings.shown(name)}; known GPUs: {', '.join(cards)}")

@@ -1,0 +1,175 @@
+"""The columns of a workload, checked: each refusal names the first request that is wrong."""
+
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from course.base.settings import MAX_REQUESTS, MAX_SECONDS, MAX_TOKENS, reason, shown
+
+
+def column(name: str, values: Any) -> np.ndarray:
+    """`values` as a fresh one-dimensional array of numbers; else a ValueError naming the request."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked values, whose numbers are missing: drop those requests first")
+    if isinstance(values, list | tuple):
+        for row, value in enumerate(values):  # [True, 5] would otherwise become [1, 5]
+            if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+                raise ValueError(f"{name} of request {row} must be a number, not {shown(value)}")
+    try:
+        array = np.array(values)
+    except Exception as error:  # a stranger's __array__ may raise anything
+        raise ValueError(f"{name} must be a sequence of numbers, one a request: {reason(error)}") from None
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be a one-dimensional sequence, one number a request, not {shown(values)}")
+    if array.dtype.kind == "O":  # Python integers that do not fit int64, or things that are no numbers at all
+        for row, value in enumerate(array):
+            if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+                raise ValueError(f"{name} of request {row} must be a number, not {shown(value)}")
+        try:
+            array = array.astype(np.float64)
+        except (OverflowError, TypeError, ValueError):
+            raise ValueError(f"{name} holds a number too large to use: the most is {MAX_TOKENS:.0e}") from None
+    if array.size and array.dtype.kind not in "iuf":
+        raise ValueError(f"{name} must be numbers, one a request, not {shown(array[0].item())} (request 0)")
+    return array
+
+
+def times(name: str, values: Any, *, allow_nan: bool = False) -> np.ndarray:
+    """`values` as float64 seconds from 0 to MAX_SECONDS (or NaN, where allowed); else a ValueError."""
+    array = column(name, values).astype(np.float64) + 0.0  # adding 0.0 turns -0.0 into 0.0
+    bad = ~((array >= 0) & (array <= MAX_SECONDS))
+    if allow_nan:
+        bad &= ~np.isnan(array)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"{name} of request {row} must be from 0 to {MAX_SECONDS:g} seconds, not {array[row].item()!r}"
+        )
+    return array
+
+
+def tokens(name: str, values: Any) -> np.ndarray:
+    """`values` as int64 token counts from 1 to MAX_TOKENS; else a ValueError naming the request."""
+    array = column(name, values)
+    bad = ~((array >= 1) & (array <= MAX_TOKENS))
+    if array.dtype.kind == "f":
+        bad |= array != np.floor(array)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"{name} of request {row} must be a whole number from 1 to {MAX_TOKENS:,}, not {array[row].item()!r}"
+        )
+    return array.astype(np.int64)
+
+
+def references(name: str, values: Any) -> np.ndarray:
+    """`values` as int64 request numbers, or -1; `check_order` looks at where they point."""
+    array = column(name, values)
+    bad = ~(np.abs(array) <= MAX_REQUESTS)
+    bad |= array != np.floor(array)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"{name} of request {row} must be the number of an earlier request or -1, not {array[row].item()!r}"
+        )
+    return array.astype(np.int64)
+
+
+def labels(name: str, values: Any) -> np.ndarray | None:
+    """`values` as an int64 or str array, None if there are none; else a ValueError."""
+    if values is None:
+        return None
+    try:
+        array = np.array(values)
+    except Exception:  # rows of unequal length, or a stranger's __array__
+        array = np.empty(0, dtype=object)
+    if array.ndim != 1 or array.dtype.kind not in "iuU" or (array.dtype.kind == "u" and array.dtype.itemsize == 8):
+        raise ValueError(
+            f"{name} must be a sequence of whole numbers or of strings, one a request, not {shown(values)}"
+        )
+    return array if array.dtype.kind == "U" else array.astype(np.int64)
+
+
+def prefixes(values: Any) -> tuple[tuple, ...] | None:
+    """`values` as a tuple of tuples of block hashes, None if there are none; else a ValueError."""
+    if values is None:
+        return None
+    try:
+        rows = tuple(tuple(row) if not isinstance(row, str) else None for row in values)
+    except TypeError:
+        rows = (None,)
+    if any(row is None or not _hashable(row) for row in rows):
+        raise ValueError(f"prefix must be a sequence of block-hash sequences, one a request, not {shown(values)}")
+    return rows
+
+
+def _hashable(row: tuple) -> bool:
+    try:
+        hash(row)
+    except TypeError:
+        return False
+    return True
+
+
+def label(name: Any) -> str:
+    """The name of a workload; ValueError unless it is text."""
+    if not isinstance(name, str):
+        raise ValueError(f"the name of a workload must be text, not {shown(name)}")
+    return str(name)
+
+
+def sentences(notes: Any) -> tuple[str, ...]:
+    """Notes as a tuple of strings; ValueError for one string, whose letters would be taken for notes."""
+    if isinstance(notes, str) or not isinstance(notes, list | tuple) or not all(isinstance(n, str) for n in notes):
+        raise ValueError(f"notes must be a tuple of sentences, such as ('from a trace',), not {shown(notes)}")
+    return tuple(notes)
+
+
+def check_sizes(columns: Mapping[str, Sequence]) -> None:
+    """ValueError unless all columns are as long as `arrival`, with at least one request and at most MAX_REQUESTS."""
+    n = len(columns["arrival"])
+    for name, values in columns.items():
+        if len(values) != n:
+            raise ValueError(f"arrival has {n:,} requests but {name} has {len(values):,}: give one value a request")
+    if not n:
+        raise ValueError("a workload needs at least one request, but there are none")
+    if n > MAX_REQUESTS:
+        raise ValueError(f"a workload holds at most {MAX_REQUESTS:,} requests, not {n:,}: take a part of it")
+
+
+def check_order(arrival: np.ndarray, after: np.ndarray | None, think_time: np.ndarray | None) -> None:
+    """ValueError unless arrivals never go back, and every `after` names an earlier request."""
+    known = np.arange(len(arrival))
+    if after is not None:
+        bad = (after < -1) | (after >= known)
+        if bad.any():
+            i = int(np.argmax(bad))
+            raise ValueError(f"request {i} follows request {after[i]}: it may only follow an earlier one, or none (-1)")
+        bad = np.isnan(arrival) != (after >= 0)
+        if bad.any():
+            i = int(np.argmax(bad))
+            rule = (
+                "must be NaN, since it follows an answer" if after[i] >= 0 else "is missing, and it follows no answer"
+            )
+            raise ValueError(f"arrival of request {i} {rule} (after is {after[i]}), not {arrival[i].item()!r}")
+        bad = (after < 0) & (think_time != 0)
+        if bad.any():
+            i = int(np.argmax(bad))
+            raise ValueError(f"request {i} has a think time of {think_time[i]:g} s but follows no answer (after is -1)")
+        known = np.flatnonzero(after < 0)
+    early = np.flatnonzero(np.diff(arrival[known]) < 0)
+    if early.size:
+        i, before = known[early[0] + 1], known[early[0]]
+        raise ValueError(
+            f"request {i} arrives at {arrival[i]:.9g} s, before request {before} at {arrival[before]:.9g} s: "
+            "sort the requests by arrival first"
+        )
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two columns hold the same; NaN equals NaN here."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+    return a is b or (isinstance(a, tuple) and a == b)

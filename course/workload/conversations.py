@@ -1,0 +1,95 @@
+"""Requests that wait for answers: closed loops of users, and conversations whose prompts grow by their history."""
+
+from typing import Any
+
+import numpy as np
+
+from course.base.settings import MAX_REQUESTS, MAX_TOKENS, real, seed_sequence, whole
+from course.workload import arrivals
+from course.workload.lengths import as_lengths, drawn
+from course.workload.workload import Workload
+
+
+def closed_loop(
+    users: int,
+    think_time: float,
+    requests_per_user: int,
+    prompt_tokens: Any,
+    output_tokens: Any,
+    think_cv: float,
+    seed: int,
+) -> Workload:
+    """See `Workload.closed_loop`."""
+    users = whole("users", users, high=MAX_REQUESTS)
+    rounds = whole("requests_per_user", requests_per_user, high=MAX_REQUESTS)
+    think_time, think_cv = _checked_thinking(think_time, think_cv)
+    n = _checked_size(users * rounds, f"{users:,} users with {rounds:,} requests each")
+    prompts, outputs = as_lengths("prompt_tokens", prompt_tokens), as_lengths("output_tokens", output_tokens)
+    arrival_rng, prompt_rng, output_rng, think_rng = _streams(seed)
+    arrival = np.full(n, np.nan)
+    arrival[:users] = np.sort(think_time * arrival_rng.random(users))
+    think = arrivals.gaps(think_rng, think_time, think_cv, n)
+    think[:users] = 0.0
+    after = np.arange(n) - users
+    after[:users] = -1
+    return Workload(
+        arrival,
+        drawn("prompt_tokens", prompts, prompt_rng, n),
+        drawn("output_tokens", outputs, output_rng, n),
+        after=after,
+        think_time=think,
+        name="closed loop",
+    )
+
+
+def turns(
+    rate: float,
+    num_conversations: int,
+    turns: Any,
+    prompt_tokens: Any,
+    output_tokens: Any,
+    think_time: float,
+    think_cv: float,
+    system_tokens: int,
+    seed: int,
+) -> Workload:
+    """See `Workload.turns`."""
+    rate = arrivals.checked_rate(rate)
+    conversations = whole("num_conversations", num_conversations, high=MAX_REQUESTS)
+    think_time, think_cv = _checked_thinking(think_time, think_cv)
+    system_tokens = whole("system_tokens", system_tokens, low=0, high=MAX_TOKENS)
+    new_text, answers = as_lengths("prompt_tokens", prompt_tokens), as_lengths("output_tokens", output_tokens)
+    arrival_rng, prompt_rng, output_rng, think_rng, turn_rng = _streams(seed, 5)
+    counts = drawn("turns", as_lengths("turns", turns), turn_rng, conversations)
+    # Summed as Python floats: a billion turns in each of five million conversations would overflow nothing here.
+    n = _checked_size(
+        int(counts.astype(np.float64).sum()), f"{conversations:,} conversations of {counts.mean():.4g} turns"
+    )
+    first = np.cumsum(counts) - counts  # where each conversation begins
+    typed = drawn("prompt_tokens", new_text, prompt_rng, n)
+    outputs = drawn("output_tokens", answers, output_rng, n)
+    said = np.cumsum(typed + outputs)  # over all conversations; what came before this one is taken off again
+    before_conversation = np.repeat(said[first] - typed[first] - outputs[first], counts)
+    arrival = np.full(n, np.nan)
+    arrival[first] = arrivals.renewal(arrival_rng, rate, 1.0, conversations)
+    after = np.arange(n) - 1
+    after[first] = -1
+    think = arrivals.gaps(think_rng, think_time, think_cv, n)
+    think[first] = 0.0
+    prompts = system_tokens + (said - outputs) - before_conversation
+    return Workload(arrival, prompts, outputs, after=after, think_time=think, name="conversations")
+
+
+def _checked_thinking(think_time: float, think_cv: float) -> tuple[float, float]:
+    return real("think_time", think_time, low=0, high=1e9), arrivals.checked_cv(think_cv, "think_cv")
+
+
+def _checked_size(n: int, what: str) -> int:
+    if n > MAX_REQUESTS:
+        raise ValueError(f"{what} are {n:,} requests, and a workload holds at most {MAX_REQUESTS:,}: take fewer")
+    return n
+
+
+def _streams(seed: int, count: int = 4) -> list[np.random.Generator]:
+    """Independent streams, one a property; the first three are those of the open workloads."""
+    return [np.random.default_rng(child) for child in seed_sequence(seed).spawn(count)]

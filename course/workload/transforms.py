@@ -1,0 +1,111 @@
+"""What a workload looks like in numbers, and several workloads merged into one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from course.base.settings import shown
+from course.workload.workload import Workload
+
+
+def describe(load: Workload) -> dict[str, float]:
+    """See `Workload.describe`."""
+    known = load.arrival[~np.isnan(load.arrival)]
+    gaps = np.diff(known)
+    some = gaps.size > 0
+    nan = float("nan")
+    found: dict[str, float] = {
+        "n": len(load),
+        "span_s": load.span,
+        "rps": load.rate,
+        "gap_mean_s": float(gaps.mean()) if some else nan,
+        "gap_cv_population": float(gaps.std() / gaps.mean()) if some and gaps.any() else nan,
+        "max_gap_s": float(gaps.max()) if some else nan,
+        "ties": int((gaps == 0).sum()),
+        "negative": int((gaps < 0).sum()),
+    }
+    for side, counts in (("in", load.prompt_tokens), ("out", load.output_tokens)):
+        found[f"{side}_sum"] = int(counts.sum())
+        found[f"{side}_mean"] = float(counts.mean())
+        found[f"{side}_p50"] = float(np.percentile(counts, 50))
+        found[f"{side}_p99"] = float(np.percentile(counts, 99))
+        found[f"{side}_max"] = int(counts.max())
+        found[f"{side}_min"] = int(counts.min())
+    return found
+
+
+def labelled(parts: Any) -> list[Workload]:
+    """The parts of a mix, each with its label in `class_`; ValueError unless they are workloads, one or more."""
+    if isinstance(parts, Mapping):
+        items = [(str(label), part) for label, part in parts.items()]
+    elif isinstance(parts, Sequence) and not isinstance(parts, str):
+        items = list(enumerate(parts))
+    else:
+        raise ValueError(f"mix takes a dict of workloads by label, or a list of workloads, not {shown(parts)}")
+    if not items:
+        raise ValueError("mix needs at least one workload, but none were given")
+    for label, part in items:
+        if not isinstance(part, Workload):
+            raise ValueError(f"part {label!r} of the mix must be a Workload, not {shown(part)}")
+    return [replace(part, class_=np.full(len(part), label)) for label, part in items]
+
+
+def merge(parts: Sequence[Workload], name: str = "") -> Workload:
+    """All requests of `parts`, by the earliest time at which each could arrive; equal times keep the order of parts."""
+    for part in parts:
+        if not isinstance(part, Workload):
+            raise ValueError(f"only another Workload can be merged, not {shown(part)}")
+    sizes = [len(part) for part in parts]
+    # A stable sort by a key that never falls along a chain keeps every `after` in front of its follower.
+    order = np.argsort(np.concatenate([_earliest(part) for part in parts]), kind="stable")
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    columns: dict[str, Any] = {}
+    for key in ("arrival", "prompt_tokens", "output_tokens"):
+        columns[key] = np.concatenate([getattr(part, key) for part in parts])[order]
+    for key in ("class_", "tenant"):
+        columns[key] = _merged_labels([getattr(part, key) for part in parts], sizes, order)
+    if any(part.prefix is not None for part in parts):
+        rows = [row for part, size in zip(parts, sizes, strict=True) for row in (part.prefix or ((),) * size)]
+        columns["prefix"] = tuple(rows[i] for i in order)
+    if any(part.after is not None for part in parts):
+        starts = np.cumsum([0, *sizes[:-1]])
+        after = np.concatenate(
+            [
+                np.full(size, -1) if part.after is None else np.where(part.after < 0, -1, part.after + start)
+                for part, size, start in zip(parts, sizes, starts, strict=True)
+            ]
+        )[order]
+        columns["after"] = np.where(after < 0, -1, place[after])
+        columns["think_time"] = np.concatenate(
+            [
+                np.zeros(size) if part.think_time is None else part.think_time
+                for part, size in zip(parts, sizes, strict=True)
+            ]
+        )[order]
+    return Workload(**columns, name=name, notes=tuple(note for part in parts for note in part.notes))
+
+
+def _earliest(load: Workload) -> np.ndarray:
+    """Arrival [s] if every answer took no time at all."""
+    if load.after is None:
+        return load.arrival
+    key = load.arrival.tolist()
+    for i, (before, pause) in enumerate(zip(load.after.tolist(), load.think_time.tolist(), strict=True)):
+        if before >= 0:
+            key[i] = key[before] + pause
+    return np.array(key)
+
+
+def _merged_labels(labels: list[np.ndarray | None], sizes: list[int], order: np.ndarray) -> np.ndarray | None:
+    present = [label for label in labels if label is not None]
+    if not present:
+        return None
+    as_text = any(label.dtype.kind == "U" for label in present)
+    filled = [
+        np.full(size, "" if as_text else -1) if label is None else label.astype(str) if as_text else label
+        for label, size in zip(labels, sizes, strict=True)
+    ]
+    return np.concatenate(filled)[order]

@@ -1,0 +1,136 @@
+"""`serve`, the plain loop and the oracle in tests/helpers agree to the last bit: tokens, times, columns of steps."""
+
+from collections import Counter
+
+import hypothesis
+import numpy as np
+from hypothesis import given
+
+from course import KVCache, policies, steptime
+from tests.helpers import strategies
+from tests.helpers.strategies import Case, compare, examples
+
+
+def compare_many(cases, number: int) -> Counter:
+    """Compare on that many random cases; how many of them had what is rare in it."""
+    seen = Counter()
+
+    @given(cases)
+    @examples(number)
+    def agree(case):
+        out = compare(case)
+        ends = {row["end"] for row in out.steps}
+        found = {
+            "preempted": any(out.preempted),
+            "preempted twice": max(out.preempted) > 1,
+            "a prompt in chunks": out.chunked > 0,
+            "idle": out.idle > 0,
+            "an arrival on a step end": not ends.isdisjoint(out.arrival),
+            "an answer of one token": 1 in case.output,
+            "an answer that brings a request": any(before is not None for before in case.after),
+            "blocks of one token": case.cache is not None and case.cache.block_size == 1,
+            "one slot": case.policy.max_num_seqs == 1,
+            "padding": any(row["wasted"] for row in out.steps),
+            "a request without a turn": out.starved > 0,
+        }
+        for name in (name for name, here in found.items() if here):
+            seen[name] += 1
+            hypothesis.event(name)
+
+    agree()
+    return seen
+
+
+def test_continuous():
+    seen = compare_many(strategies.continuous(), 150)
+    for rare in ("preempted", "a prompt in chunks", "idle", "an arrival on a step end", "an answer of one token"):
+        assert seen[rare] >= 5, f"hardly ever: {rare}"
+    for rare in ("an answer that brings a request", "blocks of one token", "one slot"):
+        assert seen[rare] >= 5, f"hardly ever: {rare}"
+
+
+def test_preemption_storms():
+    seen = compare_many(strategies.storms(), 120)
+    assert seen["preempted"] >= 40
+    assert seen["preempted twice"] >= 20
+    assert seen["a prompt in chunks"] >= 20
+
+
+def test_many_prompts_in_chunks_at_once():
+    """First come first served never passes over a running request, so no decode goes without its token.
+
+    Whoever is cut short by the budget is the last in the order of admission, and gets one token at least: those before
+    it ask for no more than they got in the step before, when it got one too.
+    """
+    seen = compare_many(strategies.many_in_chunks(), 80)
+    assert seen["a prompt in chunks"] >= 40
+    assert seen["preempted"] >= 5
+    assert seen["a request without a turn"] == 0
+
+
+def test_long_answers():
+    seen = compare_many(strategies.long_answers(), 30)
+    assert seen["idle"] and seen["an arrival on a step end"]
+
+
+def test_static_and_dynamic():
+    seen = compare_many(strategies.batches(), 100)
+    for rare in ("padding", "idle", "an arrival on a step end", "an answer that brings a request", "one slot"):
+        assert seen[rare] >= 5, f"hardly ever: {rare}"
+
+
+def columns(n, **given):
+    """A case's columns for n requests that all come at 0, but for what is given."""
+    plain = {"arrival": (0.0,) * n, "after": (None,) * n, "think_time": (0.0,) * n}
+    return {**plain, **given}
+
+
+def test_an_answer_longer_than_one_array_of_steps():
+    """More than 2^16 steps in which nothing changes, but for one request that comes and goes in the middle of them."""
+    compare(
+        Case(
+            **columns(2, arrival=(0.0, 300.0), prompt=(5, 40), output=(70_005, 300)),
+            policy=policies.Continuous(2, 64),
+            step_time=steptime.PowerLaw(t0=5e-3, c=2e-4, alpha=0.9, prefill=2e-5, context=1e-9),
+            cache=KVCache(num_blocks=4_500),
+        )
+    )
+
+
+def test_many_requests_at_the_limit_of_slots_budget_and_blocks():
+    """What random cases of 24 requests cannot reach: a queue of hundreds, and blocks that run short time and again."""
+    rng = np.random.default_rng(5)
+    n = 600
+    out = compare(
+        Case(
+            **columns(
+                n,
+                arrival=tuple(np.cumsum(rng.exponential(0.02, n)).tolist()),
+                prompt=tuple(rng.integers(1, 120, n).tolist()),
+                output=tuple(rng.integers(1, 90, n).tolist()),
+            ),
+            policy=policies.Continuous(16, 128, long_prefill_token_threshold=50, scheduler_reserve_full_isl=False),
+            step_time=steptime.Roofline("llama-3.1-8b", "H100"),
+            cache=KVCache(num_blocks=60),
+        )
+    )
+    assert sum(out.preempted) > 20
+    assert out.chunked > 100 and out.starved == 0
+    assert max(row["queue"] for row in out.steps) > 100
+
+
+def test_many_users_who_ask_again_at_once():
+    """A closed loop with no think time: each answer brings a request that arrives on the end of a step."""
+    users, rounds = 7, 6
+    n = users * rounds
+    after = (None,) * users + tuple(range(n - users))
+    for policy in (policies.Continuous(4, 40), policies.Static(3), policies.Dynamic(3, 0.25)):
+        out = compare(
+            Case(
+                **columns(n, after=after, prompt=(3, 30, 9) * (n // 3), output=(1, 4, 9, 2, 2, 6) * (n // 6)),
+                policy=policy,
+                step_time=steptime.PowerLaw(t0=0.125, c=0, alpha=1),
+            )
+        )
+        ends = {row["end"] for row in out.steps}
+        assert all(when in ends for when in out.arrival[users:])

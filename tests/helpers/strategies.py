@@ -1,0 +1,233 @@
+"""Random engines and loads, and how three servings of one are compared.
+
+Times and step times often lie on a grid of 1/8 s, which floats hold exactly: then arrivals fall on step ends.
+HYPOTHESIS_PROFILE=nightly tries many more, differently each time.
+"""
+
+import os
+from dataclasses import dataclass
+
+import hypothesis
+import numpy as np
+from hypothesis import strategies as st
+
+from course import KVCache, Run, Workload, policies, serve, steptime
+from tests.helpers import oracle
+from tests.helpers.asking import serve_asking
+
+NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
+GRID = 0.125
+
+
+def examples(number: int):
+    """Settings for a test on that many random cases: the same ones in each run, unless it is nightly."""
+    return hypothesis.settings(
+        max_examples=50 * number if NIGHTLY else number,
+        derandomize=not NIGHTLY,
+        deadline=None,
+        database=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    """One engine and what comes to it. `after` holds None or the number of an earlier request."""
+
+    arrival: tuple
+    prompt: tuple
+    output: tuple
+    after: tuple
+    think_time: tuple
+    policy: policies.Policy
+    step_time: steptime.StepTime
+    cache: KVCache | None = None
+
+    @property
+    def load(self) -> Workload:
+        if all(before is None for before in self.after):
+            return Workload(self.arrival, self.prompt, self.output)
+        return Workload(
+            [np.nan if before is not None else when for when, before in zip(self.arrival, self.after, strict=True)],
+            self.prompt,
+            self.output,
+            after=[-1 if before is None else before for before in self.after],
+            think_time=[
+                0 if before is None else think for think, before in zip(self.think_time, self.after, strict=True)
+            ],
+        )
+
+    def served(self) -> Run:
+        return serve(self.load, self.policy, self.step_time, self.cache)
+
+    def served_asking(self) -> Run:
+        return serve_asking(self.load, self.policy, self.step_time, self.cache)
+
+    def by_the_oracle(self) -> oracle.Outcome:
+        requests = oracle.Requests(self.arrival, self.prompt, self.output, self.after, self.think_time)
+        memory = {} if self.cache is None else vars(self.cache)
+
+        def step_time(decodes, context, chunks):
+            return self.step_time(steptime.Step(decodes, context, chunks))
+
+        if isinstance(self.policy, policies.Continuous):
+            return oracle.serve_continuous(requests, step_time, **vars(self.policy), **memory)
+        return oracle.serve_batches(requests, step_time, **vars(self.policy), **memory)
+
+
+def differences(case: Case, run: Run, want: oracle.Outcome) -> list[str]:
+    """What of the run is not equal, to the last bit, to what the oracle says."""
+    n, times = len(case.prompt), want.token_times
+    first, last = np.array([t[0] for t in times]), np.array([t[-1] for t in times])
+    arrival, response = np.array(want.arrival), np.array(want.response)
+    answered_whole = not isinstance(case.policy, policies.Continuous)
+    values = {
+        "arrival": arrival,
+        "admitted": want.admitted,
+        "first_computed": first,
+        "last_computed": last,
+        "response": response,
+        "queue_wait": np.array(want.admitted) - arrival,
+        "ttft": (response if answered_whole else first) - arrival,
+        "e2e": response - arrival,
+        "preempted": want.preempted,
+    }
+    found = [name for name, value in values.items() if not np.array_equal(getattr(run, name), value)]
+    if len(run.steps) != len(want.steps):
+        return [*found, f"{len(run.steps)} steps for {len(want.steps)}"]
+    for name in oracle.COLUMNS:
+        if not np.array_equal(getattr(run.steps, name), [row[name] for row in want.steps]):
+            found.append(f"steps.{name}")
+    found += [f"token_times({i})" for i in range(n) if not np.array_equal(run.token_times(i), times[i])]
+    gaps = [] if answered_whole else np.concatenate([np.diff(t) for t in times])
+    if not np.array_equal(np.sort(run.itl), np.sort(gaps)):
+        found.append("itl")
+    return found
+
+
+def compare(case: Case) -> oracle.Outcome:
+    """The fast loop, the plain loop and the oracle must agree. What the oracle says, to look for rare events in it."""
+    want = case.by_the_oracle()
+    for name, run in (("serve", case.served()), ("serve_asking", case.served_asking())):
+        found = differences(case, run, want)
+        assert not found, f"{name} differs from the oracle in {', '.join(found)}: {case}"
+    return want
+
+
+# Step times and who comes when
+
+STEP_TIMES = st.sampled_from(
+    [
+        steptime.PowerLaw(t0=GRID, c=0, alpha=1),
+        steptime.PowerLaw(t0=GRID, c=GRID, alpha=1, prefill=GRID, context=GRID / 8),
+        steptime.PowerLaw(t0=0, c=1e-3, alpha=0.9, prefill=2e-5),
+        steptime.PowerLaw(t0=5e-3, c=2e-4, alpha=0.5, prefill=2e-5, context=5e-8, pairs=1e-9),
+        steptime.PowerLaw(t0=1e-4, c=2e-4, alpha=1, pairs=1e-7),
+        steptime.Roofline("llama-3.1-8b", "H100"),
+        steptime.Roofline("llama-2-7b", "L40S"),
+    ]
+)
+ON_GRID = st.sampled_from([0.0, 0.0, GRID, 2 * GRID, 4 * GRID, 20 * GRID, 80 * GRID])
+ANY_TIME = st.one_of(ON_GRID, st.sampled_from([1e-3, 0.05]), st.floats(0, 3, allow_subnormal=False))
+
+
+@st.composite
+def arrivals(draw, n):
+    """(arrival, after, think time): bursts, gaps and ties; sometimes some follow an answer, often at once."""
+    gaps = draw(st.lists(draw(st.sampled_from([ON_GRID, ANY_TIME, st.just(0.0)])), min_size=n, max_size=n))
+    arrival = tuple(np.cumsum(gaps).tolist())
+    if n == 1 or not draw(st.sampled_from([False, False, True])):
+        return arrival, (None,) * n, (0.0,) * n
+    after = tuple(draw(st.one_of(st.none(), st.integers(0, i - 1))) if i else None for i in range(n))
+    think = tuple(draw(st.lists(st.one_of(st.just(0.0), ANY_TIME), min_size=n, max_size=n)))
+    return arrival, after, think
+
+
+def token_counts(n, tops):
+    return st.sampled_from(tops).flatmap(
+        lambda top: st.lists(st.integers(1, top), min_size=n, max_size=n).map(tuple),
+    )
+
+
+@st.composite
+def caches(draw, prompt, output, factors=(1, 1, 1.25, 2, 4)):
+    """Just enough blocks for the longest request, or somewhat more."""
+    size = draw(st.sampled_from([1, 2, 4, 16]))
+    longest = max(p + o - 1 for p, o in zip(prompt, output, strict=True))
+    return KVCache(int(-(-longest // size) * draw(st.sampled_from(factors))) + draw(st.integers(0, 2)), size)
+
+
+# Whole cases
+
+
+@st.composite
+def continuous_policies(draw, longest):
+    slots = draw(st.sampled_from([1, 2, 3, 8, 64]))
+    chunked = draw(st.sampled_from([True, True, True, False]))
+    budget = slots + draw(st.sampled_from([0, 1, 5, 40, 500])) if chunked else max(slots, longest)
+    threshold = draw(st.sampled_from([0, 0, 1, 3, 7, 64])) if chunked else 0
+    return policies.Continuous(slots, budget, chunked, threshold, draw(st.booleans()))
+
+
+@st.composite
+def continuous(draw, most=24, outputs=(1, 5, 40)):
+    n = draw(st.integers(1, most))
+    prompt, output = draw(token_counts(n, [1, 4, 40, 300])), draw(token_counts(n, list(outputs)))
+    cache = draw(st.one_of(st.none(), caches(prompt, output), caches(prompt, output)))
+    policy = draw(continuous_policies(max(p + o for p, o in zip(prompt, output, strict=True))))
+    return Case(*_columns(draw, n, prompt, output), policy, draw(STEP_TIMES), cache)
+
+
+@st.composite
+def storms(draw):
+    """Many long answers at once in few blocks: preempted again and again."""
+    n = draw(st.integers(3, 16))
+    prompt = (draw(st.integers(1, 12)),) * n if draw(st.booleans()) else draw(token_counts(n, [4, 40]))
+    output = (draw(st.integers(10, 40)),) * n
+    cache = draw(caches(prompt, output, factors=(1, 1.5, 2.5)))
+    slots = draw(st.sampled_from([2, 8, 64]))
+    policy = policies.Continuous(
+        slots, slots + draw(st.sampled_from([0, 4, 30])), True, draw(st.sampled_from([0, 0, 2, 5])), draw(st.booleans())
+    )
+    return Case(*_columns(draw, n, prompt, output), policy, draw(STEP_TIMES), cache)
+
+
+@st.composite
+def many_in_chunks(draw):
+    """Several long prompts in chunks of `long_prefill_token_threshold` at once, beside requests that already decode."""
+    n = draw(st.integers(4, 12))
+    prompt = tuple(draw(st.lists(st.sampled_from([1, 2, 60, 90]), min_size=n, max_size=n)))
+    output = draw(token_counts(n, [3, 20]))
+    threshold = draw(st.integers(2, 12))
+    policy = policies.Continuous(
+        n, max(n, 2 * threshold + draw(st.integers(0, 3))), True, threshold, draw(st.booleans())
+    )
+    cache = draw(st.one_of(st.none(), caches(prompt, output)))
+    return Case(*_columns(draw, n, prompt, output), policy, draw(STEP_TIMES), cache)
+
+
+def long_answers():
+    """Stretches of hundreds of steps in which nothing changes but the clock."""
+    return continuous(most=6, outputs=(30, 600))
+
+
+@st.composite
+def batches(draw):
+    n = draw(st.integers(1, 20))
+    prompt, output = draw(token_counts(n, [1, 40, 300])), draw(token_counts(n, [1, 5, 60]))
+    slots = draw(st.sampled_from([1, 2, 3, 8, 64]))
+    policy = draw(
+        st.one_of(
+            st.just(policies.Static(slots)),
+            st.one_of(ON_GRID, ANY_TIME).map(lambda delay: policies.Dynamic(slots, delay)),
+        )
+    )
+    size = draw(st.sampled_from([1, 4, 16]))
+    reserved = min(slots, n) * -(-(max(prompt) + max(output) - 1) // size)
+    cache = draw(st.sampled_from([None, KVCache(reserved, size)]))
+    return Case(*_columns(draw, n, prompt, output), policy, draw(STEP_TIMES), cache)
+
+
+def _columns(draw, n, prompt, output):
+    arrival, after, think = draw(arrivals(n))
+    return arrival, prompt, output, after, think

@@ -1,0 +1,273 @@
+"""Lab 03: the scenario's numbers, its explorers at every corner, and its exercises with their mistakes."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from course import Workload, policies, queueing, serve
+from course.exercises import load
+from course.exercises.judge import RIGHT, WRONG, judge
+from course.lessons.lab03 import figures as draw
+from course.lessons.lab03 import one_engine
+from course.steptime import Step
+from course.workload import lengths
+from tests.helpers.figures import valid
+from tests.helpers.places import SOLUTIONS
+
+LAB = load("03")
+SOURCE = SOLUTIONS / "03_littles_law.py"
+
+
+def run(rate: float, cv: float = 1.0, count: int = 2_000, max_num_seqs: int = one_engine.SLOTS, seed: int = 0):
+    return serve(one_engine.requests(rate, cv, count, seed), one_engine.engine(max_num_seqs), one_engine.STEP)
+
+
+def test_the_capacity_exercise_takes_a_second_way_of_writing_it():
+    def by_rate_of_tokens(step_time, prompt, output, context, slots):
+        step = queueing.continuous_capacity(
+            queueing.Demand(prompt, output, context), step_time, max_num_seqs=slots, max_num_batched_tokens=8192
+        )
+        return step.output_tokens_per_s / output
+
+    assert judge(LAB.exercises[2], by_rate_of_tokens).status == RIGHT
+
+
+def test_the_slo_takes_its_own_rate_and_neither_neighbour():
+    slo = LAB.exercises[3]
+    assert judge(slo, round(slo.solution, 1)).status == RIGHT
+    assert judge(slo, slo.solution - 0.1).status == WRONG
+    for above in (slo.solution + 0.1, 12.78):  # 12.78 keeps the SLO by a hair, and its hint is true of it as well
+        assert "already above" in judge(slo, above).hint
+    assert one_engine.forecast(12.7).ttft_percentile_s(0.99) < 0.2 < one_engine.forecast(12.8).ttft_percentile_s(0.99)
+
+
+def test_slips_that_learners_make_get_the_hint_meant_for_them():
+    little, md1, capacity, _ = LAB.exercises
+    at_17 = run(17)
+    for rate in (17, len(at_17) / at_17.makespan):
+        assert "ends with the first token" in judge(little, rate * at_17.ttft.mean()).hint
+    for value, hint in ((0.02, "rest of the service"), (1.6, "number of requests"), (100, "milliseconds")):
+        assert hint in judge(md1, value).hint
+
+    def counts_the_prompt_step_twice(step_time, prompt, output, context, slots):
+        decode = step_time(Step(slots, slots * context, ()))
+        with_prompt = step_time(Step(slots - 1, (slots - 1) * context, ((prompt, 0),)))
+        return 1 / (output / slots * decode + with_prompt)
+
+    assert "twice" in judge(capacity, counts_the_prompt_step_twice).hint
+
+
+def test_every_probe_of_the_capacity_exercise_meets_the_formulas_conditions():
+    for _, prompt, output, _, slots in LAB.exercises[2].probes:
+        assert output > slots and prompt + slots - 1 <= one_engine.BUDGET
+
+
+def test_hints_do_not_contain_the_answer():
+    answers = {"little": ("34.5", "35"), "md1": ("0.1 ", "100 ms"), "capacity": ("18",), "slo": ("12.7", "12.6")}
+    for exercise in LAB.exercises:
+        for hint in (exercise.hint, *(mistake.hint for mistake in exercise.mistakes)):
+            assert not any(answer in hint for answer in answers[exercise.id]), hint
+
+
+def test_the_exercises_answers_are_the_ones_told_in_the_take_away():
+    little, md1, capacity, slo = LAB.exercises
+    assert little.solution == pytest.approx(34.5, abs=0.05)
+    assert md1.solution == pytest.approx(0.1)
+    assert capacity.solution(*capacity.probes[0]) == pytest.approx(18.06, abs=0.01)
+    assert slo.solution == pytest.approx(12.7)
+
+
+# What the text says in numbers, computed. The tolerance of each is the last digit that the text shows.
+
+
+def test_today_and_next_month():
+    today, later = run(10), run(14)
+    assert today.ttft.mean() == pytest.approx(0.014, abs=5e-4)
+    assert np.percentile(today.ttft, 99) == pytest.approx(0.025, abs=5e-4)
+    assert today.e2e.mean() == pytest.approx(1.56, abs=5e-3)
+    assert 10 / one_engine.capacity() == pytest.approx(0.55, abs=5e-3)
+    assert 14 / one_engine.capacity() < 0.8
+    assert later.ttft.mean() == pytest.approx(0.035, abs=5e-4)
+    assert np.percentile(later.ttft, 99) == pytest.approx(0.415, abs=5e-4)
+    assert later.e2e.mean() == pytest.approx(1.68, abs=5e-3)
+    assert today.workload.output_tokens.min() <= 20 and today.workload.output_tokens.max() >= 2_000
+    assert one_engine.slots_taken(today) == 0
+    assert one_engine.slots_taken(later) == pytest.approx(0.1, abs=5e-3)
+
+
+def test_bursts_at_the_same_rate():
+    calm, bursts = run(10), run(10, cv=4)
+    assert np.array_equal(calm.workload.output_tokens, bursts.workload.output_tokens)
+    before, after = (np.percentile(r.ttft, 95) for r in (calm, bursts))
+    assert (before, after) == (pytest.approx(0.021, abs=5e-4), pytest.approx(2.02, abs=5e-3))
+    assert 80 < after / before < 120
+    # "gaps of CV 4 from about 3 requests/s on, a sixth of capacity": one request in a hundred finds all slots taken.
+    rare, often = (one_engine.slots_taken(run(rate, 4, 20_000)) for rate in (1, 3))
+    assert rare < 0.005 and often > 0.015
+    assert 3 / one_engine.capacity() == pytest.approx(1 / 6, abs=5e-3)
+    assert one_engine.forecast(3).sharing.p_wait < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("rate", "cv", "percent", "low", "high", "long"),
+    [(14, 1, 99, 0.047, 0.851, 0.465), (10, 4, 95, 0.51, 4.70, 1.72)],
+)
+def test_other_draws_as_the_recap_tells_them(rate, cv, percent, low, high, long):
+    draws = [np.percentile(run(rate, cv, seed=seed).ttft, percent) for seed in range(1, 21)]
+    assert (min(draws), max(draws)) == (pytest.approx(low, rel=0.01), pytest.approx(high, rel=0.01))
+    assert np.percentile(run(rate, cv, 100_000).ttft, percent) == pytest.approx(long, rel=0.01)
+
+
+def test_a_window_of_ten_seconds_is_off_by_a_fifth_and_its_edges_explain_it():
+    law = one_engine.window(14.0, 1.0, 70, 10).little
+    assert law.arrival_rate * law.W / law.L - 1 == pytest.approx(-0.215, abs=5e-4)
+    assert law.residual == pytest.approx(0, abs=1e-9)
+    every = [one_engine.window(14.0, 1.0, start, 10).little for start in range(0, 140, 5)]
+    assert max(abs(law.arrival_rate * law.W / law.L - 1) for law in every) == pytest.approx(0.215, abs=5e-4)
+    long = run(14, count=60_000)
+    off = []
+    for start in range(20, int(long.arrival[-1]) - 10, 10):
+        inside = (long.arrival >= start) & (long.arrival < start + 10)
+        present = np.minimum(long.response, start + 10) - np.maximum(long.arrival, start)  # seconds in the window
+        off.append(abs(long.e2e[inside].sum() / present[present > 0].sum() - 1))
+    median, tenth = np.percentile(off, (50, 90))
+    assert 0.05 < median < 0.065 and 0.12 < tenth < 0.14
+    whole = one_engine.window(14.0, 1.0, 0, 1_000).little
+    assert whole.arrival_rate * whole.W == pytest.approx(whole.L, rel=1e-12)
+
+
+def test_the_p99_leaves_the_floor_between_11_and_12_requests_a_second():
+    eleven, twelve = one_engine.forecast(11), one_engine.forecast(12)
+    assert eleven.sharing.p_wait < 0.01 < twelve.sharing.p_wait
+    assert eleven.ttft_percentile_s(0.99) == pytest.approx(one_engine.forecast(10).ttft_percentile_s(0.99), rel=0.05)
+
+
+def test_one_slot_against_thirty_two():
+    service = run(1e-4, max_num_seqs=1).e2e.mean()
+    assert 1 / service == pytest.approx(0.74, abs=5e-3)
+    assert one_engine.capacity() == pytest.approx(18.05, abs=5e-3)
+
+
+def test_sharing_holds_for_any_lengths_until_many_wait():
+    """At a load of 0.55 the spread of the answers hardly matters: 3%. At 0.9 a CV of 2 makes theory wrong by 10%."""
+    limits = {"max_num_seqs": one_engine.SLOTS, "max_num_batched_tokens": one_engine.BUDGET}
+    for cv in (0, 1, 2):
+        need = queueing.demand(prompt_tokens=512, output_tokens=256, output_cv=cv)
+        for share in (0.55, 0.9):
+            rate = share * queueing.continuous_capacity(need, one_engine.STEP, **limits).requests_per_s
+            known = queueing.continuous_batching(need, one_engine.STEP, arrival_rate=rate, **limits)
+            answers = lengths.lognormal(256, cv)
+            drawn = Workload.poisson(rate=rate, num_requests=20_000, prompt_tokens=512, output_tokens=answers, seed=0)
+            simulated = serve(drawn, one_engine.engine(), one_engine.STEP).e2e.mean()
+            if share < 0.9:
+                assert known.mean_e2e_s == pytest.approx(simulated, rel=0.03)
+            elif cv == 2:
+                assert known.mean_e2e_s < 0.9 * simulated
+
+
+def test_a_second_prompt_in_a_step_does_not_hide_behind_the_weights():
+    none, one, two = (
+        one_engine.STEP(Step(32 - prompts, (32 - prompts) * 768, ((512, 0),) * prompts)) for prompts in range(3)
+    )
+    assert two - one > 1.5 * (one - none)
+
+
+def test_the_trace_in_numbers():
+    trace = one_engine.trace()
+    assert len(trace) == 2_000
+    gaps = np.diff(trace.arrival)
+    assert gaps.std() / gaps.mean() == pytest.approx(1.05, abs=5e-3)
+    assert trace.prompt_tokens.mean() == pytest.approx(1_161, abs=0.5)
+    assert trace.output_tokens.mean() == pytest.approx(258, abs=0.5)
+    for rate in (5.0, 8.0, 10.0):  # "E2E fits": within 3%
+        measured = one_engine.under_load(rate, kind=one_engine.TRACE)
+        assert measured.forecast.mean_e2e_s == pytest.approx(measured.run.e2e.mean(), rel=0.03)
+
+
+def test_overload_shows_how_long_one_measured():
+    short, long = run(20, count=1_000), run(20, count=16_000)
+    assert (short.makespan, short.ttft.mean()) == (pytest.approx(60, abs=5), pytest.approx(4, abs=0.5))
+    assert (long.makespan, long.ttft.mean()) == (pytest.approx(900, abs=30), pytest.approx(47, abs=0.5))
+    assert np.nanmean(long.tpot) == pytest.approx(np.nanmean(short.tpot), rel=0.02)
+    assert np.nanmean(long.tpot) == pytest.approx(0.0069, abs=5e-5)
+    assert long.warnings and "queue grew" in long.warnings[0]
+
+
+def test_the_quiz_does_its_sums():
+    assert (34 + 6) / 16 == 2.5
+    assert 64 / 16 == 4 and 64 / 32 == 2
+    assert (20 - 18) * 3_600 / 18 == 400
+    assert 1 / 0.0625**0.5 == 4
+
+
+# The explorers: every control at its ends, in all combinations.
+
+
+@pytest.mark.parametrize(("cv", "slots", "kind"), list(itertools.product((0.0, 5.0), (16, 128), ("drawn", "trace"))))
+@pytest.mark.parametrize("rate", [2.0, 10.0, 30.0])
+def test_the_load_explorer_at_every_corner(rate, cv, slots, kind):
+    result = one_engine.under_load(rate, cv, slots, kind)
+    assert (result.forecast is None) == (rate >= one_engine.capacity(slots, kind))
+    assert result.run.little().residual == pytest.approx(0, abs=1e-9)
+    rows = one_engine.comparison(result)
+    assert {len(row) for row in rows} == {3} and not any("nan" in cell for row in rows for cell in row)
+    figure = draw.latency_against_load(result)
+    low, high = (10**edge for edge in figure.layout.yaxis.range)
+    for trace in figure.data:
+        assert all(low < y < high for y in trace.y), trace.hovertemplate
+    valid(figure)
+
+
+def test_a_run_seen_before_is_not_served_again():
+    first, again = (one_engine.under_load(12.0, 2.0, 16).run for _ in range(2))
+    assert first is again
+    replayed = [one_engine.under_load(8.0, cv, kind=one_engine.TRACE).run for cv in (0.0, 5.0)]
+    assert replayed[0] is replayed[1]  # the CV is not the trace's
+
+
+@pytest.mark.parametrize("rate", [4.0, 17.0])
+@pytest.mark.parametrize("cv", [0.0, 5.0])
+def test_the_window_explorer_at_every_corner(rate, cv):
+    for start, length in itertools.product((0, 80), (1, 60)):
+        result = one_engine.window(rate, cv, start, length)
+        assert result.little.residual == pytest.approx(0, abs=1e-9)
+        assert one_engine.window_rows(result)[-1] == ("left unexplained", "0.00", "requests")
+        figure = draw.number_over_time(result)
+        valid(figure)
+        top = figure.layout.yaxis.range[1]
+        product = result.little.arrival_rate * result.little.W
+        assert max(result.little.L, product) < top
+
+
+def test_a_window_in_which_nobody_is_there_has_no_share():
+    quiet = one_engine.Window(run(1e-4, count=3), 1e5, 1e5 + 1)
+    assert ("λ W (nobody was there)", "0.00", "requests") in one_engine.window_rows(quiet)
+
+
+def test_times_are_written_for_people():
+    shown = [one_engine.seconds(value) for value in (0.00123, 0.999, 0.9999, 12.34, np.inf)]
+    assert shown == ["1.23 ms", "999 ms", "1 s", "12.3 s", "no limit"]
+
+
+def test_slots_taken_counts_who_finds_all_slots_taken():
+    # Two slots, three at once: the third finds both taken.
+    crowd = one_engine.requests(1e6, num_requests=3)
+    assert one_engine.slots_taken(serve(crowd, one_engine.engine(2), one_engine.STEP)) == pytest.approx(1 / 3)
+
+
+def test_the_static_figures_hold_what_they_are_given():
+    loads = np.linspace(0.1, 0.9, 9)
+    figure = draw.tail_over_mean(loads, {"level": np.full(9, 4.6), "peak": loads**2})
+    assert [trace.name for trace in figure.data] == ["level", "peak"]
+    assert [note.text for note in figure.layout.annotations] == ["level", "peak"]
+    runs = {"17/s": run(17, count=500), "20/s": run(20, count=500)}
+    figure = draw.overload(runs, {"20/s": 2.0})
+    assert len(figure.data) == 5 and max(figure.data[-1].y) == pytest.approx(2 * runs["20/s"].arrival[-1], rel=1e-3)
+
+
+def test_little_holds_under_every_policy_of_the_lab():
+    for policy in (policies.Static(32), policies.Dynamic(32, 0.05), one_engine.engine()):
+        law = serve(one_engine.requests(4, num_requests=500), policy, one_engine.STEP).little()
+        assert law.arrival_rate * law.W == pytest.approx(law.L, rel=1e-12)
+        assert law.carried_in == law.carried_out == 0

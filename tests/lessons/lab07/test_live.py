@@ -1,0 +1,71 @@
+"""The explorer that launches a prompt in chunks: recorded and measured are two things, and are never mixed up."""
+
+from __future__ import annotations
+
+import pytest
+
+from course import gpu
+from course.explore import Explorer
+from course.figures import theme
+from course.lessons.lab07.chunk_explorer import CHUNK, HERE, PROMPT, chunk_explorer
+from course.steptime import profiles
+from course.steptime.profiles.chunks import prefill_chunks
+
+
+@pytest.fixture(scope="module")
+def explorer() -> Explorer:
+    """On NumPy, with no time to launch anything twice: what a slow machine shows."""
+    return chunk_explorer(gpu.device("numpy"), budget=0)
+
+
+def test_its_text_is_recorded_alone_and_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu, "DecodeStep", lambda *_: pytest.fail("a kernel was launched"))
+    text = chunk_explorer(gpu.device("numpy")).text()
+    assert text == chunk_explorer().text() and "measured" not in text
+    assert text.startswith(f"One long prompt, launched in chunks [{prefill_chunks().badge}]")
+    assert "32.9 ms" in text and "1.64 s" in text
+
+
+@pytest.mark.parametrize("chunk", CHUNK.stops)
+def test_every_chunk_size_was_recorded(chunk: int) -> None:
+    steps = prefill_chunks().steps(PROMPT, chunk)
+    assert len(steps) == PROMPT // chunk and (steps > 0).all() and HERE % chunk == 0
+
+
+@pytest.mark.parametrize("chunk", [CHUNK.low, CHUNK.default, CHUNK.high])
+def test_every_setting_shows_both(explorer: Explorer, chunk: int) -> None:
+    found = explorer.compute(chunk=chunk)
+    heads, where, what, *rows = explorer.rows(found)
+    assert heads[1:] == ("recorded", "measured here")
+    assert where[1:] == (prefill_chunks().card, gpu.device("numpy").name)
+    assert what[1:] == ("32,768 tokens, llama-3.1-8b", "8,192 tokens, a toy kernel")
+    assert rows[0][1:] == (f"{PROMPT // chunk:,}", f"{HERE // chunk:,}") and not found.warnings
+    assert len(found.measured.steps) == HERE // chunk and (found.measured.steps > 0).all()
+    figure = explorer.figure(found)
+    assert [len(bar.x) for bar in figure.data] == [PROMPT // chunk, HERE // chunk]
+    inks = [note.font.color for note in figure.layout.annotations]
+    assert inks == [theme.ink("recorded"), theme.ink("measured")]
+    assert [note.text[3:11] for note in figure.layout.annotations] == ["recorded", "measured"]
+
+
+def test_a_chunk_size_is_launched_once(explorer: Explorer) -> None:
+    first, again = explorer.compute(chunk=CHUNK.default), explorer.compute(chunk=CHUNK.default)
+    assert first.measured is again.measured and first.measured is not explorer.compute(chunk=CHUNK.high).measured
+
+
+def test_a_kernel_that_fails_leaves_the_recording_and_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise gpu.KernelError("decode_step.cu does not compile, line 3: no")
+
+    monkeypatch.setattr(gpu, "DecodeStep", fail)
+    explorer = chunk_explorer(gpu.device("numpy"))
+    found = explorer.compute()
+    assert found.warnings == ("Nothing is measured here: decode_step.cu does not compile, line 3: no.",)
+    assert len(explorer.figure(found).data) == 1
+    assert [row[2] for row in explorer.rows(found)[3:]] == ["-"] * 3 and explorer.rows(found)[1][2] == "-"
+
+
+def test_an_unknown_recording() -> None:
+    known = ", ".join(profiles.names("prefill_chunks"))
+    with pytest.raises(ValueError, match=f"no recording of prompt chunks is called 'mi300x'; there are {known}"):
+        chunk_explorer(recording="mi300x")

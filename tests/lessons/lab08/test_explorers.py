@@ -1,0 +1,103 @@
+"""Lab 08: the explorers, every control at its ends."""
+
+import itertools
+from math import ceil
+
+import pytest
+
+from course.lessons.lab08 import card_memory, kv_pool
+from course.lessons.lab08 import figures as draw
+from tests.helpers.figures import valid
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("layers", "heads", "dim", "size", "length"),
+    [(32, 8, 128, 2, 8_192), *itertools.product((8, 128), (1, 8, 32), (64, 256), (1, 4), (512, 131_072))],
+)
+def test_the_token_explorer_at_every_corner(layers, heads, dim, size, length):
+    result = card_memory.shape(layers, heads, dim, size, length)
+    assert result.token_bytes() == 2 * layers * heads * dim * size == result.spec.kv_bytes_per_token
+    assert result.token_bytes(1) <= result.token_bytes() <= result.token_bytes(32)
+    assert {len(row) for row in card_memory.shape_rows(result)} == {4}
+    figure = draw.shape(result)
+    valid(figure)
+    assert figure.data[-2].y[0] == pytest.approx(result.token_bytes() * length / GIB, rel=1e-5)
+
+
+@pytest.mark.parametrize("card", card_memory.CARDS)
+@pytest.mark.parametrize("name", card_memory.DENSE)
+def test_the_ledger_explorer_at_every_corner(name, card):
+    corners = itertools.product((0.5, 0.98), (64, 1_024), (2_048, 32_768), ("bfloat16", "fp8"), (512, 131_072))
+    for share, seqs, batched, dtype, length in (*corners, (0.9, 256, 2_048, "bfloat16", 4_096)):
+        result = card_memory.fit(
+            name, card, dtype, length, gpu_memory_utilization=share, max_num_seqs=seqs, max_num_batched_tokens=batched
+        )
+        found = result.ledger
+        spent = found.weights_bytes + found.activation_bytes + found.other_bytes + found.kv_bytes
+        assert spent == found.usable_bytes <= found.total_bytes == card_memory.CARDS[card]
+        fits = found.max_sequences(length)
+        assert fits * ceil(length / 16) <= found.num_blocks < (fits + 1) * ceil(length / 16)
+        assert bool(result.warnings) == (fits == 0)
+        assert all(a >= b for line in result.lines.values() for a, b in itertools.pairwise(line))
+        assert all(2 * a <= b + 1 for a, b in zip(result.lines["bfloat16"], result.lines["fp8"], strict=True))
+        assert {len(row) for row in card_memory.fit_rows(result)} == {3}
+    valid(draw.ledger(result))
+
+
+@pytest.mark.parametrize(("card", "share"), [("RTX 4090", 0.5), ("RTX 4090", 0.98), ("H200", 0.5)])
+def test_the_ledger_is_drawn_where_nothing_fits(card, share):
+    result = card_memory.fit(
+        "qwen3-32b", card, "fp8", 131_072, gpu_memory_utilization=share, max_num_seqs=64, max_num_batched_tokens=2_048
+    )
+    figure = draw.ledger(result)
+    valid(figure)
+    tops = [trace.base[0] + trace.y[0] for trace in figure.data if trace.type == "bar"]
+    assert tops == pytest.approx(sorted(tops)) and figure.layout.yaxis.range[1] >= tops[-1]  # rounded for JSON
+
+
+@pytest.mark.parametrize("kind", kv_pool.BYTES)
+@pytest.mark.parametrize("rate", [0.25, 2.0, 3.0])
+@pytest.mark.parametrize("slots", [4, 32, 256])
+def test_the_operator_explorer_at_every_corner(kind, rate, slots):
+    result = kv_pool.hour(kind, rate, slots)
+    run = result.run
+    assert len(run) == kv_pool.SHORT and run.steps.running.max() <= slots
+    assert 0 < result.pool_used.max() <= 1 and run.steps.preemptions.sum() == result.preemptions
+    computed = run.steps.decodes.sum() + run.steps.prefill_tokens.sum()
+    needed = run.workload.prompt_tokens.sum() + (run.workload.output_tokens - 1).sum()
+    assert computed == needed + run.steps.dropped.sum()
+    rows = kv_pool.hour_rows(result)
+    assert {len(row) for row in rows} == {2} and dict(rows)["preemptions"] == f"{result.preemptions:,}"
+    figure = draw.operator(result)
+    valid(figure)
+    assert sum(figure.data[3].y) == result.preemptions
+    assert max(figure.data[0].y) <= 100
+
+
+@pytest.mark.parametrize("name", card_memory.ARCHITECTURES.values())
+@pytest.mark.parametrize("length", [128, 16_384, 1_048_576])
+def test_the_architecture_explorer_at_every_corner(name, length):
+    result = card_memory.architecture(name, length)
+    spec = result.spec
+    assert spec.state_bytes < result.bytes <= spec.state_bytes + spec.kv_bytes_per_token * length
+    assert result.bytes >= spec.state_bytes + spec.kv_bytes_after_window * length
+    curve = result.curves[name]
+    assert list(curve) == sorted(curve)
+    assert {len(row) for row in card_memory.architecture_rows(result)} == {2}
+    valid(draw.architecture(result))
+
+
+def test_a_window_keeps_its_last_tokens():
+    oss = card_memory.spec("gpt-oss-120b")
+    assert card_memory.sequence_bytes(oss, 100) == 100 * 73_728
+    assert card_memory.sequence_bytes(oss, 10_000) == 10_000 * 36_864 + 128 * 36_864
+
+
+def test_the_other_figures():
+    runs = kv_pool.sweep()
+    figure = draw.slots(runs)
+    valid(figure)
+    assert figure.data[0].x[-1] == 48
+    valid(draw.reading({"MHA": ([1e6, 2e6], [0.1, 0.2]), "MQA": ([1e5, 2e5], [0.01, 0.02])}))

@@ -1,0 +1,251 @@
+"""Lab 16: its exercises with their mistakes, and every number that its text states."""
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+
+from course import policies, results, serve, steptime
+from course.exercises import load
+from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
+from course.lessons.lab16 import flaws, load_test, many_tools, replica, steady_window, three_files
+from tests.helpers.places import SOLUTIONS
+
+LAB = load("16")
+SOURCE = SOLUTIONS / "16_measuring_honestly.py"
+
+
+def exercise(name):
+    return next(e for e in LAB.exercises if e.id == name)
+
+
+def p99(values):
+    return float(np.percentile(values, 99))
+
+
+# Exercises
+
+
+def test_hints_do_not_contain_the_answer():
+    answers = {"felt": "max(", "ours": "tokens - 1", "samples": "299", "files": "11.4"}
+    for item in LAB.exercises:
+        for hint in (item.hint, *(mistake.hint for mistake in item.mistakes)):
+            assert answers[item.id] not in hint, hint
+
+
+def test_from_the_plan_is_a_client_with_one_request_in_flight():
+    """The scenario's own client, with a limit of 1, on the same plan: two ways to the same seconds."""
+    item = exercise("felt")
+    for planned, seconds in item.probes:
+        free, answered = 0.0, []
+        for moment, took in zip(planned, seconds, strict=True):
+            free = max(free, moment) + took
+            answered.append(free)
+        sent = load_test.sent_times(np.array(planned), np.array(answered), 1)
+        assert np.allclose(sent + seconds - planned, item.solution(planned, seconds))
+
+    def with_arrays(planned, seconds):
+        planned, seconds = np.asarray(planned), np.asarray(seconds)
+        before = np.concatenate([[0], np.cumsum(seconds)[:-1]])
+        start = before + np.maximum.accumulate(planned - before)
+        return start + seconds - planned
+
+    assert judge(item, with_arrays).status == RIGHT
+
+
+def test_our_tpot_undoes_each_tools_own_division():
+    item = exercise("ours")
+    for tokens, ttft, gap in ((2, 0.1, 0.03), (150, 1.2, 0.011)):
+        e2e = ttft + (tokens - 1) * gap
+        told = {
+            "vllm": (e2e - ttft) / (tokens - 1),
+            "guidellm 0": (e2e - ttft) / tokens,
+            "guidellm": e2e / tokens,
+            "llmperf": e2e / tokens,
+        }
+        for tool, value in told.items():
+            assert item.solution(tool, value, tokens, ttft) == pytest.approx(gap)
+    assert math.isnan(item.solution("vllm", 0.0, 1, 0.1)) and math.isnan(item.solution("vllm", None, 9, 0.1))
+    assert {probe[0] for probe in item.probes} == set(re.findall(r'^# \| `"([^"]+)"`', SOURCE.read_text("utf-8"), re.M))
+
+
+def test_how_many_requests_a_p99_needs():
+    n = exercise("samples").solution
+    assert 1 - 0.99**n >= 0.95 > 1 - 0.99 ** (n - 1)
+    assert pytest.approx(0.37, abs=5e-3) == 0.99**100  # in the hint
+
+
+@pytest.mark.parametrize(
+    ("name", "note"),
+    [
+        ("nightly", "912 in 80 s are 11.4"),
+        ("gateway", "nothing was streamed"),
+        ("peak", "40 requests/s were asked for"),
+    ],
+)
+def test_the_reader_of_result_files_finds_the_flaw_and_no_other(name, note):
+    result = results.read(three_files.path(name))
+    assert note in " ".join(result.notes)
+    # Apart from its flaw each file agrees with itself.
+    assert sum("cannot be" in text or "one of them is wrong" in text for text in result.notes) == (name == "nightly")
+
+
+def test_the_three_files_answers_by_hand():
+    assert flaws.RIGHT["nightly"] == 912 / 80 == 11.4
+    told = three_files.told("nightly")
+    assert told["completed"] + told["failed"] == told["num_prompts"] == 1_000 == 12.5 * 80
+    gateway = three_files.told("gateway")
+    assert gateway["mean_ttft_ms"] == pytest.approx(gateway["mean_e2e_latency_ms"], rel=1e-3)
+    assert math.isnan(flaws.RIGHT["gateway"]) and "tpot" not in results.read(three_files.path("gateway")).summary
+    peak = three_files.told("peak")
+    assert flaws.RIGHT["peak"] == pytest.approx(125 - 1.98 - 50)
+    assert peak["request_throughput"] * peak["mean_e2el_ms"] / 1e3 == pytest.approx(peak["max_concurrency"], rel=0.02)
+
+
+def test_the_three_files_can_be_answered_one_by_one_and_anything_else_gets_a_sentence():
+    item = exercise("files")
+    assert judge(item, dict.fromkeys(flaws.RIGHT)).status == NOT_ATTEMPTED
+    for name in flaws.RIGHT:
+        verdict = judge(item, dict.fromkeys(flaws.RIGHT) | {name: flaws.RIGHT[name]})
+        assert verdict.status == WRONG and "still open" in verdict.hint
+        # A wrong one is told whatever the others are, and the first one wins.
+        wrong, hint = flaws.READ_INSTEAD[name][0]
+        assert judge(item, dict.fromkeys(flaws.RIGHT) | {name: wrong}).hint == f"{name}: {hint}"
+    assert judge(item, {"nightly": 12.5, "gateway": 0, "peak": 0}).hint.startswith("nightly: That is what")
+    assert judge(item, flaws.RIGHT | {"peak": 73}).status == RIGHT
+    odd = judge(item, flaws.RIGHT | {"peak": 60})
+    assert (odd.status, odd.mistake) == (WRONG, None) and "'peak: 60'" in odd.hint
+    for answer, hint in (
+        (11.4, "dictionary with the keys"),
+        ({"nightly": 1}, "keys"),
+        (flaws.RIGHT | {"peak": "late"}, "give a number"),
+    ):
+        assert hint in judge(item, answer).hint
+
+
+def test_no_other_file_has_a_name():
+    with pytest.raises(ValueError, match="choose from nightly, gateway, peak"):
+        three_files.path("weekly")
+
+
+# What the text says in numbers. The tolerance of each is the last digit that the text shows.
+
+
+def test_the_question_and_the_first_prediction():
+    test = load_test.tested(12, 16, 98_304)
+    assert test.stall == pytest.approx(5.0, abs=0.05)
+    assert p99(test.written) == pytest.approx(0.024, abs=5e-4)
+    assert p99(test.free.ttft) == pytest.approx(4.4, abs=0.05)
+    assert p99(load_test.tested(12, 16, 0).written) == pytest.approx(0.025, abs=5e-4)  # "as without the stall"
+    document = test.run.workload.prompt_tokens.argmax()
+    assert (test.written > 1).sum() == 2 and test.written[document] > 1
+    assert round(12 * test.stall) == 60 and 60 / len(test.run) == 0.03
+    begin = test.free.admitted[document]
+    due = (test.run.arrival > begin) & (test.run.arrival <= begin + test.stall)
+    assert due.sum() == pytest.approx(60, abs=3 * 60**0.5)  # Poisson
+
+
+def test_the_table_of_limits():
+    """Where C / n is below 1% the report cannot see the stall; with 64 it does; from the plan all see it."""
+    for limit in load_test.LIMITS:
+        test = load_test.tested(12, limit, 98_304)
+        if limit / len(test.run) < 0.01:
+            assert p99(test.written) < 0.03
+        assert p99(test.run.ttft) > 4
+    assert p99(load_test.tested(12, 64, 98_304).written) > 4 > 0.05 > p99(load_test.tested(12, 32, 98_304).written)
+    # "a limit of 8 is a queue that users would not stand in, even without a document"
+    assert p99(load_test.tested(12, 8, 0).run.ttft) > 10 * p99(load_test.tested(12, 8, 0).free.ttft)
+
+
+def test_a_late_client():
+    assert pytest.approx(0.45, abs=5e-3) == (1 / 183.5 - 1 / 200) * 1e3
+
+
+def test_requests_or_tokens():
+    burst = many_tools.read_by_all(128, 1.0, 1)
+    tpot, gaps = burst.seen.tpot, burst.seen.tokens - 1
+    assert burst.run.arrival[-1] == pytest.approx(2.5, abs=0.25)  # "within 2.5 seconds"
+    assert tpot.mean() == pytest.approx(0.024, abs=5e-4) and gaps @ tpot / gaps.sum() == pytest.approx(0.018, abs=5e-4)
+    assert np.concatenate(burst.seen.gaps).mean() == pytest.approx(gaps @ tpot / gaps.sum())
+    short = gaps < np.median(gaps)
+    assert tpot[short].mean() > 1.5 * tpot[~short].mean()
+    assert many_tools.read_by_all(64, 1.0, 1).run.arrival[-1] < 5
+
+
+def test_pieces_are_not_tokens():
+    calm, by_four = many_tools.read_by_all(4, 1.0, 1).seen, many_tools.read_by_all(4, 1.0, 4).seen
+    assert np.concatenate(by_four.gaps).mean() / np.nanmean(calm.tpot) == pytest.approx(4, abs=0.2)
+    assert np.array_equal(by_four.tpot, calm.tpot)
+    assert (calm.ttft - 0.002).mean() > 1.5 * np.mean([gap[0] for gap in calm.gaps])  # the first gap by pieces
+    total = sum(k.sum() for k in by_four.piece_tokens)
+    assert total == (calm.tokens - 1).sum()
+
+
+def test_what_a_p99_hides():
+    run = serve(load_test.requests(12, 16_384, documents=40), load_test.engine(), load_test.STEP)
+    gaps = [np.diff(run.token_times(i)) for i in range(len(run))]
+    longest, every = np.array([gap.max(initial=0) for gap in gaps]), np.concatenate(gaps)
+    assert (run.workload.prompt_tokens == 16_384).sum() / len(run) == 1 / 50
+    assert load_test.stall(16_384) == pytest.approx(0.4, abs=0.05)
+    assert p99(every) == pytest.approx(0.010, abs=5e-4)
+    assert (longest > 0.2).mean() == pytest.approx(0.18, abs=5e-3)
+    assert len(every) == pytest.approx(250_000, rel=0.01)
+    assert np.percentile(run.itl, 99) == pytest.approx(p99(every), rel=1e-9)
+
+
+def test_percentiles_cannot_be_averaged():
+    busy, idle = (
+        replica.under_load(rate, num_requests=300 * rate, seed=seed).ttft for seed, rate in enumerate((17, 4))
+    )
+    together = p99(np.concatenate([busy, idle]))
+    assert (p99(busy) + p99(idle)) / 2 < 0.6 * together
+
+
+def test_independent_values_are_another_matter():
+    long = replica.under_load(14, num_requests=100_000).ttft
+    held = []
+    for values in (long, np.random.default_rng(0).permutation(long)):
+        bands = [steady_window.percentile_interval(part, 99) for part in values.reshape(100, 1_000)]
+        held.append(sum(band.low <= p99(long) <= band.high for band in bands))
+    # 95 of 100 expected, with a standard deviation of at most 2.2; the queue's own come nowhere near.
+    assert held[0] < 40 and held[1] >= 88
+
+
+def test_rates_from_gaps():
+    arrival = load_test.requests(12).arrival
+    single, counted = 1 / np.diff(arrival), np.histogram(arrival, np.arange(0, 166))[0]
+    assert single.std() > 100 * 12 and counted.mean() == pytest.approx(12, abs=0.3)
+    assert counted.std() == pytest.approx(12**0.5, rel=0.15)  # Poisson; 165 windows give it to 6% or so
+
+
+def test_a_report_that_gets_better():
+    found = {rate: load_test.tested(rate, 16, 0) for rate in (12, 20, 40)}
+    tails = [p99(test.written) for test in found.values()]
+    assert tails[0] > tails[1] and tails[2] == pytest.approx(tails[1], rel=1e-3)
+    assert p99(found[40].free.ttft) == pytest.approx(0.047, abs=5e-4)
+    assert found[40].in_flight > 15.5 and found[40].sent[-1] - found[40].run.arrival[-1] > 45
+
+
+def test_null_read_as_zero():
+    values = [210, None, 190, None, 230, None, None, 220]
+    assert json.dumps(values).replace("[", "").replace("]", "") in SOURCE.read_text(encoding="utf-8")
+    assert np.mean([v or 0 for v in values]) == 106.25 and np.mean([v for v in values if v is not None]) == 212.5
+
+
+def test_a_p99_that_is_the_start():
+    run = steady_window.closed_loop(64)
+    assert (run.arrival == 0).sum() == 64 and 64 / len(run) == pytest.approx(0.02, abs=5e-3)
+    assert p99(run.ttft) / p99(steady_window.window(64, 5, 40).ttft) == pytest.approx(9, abs=0.5)
+    assert p99(run.ttft) < run.ttft[:64].max()
+
+
+def test_the_quiz_does_its_sums():
+    assert 1_300 / 65 * 300 == 6_000
+    assert 1 / 0.25**0.5 == 2 and 1 / 4**0.5 == 0.5
+    assert 10 * 24 * 60 == 14_400
+    assert pytest.approx(1.7e-3, abs=5e-5) == 0.5 / 300
+    run = serve(steady_window.closed_loop(16).workload, policies.Continuous(256, 2_048), steptime.PowerLaw(10e-3, 0, 1))
+    slow = serve(run.workload, run.policy, steptime.PowerLaw(20e-3, 0, 1))
+    assert slow.makespan == pytest.approx(2 * run.makespan)  # half as many requests a second

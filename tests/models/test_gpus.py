@@ -1,0 +1,72 @@
+"""The catalogue of GPUs: every number with a source, names as people write them, and the old numbers to the bit."""
+
+import csv
+from importlib.resources import files
+
+import pytest
+
+from course.models import gpus
+
+ROWS = list(csv.DictReader((files("course") / "data" / "gpus.csv").read_text(encoding="utf-8").splitlines()))
+
+
+def test_every_card_is_complete_and_says_from_where():
+    assert gpus.names() == [row["name"] for row in ROWS]
+    for name in gpus.names():
+        card = gpus.gpu(name)
+        assert card.name == name
+        assert card.memory_bytes > 2**33 and card.memory_source and card.source
+        assert "(20" in card.peak_source  # a year
+        assert 0.2e12 <= card.peak_bandwidth <= 10e12 and 50e12 <= card.peak_flops <= 3e15
+        # What a card reaches is below its data sheet.
+        assert card.read_bandwidth < card.peak_bandwidth and card.matrix_flops < card.peak_flops
+        if card.peak_fp8_flops:
+            assert card.peak_fp8_flops == pytest.approx(2 * card.peak_flops, rel=0.02)
+        if card.driver_memory_mib:
+            # The runtime's total is the driver's less what the driver keeps, at most 3%.
+            assert 0.97 <= card.memory_bytes / 2**20 / card.driver_memory_mib <= 1
+
+
+def test_totals_that_engines_printed():
+    printed = {"H100": 79.18, "A100": 79.25, "RTX-3090": 23.58, "RTX-5090": 31.37, "V100-32GB": 31.74}
+    for name, gib in printed.items():
+        assert gpus.gpu(name).memory_bytes / 2**30 == pytest.approx(gib, abs=0.01)  # two digits were printed
+    assert gpus.gpu("RTX-4090").memory_bytes == 25_250_627_584
+
+
+def test_the_numbers_that_the_labs_stand_on():
+    """Data sheet times what the H100 reached of its own, as before there was a catalogue."""
+    bandwidth, matrix = 3.02e12 / 3.35e12, 778e12 / 989e12
+    for name, per_second, flops in (("A100", 2.039e12, 312e12), ("H200", 4.8e12, 989e12), ("L40S", 0.864e12, 362e12)):
+        card = gpus.gpu(name)
+        assert (card.read_bandwidth, card.matrix_flops) == (per_second * bandwidth, flops * matrix)
+        assert card.seconds_per_kernel == 0.78e-6
+    h100 = gpus.gpu("H100")
+    assert (h100.read_bandwidth, h100.matrix_flops, h100.seconds_per_kernel) == (3.02e12, 778e12, 0.78e-6)
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("h100", "H100"),
+        ("NVIDIA H100 80GB HBM3", "H100"),
+        ("NVIDIA A100-SXM4-80GB", "A100"),
+        ("a100 80gb", "A100"),
+        ("NVIDIA A100-SXM4-40GB", "A100-40GB"),
+        ("NVIDIA GeForce RTX 4090", "RTX-4090"),
+        ("4090", "RTX-4090"),
+        ("RTX PRO 6000 Blackwell", "RTX-PRO-6000"),
+        ("Tesla T4", "T4"),
+        ("AMD Instinct MI300X", "MI300X"),
+    ],
+)
+def test_names_as_they_are_written(written, name):
+    assert gpus.gpu(written).name == name
+
+
+def test_an_unknown_name_is_answered_with_near_ones():
+    with pytest.raises(ValueError, match=r"no GPU is called 'H10'; did you mean .*H100"):
+        gpus.gpu("H10")
+    for strange in ("", "zzzzzzzz", None, 5, "x" * 10_000):
+        with pytest.raises(ValueError, match=r"no GPU is called .*; known GPUs: H100, "):
+            gpus.gpu(strange)
