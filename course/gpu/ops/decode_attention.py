@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from course.base.settings import whole
 from course.gpu.ops import numbers, packing, work_list
 from course.gpu.ops.queue import Launch, Queue, array
-from course.settings import whole
 
 BLOCK = work_list.BLOCK
 

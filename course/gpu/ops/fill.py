@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from course.base.settings import real, whole
 from course.gpu.ops import numbers
 from course.gpu.ops.queue import Launch, Queue, array
-from course.settings import real, whole
 
 THREADS = 256
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from course.settings import shown
+from course.base.settings import shown
 
 KINDS = ("bf16", "fp16", "fp32")
 """In the order of ELEMENT in kernels/compat.h."""

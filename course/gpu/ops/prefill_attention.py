@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from course.base.settings import whole
 from course.gpu.ops import append, numbers
 from course.gpu.ops.decode_attention import uses_tensor_cores
 from course.gpu.ops.queue import Launch, Queue, array
-from course.settings import whole
 
 BLOCK = append.BLOCK
 KEYS = 64

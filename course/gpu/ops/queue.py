@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from course.base.settings import shown, whole
 from course.gpu import sources
 from course.gpu.device import Device, Kernel
 from course.gpu.errors import KernelError
 from course.gpu.ops import numbers
-from course.settings import shown, whole
 
 Launch = Callable[[], None]
 MOST_SHARED = 227 * 1_024

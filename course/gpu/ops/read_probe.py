@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from course.base.settings import whole
 from course.gpu.ops.queue import Launch, Queue, array
-from course.settings import whole
 
 THREADS = 512
 PATTERNS = ("side by side", "a piece each")

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from course.base.settings import whole
 from course.gpu.ops import numbers
 from course.gpu.ops.queue import Launch, Queue, array, multiple
-from course.settings import whole
 
 THREADS = 128
 

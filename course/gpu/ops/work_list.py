@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from course.settings import shown, whole
+from course.base.settings import shown, whole
 
 BLOCK = 16
 SECONDS_A_START, SECONDS_A_MERGE, SECONDS_A_PART = 1.5e-6, 2.0e-6, 0.15e-6

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from course.base.settings import whole
 from course.gpu.ops import append, numbers, rope
 from course.gpu.ops.decode_attention import DecodeAttention
 from course.gpu.ops.prefill_attention import PrefillAttention
 from course.gpu.ops.queue import Queue, out_of_memory
 from course.gpu.transformer.shape import Shape
 from course.gpu.transformer.weights import Weights
-from course.settings import whole
 
 
 class Llama:

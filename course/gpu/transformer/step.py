@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from course.base.settings import shown
 from course.gpu.ops import (
     append,
     gather,
@@ -22,7 +23,6 @@ from course.gpu.ops import (
 from course.gpu.ops.prefill_attention import checked_chunks
 from course.gpu.ops.queue import Launch
 from course.gpu.transformer.llama import Llama
-from course.settings import shown
 
 BLOCK = append.BLOCK
 FORMS = ("auto", "fused", "library")

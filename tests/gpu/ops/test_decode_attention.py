@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from draws import close, fetched, normal, on_device, paged, poisoned
 
 from course.gpu.ops import numbers, packing, work_list
 from course.gpu.ops.decode_attention import DecodeAttention, reference
 from course.gpu.ops.numbers import roundoff
 from course.gpu.ops.queue import Queue
+from tests.helpers.gpu_draws import close, fetched, normal, on_device, paged, poisoned
 
 LENGTHS = [1, 17, 100, 16, 150]
 
@@ -47,16 +47,15 @@ def attend(queue: Queue, lengths: list[int], blocks: int, *, kind: str, width: i
 
 
 @pytest.mark.parametrize("kind", ["bf16", "fp16", "fp32"])
-@pytest.mark.parametrize(("width", "group"), [(32, 1), (32, 4), (64, 2), (128, 4), (128, 8), (128, 3)])
+@pytest.mark.parametrize(("width", "group"), [(32, 1), (64, 3), (128, 8)])
 @pytest.mark.parametrize("blocks", [1, 3, 100])
 def test_plain(on: Queue, kind: str, width: int, group: int, blocks: int) -> None:
     close(*attend(on, LENGTHS, blocks, kind=kind, width=width, group=group, seed=1, tensor=False))
 
 
 @pytest.mark.parametrize("kind", ["bf16", "fp16"])
-@pytest.mark.parametrize(("width", "group"), [(64, 1), (64, 8), (128, 4), (128, 5), (128, 8)])
-@pytest.mark.parametrize("blocks", [1, 4, 100])
-@pytest.mark.parametrize("warps", [4, 8])
+@pytest.mark.parametrize(("width", "group"), [(64, 1), (64, 8), (128, 5)])
+@pytest.mark.parametrize(("blocks", "warps"), [(1, 4), (4, 8), (100, 4)])
 def test_tensor_cores(compiled: Queue, kind: str, width: int, group: int, blocks: int, warps: int) -> None:
     close(*attend(compiled, LENGTHS, blocks, kind=kind, width=width, group=group, seed=2, tensor=True, warps=warps))
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from draws import close, fetched, normal, on_device, poisoned
 
 from course.gpu.ops import numbers, packing, product, rope, silu, skinny_gemm
 from course.gpu.ops.numbers import roundoff
 from course.gpu.ops.queue import Queue
+from tests.helpers.gpu_draws import close, fetched, normal, on_device, poisoned
 
 KINDS = ["bf16", "fp16"]
 CASES = [

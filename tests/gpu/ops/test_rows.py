@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from draws import close, fetched, normal, on_device, poisoned
 
 from course.gpu.ops import append, fill, gather, numbers, packing, read_probe, rms_norm, rope, rope_append, silu
 from course.gpu.ops.numbers import KINDS, roundoff
 from course.gpu.ops.queue import Queue
+from tests.helpers.gpu_draws import close, fetched, normal, on_device, poisoned
 
 # A few float32 operations stand between input and the one rounding of the output; exp2 and rsqrt of a GPU are good to
 # 2 units in the last place.

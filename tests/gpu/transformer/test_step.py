@@ -55,7 +55,7 @@ class Tiny:
         assert error < NEAR[self.kind], f"logits are off by {error:.3g} of their root mean square"
 
 
-@pytest.fixture(params=[(TINY, "bf16"), (WIDE, "bf16"), (WIDE, "fp16"), (TINY, "fp32")], ids=str)
+@pytest.fixture(params=[(WIDE, "bf16"), (TINY, "fp16"), (TINY, "fp32")], ids=["wide-bf16", "tiny-fp16", "tiny-fp32"])
 def tiny(on: Queue, request: pytest.FixtureRequest) -> Tiny:
     return Tiny(on, *request.param)
 
@@ -105,11 +105,14 @@ def test_a_mixed_step_equals_its_parts(tiny: Tiny) -> None:
 
 
 def test_more_decodes_than_one_group_of_rows(tiny: Tiny) -> None:
-    many = 20  # copies of one sequence, each with blocks of its own
+    many = 20  # copies of one sequence, each with a block of its own
     ids = tiny.sequences[1]
     tables = [[i] for i in range(many)]
-    for table in tables:
-        tiny.prefill(1, 0, 4, table)
+    tiny.prefill(1, 0, 4, tables[0])
+    tiny.llama.queue.wait()
+    for cache in (*tiny.llama.k, *tiny.llama.v):
+        cache[1:many] = cache[:1]
+    tiny.llama.queue.wait()
     found = tiny.step([int(ids[-1])] * many, tables, lengths=[5] * many)
     for row in found:
         tiny.close(row, tiny.right(1))
