@@ -12,11 +12,13 @@ rope_append(const element* qkv, element* q, element* k_cache, element* v_cache, 
     const int token = blockIdx.x, parts = width / (2 * WIDE), unit = blockIdx.y * THREADS + threadIdx.x;
     const int head = unit / parts, part = unit % parts, all = heads + 2 * kv_heads;
     const int position = positions[token], slot = slots[token];
+    float2 turn[WIDE];  // does not depend on the kernel before: ask for it while that drains
+#pragma unroll
+    for (int k = 0; k < WIDE; ++k) turn[k] = turns[(long long)position * (width / 2) + part * WIDE + k];
     START_NEXT();
     AWAIT_PREVIOUS();
     if (head >= all) return;
     const uint4* from = (const uint4*)(qkv + ((long long)token * all + head) * width) + part;
-    const float2* turn = turns + (long long)position * (width / 2) + part * WIDE;
     uint4 first = from[0], second = from[parts];
     if (head < heads + kv_heads) {
         float a[WIDE], b[WIDE];

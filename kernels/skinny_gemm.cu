@@ -63,15 +63,19 @@ skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_co
 #endif
     const int thread = threadIdx.x, lane = thread % LANES, warp = thread / LANES, row = lane / 4, quarter = lane % 4;
     const int steps = k_columns / (32 * DEPTH), first_tile = blockIdx.x * TILES;
-    const uint4* weights = (const uint4*)w + (long long)first_tile * (k_columns / 32) * 64 + lane;
-    const uint4* inputs = (const uint4*)x + lane;
+    const long long pieces = k_columns / 32;
+    const uint4* weights = (const uint4*)w + (first_tile * pieces + warp * DEPTH) * 64 + lane;  // to be loaded next
+    const uint4* inputs = (const uint4*)x + warp * DEPTH * GROUPS * 32 + lane;
 
     uint4 next[DEPTH][2 * TILES];  // of each tile the upper and the lower 8 rows
-#define LOAD_WEIGHTS(step)                                                                                        \
-    _Pragma("unroll") for (int j = 0; j < DEPTH; ++j) _Pragma("unroll") for (int h = 0; h < 2 * TILES; ++h)       \
-        next[j][h] = LOAD_ONCE(weights + ((long long)(h / 2) * (k_columns / 32) + (step) * DEPTH + j) * 64 + h % 2 * 32);
-    int step = warp;
-    if (step < steps) { LOAD_WEIGHTS(step) }  // weights do not depend on the kernel before: do not wait for it
+#define LOAD_WEIGHTS()                                                                                             \
+    {                                                                                                              \
+        _Pragma("unroll") for (int j = 0; j < DEPTH; ++j) _Pragma("unroll") for (int h = 0; h < 2 * TILES; ++h)    \
+            next[j][h] = LOAD_ONCE(weights + h / 2 * pieces * 64 + j * 64 + h % 2 * 32);                           \
+        weights += WARPS * DEPTH * 64;                                                                             \
+    }
+    int left = (steps - warp + WARPS - 1) / WARPS;  // steps of this warp that are not done
+    if (left > 0) LOAD_WEIGHTS()  // weights do not depend on the kernel before: do not wait for it
     START_NEXT();
     AWAIT_PREVIOUS();
 
@@ -101,16 +105,17 @@ skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_co
     float f[WIDE];
 #endif
 
-    for (; step < steps; step += WARPS) {
+#pragma unroll 1
+    for (; left > 0; --left, inputs += WARPS * DEPTH * GROUPS * 32) {
         uint4 now[DEPTH][2 * TILES];
 #pragma unroll
         for (int j = 0; j < DEPTH; ++j)
 #pragma unroll
             for (int h = 0; h < 2 * TILES; ++h) now[j][h] = next[j][h];
-        if (step + WARPS < steps) { LOAD_WEIGHTS(step + WARPS) }
+        if (left > 1) LOAD_WEIGHTS()
 #pragma unroll
         for (int j = 0; j < DEPTH; ++j) {
-            const uint4* words = inputs + (step * DEPTH + j) * GROUPS * 32;
+            const uint4* words = inputs + j * GROUPS * 32;
 #if TENSOR || NORM
             uint4 word[GROUPS];
 #pragma unroll
