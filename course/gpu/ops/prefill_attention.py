@@ -135,9 +135,10 @@ def checked_chunks(chunks: Any, rows: int, table_blocks: int) -> np.ndarray:
 
 
 def _twin_into(out, q, k_cache, v_cache, table, chunks, kind) -> None:
+    with np.errstate(invalid="ignore"):  # rows that are nobody's may hold anything
+        found = reference(q, k_cache, v_cache, table, chunks, kind)
     for first, tokens, _, _ in np.asarray(chunks).tolist():
-        part = slice(first, first + tokens)
-        out[part] = numbers.encode(reference(q, k_cache, v_cache, table, chunks, kind)[part], kind)
+        out[first : first + tokens] = numbers.encode(found[first : first + tokens], kind)
 
 
 def reference(q, k_cache, v_cache, table, chunks, kind) -> np.ndarray:

@@ -35,11 +35,11 @@ def groups_for(rows: int) -> int:
 
 def variant(groups: int, finish: str, columns: int) -> tuple[int, int, int]:
     """(loads a warp has under way, blocks a multiprocessor, tiles a block) that were fastest on an H100."""
-    if finish == "heads":
-        return (2, 2, 1) if groups == 1 else (2, 3, 1)
     if groups == 4:
-        return (2, 2, 1) if finish == "residual" and columns <= 8_192 else (4, 1, 2)
-    return (4, 2, 1)
+        if finish == "heads":
+            return 2, 3, 1
+        return (4, 1, 2) if finish == "residual" and columns > 8_192 else (2, 2, 1)
+    return (2, 3, 1) if finish == "heads" and groups > 1 else (4, 2, 1)
 
 
 def prepared(

@@ -39,11 +39,11 @@ TENSOR = [
     *(("prefill_attention", f"TENSOR=1 HEAD_DIM={d} SLABS=2 RESIDENT=2") for d in (64, 128)),
     ("prefill_attention", "TENSOR=1 SLABS=2 RESIDENT=2 ELEMENT=1"),
     *(("prefill_attention", f"TENSOR=1 HEAD_DIM={d} RESIDENT=3 SPLIT={s}") for d, s in ((64, 0), (128, 1))),
-    *(("skinny_gemm", f"TENSOR=1 GROUPS={n} NORM={int(f != 1)} FINISH={f}") for n, f in ((1, 1), (2, 0), (3, 1), (3, 2))),
-    *(("skinny_gemm", f"TENSOR=1 GROUPS=4 RESIDENT=1 TILES=2 NORM={int(f != 1)} FINISH={f}") for f in (0, 1, 2)),
-    ("skinny_gemm", "TENSOR=1 GROUPS=4 DEPTH=2 FINISH=1"),
-    ("skinny_gemm", "TENSOR=1 GROUPS=1 DEPTH=2 FINISH=3 NORM=1"),
-    *(("skinny_gemm", f"TENSOR=1 GROUPS={n} DEPTH=2 RESIDENT=3 FINISH=3 NORM=1") for n in (2, 4)),
+    *(("skinny_gemm", f"TENSOR=1 GROUPS={n} FINISH=1") for n in (1, 3)),
+    *(("skinny_gemm", f"TENSOR=1 GROUPS={n} FINISH={f} NORM=1") for n, f in ((1, 3), (2, 0), (3, 2))),
+    *(("skinny_gemm", f"TENSOR=1 GROUPS={n} DEPTH=2 RESIDENT=3 FINISH=3 NORM=1") for n in (2, 3, 4)),
+    *(("skinny_gemm", f"TENSOR=1 GROUPS=4 DEPTH=2 FINISH={f} NORM={int(f != 1)}") for f in (0, 1, 2)),
+    ("skinny_gemm", "TENSOR=1 GROUPS=4 RESIDENT=1 TILES=2 FINISH=1"),
 ]  # fmt: skip
 
 
