@@ -89,7 +89,7 @@ def best_blocks(lengths: Any, kv_heads: int, card: Card, most_parts: int = 64) -
         blocks = -(-longest // parts)
         if parts > most_parts:
             break
-        guess = _guess(need, blocks, kv_heads, card)
+        guess = float(_guess(need, blocks, kv_heads, card))
         if guess < seconds:
             best, seconds = blocks, guess
     return best, seconds
@@ -100,14 +100,20 @@ def _guess(need: np.ndarray, blocks: int, kv_heads: int, card: Card) -> float:
     parts = -(-need // blocks)
     items = int(parts.sum()) * kv_heads
     merged = int(parts[parts > 1].sum()) * kv_heads  # a sum that is left and fetched is about a block of traffic
-    reads = (int(need.sum()) * kv_heads + merged) * card.block_seconds
-    longest = min(blocks, int(need.max()))
-    if items > card.slots:  # items that wait start as others end, and the last ones end apart, unequal ones more so
-        unequal = longest - int(need.sum()) * kv_heads / items
-        reads += (longest / 16 + unequal / 8) * card.slots * card.block_seconds
-    alone = -(-items // card.slots) * longest * card.latency
+    sizes = np.sort(np.repeat(need / parts, parts))
+    if items <= card.slots:
+        # All start at once. As the smaller ones end, those that are left share the memory, until it is no longer the
+        # limit.
+        active = kv_heads * np.arange(len(sizes), 0, -1)
+        reads = float(np.diff(sizes, prepend=0) @ np.maximum(card.latency, active * card.block_seconds))
+    else:  # those that wait start as others end, and the last ones end apart, unequal ones more so
+        rounds = -(-items // card.slots)
+        late = sizes[-1] / 16 + (sizes[-1] - sizes.mean()) / 8
+        reads = (int(need.sum()) * kv_heads + late * card.slots) * card.block_seconds
+        reads = max(reads, rounds * sizes[-1] * card.latency)
+    reads += merged * card.block_seconds
     merge = SECONDS_A_MERGE + SECONDS_A_PART * int(parts.max()) if merged else 0.0
-    return max(reads, alone) + SECONDS_A_START * max(1.0, items / card.slots) + merge
+    return reads + SECONDS_A_START * max(1.0, items / card.slots) + merge
 
 
 def table_of(blocks: Sequence[Sequence[int]], columns: int, cache_blocks: int) -> np.ndarray:
