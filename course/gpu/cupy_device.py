@@ -71,7 +71,7 @@ class CupyDevice(Device):
         self, source: str, kernel: str, *, file: str = "kernel.cu", macros: Mapping[str, Any] | None = None
     ) -> Kernel:
         found = sources.parameters(source, kernel)
-        code = sources.joined([("compat.h", sources.text("compat.h")), (file, source)])
+        code = sources.joined([*sources.headers(), (file, source)])
         options = ("-std=c++17", *(f"-D{name}={value}" for name, value in (macros or {}).items()))
         try:
             function = self.cupy.RawModule(code=code, options=options, backend="nvrtc").get_function(kernel)

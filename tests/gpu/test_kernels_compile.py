@@ -33,7 +33,7 @@ extern "C" __global__ void everything(float* out, int n) {
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> str:
     """All kernels behind compat.h in one file, since a compiler starts slowly; and one that uses all of compat.h."""
-    parts = [(name, sources.text(name)) for name in ("compat.h", *(f"{kernel}.cu" for kernel in KERNELS))]
+    parts = [*sources.headers(), *((f"{kernel}.cu", sources.text(f"{kernel}.cu")) for kernel in KERNELS)]
     path = tmp_path_factory.mktemp("kernels") / "kernels.cu"
     path.write_text(sources.joined([*parts, ("everything.cu", EVERYTHING)]))
     return str(path)

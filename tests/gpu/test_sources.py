@@ -15,7 +15,10 @@ import course
 from course import gpu
 from course.gpu import sources
 
-KERNELS = ("decode_step", "empty")
+KERNELS = (
+    "append", "decode_attention", "decode_step", "empty", "fill", "gather", "prefill_attention", "read_probe", "rms_norm",
+    "rope", "rope_append", "silu", "skinny_gemm",
+)  # fmt: skip
 
 
 def test_they_are_found_beside_the_package() -> None:

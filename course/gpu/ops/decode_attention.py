@@ -88,13 +88,15 @@ class DecodeAttention:
         *,
         groups: int = 0,
         warps: int | None = None,
+        queue: Queue | None = None,
         chained: bool = False,
     ) -> Launch:
         """A launch over all places of `items`, of which any may be empty.
 
         q: (sequences, heads, width). caches: (blocks, KV heads, 16, width). table: (sequences, most blocks) int32.
         lengths: (sequences,) int32. items, spans: of a WorkList, on the device. out: (sequences, heads, width), or
-        packed with room for 8 x groups rows. Raises ValueError for arrays that do not fit together.
+        packed with room for 8 x groups rows. queue: a branch, to launch on
+        that one. Raises ValueError for arrays that do not fit together.
         """
         sequences, places = int(q.shape[0]), int(items.shape[0])
         if sequences > self.max_sequences or places > self.max_items:
@@ -113,7 +115,8 @@ class DecodeAttention:
         if self.queue.plain:
             return lambda: _twin_into(out, q, k_cache, v_cache, table, lengths, self.kind, groups)
         warps = whole("warps", warps or self.warps or 4, high=8)
-        kernel = self.queue.kernel(
+        queue = queue or self.queue
+        kernel = queue.kernel(
             "decode_attention",
             self.kind,
             HEAD_DIM=width,
@@ -126,7 +129,7 @@ class DecodeAttention:
         )
         args = (q, k_cache, v_cache, table, lengths, items, spans, out, self.sums, self.weights, self.counters)
         args += (int(table.shape[1]), math.log2(math.e) / math.sqrt(width))
-        return self.queue.prepared(kernel, (places, kv_heads), 32 * warps, args, chained=chained)
+        return queue.prepared(kernel, (places, kv_heads), 32 * warps, args, chained=chained)
 
 
 def _twin_into(out, q, k_cache, v_cache, table, lengths, kind, groups) -> None:

@@ -45,17 +45,18 @@ def prepared(
 
 def twin(x: np.ndarray, table: np.ndarray, positions: np.ndarray, kind: str) -> np.ndarray:
     """The kernel in NumPy: float32 inside, rounded once at the end."""
-    return numbers.encode(_turned(numbers.decode(x, kind), np.asarray(table)[positions]), kind)
+    return numbers.encode(turned(numbers.decode(x, kind), np.asarray(table)[positions]), kind)
 
 
 def reference(x: np.ndarray, positions: np.ndarray, theta: float) -> np.ndarray:
     """The definition, in float64, of all heads of `x` (tokens, heads, width)."""
     width = x.shape[-1]
     angles = np.asarray(positions)[:, None] * float(theta) ** (-np.arange(0, width, 2) / width)
-    return _turned(np.asarray(x, dtype=np.float64), np.stack([np.cos(angles), np.sin(angles)], -1))
+    return turned(np.asarray(x, dtype=np.float64), np.stack([np.cos(angles), np.sin(angles)], -1))
 
 
-def _turned(x: np.ndarray, turn: np.ndarray) -> np.ndarray:
+def turned(x: np.ndarray, turn: np.ndarray) -> np.ndarray:
+    """Heads of tokens (tokens, heads, width), turned by the cosines and sines (tokens, width / 2, 2)."""
     first, second = np.split(x, 2, axis=-1)
     cosine, sine = turn[:, None, :, 0], turn[:, None, :, 1]
     return np.concatenate([first * cosine - second * sine, second * cosine + first * sine], -1)

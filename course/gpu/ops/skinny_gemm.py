@@ -147,7 +147,7 @@ def twin(x, w, out, rows, *, finish, norm, heads, kind) -> None:
         order = np.argsort(packing.tile_rows(16 * tiles, "heads", width).reshape(-1))
         found = sums[:, order].reshape(rows, -1, width)
         turn = np.asarray(heads.turns)[np.asarray(heads.positions)]
-        turned = rope._turned(found[:, : query_heads + kv_heads], turn)
+        turned = rope.turned(found[:, : query_heads + kv_heads], turn)
         whole_rows = numbers.encode(np.concatenate([turned, found[:, query_heads + kv_heads :]], 1), kind)
         out[...] = whole_rows[:, :query_heads]
         append.twin(whole_rows, heads.k_cache, heads.v_cache, np.asarray(heads.slots))

@@ -284,10 +284,7 @@ class Step:
                 )
             ]  # fmt: skip
         if self.decodes:
-            attention = llama.decode_attention
-            before, attention.queue = attention.queue, side
-            decodes = [self._decode_attention(layer, q[rows:], out[rows:], chained=alone)]
-            attention.queue = before
+            decodes = [self._decode_attention(layer, q[rows:], out[rows:], queue=side, chained=alone)]
         if alone:
             return chunks + decodes
         return [self.queue.side_by_side(chunks, decodes, side)]

@@ -49,7 +49,7 @@ TENSOR = [
 
 def written(folder: Path, name: str) -> Path:
     path = folder / f"{name}.cu"
-    path.write_text(sources.joined([(one, sources.text(one)) for one in ("compat.h", f"{name}.cu")]))
+    path.write_text(sources.joined([*sources.headers(), (f"{name}.cu", sources.text(f"{name}.cu"))]))
     return path
 
 
