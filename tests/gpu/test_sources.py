@@ -16,8 +16,8 @@ from course import gpu
 from course.gpu import sources
 
 KERNELS = (
-    "append", "decode_attention", "decode_step", "empty", "fill", "gather", "prefill_attention", "read_probe", "rms_norm",
-    "rope", "rope_append", "silu", "skinny_gemm",
+    "append", "decode_attention", "decode_step", "empty", "fill", "gather", "prefill_attention", "read_probe",
+    "rms_norm", "rope", "rope_append", "silu", "skinny_gemm",
 )  # fmt: skip
 
 
