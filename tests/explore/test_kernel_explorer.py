@@ -19,7 +19,7 @@ SETTINGS = [{c.name: c.stops[i] for c in CONTROLS} for i in (0, -1)] + [{"work":
 @pytest.fixture(scope="module")
 def explorer() -> Explorer:
     """On NumPy, with little time: what a slow machine shows."""
-    return kernel_explorer(gpu.device("numpy"), budget=0.02)
+    return kernel_explorer(gpu.device("numpy"), max_seconds=0.02)
 
 
 def test_its_text_is_recorded_alone_and_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +69,7 @@ def test_the_figure_without_a_measurement_is_the_same_everywhere() -> None:
     figure = kernel.steps(profile.at(4_096, 64), profile.empty_seconds, "H100", 8)
     assert len(figure.data) == 4 and figure.layout.yaxis.title.text == "step time [ms]"
     for line in figure.data:
-        assert list(line.y) == theme.rounded(np.array(line.y, dtype=float))
+        assert list(line.y) == theme.round_digits(np.array(line.y, dtype=float))
     heights = sorted(note.y for note in figure.layout.annotations if note.xref == "x domain")
     assert (np.diff(heights) > 0.4).all()  # names that do not lie on each other
 

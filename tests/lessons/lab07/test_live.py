@@ -15,7 +15,7 @@ from course.steptime.profiles.chunks import prefill_chunks
 @pytest.fixture(scope="module")
 def explorer() -> Explorer:
     """On NumPy, with no time to launch anything twice: what a slow machine shows."""
-    return chunk_explorer(gpu.device("numpy"), budget=0)
+    return chunk_explorer(gpu.device("numpy"), max_seconds=0)
 
 
 def test_its_text_is_recorded_alone_and_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
