@@ -71,15 +71,9 @@ def load(source: str, kernel: str, file: str, macros: Mapping[str, Any]) -> ctyp
     Raises KernelError: no compiler, a source that does not compile (with the line), nowhere to put the library.
     """
     tool = compiler()
-<<<<<<< HEAD
-    whole = sources.joined(
+    whole = sources.join(
         [(name, sources.text(name)) for name in ("cpu_shim.h", "cpu_guard.h", "cpu_tensor.h")]
         + [*sources.headers(), (file, source), ("cpu_launch.h", sources.text("cpu_launch.h"))]
-=======
-    whole = sources.join(
-        [(name, sources.text(name)) for name in ("cpu_shim.h", "cpu_guard.h", "compat.h")]
-        + [(file, source), ("cpu_launch.h", sources.text("cpu_launch.h"))]
->>>>>>> main
     )
     defined = tuple(f"-D{name}={value}" for name, value in {**macros, "KERNEL": kernel}.items())
     key = "\0".join((whole, tool.command, tool.version, *tool.flags, *defined, platform.machine(), sys.platform))

@@ -29,7 +29,7 @@ RESULT_BYTES, ALGO_BYTES = 96, 64
 
 @cache
 def library() -> ctypes.CDLL:
-    """libcublasLt of NVIDIA's pip packages or of a toolkit. Raises KernelError where there is none."""
+    """LibcublasLt of NVIDIA's pip packages or of a toolkit. Raises KernelError where there is none."""
     names = []
     found = importlib.util.find_spec("nvidia")
     for folder in found.submodule_search_locations or () if found else ():
@@ -51,7 +51,7 @@ class CublasLt:
         self._plans: dict[tuple, _Plan] = {}
 
     def prepared(self, x: Any, w: Any, out: Any, *, add: bool, kind: str) -> Any:
-        """out (rows, N) = x (rows, K) w^T, or += ; all row by row, so to the column-major library it is w x^T."""
+        """Out (rows, N) = x (rows, K) w^T, or += ; all row by row, so to the column-major library it is w x^T."""
         self._start()
         (rows, columns), many = x.shape, w.shape[0]
         key = (int(rows), int(many), int(columns), add, kind)

@@ -65,9 +65,11 @@ class CupyQueue(Queue):
 
     @property
     def multiprocessors(self) -> int:
+        """See Queue."""
         return self._multiprocessors
 
     def ready(self, kernel: Kernel, grid: tuple, block: tuple, args: tuple, shared: int, chained: bool) -> Launch:
+        """See Queue."""
         launch = kernel.ready(grid, block, args, shared)
 
         def on_stream() -> None:
@@ -77,9 +79,11 @@ class CupyQueue(Queue):
         return on_stream
 
     def write(self, array: Any, values: np.ndarray) -> None:
+        """See Queue."""
         array.set(np.ascontiguousarray(values, dtype=array.dtype), stream=self.stream)
 
     def wait(self) -> None:
+        """See Queue."""
         self.stream.synchronize()
         self.cupy.cuda.Stream.null.synchronize()  # where CuPy's own operations go
 
@@ -106,7 +110,7 @@ class CudaQueue(CupyQueue):
     def __init__(self, device: CupyDevice, parent: CudaQueue | None = None) -> None:
         super().__init__(device, parent._kernels if parent else None)
         try:
-            self._driver = parent._driver if parent else ctypes.CDLL("libcuda.so.1")
+            self._driver: ctypes.CDLL = parent._driver if parent else ctypes.CDLL("libcuda.so.1")
         except OSError as error:
             raise KernelError(f"the driver's library libcuda.so.1 cannot be loaded: {error}") from None
         self.capability = int(str(device.cupy.cuda.Device().compute_capability)[:-1])  # "90" is 9.0
@@ -114,9 +118,11 @@ class CudaQueue(CupyQueue):
 
     @property
     def tensor_cores(self) -> bool:
+        """See Queue."""
         return self.capability >= 8
 
     def ready(self, kernel: Kernel, grid: tuple, block: tuple, args: tuple, shared: int, chained: bool) -> Launch:
+        """See Queue."""
         assert isinstance(kernel, CupyKernel)
         function = kernel._function
         if shared > SHARED_WITHOUT_ASKING:
@@ -149,9 +155,11 @@ class CudaQueue(CupyQueue):
         return (text.value or b"unknown error").decode() + f" (CUDA driver error {status})"
 
     def branch(self) -> CudaQueue:
+        """See Queue."""
         return CudaQueue(self.device, self)  # type: ignore[arg-type]
 
     def side_by_side(self, here: Sequence[Launch], there: Sequence[Launch], other: Queue) -> Launch:
+        """See Queue."""
         assert isinstance(other, CudaQueue)
         fork, join = (self.cupy.cuda.Event(disable_timing=True) for _ in range(2))
 

@@ -74,11 +74,7 @@ class CupyDevice(Device):
     ) -> Kernel:
         """See Device."""
         found = sources.parameters(source, kernel)
-<<<<<<< HEAD
-        code = sources.joined([*sources.headers(), (file, source)])
-=======
-        code = sources.join([("compat.h", sources.text("compat.h")), (file, source)])
->>>>>>> main
+        code = sources.join([*sources.headers(), (file, source)])
         options = ("-std=c++17", *(f"-D{name}={value}" for name, value in (macros or {}).items()))
         try:
             function = self.cupy.RawModule(code=code, options=options, backend="nvrtc").get_function(kernel)
@@ -94,14 +90,10 @@ class CupyDevice(Device):
         return self.cupy.empty(shape, dtype)
 
     def to_device(self, array: np.ndarray) -> Any:
-<<<<<<< HEAD
+        """See Device."""
         copy = self.cupy.asarray(array)
         self.cupy.cuda.Stream.null.synchronize()  # other streams do not wait for this one
         return copy
-=======
-        """See Device."""
-        return self.cupy.asarray(array)
->>>>>>> main
 
     def to_numpy(self, array: Any) -> np.ndarray:
         """See Device."""

@@ -162,7 +162,7 @@ def _how(columns: dict[str, list[Any]]) -> str:
 
 def _clocks() -> str:
     """Clocks of the multiprocessors and of the memory in MHz, as the driver says while the card is still warm."""
-    return records._said("nvidia-smi", "--query-gpu=clocks.sm,clocks.mem", "--format=csv,noheader,nounits")
+    return records.output_of("nvidia-smi", "--query-gpu=clocks.sm,clocks.mem", "--format=csv,noheader,nounits")
 
 
 def _seen(clocks: list[str]) -> dict[str, list[int]]:

@@ -15,8 +15,8 @@ The engine's arithmetic is vLLM V1's. A ledger that cannot be (weights larger th
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from course.memory.layout import Group, Pool, pool
     from course.memory.card import Ledger, ledger
+    from course.memory.layout import Group, Pool, pool
     from course.memory.report import Line
 
 __all__ = ["Group", "Ledger", "Line", "Pool", "ledger", "pool"]

@@ -127,7 +127,7 @@ class DecodeAttention:
             TENSOR=int(self.tensor),
             OUT_GROUPS=groups,
         )
-        args = (q, k_cache, v_cache, table, lengths, items, spans, out, self.sums, self.weights, self.counters)
+        args: tuple = (q, k_cache, v_cache, table, lengths, items, spans, out, self.sums, self.weights, self.counters)
         args += (int(table.shape[1]), math.log2(math.e) / math.sqrt(width))
         return queue.prepared(kernel, (places, kv_heads), 32 * warps, args, chained=chained)
 

@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from course.base.settings import shown
+from course.base.settings import quote
 
 KINDS = ("bf16", "fp16", "fp32")
 """In the order of ELEMENT in kernels/compat.h."""
-_DTYPES = {"bf16": np.dtype(np.uint16), "fp16": np.dtype(np.float16), "fp32": np.dtype(np.float32)}
+_DTYPES: dict[str, np.dtype] = {"bf16": np.dtype(np.uint16), "fp16": np.dtype(np.float16), "fp32": np.dtype(np.float32)}
 _DIGITS = {"bf16": 8, "fp16": 11, "fp32": 24}
 
 
 def checked_kind(kind: Any) -> str:
     """`kind` itself; ValueError unless it is one of KINDS."""
     if kind not in KINDS:
-        raise ValueError(f"numbers are of kind {', '.join(KINDS)}, not {shown(kind)}")
+        raise ValueError(f"numbers are of kind {', '.join(KINDS)}, not {quote(kind)}")
     return kind
 
 

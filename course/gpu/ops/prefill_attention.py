@@ -110,7 +110,7 @@ class PrefillAttention:
             macros |= {"TENSOR": 1, "SLABS": slabs, "RESIDENT": 2 if slabs > 1 else 3, "SPLIT": int(splits > 1)}
             shared = 2 * (16 * slabs * WARPS + 2 * KEYS) * (width + 8)
         kernel = self.queue.kernel("prefill_attention", kind, **macros)
-        args = (q, k_cache, v_cache, table, chunks, tiles, out, self.sums, self.weights, self.counters)
+        args: tuple = (q, k_cache, v_cache, table, chunks, tiles, out, self.sums, self.weights, self.counters)
         args += (int(table.shape[1]), math.log2(math.e) / math.sqrt(width))
         grid = (count, heads, splits)
         return self.queue.prepared(kernel, grid, 32 * WARPS, args, shared_bytes=shared, chained=chained)

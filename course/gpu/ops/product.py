@@ -12,7 +12,7 @@ from course.gpu.ops.queue import Launch, Queue, array
 
 
 def prepared(queue: Queue, x: Any, w: Any, out: Any, *, add: bool = False, kind: str = "bf16") -> Launch:
-    """out = x W^T, or out += x W^T with `add`. x: (rows, K), w: (N, K), out: (rows, N). Sums are float32.
+    """Computes out = x W^T, or out += x W^T with `add`. x: (rows, K), w: (N, K), out: (rows, N). Sums are float32.
 
     Raises ValueError for arrays that do not fit together, KernelError on a GPU without a library for it.
     """

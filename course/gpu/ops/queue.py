@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from course.base.settings import shown, whole
+from course.base.settings import quote, whole
 from course.gpu import sources
 from course.gpu.device import Device, Kernel
 from course.gpu.errors import KernelError
@@ -97,23 +97,23 @@ class Queue:
 
 def queue(device: Device) -> Queue:
     """A new queue for the device. Raises KernelError where its driver cannot be called."""
+    # Imported where they are used: they need this module.
+    from course.gpu.cuda import CudaQueue, CupyQueue
+    from course.gpu.cupy_device import CupyDevice
+
     if device.kind == "cuda":
-        from course.gpu.cuda import CudaQueue
-
-        return CudaQueue(device)
+        return CudaQueue(cast(CupyDevice, device))
     if device.kind == "hip":
-        from course.gpu.cuda import CupyQueue
-
-        return CupyQueue(device)
+        return CupyQueue(cast(CupyDevice, device))
     return Queue(device)
 
 
-def array(name: str, value: Any, shape: Sequence[int | None], kind: str | np.dtype) -> Any:
+def array(name: str, value: Any, shape: Sequence[int | None], kind: Any) -> Any:
     """`value` itself if it has this shape (None: any size) and kind and no gaps; else ValueError with what it has."""
     wanted = numbers.dtype(kind) if isinstance(kind, str) else np.dtype(kind)
     found = getattr(value, "dtype", None)
     if found is None or not hasattr(value, "flags"):
-        raise ValueError(f"{name} must be an array of the device, not {shown(value)}")
+        raise ValueError(f"{name} must be an array of the device, not {quote(value)}")
     sizes = ", ".join("any" if size is None else str(size) for size in shape)
     fits = len(value.shape) == len(shape) and all(
         size is None or size == given for size, given in zip(shape, value.shape, strict=True)

@@ -160,6 +160,6 @@ def unpacked_weights(w: np.ndarray) -> np.ndarray:
 
 
 def reference(x: np.ndarray, w: np.ndarray, norm: float | None = None) -> np.ndarray:
-    """x (rows, K) times W (N, K) transposed, in float64, the rows normalised first where `norm` is an epsilon."""
+    """The product of x (rows, K) and W (N, K) transposed, in float64; `norm`: epsilon of a norm of the rows before."""
     x, w = np.asarray(x, dtype=np.float64), np.asarray(w, dtype=np.float64)
     return (rms_norm.reference(x, np.ones(x.shape[1]), norm) if norm is not None else x) @ w.T

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from course.base.settings import shown, whole
+from course.base.settings import quote, whole
 
 BLOCK = 16
 SECONDS_A_START, SECONDS_A_MERGE, SECONDS_A_PART = 1.5e-6, 2.0e-6, 0.15e-6
@@ -38,7 +38,7 @@ def checked_lengths(lengths: Any, most: int | None = None) -> np.ndarray:
     """Tokens a sequence as int64. Raises ValueError for one that is not a whole number from 1 to `most`."""
     found = np.asarray(lengths)
     if found.ndim != 1 or not found.size or found.dtype.kind not in "iu":
-        raise ValueError(f"lengths must be whole numbers of tokens, one a sequence, not {shown(lengths)}")
+        raise ValueError(f"lengths must be whole numbers of tokens, one a sequence, not {quote(lengths)}")
     for i in np.flatnonzero((found < 1) | (found > (most or np.iinfo(np.int32).max))):
         limit = f"1 to {most:,}" if most else "at least 1"
         raise ValueError(f"sequence {i} has a length of {found[i]:,} tokens: it must be {limit}, the new one included")

@@ -64,7 +64,12 @@ class Llama:
             rows = max(32, self.max_sequences)
             self._room |= {name: device.empty(rows * shape.hidden, dtype) for name in ("ends", "normed_ends")}
             self._room["logits"] = device.empty(rows * shape.vocabulary, dtype)
-            heads = {"heads": shape.heads, "kv_heads": shape.kv_heads, "width": shape.width, "kind": self.kind}
+            heads: dict[str, Any] = {
+                "heads": shape.heads,
+                "kv_heads": shape.kv_heads,
+                "width": shape.width,
+                "kind": self.kind,
+            }
             self.decode_attention = DecodeAttention(
                 queue, max_sequences=self.max_sequences, max_items=4 * self.max_sequences + 1_024, **heads
             )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.gpu.ops import (
     append,
     gather,
@@ -51,7 +51,7 @@ class Step:
         form: str = "auto",
     ) -> None:
         if form not in FORMS:
-            raise ValueError(f"a step has the form {', '.join(FORMS)}, not {shown(form)}")
+            raise ValueError(f"a step has the form {', '.join(FORMS)}, not {quote(form)}")
         self.llama, self.queue = llama, llama.queue
         self.chunk_tokens = [int(tokens) for tokens, _ in chunks]
         self.decodes = len(lengths)
@@ -135,7 +135,7 @@ class Step:
             )
         ids = np.asarray(ids)
         if ids.shape != (self.tokens,) or ids.dtype.kind not in "iu":
-            raise ValueError(f"ids must be {self.tokens} whole numbers, not {shown(ids)}")
+            raise ValueError(f"ids must be {self.tokens} whole numbers, not {quote(ids)}")
         if ids.min() < 0 or ids.max() >= llama.shape.vocabulary:
             wrong = ids[(ids < 0) | (ids >= llama.shape.vocabulary)][0]
             raise ValueError(f"token {wrong} is outside of the vocabulary of {llama.shape.vocabulary:,}")
@@ -207,7 +207,8 @@ class Step:
     def _fused(self) -> list[Launch]:
         """Five launches a layer: products with norm, RoPE, append, residual and SiLU folded in, and attention."""
         llama, shape, queue, rows = self.llama, self.llama.shape, self.queue, self.tokens
-        groups, packed, how = skinny_gemm.groups_for(rows), llama.weights.packed, {"kind": llama.kind, "chained": True}
+        groups, packed = skinny_gemm.groups_for(rows), llama.weights.packed
+        how: dict[str, Any] = {"kind": llama.kind, "chained": True}
         x = llama.room("x", *packing.shape(groups, shape.hidden))
         q = llama.room("q", rows, shape.heads, shape.width)
         attended = llama.room("attended", *packing.shape(groups, shape.heads * shape.width))
@@ -233,7 +234,8 @@ class Step:
     def _library(self) -> list[Launch]:
         """Nine launches a layer, ten where a chunk and decodes attend side by side."""
         llama, shape, queue, rows, kind = self.llama, self.llama.shape, self.queue, self.tokens, self.llama.kind
-        weights, how = llama.weights, {"kind": llama.kind, "chained": True}
+        weights = llama.weights
+        how: dict[str, Any] = {"kind": llama.kind, "chained": True}
         x, normed = (llama.room(name, rows, shape.hidden) for name in ("x", "normed"))
         qkv = llama.room("qkv", rows, shape.qkv_rows)
         q, attended = (llama.room(name, rows, shape.heads, shape.width) for name in ("q", "attended"))
