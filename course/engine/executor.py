@@ -73,11 +73,22 @@ class Simulated(Executor):
         """Its length. Raises ValueError without one."""
         if output_tokens is None:
             raise ValueError("a simulated engine needs to know output_tokens, the length of each answer")
-        self.lengths.append(settings.whole("output_tokens", output_tokens))
+        output_tokens = settings.whole("output_tokens", output_tokens)
+        self._check_longest(request.prompt_tokens + output_tokens - 1, request.index)
+        self.lengths.append(output_tokens)
 
     def follow(self, load: Workload) -> None:
         """All lengths of a workload."""
         self.lengths = load.output_tokens.tolist()
+        total = load.prompt_tokens + load.output_tokens - 1
+        self._check_longest(int(total.max()), int(total.argmax()))
+
+    def _check_longest(self, tokens: int, request: int) -> None:
+        if self.model is not None and tokens > self.model.longest:
+            raise ValueError(
+                f"request {request} grows to {tokens:,} tokens, and {self.step_time!r} has step times for up to "
+                f"{self.model.longest:,} tokens of a sequence: shorten it"
+            )
 
     def seconds(self, decodes: int, context: int, chunks: Sequence[tuple[int, int]]) -> float:
         """Seconds of a step, its chunks as (tokens, tokens already cached)."""

@@ -94,6 +94,8 @@ class Engine:
         if arrival < self.now:
             raise ValueError(f"{request!r} arrives at {arrival:g} s, and the engine is at {self.now:g} s already")
         request._prompt_tokens = settings.whole("prompt_tokens", request.prompt_tokens)
+        if request.guess is not None:
+            settings.real("guess", request.guess, low=1, high=settings.MAX_TOKENS)
         request._index = len(self.arrivals.arrival)
         self.executor.expect(request, output_tokens)
         request._engine = self

@@ -7,6 +7,7 @@ grows; and perhaps `prefill_line`, what prompts add to it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 
 from course.base import settings
 
@@ -48,6 +49,9 @@ class StepTimeModel:
     source = "modelled"
     sound = False
     """Whether its settings alone rule out bad times. A class says so for itself, not for those made from it."""
+
+    longest: float = inf
+    """Tokens of a sequence up to which it has an answer; a longer request is refused before it is served."""
 
     def check_settings(self) -> None:
         """Raises ValueError for settings that cannot be. `serve` asks too: they may have been changed since."""

@@ -13,8 +13,7 @@ from course import gpu
 from course.explore import Explorer, Slider
 from course.figures import kernel as figures
 from course.gpu import record
-from course.steptime import profiles
-from course.steptime.profiles import Curve, DecodeProfile
+from course.gpu.recordings import Curve, DecodeProfile, decode_step
 
 CONTROLS = (
     Slider("work", "Work", record.WORK[0], record.WORK[-1], 4, 16_384, "terms a sequence", log=True),
@@ -64,7 +63,7 @@ def kernel_explorer(
 
     Raises ValueError: no such recording.
     """
-    profile = profiles.decode_step(recording)
+    profile = decode_step(recording)
     bench = _Bench(device, max_seconds)
 
     def recorded(work: int, threads: int, batch: int) -> Steps:

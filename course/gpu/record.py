@@ -58,7 +58,7 @@ def profile(
     rounds: int = 3,
     told: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
-    """What `course.steptime.profiles` reads: the times of every combination, warm, the median of many launches each.
+    """What `course.gpu.recordings` reads: the times of every combination, warm, the median of many launches each.
 
     command: how this was started, for the provenance. launches, max_seconds: of each combination (see `gpu.measure`).
     rounds: over the whole grid, so that a short disturbance spoils no point. told: is called with a line a round.

@@ -13,8 +13,8 @@ from course import gpu
 from course.explore import Explorer, Slider
 from course.explore.kernel import LiveExplorer
 from course.figures.words import seconds
+from course.gpu.recordings import ChunkProfile, prefill_chunks
 from course.lessons.lab07 import prefill as figures
-from course.steptime.profiles.chunks import ChunkProfile, prefill_chunks
 
 PROMPT, HERE = 32_768, 8_192  # tokens: of the recorded prompt, and of the one that is launched here
 CHUNK = Slider("chunk", "Chunk", 32, 8_192, 2, 512, "tokens", log=True)
