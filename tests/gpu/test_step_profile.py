@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +12,7 @@ from course.gpu import step_profile
 from course.gpu.ops.queue import queue
 from course.gpu.transformer import Llama, Shape
 from course.models import model
+from course.steptime import files, recorded
 
 RECORDINGS = ("h100_llama3_8b", "h100_llama3_1b")
 
@@ -48,8 +47,7 @@ def test_without_a_gpu_nothing_is_recorded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_recordings_hold_what_they_say(name: str) -> None:
-    text = (resources.files("course.steptime.profiles") / f"{name}.json").read_text(encoding="utf-8")
-    recording = json.loads(text)
+    recording = files.read("llama_step", name)
     columns = recording["points"]
     assert set(columns) == set(step_profile.COLUMNS)
     assert len({len(column) for column in columns.values()}) == 1
@@ -64,3 +62,5 @@ def test_recordings_hold_what_they_say(name: str) -> None:
     order = np.argsort(decodes[alone])
     # More decodes take longer, but for a few percent between neighbours that are equal work.
     assert np.all(np.diff(middle[alone][order]) > -0.03 * middle[alone][order][1:])
+    # And a step time reads it off to within the scatter of its points.
+    assert recorded(name.replace("_", "-")).misfit["decodes"] < 0.05
