@@ -8,7 +8,7 @@ from typing import Any
 
 from course.base.settings import shown
 from course.base.textfiles import json_value, path_of, text
-from course.models import attention, families, pattern, quantisation, recurrent, unknown, weights
+from course.models import attention, engine_defaults, families, pattern, quantisation, recurrent, unknown, weights
 from course.models.keys import CONTEXT, DRAFTS, HEAD_DIM, LAYERS, MAX_CONTEXT, MAX_LAYERS, VOCABULARY, WIDTH, Keys
 from course.models.layers import Heads, Layer
 from course.models.spec import ModelSpec
@@ -65,13 +65,13 @@ def _spec(config: Mapping[str, Any], name: str, place: str, quantised: Mapping, 
     layers = _layers(keys, kinds)
     quantisation_of = quantisation.read(outer, quantised)
     spec = _described(keys, kinds, layers, name, place)
-    counted, more = weights.count(outer, keys, kinds, quantisation_of, stored)
+    counted, more = weights.count(outer, keys, kinds, quantisation_of, stored, drafts)
     return replace(
         spec,
         draft_layers=_draft_layers(keys, layers, drafts),
         kv_cache_dtype=quantisation_of.kv_cache_dtype,
         weights=counted,
-        notes=(*notes, *_kv_note(spec, quantisation_of.kv_cache_dtype), *more),
+        notes=(*notes, *_latent_note(keys, layers), *_kv_note(spec, quantisation_of.kv_cache_dtype), *more),
     )
 
 
@@ -160,6 +160,19 @@ def _described(keys: Keys, kinds: list, layers: tuple[Layer, ...], name: str, pl
         source=place,
         max_position_embeddings=keys.first(*CONTEXT, high=MAX_CONTEXT),
         layers=layers,
+    )
+
+
+def _latent_note(keys: Keys, layers: tuple[Layer, ...]) -> tuple[str, ...]:
+    """Where a model with a latent row is one of which vLLM keeps all heads."""
+    kept = next((layer.attention for layer in layers if layer.attention), None)
+    if "kv_lora_rank" not in keys or not isinstance(kept, Heads) or attention.latent(keys):
+        return ()
+    row = (keys.size("kv_lora_rank") or 0) + (keys.size("qk_rope_head_dim", low=0) or 0)
+    return (
+        f"kv_lora_rank: {engine_defaults.VERSION} keeps K and V of all {kept.kv_heads} heads for model_type "
+        f"{shown(keys.family)}, which is not in its list of latent attention; a latent row would be {row} elements a "
+        "token and layer",
     )
 
 

@@ -45,6 +45,16 @@ class GPU:
         if self.memory_bytes is not None:
             object.__setattr__(self, "memory_bytes", settings.whole("memory_bytes", self.memory_bytes, high=10**15))
 
+    @property
+    def fp8_flops(self) -> float:
+        """FLOP/s of matrix products in 8-bit floats: the data sheet's, times the share that bf16 reaches of its own.
+
+        Where the card has no such units, the rate of bf16: engines then widen the weights first.
+        """
+        if self.peak_fp8_flops is None or not self.peak_flops:
+            return self.matrix_flops
+        return self.peak_fp8_flops * self.matrix_flops / self.peak_flops
+
 
 _H100 = GPU(
     name="H100",

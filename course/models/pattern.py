@@ -117,6 +117,8 @@ def _hybrid(keys: Keys, number: int) -> list[str] | None:
     """From the keys of models with a recurrence, which name the layers with attention by number or by period."""
     if not recurrent.described(keys):
         return None
+    if keys.family in recurrent.RWKV:
+        return [LINEAR] * number
     linear = keys.inner("linear_attn_config")
     for keys_of, key, first, meaning in (
         (linear, "full_attn_layers", 1, FULL),
@@ -135,6 +137,9 @@ def _hybrid(keys: Keys, number: int) -> list[str] | None:
     interval = keys.size("full_attention_interval")
     if interval is not None:
         return [LINEAR if (i + 1) % interval else FULL for i in range(number)]
+    size = keys.size("layer_group_size")
+    if size is not None:  # Ling and Ring: the last layer of a group has attention, and so have those after all groups
+        return [FULL if (i + 1) % size == 0 or i >= number // size * size else LINEAR for i in range(number)]
     if not recurrent.has_attention(keys) or keys.family == "bamba":
         return [LINEAR] * number
     if keys.family == "falcon_h1":

@@ -37,7 +37,7 @@ class Quantisation:
     """How a checkpoint is stored. bits: of a quantised weight, scales included; None where nothing is quantised.
 
     method: the name it goes by. experts_only, attention_kept: what is left in 16 bits. understood: whether bits could
-    be told.
+    be told. fp8: weights and what they are multiplied with are 8-bit floats, so that products run at that rate.
     """
 
     method: str | None = None
@@ -46,6 +46,7 @@ class Quantisation:
     attention_kept: bool = False
     kv_cache_dtype: str | None = None
     understood: bool = True
+    fp8: bool = False
 
 
 def read(keys: Keys, beside: Mapping[str, Any]) -> Quantisation:
@@ -65,7 +66,8 @@ def read(keys: Keys, beside: Mapping[str, Any]) -> Quantisation:
     bits = _bits(name, algorithm, config)
     kept = config.raw("ignore", "modules_to_not_convert", "exclude_modules") or apart.raw("exclude_modules") or []
     attention_kept = isinstance(kept, list) and any("attn" in one for one in kept if isinstance(one, str))
-    return Quantisation(name, bits, name == "mxfp4", attention_kept, kv, bits is not None)
+    fp8 = _groups_in_fp8(config) if "config_groups" in config else "fp8" in f"{name} {algorithm}" and bits == 8
+    return Quantisation(name, bits, name == "mxfp4", attention_kept, kv, bits is not None, fp8)
 
 
 def _kv(scheme: Any, keys: Keys) -> str | None:
@@ -115,3 +117,14 @@ def _of_groups(keys: Keys) -> float | None:
         grouped = isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= 10**6
         found.add(bits + ((8 if bits == 4 and size == 16 else 16) / size if grouped else 0))
     return found.pop() if len(found) == 1 else None
+
+
+def _groups_in_fp8(keys: Keys) -> bool:
+    """compressed-tensors: whether all groups have weights and activations in 8-bit floats."""
+    groups = keys.raw("config_groups")
+    found = [
+        isinstance(side, Mapping) and side.get("num_bits") == 8 and side.get("type") == "float"
+        for group in (groups.values() if isinstance(groups, Mapping) else ())
+        for side in ((group.get("weights"), group.get("input_activations")) if isinstance(group, Mapping) else (None,))
+    ]
+    return bool(found) and all(found)

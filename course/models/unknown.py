@@ -44,6 +44,8 @@ NAMED = frozenset(
         *recurrent.MARKS,
     )
 )
+HARMLESS_VALUES = {"full_attn_mod": 1}
+"""Keys with one value that changes nothing: every layer of Phi-4-multimodal has full attention."""
 HARMLESS_ENDINGS = re.compile(r"(dropout|pdrop|_prob|bias|multipliers?|softcap(ping)?|norm|_eps|init|scale|impl|act)$")
 NEVER = re.compile(r"^(vision|audio|router|moe|expert|norm|image|video)_|^quantization|(^|_)(rope|rotary)(_|$)|theta")
 
@@ -53,6 +55,8 @@ def check(keys: Keys) -> None:
     if keys.flag("is_encoder_decoder"):
         raise keys.refusal("is_encoder_decoder: what the decoder keeps of the encoder's output is not known")
     for name, value in keys.values.items():
+        if name in HARMLESS_VALUES and not isinstance(value, bool) and value == HARMLESS_VALUES[name]:
+            continue
         if not isinstance(name, str):
             raise keys.refusal(f"the key {shown(name)} is no text")
         if value is None or value is False or value in (0, "", "none") or value == [] or value == {}:

@@ -7,8 +7,10 @@ is not understood the answer is None and a note: the caches of such a model can 
 from math import ceil
 from typing import NamedTuple
 
+from course.base.settings import shown
 from course.models import experts, recurrent
 from course.models.attention import Attention
+from course.models.families import ON_BY_DEFAULT
 from course.models.keys import VOCABULARY, WIDTH, Keys
 from course.models.layers import Latent
 from course.models.pattern import Kind
@@ -30,7 +32,7 @@ OTHERWISE = {
     **dict.fromkeys(("zamba", "zamba2"), "attention weights that layers share"),
     **dict.fromkeys(("deci", "nemotron-nas", "openelm"), "layers of different widths"),
     "longcat_flash": "two kinds of MLP in a layer",
-    "recurrent_gemma": "a recurrence whose matrices are not known here",
+    **dict.fromkeys(("recurrent_gemma", *recurrent.RWKV), "a recurrence whose matrices are not known here"),
 }
 NO_MLP = {"mamba", "mamba2", "falcon_mamba"}
 
@@ -51,26 +53,36 @@ def mlp_width(keys: Keys) -> int | None:
     width = keys.first(*MLP_WIDTH, "mlp_hidden_size")
     if width is None and keys.family in FOUR_TIMES:
         return (keys.size("expansion_ratio") or 4) * keys.needed("the width of the model", *WIDTH)
-    if width and keys.flag("block_auto_adjust_ff_dim"):  # LFM2
-        multiple = keys.size("block_multiple_of") or 1
-        return multiple * ceil(int(2 * width / 3) / multiple)
+    if width and keys.flag("block_auto_adjust_ff_dim", absent=keys.family in ON_BY_DEFAULT["block_auto_adjust_ff_dim"]):
+        multiple = keys.size("block_multiple_of") or 256
+        return multiple * ceil(int(_factor(keys) * int(2 * width / 3)) / multiple)
     return width // 2 if width and keys.family == "qwen" else width  # Qwen 1 counts gate and up together
 
 
+def _factor(keys: Keys) -> float:
+    """block_ffn_dim_multiplier, 1 where it is absent."""
+    factor = keys.raw("block_ffn_dim_multiplier")
+    if factor is None:
+        return 1.0
+    if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= 1000:
+        raise keys.refusal(f"block_ffn_dim_multiplier must be a number above 0 and at most 1000, not {shown(factor)}")
+    return factor
+
+
 def count(
-    outer: Keys, keys: Keys, kinds: list[Kind], quantised: Quantisation, stored: int | None
+    outer: Keys, keys: Keys, kinds: list[Kind], quantised: Quantisation, stored: int | None, drafts: int = 0
 ) -> tuple[Weights | None, tuple[str, ...]]:
     """The weights and notes on them; None with the reason where they could not be counted.
 
-    stored: bytes of the checkpoint, where its index says so.
+    stored: bytes of the checkpoint, where its index says so. drafts: layers for speculative decoding beside `kinds`.
     """
     try:
-        return _count(outer, keys, kinds, quantised, stored)
+        return _count(outer, keys, kinds, quantised, stored, drafts)
     except ValueError as error:
         return None, (f"the weights could not be counted ({error})",)
 
 
-def _count(outer, keys, kinds, quantised, stored):
+def _count(outer, keys, kinds, quantised, stored, drafts):
     if keys.family in OTHERWISE:
         raise keys.refusal(f"model_type {keys.family} has {OTHERWISE[keys.family]}")
     if not quantised.understood:
@@ -98,16 +110,35 @@ def _count(outer, keys, kinds, quantised, stored):
     bits = 16 if quantised.bits is None else quantised.bits
     outside = 16 if quantised.experts_only else bits
     kept = 16 if quantised.attention_kept else outside
-    layer_bytes = ceil((in_experts * bits + rest * outside + in_attention * kept) / 8)
+
+    def size(part: Part) -> int:
+        return ceil((part.experts * bits + part.rest * outside + part.attention * kept) / 8)
+
+    layer_bytes = size(Part(in_attention, rest, in_experts))
+    expert_bytes = ceil(in_experts * bits / 8)
+    # A layer like the last one, and a projection of two hidden states to one (DeepSeek-V3, arXiv 2412.19437).
+    draft_bytes = drafts * (size(parts[-1]) + HALF * 2 * hidden * hidden)
     other_bytes = HALF * (embedding + head)
     notes = []
     if stored is not None:
-        layer_bytes = max(stored - other_bytes, 0)
+        found = max(stored - other_bytes, 0)
+        if found - layer_bytes > draft_bytes / 2:  # the checkpoint has the draft layers too
+            found = max(found - draft_bytes, 0)
+        expert_bytes = min(ceil(expert_bytes * found / layer_bytes), found) if layer_bytes else 0
+        layer_bytes = found
         notes.append("the size of the weights is that of the checkpoint, as its index says")
     elif any(name in outer for name in ("vision_config", "audio_config")):
         notes.append("weights of the vision and audio parts are not counted")
     dense = in_attention + rest
-    return Weights(dense + in_experts, dense + active, embedding, head, layer_bytes, other_bytes), tuple(notes)
+    counted = Weights(
+        dense + in_experts, dense + active, embedding, head, layer_bytes, other_bytes,
+        expert_bytes=expert_bytes,
+        num_experts=mixture.number if mixture else 0,
+        experts_per_token=mixture.chosen if mixture else 0,
+        fp8=rest + active + (0 if quantised.attention_kept else in_attention) if quantised.fp8 else 0,
+        draft_bytes=draft_bytes,
+    )  # fmt: skip
+    return counted, tuple(notes)
 
 
 def _layer(keys: Keys, hidden: int, shape, kind: Kind, mixture: experts.Experts | None, width: int | None) -> Part:
@@ -128,10 +159,14 @@ def _layer(keys: Keys, hidden: int, shape, kind: Kind, mixture: experts.Experts 
     return Part(attention, rest, mixture.number * one, mixture.chosen * one)
 
 
+def _gated(keys: Keys) -> bool:
+    return keys.flag("attn_output_gate", absent=keys.family in ON_BY_DEFAULT["attn_output_gate"])
+
+
 def _attention(keys: Keys, shape, hidden: int) -> int:
     """The projections of queries, keys, values and output; of MLA those down to the latent row and back up."""
     if not isinstance(shape, Latent):
-        gate = hidden * shape.query_heads * shape.value_dim if keys.flag("attn_output_gate") else 0
+        gate = hidden * shape.query_heads * shape.value_dim if _gated(keys) else 0
         return hidden * (shape.query_heads + shape.kv_heads) * (shape.key_dim + shape.value_dim) + gate
     low, up = keys.size("q_lora_rank"), shape.query_heads * shape.key_dim
     queries = low * (hidden + up) if low else hidden * up
