@@ -15,7 +15,7 @@ class Watched(StepTimeModel):
 
     def __init__(self, model: StepTimeModel, every: int, tell: Callable[[int], None]):
         self.decode_line = model.decode_line
-        self.source = model.source
+        self.source, self.straight = model.source, model.straight
         self._seconds, self._every, self._tell = model.seconds, every, tell
         self._done = self._told = 0
 

@@ -30,7 +30,8 @@ def serve(load: Workload, policy: Policy, step_time: StepTime, cache: KVCache | 
     time that is not a finite number above zero. A load above capacity is served to its end; `run.warnings` says so.
     """
     limits = _checked(load, policy, step_time, cache)
-    if not isinstance(step_time, StepTimeModel) or not _built_in(policy):
+    straight = isinstance(step_time, StepTimeModel) and step_time.straight
+    if not straight or not _built_in(policy):
         log = run_stepwise(load, policy, limits, step_time, cache)
     elif type(policy) is Continuous:
         log = ContinuousLoop(load, policy, trusted(step_time), cache).run()
