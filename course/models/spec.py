@@ -208,7 +208,7 @@ class ModelSpec:
 
     @property
     def step_weight_bytes(self) -> int:
-        """Bytes of weights that a step of very many tokens reads: all but the embedding table, of which it gathers rows.
+        """Bytes of weights that a step of very many tokens reads: all but the embedding table, of which it gathers.
 
         A small step reads fewer experts: see `step_weight_bytes_of`.
         """

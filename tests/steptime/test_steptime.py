@@ -190,7 +190,9 @@ def test_a_model_with_windows_is_served():
     config = {**MIXED, "num_experts": None, "intermediate_size": 128, "sliding_window": 100}
     config["layer_types"] = ["sliding_attention", "full_attention"] * 2
     roof = Roofline(ModelSpec.from_config(config), "H100")
-    run = serve(Workload.fixed(rate=10, num_requests=3, prompt_tokens=300, output_tokens=5), policies.Continuous(2, 512), roof)
+    run = serve(
+        Workload.fixed(rate=10, num_requests=3, prompt_tokens=300, output_tokens=5), policies.Continuous(2, 512), roof
+    )
     alone = roof(Step(0, 0, ((300, 0),)))
     assert run.ttft[0] == pytest.approx(alone, **ROUNDING)
     assert run.e2e[0] == pytest.approx(alone + sum(roof(Step(1, 300 + i, ())) for i in range(1, 5)), **ROUNDING)
