@@ -90,6 +90,11 @@ class _Card:
     other: int
     other_from: str
 
+    @classmethod
+    def of_a_pool(cls, pool: Pool) -> "_Card":
+        """Of nothing but the pool, where an engine's own figure is all that is known."""
+        return cls(pool.kv_bytes, "", pool.kv_bytes, 0, "", 0, "", 0, "")
+
     @property
     def kv(self) -> int:
         return self.usable - self.weights - self.activation - self.other
@@ -154,7 +159,8 @@ def ledger(
     stages = layout.stages_of(spec.num_layers, pp)
     drafting = drafts(spec, num_speculative_tokens, speculative_method, draft_model, draft_layers)
     length = _length(spec, max_model_len)
-    ranks = _totals(gpu, memory_bytes, len(stages))
+    alone = kv_bytes is not None and gpu is None and memory_bytes is None  # a pool without a card
+    ranks = [(0, "")] * len(stages) if alone else _totals(gpu, memory_bytes, len(stages))
     share, seqs, batched, taken = _batch(
         release, ranks[0][0], gpu, gpu_memory_utilization, max_num_seqs, max_num_batched_tokens, length,
         whole_prompts=release.whole_prompts or not settings.flag("enable_chunked_prefill", enable_chunked_prefill),
@@ -186,20 +192,23 @@ def ledger(
             disable_hybrid_kv_cache_manager=disable_hybrid_kv_cache_manager,
         )  # fmt: skip
 
-    found = cards(batched)
+    found = [] if alone else cards(batched)
     pool = blocks([card.kv for card in found] if kv_bytes is None else kv_bytes)
-    card = next((one for one in found if one.kv == pool.kv_bytes), found[0])
+    card = next((one for one in found if one.kv == pool.kv_bytes), found[0] if found else _Card.of_a_pool(pool))
     kv = card.kv if kv_bytes is None else pool.kv_bytes
     if num_gpu_blocks_override is not None:
         claimed = settings.whole("num_gpu_blocks_override", num_gpu_blocks_override)
         pool = replace(pool, num_blocks=claimed, kv_bytes=claimed * pool.bytes_per_block)
     printed = None if version is None else release
-    lines = (
+    about_the_card = (
         Line("total", card.total, "bytes", card.total_from),
         Line("usable", card.usable, "bytes", f"gpu_memory_utilization {share:g} x total"),
         Line("weights", card.weights, "bytes", card.weights_from),
         Line("activation", card.activation, "bytes", card.activation_from),
         Line("other", card.other, "bytes", card.other_from),
+    )
+    lines = (
+        *(() if alone else about_the_card),
         Line("KV", kv, "bytes", "usable - weights - activation - other" if kv_bytes is None else "as printed"),
         *report.pool_lines(pool, length, overridden=num_gpu_blocks_override is not None, release=printed),
         *report.replica_lines(pool, length, dp),
@@ -272,7 +281,8 @@ def _batch(
     card = first if isinstance(first, GPU) or first is None else gpus.gpu(first)
     if card is None:  # by its memory alone, no A100
         large = total >= engine_defaults.LARGE_MEMORY
-        where = f"a card of {total / 2**30:.2f} GiB" + (" that is no A100" if large else "")
+        where = f"a card of {total / 2**30:.2f} GiB" if total else "a card below 70 GiB"
+        where += " that is no A100" if large else ""
         defaults = engine_defaults.LARGE if large else engine_defaults.SMALL
     else:
         where, defaults = card.name, engine_defaults.batch(card)
@@ -283,7 +293,8 @@ def _batch(
     said = [f"{name} {value:,}" for name, value, one in zip(names, taken, asked, strict=True) if one is None]
     if share is None:
         share = release.gpu_memory_utilization
-        said.append(f"gpu_memory_utilization {share:g}")
+        if total:
+            said.append(f"gpu_memory_utilization {share:g}")
     else:
         share = settings.real("gpu_memory_utilization", share, above=0, high=1)
     sentence = (f"not given, so what {release.name} takes on {where}: {', '.join(said)}",) if said else ()

@@ -134,21 +134,25 @@ class Roofline(StepTimeModel):
 
     model, gpu: names, or a ModelSpec and a GPU. `kernels` is the number of launches a step, by default 11 a layer
     (norm, qkv, rotary, KV write, attention, merge, output, norm, gate and up, activation, down) and 4 around them.
+    tp: cards that share every layer; what they say to each other is not counted.
     """
 
-    def __init__(self, model_name: str | ModelSpec, gpu_name: str | GPU, *, kernels: int | None = None):
+    def __init__(self, model_name: str | ModelSpec, gpu_name: str | GPU, *, kernels: int | None = None, tp: int = 1):
         self.model = model_name if isinstance(model_name, ModelSpec) else model(model_name)
         self.gpu = gpu_name if isinstance(gpu_name, GPU) else gpu(gpu_name)
         self.kernels = 11 * self.model.num_layers + 4 if kernels is None else settings.whole("kernels", kernels, low=0)
+        self.tp = settings.whole("tp", tp, high=4096)
         spec, bandwidth = self.model, self.gpu.read_bandwidth
         self.launch = self.kernels * self.gpu.seconds_per_kernel
-        self.weights = spec.step_weight_bytes / bandwidth
-        narrow = spec.fp8_parameters
-        self.per_token = 2 * (spec.layer_parameters - narrow) / self.gpu.matrix_flops + 2 * narrow / self.gpu.fp8_flops
-        self.per_logits = 2 * spec.head_parameters / self.gpu.matrix_flops
-        self.per_context = spec.kv_bytes_after_window / bandwidth
-        self.per_pair = spec.attention_flops_per_pair / self.gpu.matrix_flops
-        self._windows = _windows(spec, self.gpu)
+        self.weights = spec.step_weight_bytes / bandwidth / tp
+        wide, narrow = spec.layer_parameters - spec.fp8_parameters, spec.fp8_parameters
+        self.per_token = (2 * wide / self.gpu.matrix_flops + 2 * narrow / self.gpu.fp8_flops) / tp
+        self.per_logits = 2 * spec.head_parameters / self.gpu.matrix_flops / tp
+        layers = [layer.attention for layer in spec.layer_caches if layer.attention]
+        full = sum(kept.elements(tp) for kept in layers if kept.window is None)
+        self.per_context = full * spec.kv_bytes_per_element / bandwidth
+        self.per_pair = spec.attention_flops_per_pair / self.gpu.matrix_flops / tp
+        self._windows = _windows(spec, self.gpu, tp)
         self.check_settings()
 
     def check_settings(self) -> None:
@@ -160,7 +164,7 @@ class Roofline(StepTimeModel):
             )
 
     def __repr__(self) -> str:
-        return f"Roofline({self.model.name!r}, {self.gpu.name!r})"
+        return f"Roofline({self.model.name!r}, {self.gpu.name!r}{f', tp={self.tp}' if self.tp > 1 else ''})"
 
     @property
     def straight(self) -> bool:
@@ -195,16 +199,16 @@ class Roofline(StepTimeModel):
         return self.weights * (self.model.step_weight_bytes_of(tokens) / self.model.step_weight_bytes)
 
 
-def _windows(spec: ModelSpec, card: GPU) -> tuple[tuple[int, float, float], ...]:
-    """(tokens, seconds a token of context, seconds a pair) of the layers of each window."""
+def _windows(spec: ModelSpec, card: GPU, tp: int) -> tuple[tuple[int, float, float], ...]:
+    """(tokens, seconds a token of context, seconds a pair) of the layers of each window, on one of tp cards."""
     found: dict[int, list[int]] = {}
     for layer in spec.layer_caches:
         if layer.attention and layer.attention.window is not None:
             sums = found.setdefault(layer.attention.window, [0, 0])
-            sums[0] += layer.attention.elements() * spec.kv_bytes_per_element
+            sums[0] += layer.attention.elements(tp) * spec.kv_bytes_per_element
             sums[1] += layer.attention.flops_per_pair
     return tuple(
-        (window, size / card.read_bandwidth, flops / card.matrix_flops) for window, (size, flops) in found.items()
+        (window, size / card.read_bandwidth, flops / card.matrix_flops / tp) for window, (size, flops) in found.items()
     )
 
 
