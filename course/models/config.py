@@ -26,11 +26,9 @@ def read(config: str | PathLike | Mapping[str, Any], name: str | None = None) ->
     if path.is_dir():
         path = path / "config.json"
     stem = path.parent.resolve().name if path.name == "config.json" else path.stem
-    beside = (
-        [path.with_name(QUANTISATION)]
-        if path.name == "config.json"
-        else [path.with_name(f"{path.stem}.{QUANTISATION}")]
-    )
+    beside = [path.with_name(f"{path.stem}.{QUANTISATION}")]
+    if path.name.endswith("config.json"):
+        beside.append(path.with_name(path.name.removesuffix("config.json") + QUANTISATION))
     quantised = next((_object(one) for one in beside if one.is_file()), {})
     return _spec(_object(path), name or stem, path.name, quantised, _stored(path))
 
@@ -136,8 +134,9 @@ def _draft_layers(keys: Keys, layers: tuple[Layer, ...], drafts: int) -> tuple[L
     """They have attention over everything, of the shape of the model's own."""
     full = [layer.attention for layer in layers if layer.attention and layer.attention.window is None]
     given = keys.listed("mtp_layers_block_type")
-    if given:
-        drafts *= sum(pattern.NAMES.get(one) == pattern.FULL for one in given[1] if isinstance(one, str))
+    types = given[1] if given else keys.raw("mtp_hybrid_override_pattern")  # Nemotron 3: "*E"
+    if types:
+        drafts *= sum(pattern.NAMES.get(one) == pattern.FULL for one in types if isinstance(one, str))
     return (Layer(full[-1]),) * drafts if full else ()
 
 

@@ -10,7 +10,9 @@ from course.models.keys import CONTEXT, MAX_CONTEXT, WINDOW, Keys
 FULL, SLIDING, CHUNKED, LINEAR, BOTH = "full", "sliding", "chunked", "linear", "both"
 DENSE, EXPERTS, BY_KEYS = "dense", "experts", "by keys"
 NAMES = {
-    **dict.fromkeys(("full_attention", "attention", "full", "global", "indexed_attention", "*"), FULL),
+    **dict.fromkeys(
+        ("full_attention", "attention", "full", "global", "indexed_attention", "deepseek_sparse_attention", "*"), FULL
+    ),
     **dict.fromkeys(("sliding_attention", "sliding_window_attention", "sliding", "local"), SLIDING),
     "chunked_attention": CHUNKED,
     **dict.fromkeys(("linear_attention", "mamba", "mamba2", "recurrent", "conv", "short_conv", "kda", "M"), LINEAR),

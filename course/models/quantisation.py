@@ -37,7 +37,8 @@ class Quantisation:
     """How a checkpoint is stored. bits: of a quantised weight, scales included; None where nothing is quantised.
 
     method: the name it goes by. experts_only, attention_kept: what is left in 16 bits. understood: whether bits could
-    be told. fp8: weights and what they are multiplied with are 8-bit floats, so that products run at that rate.
+    be told. attention_bits: of attention and recurrences, where they differ from the rest. fp8: weights and what they
+    are multiplied with are 8-bit floats, so that products run at that rate.
     """
 
     method: str | None = None
@@ -47,6 +48,7 @@ class Quantisation:
     kv_cache_dtype: str | None = None
     understood: bool = True
     fp8: bool = False
+    attention_bits: float | None = None
 
 
 def read(keys: Keys, beside: Mapping[str, Any]) -> Quantisation:
@@ -63,11 +65,13 @@ def read(keys: Keys, beside: Mapping[str, Any]) -> Quantisation:
         return Quantisation(kv_cache_dtype=kv)
     name = str(method).lower()
     algorithm = str(config.raw("quant_algo") or apart.raw("quant_algo") or "").lower()
-    bits = _bits(name, algorithm, config)
+    bits, attention_bits = _bits(name, algorithm, config), None
+    if bits is None and "config_groups" in config:
+        bits, attention_bits = _mixed(config)
     kept = config.raw("ignore", "modules_to_not_convert", "exclude_modules") or apart.raw("exclude_modules") or []
     attention_kept = isinstance(kept, list) and any("attn" in one for one in kept if isinstance(one, str))
     fp8 = _groups_in_fp8(config) if "config_groups" in config else "fp8" in f"{name} {algorithm}" and bits == 8
-    return Quantisation(name, bits, name == "mxfp4", attention_kept, kv, bits is not None, fp8)
+    return Quantisation(name, bits, name == "mxfp4", attention_kept, kv, bits is not None, fp8, attention_bits)
 
 
 def _kv(scheme: Any, keys: Keys) -> str | None:
@@ -107,16 +111,32 @@ def _bits(name: str, algorithm: str, keys: Keys) -> float | None:
 def _of_groups(keys: Keys) -> float | None:
     """compressed-tensors: the bits of each group of weights, where they agree."""
     groups = keys.raw("config_groups")
-    found = set()
-    for group in groups.values() if isinstance(groups, Mapping) else ():
-        weights = group.get("weights") if isinstance(group, Mapping) else None
-        bits = weights.get("num_bits") if isinstance(weights, Mapping) else None
-        size = weights.get("group_size") if isinstance(weights, Mapping) else None
-        if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 32:
-            return None
-        grouped = isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= 10**6
-        found.add(bits + ((8 if bits == 4 and size == 16 else 16) / size if grouped else 0))
+    found = {_of_a_group(group) for group in (groups.values() if isinstance(groups, Mapping) else ())}
     return found.pop() if len(found) == 1 else None
+
+
+def _of_a_group(group: Any) -> float | None:
+    """Bits of a weight in one group, with its scales."""
+    weights = group.get("weights") if isinstance(group, Mapping) else None
+    bits = weights.get("num_bits") if isinstance(weights, Mapping) else None
+    size = weights.get("group_size") if isinstance(weights, Mapping) else None
+    if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 32:
+        return None
+    grouped = isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= 10**6
+    return bits + ((8 if bits == 4 and size == 16 else 16) / size if grouped else 0)
+
+
+def _mixed(keys: Keys) -> tuple[float | None, float | None]:
+    """Bits of MLPs and of attention, where each group names modules of one of them alone; else None and None."""
+    found: dict[bool, set[float | None]] = {True: set(), False: set()}
+    groups = keys.raw("config_groups")
+    for group in groups.values() if isinstance(groups, Mapping) else ():
+        targets = group.get("targets") if isinstance(group, Mapping) else None
+        for target in targets if isinstance(targets, list) else ():
+            found["attn" in str(target)].add(_of_a_group(group))
+    if len(found[True]) != 1 or len(found[False]) != 1 or None in found[True] | found[False]:
+        return None, None
+    return found[False].pop(), found[True].pop()
 
 
 def _groups_in_fp8(keys: Keys) -> bool:

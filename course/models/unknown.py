@@ -46,6 +46,8 @@ NAMED = frozenset(
 )
 HARMLESS_VALUES = {"full_attn_mod": 1}
 """Keys with one value that changes nothing: every layer of Phi-4-multimodal has full attention."""
+HARMLESS_BESIDE = dict.fromkeys(("index_skip_topk_offset", "index_topk_freq", "index_topk_pattern"), "indexer_types")
+"""Keys that say nothing more where another one is there: GLM-5.2 lists which layers have an indexer of their own."""
 HARMLESS_ENDINGS = re.compile(r"(dropout|pdrop|_prob|bias|multipliers?|softcap(ping)?|norm|_eps|init|scale|impl|act)$")
 NEVER = re.compile(r"^(vision|audio|router|moe|expert|norm|image|video)_|^quantization|(^|_)(rope|rotary)(_|$)|theta")
 
@@ -54,16 +56,18 @@ def check(keys: Keys) -> None:
     """ValueError for the first key that may matter and is not understood."""
     if keys.flag("is_encoder_decoder"):
         raise keys.refusal("is_encoder_decoder: what the decoder keeps of the encoder's output is not known")
+    for name in NEEDED:  # what is known to be missing says more than what is not known
+        _needed(keys, name, keys.values.get(name))
     for name, value in keys.values.items():
+        if name in HARMLESS_BESIDE and HARMLESS_BESIDE[name] in keys:
+            continue
         if name in HARMLESS_VALUES and not isinstance(value, bool) and value == HARMLESS_VALUES[name]:
             continue
         if not isinstance(name, str):
             raise keys.refusal(f"the key {shown(name)} is no text")
-        if value is None or value is False or value in (0, "", "none") or value == [] or value == {}:
+        if _off(value):
             continue
-        if name in NEEDED and not (name == "type_vocab_size" and keys.values.get("is_decoder") is True):
-            raise keys.refusal(f"{name} = {shown(value)} means {NEEDED[name]}")
-        if name in NAMED or name in _listed() or HARMLESS_ENDINGS.search(name) or NEVER.search(name):
+        if name in NEEDED or name in NAMED or name in _listed() or HARMLESS_ENDINGS.search(name) or NEVER.search(name):
             continue
         if SUSPICIOUS.search(name):
             label = name if name.isidentifier() else shown(name)
@@ -71,6 +75,17 @@ def check(keys: Keys) -> None:
                 f"{label} = {shown(value)} is not understood, and may change what a token keeps: what a layer stores "
                 "under this key is needed"
             )
+
+
+def _off(value: object) -> bool:
+    return value is None or value is False or value in (0, "", "none") or value == [] or value == {}
+
+
+def _needed(keys: Keys, name: str, value: object) -> None:
+    """ValueError where this key is on: what it means for a cache is known to be missing."""
+    decoder = name == "type_vocab_size" and keys.values.get("is_decoder") is True
+    if not _off(value) and not decoder:
+        raise keys.refusal(f"{name} = {shown(value)} means {NEEDED[name]}")
 
 
 @lru_cache

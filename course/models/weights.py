@@ -38,12 +38,13 @@ NO_MLP = {"mamba", "mamba2", "falcon_mamba"}
 
 
 class Part(NamedTuple):
-    """Parameters of a layer: of attention, of the rest, of all experts, and of the experts that see one token."""
+    """Parameters of a layer: of attention, the rest, all experts, the experts that see one token, a recurrence."""
 
     attention: int
     rest: int
     experts: int = 0
     active_experts: int = 0
+    recurrence: int = 0
 
 
 def mlp_width(keys: Keys) -> int | None:
@@ -106,15 +107,16 @@ def _count(outer, keys, kinds, quantised, stored, drafts):
             seen[case] = _layer(keys, hidden, shape, kind, mixture if sparse else None, width)
         parts.append(seen[case])
 
-    in_attention, rest, in_experts, active = (sum(column) for column in zip(*parts, strict=True))
+    in_attention, rest, in_experts, active, recurrent_part = (sum(column) for column in zip(*parts, strict=True))
     bits = 16 if quantised.bits is None else quantised.bits
     outside = 16 if quantised.experts_only else bits
-    kept = 16 if quantised.attention_kept else outside
+    mixers = outside if quantised.attention_bits is None else quantised.attention_bits
+    kept = 16 if quantised.attention_kept else mixers
 
     def size(part: Part) -> int:
-        return ceil((part.experts * bits + part.rest * outside + part.attention * kept) / 8)
+        return ceil((part.experts * bits + part.rest * outside + part.attention * kept + part.recurrence * mixers) / 8)
 
-    layer_bytes = size(Part(in_attention, rest, in_experts))
+    layer_bytes = size(Part(in_attention, rest, in_experts, recurrence=recurrent_part))
     expert_bytes = ceil(in_experts * bits / 8)
     # A layer like the last one, and a projection of two hidden states to one (DeepSeek-V3, arXiv 2412.19437).
     draft_bytes = drafts * (size(parts[-1]) + HALF * 2 * hidden * hidden)
@@ -129,6 +131,7 @@ def _count(outer, keys, kinds, quantised, stored, drafts):
         notes.append("the size of the weights is that of the checkpoint, as its index says")
     elif any(name in outer for name in ("vision_config", "audio_config")):
         notes.append("weights of the vision and audio parts are not counted")
+    rest += recurrent_part
     dense = in_attention + rest
     counted = Weights(
         dense + in_experts, dense + active, embedding, head, layer_bytes, other_bytes,
@@ -143,20 +146,19 @@ def _count(outer, keys, kinds, quantised, stored, drafts):
 
 def _layer(keys: Keys, hidden: int, shape, kind: Kind, mixture: experts.Experts | None, width: int | None) -> Part:
     attention = _attention(keys, shape, hidden) if shape else 0
-    rest = _recurrence(keys, hidden) if kind.linear else 0
+    recurrence, rest = _recurrence(keys, hidden) if kind.linear else 0, 0
     if kind.mlp is None or keys.family in NO_MLP:
-        return Part(attention, rest)
+        return Part(attention, rest, recurrence=recurrence)
     matrices = 2 if keys.family in UNGATED or keys.raw("hidden_act", "mlp_hidden_act") in UNGATED_ACTIVATIONS else 3
     if mixture is None:
         dense = keys.size("intermediate_size_mlp", "dense_intermediate_size") or width  # Llama 4, MiniMax
         if dense is None:
             raise keys.refusal("the width of the MLP is missing: intermediate_size is needed")
-        return Part(attention, rest + matrices * hidden * dense)
-    if "moe_latent_size" in keys:
-        raise keys.refusal("moe_latent_size: experts that work on a shorter vector are not known here")
-    one = matrices * hidden * mixture.width
-    rest += matrices * hidden * mixture.shared_width + hidden * mixture.number
-    return Part(attention, rest, mixture.number * one, mixture.chosen * one)
+        return Part(attention, rest + matrices * hidden * dense, recurrence=recurrence)
+    shorter = keys.size("moe_latent_size", "routed_expert_hidden_size")  # experts work on a projection of this width
+    one = matrices * (shorter or hidden) * mixture.width
+    rest += matrices * hidden * mixture.shared_width + hidden * mixture.number + 2 * hidden * (shorter or 0)
+    return Part(attention, rest, mixture.number * one, mixture.chosen * one, recurrence)
 
 
 def _gated(keys: Keys) -> bool:

@@ -141,3 +141,75 @@ def test_a_batch_is_filled_in_as_vllm_does():
     assert fill(None, 100, large, 4096) == (100, 100)  # one token a decode
     assert fill(None, None, large, 40_000, whole_prompts=True) == (1024, 40_000)
     assert fill(300, 200, large, 4096) == (300, 200)  # what is asked for is left alone
+
+
+# Of files that people publish
+
+
+def test_an_indexer_that_layers_share_is_listed():
+    """GLM-5.2: one layer in four has an indexer of its own; the keys that say so another way say nothing more."""
+    keys = {
+        **LATENT_KEYS,
+        "index_head_dim": 128,
+        "index_n_heads": 32,
+        "index_topk_freq": 4,
+        "index_skip_topk_offset": 1,
+    }
+    config = dense(6, 1024, 12, 12, model_type="glm_moe_dsa", **keys)
+    types = ["full", "shared", "shared", "full", "shared", "shared"]
+    spec = read(config | {"indexer_types": types, "layer_types": ["deepseek_sparse_attention"] * 6})
+    assert spec.index_bytes_per_token == 2 * (128 + 4) and spec.kv_bytes_per_token == 6 * (128 + 16) * 2
+    with pytest.raises(ValueError, match="index_topk_freq = 4 is not understood"):
+        read(config)
+
+
+def test_a_draft_module_by_letters():
+    """Nemotron 3: one layer of attention and one of experts."""
+    config, *_ = HYBRID["nemotron-nano-9b-v2"]
+    for pattern, number in (("*E", 1), ("*E*E", 2), ("ME", 0)):
+        spec = read(config | {"mtp_hybrid_override_pattern": pattern, "num_nextn_predict_layers": 1})
+        assert spec.draft_bytes_per_token == number * KV * 8 * 128
+
+
+def test_experts_on_a_shorter_vector():
+    """Two projections a layer, and experts of 3 x 128 x 64 instead of 3 x 512 x 64."""
+    config = dense(3, 512, 8, 2, vocab_size=100, num_experts=16, num_experts_per_tok=2, moe_intermediate_size=64)
+    plain, short = read(config), read(config | {"moe_latent_size": 128})
+    assert plain.parameters - short.parameters == 3 * (16 * 3 * (512 - 128) * 64 - 2 * 512 * 128)
+    assert read(config | {"routed_expert_hidden_size": 128}).weights == short.weights
+
+
+def test_groups_of_different_bits_for_attention_and_the_rest():
+    group = lambda bits, targets, **more: {"weights": {"num_bits": bits, "type": "float", **more}, "targets": targets}  # noqa: E731
+    config = dense(2, 512, 8, 2, vocab_size=100, intermediate_size=1024)
+    groups = {"a": group(8, ["layers.0.self_attn.q_proj"]), "b": group(4, ["layers.0.mlp.up_proj"], group_size=16)}
+    spec = read(config | {"quantization_config": {"quant_method": "modelopt", "config_groups": groups}})
+    attention, mlp = 2 * 512 * 64 * 2 * (8 + 2), 2 * 3 * 512 * 1024
+    assert spec.weights.layer_bytes == attention + mlp * 4.5 / 8
+    both = {
+        "a": group(8, ["layers.0.self_attn.q_proj", "layers.0.mlp.up_proj"]),
+        "b": group(4, ["layers.1.mlp.up_proj"]),
+    }
+    assert read(config | {"quantization_config": {"quant_method": "modelopt", "config_groups": both}}).weights is None
+
+
+@pytest.mark.parametrize("key", ["for_llm_compressor", "attn_res_block_size"])
+def test_more_keys_that_say_nothing_about_caches(key):
+    assert read(dense(4, 256, 4, 2) | {key: 12}).kv_bytes_per_token == KV * 4 * 2 * 64
+
+
+def test_the_key_that_says_most_is_named():
+    """What is known to be missing comes before what is not known."""
+    with pytest.raises(ValueError, match=r"compress_ratios .* means compressed caches"):
+        read(dense(4, 256, 4, 2) | {"o_lora_rank": 64, "compress_ratios": [0, 4, 128, 0]})
+
+
+def test_a_quantisation_file_beside_a_config_of_another_name(tmp_path):
+    import json
+
+    config = dense(2, 512, 8, 2, vocab_size=100, intermediate_size=1024)
+    (tmp_path / "some--model_config.json").write_text(json.dumps(config))
+    beside = {"quantization": {"quant_algo": "NVFP4", "kv_cache_quant_algo": "FP8"}}
+    (tmp_path / "some--model_hf_quant_config.json").write_text(json.dumps(beside))
+    spec = read(tmp_path / "some--model_config.json")
+    assert spec.kv_cache_dtype == "fp8" and spec.weights.layer_bytes < read(config).weights.layer_bytes / 3
