@@ -155,7 +155,7 @@ def _rwkv(keys: Keys) -> tuple[Part, ...]:
     before = Part("channels", width, 2 * HALF)
     if keys.family == "rwkv":
         return (before, Part("recurrence channels", inner, 3 * BYTES["float32"]))
-    each = keys.first("head_size", "num_attention_heads") or 64  # num_attention_heads is the size of a head in RWKV-6
+    each = keys.first("head_size", "head_dim") or 64
     if inner % each:
         raise keys.refusal(f"heads of {each} do not make up attention_hidden_size, {inner}")
     return (before, Part("recurrence heads", inner // each, each * each * BYTES["float32"]))

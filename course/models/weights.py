@@ -19,7 +19,7 @@ from course.models.spec import Weights
 
 HALF = 2
 MLP_WIDTH = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "d_ff", "block_ff_dim")
-FOUR_TIMES = {"gpt2", "gptj", "gpt_neo", "gpt_bigcode", "bloom", "falcon", "mpt", "codegen"}
+FOUR_TIMES = {"gpt2", "gptj", "gpt_neo", "gpt_bigcode", "bloom", "falcon", "mpt", "codegen", "phi-msft"}
 UNGATED = FOUR_TIMES | {"gpt_neox", "opt", "starcoder2", "phi", "persimmon", "nemotron", "nemotron_h", "xglm", "biogpt"}
 UNGATED_ACTIVATIONS = {"relu", "relu2", "xielu"}
 TIED = {

@@ -213,3 +213,15 @@ def test_a_quantisation_file_beside_a_config_of_another_name(tmp_path):
     (tmp_path / "some--model_hf_quant_config.json").write_text(json.dumps(beside))
     spec = read(tmp_path / "some--model_config.json")
     assert spec.kv_cache_dtype == "fp8" and spec.weights.layer_bytes < read(config).weights.layer_bytes / 3
+
+
+def test_a_quantisation_without_a_method():
+    """MLX: 4 bits, with a scale and a bias of 16 bits for each 64 weights."""
+    config = dense(2, 512, 8, 2, vocab_size=100, intermediate_size=1024)
+    spec = read(config | {"quantization_config": {"group_size": 64, "bits": 4, "mode": "affine"}})
+    assert spec.weights.layer_bytes == read(config).weights.layers * 4.5 / 8
+
+
+def test_an_mlp_of_four_times_the_width():
+    phi = {"model_type": "phi-msft", "n_layer": 3, "n_embd": 512, "n_head": 8, "vocab_size": 100, "n_inner": None}
+    assert read(phi).weights.layers == 3 * (4 * 512 * 512 + 2 * 512 * 2048)
