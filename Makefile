@@ -54,9 +54,10 @@ bench-browser: $(DEV_STAMP)  ## measure from key press to changed figure in Jupy
 browser: $(DEV_STAMP)  ## drive the labs in JupyterLab with Chromium (needs a chromium on the PATH)
 	$(RUN) pytest tests/browser -n 2 $(ARGS)
 
-lint: $(DEV_STAMP)  ## ruff: format and rules
+lint: $(DEV_STAMP)  ## ruff: format and rules; import-linter: who may import whom
 	$(RUN) ruff format --check .
 	$(RUN) ruff check .
+	.venv/bin/python -c "from importlinter.cli import lint_imports_command as check; check()" --no-logo --no-cache
 
 lock:  ## resolve the lock files and environment.yml again (needs uv; UPGRADE=--upgrade for newer versions)
 	uv pip compile $(UV_OPTIONS) pyproject.toml --group build --group test -o requirements.lock

@@ -2,30 +2,24 @@
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from course import memory, models, steptime, traces
-from course import policies as course_policies
-from course.base.settings import MAX_SECONDS, MAX_TOKENS, real, shown, whole
+from course.base.settings import MAX_TOKENS, quote, real, whole
+from course.cli import knobs
 from course.memory.kvcache import KVCache
 from course.models import ModelSpec
+from course.policies import Policy
 from course.workload import Workload, lengths
 from course.workload.arrivals import HIGHEST_RATE, LOWEST_RATE
 
 Options = Mapping[str, Any]
 
 SYNTHETIC = ("rate", "num_requests", "prompt_tokens", "prompt_cv", "output_tokens", "output_cv", "arrival_cv", "seed")
-ONLY_CONTINUOUS = (
-    "max_num_batched_tokens",
-    "enable_chunked_prefill",
-    "long_prefill_token_threshold",
-    "scheduler_reserve_full_isl",
-)
-POLICIES = ("static", "dynamic", "continuous")
 ON_ERROR = ("raise", "skip")
 POWER_LAW = ("t0", "c", "alpha", "prefill", "context", "pairs")
 EXAMPLE = "power-law:t0=0.0055,c=3e-5,alpha=1,prefill=2.5e-5,context=4.5e-8"
@@ -49,21 +43,18 @@ def spoken_in_flags(options: Options) -> Iterator[None]:
         raise ValueError(sentence) from None
 
 
-def checked(options: Options) -> None:
+def check(options: Options) -> None:
     """Refuse what no run could use, also where this run would not look at it: a mistyped value is a mistake anywhere.
 
     What contradicts only another option is left to those that read both.
     """
-    for name in ("max_num_seqs", "max_num_batched_tokens"):
-        whole(name, options[name])
-    whole("long_prefill_token_threshold", options["long_prefill_token_threshold"], low=0)
-    real("max_queue_delay_ms", options["max_queue_delay_ms"], low=0, high=1_000 * MAX_SECONDS)
+    knobs.check(options)
     KVCache(num_blocks=1, block_size=options["block_size"])
     real("gpu_memory_utilization", options["gpu_memory_utilization"], above=0, high=1)
     _roofline(options)
     real("warmup", options["warmup"], low=0)
     if options["on_error"] not in ON_ERROR:
-        raise ValueError(f"--on-error is {' or '.join(ON_ERROR)}, not {shown(options['on_error'])}")
+        raise ValueError(f"--on-error is {' or '.join(ON_ERROR)}, not {quote(options['on_error'])}")
     if options["head"] is not None:
         whole("head", options["head"], high=10**18)
     if options["scale_rate"] is not None:
@@ -105,21 +96,10 @@ def _lengths(side: str, options: Options) -> lengths.Lengths:
     return lengths.lognormal(mean, real(f"{side}_cv", options[f"{side}_cv"], low=0, high=100))
 
 
-def policies(options: Options) -> dict[str, course_policies.Policy]:
+def policies(options: Options) -> dict[str, Policy]:
     """The policies to compare, by name, in the order given."""
     names = [name.strip().lower() for text in options["policy"] or ["continuous"] for name in text.split(",")]
-    built: dict[str, course_policies.Policy] = {}
-    for name in names:
-        if name == "static":
-            built[name] = course_policies.Static(options["max_num_seqs"])
-        elif name == "dynamic":
-            built[name] = course_policies.Dynamic(options["max_num_seqs"], options["max_queue_delay_ms"] / 1_000)
-        elif name == "continuous":
-            settings = {key: options[key] for key in ONLY_CONTINUOUS}
-            built[name] = course_policies.Continuous(options["max_num_seqs"], **settings)
-        else:
-            raise ValueError(f"no policy is called {shown(name)}; there are {', '.join(POLICIES)}")
-    return built
+    return {name: knobs.build(name, options) for name in names}
 
 
 def step_time(options: Options) -> steptime.StepTimeModel:
@@ -129,18 +109,18 @@ def step_time(options: Options) -> steptime.StepTimeModel:
     if kind == "roofline" and not text:
         return _roofline(options)
     if kind != "power-law":
-        raise ValueError(f"--step-time is roofline or {EXAMPLE}, not {shown(options['step_time'])}")
+        raise ValueError(f"--step-time is roofline or {EXAMPLE}, not {quote(options['step_time'])}")
     constants: dict[str, float] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if name not in POWER_LAW or not equals:
-            raise ValueError(f"--step-time power-law takes {', '.join(POWER_LAW)} as in {EXAMPLE}, not {shown(part)}")
+            raise ValueError(f"--step-time power-law takes {', '.join(POWER_LAW)} as in {EXAMPLE}, not {quote(part)}")
         if name in constants:
             raise ValueError(f"--step-time gives {name} twice: keep one")
         try:
             constants[name] = float(value)
         except ValueError:
-            raise ValueError(f"--step-time: {name} must be a number of seconds, not {shown(value)}") from None
+            raise ValueError(f"--step-time: {name} must be a number of seconds, not {quote(value)}") from None
     missing = [name for name in ("t0", "c") if name not in constants]
     if missing:
         raise ValueError(f"--step-time power-law needs {' and '.join(missing)}, as in {EXAMPLE}")
@@ -153,7 +133,7 @@ def model_of(options: Options) -> ModelSpec:
     known = name in models.names() and not Path(name).exists()
     if not known and not Path(name).exists():
         known_names = ", ".join(models.names())
-        raise ValueError(f"no model is called {shown(name)}; known models: {known_names}; or give a config.json's path")
+        raise ValueError(f"no model is called {quote(name)}; known models: {known_names}; or give a config.json's path")
     spec = models.model(name) if known else ModelSpec.from_config(name)
     return spec.with_kv_dtype(options["kv_cache_dtype"])
 
@@ -225,8 +205,7 @@ def without_effect(options: Options, given: set[str]) -> tuple[str, ...]:
     """A sentence for each option that was given and changes nothing."""
     chosen = policies(options)
     idle = {
-        "no policy here is continuous": ONLY_CONTINUOUS if "continuous" not in chosen else (),
-        "no policy here is dynamic": ("max_queue_delay_ms",) if "dynamic" not in chosen else (),
+        **{f"no policy here is {' or '.join(who)}": names for who, names in _only_of_others(chosen).items()},
         "KV memory is unlimited": ("block_size", "gpu_memory_utilization") if _unlimited(options, given) else (),
         "--num-gpu-blocks-override says it all": ("gpu_memory_utilization",)
         if options["num_gpu_blocks_override"] is not None
@@ -237,3 +216,12 @@ def without_effect(options: Options, given: set[str]) -> tuple[str, ...]:
         "there is no --trace": ("format", "sort", "on_error") if options["trace"] is None else (),
     }
     return tuple(f"{flag(name)} has no effect: {why}" for why, names in idle.items() for name in names if name in given)
+
+
+def _only_of_others(chosen: Iterable[str]) -> dict[tuple[str, ...], list[str]]:
+    """Policies -> the settings that only those take, where none of them was chosen."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for option in knobs.OPTIONS:
+        if not set(option.policies) & set(chosen):
+            found.setdefault(option.policies, []).append(option.name)
+    return found

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from course.cli.context import typed_options
+
 GIB = 2**30
 OF_THE_LEDGER = {
     "tensor_parallel_size": "tp",
@@ -139,7 +141,7 @@ def kv(
     for problem in card.problems if card else ():
         typer.echo(f"warning: {problem}", err=True)
     if card is None:
-        given = {name for name in options if ctx.get_parameter_source(name).name == "COMMANDLINE"}
+        given = typed_options(ctx) & options.keys()
         for name in sorted(given - {"num_speculative_tokens"}):
             typer.echo(
                 f"warning: --{name.replace('_', '-')} has no effect without --gpu, --memory-gib or --kv-gib", err=True
@@ -176,12 +178,12 @@ def _ledger(spec: Any, options: dict[str, Any]) -> Any:
 
 def _numbers(name: str, gib: float | str) -> list[float]:
     """The numbers of an option that takes one for each rank."""
-    from course.base.settings import shown
+    from course.base.settings import quote
 
     try:
         return [float(one) for one in gib.split(",")] if isinstance(gib, str) else [gib]
     except ValueError:
-        raise ValueError(f"{name}_gib must be a number of GiB, or one a rank with commas, not {shown(gib)}") from None
+        raise ValueError(f"{name}_gib must be a number of GiB, or one a rank with commas, not {quote(gib)}") from None
 
 
 def _in_flags(error: Exception | str, options: dict[str, Any]) -> str:
@@ -262,7 +264,7 @@ def _table(spec: Any, card: Any, drafted: int) -> str:
         for key, label in LABELS.items()
         if found[key] or key in always
     ]
-    text = _aligned(f"{_printable(spec.name)}: bytes, with {spec.kv_bytes_per_element} an element of K and V", rows)
+    text = _align(f"{_printable(spec.name)}: bytes, with {spec.kv_bytes_per_element} an element of K and V", rows)
     if card is None:
         return text
 
@@ -273,11 +275,11 @@ def _table(spec: Any, card: Any, drafted: int) -> str:
 
     ranks = f", one of {card.tp * card.pp * card.dp} ranks" if card.tp * card.pp * card.dp > 1 else ""
     lines = [(line.name, value(line), line.formula) for line in card.lines]
-    table = _aligned(f"Memory of the card{ranks}", lines)
+    table = _align(f"Memory of the card{ranks}", lines)
     return "\n".join([text, "", table, *card.defaults])
 
 
-def _aligned(heading: str, rows: list[tuple[str, str, str]]) -> str:
+def _align(heading: str, rows: list[tuple[str, str, str]]) -> str:
     """A heading, then name, figure and formula in columns."""
     names, figures = (max(len(row[column]) for row in rows) for column in (0, 1))
     return "\n".join([heading, *(f"  {name:<{names}}  {figure:>{figures}}  {why}" for name, figure, why in rows)])

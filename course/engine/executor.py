@@ -68,14 +68,16 @@ class Simulated(Executor):
         self.lengths: list[int] = []  # output tokens by row
         straight = isinstance(step_time, StepTimeModel) and step_time.straight
         self.model = trusted(step_time) if straight else None
-        self._lines = Lines(self.model) if self.model else None
+        self.lines = Lines(self.model) if self.model else {}
 
     def expect(self, request: Request, output_tokens: int | None) -> None:
+        """Its length. Raises ValueError without one."""
         if output_tokens is None:
             raise ValueError("a simulated engine needs to know output_tokens, the length of each answer")
         self.lengths.append(settings.whole("output_tokens", output_tokens))
 
     def follow(self, load: Workload) -> None:
+        """All lengths of a workload."""
         self.lengths = load.output_tokens.tolist()
 
     def seconds(self, decodes: int, context: int, chunks: Sequence[tuple[int, int]]) -> float:
@@ -99,7 +101,7 @@ class Simulated(Executor):
         """
         if self.model is None:
             return stretch_of_calls(clock, now, stop, count, decodes, context, self.step_time)
-        base, slope = self._lines[decodes]
+        base, slope = self.lines[decodes]
         if count >= LONG and now + LONG * base < stop:
             return long_stretch(clock, now, stop, count, decodes, context, base, slope)
         for _ in range(count):
@@ -116,7 +118,7 @@ def as_executor(given: Any) -> Executor:
     if isinstance(given, Executor):
         return given
     if isinstance(given, type) or not callable(given):
-        raise ValueError(f"an engine needs an executor or a step time, not {settings.shown(given)}")
+        raise ValueError(f"an engine needs an executor or a step time, not {settings.quote(given)}")
     if isinstance(given, StepTimeModel):
         given.check_settings()
     return Simulated(given)
@@ -126,9 +128,9 @@ def checked_outcome(outcome: Any, executor: Executor) -> Outcome:
     """An outcome that the engine can go on with. Raises ValueError for anything else."""
     name = type(executor).__name__
     if not isinstance(outcome, Outcome):
-        raise ValueError(f"{name}.execute must return an Outcome, not {settings.shown(outcome)}")
+        raise ValueError(f"{name}.execute must return an Outcome, not {settings.quote(outcome)}")
     usable(outcome.seconds, f"the step of {name}")
     for request, tokens in (outcome.tokens or {}).items():
         if not (isinstance(tokens, int) and 1 <= tokens < math.inf):
-            raise ValueError(f"{name} lets {settings.shown(tokens)} tokens leave for {request!r}: at least 1 does")
+            raise ValueError(f"{name} lets {settings.quote(tokens)} tokens leave for {request!r}: at least 1 does")
     return outcome

@@ -51,7 +51,7 @@ def long_stretch(
     if count > _LONGEST:
         count = _LONGEST
     if slope:
-        ends = np.arange(context, context + count * decodes, decodes, np.float64)
+        ends = np.arange(context, context + count * decodes, decodes, dtype=np.float64)
         ends *= slope
         ends += base
     else:

@@ -24,7 +24,7 @@ CONTROLS = (
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """Seconds of a step for some batch sizes, and of an empty launch, on the device of that name."""
 
     where: str
@@ -41,7 +41,7 @@ class Steps:
     threads: int
     batch: int
     recorded: Curve
-    measured: Measured | None = None
+    measured: Measurement | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -62,8 +62,7 @@ def kernel_explorer(
     leaves the recorded curve and a sentence. As text the explorer is the recorded part alone, which is the same on
     every machine.
 
-    Raises:
-        ValueError: no such recording.
+    Raises ValueError: no such recording.
     """
     profile = profiles.decode_step(recording)
     bench = _Bench(device, budget)
@@ -99,6 +98,7 @@ class LiveExplorer(Explorer):
         self._recorded = recorded
 
     def text(self) -> str:
+        """The text of the recorded part, which is the same on every machine."""
         return self._recorded.text()
 
 
@@ -107,14 +107,14 @@ class _Bench:
 
     def __init__(self, device: gpu.Device | None, budget: float) -> None:
         self._device, self._budget = device, budget
-        self._known: dict[tuple[int, int], Measured] = {}
+        self._known: dict[tuple[int, int], Measurement] = {}
 
-    def __call__(self, work: int, threads: int) -> Measured:
+    def __call__(self, work: int, threads: int) -> Measurement:
         if (work, threads) not in self._known:
             self._known[work, threads] = self._measure(work, threads)
         return self._known[work, threads]
 
-    def _measure(self, work: int, threads: int) -> Measured:
+    def _measure(self, work: int, threads: int) -> Measurement:
         found: dict[int, float] = {}
         try:
             device = self._device = self._device or gpu.device()
@@ -128,8 +128,8 @@ class _Bench:
                     break
                 found[batch] = step.time(batch, launches=20, budget=left / 6).seconds
         except gpu.KernelError as error:
-            return Measured("", {}, warnings=(f"Nothing is measured here: {error}.",))
-        return Measured(f"{device.name}, {gpu.WORDS[device.kind]}", found, empty)
+            return Measurement("", {}, warnings=(f"Nothing is measured here: {error}.",))
+        return Measurement(f"{device.name}, {gpu.WORDS[device.kind]}", found, empty)
 
 
 def _rows(steps: Steps, profile: DecodeProfile) -> list[tuple[str, ...]]:

@@ -66,7 +66,7 @@ def _line(
     style = {"color": theme.COLOURS[colour], "width": 2.5, "dash": dash}
     mode = "lines+markers" if markers else "lines"
     figure.add_trace(
-        go.Scatter(x=theme.rounded(x), y=theme.rounded(y), mode=mode, line=style, name=name, meta=colour),
+        go.Scatter(x=theme.round_digits(x), y=theme.round_digits(y), mode=mode, line=style, name=name, meta=colour),
         row=row,
         col=1,
     )

@@ -46,6 +46,7 @@ class PlainKernel(Kernel):
     def ready(
         self, grid: tuple[int, int, int], block: tuple[int, int, int], args: tuple, shared_bytes: int
     ) -> Callable[[], None]:
+        """See Kernel."""
         return partial(KERNELS[self.name], grid, block, *args)
 
 
@@ -58,6 +59,7 @@ class PlainDevice(CPUDevice):
     def compile(
         self, source: str, kernel: str, *, file: str = "kernel.cu", macros: Mapping[str, Any] | None = None
     ) -> Kernel:
+        """See Device. Raises KernelError for a source that has no twin in NumPy."""
         if kernel not in KERNELS or source != sources.text(f"{kernel}.cu"):
             raise KernelError(
                 f"{kernel} cannot run here: a kernel from source needs a GPU with CuPy, or a C++ compiler"
@@ -65,10 +67,13 @@ class PlainDevice(CPUDevice):
         return PlainKernel(kernel, sources.parameters(source, kernel))
 
     def empty(self, shape: Any, dtype: Any) -> np.ndarray:
+        """See Device."""
         return np.empty(shape, dtype)
 
     def to_device(self, array: np.ndarray) -> np.ndarray:
+        """See Device."""
         return np.array(array, copy=True)
 
     def to_numpy(self, array: Any) -> np.ndarray:
+        """See Device."""
         return np.array(array, copy=True)

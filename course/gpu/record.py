@@ -23,7 +23,9 @@ BATCH = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024)
 def provenance(device: Device, command: str) -> dict[str, Any]:
     """Card, driver, versions, date and command: what a number needs to be believed."""
     found: dict[str, Any] = {"card": device.name, "kind": device.kind, **device.versions}
-    driver = _said("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader") if device.kind == "cuda" else ""
+    driver = (
+        _output_of("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader") if device.kind == "cuda" else ""
+    )
     if driver:
         found["driver"] = driver
     return found | {
@@ -35,7 +37,7 @@ def provenance(device: Device, command: str) -> dict[str, Any]:
     }
 
 
-def _said(*command: str) -> str:
+def _output_of(*command: str) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.SubprocessError):

@@ -38,9 +38,7 @@ def measure(
     timed a few times only, but always once. warm: launches before that are not counted, since a first one loads and
     allocates; one is enough where it uses up half of the budget.
 
-    Raises:
-        ValueError: a setting of no use.
-        KernelError: the launch failed.
+    Raises ValueError: a setting of no use. Raises KernelError: the launch failed.
     """
     launches, warm = whole("launches", launches, high=1_000_000), whole("warm", warm, high=1_000)
     budget = real("budget", budget, low=0)

@@ -44,7 +44,7 @@ def drafts(
     tokens = settings.whole("num_speculative_tokens", num_speculative_tokens, low=0, high=1000)
     if method is not None and method not in METHODS:
         raise ValueError(
-            f"speculative_method is {', '.join(METHODS[:-1])} or {METHODS[-1]}, not {settings.shown(method)}"
+            f"speculative_method is {', '.join(METHODS[:-1])} or {METHODS[-1]}, not {settings.quote(method)}"
         )
     if tokens == 0:
         named = {"speculative_method": method, "draft_model": draft_model, "draft_layers": draft_layers}

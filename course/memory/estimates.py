@@ -4,6 +4,7 @@ Give your own engine's figures to `ledger` where you have them; these serve unti
 """
 
 from math import ceil
+from typing import NamedTuple
 
 from course.models import ModelSpec, formula
 
@@ -19,9 +20,16 @@ CONTEXT_BYTES = int(0.13 * GIB)
 NCCL_BYTES = int(0.42 * GIB)
 
 
+class Amount(NamedTuple):
+    """A figure of a ledger: bytes, and where they come from."""
+
+    bytes: int
+    formula: str
+
+
 def activation(
     spec: ModelSpec, tp: int, max_num_batched_tokens: int, max_num_seqs: int, *, samples: bool = True
-) -> tuple[int, str]:
+) -> Amount:
     """Bytes at the peak of the profiling run, and the formula: the larger of sampling and the widest layer.
 
     samples: False for a stage of a pipeline before the last, which samples nothing.
@@ -30,25 +38,27 @@ def activation(
     sampling = SAMPLER_BYTES * max_num_seqs * spec.vocab_size + HIDDEN_STATES * hidden if samples else 0
     widest = -(-3 * spec.intermediate_size // tp) * max_num_batched_tokens * 2 + FORWARD_HIDDEN_STATES * hidden
     if sampling >= widest:
-        return sampling, (
+        return Amount(
+            sampling,
             f"estimate, sampling: {SAMPLER_BYTES} B x {max_num_seqs:,} sequences x {spec.vocab_size:,} vocabulary + "
-            f"{HIDDEN_STATES} x {spec.hidden_size:,} x {max_num_batched_tokens:,} tokens x 2 B"
+            f"{HIDDEN_STATES} x {spec.hidden_size:,} x {max_num_batched_tokens:,} tokens x 2 B",
         )
     share = f" / {tp} ranks" if tp > 1 else ""
-    return widest, (
+    return Amount(
+        widest,
         f"estimate, widest layer: (3 x {spec.intermediate_size:,}{share} + {FORWARD_HIDDEN_STATES} x "
-        f"{spec.hidden_size:,}) x {max_num_batched_tokens:,} tokens x 2 B"
+        f"{spec.hidden_size:,}) x {max_num_batched_tokens:,} tokens x 2 B",
     )
 
 
-def other(ranks: int) -> tuple[int, str]:
+def other(ranks: int) -> Amount:
     """Bytes of the CUDA context and, over several ranks, of NCCL, and the formula."""
     if ranks == 1:
-        return CONTEXT_BYTES, "estimate: CUDA context and libraries 0.13 GiB"
-    return CONTEXT_BYTES + NCCL_BYTES, "estimate: CUDA context and libraries 0.13 GiB + NCCL 0.42 GiB"
+        return Amount(CONTEXT_BYTES, "estimate: CUDA context and libraries 0.13 GiB")
+    return Amount(CONTEXT_BYTES + NCCL_BYTES, "estimate: CUDA context and libraries 0.13 GiB + NCCL 0.42 GiB")
 
 
-def weights(spec: ModelSpec, stage: range, last: bool, tp: int, replicas: int, drafted: int) -> tuple[int, str]:
+def weights(spec: ModelSpec, stage: range, last: bool, tp: int, replicas: int, drafted: int) -> Amount:
     """Bytes of weights on a card of one stage of the pipeline, and the formula.
 
     The layers are taken to be equally large. Embedding and head are on the first and the last stage. replicas: data
@@ -76,8 +86,8 @@ def weights(spec: ModelSpec, stage: range, last: bool, tp: int, replicas: int, d
     card = (size - experts) / tp + experts / (tp * replicas)
     text = " + ".join(terms)
     if experts and replicas > 1:
-        return ceil(card), f"({text} - {experts:,} B of experts) / {tp} + experts / {tp * replicas} ranks"
+        return Amount(ceil(card), f"({text} - {experts:,} B of experts) / {tp} + experts / {tp * replicas} ranks")
     if tp > 1:
         text = f"({text})" if len(terms) > 1 else text
-        return ceil(card), f"{text} / {tp} ranks"
-    return ceil(card), text
+        return Amount(ceil(card), f"{text} / {tp} ranks")
+    return Amount(ceil(card), text)

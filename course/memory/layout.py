@@ -14,7 +14,7 @@ Source: vllm/v1/core/kv_cache_utils.py and kv_cache_interface.py of 0.19.0.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple
@@ -29,6 +29,7 @@ MAX_BYTES = 10**15
 MAX_TOKENS = 10**12
 CACHE_MODES = ("none", "align")
 ALIGNMENT = 16  # tokens; kernels want blocks in multiples of it
+Kinds = Counter[tuple[str, int, int]]  # (kind, window, bytes) of a cache: the number of layers that have it
 PADDED_UP_TO = 1.5  # times the layers of the rarer kind: fewer layers more than that are padded, not split
 
 
@@ -189,7 +190,7 @@ def pool_with(
     block_size = settings.whole("block_size", block_size, high=2**20)
     batched = settings.whole("max_num_batched_tokens", max_num_batched_tokens)
     if mamba_cache_mode not in CACHE_MODES:
-        raise ValueError(f"mamba_cache_mode must be none or align, not {settings.shown(mamba_cache_mode)}")
+        raise ValueError(f"mamba_cache_mode must be none or align, not {settings.quote(mamba_cache_mode)}")
     stages = stages_of(spec.num_layers, pp)
     memory = _of_each_stage(kv_bytes, len(stages))
     caches = _caches(spec, drafting, tp, stages)
@@ -302,7 +303,7 @@ def _context_ranks(spec: ModelSpec, caches: list[_Cache], tp: int, dcp: int, pcp
     return dcp * pcp
 
 
-def _page(kinds: Counter, block_size: int) -> tuple[int, dict[tuple[str, int, int], int]]:
+def _page(kinds: Kinds, block_size: int) -> tuple[int, dict[tuple[str, int, int], int]]:
     """Bytes of one layer's block, the same for all kinds, and the tokens that it holds for each kind."""
     attention = [each for kind, _, each in kinds if kind != "state"]
     state = max((each for kind, _, each in kinds if kind == "state"), default=0)
@@ -313,7 +314,7 @@ def _page(kinds: Counter, block_size: int) -> tuple[int, dict[tuple[str, int, in
     return page, {key: block_size if key[0] == "state" else held for key, held in tokens.items()}
 
 
-def _layers_in_group(counts) -> int:
+def _layers_in_group(counts: Collection[int]) -> int:
     fewest, most = min(counts), max(counts)
     return most if most < PADDED_UP_TO * fewest else fewest
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from course.base import settings
 from course.memory import estimates, layout, report
 from course.memory.drafts import drafts
+from course.memory.estimates import Amount
 from course.memory.layout import MAX_BYTES, MAX_TOKENS, Pool
 from course.memory.report import Line
 from course.models import ModelSpec, engine_defaults, gpus, model
@@ -47,6 +48,7 @@ class Ledger:
 
     @property
     def num_blocks(self) -> int:
+        """Blocks of the KV pool on one card."""
         return self.pool.num_blocks
 
     @property
@@ -171,17 +173,13 @@ def ledger(
         found = []
         for i, (stage, (total, total_from)) in enumerate(zip(stages, ranks, strict=True)):
             last = i == len(stages) - 1
-            weights = (
-                estimates.weights(spec, stage, last, tp, dp * pcp, drafting.weights_bytes)
-                if weights_bytes is None
-                else _given("weights", weights_bytes)
+            weights = _as_given("weights", weights_bytes) or estimates.weights(
+                spec, stage, last, tp, dp * pcp, drafting.weights_bytes
             )
-            activation = (
-                estimates.activation(spec, tp, tokens, seqs, samples=last)
-                if activation_bytes is None
-                else _given("activation", activation_bytes)
+            activation = _as_given("activation", activation_bytes) or estimates.activation(
+                spec, tp, tokens, seqs, samples=last
             )
-            other = estimates.other(tp * pp * pcp * dp) if other_bytes is None else _given("other", other_bytes)
+            other = _as_given("other", other_bytes) or estimates.other(tp * pp * pcp * dp)
             found.append(_Card(total, total_from, int(share * total), *weights, *activation, *other))
         return found
 
@@ -237,7 +235,7 @@ def _length(spec: ModelSpec, asked: int | None) -> int:
     return spec.max_position_embeddings
 
 
-def _totals(gpu: GPU | str | Sequence | None, memory_bytes: Memory | None, stages: int) -> list[tuple[int, str]]:
+def _totals(gpu: GPU | str | Sequence | None, memory_bytes: Memory | None, stages: int) -> list[Amount]:
     """(total, where it is from) of the smallest card of each stage."""
     given = memory_bytes if memory_bytes is not None else gpu
     each = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
@@ -251,18 +249,21 @@ def _totals(gpu: GPU | str | Sequence | None, memory_bytes: Memory | None, stage
         raise ValueError(f"{name} has {len(found)} ranks, which {stages} stages cannot share evenly")
     size = len(found) // stages
     smallest = [min(found[i * size : (i + 1) * size]) for i in range(stages)]
-    return [(total, f"{text}: the smallest of {size} ranks" if size > 1 else text) for total, text in smallest]
+    return [
+        Amount(one.bytes, f"{one.formula}: the smallest of {size} ranks" if size > 1 else one.formula)
+        for one in smallest
+    ]
 
 
-def _total(gpu: GPU | str | None, memory_bytes: float | None) -> tuple[int, str]:
+def _total(gpu: GPU | str | None, memory_bytes: float | None) -> Amount:
     if memory_bytes is not None:
-        return int(settings.real("memory_bytes", memory_bytes, low=1, high=MAX_BYTES)), "given"
+        return Amount(int(settings.real("memory_bytes", memory_bytes, low=1, high=MAX_BYTES)), "given")
     if gpu is None:
         raise ValueError("a ledger needs a GPU, or its memory_bytes")
     card = gpu if isinstance(gpu, GPU) else gpus.gpu(gpu)
     if card.memory_bytes is None:
         raise ValueError(f"the memory of {card.name} is not known: give memory_bytes")
-    return card.memory_bytes, f"{card.name}: {card.memory_source}"
+    return Amount(card.memory_bytes, f"{card.name}: {card.memory_source}")
 
 
 def _batch(
@@ -301,5 +302,7 @@ def _batch(
     return share, *taken, sentence
 
 
-def _given(name: str, number: float) -> tuple[int, str]:
-    return int(settings.real(f"{name}_bytes", number, low=0, high=MAX_BYTES)), "given"
+def _as_given(name: str, number: float | None) -> Amount | None:
+    if number is None:
+        return None
+    return Amount(int(settings.real(f"{name}_bytes", number, low=0, high=MAX_BYTES)), "given")

@@ -6,7 +6,7 @@ Read in 0.19.0, 0.20.0 and 0.21.0; between these and before, the nearest release
 import re
 from dataclasses import dataclass
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.models.gpus import GPU
 
 VERSION = "vLLM 0.19"
@@ -49,7 +49,7 @@ def release(version: str | None) -> Release:
         return RELEASES[0, 19]
     found = re.fullmatch(r"\s*(?:vllm)?\s*v?(\d{1,3})\.(\d{1,3})(?:\.\w{1,20})*\s*", str(version).lower())
     if not found:
-        raise ValueError(f"an engine's version is written like 0.19 or 0.21, not {shown(version)}")
+        raise ValueError(f"an engine's version is written like 0.19 or 0.21, not {quote(version)}")
     asked = int(found[1]), int(found[2])
     return RELEASES[max(one for one in RELEASES if one <= asked)]
 

@@ -138,8 +138,8 @@ def gpu(name: str) -> GPU:
     if known:
         near = [spellings[one] for one in difflib.get_close_matches(_plain(name), spellings, n=5, cutoff=0.6)]
     if near:
-        raise ValueError(f"no GPU is called {settings.shown(name)}; did you mean {' or '.join(dict.fromkeys(near))}?")
-    raise ValueError(f"no GPU is called {settings.shown(name)}; known GPUs: {', '.join(cards)}")
+        raise ValueError(f"no GPU is called {settings.quote(name)}; did you mean {' or '.join(dict.fromkeys(near))}?")
+    raise ValueError(f"no GPU is called {settings.quote(name)}; known GPUs: {', '.join(cards)}")
 
 
 def _found(name: str, cards: dict[str, GPU], spellings: dict[str, str]) -> GPU | None:

@@ -4,7 +4,7 @@ import json
 from functools import lru_cache
 from importlib.resources import files
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.models.spec import ModelSpec
 
 _MODELS = {
@@ -44,7 +44,7 @@ def model(name: str) -> ModelSpec:
     Raises ValueError with the known names otherwise.
     """
     if not isinstance(name, str) or name not in names():
-        raise ValueError(f"no model is called {shown(name)}; known models: {', '.join(names())}")
+        raise ValueError(f"no model is called {quote(name)}; known models: {', '.join(names())}")
     return _MODELS[name] if name in _MODELS else _shipped(name)
 
 

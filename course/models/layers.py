@@ -104,6 +104,7 @@ class Part:
     draft_bytes: int = 0
 
     def bytes(self, tp: int = 1, drafts: int = 0) -> int:
+        """Bytes on one of `tp` ranks, with `drafts` drafted tokens a step."""
         return on_rank(self.what, self.units, tp, self.copied) * (self.unit_bytes + drafts * self.draft_bytes)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.models.keys import Keys
 
 KV_BYTES = {
@@ -29,7 +29,7 @@ def kv_bytes(dtype: str) -> int:
     try:
         return KV_BYTES[dtype]
     except (KeyError, TypeError):
-        raise ValueError(f"no KV cache type is called {shown(dtype)}; known are {', '.join(KV_BYTES)}") from None
+        raise ValueError(f"no KV cache type is called {quote(dtype)}; known are {', '.join(KV_BYTES)}") from None
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _kv(scheme: Any, keys: Keys) -> str | None:
         kind = {"float": "fp", "int": "int"}.get(scheme.get("type", "float"))
         if kind:
             return f"{kind}{scheme['num_bits']}"
-    raise keys.refusal(f"the KV cache scheme {shown(scheme)} is not understood: num_bits and type are needed")
+    raise keys.refusal(f"the KV cache scheme {quote(scheme)} is not understood: num_bits and type are needed")
 
 
 def _bits(name: str, algorithm: str, keys: Keys) -> float | None:
@@ -125,8 +125,7 @@ def _of_a_group(group: Any) -> float | None:
     size = weights.get("group_size") if isinstance(weights, Mapping) else None
     if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 32:
         return None
-    grouped = isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= 10**6
-    return bits + ((8 if bits == 4 and size == 16 else 16) / size if grouped else 0)
+    return bits + _scale_bits(bits, size)
 
 
 def _mixed(keys: Keys) -> tuple[float | None, float | None]:
@@ -151,3 +150,10 @@ def _groups_in_fp8(keys: Keys) -> bool:
         for side in ((group.get("weights"), group.get("input_activations")) if isinstance(group, Mapping) else (None,))
     ]
     return bool(found) and all(found)
+
+
+def _scale_bits(bits: int, size: Any) -> float:
+    """Bits a weight of the scales, one for a group of `size` weights; 0 where there are no groups."""
+    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= 10**6:
+        return 0
+    return (8 if bits == 4 and size == 16 else 16) / size  # an 8-bit scale is NVFP4's

@@ -6,7 +6,7 @@ bits, unless a key gives the state another.
 
 from math import prod
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.models.keys import HEADS, WIDTH, Keys
 from course.models.layers import Part
 
@@ -24,7 +24,7 @@ MARKS = (*STATE_SIZE, *LIGHTNING, "linear_num_value_heads", "linear_num_heads", 
 RWKV = ("rwkv", "rwkv5", "rwkv6")
 
 
-def described(keys: Keys) -> bool:
+def has_recurrence(keys: Keys) -> bool:
     """Whether the file has the dimensions of a recurrence."""
     return keys.family in RWKV or "lru_width" in keys or any(_on(keys, name) for name in MARKS)
 
@@ -54,7 +54,8 @@ def parts(keys: Keys) -> tuple[Part, ...]:
         channels = keys.size("conv_dim") or keys.needed("the width of the model", *WIDTH)
         return (Part("convolution channels", channels, (width - 1) * HALF),)
     if "lru_width" in keys:
-        channels, width = keys.size("lru_width"), keys.needed("the width of the convolution", "conv1d_width", low=2)
+        channels = keys.needed("the width of the recurrence", "lru_width")
+        width = keys.needed("the width of the convolution", "conv1d_width", low=2)
         return (
             Part("recurrence channels", channels, BYTES["float32"]),
             Part("convolution channels", channels, (width - 1) * HALF),
@@ -74,7 +75,7 @@ def _state_bytes(keys: Keys) -> int:
     if name is None:
         return HALF
     if not isinstance(name, str) or name not in (*BYTES, "auto"):
-        raise keys.refusal(f"the type of the recurrent state, {shown(name)}, is not known: {', '.join(BYTES)} are")
+        raise keys.refusal(f"the type of the recurrent state, {quote(name)}, is not known: {', '.join(BYTES)} are")
     return BYTES.get(name, HALF)
 
 
@@ -94,7 +95,7 @@ def _mamba(keys: Keys) -> tuple[Part, ...]:
         factor = keys.raw(*EXPAND)
         width = keys.needed("the width of the model", *WIDTH)
         if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= 1000:
-            raise keys.refusal(f"expand must be a number above 0 and at most 1000, not {shown(factor)}")
+            raise keys.refusal(f"expand must be a number above 0 and at most 1000, not {quote(factor)}")
         expanded = int(factor * width)
     inner = keys.size("mamba_d_ssm") or (heads * each if heads and each else expanded)
     if not inner:

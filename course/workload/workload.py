@@ -22,7 +22,7 @@ from course.workload.columns import (
     times,
     tokens,
 )
-from course.workload.lengths import Lengths, as_lengths, drawn
+from course.workload.lengths import Lengths, as_lengths, sample_lengths
 
 PER_REQUEST = (
     "arrival",
@@ -174,9 +174,9 @@ class Workload:
         The labels are the keys of a mapping, or 0, 1, 2, ... for a sequence. Give every part its own seed: with the
         same one, their arrivals are copies of each other. ValueError for no parts, or a part that is no workload.
         """
-        from course.workload.transforms import labelled, merge
+        from course.workload.transforms import label_parts, merge
 
-        return merge(labelled(parts), name="mix")
+        return merge(label_parts(parts), name="mix")
 
     # Where it comes from
 
@@ -191,7 +191,7 @@ class Workload:
     ) -> "Workload":
         """Independent arrivals at `rate` requests/s: exponential gaps. Many people who do not know of each other."""
         draw = partial(arrivals.renewal, rate=arrivals.checked_rate(rate), cv=1.0)
-        return _drawn(draw, num_requests, prompt_tokens, output_tokens, seed, "poisson")
+        return _draw(draw, num_requests, prompt_tokens, output_tokens, seed, "poisson")
 
     @classmethod
     def gamma(
@@ -210,7 +210,7 @@ class Workload:
         a cv outside 0 to 100.
         """
         draw = partial(arrivals.renewal, rate=arrivals.checked_rate(rate), cv=arrivals.checked_cv(cv))
-        return _drawn(draw, num_requests, prompt_tokens, output_tokens, seed, "gamma")
+        return _draw(draw, num_requests, prompt_tokens, output_tokens, seed, "gamma")
 
     @classmethod
     def on_off(
@@ -231,7 +231,7 @@ class Workload:
         rate, period = arrivals.checked_rate(rate), real("period", period, above=0, high=1e9)
         on_fraction = real("on_fraction", on_fraction, low=1e-6, high=1)
         draw = partial(arrivals.on_off, rate=rate, on_fraction=on_fraction, period=period)
-        return _drawn(draw, num_requests, prompt_tokens, output_tokens, seed, "on-off")
+        return _draw(draw, num_requests, prompt_tokens, output_tokens, seed, "on-off")
 
     @classmethod
     def fixed(
@@ -251,7 +251,7 @@ class Workload:
             draw = partial(arrivals.renewal, rate=arrivals.checked_rate(rate), cv=0.0)
         else:
             draw = partial(arrivals.every, interval=real("interval", interval, low=0, high=1e9))
-        return _drawn(draw, num_requests, prompt_tokens, output_tokens, seed, "fixed")
+        return _draw(draw, num_requests, prompt_tokens, output_tokens, seed, "fixed")
 
     @classmethod
     def closed_loop(
@@ -308,13 +308,13 @@ class Workload:
         return traces.read(path, **options)
 
 
-def _drawn(draw: Callable[..., np.ndarray], n: int, prompts: Any, outputs: Any, seed: int, name: str) -> Workload:
+def _draw(draw: Callable[..., np.ndarray], n: int, prompts: Any, outputs: Any, seed: int, name: str) -> Workload:
     n = whole("num_requests", n, high=MAX_REQUESTS)
     prompts, outputs = as_lengths("prompt_tokens", prompts), as_lengths("output_tokens", outputs)
     for_arrivals, for_prompts, for_outputs = (np.random.default_rng(s) for s in seed_sequence(seed).spawn(3))
     return Workload(
         draw(for_arrivals, n=n),
-        drawn("prompt_tokens", prompts, for_prompts, n),
-        drawn("output_tokens", outputs, for_outputs, n),
+        sample_lengths("prompt_tokens", prompts, for_prompts, n),
+        sample_lengths("output_tokens", outputs, for_outputs, n),
         name=name,
     )

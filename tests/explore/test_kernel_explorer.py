@@ -69,7 +69,7 @@ def test_the_figure_without_a_measurement_is_the_same_everywhere() -> None:
     figure = kernel.steps(profile.at(4_096, 64), profile.empty_seconds, "H100", 8)
     assert len(figure.data) == 4 and figure.layout.yaxis.title.text == "step time [ms]"
     for line in figure.data:
-        assert list(line.y) == theme.rounded(np.array(line.y, dtype=float))
+        assert list(line.y) == theme.round_digits(np.array(line.y, dtype=float))
     heights = sorted(note.y for note in figure.layout.annotations if note.xref == "x domain")
     assert (np.diff(heights) > 0.4).all()  # names that do not lie on each other
 

@@ -35,7 +35,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> str:
     """All kernels behind compat.h in one file, since a compiler starts slowly; and one that uses all of compat.h."""
     parts = [(name, sources.text(name)) for name in ("compat.h", *(f"{kernel}.cu" for kernel in KERNELS))]
     path = tmp_path_factory.mktemp("kernels") / "kernels.cu"
-    path.write_text(sources.joined([*parts, ("everything.cu", EVERYTHING)]))
+    path.write_text(sources.join([*parts, ("everything.cu", EVERYTHING)]))
     return str(path)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -29,7 +30,7 @@ def token_kernel(device: gpu.Device, most: int) -> gpu.DecodeStep:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """Seconds of each step of a prompt of HERE tokens on the device of that name; empty where nothing ran.
 
     The shortest of several launches each: what lengthens a launch is mostly who else uses the machine.
@@ -46,7 +47,7 @@ class InChunks:
 
     chunk: int
     recorded: np.ndarray
-    measured: Measured | None = None
+    measured: Measurement | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -64,8 +65,7 @@ def chunk_explorer(
     is not launched another time; each is launched once at least. A device that fails leaves the recording and a
     sentence. As text the explorer is the recorded part alone, which is the same on every machine.
 
-    Raises:
-        ValueError: no such recording.
+    Raises ValueError: no such recording.
     """
     profile = prefill_chunks(recording)
     bench = _Bench(device, budget)
@@ -76,7 +76,7 @@ def chunk_explorer(
     def both(chunk: int) -> InChunks:
         return replace(recorded(chunk), measured=bench(chunk))
 
-    shared = {
+    shared: dict[str, Any] = {
         "controls": (CHUNK,),
         "figure": lambda found: _figure(found, profile),
         "summary": lambda found: _rows(found, profile),
@@ -91,25 +91,26 @@ class _Bench:
 
     def __init__(self, device: gpu.Device | None, budget: float) -> None:
         self._device, self._budget = device, budget
-        self._known: dict[int, Measured] = {}
+        self._known: dict[int, Measurement] = {}
 
-    def __call__(self, chunk: int) -> Measured:
+    def __call__(self, chunk: int) -> Measurement:
         if chunk not in self._known:
             self._known[chunk] = self._measure(chunk)
         return self._known[chunk]
 
-    def _measure(self, chunk: int) -> Measured:
+    def _measure(self, chunk: int) -> Measurement:
         try:
             device = self._device = self._device or gpu.device()
             launch = token_kernel(device, HERE).prepared(chunk)
             watch = device.stopwatch()
             watch.time(launch)  # the first launch loads and allocates
-            began, found = time.perf_counter(), []
+            began = time.perf_counter()
+            found: list[list[float]] = []
             while not found or (len(found) < 9 and time.perf_counter() - began < self._budget):
                 found.append([watch.time(launch)[0] for _ in range(HERE // chunk)])
         except gpu.KernelError as error:
-            return Measured("", np.empty(0), (f"Nothing is measured here: {error}.",))
-        return Measured(device.name, np.min(found, axis=0))
+            return Measurement("", np.empty(0), (f"Nothing is measured here: {error}.",))
+        return Measurement(device.name, np.min(found, axis=0))
 
 
 def _figure(found: InChunks, profile: ChunkProfile) -> go.Figure:

@@ -15,7 +15,9 @@ from course.models import ModelSpec, gpus, model
 
 GIB = 2**30
 CONFIGS = Path(__file__).parents[2] / "data" / "configs"
-CARDS: Mapping[str, int] = {name: gpus.gpu(name).memory_bytes for name in ("RTX 4090", "L40S", "A100", "H100", "H200")}
+CARDS: Mapping[str, int] = {
+    name: gpus.gpu(name).memory_bytes or 0 for name in ("RTX 4090", "L40S", "A100", "H100", "H200")
+}
 """Bytes of memory of each card, as its runtime reports them."""
 ENGINES_OWN = 0
 """Of max_num_seqs and max_num_batched_tokens: what vLLM 0.19 takes on the card where nobody says."""
@@ -50,7 +52,7 @@ def ledger(
     max_model_len: int = 4_096,
     weights_bytes: float | None = None,
 ) -> Ledger:
-    """`budget.ledger` by the names that sliders have."""
+    """`memory.ledger` by the names that sliders have."""
     seqs = None if max_num_seqs == ENGINES_OWN else max_num_seqs
     tokens = None if max_num_batched_tokens == ENGINES_OWN else max(max_num_batched_tokens, seqs or 0)
     return memory.ledger(
@@ -77,6 +79,7 @@ class Fit:
 
     @property
     def warnings(self) -> tuple[str, ...]:
+        """What cannot be on this card."""
         return self.ledger.problems
 
 
@@ -214,6 +217,7 @@ class OneSequence:
 
     @property
     def bytes(self) -> int:
+        """What the model keeps of the sequence."""
         return sequence_bytes(self.spec, self.length)
 
 

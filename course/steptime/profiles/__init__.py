@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from course.base.settings import shown
+from course.base.settings import quote
 
 COLUMNS = {
     **dict.fromkeys(("work", "threads", "batch"), np.int64),
@@ -28,7 +28,7 @@ class Curve:
     kernel_seconds: np.ndarray
 
 
-class Recorded:
+class Recording:
     """What every recording says of itself, from its `provenance`."""
 
     provenance: Mapping[str, Any]
@@ -45,7 +45,7 @@ class Recorded:
 
 
 @dataclass(frozen=True)
-class DecodeProfile(Recorded):
+class DecodeProfile(Recording):
     """Times of kernels/decode_step.cu on one card, over work, threads and batch. Arrays of one entry a measurement.
 
     seconds: median of one launch, by events around it. low, high: 10th and 90th percentile. empty_seconds: a launch of
@@ -69,14 +69,14 @@ class DecodeProfile(Recorded):
         here = np.flatnonzero((self.work == work) & (self.threads == threads))
         if not len(here):
             raise ValueError(
-                f"{self.name} has nothing for work {shown(work)} and {shown(threads)} threads: "
-                f"recorded were work {_listed(self.work)} and threads {_listed(self.threads)}"
+                f"{self.name} has nothing for work {quote(work)} and {quote(threads)} threads: "
+                f"recorded were work {_list(self.work)} and threads {_list(self.threads)}"
             )
         here = here[np.argsort(self.batch[here])]
         return Curve(self.batch[here], self.seconds[here], self.kernel_seconds[here])
 
 
-def _listed(values: np.ndarray) -> str:
+def _list(values: np.ndarray) -> str:
     return ", ".join(f"{value}" for value in np.unique(values))
 
 
@@ -91,7 +91,7 @@ def names(kernel: str = "decode_step") -> tuple[str, ...]:
 def decode_step(name: str = "h100_decode_step") -> DecodeProfile:
     """The recording of that name. Raises ValueError with the known names otherwise."""
     if name not in names():
-        raise ValueError(f"no recording is called {shown(name)}; there are {', '.join(names())}")
+        raise ValueError(f"no recording is called {quote(name)}; there are {', '.join(names())}")
     found = json.loads((resources.files(__name__) / f"{name}.json").read_text(encoding="utf-8"))
     # None becomes NaN where a column is of floats.
     points = {key: np.array(values, dtype=COLUMNS[key]) for key, values in found["points"].items()}
