@@ -12,11 +12,11 @@ import numpy as np
 from course import KVCache, Workload, memory, policies, serve
 from course.exercises import Lab
 from course.explore import Choice, Explorer, Slider
+from course.gpu.recordings import prefill_chunks
 from course.lessons.lab08 import card_memory, kv_pool, reports
 from course.lessons.lab08 import figures as draw
 from course.lessons.lab08.config_picker import ConfigPicker
 from course.lessons.lab08.engine_prints import PRINTS
-from course.steptime.profiles.chunks import prefill_chunks
 
 GIB = 2**30
 lab = Lab("08")

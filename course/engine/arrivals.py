@@ -87,4 +87,4 @@ class Arrivals:
 
     def _labels_of(self, row: int) -> tuple:
         class_, tenant, prefix, guess = (None if column is None else column[row] for column in self._labels)
-        return class_, tenant, prefix or (), guess
+        return class_, tenant, prefix or (), None if guess != guess else guess  # NaN: nobody guessed

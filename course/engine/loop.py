@@ -20,10 +20,10 @@ from course.engine.arrivals import NEVER, Arrivals
 from course.engine.executor import Executor, Simulated, Work, as_executor, checked_outcome
 from course.engine.log import Log, Notes, check_length
 from course.engine.padded import PaddedBatch
+from course.engine.step import LONGEST, StepTime
 from course.memory.block_pool import BlockPool
 from course.memory.kvcache import KVCache
 from course.policies.base import DECODES, Limits, Policy, Request, State
-from course.steptime import LONGEST, StepTime
 from course.workload import Workload
 
 PATIENCE = 20_000  # times in a row that a policy may wait, or preempt, while no token leaves
@@ -94,6 +94,8 @@ class Engine:
         if arrival < self.now:
             raise ValueError(f"{request!r} arrives at {arrival:g} s, and the engine is at {self.now:g} s already")
         request._prompt_tokens = settings.whole("prompt_tokens", request.prompt_tokens)
+        if request.guess is not None:
+            settings.real("guess", request.guess, low=1, high=settings.MAX_TOKENS)
         request._index = len(self.arrivals.arrival)
         self.executor.expect(request, output_tokens)
         request._engine = self

@@ -5,11 +5,11 @@ import numpy as np
 from course.base import settings
 from course.engine.loop import Engine
 from course.engine.run import Run
+from course.engine.step import StepTime
 from course.memory.block_pool import blocks_for
 from course.memory.kvcache import KVCache
 from course.policies.base import Policy
 from course.policies.continuous import Continuous
-from course.steptime import StepTime
 from course.workload import Workload
 
 

@@ -24,7 +24,7 @@ from course.policies.continuous import Continuous
 if TYPE_CHECKING:
     from course.engine.executor import Simulated
     from course.engine.loop import Engine
-    from course.steptime import StepTimeModel
+    from course.engine.step import StepTimeModel
     from course.workload import Workload
 
 _ROUNDS = 1 << 10  # at a time; then the times of the steps so far go where they take less memory

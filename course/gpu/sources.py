@@ -44,6 +44,11 @@ def text(name: str) -> str:
         raise KernelError(f"the kernel source {name} is missing: install the course again") from None
 
 
+def kernels() -> tuple[str, ...]:
+    """The names of all kernels there are: one a .cu file."""
+    return tuple(sorted(path.name.removesuffix(".cu") for path in folder().iterdir() if path.name.endswith(".cu")))
+
+
 def join(parts: Sequence[tuple[str, str]]) -> str:
     """One source of several (file name, text), in which every compiler counts lines as the files do."""
     return "".join(f'#line 1 "{name}"\n{source.rstrip()}\n' for name, source in parts)

@@ -21,11 +21,11 @@ from typing import NamedTuple
 
 from course.base import settings
 from course.memory.drafts import Drafts, drafts
+from course.memory.ranks import context_ranks, smallest_of_stages, stages_of
 from course.models import ModelSpec
 from course.models.engine_defaults import Release
 from course.models.layers import Layer, on_rank
 
-MAX_BYTES = 10**15
 MAX_TOKENS = 10**12
 CACHE_MODES = ("none", "align")
 ALIGNMENT = 16  # tokens; kernels want blocks in multiples of it
@@ -192,13 +192,13 @@ def pool_with(
     if mamba_cache_mode not in CACHE_MODES:
         raise ValueError(f"mamba_cache_mode must be none or align, not {settings.quote(mamba_cache_mode)}")
     stages = stages_of(spec.num_layers, pp)
-    memory = _of_each_stage(kv_bytes, len(stages))
+    memory = smallest_of_stages(kv_bytes, len(stages))
     caches = _caches(spec, drafting, tp, stages)
     if settings.flag("disable_hybrid_kv_cache_manager", disable_hybrid_kv_cache_manager):
         caches = [one if one.kind == "state" else one._replace(kind="full", window=0) for one in caches]
     if not caches:
         raise ValueError(f"{spec.name} keeps nothing of a sequence: there is no pool to size")
-    ranks = _context_ranks(spec, caches, tp, dcp, pcp)
+    ranks = context_ranks(spec, all(one.kind == "full" for one in caches), tp, dcp, pcp)
     kinds = Counter((one.kind, one.window, one.bytes) for one in caches)
     if len({(kind, window) for kind, window, _ in kinds}) == 1:
         # Layers that hold the same tokens share one group, whatever their size.
@@ -227,33 +227,6 @@ def pool_with(
     return Pool(least, number, size, tokens, groups)
 
 
-def stages_of(number: int, pp: int) -> list[range]:
-    """The layers of each stage of a pipeline, as vLLM deals them out (get_pp_indices in distributed/utils.py).
-
-    What does not come out even goes to the stages before the last, from the one before it backwards.
-    """
-    pp = settings.whole("pp", pp, high=4096)
-    if pp > number:
-        raise ValueError(f"{number} layers cannot be spread over {pp} stages of a pipeline: each needs one at least")
-    sizes = [number // pp] * pp
-    for i in range(2, number % pp + 2):
-        sizes[-i] += 1
-    ends = [sum(sizes[: i + 1]) for i in range(pp)]
-    return [range(end - size, end) for size, end in zip(sizes, ends, strict=True)]
-
-
-def _of_each_stage(kv_bytes: float | Sequence[float], stages: int) -> list[int]:
-    """Bytes of the smallest rank of each stage."""
-    ranks = kv_bytes if isinstance(kv_bytes, Sequence) and not isinstance(kv_bytes, str) else [kv_bytes] * stages
-    if not ranks:
-        raise ValueError("kv_bytes must be a number of bytes, or one a rank, not an empty list")
-    if len(ranks) % stages:
-        raise ValueError(f"kv_bytes has {len(ranks)} ranks, which {stages} stages cannot share evenly")
-    found = [int(settings.real("kv_bytes", one, low=-MAX_BYTES, high=MAX_BYTES)) for one in ranks]
-    each = len(found) // stages
-    return [min(found[i * each : (i + 1) * each]) for i in range(stages)]
-
-
 def _caches(spec: ModelSpec, drafting: Drafts, tp: int, stages: list[range]) -> list[_Cache]:
     """The caches of all layers on one rank, those of drafts in the last stage."""
     stage_of = {layer: stage for stage, layers in enumerate(stages) for layer in layers}
@@ -274,33 +247,6 @@ def _of_a_layer(layer: Layer, element_bytes: int, tp: int, drafted: int, stage: 
     if layer.state:
         found.append(_Cache("state", 0, layer.state_bytes(tp, drafted), stage))
     return found
-
-
-def _context_ranks(spec: ModelSpec, caches: list[_Cache], tp: int, dcp: int, pcp: int) -> int:
-    """Ranks that share the tokens of a sequence; ValueError for what vLLM 0.19 refuses (config/model.py, parallel.py).
-
-    Decode context parallelism uses the ranks of tensor parallelism again: where KV heads would be copied to several of
-    them, each keeps some of the tokens instead.
-    """
-    dcp, pcp = settings.whole("dcp", dcp, high=4096), settings.whole("pcp", pcp, high=4096)
-    if dcp * pcp == 1:
-        return 1
-    if any(one.kind != "full" for one in caches):
-        raise ValueError("context parallelism needs full attention in every layer: no windows and no recurrent states")
-    if tp % dcp:
-        raise ValueError(
-            f"dcp {dcp} must divide tp {tp}: decode context parallelism uses the ranks of tensor parallelism"
-        )
-    heads = max((getattr(layer.attention, "kv_heads", 0) for layer in spec.layer_caches if layer.attention), default=0)
-    if dcp > 1 and heads:
-        if dcp > tp // heads:
-            raise ValueError(
-                f"dcp {dcp} is more than tp {tp} / {heads} KV heads: only ranks that would hold the same KV head can "
-                "share its tokens"
-            )
-        if spec.num_heads // heads % dcp:
-            raise ValueError(f"dcp {dcp} must divide the {spec.num_heads // heads} query heads of a KV head")
-    return dcp * pcp
 
 
 def _page(kinds: Kinds, block_size: int) -> tuple[int, dict[tuple[str, int, int], int]]:

@@ -152,6 +152,6 @@ def _found(name: str, cards: dict[str, GPU], spellings: dict[str, str]) -> GPU |
             return cards[spellings[_plain(text)]]
     if size:
         card = cards.get(spellings.get(_plain(SIZE.sub(" ", shorter)), ""))
-        if card and abs(card.memory_bytes / 2**30 / int(size[1]) - 1) <= NEAR:
+        if card and card.memory_bytes and abs(card.memory_bytes / 2**30 / int(size[1]) - 1) <= NEAR:
             return card
     return None

@@ -63,7 +63,7 @@ def read(keys: Keys, beside: Mapping[str, Any]) -> Quantisation:
     method = config.raw("quant_method", "quant_algo") or apart.raw("quant_algo")
     if method is None and "bits" in config and "group_size" in config:  # MLX names no method
         size = config.needed("the group of a weight", "group_size", high=10**6)
-        return Quantisation("mlx", config.size("bits", high=32) + 32 / size, kv_cache_dtype=kv)  # a scale and a bias
+        return Quantisation("mlx", config.needed("the bits", "bits", high=32) + 32 / size, kv_cache_dtype=kv)
     if method is None:
         return Quantisation(kv_cache_dtype=kv)
     name = str(method).lower()

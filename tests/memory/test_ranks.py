@@ -6,7 +6,7 @@ import pytest
 
 from course import memory
 from course.memory.drafts import drafts
-from course.memory.layout import stages_of
+from course.memory.ranks import stages_of
 from course.models import ModelSpec, model
 from tests.helpers.model_configs import dense
 

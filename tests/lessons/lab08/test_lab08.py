@@ -7,10 +7,10 @@ import pytest
 
 from course import KVCache, Workload, memory, policies, serve
 from course.exercises import load
+from course.gpu.recordings import prefill_chunks
 from course.lessons.lab08 import card_memory, kv_pool
 from course.lessons.lab08.engine_prints import PRINTS
 from course.models import engine_defaults
-from course.steptime.profiles.chunks import prefill_chunks
 from tests.helpers.places import SOLUTIONS
 
 LAB = load("08")

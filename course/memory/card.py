@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from course.base import settings
-from course.memory import estimates, layout, report
+from course.memory import estimates, layout, ranks, report
 from course.memory.drafts import drafts
 from course.memory.estimates import Amount
-from course.memory.layout import MAX_BYTES, MAX_TOKENS, Pool
+from course.memory.layout import MAX_TOKENS, Pool
+from course.memory.ranks import MAX_BYTES
 from course.memory.report import Line
 from course.models import ModelSpec, engine_defaults, gpus, model
 from course.models.engine_defaults import Release
@@ -158,20 +159,20 @@ def ledger(
     tp, dp = settings.whole("tp", tp, high=4096), settings.whole("dp", dp, high=4096)
     pcp = settings.whole("pcp", pcp, high=4096)
     release = engine_defaults.release(version)
-    stages = layout.stages_of(spec.num_layers, pp)
+    stages = ranks.stages_of(spec.num_layers, pp)
     drafting = drafts(spec, num_speculative_tokens, speculative_method, draft_model, draft_layers)
     length = _length(spec, max_model_len)
     alone = kv_bytes is not None and gpu is None and memory_bytes is None  # a pool without a card
-    ranks = [(0, "")] * len(stages) if alone else _totals(gpu, memory_bytes, len(stages))
+    totals = [Amount(0, "")] * len(stages) if alone else _totals(gpu, memory_bytes, len(stages))
     share, seqs, batched, taken = _batch(
-        release, ranks[0][0], gpu, gpu_memory_utilization, max_num_seqs, max_num_batched_tokens, length,
+        release, totals[0].bytes, gpu, gpu_memory_utilization, max_num_seqs, max_num_batched_tokens, length,
         whole_prompts=release.whole_prompts or not settings.flag("enable_chunked_prefill", enable_chunked_prefill),
     )  # fmt: skip
 
     def cards(tokens: int) -> list[_Card]:
         """One of each stage, for a profiled step of so many tokens."""
         found = []
-        for i, (stage, (total, total_from)) in enumerate(zip(stages, ranks, strict=True)):
+        for i, (stage, (total, total_from)) in enumerate(zip(stages, totals, strict=True)):
             last = i == len(stages) - 1
             weights = _as_given("weights", weights_bytes) or estimates.weights(
                 spec, stage, last, tp, dp * pcp, drafting.weights_bytes
@@ -237,12 +238,13 @@ def _length(spec: ModelSpec, asked: int | None) -> int:
 
 def _totals(gpu: GPU | str | Sequence | None, memory_bytes: Memory | None, stages: int) -> list[Amount]:
     """(total, where it is from) of the smallest card of each stage."""
-    given = memory_bytes if memory_bytes is not None else gpu
-    each = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     name = "gpu" if memory_bytes is None else "memory_bytes"
-    if not each:
+    if memory_bytes is None:
+        found = [_total(one, None) for one in (gpu if isinstance(gpu, list | tuple) else [gpu])]
+    else:
+        found = [_total(None, one) for one in (memory_bytes if isinstance(memory_bytes, Sequence) else [memory_bytes])]
+    if not found:
         raise ValueError(f"{name} is an empty list: give one of every rank")
-    found = [_total(one, None) if memory_bytes is None else _total(None, one) for one in each]
     if len(found) == 1:
         return found * stages
     if len(found) % stages:
@@ -287,11 +289,11 @@ def _batch(
         defaults = engine_defaults.LARGE if large else engine_defaults.SMALL
     else:
         where, defaults = card.name, engine_defaults.batch(card)
-    asked = [None if seqs is None else settings.whole("max_num_seqs", seqs)]
-    asked.append(None if tokens is None else settings.whole("max_num_batched_tokens", tokens))
-    taken = engine_defaults.batch_of_length(*asked, defaults, length, whole_prompts=whole_prompts)
-    names = ("max_num_seqs", "max_num_batched_tokens")
-    said = [f"{name} {value:,}" for name, value, one in zip(names, taken, asked, strict=True) if one is None]
+    seqs = None if seqs is None else settings.whole("max_num_seqs", seqs)
+    tokens = None if tokens is None else settings.whole("max_num_batched_tokens", tokens)
+    taken = engine_defaults.batch_of_length(seqs, tokens, defaults, length, whole_prompts=whole_prompts)
+    said = [] if seqs is not None else [f"max_num_seqs {taken[0]:,}"]
+    said += [] if tokens is not None else [f"max_num_batched_tokens {taken[1]:,}"]
     if share is None:
         share = release.gpu_memory_utilization
         if total:
