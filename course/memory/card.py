@@ -236,11 +236,12 @@ def _length(spec: ModelSpec, asked: int | None) -> int:
     return spec.max_position_embeddings
 
 
-def _totals(gpu: GPU | str | Sequence | None, memory_bytes: Memory | None, stages: int) -> list[Amount]:
+def _totals(gpu: GPU | str | Sequence[GPU | str] | None, memory_bytes: Memory | None, stages: int) -> list[Amount]:
     """(total, where it is from) of the smallest card of each stage."""
     name = "gpu" if memory_bytes is None else "memory_bytes"
     if memory_bytes is None:
-        found = [_total(one, None) for one in (gpu if isinstance(gpu, list | tuple) else [gpu])]
+        cards = [gpu] if gpu is None or isinstance(gpu, str | GPU) else gpu
+        found = [_total(one, None) for one in cards]
     else:
         found = [_total(None, one) for one in (memory_bytes if isinstance(memory_bytes, Sequence) else [memory_bytes])]
     if not found:

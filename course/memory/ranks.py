@@ -39,8 +39,8 @@ def smallest_of_stages(kv_bytes: float | Sequence[float], stages: int) -> list[i
 def context_ranks(spec: ModelSpec, full: bool, tp: int, dcp: int, pcp: int) -> int:
     """Ranks that share the tokens of a sequence; ValueError for what vLLM 0.19 refuses (config/model.py, parallel.py).
 
-    full: whether every layer keeps every token. Decode context parallelism uses the ranks of tensor parallelism again: where KV heads would be copied to several of
-    them, each keeps some of the tokens instead.
+    full: whether every layer keeps every token. Decode context parallelism uses the ranks of tensor parallelism again:
+    where KV heads would be copied to several of them, each keeps some of the tokens instead.
     """
     dcp, pcp = settings.whole("dcp", dcp, high=4096), settings.whole("pcp", pcp, high=4096)
     if dcp * pcp == 1:
