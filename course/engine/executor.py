@@ -65,7 +65,9 @@ class Simulated(Executor):
     def __init__(self, step_time: StepTime):
         self.step_time = step_time
         self.lengths: list[int] = []  # output tokens by row
-        self.model = with_checks(step_time) if isinstance(step_time, StepTimeModel) else None
+        # A model without straight lines is asked for every step, like any callable.
+        straight = isinstance(step_time, StepTimeModel) and step_time.straight
+        self.model = with_checks(step_time) if straight and isinstance(step_time, StepTimeModel) else None
         self.lines = Lines(self.model) if self.model else {}
 
     def expect(self, request: Request, output_tokens: int | None) -> None:
