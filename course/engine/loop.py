@@ -117,11 +117,11 @@ class Engine:
         request._index = len(self.arrivals.arrival)
         try:
             self.executor.expect(request, output_tokens)
-            known = self.executor.lengths[-1] if self.simulated else 1
+            known = self.simulated.lengths[-1] if self.simulated else 1
             self._check_feasible(np.array([request._prompt_tokens]), np.array([known]), request._index)
         except Exception:
             if self.simulated:
-                del self.executor.lengths[request._index :]
+                del self.simulated.lengths[request._index :]
             request._index = -1
             raise
         request._engine = self
