@@ -108,7 +108,7 @@ class _Checked(StepTimeModel):
     """Somebody's own model, each answer looked at before the fast loops use it."""
 
     def __init__(self, model: StepTimeModel):
-        self.model = model
+        self.model, self.longest = model, model.longest
 
     def seconds(self, decodes: int, decode_context: int, tokens: int, pairs: int, prefill_context: int) -> float:
         """See StepTimeModel."""
