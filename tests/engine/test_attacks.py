@@ -169,6 +169,43 @@ def test_a_padded_batch_takes_counts_of_any_kind():
     assert serve(LOAD, policy, SECOND).response.tolist() == [60.0, 60.0, 61.0]
 
 
+PADDED = {
+    "a stranger": (lambda s: Schedule({Request(0.0, 5): 5}), r"it runs Request\(-1, .*neither runs nor waits"),
+    "somebody who comes later": (
+        lambda s: Schedule(dict.fromkeys((*s.running, *s.waiting), 1)) if s.running else whole(s),
+        r"it admits Request\(2, .*, but nobody joins a padded batch that runs",
+    ),
+    "nobody's tokens": (lambda s: Schedule(dict.fromkeys(s.waiting, 0)), r"the tokens of Request\(0, .*, not 0"),
+    "too many": (
+        lambda s: whole(s) if len(s.waiting) == 3 else Schedule(until=5.0),
+        "it needs 3 slots, and max_num_se",
+    ),
+}
+
+
+def whole(state):
+    return Schedule(dict.fromkeys(state.waiting, max(request.prompt_tokens for request in state.waiting)))
+
+
+@pytest.mark.parametrize("name", PADDED)
+def test_a_padded_batch_keeps_to_its_own(name):
+    decide, sentence = PADDED[name]
+    policy = Own(decide, 2)
+    policy.padded = True
+    with pytest.raises(ValueError, match=sentence):
+        serve(LOAD, policy, SECOND)
+
+
+def test_a_padded_batch_takes_nobody_who_has_not_come():
+    policy = Own(lambda state: Schedule({later: 5}), 2)
+    policy.padded = True
+    engine = Engine(policy, SECOND)
+    engine.submit(Request(0.0, 5), 2)
+    later = engine.submit(Request(5.0, 5), 2)
+    with pytest.raises(ValueError, match=r"it runs Request\(1, .*neither runs nor waits"):
+        engine.run()
+
+
 def test_a_batch_that_does_not_fit_is_told_of_one_slot_at_least():
     """Each fits alone, 50 tokens; together they are padded to 50 prompt and 45 output tokens, 47 blocks each."""
     load = Workload([0.0, 0.0], [50, 5], [1, 45])

@@ -68,7 +68,7 @@ def test_answers_of_unknown_length(kind):
     seen = {"preempted": 0, "blocks": 0}
 
     @given(toys(KINDS[kind]), st.booleans())
-    @examples(40)
+    @examples(30)
     def agree(toy, honour_until):
         case, seed = toy
         executor = toy_for(case, seed)
@@ -104,7 +104,7 @@ def test_several_tokens_a_step(kind):
     """Counts, times and gaps from what the executor noted; blocks from what the requests said that they held."""
 
     @given(toys(KINDS[kind]))
-    @examples(40)
+    @examples(30)
     def agree(toy):
         case, seed = toy
         # Room for all: what leaves besides takes blocks that no policy has planned for.

@@ -49,7 +49,7 @@ def times_within(case, want):
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_by_one_with_advances_in_between(kind):
     @given(KINDS[kind].filter(lambda case: not any(before is not None for before in case.after)), st.data())
-    @examples(60)
+    @examples(45)
     def agree(case, data):
         want = case.by_the_oracle()
         engine = engine_for(case, data.draw(st.booleans()))
@@ -72,7 +72,7 @@ def test_a_workload_in_pieces(kind):
     """Also with turns, whose arrivals nobody knows beforehand; `run` after some of it is there takes its shortcut."""
 
     @given(KINDS[kind], st.data())
-    @examples(60)
+    @examples(45)
     def agree(case, data):
         want = case.by_the_oracle()
         engine = engine_for(case, data.draw(st.booleans()))
@@ -249,7 +249,7 @@ def test_engines_side_by_side_do_not_touch_each_other():
     """In turn, on one policy, one description of a cache and one step time; each as if it were alone."""
 
     @given(st.lists(KINDS["continuous"], min_size=2, max_size=3), st.data())
-    @examples(25)
+    @examples(15)
     def agree(cases, data):
         policy = policies.ShortestFirst(**vars(cases[0].policy))
         engines = [Engine(policy, cases[0].step_time, KVCache(400, 2)) for _ in cases]
