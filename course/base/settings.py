@@ -21,7 +21,7 @@ def _plain(value: Any) -> Any:
     return value.item() if numpy is not None and isinstance(value, numpy.generic) else value
 
 
-def shown(value: Any) -> str:
+def quote(value: Any) -> str:
     """`value` as it would be typed, cut to a length that fits a sentence."""
     try:
         text = repr(_plain(value))
@@ -43,13 +43,13 @@ def reason(error: BaseException) -> str:
 def real(name: str, value: Any, *, low: float = -inf, high: float = inf, above: float | None = None) -> float:
     """`value` as a finite float with low <= value <= high, and value > above where given; else ValueError."""
     if isinstance(value, bool) or not isinstance(value, Real):  # NumPy's bool is no Real
-        raise ValueError(f"{name} must be a number{_allowed(low, high, above)}, not {shown(value)}")
+        raise ValueError(f"{name} must be a number{_range_words(low, high, above)}, not {quote(value)}")
     try:
         number = float(value)
     except OverflowError:
         number = inf
     if not isfinite(number) or not low <= number <= high or (above is not None and number <= above):
-        raise ValueError(f"{name} must be a finite number{_allowed(low, high, above)}, not {shown(value)}")
+        raise ValueError(f"{name} must be a finite number{_range_words(low, high, above)}, not {quote(value)}")
     return number
 
 
@@ -57,7 +57,7 @@ def whole(name: str, value: Any, *, low: int = 1, high: int = MAX_TOKENS) -> int
     """`value` as an int with low <= value <= high; 2e3 counts as 2000, 12.5 and True do not; else ValueError."""
     usable = isinstance(value, Real) and not isinstance(value, bool)
     if not usable or not low <= value <= high or value != int(value):
-        raise ValueError(f"{name} must be a whole number{_allowed(low, high)}, not {shown(value)}")
+        raise ValueError(f"{name} must be a whole number{_range_words(low, high)}, not {quote(value)}")
     return int(value)
 
 
@@ -68,18 +68,20 @@ def seed_sequence(seed: Any) -> "np.random.SeedSequence":
     return SeedSequence(whole("seed", seed, low=0, high=2**64 - 1))
 
 
-def _allowed(low: float, high: float, above: float | None = None) -> str:
+def _range_words(low: float, high: float, above: float | None = None) -> str:
     """The words for a range: " from 1 to 5,000,000", " above 0", " of at least 1", or nothing."""
     low_text, high_text = (f"{x:,}" if isinstance(x, int) else f"{x:g}" for x in (low, high))
     if above is not None:
         return f" above {above:g}" + (f" and at most {high_text}" if high != inf else "")
     if low != -inf and high != inf:
         return f" from {low_text} to {high_text}"
-    return f" of at least {low_text}" if low != -inf else f" of at most {high_text}" if high != inf else ""
+    if low != -inf:
+        return f" of at least {low_text}"
+    return f" of at most {high_text}" if high != inf else ""
 
 
 def flag(name: str, value: Any) -> bool:
     """`value` as a bool; ValueError for anything but True and False."""
     if isinstance(_plain(value), bool):
         return bool(value)
-    raise ValueError(f"{name} must be True or False, not {shown(value)}")
+    raise ValueError(f"{name} must be True or False, not {quote(value)}")

@@ -114,7 +114,7 @@ def _cache(
         tp=ranks,
         max_model_len=found.get("max_model_len"),
         gpu_memory_utilization=found.get("gpu_memory_utilization", engine_defaults.GPU_MEMORY_UTILIZATION),
-        max_num_batched_tokens=policy.max_num_batched_tokens,
+        max_num_batched_tokens=int(policy.max_num_batched_tokens),
         max_num_seqs=policy.max_num_seqs,
         block_size=size,
     )

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from course.cli.knobs import NAMES, with_policy_options
-from course.policies.registry import build
+from course.cli.context import typed_options
+from course.cli.knobs import NAMES, build, with_policy_options
 
 if TYPE_CHECKING:
-    from course.flags import Export, Parsed
+    from course.flags import Export, ParsedCommand
 
 KV = (
     "gpu_memory_utilization", "kv_cache_dtype", "block_size", "max_model_len", "tensor_parallel_size",
@@ -57,7 +57,7 @@ def flags(
     from course.cli.build import flag, spoken_in_flags
 
     options = ctx.params
-    given = {name for name in options if ctx.get_parameter_source(name).name == "COMMANDLINE"}
+    given = typed_options(ctx)
     with spoken_in_flags(options):
         engines = [name.strip().lower() for text in engine or exports.ENGINES for name in text.split(",")]
         if line is not None:
@@ -81,7 +81,7 @@ def flags(
             typer.echo(f"warning: {export.engine}: {warning}", err=True)
 
 
-def _as_json(policy: Any, kv: Any, found: "Parsed | None", exports: tuple["Export", ...]) -> str:
+def _as_json(policy: Any, kv: Any, found: "ParsedCommand | None", exports: tuple["Export", ...]) -> str:
     document = {
         "policy": {"name": type(policy).__name__, **vars(policy)},
         "kv": asdict(kv),
@@ -97,7 +97,7 @@ def _as_json(policy: Any, kv: Any, found: "Parsed | None", exports: tuple["Expor
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def _as_text(policy: Any, found: "Parsed | None", exports: tuple["Export", ...]) -> str:
+def _as_text(policy: Any, found: "ParsedCommand | None", exports: tuple["Export", ...]) -> str:
     lines = [f"Policy: {policy!r}"]
     if found is not None:
         lines += [f"KV: {found.kv!r}", f"Model: {found.model or 'not named'}"]

@@ -3,7 +3,7 @@
 import io
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -115,7 +115,7 @@ def _as_table(runs: Sequence["Result"]) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
-def _times(table: Any, word: str, columns: Sequence[dict[str, float]]) -> None:
+def _times(table: Any, word: str, columns: Sequence[Mapping[str, float]]) -> None:
     """The statistics that some run has, all in one unit."""
     largest = max((value for column in columns for value in column.values()), default=0)
     unit, scale = ("s", 1) if largest >= 10 else ("ms", 1_000)

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from course.cli.context import typed_options
 from course.cli.knobs import NAMES, with_policy_options
 
 
@@ -35,14 +36,31 @@ def simulate(
         list[str] | None,
         typer.Option(help=f"{NAMES}; several, with commas or repeated, are compared.  [default: continuous]"),
     ] = None,
-    num_gpu_blocks: Annotated[int | None, typer.Option(help="KV blocks.  [default: unlimited]")] = None,
+    num_gpu_blocks_override: Annotated[
+        int | None,
+        typer.Option(
+            "--num-gpu-blocks-override",
+            "--num-gpu-blocks",
+            help="KV blocks.  [default: what the card has left beside the weights]",
+        ),
+    ] = None,
+    unlimited_kv: Annotated[bool, typer.Option("--unlimited-kv", help="KV memory without a limit.")] = False,
     block_size: Annotated[int, typer.Option(help="Tokens in a KV block.")] = 16,
     step_time: Annotated[
         str,
         typer.Option(help="roofline, or power-law with its constants in seconds, as above."),
     ] = "roofline",
-    model: Annotated[str, typer.Option(help="Model of the roofline.")] = "llama-3.1-8b",
-    gpu: Annotated[str, typer.Option(help="GPU of the roofline.")] = "H100",
+    model: Annotated[
+        str, typer.Option(help="Model of the roofline and of the memory: a name, or a config.json.")
+    ] = "llama-3.1-8b",
+    gpu: Annotated[str, typer.Option(help="GPU of the roofline and of the memory.")] = "H100",
+    tensor_parallel_size: Annotated[
+        int, typer.Option("--tensor-parallel-size", "--tp", help="Cards that share each layer.")
+    ] = 1,
+    kv_cache_dtype: Annotated[
+        str, typer.Option("--kv-cache-dtype", "--kv-dtype", help="Type of K and V; auto: as the checkpoint asks.")
+    ] = "auto",
+    gpu_memory_utilization: Annotated[float, typer.Option(help="Share of the card that the engine takes.")] = 0.9,
     ttft_slo_ms: Annotated[float | None, typer.Option(help="Goodput counts the requests that kept this TTFT.")] = None,
     tpot_slo_ms: Annotated[float | None, typer.Option(help="The same for TPOT.")] = None,
     e2e_slo_ms: Annotated[float | None, typer.Option(help="The same for E2E.")] = None,
@@ -61,27 +79,27 @@ def simulate(
     docs/glossary.md says what TTFT, ITL, slots and the other words mean.
     """
     from course.cli import build, report
-    from course.cli.progress import watched
+    from course.cli.progress import progress_bar
     from course.engine.serving import serve
 
     asked = {name: value for name, value in ctx.params.items() if name != "as_json"}
-    given = {name for name in asked if ctx.get_parameter_source(name).name == "COMMANDLINE"}
+    given = typed_options(ctx) & asked.keys()
     with build.spoken_in_flags(asked):
-        build.checked(asked)
+        build.check(asked)
         policies = build.policies(asked)
         timing = build.step_time(asked)
-        cache = build.cache(asked)
         slos = {name: build.slo(name, asked) for name in ("ttft", "tpot", "e2e")}
         idle = build.without_effect(asked, given)
         load = build.workload(asked, given)
+        cache, memory = build.cache(asked, given, load)
         results = []
         for name, chosen in policies.items():
-            with watched(timing, load, name) as clock:
+            with progress_bar(timing, load, name) as clock:
                 run = serve(load, chosen, clock, cache)
             numbers = run.summary(**{f"{key}_slo": slo for key, slo in slos.items()}, warmup=warmup)
             results.append(report.Result(name, repr(chosen), numbers, run.warnings))
 
-    setup = report.Setup(load, timing, cache, slos, asked, (*idle, *load.notes))
+    setup = report.Setup(load, timing, cache, slos, asked, (*idle, *load.notes), memory)
     typer.echo(report.as_json(setup, results) if as_json else report.as_table(setup, results))
     for warning in setup.warnings:
         typer.echo(f"warning: {warning}", err=True)

@@ -26,18 +26,18 @@ def checked(answer: Any, policy: object) -> Schedule:
     """
     if type(answer) is not Schedule and not isinstance(answer, Schedule):
         raise ValueError(
-            f"{type(policy).__name__}.schedule must return a Schedule, not {settings.shown(answer)}; "
+            f"{type(policy).__name__}.schedule must return a Schedule, not {settings.quote(answer)}; "
             "an idle step is Schedule()"
         )
     tokens, preempt, decodes, until = answer.tokens, answer.preempt, answer.decodes, answer.until
     if type(tokens) is not dict and tokens is not NOTHING and not isinstance(tokens, Mapping):
-        raise Broken(f"tokens must be a dict of requests to token counts, not {settings.shown(tokens)}")
+        raise Broken(f"tokens must be a dict of requests to token counts, not {settings.quote(tokens)}")
     if type(preempt) is not tuple and not isinstance(preempt, Sequence):
-        raise Broken(f"preempt must be a list of requests, not {settings.shown(preempt)}")
+        raise Broken(f"preempt must be a list of requests, not {settings.quote(preempt)}")
     if type(decodes) is not bool:
-        raise Broken(f"decodes must be True or False, not {settings.shown(decodes)}")
+        raise Broken(f"decodes must be True or False, not {settings.quote(decodes)}")
     if until is not None and type(until) is not float and (isinstance(until, bool) or not isinstance(until, Real)):
-        raise Broken(f"until must be a time in seconds or None, not {settings.shown(until)}")
+        raise Broken(f"until must be a time in seconds or None, not {settings.quote(until)}")
     if until is not None and until != until and (tokens or decodes):
         raise Broken("until must be a time in seconds or None, not nan")
     plain = type(answer) is Schedule and (type(tokens) is dict or tokens is NOTHING)
@@ -55,11 +55,13 @@ def _seconds(until: Any) -> float | None:
 
 
 def unknown(request: object) -> Broken:
-    return Broken(f"it runs {settings.shown(request)}, which neither runs nor waits")
+    """For a request that is none of this engine's, or has its answer already."""
+    return Broken(f"it runs {settings.quote(request)}, which neither runs nor waits")
 
 
 def not_running(victim: object) -> Broken:
-    return Broken(f"it preempts {settings.shown(victim)}, which does not run")
+    """For a preemption of somebody without a slot."""
+    return Broken(f"it preempts {settings.quote(victim)}, which does not run")
 
 
 def preempts_only(engine: Engine, victims: Sequence[Request]) -> ValueError:
@@ -77,7 +79,7 @@ def preempts_only(engine: Engine, victims: Sequence[Request]) -> ValueError:
 def chunk_of(request: Request, chunk: Any, remaining: int) -> int:
     """The tokens that the answer gives to a request, of which `remaining` can be computed."""
     try:
-        chunk = settings.whole(f"the tokens of {settings.shown(request)}", chunk)
+        chunk = settings.whole(f"the tokens of {settings.quote(request)}", chunk)
     except ValueError as error:
         raise Broken(str(error)) from None
     if chunk > remaining:
@@ -96,6 +98,7 @@ def too_much(engine: Engine, tokens: int) -> Broken:
 
 
 def no_blocks(pool: BlockPool, missing: float) -> Broken:
+    """For a step that takes more blocks than are free."""
     return Broken(
         f"it takes {missing} KV blocks more than the cache of {pool.num_blocks} has: preempt somebody, or admit fewer"
     )

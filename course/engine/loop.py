@@ -23,10 +23,10 @@ from course.engine.executor import Executor, Simulated, Work, as_executor, check
 from course.engine.feasible import check_feasible
 from course.engine.log import Log, Notes, check_length
 from course.engine.padded import PaddedBatch
+from course.engine.step import LONGEST, StepTime
 from course.memory.block_pool import BlockPool
 from course.memory.kvcache import KVCache
 from course.policies.base import DECODES, Limits, Policy, Request, State
-from course.steptime import LONGEST, StepTime
 from course.workload import Workload
 
 PATIENCE = 20_000  # times in a row that a policy may wait, or preempt, while no token leaves
@@ -41,7 +41,7 @@ class Engine:
         engine = Engine(policies.Continuous(64, 2048), steptime.Roofline("llama-3.1-8b", "H100"), KVCache(20_000))
         engine.submit(Request(arrival=0.0, prompt_tokens=512), output_tokens=128)
         engine.advance(until=1.0)
-        log = engine.run()
+        run = finish(engine)  # course.engine.serving
 
     Raises ValueError for arguments of another kind and a policy whose settings cannot be; while serving, for an answer
     that breaks the rules. An engine that broke off so, or by an error of the policy or the executor, serves no more.
@@ -50,21 +50,21 @@ class Engine:
     # More attributes than Python keeps in line without slots; with them each is read in half the time.
     __slots__ = (
         "_finishes", "_fruitless", "_outcome", "_queue", "_running", "_sent_back", "_serial", "_stop", "_waits",
-        "answered", "arrivals", "batch", "cache", "clock", "closed", "context", "decodes", "executor", "foresees",
+        "answered", "arrivals", "batch", "cache", "clock", "closed", "context", "decodes", "executor",
         "honour_until", "idle", "last_step_end", "limits", "notes", "now", "policy", "pool", "prefilling", "present",
-        "running_shown", "serving", "state", "step", "waiting_shown",
+        "running_shown", "serving", "simulated", "state", "step", "waiting_shown",
     )  # fmt: skip
 
     def __init__(
         self, policy: Policy, executor: Executor | StepTime, cache: KVCache | None = None, *, honour_until: bool = True
     ):
         if isinstance(policy, type) or not callable(getattr(policy, "schedule", None)):
-            raise ValueError(f"an engine needs a policy with a schedule method, not {settings.shown(policy)}")
+            raise ValueError(f"an engine needs a policy with a schedule method, not {settings.quote(policy)}")
         if cache is not None and not isinstance(cache, KVCache):
-            raise ValueError(f"the cache must be a KVCache or None, not {settings.shown(cache)}")
+            raise ValueError(f"the cache must be a KVCache or None, not {settings.quote(cache)}")
         self.policy, self.limits = policy, Limits.of(policy)
         self.executor, self.cache = as_executor(executor), cache
-        self.foresees = isinstance(self.executor, Simulated)
+        self.simulated = self.executor if isinstance(self.executor, Simulated) else None  # knows lengths beforehand
         self.honour_until = settings.flag("honour_until", honour_until)
         self.pool = cache.open() if cache else BlockPool()
         self.arrivals, self.notes, self.state = Arrivals(), Notes(), State(self)
@@ -85,9 +85,7 @@ class Engine:
         self._running: dict[Request, None] = {}  # in order of admission
         self.waiting_shown: tuple[Request, ...] | None = ()  # both as a policy sees them; None: they have changed
         self.running_shown: tuple[Request, ...] | None = ()
-        self._finishes: list[tuple[int, int, Request | None]] = [
-            tight.LAST
-        ]  # (first step without it, serial number, who)
+        self._finishes: list[tuple[int, int, Any]] = [tight.LAST]  # (first step without it, serial number, who)
         self._serial = 0
         self._waits = self._fruitless = 0  # since somebody came or a step ran; preemptions since the last token
         self._stop = NEVER
@@ -103,7 +101,7 @@ class Engine:
         the engine serves, and once `run` has served everybody.
         """
         if type(request) is not Request:
-            raise ValueError(f"an engine serves requests (policies.Request), not {settings.shown(request)}")
+            raise ValueError(f"an engine serves requests (policies.Request), not {settings.quote(request)}")
         if request.index >= 0:
             raise ValueError(f"{request!r} was submitted before: make another one")
         self._must_rest()
@@ -114,14 +112,16 @@ class Engine:
             raise ValueError(f"{request!r} arrives at {arrival:g} s, and the engine is at {self.present:g} s already")
         request._arrival = arrival
         request._prompt_tokens = settings.whole("prompt_tokens", request.prompt_tokens)
+        if request.guess is not None:
+            settings.real("guess", request.guess, low=1, high=settings.MAX_TOKENS)
         request._index = len(self.arrivals.arrival)
         try:
             self.executor.expect(request, output_tokens)
-            known = self.executor.lengths[-1] if self.foresees else 1
+            known = self.simulated.lengths[-1] if self.simulated else 1
             self._check_feasible(np.array([request._prompt_tokens]), np.array([known]), request._index)
         except Exception:
-            if self.foresees:
-                del self.executor.lengths[request._index :]
+            if self.simulated:
+                del self.simulated.lengths[request._index :]
             request._index = -1
             raise
         request._engine = self
@@ -131,9 +131,9 @@ class Engine:
     def follow(self, load: Workload) -> None:
         """All requests of a workload, before any other. Raises ValueError where requests are known already."""
         if not isinstance(load, Workload):
-            raise ValueError(f"an engine follows a Workload, not {settings.shown(load)}")
+            raise ValueError(f"an engine follows a Workload, not {settings.quote(load)}")
         self._must_rest()
-        known = load.output_tokens if self.foresees else np.ones_like(load.output_tokens)
+        known = load.output_tokens if self.simulated else np.ones_like(load.output_tokens)
         self._check_feasible(load.prompt_tokens, known, 0)
         self.arrivals.follow(load)
         self.executor.follow(load)
@@ -145,22 +145,26 @@ class Engine:
 
     @property
     def waiting(self) -> tuple[Request, ...]:
+        """Those without a slot, in order of arrival, preempted ones first."""
         if self.waiting_shown is None:
             self.waiting_shown = (*reversed(self._sent_back), *self._queue)
         return self.waiting_shown
 
     @property
     def running(self) -> tuple[Request, ...]:
+        """Those with a slot, in order of admission."""
         if self.running_shown is None:
             self.running_shown = tuple(self._running)
         return self.running_shown
 
     @property
     def free_slots(self) -> int:
+        """Slots that nobody has."""
         return self.limits.max_num_seqs - len(self._running)
 
     @property
     def no_more_arrivals(self) -> bool:
+        """Whether nobody will come unless an answer goes out."""
         return self.closed and self.arrivals.times[self.arrivals.head] == NEVER
 
     # Serving
@@ -247,7 +251,7 @@ class Engine:
     def _wait(self, until: Any) -> None:
         """Nothing runs until then, or until somebody comes."""
         if not until > self.now:
-            raise answer.Broken(f"it runs nothing and waits until {settings.shown(until)}, which is not later than now")
+            raise answer.Broken(f"it runs nothing and waits until {settings.quote(until)}, which is not later than now")
         until = min(NEVER if until > LONGEST else float(until), self.arrivals.times[self.arrivals.head], self._stop)
         self._waits += 1
         if until == NEVER or self._waits > PATIENCE:
@@ -268,8 +272,8 @@ class Engine:
                 self.decode_steps(until)
                 return
         chunks, decodes, context, prompts = self._admit(tokens)
-        if self.foresees:
-            self.now += self.executor.seconds(decodes, context, prompts)
+        if self.simulated:
+            self.now += self.simulated.seconds(decodes, context, prompts)
         else:
             self.now += self._live([(request, chunk) for request, chunk, _ in chunks])
         self.clock.append(self.now)
@@ -282,7 +286,7 @@ class Engine:
             request._c += chunk
             if complete:
                 self._join(request)
-        if not self.foresees:
+        if not self.simulated:
             self._finish_foretold()
         elif (
             until is not None and until > now and self.honour_until and not self.prefilling and now < self._stop
@@ -328,7 +332,7 @@ class Engine:
             if request in queue:
                 del queue[request]
                 running[request] = None
-                request._admitted = step
+                request._admitted, request._c = step, pool.hit(request)
                 self.waiting_shown = self.running_shown = None
             elif request not in running:
                 self._readmit(request)
@@ -368,7 +372,7 @@ class Engine:
         else:
             raise answer.unknown(request)
         self._running[request] = None
-        request._admitted = self.step
+        request._admitted, request._c = self.step, self.pool.hit(request)
         self.waiting_shown = self.running_shown = None
 
     def decode_steps(self, until: float | None, *, if_there_is_room: bool = False) -> None:
@@ -377,7 +381,7 @@ class Engine:
         if_there_is_room: none at all where the blocks do not suffice for one, in place of a refusal.
         """
         decodes, pool, stop, limit = self.decodes, self.pool, NEVER, 1
-        if until is not None and self.honour_until and self.foresees:
+        if until is not None and self.honour_until and self.simulated:
             stop = until if until < self._stop else self._stop
             if self.batch is not None:
                 limit = self.batch.end - self.step
@@ -393,8 +397,8 @@ class Engine:
             if not if_there_is_room:
                 raise answer.no_blocks(pool, pool.due - pool.free)
             return
-        if self.foresees:
-            self.now = self.executor.decode(self.clock, self.now, stop, room, decodes, self.context)
+        if self.simulated:
+            self.now = self.simulated.decode(self.clock, self.now, stop, room, decodes, self.context)
             taken = len(self.clock) - self.step
         else:
             self.now += self._live(())
@@ -405,7 +409,7 @@ class Engine:
         pool.advance(taken)
         self.step += taken
         self._fruitless = 0
-        if not self.foresees:
+        if not self.simulated:
             self._finish_foretold()
         if self.batch is not None:
             self.batch.after_step()
@@ -425,7 +429,7 @@ class Engine:
         for request, tokens in (outcome.tokens or {}).items():
             if not self._emitted_now(request):
                 raise ValueError(
-                    f"{name} lets {tokens} tokens leave for {settings.shown(request)}, which emitted nothing in this "
+                    f"{name} lets {tokens} tokens leave for {settings.quote(request)}, which emitted nothing in this "
                     "step"
                 )
             if tokens > 1:
@@ -433,7 +437,7 @@ class Engine:
         for request in outcome.finished:
             if not self._emitted_now(request):
                 raise ValueError(
-                    f"{name} ends the answer of {settings.shown(request)}, which emitted nothing in this step"
+                    f"{name} ends the answer of {settings.quote(request)}, which emitted nothing in this step"
                 )
             if self.batch is not None:
                 self.batch.ended(request)
@@ -465,8 +469,8 @@ class Engine:
         self.decodes += 1
         self.context += request._c + 1
         self.pool.decode(request._c)
-        if self.foresees:
-            request._leave = leave = step + self.executor.lengths[request._index] - request._e
+        if self.simulated:
+            request._leave = leave = step + self.simulated.lengths[request._index] - request._e
             self._serial += 1
             heappush(self._finishes, (leave, self._serial, request))
 

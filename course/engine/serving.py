@@ -1,11 +1,13 @@
 """`serve`: a workload, a policy, a step time and perhaps a KV cache make a Run."""
 
+import numpy as np
+
 from course.base import settings
 from course.engine.loop import Engine
 from course.engine.run import Run
+from course.engine.step import StepTime
 from course.memory.kvcache import KVCache
 from course.policies.base import Policy
-from course.steptime import StepTime
 from course.workload import Workload
 
 
@@ -33,14 +35,25 @@ def serve(
     _check_kinds(load, policy, step_time, cache)
     engine = Engine(policy, step_time, cache, honour_until=honour_until)
     engine.follow(load)
-    log = engine.run()
-    return Run(load, policy, engine.limits, step_time, cache, log)
+    return Run(load, policy, engine.limits, step_time, cache, engine.run())
+
+
+def finish(engine: Engine) -> Run:
+    """Serve all that an engine still has to do, and return what happened since its beginning.
+
+    The workload of the Run is what came, with answers as long as they became. Raises ValueError where requests were
+    submitted in another order than that of their arrival, and as `serve` does.
+    """
+    log, load, prompts = engine.run(), engine.arrivals.load, np.array(engine.arrivals.prompt)
+    if load is None or len(load) < len(prompts):
+        load = Workload(log.arrival, prompts, log.lengths - prompts)
+    return Run(load, engine.policy, engine.limits, engine.executor, engine.cache, log)
 
 
 def _check_kinds(load: Workload, policy: Policy, step_time: StepTime, cache: KVCache | None) -> None:
     """Raises ValueError for an argument that is something else than it should be."""
     if not isinstance(load, Workload):
-        raise ValueError(f"the first argument must be a Workload, not {settings.shown(load)}")
+        raise ValueError(f"the first argument must be a Workload, not {settings.quote(load)}")
     for place, value, what in (
         ("second", policy, "policy, such as policies.Static(max_num_seqs=8)"),
         ("third", step_time, 'step time, such as steptime.Roofline("llama-3.1-8b", "H100")'),
@@ -48,11 +61,11 @@ def _check_kinds(load: Workload, policy: Policy, step_time: StepTime, cache: KVC
         if isinstance(value, type):
             raise ValueError(f"the {place} argument must be a {what}, not the class {value.__name__} itself")
     if not callable(getattr(policy, "schedule", None)):
-        raise ValueError(f"the second argument must be a policy with a schedule method, not {settings.shown(policy)}")
+        raise ValueError(f"the second argument must be a policy with a schedule method, not {settings.quote(policy)}")
     if not callable(step_time):
         raise ValueError(
             "the third argument must be a step time, a callable from a Step to seconds, not "
-            f"{settings.shown(step_time)}"
+            f"{settings.quote(step_time)}"
         )
     if cache is not None and not isinstance(cache, KVCache):
-        raise ValueError(f"the cache must be a KVCache or None, not {settings.shown(cache)}")
+        raise ValueError(f"the cache must be a KVCache or None, not {settings.quote(cache)}")

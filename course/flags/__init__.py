@@ -1,23 +1,23 @@
-"""From a policy to the settings of an engine, and from a vLLM command line back to a policy.
+r"""From a policy to the settings of an engine, and from a vLLM command line back to a policy.
 
 from course import flags, policies
 
 for export in flags.for_policy(policies.Continuous(64, 2048), model="meta-llama/Llama-3.1-8B"):
-    print(export.version, export.command, *export.warnings, sep="\\n")
+    print(export.version, export.command, *export.warnings, sep="\n")
 found = flags.parse("vllm serve MODEL --max-num-seqs 64 --max-num-batched-tokens 8k", "H100")
 found.policy, found.kv, found.defaults
 """
 
 from collections.abc import Sequence
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.flags import sglang, tensorrt_llm, vllm
 from course.flags.export import Export, Setting, Wish
 from course.flags.kv import KVSettings
-from course.flags.parse import Parsed, parse
+from course.flags.parse import ParsedCommand, parse
 from course.policies import Continuous, Dynamic, Policy, Static
 
-__all__ = ["ENGINES", "Export", "KVSettings", "Parsed", "Setting", "for_policy", "parse"]
+__all__ = ["ENGINES", "Export", "KVSettings", "ParsedCommand", "Setting", "for_policy", "parse"]
 
 ENGINES = {"vllm": vllm.export, "sglang": sglang.export, "tensorrt-llm": tensorrt_llm.export}
 
@@ -35,14 +35,14 @@ def for_policy(
     """
     if type(policy) not in (Continuous, Static, Dynamic):
         raise ValueError(
-            f"{shown(policy)} is a policy of its own, and no engine's settings can say it: there are settings for "
+            f"{quote(policy)} is a policy of its own, and no engine's settings can say it: there are settings for "
             "Continuous, Static and Dynamic"
         )
     policy.check_settings()
     if not isinstance(model, str) or not model.strip() or model.startswith("-"):
-        raise ValueError(f"a model has a name that starts with no dash, not {shown(model)}")
+        raise ValueError(f"a model has a name that starts with no dash, not {quote(model)}")
     wish = Wish(policy, KVSettings() if kv is None else kv, model)
     unknown = [name for name in engines if name not in ENGINES]
     if unknown:
-        raise ValueError(f"no engine is called {shown(unknown[0])}; there are {', '.join(ENGINES)}")
+        raise ValueError(f"no engine is called {quote(unknown[0])}; there are {', '.join(ENGINES)}")
     return tuple(ENGINES[name](wish) for name in dict.fromkeys(engines))

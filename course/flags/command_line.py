@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.models import engine_defaults
 
 LONGEST = 100_000
@@ -55,14 +55,14 @@ def words(line: str, *, ignore_unknown: bool = False) -> Words:
         word, place = parts[place], place + 1
         if not word.startswith("-") or word == "-":
             if model is not None:
-                raise ValueError(f"{shown(word)} belongs to no option, and the model is {shown(model)} already")
+                raise ValueError(f"{quote(word)} belongs to no option, and the model is {quote(model)} already")
             model = word
             continue
         name, equals, value = word.partition("=")
         found = _option(name)
         if found is None:
             if not ignore_unknown:
-                raise ValueError(f"{engine_defaults.VERSION} has no option {shown(name)}{_near(name)}")
+                raise ValueError(f"{engine_defaults.VERSION} has no option {quote(name)}{_near(name)}")
             unknown.append(name)
             if not equals and place < len(parts) and not parts[place].startswith("-"):
                 place += 1
@@ -70,7 +70,7 @@ def words(line: str, *, ignore_unknown: bool = False) -> Words:
         option, on, kind = found
         if kind in ("flag", "switch"):
             if equals:
-                raise ValueError(f"{name} takes no value: write {option} or --no-{option[2:]}, not {shown(word)}")
+                raise ValueError(f"{name} takes no value: write {option} or --no-{option[2:]}, not {quote(word)}")
             said: str | bool = on
         elif equals:
             said = value
@@ -90,7 +90,7 @@ def words(line: str, *, ignore_unknown: bool = False) -> Words:
         notes.append(f"{engine_defaults.VERSION} does not know {', '.join(dict.fromkeys(unknown))}: left out")
     if "--model" in options:
         if model is not None and model != options["--model"]:
-            raise ValueError(f"two models are named, {shown(model)} and {shown(options['--model'])}: which is it?")
+            raise ValueError(f"two models are named, {quote(model)} and {quote(options['--model'])}: which is it?")
         model = str(options.pop("--model"))
     return Words(model, options, tuple(notes))
 
@@ -98,13 +98,13 @@ def words(line: str, *, ignore_unknown: bool = False) -> Words:
 def _split(line: str) -> tuple[list[str], list[str]]:
     """The words of the first command, and a note where the shell would do something else after it."""
     if not isinstance(line, str):
-        raise ValueError(f"a command line is text, not {shown(line)}")
+        raise ValueError(f"a command line is text, not {quote(line)}")
     if len(line) > LONGEST:
         raise ValueError(f"a command line of {len(line):,} letters is too long: at most {LONGEST:,}")
     line = re.sub(r"\\\r?\n", " ", line)  # a line that ends in a backslash goes on in the next one
     end = _end(line)
     rest = line[end:].split()
-    notes = [f"what follows {shown(rest[0])} is not vLLM's, and left out"] if rest and rest[0][0] != "#" else []
+    notes = [f"what follows {quote(rest[0])} is not vLLM's, and left out"] if rest and rest[0][0] != "#" else []
     try:
         return shlex.split(line[:end]), notes
     except ValueError as error:
@@ -113,15 +113,15 @@ def _split(line: str) -> tuple[list[str], list[str]]:
 
 def _end(line: str) -> int:
     """Where the command ends: before a pipe, a redirection, a semicolon or a remark that no quotes hold."""
-    quote, place = "", 0
+    mark, place = "", 0
     while place < len(line):
         letter = line[place]
-        if letter == "\\" and quote != "'":
+        if letter == "\\" and mark != "'":
             place += 1
-        elif quote:
-            quote = "" if letter == quote else quote
+        elif mark:
+            mark = "" if letter == mark else mark
         elif letter in "'\"":
-            quote = letter
+            mark = letter
         elif letter in "|&;<>" or (letter == "#" and line[place - 1 : place].strip() == ""):
             number = re.search(r"(?:^|\s)[012]$", line[:place]) if letter in "<>" else None  # of 2>&1
             return number.start() if number else place
@@ -145,7 +145,7 @@ def _arguments(parts: list[str]) -> list[str]:
             return parts[place + 2 :]
         if program == "vllm" and following in ANOTHER:
             raise ValueError(f"`vllm {following}` starts no server: give the line with `vllm serve`")
-    what = shown(" ".join(parts)) if parts else "nothing"
+    what = quote(" ".join(parts)) if parts else "nothing"
     raise ValueError(f"a vLLM command line starts with `vllm serve MODEL`, or with an option; this is {what}")
 
 
@@ -168,7 +168,7 @@ def _option(name: str) -> tuple[str, bool, str] | None:
     fitting = [option for option in known if option.startswith(long)] if len(long) > 2 else []
     if len(fitting) > 1:
         some = ", ".join(sorted(fitting)[:3]) + (", ..." if len(fitting) > 3 else "")
-        raise ValueError(f"{shown(name)} may be {some}: write it out")
+        raise ValueError(f"{quote(name)} may be {some}: write it out")
     return known[fitting[0]] if fitting else None
 
 
@@ -185,4 +185,4 @@ def _is_option(word: str) -> bool:
 def _value(option: str, said: str | bool) -> str:
     if isinstance(said, bool):
         return option if said else f"--no-{option[2:]}"
-    return shown(said)
+    return quote(said)

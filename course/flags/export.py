@@ -20,6 +20,7 @@ class Setting:
 
     @property
     def words(self) -> list[str]:
+        """The option as words of a command line."""
         return [self.name] if self.value is None else [self.name, self.value]
 
 
@@ -42,10 +43,7 @@ class Export:
 
 @dataclass(frozen=True)
 class Wish:
-    """A policy in the words that all engines share.
-
-    slots, budget: of a step; budget None: no limit. continuous: the policy where it is one, else None.
-    """
+    """A policy in the words that all engines share."""
 
     policy: Policy
     kv: KVSettings
@@ -53,16 +51,20 @@ class Wish:
 
     @property
     def continuous(self) -> Continuous | None:
+        """The policy where it is continuous batching."""
         return self.policy if isinstance(self.policy, Continuous) else None
 
     @property
     def slots(self) -> int:
+        """The most sequences in a step."""
         return self.policy.max_num_seqs
 
     @property
     def request_level(self) -> str:
-        """static or dynamic, or nothing."""
-        return {Static: "static", Dynamic: "dynamic"}.get(type(self.policy), "")
+        """Which of the request-level policies it is: static, dynamic, or none of them, ""."""
+        if isinstance(self.policy, Dynamic):
+            return "dynamic"
+        return "static" if isinstance(self.policy, Static) else ""
 
 
 def command(words: list[str], settings: list[Setting]) -> str:

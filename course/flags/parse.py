@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.flags import command_line
 from course.flags.kv import KVSettings
 from course.models import engine_defaults
@@ -24,11 +24,11 @@ WITHOUT_MODEL = {
     "--max-long-partial-prefills": "several long prompts at once",
     "--config": "options in a file, which is not read here",
 }
-SHARDED = {"--pipeline-parallel-size": "pipeline stages", "--data-parallel-size": "replicas"}
+SHARDING = {"--pipeline-parallel-size": "pipeline stages", "--data-parallel-size": "replicas"}
 
 
 @dataclass(frozen=True)
-class Parsed:
+class ParsedCommand:
     """What a command line means.
 
     model: its name, None where it names none. policy, kv: what runs. defaults: setting -> why it has the value that
@@ -43,7 +43,7 @@ class Parsed:
     notes: tuple[str, ...]
 
 
-def parse(line: str, gpu_name: GPU | str | None = None, *, ignore_unknown: bool = False) -> Parsed:
+def parse(line: str, gpu_name: GPU | str | None = None, *, ignore_unknown: bool = False) -> ParsedCommand:
     """The policy and the KV settings of a vLLM command line, as vLLM 0.19 understands it.
 
     gpu_name: the card, on which the defaults of max_num_seqs and max_num_batched_tokens depend; without one, a card
@@ -74,11 +74,11 @@ def parse(line: str, gpu_name: GPU | str | None = None, *, ignore_unknown: bool 
     for option, value in rest.items():
         if option in WITHOUT_MODEL and value is not False and (option, value) != ("--scheduling-policy", "fcfs"):
             notes.append(f"{option} is not modelled ({WITHOUT_MODEL[option]})")
-        elif option in SHARDED and value != "1":
-            notes.append(f"{option} is not part of a policy ({SHARDED[option]}): this is one engine's")
+        elif option in SHARDING and value != "1":
+            notes.append(f"{option} is not part of a policy ({SHARDING[option]}): this is one engine's")
         else:
             left_out.append(option)
-    return Parsed(said.model, policy, kv, reasons, tuple(left_out), tuple(notes))
+    return ParsedCommand(said.model, policy, kv, reasons, tuple(left_out), tuple(notes))
 
 
 def _policy(
@@ -87,7 +87,7 @@ def _policy(
     reasons: dict[str, str] = {}
     mode = take("--performance-mode", _word, "balanced")
     if mode not in ("balanced", "interactivity", "throughput"):
-        raise ValueError(f"--performance-mode is balanced, interactivity or throughput, not {shown(mode)}")
+        raise ValueError(f"--performance-mode is balanced, interactivity or throughput, not {quote(mode)}")
     partial = take("--max-num-partial-prefills", _whole, 1)
     if partial != 1:
         raise ValueError(
@@ -160,7 +160,7 @@ def _whole(option: str, value: str) -> int:
         return int(value)
     except ValueError:
         hint = ": vLLM reads 8k only for the token budget and lengths" if re.fullmatch(r"\d+[kKmM]", value) else ""
-        raise ValueError(f"{option} must be a whole number, not {shown(value)}{hint}") from None
+        raise ValueError(f"{option} must be a whole number, not {quote(value)}{hint}") from None
 
 
 def _whole_or_none(option: str, value: str) -> int | None:
@@ -171,7 +171,7 @@ def _real(option: str, value: str) -> float:
     try:
         return float(value)
     except ValueError:
-        raise ValueError(f"{option} must be a number, not {shown(value)}") from None
+        raise ValueError(f"{option} must be a number, not {quote(value)}") from None
 
 
 def _length(option: str, value: str) -> int | None:
@@ -195,7 +195,7 @@ def _human(option: str, value: str) -> int | None:
         return int(float(number) * 1000**power)
     if "." in number:
         raise ValueError(
-            f"{option} {shown(value)}: vLLM takes no decimals before {letter} (1,024 to the power {power}); "
+            f"{option} {quote(value)}: vLLM takes no decimals before {letter} (1,024 to the power {power}); "
             f"{number}{letter.lower()} counts in thousands"
         )
     return int(number) * 1024**power

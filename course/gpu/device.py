@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from course.base.settings import shown, whole
+from course.base.settings import quote, whole
 from course.gpu import sources
 
 MAX_THREADS = 1_024  # a block, on every GPU of the last ten years
@@ -42,9 +42,8 @@ class Kernel(ABC):
         Checking takes longer than launching, so what is to be timed is prepared first. args: arrays of this device and
         numbers, in the order of the parameters. shared_bytes: size of SHARED.
 
-        Raises:
-            ValueError: sizes or arguments that no kernel can be launched with.
-            KernelError: from the launch, where it fails, or where the CPU shim catches the kernel at something.
+        Raises ValueError: sizes or arguments that no kernel can be launched with. Raises KernelError: from the launch,
+        where it fails, or where the CPU shim catches the kernel at something.
         """
         blocks = _sizes("grid", grid, MAX_BLOCKS)
         threads = _sizes("block", block, MAX_THREADS)
@@ -63,7 +62,7 @@ class Kernel(ABC):
 def _sizes(name: str, given: Any, high: int) -> tuple[int, int, int]:
     sizes = tuple(given) if isinstance(given, tuple | list) else (given,)
     if not 1 <= len(sizes) <= 3:
-        raise ValueError(f"{name} has one to three sizes, not {shown(given)}")
+        raise ValueError(f"{name} has one to three sizes, not {quote(given)}")
     x, y, z = (*(whole(name, size, high=high) for size in sizes), 1, 1)[:3]
     return x, y, z
 
@@ -113,7 +112,7 @@ class Device(ABC):
     def compile(
         self, source: str, kernel: str, *, file: str = "kernel.cu", macros: Mapping[str, Any] | None = None
     ) -> Kernel:
-        """Compile `kernel` from a source that the file compat.h precedes.
+        """Compile `kernel` from a source that compat.h and the other headers precede (`sources.HEADERS`).
 
         macros: names to define, with their values. Raises KernelError with the line of the source that is wrong.
         """

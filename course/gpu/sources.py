@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.gpu.errors import KernelError
 
 SCALARS: Mapping[str, type[np.generic]] = {
@@ -26,6 +26,15 @@ SCALARS: Mapping[str, type[np.generic]] = {
     "unsigned long long": np.uint64,
     "unsigned char": np.uint8,
 }
+
+
+HEADERS = ("compat.h", "numbers.h", "tensor.h")
+"""What precedes every kernel, in this order."""
+
+
+def headers() -> list[tuple[str, str]]:
+    """(name, text) of each of HEADERS. Raises KernelError where the installation lacks one."""
+    return [(name, text(name)) for name in HEADERS]
 
 
 def folder() -> Traversable:
@@ -44,7 +53,12 @@ def text(name: str) -> str:
         raise KernelError(f"the kernel source {name} is missing: install the course again") from None
 
 
-def joined(parts: Sequence[tuple[str, str]]) -> str:
+def kernels() -> tuple[str, ...]:
+    """The names of all kernels there are: one a .cu file."""
+    return tuple(sorted(path.name.removesuffix(".cu") for path in folder().iterdir() if path.name.endswith(".cu")))
+
+
+def join(parts: Sequence[tuple[str, str]]) -> str:
     """One source of several (file name, text), in which every compiler counts lines as the files do."""
     return "".join(f'#line 1 "{name}"\n{source.rstrip()}\n' for name, source in parts)
 
@@ -88,8 +102,7 @@ def bind(kernel: str, wanted: Sequence[Parameter], given: Sequence[Any]) -> tupl
 
     A Python float would arrive as a double, and a float64 array read as float* is garbage: neither gets through.
 
-    Raises:
-        ValueError: too few or too many arguments, a number that does not fit, an array of another type or with gaps.
+    Raises ValueError: too few or too many arguments, a number that does not fit, an array of another type or with gaps.
     """
     if len(wanted) != len(given):
         names = ", ".join(f"{p.type} {p.name}" for p in wanted)
@@ -102,7 +115,7 @@ def bind(kernel: str, wanted: Sequence[Parameter], given: Sequence[Any]) -> tupl
 def _array(kernel: str, parameter: Parameter, value: Any) -> Any:
     dtype, flags = getattr(value, "dtype", None), getattr(value, "flags", None)
     if dtype is None or flags is None:
-        raise ValueError(f"{parameter.name} of {kernel} must be an array of the device, not {shown(value)}")
+        raise ValueError(f"{parameter.name} of {kernel} must be an array of the device, not {quote(value)}")
     if parameter.dtype is not None and dtype != parameter.dtype:
         raise ValueError(f"{parameter.name} of {kernel} must be an array of {parameter.dtype}, not of {dtype}")
     if not flags.c_contiguous:
@@ -119,5 +132,5 @@ def _scalar(kernel: str, parameter: Parameter, value: Any) -> np.generic:
     except (OverflowError, TypeError, ValueError):
         exact = False
     if isinstance(value, bool | str) or not exact:
-        raise ValueError(f"{parameter.name} of {kernel} must be a number of type {parameter.type}, not {shown(value)}")
+        raise ValueError(f"{parameter.name} of {kernel} must be a number of type {parameter.type}, not {quote(value)}")
     return number

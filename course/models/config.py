@@ -6,9 +6,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.base.textfiles import json_value, path_of, text
-from course.models import attention, families, pattern, quantisation, recurrent, unknown, weights
+from course.models import attention, engine_defaults, families, pattern, quantisation, recurrent, unknown, weights
 from course.models.keys import CONTEXT, DRAFTS, HEAD_DIM, LAYERS, MAX_CONTEXT, MAX_LAYERS, VOCABULARY, WIDTH, Keys
 from course.models.layers import Heads, Layer
 from course.models.spec import ModelSpec
@@ -26,23 +26,21 @@ def read(config: str | PathLike | Mapping[str, Any], name: str | None = None) ->
     if path.is_dir():
         path = path / "config.json"
     stem = path.parent.resolve().name if path.name == "config.json" else path.stem
-    beside = (
-        [path.with_name(QUANTISATION)]
-        if path.name == "config.json"
-        else [path.with_name(f"{path.stem}.{QUANTISATION}")]
-    )
+    beside = [path.with_name(f"{path.stem}.{QUANTISATION}")]
+    if path.name.endswith("config.json"):
+        beside.append(path.with_name(path.name.removesuffix("config.json") + QUANTISATION))
     quantised = next((_object(one) for one in beside if one.is_file()), {})
-    return _spec(_object(path), name or stem, path.name, quantised, _stored(path))
+    return _spec(_object(path), name or stem, path.name, quantised, _checkpoint_bytes(path))
 
 
 def _object(path: Path) -> dict[str, Any]:
     values = json_value(path, text(path, "config.json", "JSON", limit=MAX_BYTES))
     if not isinstance(values, dict):
-        raise ValueError(f"{path.name}: a config is a JSON object, not {shown(values)}")
+        raise ValueError(f"{path.name}: a config is a JSON object, not {quote(values)}")
     return values
 
 
-def _stored(path: Path) -> int | None:
+def _checkpoint_bytes(path: Path) -> int | None:
     """Bytes of the checkpoint beside the config, where its index says so."""
     index = path.with_name("model.safetensors.index.json")
     if path.name != "config.json" or not index.is_file():
@@ -64,14 +62,14 @@ def _spec(config: Mapping[str, Any], name: str, place: str, quantised: Mapping, 
         kinds = [kind for kind in kinds for _ in (0, 1)]
     layers = _layers(keys, kinds)
     quantisation_of = quantisation.read(outer, quantised)
-    spec = _described(keys, kinds, layers, name, place)
-    counted, more = weights.count(outer, keys, kinds, quantisation_of, stored)
+    spec = _sizes(keys, kinds, layers, name, place)
+    counted, more = weights.count(outer, keys, kinds, quantisation_of, stored, drafts)
     return replace(
         spec,
         draft_layers=_draft_layers(keys, layers, drafts),
         kv_cache_dtype=quantisation_of.kv_cache_dtype,
         weights=counted,
-        notes=(*notes, *_kv_note(spec, quantisation_of.kv_cache_dtype), *more),
+        notes=(*notes, *_latent_note(keys, layers), *_kv_note(spec, quantisation_of.kv_cache_dtype), *more),
     )
 
 
@@ -105,19 +103,18 @@ def _layers(keys: Keys, kinds: list[pattern.Kind]) -> tuple[Layer, ...]:
     number = len(kinds)
     shared = keys.size("num_kv_shared_layers", low=0, high=number) or 0  # Gemma 3n: the last ones
     every = keys.size("cla_share_factor") or 1 if keys.flag("use_cla") else 1  # Hunyuan: in rows of this many
-    heads, states = attention.Attention(keys, number), None
+    heads = attention.Attention(keys, number)
+    state = recurrent.parts(keys) if any(kind.linear for kind in kinds) else ()
     found = []
     for i, kind in enumerate(kinds):
-        if kind.linear and states is None:
-            states = recurrent.parts(keys)
-        own = kind.attention and i < number - shared and i % every == 0 and not _skipped(keys, i)
-        found.append(Layer(heads.layer(i, kind) if own else None, states if kind.linear else ()))
+        own = kind.attention and i < number - shared and i % every == 0 and not _lacks_attention(keys, i)
+        found.append(Layer(heads.layer(i, kind) if own else None, state if kind.linear else ()))
     if not any(layer.attention or layer.state for layer in found):
         raise keys.refusal("no layer keeps anything of a sequence: the keys of attention or of a recurrence are needed")
     return tuple(found)
 
 
-def _skipped(keys: Keys, i: int) -> bool:
+def _lacks_attention(keys: Keys, i: int) -> bool:
     """Whether a Nemotron-NAS block has no attention."""
     blocks = keys.listed("block_configs")
     if not blocks or i >= len(blocks[1]) or not isinstance(blocks[1][i], dict):
@@ -136,23 +133,23 @@ def _draft_layers(keys: Keys, layers: tuple[Layer, ...], drafts: int) -> tuple[L
     """They have attention over everything, of the shape of the model's own."""
     full = [layer.attention for layer in layers if layer.attention and layer.attention.window is None]
     given = keys.listed("mtp_layers_block_type")
-    if given:
-        drafts *= sum(pattern.NAMES.get(one) == pattern.FULL for one in given[1] if isinstance(one, str))
+    types = given[1] if given else keys.raw("mtp_hybrid_override_pattern")  # Nemotron 3: "*E"
+    if types:
+        drafts *= sum(pattern.NAMES.get(one) == pattern.FULL for one in types if isinstance(one, str))
     return (Layer(full[-1]),) * drafts if full else ()
 
 
-def _described(keys: Keys, kinds: list, layers: tuple[Layer, ...], name: str, place: str) -> ModelSpec:
+def _sizes(keys: Keys, kinds: list, layers: tuple[Layer, ...], name: str, place: str) -> ModelSpec:
     """The sizes that describe the model as a whole; where layers differ, the largest."""
     heads = [layer.attention for layer in layers if isinstance(layer.attention, Heads)]
     kept = [layer.attention for layer in layers if layer.attention]
     wide = keys.raw("intermediate_size")
+    widest = max((one for one in wide if isinstance(one, int)), default=0) if isinstance(wide, list) else 0
     return ModelSpec(
         name=name,
         num_layers=len(kinds),
         hidden_size=keys.size(*WIDTH) or 0,
-        intermediate_size=max((one for one in wide if isinstance(one, int)), default=0)
-        if isinstance(wide, list)
-        else weights.mlp_width(keys) or 0,
+        intermediate_size=widest if isinstance(wide, list) else weights.mlp_width(keys) or 0,
         num_heads=max((one.query_heads for one in kept), default=0),
         num_kv_heads=max((one.kv_heads for one in heads), default=1 if kept else 0),
         head_dim=max((one.key_dim for one in kept), default=0) or (keys.first(*HEAD_DIM) or 0),
@@ -160,6 +157,19 @@ def _described(keys: Keys, kinds: list, layers: tuple[Layer, ...], name: str, pl
         source=place,
         max_position_embeddings=keys.first(*CONTEXT, high=MAX_CONTEXT),
         layers=layers,
+    )
+
+
+def _latent_note(keys: Keys, layers: tuple[Layer, ...]) -> tuple[str, ...]:
+    """Where a model with a latent row is one of which vLLM keeps all heads."""
+    kept = next((layer.attention for layer in layers if layer.attention), None)
+    if "kv_lora_rank" not in keys or not isinstance(kept, Heads) or attention.latent(keys):
+        return ()
+    row = (keys.size("kv_lora_rank") or 0) + (keys.size("qk_rope_head_dim", low=0) or 0)
+    return (
+        f"kv_lora_rank: {engine_defaults.VERSION} keeps K and V of all {kept.kv_heads} heads for model_type "
+        f"{quote(keys.family)}, which is not in its list of latent attention; a latent row would be {row} elements a "
+        "token and layer",
     )
 
 

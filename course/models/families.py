@@ -4,6 +4,8 @@ Taken from the configuration classes of Transformers 5.24. Only what published f
 than this is refused.
 """
 
+from collections.abc import Mapping
+
 from course.models.keys import Keys
 
 _LLAMA = {
@@ -30,7 +32,7 @@ _GEMMA3 = {
     "sliding_window": 4096,
     "max_position_embeddings": 131072,
 }
-INSIDE = {"llama": _LLAMA, "mistral": _MISTRAL, "gemma3_text": _GEMMA3}
+INSIDE: Mapping[str, Mapping[str, int | None]] = {"llama": _LLAMA, "mistral": _MISTRAL, "gemma3_text": _GEMMA3}
 """Defaults of language models inside of others (LLaVA, Pixtral, Gemma 3), whose text_config may be nearly empty."""
 
 EVERY = {
@@ -49,8 +51,36 @@ EVERY = {
 }
 """model_type: every how manieth layer has full attention, the others a window, where no key says so."""
 
-LISTED = {"cohere2_moe", "cwm", "gemma4", "gemma4_text", "granite_swa", "granitemoe_swa", "mimo_v2_flash", "qwen2_moe"}
+MUST_LIST = {
+    "cohere2_moe",
+    "cwm",
+    "gemma4",
+    "gemma4_text",
+    "granite_swa",
+    "granitemoe_swa",
+    "mimo_v2_flash",
+    "qwen2_moe",
+}
 """Families with a window in some layers whose rule is another one: their files must list the layers."""
+
+
+ON_BY_DEFAULT = {
+    "block_auto_adjust_ff_dim": frozenset({"lfm2", "lfm2_vl"}),
+    "attn_output_gate": frozenset({"qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text"}),
+    "multi_query": frozenset({"falcon", "gpt_bigcode"}),
+}
+"""Switches that are on where the file says nothing, because the class of that model_type has them on."""
+
+MLA = frozenset(
+    {
+        *("axk1", "AXK1", "bailing_hybrid", "bailing_hybrid_mtp", "deepseek_mtp", "deepseek_v2", "deepseek_v3"),
+        *("deepseek_v32", "deepseek_v4", "deepseek_vl_v2", "glm4_moe_lite", "glm4_moe_lite_mtp", "glm_moe_dsa"),
+        *("k3_dspark", "kimi_k2", "kimi_linear", "longcat_flash", "longcat_flash_ngram", "longcat_next"),
+        *("pangu_ultra_moe", "pangu_ultra_moe_mtp", "sarvam_mla"),
+    }
+)
+"""Types for which vLLM keeps a latent row: is_deepseek_mla in model_arch_config_convertor.py (0.19.0 to 0.27), and
+sarvam.py. Every other model with kv_lora_rank keeps K and V of all its heads there, such as MiniCPM3 (minicpm3.py)."""
 
 
 def with_defaults(keys: Keys, inside: bool) -> tuple[Keys, tuple[str, ...]]:

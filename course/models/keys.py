@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from course.base.settings import shown, whole
+from course.base.settings import quote, whole
 
 MAX_LAYERS = 10_000
 MAX_SIZE = 10**8  # of a dimension, a vocabulary, a window
@@ -43,7 +43,8 @@ class Keys:
 
     def __init__(self, values: Mapping[str, Any], place: str):
         self.values, self.place = values, place
-        self.family = values.get("model_type") if isinstance(values.get("model_type"), str) else ""
+        family = values.get("model_type")
+        self.family = family if isinstance(family, str) else ""
 
     def __contains__(self, name: str) -> bool:
         return self.values.get(name) is not None
@@ -71,12 +72,14 @@ class Keys:
             raise self.refusal(f"{meaning} cannot be told: {' or '.join(names[:3])} is needed")
         return value
 
-    def flag(self, name: str) -> bool:
-        """Whether a switch is on; absent is off."""
+    def flag(self, name: str, absent: bool = False) -> bool:
+        """Whether a switch is on. absent: what it is where it is not there, or null: the default of the class."""
         value = self.values.get(name)
-        if value is None or isinstance(value, bool):
-            return bool(value)
-        raise self.refusal(f"{name} must be true or false, not {shown(value)}")
+        if value is None:
+            return absent
+        if isinstance(value, bool):
+            return value
+        raise self.refusal(f"{name} must be true or false, not {quote(value)}")
 
     def listed(self, *names: str) -> tuple[str, list] | None:
         """The first of these names that holds a list, with it; None where none is there."""
@@ -84,15 +87,22 @@ class Keys:
             if name in self:
                 value = self.values[name]
                 if not isinstance(value, list) or len(value) > MAX_LAYERS:
-                    raise self.refusal(f"{name} must be a list with one entry a layer, not {shown(value)}")
+                    raise self.refusal(f"{name} must be a list with one entry a layer, not {quote(value)}")
                 return name, value
         return None
+
+    def entries(self, name: str) -> list:
+        """The list under this name; ValueError where there is none."""
+        found = self.listed(name)
+        if found is None:
+            raise self.refusal(f"{name} is missing: a list with one entry a layer is needed")
+        return found[1]
 
     def inner(self, name: str) -> "Keys":
         """The object under this name; an empty one where there is none."""
         value = self.values.get(name)
         if value is not None and not isinstance(value, Mapping):
-            raise self.refusal(f"{name} must be an object, not {shown(value)}")
+            raise self.refusal(f"{name} must be an object, not {quote(value)}")
         return Keys(value or {}, f"{self.place}, {name}")
 
     def number(self, name: str, value: Any, low: int = 1, high: int = MAX_SIZE) -> int:
@@ -103,4 +113,5 @@ class Keys:
             raise self.refusal(str(error)) from None
 
     def refusal(self, why: str) -> ValueError:
+        """The error to raise, with the place in the file in front of `why`."""
         return ValueError(f"{self.place}: {why}")

@@ -16,9 +16,10 @@ SchedulerReserveFullISL = Annotated[bool, Knob("Admit only if the whole prompt f
 
 @registered("continuous")
 class Continuous(Policy):
-    """Iteration-level batching, first come first served: running requests first, then waiting ones, while slots, token
-    budget and KV blocks last. Settings are named as in vLLM 0.19:
+    """Iteration-level batching, first come first served.
 
+    Running requests come first, then waiting ones, while slots, token budget and KV blocks last. Settings are named as
+    in vLLM 0.19:
     max_num_seqs: slots. max_num_batched_tokens: tokens a step, at least one for each slot.
     enable_chunked_prefill: a prompt that does not fit the budget left runs in chunks; otherwise it waits for its turn.
     long_prefill_token_threshold: the most tokens one request may take in a step, 0 for no such limit.
@@ -27,6 +28,8 @@ class Continuous(Policy):
     Out of blocks, the running request admitted last is preempted, and nobody is admitted in that step.
     Not modelled: prefix caching, asynchronous scheduling. Raises ValueError for settings that contradict each other.
     """
+
+    max_num_batched_tokens: int
 
     def __init__(
         self,
@@ -44,6 +47,7 @@ class Continuous(Policy):
         self.check_settings()
 
     def check_settings(self) -> None:
+        """Raises ValueError for settings that cannot be, or contradict each other."""
         for name, low in (("max_num_seqs", 1), ("max_num_batched_tokens", 1), ("long_prefill_token_threshold", 0)):
             setattr(self, name, settings.whole(name, getattr(self, name, None), low=low))
         for name in ("enable_chunked_prefill", "scheduler_reserve_full_isl"):

@@ -10,10 +10,10 @@ from course.policies.static import padded_prefill
 
 @registered("dynamic")
 class Dynamic(Policy):
-    """Request-level batching with a time limit: starts when `max_num_seqs` requests wait, or when the oldest of them
-    has waited `max_queue_delay` seconds. Runs, pads and answers like Static.
+    """Request-level batching with a time limit.
 
-    Raises ValueError for max_num_seqs below 1 or a delay outside 0 to 1e10.
+    Starts when `max_num_seqs` requests wait, or when the oldest of them has waited `max_queue_delay` seconds. Runs,
+    pads and answers like Static. Raises ValueError for max_num_seqs below 1 or a delay outside 0 to 1e10.
     """
 
     padded = True
@@ -27,14 +27,16 @@ class Dynamic(Policy):
         self.check_settings()
 
     def check_settings(self) -> None:
+        """Raises ValueError for a setting that cannot be."""
         self.max_num_seqs = settings.whole("max_num_seqs", getattr(self, "max_num_seqs", None))
         delay = getattr(self, "max_queue_delay", None)
         self.max_queue_delay = settings.real("max_queue_delay", delay, low=0, high=settings.MAX_SECONDS)
 
     def __repr__(self) -> str:
-        return f"Dynamic(max_num_seqs={self.max_num_seqs}, max_queue_delay={settings.shown(self.max_queue_delay)})"
+        return f"Dynamic(max_num_seqs={self.max_num_seqs}, max_queue_delay={settings.quote(self.max_queue_delay)})"
 
     def schedule(self, state: State) -> Schedule:
+        """Wait for a full batch or the deadline, then run it to its end."""
         if state.decodes:
             return DECODES
         if not state.waiting:

@@ -19,10 +19,12 @@ BY = ("prompt", "guess")
 
 @registered("shortest-first")
 class ShortestFirst(Continuous):
-    """As Continuous, but whoever waits is admitted in the order of `by`: "prompt", the tokens of the prompt, or
-    "guess", what a predictor says of the answer (`Workload.with_guesses`). Equal ones keep their order, and so do those
-    without a guess, behind all others. Nobody who runs is sent away for a shorter one, and a long one may wait for as
-    long as shorter ones come. Raises ValueError as Continuous does, and for another `by`.
+    """As Continuous, but the shortest of those who wait are admitted first.
+
+    by: "prompt", the tokens of the prompt, or "guess", what a predictor says of the answer (`Workload.with_guesses`).
+    Equal ones keep their order, and so do those without a guess, behind all others. Nobody who runs is sent away for a
+    shorter one, and a long one may wait for as long as shorter ones come. Raises ValueError as Continuous does, and for
+    another `by`.
     """
 
     def __init__(
@@ -44,11 +46,13 @@ class ShortestFirst(Continuous):
         )
 
     def check_settings(self) -> None:
+        """Raises ValueError as Continuous does, and for an unknown `by`."""
         super().check_settings()
         if self.by not in BY:
-            raise ValueError(f"by must be {' or '.join(BY)}, not {settings.shown(self.by)}")
+            raise ValueError(f"by must be {' or '.join(BY)}, not {settings.quote(self.by)}")
 
     def queue(self, waiting: Sequence[Request]) -> Sequence[Request]:
+        """Those who wait, the shortest first."""
         return waiting if len(waiting) == 1 else sorted(waiting, key=_prompt if self.by == "prompt" else _guess)
 
 

@@ -22,12 +22,14 @@ class Static(Policy):
         self.check_settings()
 
     def check_settings(self) -> None:
+        """Raises ValueError for a setting that cannot be."""
         self.max_num_seqs = settings.whole("max_num_seqs", getattr(self, "max_num_seqs", None))
 
     def __repr__(self) -> str:
         return f"Static(max_num_seqs={self.max_num_seqs})"
 
     def schedule(self, state: State) -> Schedule:
+        """Wait for a full batch, then run it to its end."""
         if state.decodes:
             return DECODES
         batch = state.waiting[: self.max_num_seqs]

@@ -14,11 +14,23 @@ from typing import Any
 
 import numpy as np
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.results.assemble import Draft, Statistics, finish, requests_of
 from course.results.documents import Document
 from course.results.result import Result
-from course.results.rows import NAN, items, known, mapping, number, numeric, part, seconds, setting, statistics, tokens
+from course.results.rows import (
+    NAN,
+    items,
+    mapping,
+    number,
+    numeric,
+    part,
+    seconds,
+    setting,
+    statistics,
+    tokens,
+    without_missing,
+)
 
 TOOL = "aiperf"
 TTFT, TPOT, ITL, E2E = "time_to_first_token", "inter_token_latency", "inter_chunk_latency", "request_latency"
@@ -73,26 +85,26 @@ def blocks(place: str, doc: Mapping) -> tuple[Statistics, dict[str, float]]:
         scale = _scale(f"{place}, {key}", block) if name == "duration" and block else 1.0
         totals[name] = number(f"{place}, {key}", block, "avg") * scale
         if totals[name] < 0:
-            raise ValueError(f"{place}: {key} is {shown(block['avg'])}: it cannot be negative")
-    return reported, known(totals)
+            raise ValueError(f"{place}: {key} is {quote(block['avg'])}: it cannot be negative")
+    return reported, without_missing(totals)
 
 
 def _scale(place: str, block: Mapping) -> float:
     """Seconds in the block's unit."""
     unit = block.get("unit")
     if not isinstance(unit, str) or unit not in SECONDS:
-        raise ValueError(f"{place}: its unit is {shown(unit)}, not one of {', '.join(SECONDS)}")
+        raise ValueError(f"{place}: its unit is {quote(unit)}, not one of {', '.join(SECONDS)}")
     return SECONDS[unit]
 
 
 def load_of(doc: Mapping) -> dict[str, float]:
     """The load that was asked for, wherever a version of the tool keeps it."""
     config = doc.get("input_config")
-    found = {}
+    found: dict[str, float] = {}
     for name, key in (("max_concurrency", "concurrency"), ("requested_rate", "request_rate")):
         for holder in (config, config.get("loadgen") if isinstance(config, dict) else None):
             if isinstance(holder, dict):
-                found |= known({name: setting(holder, key)})
+                found |= without_missing({name: setting(holder, key)})
     return found
 
 
@@ -107,7 +119,9 @@ def _summary(path: Path, document: Document) -> Result:
 
 
 def _rows(path: Path, documents: list[Document]) -> Result:
-    rows, gaps, left_out = [], [], 0
+    rows: list[tuple] = []
+    gaps: list[np.ndarray] = []
+    left_out = 0
     for document in documents:
         place = document.place(path)
         row = mapping(place, document.value)
@@ -118,7 +132,7 @@ def _rows(path: Path, documents: list[Document]) -> Result:
         failed = row.get("error") is not None or meta.get("was_cancelled") is True
         start = meta.get("request_start_ns")
         if isinstance(start, bool) or not isinstance(start, int) or not 0 <= start < 2**63:
-            raise ValueError(f"{place}: request_start_ns is {shown(start)}, no whole number of nanoseconds")
+            raise ValueError(f"{place}: request_start_ns is {quote(start)}, no whole number of nanoseconds")
         prompt, output = (_tokens(place, metrics, key) for key in ("input_sequence_length", "output_sequence_length"))
         ttft, e2e = (NAN if failed else _time(place, metrics, key) for key in (TTFT, E2E))
         # Nanoseconds since 1970 need more digits than a float64 has: differences are of the integers.
@@ -126,11 +140,11 @@ def _rows(path: Path, documents: list[Document]) -> Result:
         gaps.append(np.empty(0) if failed else _gaps(place, metrics))
     if not rows:
         raise ValueError(f"{path.name} has no request of the measured phase")
-    failed, start, prompt, output, ttft, e2e = zip(*rows, strict=True)
-    failed = np.array(failed)
-    ttft, e2e, output = (np.where(failed, NAN, np.array(values, dtype=float)) for values in (ttft, e2e, output))
-    arrival = np.array([(moment - min(start)) / 10**9 for moment in start])
-    table = requests_of(failed, arrival, np.array(prompt, dtype=float), output, ttft, e2e, gaps)
+    failures, starts, prompts, *measured = zip(*rows, strict=True)
+    without_answer = np.array(failures)
+    outputs, ttfts, e2es = (np.where(without_answer, NAN, np.array(values, dtype=float)) for values in measured)
+    arrival = np.array([(moment - min(starts)) / 10**9 for moment in starts])
+    table = requests_of(without_answer, arrival, np.array(prompts, dtype=float), outputs, ttfts, e2es, gaps)
     notes = [f"{left_out:,} requests of the warm-up were left out"] if left_out else []
     return finish(Draft(TOOL, path.stem, MEANINGS, table, notes=notes))
 

@@ -19,7 +19,19 @@ import numpy as np
 from course.results.assemble import Draft, Statistics, finish, requests_of
 from course.results.documents import Document
 from course.results.result import Requests, Result
-from course.results.rows import NAN, count, items, known, mapping, number, part, rate, setting, statistics, tokens
+from course.results.rows import (
+    NAN,
+    count,
+    items,
+    mapping,
+    number,
+    part,
+    rate,
+    setting,
+    statistics,
+    tokens,
+    without_missing,
+)
 
 TOOL = "guidellm"
 METRICS = {
@@ -89,7 +101,7 @@ def _benchmark(place: str, name: str, doc: Mapping, later: bool) -> Result:
     values: Statistics = {}
     lengths = _good(place, metrics, "output_token_count")
     if "itl" in reported and later:
-        values["itl"] = known({"mean": reported["itl"].get("mean", NAN)})
+        values["itl"] = without_missing({"mean": reported["itl"].get("mean", NAN)})
         if lengths.get("std_dev") == 0:  # equal answers: a mean over tokens is one over requests
             values["tpot"] = dict(values["itl"])
     elif "itl" in reported:
@@ -98,7 +110,7 @@ def _benchmark(place: str, name: str, doc: Mapping, later: bool) -> Result:
     setup = {
         key: strategy[key] for key in ("type_", "rate", "max_concurrency") if isinstance(strategy.get(key), str | int)
     }
-    totals |= known({"requested_rate": setting(strategy, "rate")})
+    totals |= without_missing({"requested_rate": setting(strategy, "rate")})
     return finish(
         Draft(TOOL, name, LATER if later else FIRST_VERSION, table, reported, values, totals, setup, {}, notes)
     )
@@ -141,7 +153,7 @@ def _totals(place: str, doc: Mapping, metrics: Mapping, counted: float) -> tuple
         notes.append(
             f"The run lasted {totals['duration']:.4g} s of the {limit:.4g} s asked for: too short for its tail"
         )
-    return known(totals), notes
+    return without_missing(totals), notes
 
 
 def _sum(place: str, metrics: Mapping, key: str) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.results.assemble import tpot_of
 from course.results.result import Requests
 from course.results.rows import NAN, items, seconds, tokens
@@ -23,8 +23,8 @@ def table_of(place: str, doc: Mapping) -> tuple[Requests | None, list[str]]:
     if not outputs or not firsts:
         return None, []
     n = len(outputs)
-    lists = {name: items(place, doc, name) for name in ("input_lens", "ttfts", "itls", "errors", "start_times")}
-    lists = {name: values for name, values in lists.items() if values}
+    names = ("input_lens", "ttfts", "itls", "errors", "start_times")
+    lists = {name: values for name in names if (values := items(place, doc, name))}
     for name, values in lists.items():
         if len(values) != n:
             raise ValueError(f"{place}: {len(values):,} {name} but {n:,} output_lens: one a request is needed")
@@ -63,7 +63,7 @@ def _moment(place: str, row: Mapping) -> float:
     if value is None:
         return NAN
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= 1e12:
-        raise ValueError(f"{place}: start_times is {shown(value)}, which is no time in seconds")
+        raise ValueError(f"{place}: start_times is {quote(value)}, which is no time in seconds")
     return float(value)
 
 
@@ -72,7 +72,7 @@ def _gaps(place: str, values: object, wanted: bool) -> np.ndarray:
     if not wanted or values is None:
         return np.empty(0)
     if not isinstance(values, list):
-        raise ValueError(f"{place}: itls is {shown(values)}, no list of seconds")
+        raise ValueError(f"{place}: itls is {quote(values)}, no list of seconds")
     return np.array([seconds(f"{place}, gap {k}", {"itl": value}, "itl") for k, value in enumerate(values)])
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from course.base.settings import shown, whole
+from course.base.settings import quote, whole
 from course.base.textfiles import MAX_JSON_BYTES, path_of, text
 from course.results import (
     aiperf,
@@ -51,15 +51,15 @@ def read(path: str | PathLike, format: str | None = None, run: int | None = None
 def read_all(path: str | PathLike, format: str | None = None) -> list[Result]:
     """Every run in the file, in its order: SGLang appends one a call, guidellm keeps one a rate. See `read`."""
     if format is not None and format not in READERS:
-        raise ValueError(f"format must be one of {', '.join(READERS)}, not {shown(format)}")
+        raise ValueError(f"format must be one of {', '.join(READERS)}, not {quote(format)}")
     path = path_of(path, "a result file")
     parsed = documents(path, text(path, "result", "JSON", MAX_JSON_BYTES))
-    return READERS[format or _told(path, parsed[0].value)].read(path, parsed)
+    return READERS[format or _format_of(path, parsed[0].value)].read(path, parsed)
 
 
-def _told(path: Path, value: Any) -> str:
+def _format_of(path: Path, value: Any) -> str:
     for name, reader in READERS.items():
         if reader.matches(value):
             return name
-    keys = f" Its keys are {shown(', '.join(map(str, list(value)[:8])))}." if isinstance(value, dict) else ""
+    keys = f" Its keys are {quote(', '.join(map(str, list(value)[:8])))}." if isinstance(value, dict) else ""
     raise ValueError(f"{path.name} is of no tool known here.{keys} Known are {', '.join(READERS)}; format= names one")

@@ -14,7 +14,7 @@ from course.results.assemble import Draft, each, finish
 from course.results.documents import Document
 from course.results.lists import table_of
 from course.results.result import Result
-from course.results.rows import count, flat, known, mapping, number, rate
+from course.results.rows import count, flat, mapping, number, rate, without_missing
 
 TOOL = "SGLang bench_serving"
 METRICS = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2e_latency": "e2e"}
@@ -25,7 +25,7 @@ MEANINGS = {
     "e2e": ("request sent to the last piece of the answer", True),
 }
 SETUP = ("backend", "dataset_name", "request_rate", "max_concurrency", "random_input_len", "random_output_len")
-RETOKENISED = 0.02  # of the output tokens; a difference above it is pointed out
+RETOKENISED_SHARE = 0.02  # of the output tokens; a difference above it is pointed out
 
 
 def matches(value: Any) -> bool:
@@ -45,18 +45,18 @@ def _run(path: Path, document: Document, name: str) -> Result:
     doc = mapping(place, document.value)
     table, notes = table_of(place, doc)
     totals = vllm_bench.totals_of(place, doc)
-    totals |= known({"total_tokens_per_second": rate(place, doc, "total_throughput")})
+    totals |= without_missing({"total_tokens_per_second": rate(place, doc, "total_throughput")})
     if "requests_per_second" not in totals and totals.get("duration", 0) > 0 and "requests" in totals:
         totals["requests_per_second"] = totals["requests"] / totals["duration"]  # early versions leave it out
     said = number(place, doc, "concurrency")
     again = count(place, doc, "total_output_tokens_retokenized")
     written = totals.get("output_tokens", float("nan"))
-    if abs(again - written) > RETOKENISED * written:
+    if abs(again - written) > RETOKENISED_SHARE * written:
         notes.append(
             f"The server counted {written:,.0f} output tokens, the client's tokeniser {again:,.0f}: rates are per the "
             "server's"
         )
-    totals |= known({"in_flight": said})
+    totals |= without_missing({"in_flight": said})
     reported = flat(place, doc, METRICS) if totals.get("requests") != 0 else {}
     setup = {key: doc[key] for key in SETUP if isinstance(doc.get(key), str | int | float)}
     return finish(Draft(TOOL, name, MEANINGS, table, reported, {}, totals, setup, {}, notes))

@@ -15,7 +15,7 @@ from course.results.assemble import Draft, Statistics, each, finish
 from course.results.documents import Document
 from course.results.lists import table_of
 from course.results.result import Result
-from course.results.rows import NAN, count, flat, known, mapping, rate, seconds, setting
+from course.results.rows import NAN, count, flat, mapping, rate, seconds, setting, without_missing
 
 TOOL = "vLLM bench serve"
 METRICS = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2el": "e2e"}
@@ -48,7 +48,7 @@ def _run(path: Path, document: Document, name: str) -> Result:
     if "failed" not in totals and sent >= completed:
         totals["failed"] = sent - completed
     for key in ("request_goodput", "request_goodput:"):
-        totals |= known({"goodput": rate(place, doc, key)})
+        totals |= without_missing({"goodput": rate(place, doc, key)})
     reported = flat(place, doc, METRICS) if completed != 0 else {}  # of no request the tool writes means of 0
     setup = {key: doc[key] for key in SETUP if isinstance(doc.get(key), str | int | float)}
     values, sentences = ({}, []) if table is not None else _e2e(reported, totals)
@@ -82,7 +82,7 @@ def _weights(reported: Statistics) -> list[str]:
 
 def totals_of(place: str, doc: Mapping) -> dict[str, float]:
     """Counts, seconds and rates, which SGLang writes under the same keys."""
-    return known(
+    return without_missing(
         {
             "requests": count(place, doc, "completed"),
             "failed": count(place, doc, "failed"),

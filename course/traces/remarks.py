@@ -15,7 +15,7 @@ def left_out(name: str, dropped: Mapping[str, Sequence[int]], kept: int) -> str:
     return f"{name}: {total:,} of {total + kept:,} rows were left out: {kinds}"
 
 
-def failed(name: str, rows: Mapping[str, Sequence[int]], total: int) -> str:
+def on_failures(name: str, rows: Mapping[str, Sequence[int]], total: int) -> str:
     """How many requests failed, by what sign."""
     count = sum(map(len, rows.values()))
     signs = ", ".join(f"{kind}, first: row {numbers[0]}" for kind, numbers in rows.items())

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.workload.workload import Workload
 
 
@@ -36,19 +36,20 @@ def describe(load: Workload) -> dict[str, float]:
     return found
 
 
-def labelled(parts: Any) -> list[Workload]:
+def label_parts(parts: Any) -> list[Workload]:
     """The parts of a mix, each with its label in `class_`; ValueError unless they are workloads, one or more."""
+    items: list[tuple[str | int, Any]]
     if isinstance(parts, Mapping):
         items = [(str(label), part) for label, part in parts.items()]
     elif isinstance(parts, Sequence) and not isinstance(parts, str):
         items = list(enumerate(parts))
     else:
-        raise ValueError(f"mix takes a dict of workloads by label, or a list of workloads, not {shown(parts)}")
+        raise ValueError(f"mix takes a dict of workloads by label, or a list of workloads, not {quote(parts)}")
     if not items:
         raise ValueError("mix needs at least one workload, but none were given")
     for label, part in items:
         if not isinstance(part, Workload):
-            raise ValueError(f"part {label!r} of the mix must be a Workload, not {shown(part)}")
+            raise ValueError(f"part {label!r} of the mix must be a Workload, not {quote(part)}")
     return [replace(part, class_=np.full(len(part), label)) for label, part in items]
 
 
@@ -56,7 +57,7 @@ def merge(parts: Sequence[Workload], name: str = "") -> Workload:
     """All requests of `parts`, by the earliest time at which each could arrive; equal times keep the order of parts."""
     for part in parts:
         if not isinstance(part, Workload):
-            raise ValueError(f"only another Workload can be merged, not {shown(part)}")
+            raise ValueError(f"only another Workload can be merged, not {quote(part)}")
     sizes = [len(part) for part in parts]
     # A stable sort by a key that never falls along a chain keeps every `after` in front of its follower.
     order = np.argsort(np.concatenate([_earliest(part) for part in parts]), kind="stable")
@@ -70,6 +71,11 @@ def merge(parts: Sequence[Workload], name: str = "") -> Workload:
     if any(part.prefix is not None for part in parts):
         rows = [row for part, size in zip(parts, sizes, strict=True) for row in (part.prefix or ((),) * size)]
         columns["prefix"] = tuple(rows[i] for i in order)
+    if any(part.guess is not None for part in parts):
+        none = [np.full(size, np.nan) for size in sizes]
+        columns["guess"] = np.concatenate(
+            [empty if part.guess is None else part.guess for part, empty in zip(parts, none, strict=True)]
+        )[order]
     if any(part.after is not None for part in parts):
         starts = np.cumsum([0, *sizes[:-1]])
         after = np.concatenate(
@@ -90,7 +96,7 @@ def merge(parts: Sequence[Workload], name: str = "") -> Workload:
 
 def _earliest(load: Workload) -> np.ndarray:
     """Arrival [s] if every answer took no time at all."""
-    if load.after is None:
+    if load.after is None or load.think_time is None:
         return load.arrival
     key = load.arrival.tolist()
     for i, (before, pause) in enumerate(zip(load.after.tolist(), load.think_time.tolist(), strict=True)):
@@ -104,8 +110,6 @@ def _merged_labels(labels: list[np.ndarray | None], sizes: list[int], order: np.
     if not present:
         return None
     as_text = any(label.dtype.kind == "U" for label in present)
-    filled = [
-        np.full(size, "" if as_text else -1) if label is None else label.astype(str) if as_text else label
-        for label, size in zip(labels, sizes, strict=True)
-    ]
-    return np.concatenate(filled)[order]
+    nothing = "" if as_text else -1
+    columns = [np.full(size, nothing) if label is None else label for label, size in zip(labels, sizes, strict=True)]
+    return np.concatenate([column.astype(str) if as_text else column for column in columns])[order]

@@ -55,9 +55,14 @@ class Case:
     guess: tuple | None = None
 
     @property
+    def guess_column(self) -> list | None:
+        """As a workload holds it: NaN where nobody guessed."""
+        return None if self.guess is None else [np.nan if guess is None else guess for guess in self.guess]
+
+    @property
     def load(self) -> Workload:
         if all(before is None for before in self.after):
-            return Workload(self.arrival, self.prompt, self.output, guess=self.guess)
+            return Workload(self.arrival, self.prompt, self.output, guess=self.guess_column)
         return Workload(
             [np.nan if before is not None else when for when, before in zip(self.arrival, self.after, strict=True)],
             self.prompt,
@@ -66,7 +71,7 @@ class Case:
             think_time=[
                 0 if before is None else think for think, before in zip(self.think_time, self.after, strict=True)
             ],
-            guess=self.guess,
+            guess=self.guess_column,
         )
 
     def served(self) -> Run:
@@ -246,7 +251,7 @@ def shortest_first(draw):
     """A queue long enough to be sorted, often with few slots or blocks; guesses, some missing and some the same."""
     case = draw(st.one_of(continuous(), storms(), many_in_chunks()))
     policy = policies.ShortestFirst(**vars(case.policy), by=draw(st.sampled_from(["prompt", "guess"])))
-    guesses = st.one_of(st.none(), st.sampled_from([1, 2, 2.5, 40]), st.floats(0, 100))
+    guesses = st.one_of(st.none(), st.sampled_from([1, 2, 2.5, 40]), st.floats(1, 100))
     n = len(case.prompt)
     return replace(
         case, policy=policy, guess=draw(st.one_of(st.none(), st.lists(guesses, min_size=n, max_size=n).map(tuple)))

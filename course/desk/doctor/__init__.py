@@ -1,14 +1,14 @@
 """Will the labs run on this machine? A list of checks, each answered in one line, and a short code of the answers.
 
 report.py    the checks in their order; one that fails in an unforeseen way is a problem, never a traceback
-installed.py Python, packages, widgets, kernel
+software.py  Python, packages, widgets, kernel
 machine.py   folders, space, compiler, GPU, the decode step
 children.py  what is tried in a process of its own, since a broken library or driver may crash or hang it
 process.py   such a process, with a time limit
 code.py      the answers as a few characters, and back
 """
 
-from course.desk.doctor.code import ITEMS, explained, in_code
+from course.desk.doctor.code import ITEMS, in_code, statuses_of
 from course.desk.doctor.report import Answer, examine
 
-__all__ = ["ITEMS", "Answer", "examine", "explained", "in_code"]
+__all__ = ["ITEMS", "Answer", "examine", "in_code", "statuses_of"]

@@ -38,7 +38,7 @@ def asked(monkeypatch):
         def ask(question: str, kind: str):
             found = answers[kind]
             if isinstance(found, str):
-                raise process.Failed(found)
+                raise process.ProcessError(found)
             return found
 
         monkeypatch.setattr(process, "ask", ask)
