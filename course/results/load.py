@@ -1,0 +1,104 @@
+"""How the load of a run was made, and what its rates then say: an open loop, a closed one, or everything at once.
+
+Where two causes fit a rate, a third number of the file decides between them, or the sentence says that none does.
+"""
+
+from collections.abc import Mapping
+from math import isfinite, nan
+
+OPEN, CLOSED, BURST = "open", "closed", "burst"
+SHORTFALL = 0.05  # a rate that is further off than this is pointed out
+SLACK = 0.01  # of totals that are one another's quotient
+REACHED = 0.9  # of a limit in flight: from here on it holds requests back
+QUEUE = 0.25  # a queue that grows evenly makes a mean wait of half the last one; half of that leaves room for decoding
+
+Statistics = Mapping[str, Mapping[str, float]]
+
+
+def loop_of(totals: Mapping[str, float], unlimited: bool) -> str:
+    """The loop of a load. unlimited: the file says that no rate was asked for, and does not just leave it out.
+
+    A rate and a limit in flight together are an open loop until the limit is reached; `on_load` says when it was.
+    """
+    if isfinite(totals.get("requested_rate", nan)):
+        return OPEN
+    if isfinite(totals.get("max_concurrency", nan)):
+        return CLOSED
+    return BURST if unlimited else ""
+
+
+def on_load(totals: Mapping[str, float], times: Statistics, loop: str, estimated: bool) -> list[str]:
+    """Offered against requested, answered against offered, in flight by Little's law; empty where all is well.
+
+    times: metric -> statistic -> seconds. estimated: E2E is an estimate of ours, which convicts no other number.
+    """
+    found = [] if loop in (CLOSED, BURST) else [*_sent(totals), *_answered(totals, times)]
+    flying, most = totals.get("in_flight", nan), totals.get("max_concurrency", nan)
+    if isfinite(flying):
+        sentence = f"Requests in flight on average (Little's law): {'about ' if estimated else ''}{flying:.4g}"
+        if flying > (1 + SLACK) * most and not estimated:
+            sentence += f", more than the {most:,.0f} that were allowed at once: one of these numbers cannot be"
+        elif isfinite(most):
+            sentence += f" of the {most:,.0f} allowed"
+        found.append(sentence)
+    if loop == CLOSED:
+        found.append(
+            f"A closed loop: the next request is sent when one is answered, so its rate is what the engine can do with "
+            f"{most:,.0f} in flight, and no load that users offered"
+        )
+    if loop == BURST:
+        found.append(
+            "All requests were sent at once: the rate is what the engine can do, and TTFT is mostly the wait behind "
+            "those that came first in the queue"
+        )
+    return found
+
+
+def _held(totals: Mapping[str, float]) -> str:
+    """The half sentence about a limit that was reached, or nothing."""
+    flying, most = totals.get("in_flight", nan), totals.get("max_concurrency", nan)
+    if not flying >= REACHED * most:
+        return ""
+    return (
+        f"its limit of {most:,.0f} in flight was reached ({flying:.4g} on average) and held requests back in the "
+        "client, as a closed loop does"
+    )
+
+
+def _sent(totals: Mapping[str, float]) -> list[str]:
+    requested, offered = totals.get("requested_rate", nan), totals.get("offered_rate", nan)
+    if not offered < (1 - SHORTFALL) * requested:
+        return []
+    return [
+        f"The client sent {offered:.4g} requests/s where {requested:.4g} were asked for: "
+        f"{_held(totals) or 'it could not keep up'}, so the latencies are those of a lower load, and leave out how "
+        "long requests waited to be sent"
+    ]
+
+
+def _answered(totals: Mapping[str, float], times: Statistics) -> list[str]:
+    requested, offered, answered = (
+        totals.get(key, nan) for key in ("requested_rate", "offered_rate", "requests_per_second")
+    )
+    load = offered if isfinite(offered) else requested
+    if not answered < (1 - SHORTFALL) * load:
+        return []
+    rates = f"{load:.4g} requests/s were {'offered' if isfinite(offered) else 'asked for'} and {answered:.4g} answered"
+    good, failed = totals.get("requests", nan), totals.get("failed", 0.0)
+    if failed > 0 and answered * (good + failed) / good >= (1 - SHORTFALL) * load:
+        return [f"{rates}: the rest are the {failed:,.0f} that failed"]
+    if not isfinite(offered) and _held(totals):
+        return [f"{rates}: {_held(totals)}, and no latency counts that wait"]
+    # From the last request to the last answer. A queue shows in TTFT; a short run only has that tail.
+    duration = totals.get("duration", nan)
+    tail = duration - (good + failed - 1) / load
+    wait = times.get("ttft", {}).get("mean", nan)
+    if wait >= QUEUE * tail:
+        why = f"a queue built up, for a TTFT of {wait:.4g} s on average is most of the {tail:.4g} s that the last ones "
+        why += "took. A longer run at this rate waits longer"
+    elif isfinite(wait) and isfinite(tail):
+        why = f"the run is short, for its last answers took {tail:.4g} s of its {duration:.4g} s, and a TTFT of "
+        why += f"{wait:.4g} s on average shows no queue"
+    else:
+        why = "whether a queue built up or the run was short the file does not say"
+    return [f"{rates}, over the whole run: {why}"]
