@@ -25,6 +25,7 @@ class Draft:
     meanings: metric -> what the tool means by it, and whether that is what is meant here. values: metric -> statistic
     -> seconds under the definitions used here, where the tool's differ and the file holds enough to say. loop: as in
     Result; None where the rate and the limit in `totals` tell. drafted: mean tokens a step, with speculation.
+    checked: whether rates, counts and means are of the same requests, so that they can be held against each other.
     """
 
     tool: str
@@ -39,6 +40,7 @@ class Draft:
     notes: list[str] = field(default_factory=list)
     loop: str | None = None
     drafted: float = float("nan")
+    checked: bool = True
 
 
 def finish(draft: Draft) -> Result:
@@ -79,13 +81,14 @@ def finish(draft: Draft) -> Result:
     if "in_flight" not in totals:
         mean = (values | reported).get("e2e", {}).get("mean", float("nan"))
         totals |= known({"in_flight": mean * totals.get("requests_per_second", float("nan"))})
-    notes += remarks.on_failures(totals)
-    notes += load.on_load(totals, values | seen | reported, loop, "e2e" not in reported and "e2e" not in seen)
-    notes += remarks.on_totals(totals, known(draft.totals), mine)
-    notes += remarks.on_lengths(totals)
-    notes += remarks.on_means(reported, definitions, seen)
-    if definitions.get("tpot") and definitions["tpot"].same:
-        notes += pieces.on_tokens(reported, totals, draft.drafted, table)
+    if draft.checked:
+        notes += remarks.on_failures(totals)
+        notes += load.on_load(totals, values | seen | reported, loop, "e2e" not in reported and "e2e" not in seen)
+        notes += remarks.on_totals(totals, known(draft.totals), mine)
+        notes += remarks.on_lengths(totals)
+        notes += remarks.on_means(reported, definitions, seen)
+        if definitions.get("tpot") and definitions["tpot"].same:
+            notes += pieces.on_tokens(reported, totals, draft.drafted, table)
     summary = {name: dict(stats) for name, stats in (values | seen | reported).items() if stats}
     return Result(
         draft.tool, draft.name, table, summary, definitions, totals, draft.setup, draft.series, tuple(notes), loop

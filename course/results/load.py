@@ -9,8 +9,9 @@ from math import isfinite, nan
 OPEN, CLOSED, BURST = "open", "closed", "burst"
 SHORTFALL = 0.05  # a rate that is further off than this is pointed out
 SLACK = 0.01  # of totals that are one another's quotient
+IDLE = 3.0  # times the longest answer: a tail beyond it is no answer's
 REACHED = 0.9  # of a limit in flight: from here on it holds requests back
-QUEUE = 0.25  # a queue that grows evenly makes a mean wait of half the last one; half of that leaves room for decoding
+QUEUE = 0.25  # of the tail: a queue that grows evenly makes a mean wait of half the last; decoding takes the rest
 
 Statistics = Mapping[str, Mapping[str, float]]
 
@@ -85,17 +86,22 @@ def _answered(totals: Mapping[str, float], times: Statistics) -> list[str]:
         return []
     rates = f"{load:.4g} requests/s were {'offered' if isfinite(offered) else 'asked for'} and {answered:.4g} answered"
     good, failed = totals.get("requests", nan), totals.get("failed", 0.0)
-    if failed > 0 and answered * (good + failed) / good >= (1 - SHORTFALL) * load:
+    if failed > 0 and good > 0 and answered * (good + failed) / good >= (1 - SHORTFALL) * load:
         return [f"{rates}: the rest are the {failed:,.0f} that failed"]
     if not isfinite(offered) and _held(totals):
         return [f"{rates}: {_held(totals)}, and no latency counts that wait"]
-    # From the last request to the last answer. A queue shows in TTFT; a short run only has that tail.
+    # From the last request to the last answer: a queue shows in TTFT, a short run has a tail of one answer, and what is
+    # longer than both is time in which the tool counted and nobody was served.
     duration = totals.get("duration", nan)
     tail = duration - (good + failed - 1) / load
-    wait = times.get("ttft", {}).get("mean", nan)
+    wait, whole = times.get("ttft", {}).get("mean", nan), times.get("e2e", {})
+    longest = max((whole[key] for key in ("mean", "p99", "max") if key in whole), default=nan)
     if wait >= QUEUE * tail:
-        why = f"a queue built up, for a TTFT of {wait:.4g} s on average is most of the {tail:.4g} s that the last ones "
-        why += "took. A longer run at this rate waits longer"
+        why = f"a queue built up, for a TTFT of {wait:.4g} s on average is much of the {tail:.4g} s in which the last "
+        why += "ones were answered. A longer run at this rate waits longer"
+    elif tail > IDLE * longest:
+        why = f"the duration of {duration:.4g} s is {tail:.4g} s longer than sending takes, and an answer takes "
+        why += f"{longest:.4g} s: the tool counted time in which nothing was in flight"
     elif isfinite(wait) and isfinite(tail):
         why = f"the run is short, for its last answers took {tail:.4g} s of its {duration:.4g} s, and a TTFT of "
         why += f"{wait:.4g} s on average shows no queue"

@@ -112,7 +112,9 @@ def _why(
             off = f"{abs(share - 1):.1%}"
             return (f"{said}: {unequal}. ITL x gaps is E2E - TTFT within {off}, so every piece was a token",)
         if share > 1:
-            return (f"{said} between pieces, which held {share:.3g} tokens each: ITL x gaps is as many times E2E - TTFT",)
+            return (
+                f"{said} between pieces, which held {share:.3g} tokens each: ITL x gaps is as many times E2E - TTFT",
+            )
         return (f"{said} between pieces, of which there were {1 / share:.3g} for every token that was counted",)
     if itl < tpot:
         return (f"{said}: {unequal}",)

@@ -68,13 +68,14 @@ def on_lengths(totals: Mapping[str, float]) -> list[str]:
         asked, most = totals.get(f"asked_{side}_tokens", nan), totals.get(f"most_{side}_tokens", nan)
         if abs(counted - asked) > MISSED * asked:
             found.append(
-                f"Asked for were {what} of {asked:,.4g} tokens, counted {counted:,.4g} on average, {counted / asked:.3g} "
-                "times as many: this is another load than the planned one, or another tokeniser counted"
+                f"Asked for were {what} of {asked:,.4g} tokens, counted {counted:,.4g} on average, "
+                f"{counted / asked:.3g} times as many: this is another load than the planned one, or another tokeniser "
+                "counted"
             )
         elif counted > (1 + MISSED) * most:
             found.append(
-                f"Asked for were {what} of at most {most:,.4g} tokens, counted {counted:,.4g} on average: the limit did "
-                "not reach the server, or another tokeniser counted"
+                f"Asked for were {what} of at most {most:,.4g} tokens, counted {counted:,.4g} on average: the limit "
+                "did not reach the server, or another tokeniser counted"
             )
     return found
 

@@ -71,7 +71,7 @@ def _run(path: Path, document: Document, name: str) -> Result:
 
 
 def _asked(doc: Mapping) -> dict[str, float]:
-    """Lengths that were asked for, of a data set that was drawn: the mean where the file says the range, or the most."""
+    """Lengths that were asked for, where they were drawn: the mean if the file says the range, else the limit."""
     if doc.get("dataset_name") not in ("random", "random-ids"):
         return {}
     found, ratio = {}, doc.get("random_range_ratio")

@@ -5,8 +5,8 @@ and `vllm bench sweep serve`, whose summary.json is a list of such runs and whos
      "completed": 500, "total_output_tokens": 407356, "request_throughput": 8.17, "mean_ttft_ms": 795.2, ...}
 
 Summaries are in milliseconds, lists in seconds. request_rate is a number, "inf", or Infinity. Some versions write the
-key "request_goodput:" with its colon. Since vLLM 0.30 queue_times and latencies say how long the client held each request
-back at --max-concurrency, and how long it then took. A sweep adds run_number and the options that it varied.
+key "request_goodput:" with its colon. Since vLLM 0.30 queue_times and latencies say how long the client held each
+request back at --max-concurrency, and how long it then took. A sweep adds run_number and the options that it varied.
 """
 
 from collections.abc import Mapping
@@ -107,7 +107,9 @@ def varied(doc: Mapping) -> dict[str, Any]:
     if "run_number" not in doc:
         return {}
     added = keys[keys.index("run_number") :]
-    return {key: doc[key] for key in added if isinstance(doc[key], str | int | float) and not isinstance(doc[key], bool)}
+    return {
+        key: doc[key] for key in added if isinstance(doc[key], str | int | float) and not isinstance(doc[key], bool)
+    }
 
 
 def from_plan(
@@ -122,8 +124,8 @@ def from_plan(
         return {}, []
     if loop != OPEN:
         return {}, [
-            f"Requests waited {wait:.4g} s on average in the client. No rate was asked for, so all were due at once and "
-            "nobody planned that wait"
+            f"Requests waited {wait:.4g} s on average in the client. No rate was asked for, so all were due at once "
+            "and nobody planned that wait"
         ]
     more: Statistics = {}
     for name in () if listed else ("ttft", "e2e"):
