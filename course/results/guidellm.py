@@ -234,8 +234,8 @@ def _table(place: str, doc: Mapping, counted: float) -> tuple[Requests | None, f
             [
                 f"The report keeps {(~failed).sum():,} of the {counted:,.0f} requests that it counted: no table"
                 if (~failed).sum() < counted
-                else f"The report counted {counted:,.0f} requests, and which of its {(~failed).sum():,} those are is not "
-                "to be seen: no table"
+                else f"The report counted {counted:,.0f} requests, and which of its {(~failed).sum():,} those are "
+                "is not to be seen: no table"
             ],
         )
     flying = NAN

@@ -94,17 +94,20 @@ def _answered(totals: Mapping[str, float], times: Statistics) -> list[str]:
     # longer than both is time in which the tool counted and nobody was served.
     duration = totals.get("duration", nan)
     tail = duration - (good + failed - 1) / load
-    wait, whole = times.get("ttft", {}).get("mean", nan), times.get("e2e", {})
+    first, whole = times.get("ttft", {}), times.get("e2e", {})
+    wait = first.get("mean", first.get("p50", nan))
     longest = max((whole[key] for key in ("mean", "p99", "max") if key in whole), default=nan)
     if wait >= QUEUE * tail:
-        why = f"a queue built up, for a TTFT of {wait:.4g} s on average is much of the {tail:.4g} s in which the last "
+        why = (
+            f"a queue built up, for a TTFT of {wait:.4g} s in the middle is much of the {tail:.4g} s in which the last "
+        )
         why += "ones were answered. A longer run at this rate waits longer"
     elif tail > IDLE * longest:
         why = f"the duration of {duration:.4g} s is {tail:.4g} s longer than sending takes, and an answer takes "
         why += f"{longest:.4g} s: the tool counted time in which nothing was in flight"
     elif isfinite(wait) and isfinite(tail):
         why = f"the run is short, for its last answers took {tail:.4g} s of its {duration:.4g} s, and a TTFT of "
-        why += f"{wait:.4g} s on average shows no queue"
+        why += f"{wait:.4g} s in the middle shows no queue"
     else:
         why = "whether a queue built up or the run was short the file does not say"
     return [f"{rates}, over the whole run: {why}"]
