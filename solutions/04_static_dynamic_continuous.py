@@ -14,7 +14,6 @@ from course.explore import Choice, Explorer, Slider
 from course.figures.timelines import timelines
 from course.lessons.lab04 import figures as draw
 from course.lessons.lab04 import side_by_side, three_batchers
-from course.lessons.lab04.refill import Mine
 from course.lessons.lab04.three_batchers import CHAT, H100, IMAGE, TRACE
 
 lab = Lab("04")
@@ -638,7 +637,7 @@ tiny = Workload.poisson(
 theirs = serve(tiny, policies.Continuous(4, max_num_batched_tokens=8192), H100)
 picture = None
 try:
-    mine = serve(tiny, Mine(refill, max_num_seqs=4), H100)
+    mine = serve(tiny, policies.FromFunction(refill, max_num_seqs=4), H100)
     print(
         f"last answer at {mine.response.max():.3f} s with yours, "
         f"{theirs.response.max():.3f} s with the package's"

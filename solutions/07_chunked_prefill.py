@@ -13,7 +13,6 @@ from course.lessons.lab07 import long_prompt, prefill, prompt_chunks
 from course.lessons.lab07.chunk_explorer import chunk_explorer, token_kernel
 from course.lessons.lab07.long_prompt import PROMPT, STEP, WHOLE
 from course.lessons.lab07.prompt_chunks import RECORDED, RECORDING
-from course.lessons.lab07.share import Shared
 from course.steptime import Step
 
 lab = Lab("07")
@@ -568,7 +567,9 @@ lab.check("share", share)
 few = long_prompt.requests(num_chats=150)
 theirs = serve(few, long_prompt.engine(2_048, 512), STEP)
 try:
-    yours = Shared(share, cap=512, max_num_seqs=64, max_num_batched_tokens=2_048)
+    yours = policies.FromFunction(
+        lambda state: share(state, 512), 64, max_num_batched_tokens=2_048
+    )
     mine = serve(few, yours, STEP)
     gap = np.nanmax(long_prompt.longest_gaps(mine))
     print(

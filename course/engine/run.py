@@ -6,7 +6,8 @@ import numpy as np
 
 from course.base import settings
 from course.engine import metrics
-from course.engine.loops.log import Log
+from course.engine.executor import Executor
+from course.engine.log import Log
 from course.engine.steps import Steps
 from course.memory.kvcache import KVCache
 from course.policies.base import Limits, Policy
@@ -23,7 +24,13 @@ class Run:
     """
 
     def __init__(
-        self, workload: Workload, policy: Policy, limits: Limits, step_time: StepTime, cache: KVCache | None, log: Log
+        self,
+        workload: Workload,
+        policy: Policy,
+        limits: Limits,
+        step_time: StepTime | Executor,
+        cache: KVCache | None,
+        log: Log,
     ):
         self.workload, self.policy, self.limits = workload, policy, limits
         self.step_time, self.cache, self._log = step_time, cache, log
@@ -74,10 +81,10 @@ class Run:
         return Steps(self.cache, self._log, self.response, self.batch_answers)
 
     def token_times(self, request: int) -> np.ndarray:
-        """When each output token of the request was computed, in seconds."""
+        """When each output token of the request was computed, in seconds; equal where several left in one step."""
         request = settings.whole("the number of a request", request, low=0, high=len(self) - 1)
         rows = self._log.tokens[self._first_row[request] : self._end_row[request]]
-        return np.concatenate([self._log.clock[first : last + 1] for _, first, last in rows])
+        return np.concatenate([np.repeat(self._log.clock[first : last + 1], each) for _, first, last, each in rows])
 
     @cached_property
     def itl(self) -> np.ndarray:
@@ -100,7 +107,12 @@ class Run:
         same = np.flatnonzero(rows[1:, 0] == rows[:-1, 0])
         stalls = clock[rows[same + 1, 1]] - clock[rows[same, 2]]
         seen = weights > 0
-        return np.concatenate([gaps[seen], stalls]), np.concatenate([weights[seen], np.ones(len(same), dtype=np.int64)])
+        together = int(((rows[:, 3] - 1) * (rows[:, 2] - rows[:, 1] + 1)).sum())  # left in one step with one before
+        no_gap = np.zeros(min(together, 1))
+        return (
+            np.concatenate([no_gap, gaps[seen], stalls]),
+            np.concatenate([np.full(len(no_gap), together), weights[seen], np.ones(len(same), dtype=np.int64)]),
+        )
 
     def number_in_system(self) -> tuple[np.ndarray, np.ndarray]:
         """(times, counts): from times[i] on, counts[i] requests have arrived and are not answered yet."""

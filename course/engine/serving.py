@@ -3,25 +3,30 @@
 import numpy as np
 
 from course.base import settings
-from course.engine.loops.batches import run_batches
-from course.engine.loops.continuous import ContinuousLoop
-from course.engine.loops.stepwise import run_stepwise
+from course.engine.loop import Engine
 from course.engine.run import Run
-from course.memory.kvcache import KVCache, blocks_for
-from course.policies.base import Limits, Policy
+from course.memory.block_pool import blocks_for
+from course.memory.kvcache import KVCache
+from course.policies.base import Policy
 from course.policies.continuous import Continuous
-from course.policies.dynamic import Dynamic
-from course.policies.static import Static
-from course.steptime import StepTime, StepTimeModel, trusted
+from course.steptime import StepTime
 from course.workload import Workload
 
 
-def serve(load: Workload, policy: Policy, step_time: StepTime, cache: KVCache | None = None) -> Run:
+def serve(
+    load: Workload,
+    policy: Policy,
+    step_time: StepTime,
+    cache: KVCache | None = None,
+    *,
+    honour_until: bool = True,
+) -> Run:
     """Serve every request of `load` on one simulated engine, and return what happened.
 
-    policy: decides which tokens run in the next step (`policies.Static`, `.Dynamic`, `.Continuous`, or your own).
+    policy: decides which tokens run in the next step (one of `course.policies`, or your own).
     step_time: seconds of a step (`steptime.Roofline`, `.PowerLaw`, or any callable from a Step to seconds).
-    cache: KV blocks; without one, memory is unlimited.
+    cache: KV blocks; without one, memory is unlimited. Each call opens a fresh pool of them.
+    honour_until: False asks the policy before every step, whatever it says: the same Run, slower.
 
     One step is one forward pass. A request's first token leaves at the end of the step that completes its prompt; every
     later decode step computes one token and emits the next. The clock moves by adding one step after the other.
@@ -29,35 +34,12 @@ def serve(load: Workload, policy: Policy, step_time: StepTime, cache: KVCache | 
     Raises ValueError for a request that can never be served, a policy that breaks slots, budget or blocks, and a step
     time that is not a finite number above zero. A load above capacity is served to its end; `run.warnings` says so.
     """
-    limits = _checked(load, policy, step_time, cache)
-    if not isinstance(step_time, StepTimeModel) or not _built_in(policy):
-        log = run_stepwise(load, policy, limits, step_time, cache)
-    elif type(policy) is Continuous:
-        log = ContinuousLoop(load, policy, trusted(step_time), cache).run()
-    else:
-        log = run_batches(load, policy, trusted(step_time), cache)
-    return Run(load, policy, limits, step_time, cache, log)
-
-
-def serve_stepwise(load: Workload, policy: Policy, step_time: StepTime, cache: KVCache | None = None) -> Run:
-    """`serve` by the plain loop, which asks the policy before every step: the same Run, slower, whatever the policy."""
-    limits = _checked(load, policy, step_time, cache)
-    return Run(load, policy, limits, step_time, cache, run_stepwise(load, policy, limits, step_time, cache))
-
-
-def _built_in(policy: Policy) -> bool:
-    """Whether a fast loop does what the policy's schedule would say: not one with another put into the object."""
-    return type(policy) in (Continuous, Static, Dynamic) and not vars(policy).keys() & {"schedule", "padded"}
-
-
-def _checked(load: Workload, policy: Policy, step_time: StepTime, cache: KVCache | None) -> Limits:
-    """Raises ValueError for what cannot be served."""
     _check_kinds(load, policy, step_time, cache)
-    limits = Limits.of(policy)
-    if isinstance(step_time, StepTimeModel):
-        step_time.check_settings()
-    _check_feasible(load, policy, limits.max_num_batched_tokens, cache)
-    return limits
+    engine = Engine(policy, step_time, cache, honour_until=honour_until)
+    _check_feasible(load, policy, engine.limits.max_num_batched_tokens, cache)
+    engine.follow(load)
+    log = engine.run()
+    return Run(load, policy, engine.limits, step_time, cache, log)
 
 
 def _check_kinds(load: Workload, policy: Policy, step_time: StepTime, cache: KVCache | None) -> None:

@@ -4,7 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
-from course.engine.loops.log import Log
+from course.engine.log import Log
 from course.memory.kvcache import KVCache
 
 
@@ -45,11 +45,11 @@ class Steps:
 
     @cached_property
     def useful(self) -> np.ndarray:
-        return self._covered(self._log.tokens)
+        return self._covered(self._log.tokens, self._log.tokens[:, 3])
 
     @cached_property
     def wasted(self) -> np.ndarray:
-        return self.running - self.useful if self._padded else np.zeros(len(self), dtype=np.int64)
+        return self.running - self._covered(self._log.tokens) if self._padded else np.zeros(len(self), dtype=np.int64)
 
     @cached_property
     def decodes(self) -> np.ndarray:

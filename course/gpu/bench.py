@@ -1,7 +1,8 @@
 """The decode-step benchmark: requests arrive on a simulated clock, and every step takes as long as it was measured to.
 
-Two loops decide who is in a step. Both are simulations around real launches: the clock moves by the waiting that a loop
-orders and by the measured seconds of each step, never by the time that this program itself takes.
+Two policies decide who is in a step, `policies.Window` and `policies.NoteWindow`. Both are simulated around real
+launches: the clock moves by the waiting that a policy orders and by the measured seconds of each step, never by the
+time that this program itself takes.
 """
 
 from __future__ import annotations
@@ -14,16 +15,21 @@ from typing import Any
 import numpy as np
 
 from course.base import settings
+from course.engine import executor
+from course.engine.executor import Executor, Work
+from course.engine.loop import Engine
+from course.engine.run import Run
 from course.gpu.decode import MAX_BATCH, MAX_WORK, DecodeStep, LiveStep, checked_threads
 from course.gpu.device import Device
 from course.gpu.sweep import FixedBatch, fixed_batches
+from course.policies import NoteWindow, Window
+from course.workload import Workload
 
 LOOPS = ("window", "note")
 MAX_REQUESTS = 1_000_000
 MAX_STEPS = 20_000_000
 MAX_SECONDS = 900.0
 FULL = 2_048  # sequences that fill any card of today
-TOP_UP = 0.25  # of a window: what the note's loop waits before every step
 
 StepSeconds = Callable[[int], float]
 """From the number of sequences in a step to the seconds that it took."""
@@ -98,63 +104,32 @@ class Outcome:
         return int(self.batch.sum())
 
 
+class Launches(Executor):
+    """Runs each step for real: `step` launches and times it. Every answer has `tokens` tokens."""
+
+    def __init__(self, step: StepSeconds, tokens: int) -> None:
+        self.step, self.tokens = step, tokens
+        self.batch: list[int] = []
+        self.seconds: list[float] = []
+
+    def execute(self, work: Work) -> executor.Outcome:
+        sequences = [*work.decodes, *(request for request, _ in work.chunks)]
+        took = self.step(len(sequences))
+        self.batch.append(len(sequences))
+        self.seconds.append(took)
+        return executor.Outcome(took, [request for request in sequences if request.emitted + 1 == self.tokens])
+
+
 def run(asked: Settings, step: StepSeconds) -> Outcome:
     """Serve the requests with the loop that was asked for; `step` runs and times one step."""
-    arrival = asked.arrivals()
-    choose = _note if asked.loop == "note" else _window
-    first, done = np.empty(asked.nreq), np.empty(asked.nreq)
-    batches: list[int] = []
-    seconds: list[float] = []
-    left = [asked.tokens] * asked.nreq
-    active: list[int] = []
-    now, upcoming = 0.0, 0
-    arrivals = arrival.tolist()
-    while active or upcoming < asked.nreq:
-        now, after = choose(asked, arrivals, now, upcoming, len(active))
-        active.extend(range(upcoming, after))
-        upcoming = after
-        took = step(len(active))
-        now += took
-        batches.append(len(active))
-        seconds.append(took)
-        going = []
-        for request in active:
-            if left[request] == asked.tokens:
-                first[request] = now
-            left[request] -= 1
-            if left[request]:
-                going.append(request)
-            else:
-                done[request] = now
-        active = going
-    return Outcome(first - arrival, done - arrival, np.array(batches), np.array(seconds))
-
-
-def _admitted(asked: Settings, arrivals: Sequence[float], until: float, upcoming: int, running: int) -> int:
-    """The first request that is not admitted when all that arrived by `until` may fill the free slots."""
-    last = min(len(arrivals), upcoming + asked.bmax - running)
-    while upcoming < last and arrivals[upcoming] <= until:
-        upcoming += 1
-    return upcoming
-
-
-def _note(asked: Settings, arrivals: Sequence[float], now: float, upcoming: int, running: int) -> tuple[float, int]:
-    """The note's loop: an idle engine waits a whole window after the next arrival, full or not, and before every other
-    step a quarter of one, whether or not anybody is waiting."""
-    window = asked.window_ms / 1_000
-    now = now + TOP_UP * window if running else max(now, arrivals[upcoming]) + window
-    return now, _admitted(asked, arrivals, now, upcoming, running)
-
-
-def _window(asked: Settings, arrivals: Sequence[float], now: float, upcoming: int, running: int) -> tuple[float, int]:
-    """A window that opens when somebody arrives at an idle engine and closes early when the batch is full. Those who
-    waited already, for a slot, wait no longer; and between steps nobody waits at all."""
-    if not running and arrivals[upcoming] > now:
-        now = arrivals[upcoming] + asked.window_ms / 1_000
-        fills = upcoming + asked.bmax - 1
-        if fills < len(arrivals):
-            now = min(now, arrivals[fills])
-    return now, _admitted(asked, arrivals, now, upcoming, running)
+    policy = (NoteWindow if asked.loop == "note" else Window)(asked.bmax, asked.window_ms / 1_000)
+    # The kernel has no prompts: a request is one token that is there from the start.
+    load = Workload(asked.arrivals(), np.ones(asked.nreq, np.int64), np.full(asked.nreq, asked.tokens))
+    launches = Launches(step, asked.tokens)
+    engine = Engine(policy, launches)
+    engine.follow(load)
+    found = Run(load, policy, engine.limits, launches, None, engine.run())
+    return Outcome(found.ttft, found.e2e, np.array(launches.batch), np.array(launches.seconds))
 
 
 def summary(outcome: Outcome) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from course.base import settings
+from course.memory.block_pool import BlockPool
 
 
 @dataclass(frozen=True)
@@ -10,7 +11,8 @@ class KVCache:
     """`num_blocks` blocks of `block_size` tokens. A sequence holds whole blocks, one more when the last is full.
 
     Out of blocks, the running sequence admitted last gives all of its blocks back, waits at the head of the queue and
-    is computed again (recompute preemption, vLLM V1's only kind). Raises ValueError for sizes below 1.
+    is computed again (recompute preemption, vLLM V1's only kind). This is a description and never changes: `open`
+    makes the pool that an engine fills. Raises ValueError for sizes below 1.
     """
 
     num_blocks: int
@@ -20,7 +22,6 @@ class KVCache:
         object.__setattr__(self, "num_blocks", settings.whole("num_blocks", self.num_blocks))
         object.__setattr__(self, "block_size", settings.whole("block_size", self.block_size, high=2**20))
 
-
-def blocks_for(tokens: int, block_size: int) -> int:
-    """Blocks that hold this many tokens: tokens / block_size, rounded up."""
-    return -(-tokens // block_size)
+    def open(self) -> BlockPool:
+        """A fresh pool of these blocks, all of them free."""
+        return BlockPool(self.num_blocks, self.block_size)

@@ -1,7 +1,8 @@
 """What a policy sees and what it answers.
 
-A policy decides one thing: which tokens run in the next step. The engine asks `schedule(state)` before every step,
-checks the answer against slots, token budget and KV blocks, and executes it. Ten lines are enough for one of your own:
+A policy decides one thing: which tokens run in the next step. The engine asks `schedule(state)`, checks the answer
+against slots, token budget and KV blocks, and executes it. Ten lines are enough for one of your own, which is asked
+before every step:
 
     class OneAtATime(Policy):
         max_num_seqs, max_num_batched_tokens = 8, 4096
@@ -9,77 +10,220 @@ checks the answer against slots, token budget and KV blocks, and executes it. Te
         def schedule(self, state):
             turn = (state.running or state.waiting)[:1]
             return Schedule(tokens={request: request.remaining for request in turn})
+
+A policy whose answer holds for a while says so with `until`, and is served many times faster, since the engine then
+takes all steps up to the next change at once. The answer below holds for as long as nobody comes or goes: whoever waits
+then waits for a slot, and all others decode:
+
+    class Refill(Policy):
+        max_num_seqs = 8
+
+        def schedule(self, state):
+            newcomers = state.waiting[: state.free_slots]
+            tokens = {request: request.remaining for request in newcomers}
+            return Schedule(tokens, decodes=True, until=math.inf)
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from course.base import settings
-from course.memory.kvcache import blocks_for
+from course.memory.block_pool import Plan, blocks_for
+
+if TYPE_CHECKING:
+    from course.engine.loop import Engine
+
+
+def _read_only(name: str, doc: str, read: Callable[[Any], Any] | None = None) -> Any:
+    """A property that refuses to be set, with a sentence. read: where it is more than the slot of that name."""
+
+    def refuse(self: Any, value: Any) -> None:
+        raise ValueError(
+            f"a policy changed a request: it set {name} of {self!r} to {settings.shown(value)}; a policy may only "
+            "read requests, so keep notes of your own elsewhere, by request.index"
+        )
+
+    return property(read or attrgetter(f"_{name}"), refuse, doc=doc)
 
 
 class Request:
     """A request as a policy may see it. How long its answer will be is not here: nobody knows that in advance.
 
-    index: its row in the workload. arrival: seconds. prompt_tokens. computed: tokens whose K and V are in the cache.
-    emitted: output tokens so far. blocks: KV blocks it holds. guess: a predictor's guess of the answer's length, or
-    None.
+    Its counters are views: while it decodes they follow from the number of the step, so that a step costs nothing for
+    those that only go on.
     """
 
-    __slots__ = ("arrival", "blocks", "computed", "emitted", "guess", "index", "prompt_tokens")
+    __slots__ = (
+        "_admitted", "_arrival", "_c", "_decodes_known", "_e", "_engine", "_index", "_labels", "_leave",
+        "_prompt_tokens", "_since", "_tokens_from", "_whole",
+    )  # fmt: skip
 
-    def __init__(self, index: int, arrival: float, prompt_tokens: int, guess: int | None = None):
-        self.index, self.arrival, self.prompt_tokens, self.guess = index, arrival, prompt_tokens, guess
-        self.computed = self.emitted = self.blocks = 0
+    def __init__(
+        self,
+        arrival: float,
+        prompt_tokens: int,
+        *,
+        class_: int | str | None = None,
+        tenant: int | str | None = None,
+        prefix: tuple = (),
+        guess: float | None = None,
+        index: int = -1,
+    ):
+        self._begin(arrival, prompt_tokens, index, None)
+        self._labels = class_, tenant, prefix, guess
 
-    @property
-    def known(self) -> int:
-        """Tokens that must be in the cache before the next one can be sampled: the prompt and what was emitted."""
-        return self.prompt_tokens + self.emitted
+    def _begin(self, arrival: float, prompt_tokens: int, index: int, engine: "Engine | None") -> None:
+        self._arrival, self._prompt_tokens, self._index, self._engine = arrival, prompt_tokens, index, engine
+        self._e = self._c = 0  # emitted and computed when it last stood still
+        self._since = self._leave = -1  # the first step of the decodes under way, and the one before which it leaves
+        self._whole = True  # its life follows from the steps of its first and last token
 
-    @property
-    def remaining(self) -> int:
-        """Tokens to compute before the next one is emitted: 1 for a decode, more for a prompt."""
-        return self.prompt_tokens + self.emitted - self.computed
+    index = _read_only("index", "Its row in the workload.")
+    arrival = _read_only("arrival", "When it came, in seconds.")
+    prompt_tokens = _read_only("prompt_tokens", "Tokens of its prompt.")
+    class_ = _read_only("class_", "The kind of traffic it belongs to, or None.", lambda self: self._labels[0])
+    tenant = _read_only("tenant", "Whose it is, or None.", lambda self: self._labels[1])
+    prefix = _read_only(
+        "prefix", "Hashes of the blocks of its prompt, each standing for all up to there.", lambda self: self._labels[2]
+    )
+    guess = _read_only(
+        "guess", "A predictor's guess of the tokens of its answer, or None.", lambda self: self._labels[3]
+    )
 
-    def facts(self) -> tuple:
-        """What the engine knows of it; a policy may read all of this and change none."""
-        return self.index, self.arrival, self.prompt_tokens, self.computed, self.emitted, self.blocks
+    emitted = _read_only(
+        "emitted",
+        "Output tokens so far.",
+        lambda self: self._e if self._since < 0 else self._e + self._engine.step - self._since,
+    )
+    computed = _read_only(
+        "computed",
+        "Tokens whose K and V are in the cache.",
+        lambda self: self._c if self._since < 0 else self._c + self._engine.step - self._since,
+    )
+    known = _read_only(
+        "known",
+        "Tokens that must be in the cache before the next one can be sampled: the prompt and what was emitted.",
+        lambda self: self._prompt_tokens + self.emitted,
+    )
+    remaining = _read_only(
+        "remaining",
+        "Tokens to compute before the next one is emitted: 1 for a decode, more for a prompt.",
+        lambda self: self._prompt_tokens + self._e - self._c,
+    )
+    blocks = _read_only(
+        "blocks",
+        "KV blocks that it holds.",
+        lambda self: 0 if self._engine is None else self._engine.pool.held(self),
+    )
 
     def __repr__(self) -> str:
         return f"Request({self.index}, prompt={self.prompt_tokens}, computed={self.computed}, emitted={self.emitted})"
 
 
-@dataclass(frozen=True)
 class State:
-    """What a policy decides on. `waiting` is in order of arrival, preempted requests first; `running` of admission.
+    """What a policy decides on: the engine at the present moment. One object, brought up to date before each question.
 
-    free_blocks is infinite where memory is unlimited. no_more_arrivals: nobody will come unless an answer goes out.
+    now: seconds. decodes: how many of those with a slot decode; each has one token to compute. prefilling: the others
+    with a slot, whose prompt is not complete, or who got no turn in the last step. free_slots: slots that nobody has.
+    block_size: tokens of a KV block. max_num_seqs: slots. max_num_batched_tokens: the most tokens of a step, infinite
+    where there is no limit.
     """
 
+    __slots__ = (
+        "_engine", "block_size", "decodes", "free_slots", "max_num_batched_tokens", "max_num_seqs", "now", "prefilling",
+    )  # fmt: skip
+
     now: float
-    waiting: Sequence[Request]
-    running: Sequence[Request]
-    free_blocks: float
-    block_size: int
-    max_num_seqs: int
-    max_num_batched_tokens: float
-    no_more_arrivals: bool
+    decodes: int
+    prefilling: Sequence[Request]
+    free_slots: int
+
+    def __init__(self, engine: "Engine"):
+        self._engine, self.block_size = engine, engine.pool.block_size
+        self.max_num_seqs = engine.limits.max_num_seqs
+        self.max_num_batched_tokens = engine.limits.max_num_batched_tokens
+
+    @property
+    def waiting(self) -> Sequence[Request]:
+        """Those without a slot, in order of arrival, preempted ones first."""
+        shown = self._engine.waiting_shown
+        return self._engine.waiting if shown is None else shown
+
+    @property
+    def running(self) -> Sequence[Request]:
+        """Those with a slot, in order of admission."""
+        shown = self._engine.running_shown
+        return self._engine.running if shown is None else shown
+
+    @property
+    def free_blocks(self) -> float:
+        """KV blocks that nobody holds, infinite where memory is unlimited."""
+        return self._engine.pool.free
+
+    @property
+    def spare_blocks(self) -> float:
+        """Free blocks once all decodes have what they need in the coming step; below 0 where they cannot all run."""
+        pool = self._engine.pool
+        return pool.free - pool.phases[pool.step % pool.block_size]
+
+    @property
+    def last_step_end(self) -> float:
+        """When the last step ended [s], 0 before the first; earlier than `now` where nothing ran since."""
+        return self._engine.last_step_end
+
+    @property
+    def no_more_arrivals(self) -> bool:
+        """Whether nobody will come unless an answer goes out."""
+        return self._engine.no_more_arrivals
+
+    def plan(self, *, decodes: bool = True) -> Plan:
+        """A scratch copy of the KV blocks, to see what fits. decodes: what all decodes need in this step is taken."""
+        return Plan(self._engine.pool, decodes=decodes)
 
 
-@dataclass(frozen=True)
+NOTHING: Mapping[Request, int] = MappingProxyType({})
+
+
 class Schedule:
-    """A policy's answer for one step.
+    """A policy's answer for one step, or for a stretch of them.
 
     tokens: how many tokens each request computes; a waiting request that gets some is admitted, in the order given.
     preempt: running requests that lose their blocks first and go back to the head of the queue, in the order given.
-    wait_until: with no tokens, ask again at this time [s] (or at the next arrival, whichever is first).
+    decodes: True: everybody who decodes gets one token, besides those in `tokens`.
+    until: a time [s] up to which the answer holds: asked again before it, with nobody arrived, nobody gone and blocks
+        enough for all decodes, the policy would let all decode and nothing else. None: ask before every step. Where
+        nothing runs: wait until then, or until somebody arrives.
     """
 
-    tokens: Mapping[Request, int] = field(default_factory=dict)
-    preempt: Sequence[Request] = ()
-    wait_until: float = math.inf
+    __slots__ = ("decodes", "preempt", "tokens", "until")
+
+    def __init__(
+        self,
+        tokens: Mapping[Request, int] = NOTHING,
+        preempt: Sequence[Request] = (),
+        decodes: bool = False,
+        until: float | None = None,
+        **unknown: Any,
+    ):
+        self.tokens, self.preempt, self.decodes, self.until = tokens, preempt, decodes, until
+        if unknown:
+            _refuse_unknown(unknown)
+
+    def __repr__(self) -> str:
+        return f"Schedule({self.tokens!r}, {self.preempt!r}, decodes={self.decodes!r}, until={self.until!r})"
+
+
+def _refuse_unknown(given: Mapping[str, Any]) -> None:
+    if "wait_until" in given:
+        raise ValueError("Schedule has no wait_until any more: to run nothing and wait, say Schedule(until=...)")
+    raise ValueError(f"Schedule has tokens, preempt, decodes and until, and nothing called {', '.join(given)}")
+
+
+DECODES = Schedule(decodes=True, until=math.inf)  # everybody who decodes goes on, until something changes
 
 
 class Policy:

@@ -1,8 +1,10 @@
 """Continuous batching: the batch is decided anew in every step, in the order of vLLM's V1 scheduler."""
 
+import math
+from collections.abc import Iterable, Sequence
+
 from course.base import settings
-from course.memory.kvcache import blocks_for
-from course.policies.base import Policy, Schedule, State, blocks_needed
+from course.policies.base import DECODES, Policy, Request, Schedule, State
 
 
 class Continuous(Policy):
@@ -57,42 +59,67 @@ class Continuous(Policy):
         if not self.scheduler_reserve_full_isl:
             extras += ", scheduler_reserve_full_isl=False"
         sizes = f"max_num_seqs={self.max_num_seqs}, max_num_batched_tokens={self.max_num_batched_tokens}"
-        return f"Continuous({sizes}{extras})"
+        return f"{type(self).__name__}({sizes}{extras})"
+
+    def queue(self, waiting: Sequence[Request]) -> Iterable[Request]:
+        """Those who wait, in the order in which they are admitted."""
+        return waiting
 
     def schedule(self, state: State) -> Schedule:
-        budget, free = self.max_num_batched_tokens, state.free_blocks
-        tokens, preempt, running = {}, [], list(state.running)
-
-        position = 0
-        while position < len(running) and budget > 0:
-            request = running[position]
-            chunk = min(request.remaining, budget, self.long_prefill_token_threshold or budget)
-            while (need := blocks_needed(request, chunk, state.block_size)) > free and len(running) > position:
-                victim = running.pop()
-                free += victim.blocks
-                preempt.append(victim)
-            if len(running) == position:  # the request itself was the last one left to preempt
+        """Decodes first, then prompts under way, then the queue. The answer holds while nobody waits for the budget."""
+        left, cap, slots = (
+            self.max_num_batched_tokens - state.decodes,
+            self.long_prefill_token_threshold,
+            state.free_slots,
+        )
+        waiting = state.waiting if slots and left else ()
+        if not waiting and not state.prefilling:
+            return DECODES if state.spare_blocks >= 0 else self.make_room(state)
+        plan, tokens, holds = state.plan(), {}, True
+        for request in state.prefilling:
+            chunk = min(request.remaining, left, cap or left)
+            if not chunk:
                 break
+            plan.take(request, chunk)
             tokens[request] = chunk
-            budget -= chunk
-            free -= need
-            position += 1
+            left -= chunk
+        if plan.free < 0:
+            return self.make_room(state)
 
-        if preempt:
-            return Schedule(tokens, preempt)
-        for request in state.waiting:
-            if len(running) >= self.max_num_seqs or budget <= 0:
-                break
-            chunk = min(request.remaining, self.long_prefill_token_threshold or request.remaining)
-            if chunk > budget:
+        for request in self.queue(waiting) if left else ():
+            remaining = request.remaining
+            chunk = min(remaining, cap) if cap else remaining
+            if chunk > left:
                 if not self.enable_chunked_prefill:
+                    holds = False
                     break
-                chunk = budget
-            reserve = request.remaining if self.scheduler_reserve_full_isl else chunk
-            if blocks_for(reserve, state.block_size) > free:
+                chunk = left
+            if not plan.take(request, chunk, remaining if self.scheduler_reserve_full_isl else chunk):
                 break
-            running.append(request)
             tokens[request] = chunk
-            budget -= chunk
-            free -= blocks_for(chunk, state.block_size)
-        return Schedule(tokens)
+            left -= chunk
+            slots -= 1
+            if not slots or not left:
+                break
+        if not tokens:
+            return DECODES
+        return Schedule(tokens, decodes=True, until=math.inf if holds and left else None)
+
+    def make_room(self, state: State) -> Schedule:
+        """The blocks do not suffice for all that run: whoever was admitted last gives way to those before it."""
+        plan, left, cap = state.plan(decodes=False), self.max_num_batched_tokens, self.long_prefill_token_threshold
+        tokens: dict[Request, int] = {}
+        preempt: list[Request] = []
+        running = list(state.running)
+        for position, request in enumerate(state.running):
+            chunk = min(request.remaining, left, cap or left)
+            while len(running) > position and not plan.fits(request, chunk):
+                victim = running.pop()
+                plan.release(victim)
+                preempt.append(victim)
+            if len(running) <= position or not left:  # it was the last one left to preempt, or the budget is spent
+                break
+            plan.take(request, chunk)
+            tokens[request] = chunk
+            left -= chunk
+        return Schedule(tokens, preempt)

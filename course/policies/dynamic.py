@@ -1,7 +1,7 @@
 """Dynamic batching, as in Triton: go when the batch is full or when the oldest request has waited long enough."""
 
 from course.base import settings
-from course.policies.base import Policy, Schedule, State
+from course.policies.base import DECODES, Policy, Schedule, State
 from course.policies.static import padded_prefill
 
 
@@ -27,12 +27,12 @@ class Dynamic(Policy):
         return f"Dynamic(max_num_seqs={self.max_num_seqs}, max_queue_delay={settings.shown(self.max_queue_delay)})"
 
     def schedule(self, state: State) -> Schedule:
-        if state.running:
-            return Schedule(tokens=dict.fromkeys(state.running, 1))
+        if state.decodes:
+            return DECODES
         if not state.waiting:
             return Schedule()
         batch = state.waiting[: self.max_num_seqs]
         deadline = batch[0].arrival + self.max_queue_delay
         if len(batch) < self.max_num_seqs and state.now < deadline:
-            return Schedule(wait_until=deadline)
+            return Schedule(until=deadline)
         return padded_prefill(batch)

@@ -1,7 +1,9 @@
 """Static batching: wait for a full batch, run it until its longest request ends, then answer everybody."""
 
+from collections.abc import Sequence
+
 from course.base import settings
-from course.policies.base import Policy, Schedule, State
+from course.policies.base import DECODES, Policy, Request, Schedule, State
 
 
 class Static(Policy):
@@ -24,15 +26,15 @@ class Static(Policy):
         return f"Static(max_num_seqs={self.max_num_seqs})"
 
     def schedule(self, state: State) -> Schedule:
-        if state.running:
-            return Schedule(tokens=dict.fromkeys(state.running, 1))
+        if state.decodes:
+            return DECODES
         batch = state.waiting[: self.max_num_seqs]
         if len(batch) < self.max_num_seqs and not state.no_more_arrivals:
             return Schedule()
         return padded_prefill(batch)
 
 
-def padded_prefill(batch) -> Schedule:
+def padded_prefill(batch: Sequence[Request]) -> Schedule:
     """The first step of a batch: every prompt, padded to the longest."""
     longest = max((request.prompt_tokens for request in batch), default=0)
     return Schedule(tokens=dict.fromkeys(batch, longest))

@@ -10,6 +10,7 @@ from course.steptime.steptime import (
     StepTimeModel,
     checked,
     trusted,
+    usable,
 )
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "StepTimeModel",
     "checked",
     "trusted",
+    "usable",
 ]

@@ -167,10 +167,10 @@ class Roofline(StepTimeModel):
 
 def checked(step_time: StepTime, step: Step) -> float:
     """Seconds of the step. Raises ValueError unless they are a finite number, at least SHORTEST."""
-    return _usable(step_time(step), step)
+    return usable(step_time(step), step)
 
 
-def _usable(seconds: float, asked: object) -> float:
+def usable(seconds: float, asked: object) -> float:
     if type(seconds) is float and SHORTEST <= seconds <= LONGEST:
         return seconds
     try:
@@ -197,7 +197,7 @@ class _Checked(StepTimeModel):
 
     def seconds(self, decodes, decode_context, tokens, pairs, prefill_context):
         asked = f"{decodes} decodes over {decode_context} tokens and {tokens} prompt tokens"
-        return _usable(self.model.seconds(decodes, decode_context, tokens, pairs, prefill_context), asked)
+        return usable(self.model.seconds(decodes, decode_context, tokens, pairs, prefill_context), asked)
 
     def decode_line(self, decodes):
         try:

@@ -24,7 +24,17 @@ from course.workload.columns import (
 )
 from course.workload.lengths import Lengths, as_lengths, drawn
 
-PER_REQUEST = ("arrival", "prompt_tokens", "output_tokens", "class_", "tenant", "prefix", "after", "think_time")
+PER_REQUEST = (
+    "arrival",
+    "prompt_tokens",
+    "output_tokens",
+    "class_",
+    "tenant",
+    "prefix",
+    "after",
+    "think_time",
+    "guess",
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,6 +62,7 @@ class Workload:
     prefix: tuple[tuple, ...] | None = None
     after: np.ndarray | None = None
     think_time: np.ndarray | None = None
+    guess: np.ndarray | None = None
     name: str = ""
     notes: tuple[str, ...] = ()
 

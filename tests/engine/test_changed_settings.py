@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from course import KVCache, Workload, policies, serve, steptime
-from course.engine.serving import serve_stepwise
 from course.policies import Policy, Schedule
+from tests.helpers.asking import serve_asking
 
 SECOND = steptime.PowerLaw(t0=1, c=0, alpha=1)
 LOAD = Workload([0.0, 0.0, 1.0], [5, 6, 7], [3, 4, 1])
@@ -27,7 +27,7 @@ CHANGED = [
 ]
 
 
-@pytest.mark.parametrize("run", [serve, serve_stepwise])
+@pytest.mark.parametrize("run", [serve, serve_asking])
 @pytest.mark.parametrize(("kind", "name", "bad"), CHANGED, ids=lambda value: str(value)[:30])
 def test_a_policy_is_checked_again(run, kind, name, bad):
     policy = MAKE[kind]()
@@ -50,7 +50,7 @@ def test_a_policy_changed_to_something_else_that_can_be():
     assert np.array_equal(serve(LOAD, policy, SECOND).e2e, serve(LOAD, policies.Continuous(1, 64), SECOND).e2e)
 
 
-@pytest.mark.parametrize("run", [serve, serve_stepwise])
+@pytest.mark.parametrize("run", [serve, serve_asking])
 @pytest.mark.parametrize("bad", [*NO_NUMBER[:4], 1e11, "1"])
 @pytest.mark.parametrize("name", ["t0", "c", "alpha", "prefill", "context", "pairs"])
 def test_a_power_law_is_checked_again(run, name, bad):
@@ -149,17 +149,17 @@ def test_padded_is_true_or_false(bad):
 @pytest.mark.parametrize("far", [10**400, 1e300, math.inf])
 def test_waiting_very_long_ends_at_the_next_arrival_or_is_refused(far):
     def for_three(state):
-        return whole_prompts(state) if state.running or len(state.waiting) == 3 else Schedule(wait_until=far)
+        return whole_prompts(state) if state.running or len(state.waiting) == 3 else Schedule(until=far)
 
     assert serve(LOAD, Bare(for_three), SECOND).admitted.tolist() == [1.0, 1.0, 1.0]
     with pytest.raises(ValueError, match=r"broke the rules in step 0 .*nothing will change by waiting"):
-        serve(LOAD, Bare(lambda state: Schedule(wait_until=far)), SECOND)
+        serve(LOAD, Bare(lambda state: Schedule(until=far)), SECOND)
 
 
 @pytest.mark.parametrize("past", [-(10**400), -1, 0, math.nan])
 def test_waiting_for_the_past_is_refused(past):
     with pytest.raises(ValueError, match=r"waits until .*, which is not later than now"):
-        serve(LOAD, Bare(lambda state: Schedule(wait_until=past)), SECOND)
+        serve(LOAD, Bare(lambda state: Schedule(until=past)), SECOND)
 
 
 class Silent(Exception):
@@ -208,7 +208,7 @@ class Mute:
         (Schedule(preempt=[np.zeros(2)]), r"it preempts array\(\[0., 0.\]\), which does not run"),
         (Schedule(tokens={Mute(): 1}), "it runs something of type Mute that cannot be shown, which neither"),
         (Schedule(tokens=Mute()), "tokens must be a dict .* something of type Mute"),
-        (Schedule(wait_until=Mute()), "wait_until must be a time in seconds, not something of type Mute"),
+        (Schedule(until=Mute()), "until must be a time in seconds or None, not something of type Mute"),
         (Mute(), "schedule must return a Schedule, not something of type Mute that cannot be shown"),
     ],
 )

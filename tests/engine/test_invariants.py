@@ -12,6 +12,7 @@ from course import KVCache, Workload, policies, serve, steptime
 from course.policies import Policy
 from course.workload import lengths
 from tests.helpers import oracle, own_policies, strategies
+from tests.helpers.asking import serve_asking
 from tests.helpers.strategies import Case, examples
 
 
@@ -103,7 +104,7 @@ class Watched(Policy):
 @examples(60)
 def test_all_blocks_come_home(case):
     watched = Watched(case.policy, case.cache)
-    run = serve(case.load, watched, case.step_time, case.cache)
+    run = serve_asking(case.load, watched, case.step_time, case.cache)
     assert watched.asked >= len(run.steps)
     # Those whom the last step answers are all who are left: they alone hold blocks in it.
     last = np.flatnonzero(run.response == run.steps.end[-1])

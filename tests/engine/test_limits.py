@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from course import KVCache, Workload, policies, serve, steptime
-from course.engine.loops import log
-from course.engine.serving import serve_stepwise
+from course.engine import log
+from tests.helpers.asking import serve_asking
 
 pytestmark = pytest.mark.filterwarnings("error")  # a NumPy warning would mean that a bad number got through
 
@@ -21,7 +21,7 @@ ALL = (POLICY, policies.Static(2), policies.Dynamic(2, 0.5))
 
 
 @pytest.mark.parametrize("policy", ALL, ids=lambda policy: type(policy).__name__)
-@pytest.mark.parametrize("run", [serve, serve_stepwise])
+@pytest.mark.parametrize("run", [serve, serve_asking])
 def test_a_request_that_never_fits_the_cache(run, policy):
     # 6 + 4 - 1 tokens: the last one is sampled and never stored.
     assert len(run(LOAD, policy, SECOND, KVCache(5 * 2, 2)))
@@ -40,7 +40,7 @@ def test_a_request_that_never_fits_the_budget():
 
 
 @pytest.mark.parametrize("policy", ALL[1:], ids=lambda policy: type(policy).__name__)
-@pytest.mark.parametrize("run", [serve, serve_stepwise])
+@pytest.mark.parametrize("run", [serve, serve_asking])
 def test_a_batch_that_does_not_fit_the_cache(run, policy):
     # Both slots reserve 6 + 4 - 1 tokens, 5 blocks of 2.
     sentence = (
@@ -74,7 +74,7 @@ def test_a_prompt_without_end():
 
 
 @pytest.mark.parametrize("policy", ALL, ids=lambda policy: type(policy).__name__)
-@pytest.mark.parametrize("run", [serve, serve_stepwise])
+@pytest.mark.parametrize("run", [serve, serve_asking])
 def test_a_run_too_long_to_keep(run, policy, monkeypatch):
     monkeypatch.setattr(log, "MAX_STEPS", 900)
     many = Workload(np.arange(20) * 1e3, [1] * 20, [100] * 20)
@@ -94,7 +94,7 @@ def test_a_billion_slots_take_no_memory(policy):
         assert 0 < run.summary()["slot_utilisation"] < 1e-8
 
 
-@pytest.mark.parametrize("run", [serve, serve_stepwise])
+@pytest.mark.parametrize("run", [serve, serve_asking])
 def test_prompts_in_too_many_chunks_to_keep(run, monkeypatch):
     monkeypatch.setattr(log, "MAX_CHUNKS", 60)
     long = Workload([0.0, 0.0], [300, 300], [3, 4])

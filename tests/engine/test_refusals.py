@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from course import KVCache, Workload, policies, serve, steptime
-from course.engine.serving import serve_stepwise
 from course.models import model
 from course.models.gpus import gpu
+from tests.helpers.asking import serve_asking
 
 pytestmark = pytest.mark.filterwarnings("error")  # a NumPy warning would mean that a bad number got through
 
@@ -120,7 +120,7 @@ def test_continuous_settings_that_contradict_each_other():
         policies.Continuous(8, 64, enable_chunked_prefill=False, long_prefill_token_threshold=5)
 
 
-@pytest.mark.parametrize("run", [serve, serve_stepwise])
+@pytest.mark.parametrize("run", [serve, serve_asking])
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -206,7 +206,7 @@ def test_a_model_whose_line_says_something_else_than_its_seconds(policy):
     with pytest.raises(ValueError, match="decode_line and seconds must agree to the last bit"):
         serve(LOAD, policy, Model(1.0, (1.0, 0.0), alone=(1.0, 1e-9)))
     good = Model(1.0, (1.0, 0.25))
-    assert np.array_equal(serve(LOAD, policy, good).e2e, serve_stepwise(LOAD, policy, good).e2e)
+    assert np.array_equal(serve(LOAD, policy, good).e2e, serve_asking(LOAD, policy, good).e2e)
 
 
 def test_a_model_without_its_methods():

@@ -12,8 +12,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from course import KVCache, Run, Workload, policies, serve, steptime
-from course.engine.serving import serve_stepwise
 from tests.helpers import oracle
+from tests.helpers.asking import serve_asking
 
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 GRID = 0.125
@@ -60,8 +60,8 @@ class Case:
     def served(self) -> Run:
         return serve(self.load, self.policy, self.step_time, self.cache)
 
-    def served_stepwise(self) -> Run:
-        return serve_stepwise(self.load, self.policy, self.step_time, self.cache)
+    def served_asking(self) -> Run:
+        return serve_asking(self.load, self.policy, self.step_time, self.cache)
 
     def by_the_oracle(self) -> oracle.Outcome:
         requests = oracle.Requests(self.arrival, self.prompt, self.output, self.after, self.think_time)
@@ -108,7 +108,7 @@ def differences(case: Case, run: Run, want: oracle.Outcome) -> list[str]:
 def compare(case: Case) -> oracle.Outcome:
     """The fast loop, the plain loop and the oracle must agree. What the oracle says, to look for rare events in it."""
     want = case.by_the_oracle()
-    for name, run in (("serve", case.served()), ("serve_stepwise", case.served_stepwise())):
+    for name, run in (("serve", case.served()), ("serve_asking", case.served_asking())):
         found = differences(case, run, want)
         assert not found, f"{name} differs from the oracle in {', '.join(found)}: {case}"
     return want

@@ -7,6 +7,7 @@ import pytest
 
 from course import KVCache, Workload, policies, serve, steptime
 from course.policies import Policy, Schedule
+from tests.helpers.asking import serve_asking
 from tests.helpers.own_policies import (
     LastComeFirstServed,
     NewestPreempts,
@@ -76,7 +77,7 @@ def test_running_requests_that_get_no_turn_stall():
     assert run.steps.useful.tolist() == [1] * 6
 
 
-def test_a_subclass_of_continuous_is_asked_in_each_step():
+def test_a_subclass_of_continuous_is_asked_whenever_something_changes():
     asked = []
 
     class Mine(policies.Continuous):
@@ -84,15 +85,28 @@ def test_a_subclass_of_continuous_is_asked_in_each_step():
             asked.append(state.now)
             return super().schedule(state)
 
-    run = serve(at_once([5, 5]), Mine(2, 16), SECOND)
-    assert asked == run.steps.start.tolist() == [0, 1]
+    # Two come at once and one at 2.5 s; all leave at once at 5 s but the third, at 6 s.
+    load = Workload([0.0, 0.0, 2.5], [5, 5, 5], [5, 5, 3])
+    run = serve(load, Mine(3, 16), SECOND)
+    assert run.steps.start.tolist() == [0, 1, 2, 3, 4, 5]
+    assert asked == [0, 3, 5]
+    asked.clear()
+    assert np.array_equal(serve_asking(load, Mine(3, 16), SECOND).e2e, run.e2e)
+    assert asked == run.steps.start.tolist()
+
+
+def test_wait_until_is_gone_and_says_so():
+    with pytest.raises(ValueError, match=r"Schedule has no wait_until any more: .* Schedule\(until=\.\.\.\)"):
+        Schedule(**{"wait_until": 5.0})
+    with pytest.raises(ValueError, match="Schedule has tokens, preempt, decodes and until, and nothing called token"):
+        Schedule(**{"token": {}})
 
 
 def test_a_policy_may_wait_for_a_time_of_its_own():
     def every_ten_seconds(state):
         if state.running or state.now % 10 == 0:
             return Schedule({request: request.remaining for request in (*state.running, *state.waiting)})
-        return Schedule(wait_until=math.ceil(state.now / 10) * 10)
+        return Schedule(until=math.ceil(state.now / 10) * 10)
 
     run = serve(Workload([0.0, 1.0, 4.0], [5] * 3, [1] * 3), Own(every_ten_seconds), SECOND)
     assert run.admitted.tolist() == [0, 10, 10]
@@ -126,7 +140,7 @@ def all_of(requests):
 
 
 def forever_waiting(state):
-    return Schedule(wait_until=state.now + 1e-3)
+    return Schedule(until=state.now + 1e-3)
 
 
 def take_turns_preempting(state):
@@ -178,11 +192,13 @@ BROKEN = {
     ),
     "waits forever": (forever_waiting, "it runs nothing although 0 requests run and 4 wait"),
     "preempts forever": (take_turns_preempting, "it has preempted 20,000 times since the last token left"),
-    "waits until the past": (lambda s: Schedule(wait_until=-1.0), "waits until -1.0, which is not later than now"),
-    "waits until now": (lambda s: Schedule(wait_until=s.now), "waits until 0.0, which is not later than now"),
-    "waits until NaN": (lambda s: Schedule(wait_until=math.nan), "waits until nan, which is not later than now"),
-    "waits until None": (lambda s: Schedule(wait_until=None), "wait_until must be a time in seconds, not None"),
-    "waits until True": (lambda s: Schedule(wait_until=True), "wait_until must be a time in seconds, not True"),
+    "waits until the past": (lambda s: Schedule(until=-1.0), "waits until -1.0, which is not later than now"),
+    "waits until now": (lambda s: Schedule(until=s.now), "waits until 0.0, which is not later than now"),
+    "waits until NaN": (lambda s: Schedule(until=math.nan), "waits until nan, which is not later than now"),
+    "waits until True": (lambda s: Schedule(until=True), "until must be a time in seconds or None, not True"),
+    "waits until in words": (lambda s: Schedule(until="soon"), "until must be a time in seconds or None, not 'soon'"),
+    "holds until NaN": (lambda s: Schedule({s.waiting[0]: 1}, until=math.nan), "until must be a time .* not nan"),
+    "decodes in words": (lambda s: Schedule(decodes="all"), "decodes must be True or False, not 'all'"),
 }
 
 

@@ -3,24 +3,11 @@
 from collections.abc import Callable, Mapping
 
 from course.engine.serving import serve
-from course.policies import Policy, Request, Schedule, State
+from course.policies import FromFunction, Request, State
 from course.steptime import PowerLaw
 from course.workload import Workload
 
 Decide = Callable[[State], Mapping[Request, int]]
-
-
-class Mine(Policy):
-    """A policy made of one function: state -> {request: tokens it computes in the next step}."""
-
-    def __init__(self, decide: Decide, max_num_seqs: int = 4):
-        self.decide, self.max_num_seqs = decide, max_num_seqs
-
-    def __repr__(self) -> str:
-        return f"Mine(max_num_seqs={self.max_num_seqs})"
-
-    def schedule(self, state: State) -> Schedule:
-        return Schedule(tokens=self.decide(state))
 
 
 def refill_result(decide: Decide) -> dict[str, list[float]]:
@@ -33,7 +20,7 @@ def refill_result(decide: Decide) -> dict[str, list[float]]:
         prompt_tokens=[5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5],
         output_tokens=[12, 2, 7, 3, 2, 9, 4, 1, 6, 2, 3, 2],
     )
-    run = serve(load, Mine(decide), PowerLaw(t0=1, c=0, alpha=1, prefill=0.2))
+    run = serve(load, FromFunction(decide, max_num_seqs=4), PowerLaw(t0=1, c=0, alpha=1, prefill=0.2))
     return {"answered at [s]": run.response.tolist()}
 
 

@@ -3,25 +3,14 @@
 from collections.abc import Callable, Mapping
 
 from course.engine.serving import serve
-from course.policies import Policy, Request, Schedule, State
+from course.policies import FromFunction, Request, State
 from course.steptime import PowerLaw
 from course.workload import Workload
 
 Decide = Callable[[State, int], Mapping[Request, int]]
 
 
-class Shared(Policy):
-    """A policy made of one function: (state, cap) -> {request: tokens it computes in the next step}."""
-
-    def __init__(self, decide: Decide, cap: int = 5, max_num_seqs: int = 5, max_num_batched_tokens: int = 12):
-        self.decide, self.cap = decide, cap
-        self.max_num_seqs, self.max_num_batched_tokens = max_num_seqs, max_num_batched_tokens
-
-    def __repr__(self) -> str:
-        return f"Shared(cap={self.cap}, max_num_batched_tokens={self.max_num_batched_tokens})"
-
-    def schedule(self, state: State) -> Schedule:
-        return Schedule(tokens=self.decide(state, self.cap))
+CAP, SLOTS, BUDGET = 5, 5, 12
 
 
 def share_result(decide: Decide) -> dict[str, list[float]]:
@@ -34,7 +23,8 @@ def share_result(decide: Decide) -> dict[str, list[float]]:
         prompt_tokens=[3, 4, 40, 30, 25, 3, 7, 2, 23, *[2] * 7],
         output_tokens=[20, 9, 3, 2, 4, 8, 3, 12, 2, *[3] * 7],
     )
-    run = serve(load, Shared(decide), PowerLaw(t0=1, c=0, alpha=1))
+    policy = FromFunction(lambda state: decide(state, CAP), SLOTS, BUDGET)
+    run = serve(load, policy, PowerLaw(t0=1, c=0, alpha=1))
     return {"first token at [s]": run.first_computed.tolist(), "answered at [s]": run.response.tolist()}
 
 

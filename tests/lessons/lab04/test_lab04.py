@@ -63,7 +63,7 @@ def test_the_refill_takes_other_ways_of_writing_it_and_describes_what_it_does_no
 
 
 def test_the_refill_is_the_packages_own_policy():
-    yours = serve(small(), refill.Mine(refill.refill), H100)
+    yours = serve(small(), policies.FromFunction(refill.refill, max_num_seqs=4), H100)
     theirs = serve(small(), policies.Continuous(4, max_num_batched_tokens=8192), H100)
     assert np.array_equal(yours.response, theirs.response)
 

@@ -95,7 +95,7 @@ def test_without_preemption_vllms_order_is_decodes_first(budget, cap):
     """Whoever runs was admitted into what those in front left, and those take less from then on, not more."""
     for every in (20.0, 2.0):
         few = long_prompt.requests(every=every, num_chats=150)
-        mine = serve(few, share.Shared(share.share, cap, 64, budget), STEP)
+        mine = serve(few, policies.FromFunction(lambda state, cap=cap: share.share(state, cap), 64, budget), STEP)
         theirs = serve(few, long_prompt.engine(budget, cap), STEP)
         assert np.array_equal(mine.response, theirs.response) and np.array_equal(mine.ttft, theirs.ttft)
         assert np.nanmax(long_prompt.longest_gaps(theirs)) <= theirs.steps.seconds.max()

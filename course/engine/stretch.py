@@ -7,9 +7,9 @@ from struct import pack
 import numpy as np
 
 from course.base.settings import MAX_STEPS
-from course.engine.loops.arrivals import NEVER
-from course.engine.loops.log import check_length
-from course.steptime import StepTimeModel
+from course.engine.arrivals import NEVER
+from course.engine.log import check_length
+from course.steptime import Step, StepTime, StepTimeModel, usable
 
 LONG = 24  # steps from which NumPy adds up a stretch faster than a plain loop
 _LONGEST = 1 << 16  # steps taken at once at most, so that a long answer does not ask for much memory at once
@@ -36,29 +36,10 @@ def keep(clock: array, ends: list[float]) -> None:
     ends.clear()
 
 
-def stretch(
-    clock: array, now: float, stop: float, count: int, decodes: int, context: int, base: float, slope: float
-) -> float:
-    """Add to the clock when up to `count` steps of decodes alone end; return when the last of them does.
-
-    now, stop: seconds; no step begins at `stop` or later, and all that begin before do, up to a limit on memory.
-    context: tokens that the decodes attend to in the first step. base, slope: see `decode_line`.
-    """
-    if count >= LONG and now + LONG * base < stop:
-        return long_stretch(clock, now, stop, count, decodes, context, base, slope)
-    for _ in range(count):
-        now += base + slope * context
-        clock.append(now)
-        if now >= stop:
-            break
-        context += decodes
-    return now
-
-
 def long_stretch(
     clock: array, now: float, stop: float, count: int, decodes: int, context: int, base: float, slope: float
 ) -> float:
-    """`stretch` for LONG steps and more."""
+    """`Simulated.decode` for LONG steps and more. base, slope: see `decode_line`."""
     start = len(clock)
     if start > MAX_STEPS:
         check_length(clock)
@@ -81,3 +62,17 @@ def long_stretch(
     if stop < NEVER:
         del clock[bisect_left(clock, stop, start) + 1 :]
     return clock[-1]
+
+
+def stretch_of_calls(
+    clock: array, now: float, stop: float, count: int, decodes: int, context: int, step_time: StepTime
+) -> float:
+    """`Simulated.decode` for a step time that is any callable: it is asked for each step."""
+    for _ in range(count):
+        step = Step(decodes, context, ())
+        now += usable(step_time(step), step)
+        clock.append(now)
+        if now >= stop:
+            break
+        context += decodes
+    return now

@@ -1,0 +1,90 @@
+"""Who comes when: the queue of arrivals that are known so far, in order, with turns added as their answers go out."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from course.policies.base import Request
+from course.workload import Workload
+
+if TYPE_CHECKING:
+    from course.engine.loop import Engine
+
+NEVER = float("inf")
+_NO_LABELS = (None, None, (), None)
+_new = Request.__new__  # made by the thousand: without the checks and defaults of the constructor
+
+
+class Arrivals:
+    """times[head:] and ids[head:] are the requests that have not come in yet, by arrival, then by row.
+
+    `times` ends with an infinite sentinel, so times[head] <= now asks at once whether somebody has come. Requests of a
+    workload are made when they come in; those given one by one are there from the start.
+    """
+
+    def __init__(self):
+        self.load: Workload | None = None
+        self.arrival: list[float] = []  # by row; NaN while it is not known
+        self.prompt: list[int] = []
+        self.times: list[float] = [NEVER]
+        self.ids: list[int] = []
+        self.head = 0
+        self.next_turns: dict[int, list[int]] = {}
+        self._given: dict[int, Request] = {}
+        self._labels: tuple[list | None, ...] | None = None  # columns of the workload, None where it has none
+
+    def follow(self, load: Workload) -> None:
+        """All requests of a workload. Raises ValueError where requests are known already."""
+        if self.arrival:
+            raise ValueError("an engine takes one workload, before any other request: submit the others one by one")
+        self.load = load
+        self.arrival, self.prompt = load.arrival.tolist(), load.prompt_tokens.tolist()
+        columns = (load.class_, load.tenant, load.prefix, load.guess)
+        if any(column is not None for column in columns):
+            self._labels = tuple(column.tolist() if isinstance(column, np.ndarray) else column for column in columns)
+        if load.after is None or not (load.after >= 0).any():
+            self.times, self.ids = [*self.arrival, NEVER], list(range(len(load)))
+            return
+        self.think_time = load.think_time.tolist()
+        for request, before in enumerate(load.after.tolist()):
+            if before >= 0:
+                self.next_turns.setdefault(before, []).append(request)
+        first = np.flatnonzero(load.after < 0).tolist()
+        self.times, self.ids = [*(self.arrival[i] for i in first), NEVER], first
+
+    def add(self, request: Request) -> None:
+        """One request more; its row is the next one."""
+        row = len(self.arrival)
+        self.arrival.append(request.arrival)
+        self.prompt.append(request.prompt_tokens)
+        self._given[row] = request
+        self._enter(row, request.arrival)
+
+    def answered(self, row: int, now: float) -> None:
+        """Enter the requests that follow this answer."""
+        for turn in self.next_turns.get(row, ()):
+            self.arrival[turn] = when = now + self.think_time[turn]
+            self._enter(turn, when)
+
+    def _enter(self, row: int, when: float) -> None:
+        place = bisect_right(self.times, when, self.head, len(self.times) - 1)
+        while place > self.head and self.times[place - 1] == when and self.ids[place - 1] > row:
+            place -= 1
+        self.times.insert(place, when)
+        self.ids.insert(place, row)
+
+    def request(self, row: int, engine: Engine) -> Request:
+        """The request of this row, as a policy sees it."""
+        if self._given and row in self._given:
+            return self._given[row]
+        request = _new(Request)
+        request._begin(self.arrival[row], self.prompt[row], row, engine)
+        request._labels = _NO_LABELS if self._labels is None else self._labels_of(row)
+        return request
+
+    def _labels_of(self, row: int) -> tuple:
+        class_, tenant, prefix, guess = (None if column is None else column[row] for column in self._labels)
+        return class_, tenant, prefix or (), guess

@@ -1,0 +1,133 @@
+"""What spends the time of a step: the one seam between a policy and a clock, a card, or a model that speaks.
+
+The engine knows no length. An executor says after each step how long it took and whose answer has ended. `Simulated`
+also knows beforehand, and so lets the engine take a stretch of steps at once.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from course.base import settings
+from course.engine.stretch import LONG, Lines, long_stretch, stretch_of_calls
+from course.policies.base import Request
+from course.steptime import Step, StepTime, StepTimeModel, trusted, usable
+from course.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One step as an executor gets it.
+
+    decodes: requests that compute one token and emit the next. chunks: (request, tokens) for those that compute their
+    prompt; a prompt that is completed emits its first token. table: from a request to the numbers of its KV blocks, in
+    the order of its tokens, those of this step included.
+    """
+
+    decodes: Sequence[Request]
+    chunks: Sequence[tuple[Request, int]]
+    table: Callable[[Request], Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a step.
+
+    seconds: how long it took. finished: requests whose answer is complete with the token of this step. tokens: how many
+    tokens left for a request that decodes, where it is not one (more, with accepted drafts).
+    """
+
+    seconds: float
+    finished: Sequence[Request] = ()
+    tokens: Mapping[Request, int] | None = None
+
+
+class Executor:
+    """Base of all executors. Write `execute`; `expect` where something is to be known of each request beforehand."""
+
+    def expect(self, request: Request, output_tokens: int | None) -> None:
+        """A request that will come. output_tokens: what the caller says of its answer's length; it may be a bound."""
+
+    def follow(self, load: Workload) -> None:
+        """All requests of a workload will come, in place of `expect` for each."""
+
+    def execute(self, work: Work) -> Outcome:
+        """Spend the time of one step."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method `execute`")
+
+
+class Simulated(Executor):
+    """A step time in place of a card. It knows from the workload how long each answer will be."""
+
+    def __init__(self, step_time: StepTime):
+        self.step_time = step_time
+        self.lengths: list[int] = []  # output tokens by row
+        self.model = trusted(step_time) if isinstance(step_time, StepTimeModel) else None
+        self._lines = Lines(self.model) if self.model else None
+
+    def expect(self, request: Request, output_tokens: int | None) -> None:
+        if output_tokens is None:
+            raise ValueError("a simulated engine needs to know output_tokens, the length of each answer")
+        self.lengths.append(settings.whole("output_tokens", output_tokens))
+
+    def follow(self, load: Workload) -> None:
+        self.lengths = load.output_tokens.tolist()
+
+    def seconds(self, decodes: int, context: int, chunks: Sequence[tuple[int, int]]) -> float:
+        """Seconds of a step, its chunks as (tokens, tokens already cached)."""
+        if self.model is None:
+            step = Step(decodes, context, tuple(chunks))
+            return usable(self.step_time(step), step)
+        tokens = pairs = seen = 0
+        for chunk, cached in chunks:
+            tokens += chunk
+            seen += cached
+            pairs += chunk * cached + chunk * (chunk + 1) // 2
+        seen += tokens
+        return self.model.seconds(decodes, context, tokens, pairs, seen)
+
+    def decode(self, clock: array, now: float, stop: float, count: int, decodes: int, context: int) -> float:
+        """Add to the clock when up to `count` steps of decodes alone end; return when the last of them does.
+
+        now, stop: seconds; no step begins at `stop` or later, and all that begin before do, up to a limit on memory.
+        context: tokens that the decodes attend to in the first step.
+        """
+        if self.model is None:
+            return stretch_of_calls(clock, now, stop, count, decodes, context, self.step_time)
+        base, slope = self._lines[decodes]
+        if count >= LONG and now + LONG * base < stop:
+            return long_stretch(clock, now, stop, count, decodes, context, base, slope)
+        for _ in range(count):
+            now += base + slope * context
+            clock.append(now)
+            if now >= stop:
+                break
+            context += decodes
+        return now
+
+
+def as_executor(given: Any) -> Executor:
+    """An executor as it is, a step time as a simulated one. Raises ValueError for anything else."""
+    if isinstance(given, Executor):
+        return given
+    if isinstance(given, type) or not callable(given):
+        raise ValueError(f"an engine needs an executor or a step time, not {settings.shown(given)}")
+    if isinstance(given, StepTimeModel):
+        given.check_settings()
+    return Simulated(given)
+
+
+def checked_outcome(outcome: Any, executor: Executor) -> Outcome:
+    """An outcome that the engine can go on with. Raises ValueError for anything else."""
+    name = type(executor).__name__
+    if not isinstance(outcome, Outcome):
+        raise ValueError(f"{name}.execute must return an Outcome, not {settings.shown(outcome)}")
+    usable(outcome.seconds, f"the step of {name}")
+    for request, tokens in (outcome.tokens or {}).items():
+        if not (isinstance(tokens, int) and 1 <= tokens < math.inf):
+            raise ValueError(f"{name} lets {settings.shown(tokens)} tokens leave for {request!r}: at least 1 does")
+    return outcome

@@ -1,0 +1,122 @@
+"""What an engine writes down while it serves: who did what in which steps. All times and columns follow from it."""
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from course.base.settings import MAX_CHUNKS, MAX_STEPS
+
+
+@dataclass(frozen=True)
+class Log:
+    """The raw record of a run of n requests in m steps. Rows are int64; step ranges include both ends.
+
+    arrival: (n,) seconds. lengths: (n,) prompt and output tokens. clock: (m,) seconds, when each step ended.
+    idle: steps that began later than the step before them ended; step 0 always.
+    idle_start: seconds, when those steps began.
+    tokens: (request, first step, last step, each): `each` tokens of it left in each of these steps. Sorted.
+    decodes: (request, first step, last step, known): it computed one token in each, attending to `known` tokens in the
+        first and to one more in each later step. In a padded batch, padding too.
+    chunks: (request, step, tokens, cached): prompt tokens it computed, and what was in the cache before.
+    stays: (request, first step, last step): it held a slot.
+    preemptions: (request, step, tokens): it lost this many computed tokens before this step.
+    """
+
+    arrival: np.ndarray
+    lengths: np.ndarray
+    clock: np.ndarray
+    idle: np.ndarray
+    idle_start: np.ndarray
+    tokens: np.ndarray
+    decodes: np.ndarray
+    chunks: np.ndarray
+    stays: np.ndarray
+    preemptions: np.ndarray
+
+    def start_of(self, steps: np.ndarray) -> np.ndarray:
+        """When these steps began, in seconds."""
+        starts = self.clock[steps - 1]  # of step 0, which is always among the idle ones, overwritten below
+        place = np.searchsorted(self.idle, steps)
+        place[place == len(self.idle)] = 0
+        late = self.idle[place] == steps
+        starts[late] = self.idle_start[place[late]]
+        return starts
+
+
+class Notes:
+    """The rows of a Log while they are being written, as flat arrays of int64: little memory, and quick to add to.
+
+    A plain life is that of a request whose prompt was computed whole, in the step of its first token, and which then
+    emitted one token a step to the end: (request, first step, last step) says all of it.
+    """
+
+    def __init__(self):
+        self.plain, self.tokens, self.decodes, self.chunks, self.stays, self.preemptions = (
+            array("q") for _ in range(6)
+        )
+
+    def log(self, arrival: list[float], prompt: list[int], clock: array, idle: list[tuple[int, float]]) -> Log:
+        """The Log of a run that is over. idle: (step, seconds); where two are given for one step, the later one counts.
+
+        Raises ValueError where the clock stood still.
+        """
+        check_length(clock, self.chunks)
+        ends = np.frombuffer(clock, dtype=np.float64)
+        begun = dict(idle)
+        steps, starts = np.array(list(begun), dtype=np.int64), np.array(list(begun.values()))
+        _check_moves(ends, steps, starts)
+        prompts = np.array(prompt, dtype=np.int64)
+        request, first, last = _rows(self.plain, 3).T
+        one, none = np.ones_like(request), np.zeros_like(request)
+        tokens = _both((request, first, last, one), self.tokens)
+        tokens = tokens[np.lexsort((tokens[:, 1], tokens[:, 0]))]
+        emitted = np.zeros(len(prompts), dtype=np.int64)
+        np.add.at(emitted, tokens[:, 0], (tokens[:, 2] - tokens[:, 1] + 1) * tokens[:, 3])
+        decodes = _both((request, first + 1, last, prompts[request] + 1), self.decodes)
+        return Log(
+            arrival=np.array(arrival, dtype=np.float64),
+            lengths=prompts + emitted,
+            clock=ends,
+            idle=steps,
+            idle_start=starts,
+            tokens=tokens,
+            decodes=decodes[decodes[:, 1] <= decodes[:, 2]],
+            chunks=_both((request, first, prompts[request], none), self.chunks),
+            stays=_both((request, first, last), self.stays),
+            preemptions=_rows(self.preemptions, 3),
+        )
+
+
+def _rows(values: array, width: int) -> np.ndarray:
+    return np.frombuffer(values, dtype=np.int64).reshape(-1, width) if values else np.empty((0, width), np.int64)
+
+
+def _both(plain: tuple[np.ndarray, ...], noted: array) -> np.ndarray:
+    """The rows of plain lives, and those that were noted."""
+    return np.concatenate([np.stack(plain, axis=1), _rows(noted, len(plain))])
+
+
+def _check_moves(ends: np.ndarray, idle: np.ndarray, idle_start: np.ndarray) -> None:
+    stuck = [*ends[:-1][~(ends[1:] > ends[:-1])], *idle_start[~(ends[idle] > idle_start)]]
+    if stuck:
+        when = stuck[0]
+        raise ValueError(
+            f"the clock stands still at {when:.6g} s: floats are {np.spacing(when):.1g} s apart there, more than a "
+            "step takes; give larger step times, or arrivals nearer to 0"
+        )
+
+
+def check_length(clock: array, chunks: Sequence[int] = ()) -> None:
+    """Raises ValueError where a run has become too long to keep in memory. chunks: four numbers each."""
+    if len(chunks) > 4 * MAX_CHUNKS:
+        raise ValueError(
+            f"the prompts are computed in more than {MAX_CHUNKS:,} chunks, too many to keep: raise "
+            "max_num_batched_tokens or long_prefill_token_threshold, or shorten the prompts"
+        )
+    if len(clock) > MAX_STEPS:
+        raise ValueError(
+            f"the run takes more than {MAX_STEPS:,} steps, too many to keep: serve fewer requests at a time (`head`), "
+            "or shorter answers"
+        )

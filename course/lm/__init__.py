@@ -1,0 +1,31 @@
+"""A small language model of our own, in NumPy: 3.9 million parameters that count, spell, make lists and tell stories.
+
+    from course import lm
+
+    model = lm.load()
+    model.answer("Count from 3 to 9.")  # '3, 4, 5, 6, 7, 8, 9.'
+
+`model.forward` computes one step of any batch over a paged cache; whoever schedules decides what is in it. CARD.md says
+how the model was made and what it cannot do.
+"""
+
+from course.lm.cache import PagedKV
+from course.lm.config import Config
+from course.lm.errors import LMError
+from course.lm.forward import Model
+from course.lm.sampling import GREEDY, Sampling
+from course.lm.speaker import LanguageModel, load
+from course.lm.tokenizer import TextStream, Tokenizer
+
+__all__ = [
+    "GREEDY",
+    "Config",
+    "LMError",
+    "LanguageModel",
+    "Model",
+    "PagedKV",
+    "Sampling",
+    "TextStream",
+    "Tokenizer",
+    "load",
+]

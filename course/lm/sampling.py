@@ -1,0 +1,65 @@
+"""The next token: the most likely one, or drawn with a number that depends on seed, request and position alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from course.base import settings
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the next token is chosen: temperature 0 is greedy, top_k 0 leaves all tokens. ValueError below 0."""
+
+    temperature: float = 0.0
+    top_k: int = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "temperature", settings.real("temperature", self.temperature, low=0, high=100))
+        object.__setattr__(self, "top_k", settings.whole("top_k", self.top_k, low=0))
+        object.__setattr__(self, "seed", settings.whole("seed", self.seed, low=0, high=2**64 - 1))
+
+    def choose(self, logits: np.ndarray, requests: np.ndarray, positions: np.ndarray) -> np.ndarray:
+        """The next tokens, int64 [rows].
+
+        logits: [rows, vocabulary]. requests, positions: whole numbers [rows]; the number of each request and how many
+        tokens stand before the one that is chosen.
+        """
+        if self.temperature == 0:
+            return logits.argmax(-1)
+        edges = cumulated(logits, self.temperature, self.top_k)
+        drawn = uniform(self.seed, requests, positions)
+        return (edges <= drawn[:, None]).sum(-1)
+
+
+GREEDY = Sampling()
+
+
+def cumulated(logits: np.ndarray, temperature: float, top_k: int = 0) -> np.ndarray:
+    """The cumulative probabilities in the order of token ids, float64 [rows, vocabulary], the last of them 1."""
+    scaled = logits.astype(np.float64) / temperature
+    if 0 < top_k < scaled.shape[1]:
+        least = np.partition(scaled, -top_k, axis=-1)[:, -top_k, None]
+        scaled = np.where(scaled < least, -np.inf, scaled)
+    weights = np.exp(scaled - scaled.max(-1, keepdims=True))
+    sums = weights.cumsum(-1)
+    return sums / sums[:, -1:]
+
+
+def uniform(seed: int, requests: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """A float64 from 0 to below 1 for each request and position, the same in every batch and on every machine."""
+    mixed = _mix(np.array([seed], np.uint64))
+    for part in (requests, positions):
+        mixed = _mix(mixed + np.asarray(part).astype(np.uint64))
+    return (mixed >> np.uint64(11)) * 2.0**-53
+
+
+def _mix(x: np.ndarray) -> np.ndarray:
+    """SplitMix64 (Steele, Lea and Flood, 2014), modulo 2^64."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

@@ -1,0 +1,1 @@
+"""How the model was made: vocabulary, data, training. Needs PyTorch and `tokenizers`; no part of the wheel."""

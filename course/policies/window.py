@@ -1,0 +1,58 @@
+"""Admission windows in front of continuous batching: wait a little for company before a step."""
+
+from course.base import settings
+from course.policies.base import Policy, Schedule, State
+
+TOP_UP = 0.25  # of a window: what NoteWindow waits before every step of a busy engine
+
+
+class Window(Policy):
+    """A window that opens when somebody arrives at an idle engine and closes early when the batch is full.
+
+    Those who waited already, for a slot, wait no longer; and between steps nobody waits at all.
+    window: seconds. Raises ValueError for max_num_seqs below 1 or a window outside 0 to 1e10.
+    """
+
+    def __init__(self, max_num_seqs: int, window: float):
+        self.max_num_seqs, self.window = max_num_seqs, window
+        self.check_settings()
+
+    def check_settings(self) -> None:
+        self.max_num_seqs = settings.whole("max_num_seqs", getattr(self, "max_num_seqs", None))
+        window = getattr(self, "window", None)
+        self.window = settings.real("window", window, low=0, high=settings.MAX_SECONDS)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(max_num_seqs={self.max_num_seqs}, window={settings.shown(self.window)})"
+
+    def opens_at(self, state: State) -> float:
+        """When the engine runs its next step [s]; now where it is busy, or somebody has waited for it already."""
+        if state.decodes or not state.waiting or len(state.waiting) >= self.max_num_seqs:
+            return state.now
+        first = state.waiting[0].arrival
+        return first + self.window if first > state.last_step_end else state.now
+
+    def schedule(self, state: State) -> Schedule:
+        opens = self.opens_at(state)
+        if state.now < opens:
+            return Schedule(until=opens)
+        newcomers = state.waiting[: state.free_slots]
+        return Schedule({request: request.remaining for request in newcomers}, decodes=True, until=self.holds_until())
+
+    def holds_until(self) -> float | None:
+        return float("inf")
+
+
+class NoteWindow(Window):
+    """The window of the notes: an idle engine waits a whole window after the next arrival, full or not, and a quarter
+    of one before every other step, whether or not anybody waits.
+    """
+
+    def opens_at(self, state: State) -> float:
+        if state.decodes:
+            return state.last_step_end + TOP_UP * self.window
+        first = state.waiting[0].arrival if state.waiting else state.now
+        return max(state.last_step_end, first) + self.window
+
+    def holds_until(self) -> None:
+        return None
