@@ -4,6 +4,7 @@ from course.policies.base import Policy, Request, Schedule, State, blocks_needed
 from course.policies.continuous import Continuous
 from course.policies.dynamic import Dynamic
 from course.policies.function import FromFunction
+from course.policies.prefill_first import PrefillFirst
 from course.policies.shortest_first import ShortestFirst
 from course.policies.static import Static
 from course.policies.window import NoteWindow, Window
@@ -14,6 +15,7 @@ __all__ = [
     "FromFunction",
     "NoteWindow",
     "Policy",
+    "PrefillFirst",
     "Request",
     "Schedule",
     "ShortestFirst",
