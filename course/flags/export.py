@@ -4,7 +4,7 @@ import shlex
 from dataclasses import dataclass
 
 from course.flags.kv import KVSettings
-from course.policies import Continuous, Dynamic, Policy, Static
+from course.policies import Continuous, Dynamic, Policy, PrefillFirst, Static
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,8 @@ class Export:
 class Wish:
     """A policy in the words that all engines share.
 
-    slots, budget: of a step; budget None: no limit. continuous: the policy where it is one, else None.
+    slots, budget: of a step; budget None: no limit. continuous: the policy where it is one, or what is nearest to
+    prefill first, else None.
     """
 
     policy: Policy
@@ -53,7 +54,15 @@ class Wish:
 
     @property
     def continuous(self) -> Continuous | None:
-        return self.policy if isinstance(self.policy, Continuous) else None
+        p = self.policy
+        if isinstance(p, PrefillFirst):
+            return Continuous(p.max_num_seqs, p.max_num_batched_tokens, p.enable_chunked_prefill)
+        return p if isinstance(p, Continuous) else None
+
+    @property
+    def prefill_first(self) -> bool:
+        """Whether steps are prompts alone or decodes alone."""
+        return isinstance(self.policy, PrefillFirst)
 
     @property
     def slots(self) -> int:

@@ -60,7 +60,8 @@ def _budget(wish: Wish, page: int) -> tuple[list[Setting], list[str]]:
     if p.enable_chunked_prefill:
         whole = max(budget // page * page, page)
         found.append(Setting("--chunked-prefill-size", str(whole), "token budget of a step with a prompt in it"))
-        found.append(Setting("--enable-mixed-chunk", None, "decodes run beside the chunk and count against it"))
+        if not wish.prefill_first:
+            found.append(Setting("--enable-mixed-chunk", None, "decodes run beside the chunk and count against it"))
         if budget > MAX_PREFILL_TOKENS:
             found.append(Setting("--max-prefill-tokens", str(whole), f"the default, {MAX_PREFILL_TOKENS:,}, is less"))
         if whole != budget:
@@ -71,7 +72,8 @@ def _budget(wish: Wish, page: int) -> tuple[list[Setting], list[str]]:
     else:
         found.append(Setting("--chunked-prefill-size", "-1", "prompts are not split"))
         found.append(Setting("--max-prefill-tokens", str(budget), "prompt tokens that are computed at once"))
-        warnings.append("prompts then run in steps of their own, between which everybody else waits")
+        if not wish.prefill_first:
+            warnings.append("prompts then run in steps of their own, between which everybody else waits")
     if p.long_prefill_token_threshold:
         warnings.append("SGLang has no long_prefill_token_threshold: one prompt may take the whole chunk")
     warnings.append(
