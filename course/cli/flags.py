@@ -50,11 +50,18 @@ def flags(
         bool, typer.Option(help="continuous: admit only if the whole prompt fits the free blocks.")
     ] = True,
     gpu_memory_utilization: Annotated[float, typer.Option(help="Share of the card that the engine takes.")] = 0.9,
-    kv_cache_dtype: Annotated[str, typer.Option(help="auto, bfloat16, fp8, ...")] = "auto",
+    kv_cache_dtype: Annotated[
+        str, typer.Option("--kv-cache-dtype", "--kv-dtype", help="auto, bfloat16, fp8, ...")
+    ] = "auto",
     block_size: Annotated[int, typer.Option(help="Tokens of a KV block.")] = 16,
     max_model_len: Annotated[int | None, typer.Option(help="Tokens of the longest sequence.")] = None,
-    tensor_parallel_size: Annotated[int, typer.Option(help="Cards that share each layer.")] = 1,
-    num_gpu_blocks_override: Annotated[int | None, typer.Option(help="KV blocks, whatever the memory says.")] = None,
+    tensor_parallel_size: Annotated[
+        int, typer.Option("--tensor-parallel-size", "--tp", help="Cards that share each layer.")
+    ] = 1,
+    num_gpu_blocks_override: Annotated[
+        int | None,
+        typer.Option("--num-gpu-blocks-override", "--num-gpu-blocks", help="KV blocks, whatever the memory says."),
+    ] = None,
     enable_prefix_caching: Annotated[bool, typer.Option(help="Whether prompts may share a start.")] = True,
     model: Annotated[str, typer.Option(help="The model's name in the commands.")] = "MODEL",
     engine: Annotated[

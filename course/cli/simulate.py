@@ -48,7 +48,10 @@ def simulate(
     scheduler_reserve_full_isl: Annotated[
         bool, typer.Option(help="continuous: admit only if the whole prompt fits the free blocks.")
     ] = True,
-    num_gpu_blocks: Annotated[int | None, typer.Option(help="KV blocks.  [default: unlimited]")] = None,
+    num_gpu_blocks: Annotated[
+        int | None,
+        typer.Option("--num-gpu-blocks-override", "--num-gpu-blocks", help="KV blocks.  [default: unlimited]"),
+    ] = None,
     block_size: Annotated[int, typer.Option(help="Tokens in a KV block.")] = 16,
     step_time: Annotated[
         str,

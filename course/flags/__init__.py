@@ -28,7 +28,7 @@ def for_policy(
 ) -> tuple[Export, ...]:
     """The settings of each engine that come nearest to a policy and a KV budget.
 
-    policy: Continuous, PrefillFirst, Static or Dynamic. kv: vLLM's defaults where None. model: the name for the commands.
+    policy: Continuous, PrefillFirst, Static or Dynamic. kv: vLLM's defaults if None. model: the name for the commands.
     engines: of ENGINES, in the order wanted.
 
     Each setting has its reason, and what an engine has no setting for is in `warnings`. ValueError for a policy of

@@ -5,18 +5,11 @@ from collections.abc import Sequence
 from course.base.settings import shown
 from course.flags.kv import KVSettings
 from course.flags.parsed import Parsed, length, present, real, whole
-from course.flags.sglang import MAX_PREFILL_TOKENS, VERSION
 from course.flags.words import options_of
+from course.models import other_engines
 from course.models.gpus import GPU
 from course.policies import Continuous, PrefillFirst
 
-MIB = 2**20
-SLOTS = 2_048  # managers/../model_runner: from 2,048 to 4,096, by the pool over the context length
-CHUNKS = (
-    (35, 2_048),
-    (60, 4_096),
-    (160, 8_192),
-)  # GiB of the card below which a chunk is so long; 16,384 from there on
 ALONE = frozenset(
     [
         "--enable-mixed-chunk",
@@ -94,7 +87,7 @@ def parse(words: Sequence[str], notes: Sequence[str], card: GPU | None) -> Parse
     def number(option: str) -> int | None:
         return whole(option, present(option, rest.pop(option))) if option in rest else None
 
-    page = number("--page-size") or 1
+    page = number("--page-size") or other_engines.SGLANG_PAGE
     tokens = number("--max-total-tokens")
     dtype = rest.pop("--kv-cache-dtype", "auto")
     if dtype not in DTYPES:
@@ -123,7 +116,7 @@ def parse(words: Sequence[str], notes: Sequence[str], card: GPU | None) -> Parse
         if rest.get(option) not in (None, False, "1", "fcfs")
     ]
     left_out = tuple(option for option in rest if option not in NOT_MODELLED or rest[option] in (False, "1", "fcfs"))
-    return Parsed(model, policy, kv, reasons, left_out, tuple(notes), VERSION)
+    return Parsed(model, policy, kv, reasons, left_out, tuple(notes), other_engines.SGLANG)
 
 
 def _policy(
@@ -131,16 +124,16 @@ def _policy(
     notes: list[str],
 ) -> PrefillFirst | Continuous:  # fmt: skip
     if chunk is None:
-        chunk = chunk_of(card)
+        chunk = other_engines.sglang_chunk(card)
         where = "a card of 60 to 160 GiB, since none is named" if card is None else card.name
-        reasons["max_num_batched_tokens"] = f"--chunked-prefill-size of {VERSION} on {where}"
-    most = MAX_PREFILL_TOKENS if most is None else most
+        reasons["max_num_batched_tokens"] = f"--chunked-prefill-size of {other_engines.SGLANG} on {where}"
+    most = other_engines.SGLANG_PREFILL_TOKENS if most is None else most
     chunked = chunk > 0
     budget = min(chunk, most) if chunked else most
     if slots is None:
-        slots = min(SLOTS, budget)
+        slots = min(other_engines.SGLANG_SLOTS, budget)
         reasons["max_num_seqs"] = (
-            f"--max-running-requests of {VERSION}: 2,048 to 4,096, by the pool; not above the chunk"
+            f"--max-running-requests of {other_engines.SGLANG}: 2,048 to 4,096, by the pool; not above the chunk"
         )
     elif slots > budget:
         notes.append(
@@ -153,11 +146,3 @@ def _policy(
         return Continuous(slots, budget, chunked)
     reasons["policy"] = "without --enable-mixed-chunk a step is prompts alone or decodes alone, prompts first"
     return PrefillFirst(slots, budget, chunked)
-
-
-def chunk_of(card: GPU | None) -> int:
-    """--chunked-prefill-size of SGLang 0.5.9 by the memory of the card (server_args.py); of a large one if None."""
-    if card is None:
-        return 8_192
-    mib = card.driver_memory_mib or (card.memory_bytes or 80 * 2**30) / MIB
-    return next((tokens for gib, tokens in CHUNKS if mib < gib * 1_024), 16_384)

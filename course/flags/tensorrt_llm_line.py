@@ -10,10 +10,10 @@ from course.flags.kv import KVSettings
 from course.flags.parsed import Parsed, flag, present, real, whole
 from course.flags.tensorrt_llm import VERSION
 from course.flags.words import options_of
+from course.models import other_engines
 from course.models.gpus import GPU
 from course.policies import Continuous
 
-SLOTS, TOKENS, BLOCK, SHARE = 2_048, 8_192, 32, 0.9  # llmapi/llm_args.py
 MAX_FILE = 2**20
 ALONE = frozenset({"--enable_chunked_prefill", "--trust_remote_code", "--fail_fast_on_attention_window_too_large"})
 SHORT = {
@@ -64,10 +64,10 @@ def parse(words: Sequence[str], notes: Sequence[str], card: GPU | None) -> Parse
     else:
         chunked, reasons["enable_chunked_prefill"] = False, f"off by default in {VERSION}"
     if budget is None:
-        budget, reasons["max_num_batched_tokens"] = TOKENS, f"max_num_tokens of {VERSION}"
+        budget, reasons["max_num_batched_tokens"] = other_engines.TENSORRT_LLM_TOKENS, f"max_num_tokens of {VERSION}"
     if slots is None:
-        slots, reasons["max_num_seqs"] = min(SLOTS, budget), f"max_batch_size of {VERSION}"
-    block, tokens = cache.get("tokens_per_block", BLOCK), cache.get("max_tokens")
+        slots, reasons["max_num_seqs"] = min(other_engines.TENSORRT_LLM_SLOTS, budget), f"max_batch_size of {VERSION}"
+    block, tokens = cache.get("tokens_per_block", other_engines.TENSORRT_LLM_BLOCK), cache.get("max_tokens")
     dtype = cache.get("dtype", "auto")
     kv = KVSettings(
         kv_cache_dtype=dtype if dtype in ("fp8", "bfloat16", "float16") else "auto",
