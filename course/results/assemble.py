@@ -83,11 +83,13 @@ def finish(draft: Draft) -> Result:
         totals |= known({"in_flight": mean * totals.get("requests_per_second", float("nan"))})
     if draft.checked:
         notes += remarks.on_failures(totals)
-        notes += load.on_load(totals, values | seen | reported, loop, "e2e" not in reported and "e2e" not in seen)
-        notes += remarks.on_totals(totals, known(draft.totals), mine)
+        estimated = "e2e" not in reported and "e2e" not in seen
+        notes += load.on_load(totals, values | seen | reported, loop, estimated, table)
+        broken = remarks.on_totals(totals, known(draft.totals), mine)
+        notes += broken
         notes += remarks.on_lengths(totals)
         notes += remarks.on_means(reported, definitions, seen)
-        if definitions.get("tpot") and definitions["tpot"].same:
+        if definitions.get("tpot") and definitions["tpot"].same and not broken:  # else its counts say nothing of tokens
             notes += pieces.on_tokens(reported, totals, draft.drafted, table)
     summary = {name: dict(stats) for name, stats in (values | seen | reported).items() if stats}
     return Result(

@@ -77,6 +77,34 @@ def _without_first(ttft: np.ndarray, tokens: np.ndarray, gaps: list[np.ndarray])
     ]
 
 
+def without_empty(
+    table: Requests | None, totals: dict[str, float], reported: dict[str, dict[str, float]]
+) -> tuple[dict[str, float], dict[str, dict[str, float]], list[str]]:
+    """Totals and statistics of a file that counts answers without a token as completed, without those; and a sentence.
+
+    Unchanged where it does not. The zeros of empty answers are in its means, so those of the rows take their place.
+    """
+    if table is None:
+        return totals, reported, []
+    good, empty = int((~table.failed).sum()), int((table.failed & (table.output_tokens == 0)).sum())
+    if not empty or totals.get("requests") != good + empty:
+        return totals, reported, []
+    seen = {"requests": float(good), "failed": totals.get("failed", 0.0) + empty}
+    if np.isfinite(table.prompt_tokens).all():
+        seen["prompt_tokens"] = float(table.prompt_tokens[~table.failed].sum())
+    if totals.get("duration", 0) > 0:
+        seen["requests_per_second"] = good / totals["duration"]
+    kept = {name: value for name, value in totals.items() if name != "total_tokens_per_second"}
+    return (
+        kept | seen,
+        {},
+        [
+            f"{empty:,} of the {good + empty:,} requests that the file counts as completed have no token: they are no "
+            "answers. Its rates and means count their zeros; here are those of the others"
+        ],
+    )
+
+
 def _moment(place: str, row: Mapping) -> float:
     """A start time on a clock of any zero."""
     value = row.get("start_times")

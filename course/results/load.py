@@ -6,11 +6,18 @@ Where two causes fit a rate, a third number of the file decides between them, or
 from collections.abc import Mapping
 from math import isfinite, nan
 
+import numpy as np
+
+from course.results.result import Requests
+
 OPEN, CLOSED, BURST = "open", "closed", "burst"
 SHORTFALL = 0.05  # a rate that is further off than this is pointed out
 SLACK = 0.01  # of totals that are one another's quotient
 IDLE = 3.0  # times the longest answer: a tail beyond it is no answer's
 REACHED = 0.9  # of a limit in flight: from here on it holds requests back
+FEW = 20  # requests below which their number in the system says nothing
+GROWN = 1.5  # times as many at the end of the sending as halfway
+STEADY = 10.0  # mean answers: a run that sent for less has not settled
 QUEUE = 0.25  # of the tail: a queue that grows evenly makes a mean wait of half the last; decoding takes the rest
 
 Statistics = Mapping[str, Mapping[str, float]]
@@ -28,12 +35,14 @@ def loop_of(totals: Mapping[str, float], unlimited: bool) -> str:
     return BURST if unlimited else ""
 
 
-def on_load(totals: Mapping[str, float], times: Statistics, loop: str, estimated: bool) -> list[str]:
+def on_load(
+    totals: Mapping[str, float], times: Statistics, loop: str, estimated: bool, table: Requests | None = None
+) -> list[str]:
     """Offered against requested, answered against offered, in flight by Little's law; empty where all is well.
 
     times: metric -> statistic -> seconds. estimated: E2E is an estimate of ours, which convicts no other number.
     """
-    found = [] if loop in (CLOSED, BURST) else [*_sent(totals), *_answered(totals, times)]
+    found = [] if loop in (CLOSED, BURST) else [*_sent(totals), *_answered(totals, times, table)]
     flying, most = totals.get("in_flight", nan), totals.get("max_concurrency", nan)
     if isfinite(flying):
         sentence = f"Requests in flight on average (Little's law): {'about ' if estimated else ''}{flying:.4g}"
@@ -77,7 +86,19 @@ def _sent(totals: Mapping[str, float]) -> list[str]:
     ]
 
 
-def _answered(totals: Mapping[str, float], times: Statistics) -> list[str]:
+def _in_system(table: Requests | None) -> tuple[int, int] | None:
+    """How many were in the system halfway through the sending, and when the last was sent; None without such times."""
+    if table is None:
+        return None
+    good = ~table.failed & np.isfinite(table.arrival) & np.isfinite(table.e2e)
+    if good.sum() < FEW:
+        return None
+    start, end = table.arrival[good], (table.arrival + table.e2e)[good]
+    half, last = (start.min() + share * np.ptp(start) for share in (0.5, 1.0))
+    return tuple(int(((start <= moment) & (end > moment)).sum()) for moment in (half, last))
+
+
+def _answered(totals: Mapping[str, float], times: Statistics, table: Requests | None) -> list[str]:
     requested, offered, answered = (
         totals.get(key, nan) for key in ("requested_rate", "offered_rate", "requests_per_second")
     )
@@ -90,24 +111,39 @@ def _answered(totals: Mapping[str, float], times: Statistics) -> list[str]:
         return [f"{rates}: the rest are the {failed:,.0f} that failed"]
     if not isfinite(offered) and _held(totals):
         return [f"{rates}: {_held(totals)}, and no latency counts that wait"]
-    # From the last request to the last answer: a queue shows in TTFT, a short run has a tail of one answer, and what is
-    # longer than both is time in which the tool counted and nobody was served.
+    # From the last request to the last answer: a queue shows in TTFT, or in the number in the system, which grows; a
+    # short run has a tail of one answer; what is longer than both is time in which the tool counted and nobody was
+    # served.
     duration = totals.get("duration", nan)
-    tail = duration - (good + failed - 1) / load
+    sending = (good + failed - 1) / load
+    tail = duration - sending
     first, whole = times.get("ttft", {}), times.get("e2e", {})
     wait = first.get("mean", first.get("p50", nan))
     longest = max((whole[key] for key in ("mean", "p99", "max") if key in whole), default=nan)
+    inside = _in_system(table)
     if wait >= QUEUE * tail:
         why = (
             f"a queue built up, for a TTFT of {wait:.4g} s in the middle is much of the {tail:.4g} s in which the last "
+            "ones were answered. A longer run at this rate waits longer"
         )
-        why += "ones were answered. A longer run at this rate waits longer"
+    elif inside is not None and inside[1] > GROWN * max(inside[0], 1):
+        why = (
+            f"more and more were in the system, {inside[0]:,} halfway through the sending and {inside[1]:,} at its end. "
+            "A longer run at this rate waits longer"
+        )
     elif tail > IDLE * longest:
-        why = f"the duration of {duration:.4g} s is {tail:.4g} s longer than sending takes, and an answer takes "
-        why += f"{longest:.4g} s: the tool counted time in which nothing was in flight"
-    elif isfinite(wait) and isfinite(tail):
-        why = f"the run is short, for its last answers took {tail:.4g} s of its {duration:.4g} s, and a TTFT of "
-        why += f"{wait:.4g} s in the middle shows no queue"
+        why = (
+            f"the duration of {duration:.4g} s is {tail:.4g} s longer than sending takes, and an answer takes "
+            f"{longest:.4g} s: the tool counted time in which nothing was in flight"
+        )
+    elif inside is not None or (wait < QUEUE / 2 * tail and sending > STEADY * whole.get("mean", nan)):
+        shows = f"a TTFT of {wait:.4g} s in the middle shows no queue"
+        if inside is not None:
+            shows = f"{inside[0]:,} were in the system halfway through the sending, {inside[1]:,} at its end"
+        why = f"the run is short, for its last answers took {tail:.4g} s of its {duration:.4g} s, and {shows}"
     else:
-        why = "whether a queue built up or the run was short the file does not say"
+        why = (
+            f"sending took {sending:.4g} s and the last answers {tail:.4g} s, and whether the engine would keep up over "
+            "a longer run the file does not say"
+        )
     return [f"{rates}, over the whole run: {why}"]

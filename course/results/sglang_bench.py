@@ -16,7 +16,7 @@ from course.base.textfiles import finite
 from course.results import vllm_bench
 from course.results.assemble import Draft, each, finish
 from course.results.documents import Document
-from course.results.lists import table_of
+from course.results.lists import table_of, without_empty
 from course.results.load import loop_of
 from course.results.result import Result
 from course.results.rows import count, flat, known, mapping, number, rate, setting
@@ -64,6 +64,8 @@ def _run(path: Path, document: Document, name: str) -> Result:
     totals |= known({"in_flight": said})
     totals |= _asked(doc)
     reported = flat(place, doc, METRICS) if totals.get("requests") != 0 else {}
+    totals, reported, sentences = without_empty(table, totals, reported)
+    notes += sentences
     setup = {key: doc[key] for key in SETUP if isinstance(doc.get(key), str | int | float)}
     loop = loop_of(totals, unlimited=vllm_bench.is_unlimited(doc))
     drafted = number(place, doc, "accept_length")

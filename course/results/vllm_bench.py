@@ -20,7 +20,7 @@ from course.engine.metrics import percentiles
 from course.results import pieces
 from course.results.assemble import Draft, Statistics, each, finish
 from course.results.documents import Document
-from course.results.lists import table_of
+from course.results.lists import table_of, without_empty
 from course.results.load import OPEN, loop_of
 from course.results.result import Result
 from course.results.rows import NAN, count, flat, items, known, mapping, number, rate, seconds, setting
@@ -68,6 +68,8 @@ def _run(path: Path, document: Document, name: str) -> Result:
     for key in ("request_goodput", "request_goodput:"):
         totals |= known({"goodput": rate(place, doc, key)})
     reported = flat(place, doc, METRICS) if completed != 0 else {}  # of no request the tool writes means of 0
+    totals, reported, sentences = without_empty(table, totals, reported)
+    notes += sentences
     setup = {key: doc[key] for key in SETUP if isinstance(doc.get(key), str | int | float)} | varied(doc)
     drafted = number(place, doc, "spec_decode_acceptance_length")
     loop = loop_of(totals, unlimited=is_unlimited(doc))
