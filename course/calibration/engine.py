@@ -178,7 +178,7 @@ def _sglang(found: Mapping[str, Any], gpu: GPU, notes: list[str]) -> PrefillFirs
     if budget is None:
         budget = other_engines.sglang_chunk(gpu)
         notes.append(
-            f"max_num_batched_tokens is not in the file: {budget:,}, the --chunked-prefill-size of {other_engines.SGLANG}"
+            f"max_num_batched_tokens is not in the file: {budget:,}, --chunked-prefill-size of {other_engines.SGLANG}"
             " on this card"
         )
     slots = found.get("max_num_seqs")

@@ -96,6 +96,8 @@ def words(parts: Sequence[str], *, ignore_unknown: bool = False) -> Words:
             continue
         option, on, kind = found
         if kind in ("flag", "switch"):
+            if equals and list(variables.empty(value)):
+                raise ValueError(f"{name} is {shown(value)}, a variable that is not filled in: put its value in")
             if equals:
                 raise ValueError(f"{name} takes no value: write {option} or --no-{option[2:]}, not {shown(word)}")
             said: str | bool = on

@@ -91,20 +91,7 @@ def _config(name: str, ignore_unknown: bool, notes: list[str]) -> command_line.W
         raise ValueError(f"{path.name} is no YAML: {getattr(error, 'problem', None) or 'broken'}") from None
     if not isinstance(found, dict):
         raise ValueError(f"{path.name}: a file for --config has one option a line, as in max-num-seqs: 64")
-    words = []
-    for key, value in found.items():
-        option = "--" + str(key).lstrip("-").replace("_", "-")
-        if value is False:
-            words.append("--no-" + option[2:])
-        elif value is True or value is None:
-            words.append(option)
-        elif isinstance(value, list):
-            words += [option, *map(str, value)]
-        elif isinstance(value, dict):
-            words += [option, "{...}"]
-        else:
-            words.append(f"{option}={value}")
-    said = command_line.words([word for word in words if word], ignore_unknown=ignore_unknown)
+    said = command_line.words(sources.words_of(found), ignore_unknown=ignore_unknown)
     notes.append(f"{len(found):,} options come from {path.name}; those of the command line count before them")
     notes.extend(said.notes)
     return said

@@ -21,7 +21,8 @@ ENGINES = re.compile(
 )
 IMAGES = re.compile(r"vllm|sglang|tensorrt|trtllm", re.IGNORECASE)
 YAML_STARTS = re.compile(
-    r"^(?:---\s*$|- +[-\"'\w]|(?:apiVersion|kind|services|version|name|spec|containers|args|command|image|x-[\w-]+):)",
+    r"^(?:---\s*$|- +[-\"'\w]|(?:apiVersion|kind|services|version|name|spec|containers|args|command|image|x-[\w-]+):"
+    r"|[a-z][a-z0-9_-]+:(?: |$))",
     re.MULTILINE,
 )
 SHELLS = ("sh", "bash", "zsh", "ash")
@@ -70,6 +71,8 @@ def _from_shell(script: str, known: Mapping[str, str]) -> Source:
     script = re.sub(r"\\\r?\n", " ", script)  # a line that ends in a backslash goes on in the next one
     match = next((one for one in ENGINES.finditer(script) if not _in_remark(script, one.start())), None)
     head, line = "", script
+    if match is None and "\n" in script.strip() and not script.lstrip().startswith("-"):
+        raise ValueError("no line of this script starts a server of vLLM, SGLang or TensorRT-LLM, remarks aside")
     if match:
         begin = max(script.rfind(mark, 0, match.start()) + len(mark) for mark in ("\n", ";", "&&", "|", "("))
         begin = begin if any(mark in script[: match.start()] for mark in "\n;&|(") else 0
@@ -130,6 +133,9 @@ def _from_yaml(content: str, service: str | None) -> Source:
         raise ValueError(
             f"this looks like YAML and cannot be read{where}: {getattr(error, 'problem', None) or 'broken'}"
         ) from None
+    if len(documents) == 1 and _is_config(documents[0]):
+        words = tuple(words_of(documents[0]))
+        return Source(words, ("read as a file for --config, whose keys are options",))
     found = [one for document in documents for one in _containers("", document)]
     engines = [one for one in found if _runs_engine(one)]
     if service is not None:
@@ -148,6 +154,35 @@ def _from_yaml(content: str, service: str | None) -> Source:
     found_in = _in_container(image, words, environment)
     where = f"read from {name} of the YAML" if name else "read from the YAML"
     return Source(found_in.words, (where, *found_in.notes))
+
+
+def _is_config(value: Any) -> bool:
+    """Whether a document has options of vLLM for keys, as a file for --config has."""
+    from course.flags.command_line import table
+
+    takes = table()[0]
+    names = [_option(key) for key in value] if isinstance(value, dict) else []
+    return bool(names) and all(name in takes or "--" + name.removeprefix("--no-") in takes for name in names)
+
+
+def _option(key: Any) -> str:
+    return "--" + str(key).lstrip("-").replace("_", "-")
+
+
+def words_of(settings: Mapping[Any, Any]) -> list[str]:
+    """The words of a command line that say what the keys of a file for --config say."""
+    words = []
+    for key, value in settings.items():
+        option = _option(key)
+        if value is False:
+            words.append("--no-" + option[2:])
+        elif value is True or value is None:
+            words.append(option)
+        elif isinstance(value, list):
+            words += [option, *map(str, value)]
+        else:
+            words.append(f"{option}={'{...}' if isinstance(value, dict) else value}")
+    return words
 
 
 Container = tuple[str, str, list[str], dict[str, str]]

@@ -10,12 +10,13 @@ import re
 from collections.abc import Iterator, Mapping
 
 VARIABLE = re.compile(
-    r"\$\$|\$\{(?P<braced>[A-Za-z_]\w*)(?:(?P<how>:?[-+?=])(?P<rest>[^}]*))?\}|\$(?P<bare>[A-Za-z_]\w*)"
+    r"\$\$|\$\{(?P<braced>[A-Za-z_][\w.]*)(?:(?P<how>:?[-+?=])(?P<rest>[^}]*))?\}|\$(?P<bare>[A-Za-z_]\w*)"
     r"|\$\((?P<kube>[A-Za-z_]\w*)\)",
     re.ASCII,
 )
 ASSIGNMENT = re.compile(
-    r"""(?:^|[\s;&])(?:export\s+|-e\s+|--env[\s=])?([A-Za-z_]\w*)=("[^"\n]*"|'[^'\n]*'|[^\s;&|"']*)""",
+    r"(?:^|[\s;&])(?:export\s+|-e\s+|--env[\s=])?([A-Za-z_]\w*)="
+    r"""("[^"\n]*"|'[^'\n]*'|(?:\$\{[^}\n]*\}|[^\s;&|"'])*)""",
     re.ASCII | re.MULTILINE,
 )
 DEEPEST = 5  # values may name other variables
@@ -37,8 +38,8 @@ def filled(text: str, known: Mapping[str, str], taken: dict[str, str] | None = N
             return known[name] if how not in ("+", ":+") else rest
         if how in ("-", ":-", "=", ":="):
             if taken is not None:
-                taken[name] = rest
-            return rest
+                taken[name] = rest.strip("\"'")
+            return rest.strip("\"'")
         return "" if how in ("+", ":+") else match[0]
 
     for _ in range(DEEPEST):

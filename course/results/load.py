@@ -128,8 +128,8 @@ def _answered(totals: Mapping[str, float], times: Statistics, table: Requests | 
         )
     elif inside is not None and inside[1] > GROWN * max(inside[0], 1):
         why = (
-            f"more and more were in the system, {inside[0]:,} halfway through the sending and {inside[1]:,} at its end. "
-            "A longer run at this rate waits longer"
+            f"more and more were in the system, {inside[0]:,} halfway through the sending and {inside[1]:,} at its "
+            "end. A longer run at this rate waits longer"
         )
     elif tail > IDLE * longest:
         why = (
@@ -143,7 +143,7 @@ def _answered(totals: Mapping[str, float], times: Statistics, table: Requests | 
         why = f"the run is short, for its last answers took {tail:.4g} s of its {duration:.4g} s, and {shows}"
     else:
         why = (
-            f"sending took {sending:.4g} s and the last answers {tail:.4g} s, and whether the engine would keep up over "
-            "a longer run the file does not say"
+            f"sending took {sending:.4g} s and the last answers {tail:.4g} s, and whether the engine would keep up "
+            "over a longer run the file does not say"
         )
     return [f"{rates}, over the whole run: {why}"]

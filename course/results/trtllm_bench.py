@@ -148,6 +148,8 @@ def _run(path: Path, document: Document, name: str) -> Result:
             "in_flight": rate(place, info, "avg_num_concurrent_requests"),
         }
     )
+    if "requests" not in totals and {"duration", "requests_per_second"} <= set(totals):
+        totals["requests"] = round(totals["duration"] * totals["requests_per_second"])  # a report cut out of a log
     issued = setting(world, "issue_rate")
     loop = BURST if issued > AT_ONCE else OPEN if issued > 0 else ""
     if loop == OPEN:
