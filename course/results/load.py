@@ -67,7 +67,7 @@ def on_load(
 def _held(totals: Mapping[str, float]) -> str:
     """The half sentence about a limit that was reached, or nothing."""
     flying, most = totals.get("in_flight", nan), totals.get("max_concurrency", nan)
-    if not flying >= REACHED * most:
+    if not REACHED * most <= flying <= (1 + SLACK) * most:
         return ""
     return (
         f"its limit of {most:,.0f} in flight was reached ({flying:.4g} on average) and held requests back in the "

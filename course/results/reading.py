@@ -11,6 +11,7 @@ from course.base.settings import MAX_SECONDS, real, shown, whole
 from course.base.textfiles import MAX_JSON_BYTES, path_of, text
 from course.results import (
     aiperf,
+    aiperf_sweep,
     genai_perf,
     guidellm,
     inference_perf,
@@ -33,6 +34,7 @@ READERS: dict[str, ModuleType] = {
     "inference-perf": inference_perf,
     "guidellm": guidellm,
     "llmperf": llmperf,
+    "aiperf-sweep": aiperf_sweep,
     "aiperf": aiperf,
     "genai-perf": genai_perf,
     "trtllm": trtllm_bench,
