@@ -57,7 +57,7 @@ LINES = {
     "KV Cache Dtype": ("engine", "kv_cache_dtype"),
     "Quantization": ("engine", "quantization"),
 }
-STARTS = "Request Throughput (req/sec):"
+PRINTED = re.compile(r"^[^\"{}\n]*Request Throughput \(req/sec\):\s+\d", re.MULTILINE)
 PERCENTILE = re.compile(r"\[(TTFT|TPOT|Latency)\] ([A-Z0-9]+)\s*: ([0-9.eE+-]+)")
 NAMES = {"minimum": "min", "maximum": "max", "average": "mean"}
 
@@ -70,7 +70,7 @@ def matches(value: Any) -> bool:
 
 def is_report(content: str) -> bool:
     """Whether a text holds what the tool prints at the end of a run."""
-    return STARTS in content and not content.lstrip().startswith(("{", "["))
+    return PRINTED.search(content) is not None
 
 
 def read(path: Path, documents: list[Document]) -> list[Result]:
