@@ -13,7 +13,7 @@ MAX_STEPS = 20_000_000  # a summary of as many holds about 2 GB
 MAX_CHUNKS = 5_000_000  # of prompts in a run, each noted: about 1 GB, and half a minute
 
 
-def shown(value: Any) -> str:
+def quote(value: Any) -> str:
     """`value` as it would be typed, cut to a length that fits a sentence."""
     try:
         text = repr(value.item() if isinstance(value, np.generic) else value)

@@ -11,7 +11,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from course.base.settings import shown
+from course.base.settings import quote
 
 MAX_BYTES = 2**30  # four times what 5 million rows of a trace take
 MAX_JSON_BYTES = 2**28  # parsed, JSON takes about ten times its size
@@ -29,7 +29,7 @@ def path_of(path: str | PathLike, what: str) -> Path:
     try:
         return Path(fspath(path))
     except TypeError:
-        raise ValueError(f"{what} is read from a path, not from {shown(path)}") from None
+        raise ValueError(f"{what} is read from a path, not from {quote(path)}") from None
 
 
 def text(path: Path, what: str, form: str = "CSV", limit: int | None = None) -> str:

@@ -82,7 +82,7 @@ def _batches(text: str) -> list[int]:
     try:
         numbers = [int(part) for part in parts]
     except ValueError:
-        raise ValueError(f"--fixed-batch must be whole numbers such as 1,2,4,8, not {shown(text)}") from None
+        raise ValueError(f"--fixed-batch must be whole numbers such as 1,2,4,8, not {quote(text)}") from None
     return [whole("--fixed-batch", number, high=MAX_BATCH) for number in numbers]
 
 

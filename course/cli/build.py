@@ -9,7 +9,7 @@ from typing import Any
 
 from course import policies as course_policies
 from course import steptime, traces
-from course.base.settings import MAX_SECONDS, MAX_TOKENS, real, shown, whole
+from course.base.settings import MAX_SECONDS, MAX_TOKENS, real, quote, whole
 from course.memory.kvcache import KVCache
 from course.workload import Workload, lengths
 from course.workload.arrivals import HIGHEST_RATE, LOWEST_RATE
@@ -60,7 +60,7 @@ def checked(options: Options) -> None:
     steptime.Roofline(options["model"], options["gpu"])
     real("warmup", options["warmup"], low=0)
     if options["on_error"] not in ON_ERROR:
-        raise ValueError(f"--on-error is {' or '.join(ON_ERROR)}, not {shown(options['on_error'])}")
+        raise ValueError(f"--on-error is {' or '.join(ON_ERROR)}, not {quote(options['on_error'])}")
     if options["head"] is not None:
         whole("head", options["head"], high=10**18)
     if options["scale_rate"] is not None:
@@ -115,7 +115,7 @@ def policies(options: Options) -> dict[str, course_policies.Policy]:
             settings = {key: options[key] for key in ONLY_CONTINUOUS}
             built[name] = course_policies.Continuous(options["max_num_seqs"], **settings)
         else:
-            raise ValueError(f"no policy is called {shown(name)}; there are {', '.join(POLICIES)}")
+            raise ValueError(f"no policy is called {quote(name)}; there are {', '.join(POLICIES)}")
     return built
 
 
@@ -126,18 +126,18 @@ def step_time(options: Options) -> steptime.StepTimeModel:
     if kind == "roofline" and not text:
         return steptime.Roofline(options["model"], options["gpu"])
     if kind != "power-law":
-        raise ValueError(f"--step-time is roofline or {EXAMPLE}, not {shown(options['step_time'])}")
+        raise ValueError(f"--step-time is roofline or {EXAMPLE}, not {quote(options['step_time'])}")
     constants: dict[str, float] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if name not in POWER_LAW or not equals:
-            raise ValueError(f"--step-time power-law takes {', '.join(POWER_LAW)} as in {EXAMPLE}, not {shown(part)}")
+            raise ValueError(f"--step-time power-law takes {', '.join(POWER_LAW)} as in {EXAMPLE}, not {quote(part)}")
         if name in constants:
             raise ValueError(f"--step-time gives {name} twice: keep one")
         try:
             constants[name] = float(value)
         except ValueError:
-            raise ValueError(f"--step-time: {name} must be a number of seconds, not {shown(value)}") from None
+            raise ValueError(f"--step-time: {name} must be a number of seconds, not {quote(value)}") from None
     missing = [name for name in ("t0", "c") if name not in constants]
     if missing:
         raise ValueError(f"--step-time power-law needs {' and '.join(missing)}, as in {EXAMPLE}")

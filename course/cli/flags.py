@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from course.flags import Export, Parsed
+    from course.flags import Export, ParsedCommand
 
 POLICY = (
     "max_num_seqs", "max_num_batched_tokens", "enable_chunked_prefill", "long_prefill_token_threshold",
@@ -118,10 +118,10 @@ def _policy(options: dict[str, Any]) -> Any:
         return policies.Dynamic(options["max_num_seqs"], options["max_queue_delay_ms"] / 1_000)
     if name == "static":
         return policies.Static(options["max_num_seqs"])
-    raise ValueError(f"--policy is {', '.join(POLICIES[:-1])} or {POLICIES[-1]}, not {shown(options['policy'])}")
+    raise ValueError(f"--policy is {', '.join(POLICIES[:-1])} or {POLICIES[-1]}, not {quote(options['policy'])}")
 
 
-def _as_json(policy: Any, kv: Any, found: "Parsed | None", exports: tuple["Export", ...]) -> str:
+def _as_json(policy: Any, kv: Any, found: "ParsedCommand | None", exports: tuple["Export", ...]) -> str:
     document = {
         "policy": {"name": type(policy).__name__, **vars(policy)},
         "kv": asdict(kv),
@@ -138,7 +138,7 @@ def _as_json(policy: Any, kv: Any, found: "Parsed | None", exports: tuple["Expor
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def _as_text(policy: Any, found: "Parsed | None", exports: tuple["Export", ...]) -> str:
+def _as_text(policy: Any, found: "ParsedCommand | None", exports: tuple["Export", ...]) -> str:
     lines = [f"Policy: {policy!r}"]
     if found is not None:
         lines += [f"Engine: {found.engine}", f"KV: {found.kv!r}", f"Model: {found.model or 'not named'}"]

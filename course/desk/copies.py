@@ -156,7 +156,7 @@ def find(labs: Path, text: str) -> str:
         from course.base.settings import shown  # brings NumPy, which `course doctor` must do without
 
         why = "is more than one lab" if matching else "is no lab"
-        raise ValueError(f"{shown(text)} {why}: choose from {', '.join(matching or names) or f'none, {labs} is empty'}")
+        raise ValueError(f"{quote(text)} {why}: choose from {', '.join(matching or names) or f'none, {labs} is empty'}")
     return matching[0]
 
 

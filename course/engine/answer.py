@@ -22,34 +22,34 @@ def check(answer: Any, policy: object) -> None:
     """Raises ValueError for anything but a Schedule, and Broken where one of its parts is of the wrong kind."""
     if type(answer) is not Schedule and not isinstance(answer, Schedule):
         raise ValueError(
-            f"{type(policy).__name__}.schedule must return a Schedule, not {settings.shown(answer)}; "
+            f"{type(policy).__name__}.schedule must return a Schedule, not {settings.quote(answer)}; "
             "an idle step is Schedule()"
         )
     tokens, until = answer.tokens, answer.until
     if type(tokens) is not dict and tokens is not NOTHING and not isinstance(tokens, Mapping):
-        raise Broken(f"tokens must be a dict of requests to token counts, not {settings.shown(tokens)}")
+        raise Broken(f"tokens must be a dict of requests to token counts, not {settings.quote(tokens)}")
     if type(answer.preempt) is not tuple and not isinstance(answer.preempt, Sequence):
-        raise Broken(f"preempt must be a list of requests, not {settings.shown(answer.preempt)}")
+        raise Broken(f"preempt must be a list of requests, not {settings.quote(answer.preempt)}")
     if type(answer.decodes) is not bool:
-        raise Broken(f"decodes must be True or False, not {settings.shown(answer.decodes)}")
+        raise Broken(f"decodes must be True or False, not {settings.quote(answer.decodes)}")
     if until is not None and type(until) is not float and (isinstance(until, bool) or not isinstance(until, Real)):
-        raise Broken(f"until must be a time in seconds or None, not {settings.shown(until)}")
+        raise Broken(f"until must be a time in seconds or None, not {settings.quote(until)}")
     if until is not None and until != until and (tokens or answer.decodes):
         raise Broken("until must be a time in seconds or None, not nan")
 
 
 def unknown(request: object) -> Broken:
-    return Broken(f"it runs {settings.shown(request)}, which neither runs nor waits")
+    return Broken(f"it runs {settings.quote(request)}, which neither runs nor waits")
 
 
 def not_running(victim: object) -> Broken:
-    return Broken(f"it preempts {settings.shown(victim)}, which does not run")
+    return Broken(f"it preempts {settings.quote(victim)}, which does not run")
 
 
 def chunk_of(request: Request, chunk: Any, remaining: int) -> int:
     """The tokens that the answer gives to a request, of which `remaining` can be computed."""
     try:
-        chunk = settings.whole(f"the tokens of {settings.shown(request)}", chunk)
+        chunk = settings.whole(f"the tokens of {settings.quote(request)}", chunk)
     except ValueError as error:
         raise Broken(str(error)) from None
     if chunk > remaining:

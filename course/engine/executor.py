@@ -115,7 +115,7 @@ def as_executor(given: Any) -> Executor:
     if isinstance(given, Executor):
         return given
     if isinstance(given, type) or not callable(given):
-        raise ValueError(f"an engine needs an executor or a step time, not {settings.shown(given)}")
+        raise ValueError(f"an engine needs an executor or a step time, not {settings.quote(given)}")
     if isinstance(given, StepTimeModel):
         given.check_settings()
     return Simulated(given)
@@ -125,9 +125,9 @@ def checked_outcome(outcome: Any, executor: Executor) -> Outcome:
     """An outcome that the engine can go on with. Raises ValueError for anything else."""
     name = type(executor).__name__
     if not isinstance(outcome, Outcome):
-        raise ValueError(f"{name}.execute must return an Outcome, not {settings.shown(outcome)}")
+        raise ValueError(f"{name}.execute must return an Outcome, not {settings.quote(outcome)}")
     usable(outcome.seconds, f"the step of {name}")
     for request, tokens in (outcome.tokens or {}).items():
         if not (isinstance(tokens, int) and 1 <= tokens < math.inf):
-            raise ValueError(f"{name} lets {settings.shown(tokens)} tokens leave for {request!r}: at least 1 does")
+            raise ValueError(f"{name} lets {settings.quote(tokens)} tokens leave for {request!r}: at least 1 does")
     return outcome

@@ -196,7 +196,7 @@ class Engine:
     def _wait(self, until: Any) -> None:
         """Nothing runs until then, or until somebody comes."""
         if not until > self.now:
-            raise answer.Broken(f"it runs nothing and waits until {settings.shown(until)}, which is not later than now")
+            raise answer.Broken(f"it runs nothing and waits until {settings.quote(until)}, which is not later than now")
         until = min(NEVER if until > LONGEST else float(until), self.arrivals.times[self.arrivals.head], self._stop)
         self._waits += 1
         if until == NEVER or self._waits > PATIENCE:
@@ -377,7 +377,7 @@ class Engine:
         for request in outcome.finished:
             if type(request) is not Request or request._engine is not self or request._since < 0:
                 raise ValueError(
-                    f"{type(self.executor).__name__} ends the answer of {settings.shown(request)}, which emitted "
+                    f"{type(self.executor).__name__} ends the answer of {settings.quote(request)}, which emitted "
                     "nothing in this step"
                 )
             if self.batch is not None:

@@ -58,7 +58,7 @@ def _numbers(name: str, values: object) -> np.ndarray:
     except Exception:  # rows of unequal length, or a stranger's __array__
         array = np.empty((0, 0))
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iuf"):
-        raise ValueError(f"{name} must be one list of numbers, not {settings.shown(values)}")
+        raise ValueError(f"{name} must be one list of numbers, not {settings.quote(values)}")
     array = array.astype(np.float64, copy=False)
     wrong = np.abs(array) > LONGEST  # NaN is not
     if wrong.any():

@@ -45,7 +45,7 @@ def serve(
 def _check_kinds(load: Workload, policy: Policy, step_time: StepTime, cache: KVCache | None) -> None:
     """Raises ValueError for an argument that is something else than it should be."""
     if not isinstance(load, Workload):
-        raise ValueError(f"the first argument must be a Workload, not {settings.shown(load)}")
+        raise ValueError(f"the first argument must be a Workload, not {settings.quote(load)}")
     for place, value, what in (
         ("second", policy, "policy, such as policies.Static(max_num_seqs=8)"),
         ("third", step_time, 'step time, such as steptime.Roofline("llama-3.1-8b", "H100")'),
@@ -53,14 +53,14 @@ def _check_kinds(load: Workload, policy: Policy, step_time: StepTime, cache: KVC
         if isinstance(value, type):
             raise ValueError(f"the {place} argument must be a {what}, not the class {value.__name__} itself")
     if not callable(getattr(policy, "schedule", None)):
-        raise ValueError(f"the second argument must be a policy with a schedule method, not {settings.shown(policy)}")
+        raise ValueError(f"the second argument must be a policy with a schedule method, not {settings.quote(policy)}")
     if not callable(step_time):
         raise ValueError(
             "the third argument must be a step time, a callable from a Step to seconds, not "
-            f"{settings.shown(step_time)}"
+            f"{settings.quote(step_time)}"
         )
     if cache is not None and not isinstance(cache, KVCache):
-        raise ValueError(f"the cache must be a KVCache or None, not {settings.shown(cache)}")
+        raise ValueError(f"the cache must be a KVCache or None, not {settings.quote(cache)}")
 
 
 def _check_feasible(load: Workload, policy: Policy, budget: float, cache: KVCache | None) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from IPython import get_ipython
 from IPython.display import display
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.exercises.cards import Card
 from course.exercises.forms import Form, lettered, prediction_form, quiz_form
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, judge
@@ -37,7 +37,7 @@ def load(number: str | int) -> LabSpec:
     short = isinstance(number, str) or (isinstance(number, int) and 0 <= number < 100)
     wanted = str(number).strip().zfill(2) if short else ""
     if wanted not in available():
-        raise ValueError(f"there is no lab {shown(number)}: choose from {', '.join(available()) or 'none yet'}")
+        raise ValueError(f"there is no lab {quote(number)}: choose from {', '.join(available()) or 'none yet'}")
     return importlib.import_module(f"course.lessons.lab{wanted}.exercises").LAB
 
 
@@ -230,7 +230,7 @@ class Lab:
 
     def _unknown(self, kind: str, id: Any, items: Sequence[Any]) -> Card:
         known = ", ".join(item.id for item in items) or "none"
-        return Card(f"There is no {kind} {shown(id)} in lab {self.spec.number}.", [f"Its {kind}s are: {known}."])
+        return Card(f"There is no {kind} {quote(id)} in lab {self.spec.number}.", [f"Its {kind}s are: {known}."])
 
     def _notices(self) -> list[str]:
         """Return what there is to say about the progress file, once."""

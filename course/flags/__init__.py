@@ -10,15 +10,15 @@ found.policy, found.kv, found.defaults
 
 from collections.abc import Sequence
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.flags import sglang, tensorrt_llm, vllm
 from course.flags.export import Export, Setting, Wish
 from course.flags.kv import KVSettings
 from course.flags.parse import parse
-from course.flags.parsed import Parsed
+from course.flags.parsed import ParsedCommand
 from course.policies import Continuous, Dynamic, Policy, PrefillFirst, Static
 
-__all__ = ["ENGINES", "Export", "KVSettings", "Parsed", "Setting", "for_policy", "parse"]
+__all__ = ["ENGINES", "Export", "KVSettings", "ParsedCommand", "Setting", "for_policy", "parse"]
 
 ENGINES = {"vllm": vllm.export, "sglang": sglang.export, "tensorrt-llm": tensorrt_llm.export}
 
@@ -36,14 +36,14 @@ def for_policy(
     """
     if type(policy) not in (Continuous, PrefillFirst, Static, Dynamic):
         raise ValueError(
-            f"{shown(policy)} is a policy of its own, and no engine's settings can say it: there are settings for "
+            f"{quote(policy)} is a policy of its own, and no engine's settings can say it: there are settings for "
             "Continuous, PrefillFirst, Static and Dynamic"
         )
     policy.check_settings()
     if not isinstance(model, str) or not model.strip() or model.startswith("-"):
-        raise ValueError(f"a model has a name that starts with no dash, not {shown(model)}")
+        raise ValueError(f"a model has a name that starts with no dash, not {quote(model)}")
     wish = Wish(policy, KVSettings() if kv is None else kv, model)
     unknown = [name for name in engines if name not in ENGINES]
     if unknown:
-        raise ValueError(f"no engine is called {shown(unknown[0])}; there are {', '.join(ENGINES)}")
+        raise ValueError(f"no engine is called {quote(unknown[0])}; there are {', '.join(ENGINES)}")
     return tuple(ENGINES[name](wish) for name in dict.fromkeys(engines))

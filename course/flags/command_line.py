@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.flags import variables
 from course.models import engine_defaults
 
@@ -82,7 +82,7 @@ def words(parts: Sequence[str], *, ignore_unknown: bool = False) -> Words:
                 notes.append(f"{word} is a shell variable that is not filled in: what it stands for is not read")
                 continue
             if model is not None:
-                raise ValueError(f"{shown(word)} belongs to no option, and the model is {shown(model)} already")
+                raise ValueError(f"{quote(word)} belongs to no option, and the model is {quote(model)} already")
             model = word
             continue
         name, equals, value = word.partition("=")
@@ -97,9 +97,9 @@ def words(parts: Sequence[str], *, ignore_unknown: bool = False) -> Words:
         option, on, kind = found
         if kind in ("flag", "switch"):
             if equals and list(variables.empty(value)):
-                raise ValueError(f"{name} is {shown(value)}, a variable that is not filled in: put its value in")
+                raise ValueError(f"{name} is {quote(value)}, a variable that is not filled in: put its value in")
             if equals:
-                raise ValueError(f"{name} takes no value: write {option} or --no-{option[2:]}, not {shown(word)}")
+                raise ValueError(f"{name} takes no value: write {option} or --no-{option[2:]}, not {quote(word)}")
             said: str | bool = on
         elif equals:
             said = value
@@ -119,7 +119,7 @@ def words(parts: Sequence[str], *, ignore_unknown: bool = False) -> Words:
         notes.append(f"{engine_defaults.VERSION} does not know {', '.join(dict.fromkeys(unknown))}: left out")
     if "--model" in options:
         if model is not None and model != options["--model"]:
-            raise ValueError(f"two models are named, {shown(model)} and {shown(options['--model'])}: which is it?")
+            raise ValueError(f"two models are named, {quote(model)} and {quote(options['--model'])}: which is it?")
         model = str(options.pop("--model"))
     return Words(model, options, tuple(notes))
 
@@ -140,7 +140,7 @@ def _arguments(parts: list[str]) -> list[str]:
             return parts[place + 2 :]
         if program == "vllm" and following in ANOTHER:
             raise ValueError(f"`vllm {following}` starts no server: give the line with `vllm serve`")
-    what = shown(" ".join(parts)) if parts else "nothing"
+    what = quote(" ".join(parts)) if parts else "nothing"
     raise ValueError(f"a vLLM command line starts with `vllm serve MODEL`, or with an option; this is {what}")
 
 
@@ -163,16 +163,16 @@ def _option(name: str) -> tuple[str, bool, str] | None:
     fitting = [option for option in known if option.startswith(long)] if len(long) > 2 else []
     if len(fitting) > 1:
         some = ", ".join(sorted(fitting)[:3]) + (", ..." if len(fitting) > 3 else "")
-        raise ValueError(f"{shown(name)} may be {some}: write it out")
+        raise ValueError(f"{quote(name)} may be {some}: write it out")
     return known[fitting[0]] if fitting else None
 
 
 def _unknown(name: str) -> str:
     """The sentence about an option that vLLM 0.19 does not have: what became of it, or what it may be meant to be."""
     if " " in name:
-        return f"{shown(name)} is one word: an option and its value are two items of a list, or one with = between them"
+        return f"{quote(name)} is one word: an option and its value are two items of a list, or one with = between them"
     plain = "--" + name.lstrip("-").replace("_", "-").removeprefix("no-")
-    sentence = f"{engine_defaults.VERSION} has no option {shown(name)}"
+    sentence = f"{engine_defaults.VERSION} has no option {quote(name)}"
     if plain in REMOVED:
         instead = f" ({REMOVED[plain]})" if REMOVED[plain] else ""
         return f"{sentence}: older versions had it{instead}. --ignore-unknown leaves it out"
@@ -192,4 +192,4 @@ def _is_option(word: str) -> bool:
 def _value(option: str, said: str | bool) -> str:
     if isinstance(said, bool):
         return option if said else f"--no-{option[2:]}"
-    return shown(said)
+    return quote(said)

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.base.textfiles import text as text_of
 from course.flags import command_line, sglang_line, sources, tensorrt_llm_line
 from course.flags.kv import KVSettings
 from course.flags.options import ONE_IS_NONE, SHARDED, WITHOUT_MODEL, on_memory
-from course.flags.parsed import Parsed, flag, human, length, present, real, whole, whole_or_none, word
+from course.flags.parsed import ParsedCommand, flag, human, length, present, real, whole, whole_or_none, word
 from course.models import engine_defaults
 from course.models.gpus import GPU, gpu
 from course.policies import Continuous
@@ -20,7 +20,7 @@ PLAIN = (("--scheduling-policy", "fcfs"),)  # what the simulator does
 
 def parse(
     line: str, gpu_name: GPU | str | None = None, *, ignore_unknown: bool = False, service: str | None = None
-) -> Parsed:
+) -> ParsedCommand:
     """The policy and the KV settings of a command line of vLLM 0.19, SGLang 0.5.9 or TensorRT-LLM 1.2.
 
     line: the command, a script with it, a file of docker compose or a manifest of Kubernetes (as text, or the name of
@@ -39,7 +39,7 @@ def parse(
     return _vllm(source, card, ignore_unknown)
 
 
-def _vllm(source: sources.Source, card: GPU | None, ignore_unknown: bool) -> Parsed:
+def _vllm(source: sources.Source, card: GPU | None, ignore_unknown: bool) -> ParsedCommand:
     said = command_line.words(source.words, ignore_unknown=ignore_unknown)
     options, model, notes = dict(said.options), said.model, [*source.notes, *said.notes]
     if "--config" in options:
@@ -74,7 +74,7 @@ def _vllm(source: sources.Source, card: GPU | None, ignore_unknown: bool) -> Par
             notes.append(f"{option} is not part of a policy ({SHARDED[option]}): this is one engine's")
         else:
             left_out.append(option)
-    return Parsed(model, policy, kv, reasons, tuple(left_out), tuple(notes), engine_defaults.VERSION)
+    return ParsedCommand(model, policy, kv, reasons, tuple(left_out), tuple(notes), engine_defaults.VERSION)
 
 
 def _config(name: str, ignore_unknown: bool, notes: list[str]) -> command_line.Words:
@@ -83,7 +83,7 @@ def _config(name: str, ignore_unknown: bool, notes: list[str]) -> command_line.W
 
     path = Path(name)
     if not path.is_file():
-        notes.append(f"--config names {shown(name)}, which is not here: its options are not read")
+        notes.append(f"--config names {quote(name)}, which is not here: its options are not read")
         return command_line.Words(None, {}, ())
     try:
         found = yaml.safe_load(text_of(path, "configuration", "YAML", MAX_FILE))
@@ -103,7 +103,7 @@ def _policy(
     reasons: dict[str, str] = {}
     mode = take("--performance-mode", word, "balanced")
     if mode not in ("balanced", "interactivity", "throughput"):
-        raise ValueError(f"--performance-mode is balanced, interactivity or throughput, not {shown(mode)}")
+        raise ValueError(f"--performance-mode is balanced, interactivity or throughput, not {quote(mode)}")
     partial = take("--max-num-partial-prefills", whole, 1)
     if partial != 1:
         raise ValueError(

@@ -4,14 +4,14 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.flags import variables
 from course.flags.kv import KVSettings
 from course.policies import Policy
 
 
 @dataclass(frozen=True)
-class Parsed:
+class ParsedCommand:
     """What a command line means.
 
     engine: its name and version. model: its name, None where the line names none. policy, kv: what runs. defaults:
@@ -33,7 +33,7 @@ def present(option: str, value: Any) -> Any:
     missing = list(variables.empty(value)) if isinstance(value, str) else []
     if missing:
         raise ValueError(
-            f"{option} is {shown(value)}: {missing[0]} is a variable that is not filled in; put its value in"
+            f"{option} is {quote(value)}: {missing[0]} is a variable that is not filled in; put its value in"
         )
     return value
 
@@ -42,7 +42,7 @@ def flag(option: str, value: Any) -> bool:
     """Whether a flag is on; `true` and `false` where a file wrote them."""
     if isinstance(value, str):
         if value.lower() not in ("true", "false", "1", "0"):
-            raise ValueError(f"{option} must be true or false, not {shown(value)}")
+            raise ValueError(f"{option} must be true or false, not {quote(value)}")
         return value.lower() in ("true", "1")
     return bool(value)
 
@@ -60,7 +60,7 @@ def whole(option: str, value: str) -> int:
         return int(value)
     except ValueError:
         hint = ": vLLM reads 8k only for the token budget and lengths" if re.fullmatch(r"\d+[kKmM]", value) else ""
-        raise ValueError(f"{option} must be a whole number, not {shown(value)}{hint}") from None
+        raise ValueError(f"{option} must be a whole number, not {quote(value)}{hint}") from None
 
 
 def whole_or_none(option: str, value: str) -> int | None:
@@ -73,7 +73,7 @@ def real(option: str, value: str) -> float:
     try:
         return float(value)
     except ValueError:
-        raise ValueError(f"{option} must be a number, not {shown(value)}") from None
+        raise ValueError(f"{option} must be a number, not {quote(value)}") from None
 
 
 def length(option: str, value: str) -> int | None:
@@ -97,7 +97,7 @@ def human(option: str, value: str) -> int | None:
         return int(float(number) * 1000**power)
     if "." in number:
         raise ValueError(
-            f"{option} {shown(value)}: vLLM takes no decimals before {letter} (1,024 to the power {power}); "
+            f"{option} {quote(value)}: vLLM takes no decimals before {letter} (1,024 to the power {power}); "
             f"{number}{letter.lower()} counts in thousands"
         )
     return int(number) * 1024**power

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.flags.kv import KVSettings
-from course.flags.parsed import Parsed, length, present, real, whole
+from course.flags.parsed import ParsedCommand, length, present, real, whole
 from course.flags.words import options_of
 from course.models import other_engines
 from course.models.gpus import GPU
@@ -75,7 +75,7 @@ def arguments(words: Sequence[str]) -> list[str] | None:
     return None
 
 
-def parse(words: Sequence[str], notes: Sequence[str], card: GPU | None) -> Parsed:
+def parse(words: Sequence[str], notes: Sequence[str], card: GPU | None) -> ParsedCommand:
     """The policy of a command line. ValueError, in a sentence, for values that SGLang refuses.
 
     Options are not checked against SGLang's own list: one that is not known here is left out.
@@ -91,7 +91,7 @@ def parse(words: Sequence[str], notes: Sequence[str], card: GPU | None) -> Parse
     tokens = number("--max-total-tokens")
     dtype = rest.pop("--kv-cache-dtype", "auto")
     if dtype not in DTYPES:
-        raise ValueError(f"--kv-cache-dtype of SGLang is one of {', '.join(DTYPES)}, not {shown(dtype)}")
+        raise ValueError(f"--kv-cache-dtype of SGLang is one of {', '.join(DTYPES)}, not {quote(dtype)}")
     context = rest.pop("--context-length", None)
     kv = KVSettings(
         kv_cache_dtype=DTYPES[dtype],
@@ -116,7 +116,7 @@ def parse(words: Sequence[str], notes: Sequence[str], card: GPU | None) -> Parse
         if rest.get(option) not in (None, False, "1", "fcfs")
     ]
     left_out = tuple(option for option in rest if option not in NOT_MODELLED or rest[option] in (False, "1", "fcfs"))
-    return Parsed(model, policy, kv, reasons, left_out, tuple(notes), other_engines.SGLANG)
+    return ParsedCommand(model, policy, kv, reasons, left_out, tuple(notes), other_engines.SGLANG)
 
 
 def _policy(

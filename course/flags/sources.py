@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.base.textfiles import text as text_of
 from course.flags import variables
 
@@ -42,17 +42,17 @@ def source(given: str, service: str | None = None) -> Source:
     service: which container or service of a YAML file, where several run an engine.
     """
     if not isinstance(given, str):
-        raise ValueError(f"a command line is text, not {shown(given)}")
+        raise ValueError(f"a command line is text, not {quote(given)}")
     if "\n" not in given and 0 < len(given) < 4_096 and not given.startswith("-") and _is_file(given):
         given = text_of(Path(given), "command line or YAML", "text", MAX_FILE)
     elif re.fullmatch(r"\S+\.(ya?ml|sh)", given.strip()):
-        raise ValueError(f"there is no file {shown(given.strip())}")
+        raise ValueError(f"there is no file {quote(given.strip())}")
     if len(given) > LONGEST:
         raise ValueError(f"a command line of {len(given):,} letters is too long: at most {LONGEST:,}")
     if YAML_STARTS.match(given.lstrip()) or (YAML_STARTS.search(given) and not ENGINES.match(given.lstrip())):
         return _from_yaml(given, service)
     if service is not None:
-        raise ValueError(f"there is no service {shown(service)}: a command line has none")
+        raise ValueError(f"there is no service {quote(service)}: a command line has none")
     return _from_shell(given, {})
 
 
@@ -81,12 +81,12 @@ def _from_shell(script: str, known: Mapping[str, str]) -> Source:
     taken: dict[str, str] = {}
     end = end_of(line)
     rest = line[end:].split()
-    notes = [f"what follows {shown(rest[0])} is not vLLM's, and left out"] if rest and rest[0][0] != "#" else []
+    notes = [f"what follows {quote(rest[0])} is not vLLM's, and left out"] if rest and rest[0][0] != "#" else []
     try:
         words = shlex.split(variables.filled(line[:end], values, taken))
     except ValueError as error:
         raise ValueError(f"the command line does not end well ({str(error).lower()}): is a quote missing?") from None
-    notes += [f"{name} is a variable that is not filled in: its default counts, {shown(value)}"
+    notes += [f"{name} is a variable that is not filled in: its default counts, {quote(value)}"
               for name, value in taken.items()]  # fmt: skip
     return Source(tuple(words), tuple(notes))
 
@@ -142,7 +142,7 @@ def _from_yaml(content: str, service: str | None) -> Source:
         engines = [one for one in found if one[0] == service]
         if not engines:
             raise ValueError(
-                f"no service is called {shown(service)}; there are {', '.join(name for name, *_ in found)}"
+                f"no service is called {quote(service)}; there are {', '.join(name for name, *_ in found)}"
             )
     if not engines:
         what = f" Its services are {', '.join(name for name, *_ in found)}." if found else ""
@@ -266,7 +266,7 @@ def _in_container(image: str, words: list[str], environment: Mapping[str, str]) 
     for word in words:
         text = variables.filled(word, environment, taken)
         found += shlex.split(text) if text != word and " " in text else [text]
-    notes = [f"{name} is a variable that is not filled in: its default counts, {shown(value)}"
+    notes = [f"{name} is a variable that is not filled in: its default counts, {quote(value)}"
              for name, value in taken.items()]  # fmt: skip
     if not ENGINES.search(" ".join(found)):
         if "sglang" in image.lower():

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.base.textfiles import text as text_of
 from course.flags.kv import KVSettings
-from course.flags.parsed import Parsed, flag, present, real, whole
+from course.flags.parsed import ParsedCommand, flag, present, real, whole
 from course.flags.tensorrt_llm import VERSION
 from course.flags.words import options_of
 from course.models import other_engines
@@ -43,7 +43,7 @@ def arguments(words: Sequence[str]) -> list[str] | None:
     return None
 
 
-def parse(words: Sequence[str], notes: Sequence[str], card: GPU | None) -> Parsed:
+def parse(words: Sequence[str], notes: Sequence[str], card: GPU | None) -> ParsedCommand:
     """The policy of a command line and the file that it names. ValueError, in a sentence, for values that cannot be."""
     model, rest, said = options_of(words, ALONE, SHORT, dash="_")
     notes, reasons = [*notes, *said], {}
@@ -98,7 +98,7 @@ def parse(words: Sequence[str], notes: Sequence[str], card: GPU | None) -> Parse
         if key in NOT_MODELLED and rest[option] not in (False, None)
     ]
     left_out = tuple(option for option, key in plain.items() if key not in NOT_MODELLED)
-    return Parsed(model, Continuous(slots, budget, chunked), kv, reasons, left_out, tuple(notes), VERSION)
+    return ParsedCommand(model, Continuous(slots, budget, chunked), kv, reasons, left_out, tuple(notes), VERSION)
 
 
 def _file(name: str, notes: list[str]) -> Mapping[str, Any]:
@@ -107,7 +107,7 @@ def _file(name: str, notes: list[str]) -> Mapping[str, Any]:
 
     path = Path(name)
     if not path.is_file():
-        notes.append(f"--config names {shown(name)}, which is not here: its settings are not read")
+        notes.append(f"--config names {quote(name)}, which is not here: its settings are not read")
         return {}
     try:
         found = yaml.safe_load(text_of(path, "configuration", "YAML", MAX_FILE))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.flags import variables
 
 Options = dict[str, str | bool]
@@ -26,7 +26,7 @@ def options_of(
             if word.startswith("$") and list(variables.empty(word)):
                 notes.append(f"{word} is a shell variable that is not filled in: what it stands for is not read")
             elif model is not None:
-                raise ValueError(f"{shown(word)} belongs to no option, and the model is {shown(model)} already")
+                raise ValueError(f"{quote(word)} belongs to no option, and the model is {quote(model)} already")
             else:
                 model = word
             continue
@@ -40,7 +40,7 @@ def options_of(
             while place < len(words) and model is not None and not _is_option(words[place]):
                 said, place = f"{said} {words[place]}", place + 1  # several values
         if name in found and found[name] != said:
-            notes.append(f"{name} is given twice: the last counts, {shown(said)}")
+            notes.append(f"{name} is given twice: the last counts, {quote(said)}")
         found[name] = said
     return model, found, notes
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from course.base.settings import shown, whole
+from course.base.settings import quote, whole
 from course.gpu.device import MAX_THREADS, Device
 from course.gpu.timing import Timing, measure
 
@@ -21,7 +21,7 @@ def checked_threads(threads: Any, name: str = "threads") -> int:
     """`threads` as an int; ValueError unless it is a power of two from 1 to 1024."""
     count = whole(name, threads, high=MAX_THREADS)
     if count & (count - 1):
-        raise ValueError(f"{name} must be a power of two from 1 to 1,024, not {shown(threads)}")
+        raise ValueError(f"{name} must be a power of two from 1 to 1,024, not {quote(threads)}")
     return count
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from course.base.settings import shown, whole
+from course.base.settings import quote, whole
 from course.gpu import sources
 
 MAX_THREADS = 1_024  # a block, on every GPU of the last ten years
@@ -63,7 +63,7 @@ class Kernel(ABC):
 def _sizes(name: str, given: Any, high: int) -> tuple[int, int, int]:
     sizes = tuple(given) if isinstance(given, tuple | list) else (given,)
     if not 1 <= len(sizes) <= 3:
-        raise ValueError(f"{name} has one to three sizes, not {shown(given)}")
+        raise ValueError(f"{name} has one to three sizes, not {quote(given)}")
     x, y, z = (*(whole(name, size, high=high) for size in sizes), 1, 1)[:3]
     return x, y, z
 

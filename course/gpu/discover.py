@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.gpu import probe
 from course.gpu.cupy_device import CupyDevice
 from course.gpu.device import Device
@@ -25,7 +25,7 @@ def device(kind: str = "auto") -> Device:
         KernelError: that kind was asked for and is not there, or does not work; the message says why.
     """
     if kind not in KINDS:
-        raise ValueError(f"no device is called {shown(kind)}: choose one of {', '.join(KINDS)}")
+        raise ValueError(f"no device is called {quote(kind)}: choose one of {', '.join(KINDS)}")
     return _made(kind)
 
 

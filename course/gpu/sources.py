@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.gpu.errors import KernelError
 
 SCALARS: Mapping[str, type[np.generic]] = {
@@ -102,7 +102,7 @@ def bind(kernel: str, wanted: Sequence[Parameter], given: Sequence[Any]) -> tupl
 def _array(kernel: str, parameter: Parameter, value: Any) -> Any:
     dtype, flags = getattr(value, "dtype", None), getattr(value, "flags", None)
     if dtype is None or flags is None:
-        raise ValueError(f"{parameter.name} of {kernel} must be an array of the device, not {shown(value)}")
+        raise ValueError(f"{parameter.name} of {kernel} must be an array of the device, not {quote(value)}")
     if parameter.dtype is not None and dtype != parameter.dtype:
         raise ValueError(f"{parameter.name} of {kernel} must be an array of {parameter.dtype}, not of {dtype}")
     if not flags.c_contiguous:
@@ -119,5 +119,5 @@ def _scalar(kernel: str, parameter: Parameter, value: Any) -> np.generic:
     except (OverflowError, TypeError, ValueError):
         exact = False
     if isinstance(value, bool | str) or not exact:
-        raise ValueError(f"{parameter.name} of {kernel} must be a number of type {parameter.type}, not {shown(value)}")
+        raise ValueError(f"{parameter.name} of {kernel} must be a number of type {parameter.type}, not {quote(value)}")
     return number

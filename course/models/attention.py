@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.models.keys import HEAD_DIM, HEADS, KV_HEADS, WIDTH, Keys
 from course.models.layers import Heads, Latent
 from course.models.pattern import CHUNKED, SLIDING, Kind
@@ -79,7 +79,7 @@ class Attention:
         if given is None and self.inner is not None:
             kind_of = self.inner.raw("attn_type")
             if kind_of not in (None, "multihead_attention", "multiquery_attention", "grouped_query_attention"):
-                raise keys.refusal(f"attn_config has attn_type {shown(kind_of)}, which is not known")
+                raise keys.refusal(f"attn_config has attn_type {quote(kind_of)}, which is not known")
             given = 1 if kind_of == "multiquery_attention" else self.inner.size(*KV_HEADS)
             if given is None and kind_of == "grouped_query_attention":
                 raise keys.refusal("attn_config has grouped queries, but kv_n_heads is missing")
@@ -137,7 +137,7 @@ def _per_layer(keys: Keys) -> dict[int, dict[str, Any]]:
     found = {}
     for name, values in keys.inner("per_layer_config").values.items():
         if not isinstance(name, str) or not name.isdecimal() or len(name) > 9 or not isinstance(values, dict):
-            raise keys.refusal(f"per_layer_config must hold an object for the number of a layer, not {shown(name)}")
+            raise keys.refusal(f"per_layer_config must hold an object for the number of a layer, not {quote(name)}")
         strange = sorted(set(values) - OF_A_LAYER)
         if strange:
             raise keys.refusal(f"per_layer_config has {strange[0]}, which is not understood for one layer alone")

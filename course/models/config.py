@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.base.textfiles import json_value, path_of, text
 from course.models import attention, families, pattern, quantisation, recurrent, unknown, weights
 from course.models.keys import CONTEXT, DRAFTS, HEAD_DIM, LAYERS, MAX_CONTEXT, MAX_LAYERS, VOCABULARY, WIDTH, Keys
@@ -38,7 +38,7 @@ def read(config: str | PathLike | Mapping[str, Any], name: str | None = None) ->
 def _object(path: Path) -> dict[str, Any]:
     values = json_value(path, text(path, "config.json", "JSON", limit=MAX_BYTES))
     if not isinstance(values, dict):
-        raise ValueError(f"{path.name}: a config is a JSON object, not {shown(values)}")
+        raise ValueError(f"{path.name}: a config is a JSON object, not {quote(values)}")
     return values
 
 

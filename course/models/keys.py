@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from course.base.settings import shown, whole
+from course.base.settings import quote, whole
 
 MAX_LAYERS = 10_000
 MAX_SIZE = 10**8  # of a dimension, a vocabulary, a window
@@ -76,7 +76,7 @@ class Keys:
         value = self.values.get(name)
         if value is None or isinstance(value, bool):
             return bool(value)
-        raise self.refusal(f"{name} must be true or false, not {shown(value)}")
+        raise self.refusal(f"{name} must be true or false, not {quote(value)}")
 
     def listed(self, *names: str) -> tuple[str, list] | None:
         """The first of these names that holds a list, with it; None where none is there."""
@@ -84,7 +84,7 @@ class Keys:
             if name in self:
                 value = self.values[name]
                 if not isinstance(value, list) or len(value) > MAX_LAYERS:
-                    raise self.refusal(f"{name} must be a list with one entry a layer, not {shown(value)}")
+                    raise self.refusal(f"{name} must be a list with one entry a layer, not {quote(value)}")
                 return name, value
         return None
 
@@ -92,7 +92,7 @@ class Keys:
         """The object under this name; an empty one where there is none."""
         value = self.values.get(name)
         if value is not None and not isinstance(value, Mapping):
-            raise self.refusal(f"{name} must be an object, not {shown(value)}")
+            raise self.refusal(f"{name} must be an object, not {quote(value)}")
         return Keys(value or {}, f"{self.place}, {name}")
 
     def number(self, name: str, value: Any, low: int = 1, high: int = MAX_SIZE) -> int:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.models import recurrent
 from course.models.families import EVERY, LISTED
 from course.models.keys import CONTEXT, MAX_CONTEXT, WINDOW, Keys
@@ -58,7 +58,7 @@ def kinds(keys: Keys, number: int, drafts: int) -> list[Kind]:
 def _named(keys: Keys, key: str, entries: list | str) -> list[str]:
     known = [NAMES.get(entry) if isinstance(entry, str) else None for entry in entries]
     if None in known:
-        what = shown(entries[known.index(None)])
+        what = quote(entries[known.index(None)])
         raise keys.refusal(f"{key} has {what}, and what such a layer keeps of a token is not known: it needs a rule")
     if FULL in known and "attention_window_size" in keys:  # RecurrentGemma: its attention is local
         known = [SLIDING if name == FULL else name for name in known]
@@ -82,7 +82,7 @@ def _listed(keys: Keys, number: int, drafts: int) -> list[str] | None:
     if "hybrid_override_pattern" in keys:
         pattern = keys.values["hybrid_override_pattern"]
         if not isinstance(pattern, str):
-            raise keys.refusal(f"hybrid_override_pattern must be letters, not {shown(pattern)}")
+            raise keys.refusal(f"hybrid_override_pattern must be letters, not {quote(pattern)}")
         letters = _fitting(keys, "hybrid_override_pattern", pattern.replace("|", ""), number)
         return _named(keys, "hybrid_override_pattern", letters)
     for key, meanings in (
@@ -106,7 +106,7 @@ def _expanded(keys: Keys, number: int) -> list[str]:
     entries = []
     for pair in keys.listed("attention_types")[1]:
         if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], list) or len(pair[0]) > number:
-            raise keys.refusal(f"attention_types must hold pairs of a list and a number, not {shown(pair)}")
+            raise keys.refusal(f"attention_types must hold pairs of a list and a number, not {quote(pair)}")
         entries += pair[0] * keys.number("attention_types", pair[1], high=number)
         if len(entries) > number:
             break
@@ -160,7 +160,7 @@ def _windowed(keys: Keys, number: int) -> list[str]:
     if isinstance(pattern, str):
         letters = {"L": SLIDING, "G": FULL}
         if not pattern or set(pattern) - set(letters):
-            raise keys.refusal(f"sliding_window_pattern must be of the letters L and G, not {shown(pattern)}")
+            raise keys.refusal(f"sliding_window_pattern must be of the letters L and G, not {quote(pattern)}")
         return [letters[pattern[i % len(pattern)]] for i in range(number)]
     if isinstance(pattern, list):
         entries = _fitting(keys, "sliding_window_pattern", pattern, number)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.models.keys import Keys
 
 KV_BYTES = {
@@ -29,7 +29,7 @@ def kv_bytes(dtype: str) -> int:
     try:
         return KV_BYTES[dtype]
     except (KeyError, TypeError):
-        raise ValueError(f"no KV cache type is called {shown(dtype)}; known are {', '.join(KV_BYTES)}") from None
+        raise ValueError(f"no KV cache type is called {quote(dtype)}; known are {', '.join(KV_BYTES)}") from None
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _kv(scheme: Any, keys: Keys) -> str | None:
         kind = {"float": "fp", "int": "int"}.get(scheme.get("type", "float"))
         if kind:
             return f"{kind}{scheme['num_bits']}"
-    raise keys.refusal(f"the KV cache scheme {shown(scheme)} is not understood: num_bits and type are needed")
+    raise keys.refusal(f"the KV cache scheme {quote(scheme)} is not understood: num_bits and type are needed")
 
 
 def _bits(name: str, algorithm: str, keys: Keys) -> float | None:

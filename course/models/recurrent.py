@@ -6,7 +6,7 @@ bits, unless a key gives the state another.
 
 from math import prod
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.models.keys import HEADS, WIDTH, Keys
 from course.models.layers import Part
 
@@ -66,7 +66,7 @@ def _state_bytes(keys: Keys) -> int:
     if name is None:
         return HALF
     if not isinstance(name, str) or name not in (*BYTES, "auto"):
-        raise keys.refusal(f"the type of the recurrent state, {shown(name)}, is not known: {', '.join(BYTES)} are")
+        raise keys.refusal(f"the type of the recurrent state, {quote(name)}, is not known: {', '.join(BYTES)} are")
     return BYTES.get(name, HALF)
 
 
@@ -86,7 +86,7 @@ def _mamba(keys: Keys) -> tuple[Part, ...]:
         factor = keys.raw(*EXPAND)
         width = keys.needed("the width of the model", *WIDTH)
         if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= 1000:
-            raise keys.refusal(f"expand must be a number above 0 and at most 1000, not {shown(factor)}")
+            raise keys.refusal(f"expand must be a number above 0 and at most 1000, not {quote(factor)}")
         expanded = int(factor * width)
     inner = keys.size("mamba_d_ssm") or (heads * each if heads and each else expanded)
     if not inner:

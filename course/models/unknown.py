@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 from importlib.resources import files
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.models import keys as names
 from course.models import recurrent
 from course.models.keys import Keys
@@ -54,17 +54,17 @@ def check(keys: Keys) -> None:
         raise keys.refusal("is_encoder_decoder: what the decoder keeps of the encoder's output is not known")
     for name, value in keys.values.items():
         if not isinstance(name, str):
-            raise keys.refusal(f"the key {shown(name)} is no text")
+            raise keys.refusal(f"the key {quote(name)} is no text")
         if value is None or value is False or value in (0, "", "none") or value == [] or value == {}:
             continue
         if name in NEEDED and not (name == "type_vocab_size" and keys.values.get("is_decoder") is True):
-            raise keys.refusal(f"{name} = {shown(value)} means {NEEDED[name]}")
+            raise keys.refusal(f"{name} = {quote(value)} means {NEEDED[name]}")
         if name in NAMED or name in _listed() or HARMLESS_ENDINGS.search(name) or NEVER.search(name):
             continue
         if SUSPICIOUS.search(name):
-            label = name if name.isidentifier() else shown(name)
+            label = name if name.isidentifier() else quote(name)
             raise keys.refusal(
-                f"{label} = {shown(value)} is not understood, and may change what a token keeps: what a layer stores "
+                f"{label} = {quote(value)} is not understood, and may change what a token keeps: what a layer stores "
                 "under this key is needed"
             )
 

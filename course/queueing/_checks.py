@@ -6,7 +6,7 @@ and no sum runs for hours.
 
 from typing import Any
 
-from course.base.settings import MAX_TOKENS, real, shown, whole
+from course.base.settings import MAX_TOKENS, real, quote, whole
 
 SMALLEST, LARGEST = 1e-12, 1e12  # requests/s, and seconds
 MOST_SLOTS = 1_000_000  # Erlang's recursion over as many takes a tenth of a second
@@ -40,7 +40,7 @@ def slots(name: str, value: Any, most: int = MOST_SLOTS) -> int:
 def by_size(name: str, values: Any, of: str) -> list[float]:
     """Rates or seconds, one for each size of a batch; ValueError for none, too many, or a bad one, which is named."""
     if isinstance(values, str | bytes | dict) or not hasattr(values, "__iter__"):
-        raise ValueError(f"{name} must be a list with the {of} with 1, 2, ... requests, not {shown(values)}")
+        raise ValueError(f"{name} must be a list with the {of} with 1, 2, ... requests, not {quote(values)}")
     found: list[float] = []
     for value in values:
         if len(found) == MOST_SLOTS:
@@ -54,7 +54,7 @@ def by_size(name: str, values: Any, of: str) -> list[float]:
 def kind(name: str, value: Any, of: type, example: str) -> None:
     """ValueError unless `value` is one of these."""
     if not isinstance(value, of):
-        raise ValueError(f"{name} must be a {of.__name__}, such as {example}, not {shown(value)}")
+        raise ValueError(f"{name} must be a {of.__name__}, such as {example}, not {quote(value)}")
 
 
 def step_model(step_time: Any) -> None:
@@ -62,7 +62,7 @@ def step_model(step_time: Any) -> None:
     if isinstance(step_time, type) or not callable(step_time):
         raise ValueError(
             "step_time must be a callable from a Step to seconds, such as steptime.PowerLaw(t0=5e-3, c=2e-4, alpha=1), "
-            f"not {shown(step_time)}"
+            f"not {quote(step_time)}"
         )
 
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.results.assemble import Draft, Statistics, finish, requests_of
 from course.results.documents import Document
 from course.results.result import Result
-from course.results.rows import NAN, items, known, mapping, number, numeric, part, seconds, setting, statistics, tokens
+from course.results.rows import NAN, items, without_missing, mapping, number, numeric, part, seconds, setting, statistics, tokens
 
 TOOL = "aiperf"
 TTFT, TPOT, ITL, E2E = "time_to_first_token", "inter_token_latency", "inter_chunk_latency", "request_latency"
@@ -73,15 +73,15 @@ def blocks(place: str, doc: Mapping) -> tuple[Statistics, dict[str, float]]:
         scale = _scale(f"{place}, {key}", block) if name == "duration" and block else 1.0
         totals[name] = number(f"{place}, {key}", block, "avg") * scale
         if totals[name] < 0:
-            raise ValueError(f"{place}: {key} is {shown(block['avg'])}: it cannot be negative")
-    return reported, known(totals)
+            raise ValueError(f"{place}: {key} is {quote(block['avg'])}: it cannot be negative")
+    return reported, without_missing(totals)
 
 
 def _scale(place: str, block: Mapping) -> float:
     """Seconds in the block's unit."""
     unit = block.get("unit")
     if not isinstance(unit, str) or unit not in SECONDS:
-        raise ValueError(f"{place}: its unit is {shown(unit)}, not one of {', '.join(SECONDS)}")
+        raise ValueError(f"{place}: its unit is {quote(unit)}, not one of {', '.join(SECONDS)}")
     return SECONDS[unit]
 
 
@@ -97,7 +97,7 @@ def load_of(place: str, doc: Mapping) -> tuple[dict[str, float], list[str]]:
         if isinstance(holder, dict):
             for name, keys in (("max_concurrency", ("concurrency",)), ("requested_rate", ("request_rate", "rate"))):
                 for key in keys:
-                    found |= known({name: setting(holder, key)})
+                    found |= without_missing({name: setting(holder, key)})
     found |= _lengths(config)
     notes = []
     count = number(f"{place}, osl_mismatch_count", numeric(part(place, doc, "osl_mismatch_count")), "avg")
@@ -132,16 +132,16 @@ def _lengths(config: Mapping) -> dict[str, float]:
     for side, new, old in (("prompt", "isl", "input_tokens"), ("output", "osl", "output_tokens")):
         for one in prompts:
             value = one.get(new)
-            found |= known(
+            found |= without_missing(
                 {f"asked_{side}_tokens": setting(value if isinstance(value, dict) else {"mean": value}, "mean")}
             )
         prompt = config.get("input")
         prompt = prompt.get("prompt") if isinstance(prompt, dict) else None
         block = prompt.get(old) if isinstance(prompt, dict) else None
         if isinstance(block, dict):
-            found |= known({f"asked_{side}_tokens": setting(block, "mean")})
+            found |= without_missing({f"asked_{side}_tokens": setting(block, "mean")})
     for side, key in (("output", "output_tokens_mean"), ("prompt", "synthetic_input_tokens_mean")):
-        found |= known({f"asked_{side}_tokens": setting(config, key)})
+        found |= without_missing({f"asked_{side}_tokens": setting(config, key)})
     return found
 
 
@@ -169,7 +169,7 @@ def _rows(path: Path, documents: list[Document]) -> Result:
         failed = row.get("error") is not None or meta.get("was_cancelled") is True
         start = meta.get("request_start_ns")
         if isinstance(start, bool) or not isinstance(start, int) or not 0 <= start < 2**63:
-            raise ValueError(f"{place}: request_start_ns is {shown(start)}, no whole number of nanoseconds")
+            raise ValueError(f"{place}: request_start_ns is {quote(start)}, no whole number of nanoseconds")
         prompt, output = (_tokens(place, metrics, key) for key in ("input_sequence_length", "output_sequence_length"))
         ttft, e2e = (NAN if failed else _time(place, metrics, key) for key in (TTFT, E2E))
         # Nanoseconds since 1970 need more digits than a float64 has: differences are of the integers.

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.results.aiperf import E2E, ITL, MEANINGS, SECONDS, TOOL, TPOT, TTFT
 from course.results.assemble import Draft, Statistics, finish
 from course.results.documents import Document
 from course.results.result import Result
-from course.results.rows import items, known, mapping, number, part, seconds, setting, statistic
+from course.results.rows import items, without_missing, mapping, number, part, seconds, setting, statistic
 
 TIMES = {TTFT: "ttft", TPOT: "tpot", ITL: "itl", E2E: "e2e"}
 RATES = {
@@ -67,13 +67,13 @@ def _combination(place: str, name: str, doc: Mapping, notes: list[str]) -> Resul
             for entry in ("mean", *(one for one in block if single is None and one.startswith("p"))):
                 label = single or statistic(entry)
                 if label is not None:
-                    stats |= known({label: seconds(here, block, entry, scale)})
+                    stats |= without_missing({label: seconds(here, block, entry, scale)})
         elif metric in RATES and single in (None, "mean"):
-            totals |= known({RATES[metric]: number(here, block, "mean")})
+            totals |= without_missing({RATES[metric]: number(here, block, "mean")})
     for key, value in parameters.items():
         load = LOADS.get(key.rsplit(".", 1)[-1])
         if load is not None:
-            totals |= known({load: setting({"value": value}, "value")})
+            totals |= without_missing({load: setting({"value": value}, "value")})
     setup = {
         key: value for key, value in parameters.items()
         if key.rsplit(".", 1)[-1] not in LOADS and isinstance(value, str | int | float)
@@ -92,5 +92,5 @@ def _named(key: str) -> tuple[str, str | None]:
 def _scale(place: str, block: Mapping) -> float:
     unit = block.get("unit", "ms")
     if not isinstance(unit, str) or unit not in SECONDS:
-        raise ValueError(f"{place}: its unit is {shown(unit)}, not one of {', '.join(SECONDS)}")
+        raise ValueError(f"{place}: its unit is {quote(unit)}, not one of {', '.join(SECONDS)}")
     return SECONDS[unit]

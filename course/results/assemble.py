@@ -12,7 +12,7 @@ from course.results import load, pieces, remarks, shape
 from course.results.definitions import OURS, Definition
 from course.results.documents import Document
 from course.results.result import METRICS, Requests, Result
-from course.results.rows import LONGEST, known
+from course.results.rows import LONGEST, without_missing
 
 Statistics = dict[str, dict[str, float]]  # metric -> statistic -> seconds
 SAME_TIME = 1e-3  # E2E above TTFT by no more than this share of it: nothing was streamed
@@ -74,18 +74,18 @@ def finish(draft: Draft) -> Result:
     loop = load.loop_of(draft.totals, unlimited=False) if draft.loop is None else draft.loop
     if loop in (load.CLOSED, load.BURST):
         mine.pop("offered_rate", None)  # when a request went out was no decision of the plan
-    totals = mine | known(draft.totals)
+    totals = mine | without_missing(draft.totals)
     if table is not None and "in_flight" not in draft.totals and draft.totals.get("duration", 0) > 0:
         # Little's law over the file's own duration, so that its rates and the number in flight go together.
         totals["in_flight"] = float(np.nansum(table.e2e)) / draft.totals["duration"]
     if "in_flight" not in totals:
         mean = (values | reported).get("e2e", {}).get("mean", float("nan"))
-        totals |= known({"in_flight": mean * totals.get("requests_per_second", float("nan"))})
+        totals |= without_missing({"in_flight": mean * totals.get("requests_per_second", float("nan"))})
     if draft.checked:
         notes += remarks.on_failures(totals)
         estimated = "e2e" not in reported and "e2e" not in seen
         notes += load.on_load(totals, values | seen | reported, loop, estimated, table)
-        broken = remarks.on_totals(totals, known(draft.totals), mine)
+        broken = remarks.on_totals(totals, without_missing(draft.totals), mine)
         notes += broken
         notes += remarks.on_lengths(totals)
         notes += remarks.on_means(reported, definitions, seen)

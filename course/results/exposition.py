@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from course.base.settings import shown
+from course.base.settings import quote
 
 SAMPLE = re.compile(r"([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+(-?\d+))?\s*", re.ASCII)
 LABEL = re.compile(r'\s*([A-Za-z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)', re.ASCII)
@@ -109,7 +109,7 @@ def pages(path: Path, content: str) -> list[Page]:
         value = _number(match[3]) if match else None
         if match is None or value is None:
             raise ValueError(
-                f"{path.name}, row {row}: {shown(text)} is no sample of a metrics page (name{{labels}} value)"
+                f"{path.name}, row {row}: {quote(text)} is no sample of a metrics page (name{{labels}} value)"
             )
         labels = tuple(sorted(_labels(match[2] or "")))
         page = found[-1]

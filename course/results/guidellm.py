@@ -25,7 +25,7 @@ from course.results.assemble import Draft, Statistics, finish, requests_of
 from course.results.documents import Document
 from course.results.load import BURST, CLOSED, OPEN
 from course.results.result import Requests, Result
-from course.results.rows import NAN, count, items, known, mapping, number, part, rate, setting, statistics, tokens
+from course.results.rows import NAN, count, items, without_missing, mapping, number, part, rate, setting, statistics, tokens
 
 TOOL = "guidellm"
 METRICS = {
@@ -94,11 +94,11 @@ def _benchmark(place: str, name: str, doc: Mapping, later: bool, report: Mapping
     table, flying, notes = _table(place, doc, counts.get("e2e", NAN))
     totals, disagreement = _totals(place, doc, metrics, counts.get("e2e", NAN))
     notes += disagreement
-    totals |= known({"in_flight": flying})
+    totals |= without_missing({"in_flight": flying})
     values: Statistics = {}
     lengths = _good(place, metrics, "output_token_count")
     if "itl" in reported and later:
-        values["itl"] = known({"mean": reported["itl"].get("mean", NAN)})
+        values["itl"] = without_missing({"mean": reported["itl"].get("mean", NAN)})
         if lengths.get("std_dev") == 0:  # equal answers: a mean over tokens is one over requests
             values["tpot"] = dict(values["itl"])
     elif "itl" in reported:
@@ -117,13 +117,13 @@ def _load(strategy: Mapping) -> tuple[str | None, dict[str, float]]:
     """The loop and what was asked for. None for a strategy that the report does not name."""
     kind = strategy.get("type_")
     if kind is None:
-        return None, known({"requested_rate": setting(strategy, "rate")})
+        return None, without_missing({"requested_rate": setting(strategy, "rate")})
     most = next((value for key in ("streams", "max_concurrency") if (value := setting(strategy, key)) > 0), NAN)
     if kind in CLOSED_LOOPS:
-        return CLOSED, known({"max_concurrency": 1.0 if kind == "synchronous" else most})
+        return CLOSED, without_missing({"max_concurrency": 1.0 if kind == "synchronous" else most})
     if kind == "throughput":
-        return (CLOSED if most > 0 else BURST), known({"max_concurrency": most})
-    return OPEN, known({"requested_rate": setting(strategy, "rate")})
+        return (CLOSED if most > 0 else BURST), without_missing({"max_concurrency": most})
+    return OPEN, without_missing({"requested_rate": setting(strategy, "rate")})
 
 
 def _asked(report: Mapping, doc: Mapping) -> dict[str, float]:
@@ -137,7 +137,7 @@ def _asked(report: Mapping, doc: Mapping) -> dict[str, float]:
                 one = _pairs(one)
             if isinstance(one, dict):
                 for side in ("prompt", "output"):
-                    found |= known({f"asked_{side}_tokens": setting(one, f"{side}_tokens")})
+                    found |= without_missing({f"asked_{side}_tokens": setting(one, f"{side}_tokens")})
     return found
 
 
@@ -199,7 +199,7 @@ def _totals(place: str, doc: Mapping, metrics: Mapping, counted: float) -> tuple
         notes.append(
             f"The run lasted {totals['duration']:.4g} s of the {limit:.4g} s asked for: too short for its tail"
         )
-    return known(totals), notes
+    return without_missing(totals), notes
 
 
 def _sum(place: str, metrics: Mapping, key: str) -> float:

@@ -22,7 +22,7 @@ from course.results.rows import (
     NAN,
     count,
     items,
-    known,
+    without_missing,
     mapping,
     number,
     part,
@@ -119,7 +119,7 @@ def _stage(path: Path, document: Document) -> Result:
             f"Its TPOT of {1000 * reported['tpot']['mean']:.4g} ms is a time per piece of the stream: (E2E - TTFT) / "
             f"(tokens - 1) of its own means is {1000 * mean:.4g} ms"
         )
-    return finish(Draft(TOOL, path.stem, meanings, None, reported, values, known(totals), {}, {}, notes))
+    return finish(Draft(TOOL, path.stem, meanings, None, reported, values, without_missing(totals), {}, {}, notes))
 
 
 def _kv_usage(place: str, good: Mapping) -> tuple[dict[str, float], list[str]]:
@@ -134,7 +134,7 @@ def _kv_usage(place: str, good: Mapping) -> tuple[dict[str, float], list[str]]:
         return {}, []
     scale = 1 if top <= 1 else 100
     said = f"kv_cache_usage_percentage reaches {top:.4g}, so it was read as {'a share' if scale == 1 else 'percent'}"
-    return known({"kv_mean": values.get("mean", NAN) / scale}), [said]
+    return without_missing({"kv_mean": values.get("mean", NAN) / scale}), [said]
 
 
 def _of_pieces(reported: Mapping[str, Mapping[str, float]], totals: Mapping[str, float]) -> bool:

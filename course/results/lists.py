@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.results.assemble import tpot_of
 from course.results.result import Requests
 from course.results.rows import NAN, items, seconds, tokens
@@ -111,7 +111,7 @@ def _moment(place: str, row: Mapping) -> float:
     if value is None:
         return NAN
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= 1e12:
-        raise ValueError(f"{place}: start_times is {shown(value)}, which is no time in seconds")
+        raise ValueError(f"{place}: start_times is {quote(value)}, which is no time in seconds")
     return float(value)
 
 
@@ -120,7 +120,7 @@ def _gaps(place: str, values: object, wanted: bool) -> np.ndarray:
     if not wanted or values is None:
         return np.empty(0)
     if not isinstance(values, list):
-        raise ValueError(f"{place}: itls is {shown(values)}, no list of seconds")
+        raise ValueError(f"{place}: itls is {quote(values)}, no list of seconds")
     return np.array([seconds(f"{place}, gap {k}", {"itl": value}, "itl") for k, value in enumerate(values)])
 
 

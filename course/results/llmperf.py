@@ -19,7 +19,7 @@ from course.engine.metrics import percentiles
 from course.results.assemble import Draft, finish, tpot_of
 from course.results.documents import Document
 from course.results.result import Requests, Result
-from course.results.rows import NAN, count, known, mapping, number, numeric, rate, seconds, setting, statistic, tokens
+from course.results.rows import NAN, count, without_missing, mapping, number, numeric, rate, seconds, setting, statistic, tokens
 
 TOOL = "llmperf"
 KEYS = {"ttft": "ttft_s", "itl": "inter_token_latency_s", "e2e": "end_to_end_latency_s"}
@@ -60,7 +60,7 @@ def _individual(path: Path, document: Document) -> Result:
         rows.append((failed, prompt, output, *(NAN if failed else times[name] for name in ("ttft", "e2e"))))
     table, mean_gap = _table(rows)
     reported = {"itl": percentiles(np.array(own))} if np.isfinite(own).any() else {}
-    values = {"itl": known({"mean": mean_gap})}
+    values = {"itl": without_missing({"mean": mean_gap})}
     notes = ["There are no arrival times in this file, so the run cannot be replayed", OWN_COUNT]
     reported |= {name: stats for name, stats in table.summary().items() if name in ("ttft", "e2e")}
     return finish(Draft(TOOL, path.stem, MEANINGS, table, reported, values, {}, {}, {}, notes))
@@ -84,7 +84,7 @@ def _summary(path: Path, document: Document) -> Result:
     reported = {name: stats for name, stats in reported.items() if stats}
     per_minute = rate(place, doc, "results_num_completed_requests_per_min")
     completed = count(place, doc, "results_num_completed_requests")
-    totals = known(
+    totals = without_missing(
         {
             "requests": completed,
             "failed": count(place, doc, "results_number_errors"),
@@ -98,12 +98,12 @@ def _summary(path: Path, document: Document) -> Result:
         }
     )
     if per_minute > 0:
-        totals |= known({"duration": completed / per_minute * 60})
+        totals |= without_missing({"duration": completed / per_minute * 60})
     values = {}
     each = totals.get("mean_output_tokens", NAN)
     first, whole = (reported.get(name, {}).get("mean", NAN) for name in ("ttft", "e2e"))
     if each > 1:
-        values["tpot"] = known({"mean": (whole - first) / (each - 1)})
+        values["tpot"] = without_missing({"mean": (whole - first) / (each - 1)})
     notes = ["TPOT is from the means of E2E, TTFT and tokens: the mean over requests differs with unequal answers"]
     notes = (notes if values.get("tpot") else []) + [OWN_COUNT]
     setup = {key: doc[key] for key in ("model", "framework", "timestamp") if isinstance(doc.get(key), str | int)}
@@ -116,4 +116,4 @@ def _statistics(place: str, doc: Mapping, prefix: str) -> dict[str, float]:
         name = statistic(key.removeprefix(prefix).removeprefix("quantiles_")) if key.startswith(prefix) else None
         if name is not None:
             found[name] = number(place, doc, key)
-    return known(found)
+    return without_missing(found)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.base.textfiles import MAX_JSON_BYTES, finite, json_value, text
 from course.results import remarks
 from course.results.assemble import Draft, finish
@@ -94,7 +94,7 @@ def _row(place: str, value: Any) -> tuple[float, ...]:
     times = [number(place, row, name) for name in ("arrival_time", *CLOCKS)]
     for name, moment in zip(("arrival_time", *CLOCKS), times, strict=True):
         if not (abs(moment) <= 1e12 or np.isnan(moment)):
-            raise ValueError(f"{place}: {name} is {shown(row[name])}, which is no time in seconds")
+            raise ValueError(f"{place}: {name} is {quote(row[name])}, which is no time in seconds")
     if np.isnan(times[0]):
         raise ValueError(f"{place}: arrival_time is null. When did this request arrive?")
     known = [(name, moment) for name, moment in zip(CLOCKS, times[1:], strict=True) if not np.isnan(moment)]
@@ -165,7 +165,7 @@ def _series(path: Path) -> dict[str, np.ndarray]:
         columns = np.array([[float(cell) for cell in row] for row in rows[1:]]).T
         series = dict(zip((name.strip() for name in rows[0]), columns, strict=True))
     except ValueError:
-        raise ValueError(f"{beside.name} is no table of numbers under {shown(','.join(rows[0]))}") from None
+        raise ValueError(f"{beside.name} is no table of numbers under {quote(','.join(rows[0]))}") from None
     usage = series.pop("kv_cache_pct", None)
     if usage is not None and usage.any():
         if not ((usage >= 0) & (usage <= 100)).all():

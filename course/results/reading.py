@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from course.base.settings import MAX_SECONDS, real, shown, whole
+from course.base.settings import MAX_SECONDS, real, quote, whole
 from course.base.textfiles import MAX_JSON_BYTES, path_of, text
 from course.results import (
     aiperf,
@@ -71,7 +71,7 @@ def read_files(
     interval: seconds between two scrapes of a metrics page. Errors as in `read`.
     """
     if format is not None and format not in READERS:
-        raise ValueError(f"format must be one of {', '.join(READERS)}, not {shown(format)}")
+        raise ValueError(f"format must be one of {', '.join(READERS)}, not {quote(format)}")
     apart = NAN if interval is None else real("interval", interval, above=0, high=MAX_SECONDS)
     found: list[Result] = []
     scrapes: list[vllm_metrics.Scrape] = []
@@ -96,14 +96,14 @@ def _runs(path: Path, content: str, format: str | None) -> list[Result]:
     parsed = trtllm_bench.report(path, content) if printed else documents(path, content)
     if format is None and _matching(parsed[0].value) is None:
         parsed = runs(parsed)
-    return READERS[format or _told(path, parsed[0].value)].read(path, parsed)
+    return READERS[format or _format_of(path, parsed[0].value)].read(path, parsed)
 
 
-def _told(path: Path, value: Any) -> str:
+def _format_of(path: Path, value: Any) -> str:
     name = _matching(value)
     if name is not None:
         return name
-    keys = f" Its keys are {shown(', '.join(map(str, list(value)[:8])))}." if isinstance(value, dict) else ""
+    keys = f" Its keys are {quote(', '.join(map(str, list(value)[:8])))}." if isinstance(value, dict) else ""
     raise ValueError(f"{path.name} is of no tool known here.{keys} Known are {', '.join(READERS)}; `format` names one")
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from course.base.settings import MAX_TOKENS, shown
+from course.base.settings import MAX_TOKENS, quote
 from course.base.textfiles import finite
 
 NAN = float("nan")
@@ -18,7 +18,7 @@ _PERCENTILE = re.compile(r"p(\d{1,3})(\.\d{1,3})?", re.ASCII)
 def mapping(place: str, value: Any) -> Mapping:
     """`value` if it is a JSON object; ValueError, beginning with `place`, if not."""
     if not isinstance(value, dict):
-        raise ValueError(f"{place}: an object in braces was expected, not {shown(value)}")
+        raise ValueError(f"{place}: an object in braces was expected, not {quote(value)}")
     return value
 
 
@@ -32,7 +32,7 @@ def items(place: str, row: Mapping, key: str) -> list | None:
     """The list row[key], None where it is null or not there; ValueError where it is something else."""
     value = row.get(key)
     if value is not None and not isinstance(value, list):
-        raise ValueError(f"{place}: {key} is {shown(value)}, no list")
+        raise ValueError(f"{place}: {key} is {quote(value)}, no list")
     return value
 
 
@@ -54,7 +54,7 @@ def number(place: str, row: Mapping, key: str) -> float:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return NAN
     if not finite(value):
-        raise ValueError(f"{place}: {key} is {shown(value)}, which is no number")
+        raise ValueError(f"{place}: {key} is {quote(value)}, which is no number")
     return float(value)
 
 
@@ -63,7 +63,7 @@ def seconds(place: str, row: Mapping, key: str, scale: float = 1.0) -> float:
     value = number(place, row, key) * scale
     if value < 0 or value > LONGEST:
         why = "a time cannot be negative" if value < 0 else f"{value:.3g} s is more than eleven days"
-        raise ValueError(f"{place}: {key} is {shown(row[key])}: {why}. Is the unit or the clock another one?")
+        raise ValueError(f"{place}: {key} is {quote(row[key])}: {why}. Is the unit or the clock another one?")
     return value
 
 
@@ -71,7 +71,7 @@ def count(place: str, row: Mapping, key: str) -> float:
     """A number of tokens or requests; NaN where missing. ValueError unless it is whole and from 0 to 1e12."""
     value = number(place, row, key)
     if value < 0 or value > 1e12 or (not math.isnan(value) and value != math.floor(value)):
-        raise ValueError(f"{place}: {key} is {shown(row[key])}, which is no count")
+        raise ValueError(f"{place}: {key} is {quote(row[key])}, which is no count")
     return value
 
 
@@ -79,7 +79,7 @@ def tokens(place: str, row: Mapping, key: str) -> float:
     """The tokens of one request; NaN where missing. ValueError unless the number is whole and from 0 to 1e9."""
     value = count(place, row, key)
     if value > MAX_TOKENS:
-        raise ValueError(f"{place}: {key} is {shown(row[key])}, which is no count from 0 to {MAX_TOKENS:,}")
+        raise ValueError(f"{place}: {key} is {quote(row[key])}, which is no count from 0 to {MAX_TOKENS:,}")
     return value
 
 
@@ -87,7 +87,7 @@ def rate(place: str, row: Mapping, key: str) -> float:
     """Something per second; NaN where missing. ValueError for one below 0."""
     value = number(place, row, key)
     if value < 0:
-        raise ValueError(f"{place}: {key} is {shown(row[key])}: a rate cannot be negative")
+        raise ValueError(f"{place}: {key} is {quote(row[key])}: a rate cannot be negative")
     return value
 
 
@@ -130,7 +130,7 @@ def statistics(place: str, block: Mapping, scale: float = 1.0) -> dict[str, floa
     return found
 
 
-def known(values: Mapping[str, float]) -> dict[str, float]:
+def without_missing(values: Mapping[str, float]) -> dict[str, float]:
     """Only what is not missing."""
     return {name: value for name, value in values.items() if not math.isnan(value)}
 

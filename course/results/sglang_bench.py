@@ -19,7 +19,7 @@ from course.results.documents import Document
 from course.results.lists import table_of, without_empty
 from course.results.load import loop_of
 from course.results.result import Result
-from course.results.rows import count, flat, known, mapping, number, rate, setting
+from course.results.rows import count, flat, without_missing, mapping, number, rate, setting
 
 TOOL = "SGLang bench_serving"
 METRICS = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2e_latency": "e2e"}
@@ -50,7 +50,7 @@ def _run(path: Path, document: Document, name: str) -> Result:
     doc = mapping(place, document.value)
     table, notes = table_of(place, doc)
     totals = vllm_bench.totals_of(place, doc)
-    totals |= known({"total_tokens_per_second": rate(place, doc, "total_throughput")})
+    totals |= without_missing({"total_tokens_per_second": rate(place, doc, "total_throughput")})
     if "requests_per_second" not in totals and totals.get("duration", 0) > 0 and "requests" in totals:
         totals["requests_per_second"] = totals["requests"] / totals["duration"]  # early versions leave it out
     said = number(place, doc, "concurrency")
@@ -61,7 +61,7 @@ def _run(path: Path, document: Document, name: str) -> Result:
             f"The server counted {written:,.0f} output tokens, the client's tokeniser {again:,.0f}: rates are per the "
             "server's"
         )
-    totals |= known({"in_flight": said})
+    totals |= without_missing({"in_flight": said})
     totals |= _asked(doc)
     reported = flat(place, doc, METRICS) if totals.get("requests") != 0 else {}
     totals, reported, sentences = without_empty(table, totals, reported)
@@ -83,4 +83,4 @@ def _asked(doc: Mapping) -> dict[str, float]:
             found[f"asked_{side}_tokens"] = longest * (1 + ratio) / 2
         else:
             found[f"most_{side}_tokens"] = longest
-    return known(found)
+    return without_missing(found)

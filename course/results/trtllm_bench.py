@@ -19,7 +19,7 @@ from course.results.assemble import Draft, Statistics, each, finish
 from course.results.documents import Document
 from course.results.load import BURST, OPEN
 from course.results.result import Result
-from course.results.rows import NAN, known, mapping, number, part, rate, setting, statistics
+from course.results.rows import NAN, without_missing, mapping, number, part, rate, setting, statistics
 
 TOOL = "trtllm-bench"
 MEANINGS = {
@@ -132,11 +132,11 @@ def _run(path: Path, document: Document, name: str) -> Result:
         ("tpot", part(place, stream, BLOCKS["tpot"]), number(place, stream, "avg_tpot_ms")),
     ):
         renamed = {NAMES.get(key, key): value for key, value in block.items()}
-        found = statistics(f"{place}, {metric}", renamed, 1e-3) | known({"mean": mean / 1e3})
+        found = statistics(f"{place}, {metric}", renamed, 1e-3) | without_missing({"mean": mean / 1e3})
         if found:
             reported[metric] = found
     requests = number(place, info, "num_requests")
-    totals = known(
+    totals = without_missing(
         {
             "requests": requests,
             "duration": number(place, speed, "total_latency_ms") / 1e3,

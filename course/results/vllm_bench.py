@@ -23,7 +23,7 @@ from course.results.documents import Document
 from course.results.lists import table_of, without_empty
 from course.results.load import OPEN, loop_of
 from course.results.result import Result
-from course.results.rows import NAN, count, flat, items, known, mapping, number, rate, seconds, setting
+from course.results.rows import NAN, count, flat, items, without_missing, mapping, number, rate, seconds, setting
 
 TOOL = "vLLM bench serve"
 METRICS = {
@@ -66,7 +66,7 @@ def _run(path: Path, document: Document, name: str) -> Result:
     if "failed" not in totals and sent >= completed:
         totals["failed"] = sent - completed
     for key in ("request_goodput", "request_goodput:"):
-        totals |= known({"goodput": rate(place, doc, key)})
+        totals |= without_missing({"goodput": rate(place, doc, key)})
     reported = flat(place, doc, METRICS) if completed != 0 else {}  # of no request the tool writes means of 0
     totals, reported, sentences = without_empty(table, totals, reported)
     notes += sentences
@@ -142,7 +142,7 @@ def from_plan(
 
 def totals_of(place: str, doc: Mapping) -> dict[str, float]:
     """Counts, seconds and rates, which SGLang writes under the same keys."""
-    return known(
+    return without_missing(
         {
             "requests": count(place, doc, "completed"),
             "failed": count(place, doc, "failed"),

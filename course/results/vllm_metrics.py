@@ -13,13 +13,13 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.results import metric_remarks
 from course.results.assemble import Draft, Statistics, finish
 from course.results.documents import Document
 from course.results.exposition import Histogram, Page, pages
 from course.results.result import Result
-from course.results.rows import known
+from course.results.rows import without_missing
 
 TOOL = "vLLM metrics page"
 HISTOGRAMS = {
@@ -87,7 +87,7 @@ def scrapes_of(path: Path, content: str) -> list[Scrape]:
     for page in several:
         if not any(name.startswith("vllm:") for name in page.samples):
             others = sorted({name.partition(":")[0] for name in page.samples if ":" in name})
-            whose = f" Its metrics are {shown(', '.join(others[:5]))}" if others else ""
+            whose = f" Its metrics are {quote(', '.join(others[:5]))}" if others else ""
             raise ValueError(f"{path.name} is a metrics page without metrics of vLLM (vllm:...).{whose}")
     if len(several) == 1:
         return [Scrape(several[0], path.stem, path.stat().st_mtime)]
@@ -131,7 +131,7 @@ def _result(scrape: Scrape, before: Scrape | None, seconds: float, source: str) 
     for metric, histogram in histograms.items():
         if histogram is not None:
             bounds = {f"p{p}": histogram.percentile(p) for p in PERCENTILES}
-            reported[metric] = {"mean": histogram.mean} | known({key: value for key, (value, *_) in bounds.items()})
+            reported[metric] = {"mean": histogram.mean} | without_missing({key: value for key, (value, *_) in bounds.items()})
             wide[metric] = bounds["p99"][1:]
     totals = _totals(page, earlier, histograms, seconds, before is not None)
     notes = metric_remarks.on_scrape(totals, reported, wide, page, earlier if before else None, seconds, source)
@@ -204,7 +204,7 @@ def _totals(
         whole = histograms["e2e"]
         if whole is not None:
             found["in_flight"] = whole.total / seconds  # Little's law: lambda W = ended / seconds x mean E2E
-    return known(found)
+    return without_missing(found)
 
 
 def _mean(page: Page, *names: str) -> float:

@@ -14,7 +14,7 @@ from importlib.resources import files
 from os import PathLike
 from pathlib import Path
 
-from course.base.settings import MAX_REQUESTS, shown, whole
+from course.base.settings import MAX_REQUESTS, quote, whole
 from course.base.textfiles import path_of, text
 from course.traces import azure, detect, remarks, servegen
 from course.traces.kept import Kept
@@ -64,9 +64,9 @@ def read(
     ValueError, with the row, for anything that is no such trace; OSError for a file that cannot be opened.
     """
     if on_error not in ("raise", "skip"):
-        raise ValueError(f'on_error must be "raise" or "skip", not {shown(on_error)}')
+        raise ValueError(f'on_error must be "raise" or "skip", not {quote(on_error)}')
     if format is not None and format not in FORMATS:
-        raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {shown(format)}")
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {quote(format)}")
     longest = None if max_model_len is None else whole("max_model_len", max_model_len)
     rate = None if rate is None else arrivals.checked_rate(rate)
     path = path_of(path, "a trace")

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.base.textfiles import json_lines
 from course.traces import rows
 
@@ -55,7 +55,7 @@ class Reader:
     def parse(self, row: Any) -> rows.Row:
         """The request of a row; `Broken` where there is none."""
         if not isinstance(row, dict):
-            raise rows.Broken(f"it is {shown(row)}, no object in braces", "no object")
+            raise rows.Broken(f"it is {quote(row)}, no object in braces", "no object")
         time = rows.elapsed(TIME, rows.of_json(TIME, row), self.unit)
         prompt = rows.prompt(PROMPT, rows.of_json(PROMPT, row))
         output = rows.count(OUTPUT, rows.of_json(OUTPUT, row))
@@ -69,12 +69,12 @@ class Reader:
         if ids is None:
             return None
         if not isinstance(ids, list):
-            raise rows.Broken(f"{BLOCKS} is {shown(ids)}, no list", f"broken {BLOCKS}")
+            raise rows.Broken(f"{BLOCKS} is {quote(ids)}, no list", f"broken {BLOCKS}")
         for block in ids:
             if isinstance(block, float):  # 64-bit ids written by a tool that made floats of them
                 raise rows.Broken(f"a block id is {block!r}: a float has lost its last digits", f"broken {BLOCKS}")
             if isinstance(block, bool) or not isinstance(block, int | str):
-                raise rows.Broken(f"a block id is {shown(block)}, no whole number", f"broken {BLOCKS}")
+                raise rows.Broken(f"a block id is {quote(block)}, no whole number", f"broken {BLOCKS}")
         full = -(-prompt // self.block_tokens)
         if not full - self.slack <= len(ids) <= full:
             raise rows.Broken(

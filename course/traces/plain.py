@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.traces import rows, table
 
 TIME = (
@@ -85,5 +85,5 @@ def _one(path: Path, head: Sequence[str], known: Sequence[str]) -> str:
         )
     raise ValueError(
         f"{path.name}, row 1: no column is named {known[0]} (or {', '.join(known[1:5])}, ...); found "
-        f"{shown(', '.join(name.strip() for name in head))}"
+        f"{quote(', '.join(name.strip() for name in head))}"
     )

@@ -7,7 +7,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
 
-from course.base.settings import MAX_TOKENS, shown
+from course.base.settings import MAX_TOKENS, quote
 
 PICOSECONDS = 10**12
 LATEST = 10**11  # seconds: the year 5138; a number above it is no time in seconds
@@ -54,7 +54,7 @@ def moment(column: str, cell: str) -> tuple[int, bool]:
         seconds = _days(day) * 86_400 + hour * 3_600 + minute * 60 + second - _offset(zone)
     except (TypeError, ValueError):
         raise Broken(
-            f"{column} is {shown(cell)}, which is no time like '2023-11-16 18:15:46.6805900'", f"a broken {column}"
+            f"{column} is {quote(cell)}, which is no time like '2023-11-16 18:15:46.6805900'", f"a broken {column}"
         ) from None
     return seconds * PICOSECONDS + int((fraction or "").ljust(12, "0")), zone is not None
 
@@ -79,11 +79,11 @@ def _offset(zone: str | None) -> int:
 def elapsed(column: str, cell: str, unit: int = PICOSECONDS) -> int:
     """A number of seconds, or of other units of so many picoseconds, in picoseconds."""
     if not _NUMBER.fullmatch(cell):
-        why = "is empty" if not cell else f"is {shown(cell)}, which is no number"
+        why = "is empty" if not cell else f"is {quote(cell)}, which is no number"
         raise Broken(f"{column} {why}", f"a broken {column}")
     value = Decimal(cell) * unit
     if abs(value) > LATEST * PICOSECONDS:
-        raise Broken(f"{column} is {shown(cell)}: no time is as far away", f"a broken {column}")
+        raise Broken(f"{column} is {quote(cell)}: no time is as far away", f"a broken {column}")
     return int(value.to_integral_value())
 
 
@@ -91,10 +91,10 @@ def count(column: str, cell: str, zero: str = "a failed request?") -> int:
     """A number of tokens. zero: what a count of 0 may mean, for the sentence."""
     match = _COUNT.fullmatch(cell)
     if not match:
-        why = "is empty" if not cell else f"is {shown(cell)}, which is no whole number of tokens"
+        why = "is empty" if not cell else f"is {quote(cell)}, which is no whole number of tokens"
         raise Broken(f"{column} {why}", f"a broken {column}")
     if int(match[1]) > MAX_TOKENS:
-        raise Broken(f"{column} is {shown(cell)}: the most is {MAX_TOKENS:,} tokens", f"a broken {column}")
+        raise Broken(f"{column} is {quote(cell)}: the most is {MAX_TOKENS:,} tokens", f"a broken {column}")
     if int(match[1]) == 0:
         raise Broken(f"{column} is 0 ({zero})", f"0 {column}")
     return int(match[1])
@@ -111,5 +111,5 @@ def of_json(name: str, row: Mapping) -> str:
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Broken(f"{name} is {shown(value)}, which is no number", f"a broken {name}")
-    return shown(value) if isinstance(value, int) else repr(value)
+        raise Broken(f"{name} is {quote(value)}, which is no number", f"a broken {name}")
+    return quote(value) if isinstance(value, int) else repr(value)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from course.base.settings import MAX_REQUESTS, MAX_TOKENS, seed_sequence, shown
+from course.base.settings import MAX_REQUESTS, MAX_TOKENS, seed_sequence, quote
 from course.base.textfiles import MAX_JSON_BYTES, json_value, text
 from course.traces import table
 from course.traces.rows import Broken
@@ -109,11 +109,11 @@ def _row(cells: list[str]) -> tuple[float, float, str, float]:
     if values[1] == 0:
         return values[0], 0.0, "", 1.0
     if pattern not in PATTERNS:
-        raise Broken(f"its pattern is {shown(pattern)}, not one of {', '.join(PATTERNS)}", "another pattern")
+        raise Broken(f"its pattern is {quote(pattern)}, not one of {', '.join(PATTERNS)}", "another pattern")
     _number("scale", scale)
     number = _number("shape", shape) if pattern in ("Gamma", "Weibull") else 1.0
     if not SHAPES[0] <= number <= SHAPES[1]:
-        raise Broken(f"its shape is {shown(shape)}, not from {SHAPES[0]:g} to {SHAPES[1]:g}", "a broken shape")
+        raise Broken(f"its shape is {quote(shape)}, not from {SHAPES[0]:g} to {SHAPES[1]:g}", "a broken shape")
     return values[0], values[1], pattern, number
 
 
@@ -123,7 +123,7 @@ def _number(name: str, cell: str) -> float:
     except ValueError:
         value = float("nan")
     if not 0 <= value <= 1e9:
-        raise Broken(f"its {name} is {shown(cell)}, not a number from 0 to 1e9", f"a broken {name}")
+        raise Broken(f"its {name} is {quote(cell)}, not a number from 0 to 1e9", f"a broken {name}")
     return value
 
 
@@ -157,7 +157,7 @@ def _lengths(path: Path, dataset: Path | None) -> tuple[Path, dict[float, tuple[
         raise ValueError(f"{beside.name} is no dataset of ServeGen: an object of periods was expected")
     found, zeros = {}, 0.0
     for start, sides in periods.items():
-        place = f"{beside.name}, period {shown(start)}"
+        place = f"{beside.name}, period {quote(start)}"
         if not start.isascii() or not start.isdigit() or len(start) > 12 or not isinstance(sides, dict):
             raise ValueError(f"{place}: a start in seconds with distributions was expected")
         missing = [side for side in SIDES if not isinstance(sides.get(side), str)]
@@ -180,7 +180,7 @@ def _distribution(place: str, written: str) -> tuple[np.ndarray, np.ndarray, flo
     try:
         pairs = [(int(key), float(value)) for key, _, value in (part.partition(":") for part in inside.split(","))]
     except ValueError:
-        raise ValueError(f"{place}: {shown(written)} is no distribution like '{{81: 0.25, 82: 0.75}}'") from None
+        raise ValueError(f"{place}: {quote(written)} is no distribution like '{{81: 0.25, 82: 0.75}}'") from None
     values, weights = np.array([key for key, _ in pairs], dtype=object), np.array([weight for _, weight in pairs])
     if not all(0 <= key <= MAX_TOKENS for key in values) or not (weights >= 0).all():
         raise ValueError(f"{place}: lengths and probabilities cannot be negative, nor above {MAX_TOKENS:,}")

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.traces.rows import Broken, count
 
 Lines = Iterator[tuple[int, list[str]]]
@@ -57,7 +57,7 @@ class Header:
             )
             raise ValueError(
                 f"{path.name}, row {number}: no column {' or '.join(missing)}. Needed are {', '.join(needed)}; found "
-                f"{shown(', '.join(cell.strip() for cell in cells))}{separated or hint}"
+                f"{quote(', '.join(cell.strip() for cell in cells))}{separated or hint}"
             )
         for column in (*needed, *optional):
             if found.count(column.lower()) > 1:

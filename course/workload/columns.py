@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from course.base.settings import MAX_REQUESTS, MAX_SECONDS, MAX_TOKENS, reason, shown
+from course.base.settings import MAX_REQUESTS, MAX_SECONDS, MAX_TOKENS, reason, quote
 
 
 def column(name: str, values: Any) -> np.ndarray:
@@ -16,23 +16,23 @@ def column(name: str, values: Any) -> np.ndarray:
     if isinstance(values, list | tuple):
         for row, value in enumerate(values):  # [True, 5] would otherwise become [1, 5]
             if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-                raise ValueError(f"{name} of request {row} must be a number, not {shown(value)}")
+                raise ValueError(f"{name} of request {row} must be a number, not {quote(value)}")
     try:
         array = np.array(values)
     except Exception as error:  # a stranger's __array__ may raise anything
         raise ValueError(f"{name} must be a sequence of numbers, one a request: {reason(error)}") from None
     if array.ndim != 1:
-        raise ValueError(f"{name} must be a one-dimensional sequence, one number a request, not {shown(values)}")
+        raise ValueError(f"{name} must be a one-dimensional sequence, one number a request, not {quote(values)}")
     if array.dtype.kind == "O":  # Python integers that do not fit int64, or things that are no numbers at all
         for row, value in enumerate(array):
             if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-                raise ValueError(f"{name} of request {row} must be a number, not {shown(value)}")
+                raise ValueError(f"{name} of request {row} must be a number, not {quote(value)}")
         try:
             array = array.astype(np.float64)
         except (OverflowError, TypeError, ValueError):
             raise ValueError(f"{name} holds a number too large to use: the most is {MAX_TOKENS:.0e}") from None
     if array.size and array.dtype.kind not in "iuf":
-        raise ValueError(f"{name} must be numbers, one a request, not {shown(array[0].item())} (request 0)")
+        raise ValueError(f"{name} must be numbers, one a request, not {quote(array[0].item())} (request 0)")
     return array
 
 
@@ -87,7 +87,7 @@ def labels(name: str, values: Any) -> np.ndarray | None:
         array = np.empty(0, dtype=object)
     if array.ndim != 1 or array.dtype.kind not in "iuU" or (array.dtype.kind == "u" and array.dtype.itemsize == 8):
         raise ValueError(
-            f"{name} must be a sequence of whole numbers or of strings, one a request, not {shown(values)}"
+            f"{name} must be a sequence of whole numbers or of strings, one a request, not {quote(values)}"
         )
     return array if array.dtype.kind == "U" else array.astype(np.int64)
 
@@ -101,7 +101,7 @@ def prefixes(values: Any) -> tuple[tuple, ...] | None:
     except TypeError:
         rows = (None,)
     if any(row is None or not _hashable(row) for row in rows):
-        raise ValueError(f"prefix must be a sequence of block-hash sequences, one a request, not {shown(values)}")
+        raise ValueError(f"prefix must be a sequence of block-hash sequences, one a request, not {quote(values)}")
     return rows
 
 
@@ -116,14 +116,14 @@ def _hashable(row: tuple) -> bool:
 def label(name: Any) -> str:
     """The name of a workload; ValueError unless it is text."""
     if not isinstance(name, str):
-        raise ValueError(f"the name of a workload must be text, not {shown(name)}")
+        raise ValueError(f"the name of a workload must be text, not {quote(name)}")
     return str(name)
 
 
 def sentences(notes: Any) -> tuple[str, ...]:
     """Notes as a tuple of strings; ValueError for one string, whose letters would be taken for notes."""
     if isinstance(notes, str) or not isinstance(notes, list | tuple) or not all(isinstance(n, str) for n in notes):
-        raise ValueError(f"notes must be a tuple of sentences, such as ('from a trace',), not {shown(notes)}")
+        raise ValueError(f"notes must be a tuple of sentences, such as ('from a trace',), not {quote(notes)}")
     return tuple(notes)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from course.base.settings import MAX_REQUESTS, MAX_TOKENS, real, shown, whole
+from course.base.settings import MAX_REQUESTS, MAX_TOKENS, real, quote, whole
 from course.workload.columns import tokens
 
 
@@ -174,9 +174,9 @@ def drawn(name: str, lengths: Lengths, rng: np.random.Generator, n: int) -> np.n
     try:
         values = tokens(name, lengths.sample(rng, n))
     except ValueError as error:
-        raise ValueError(f"what {shown(lengths)} draws cannot be: {error}") from None
+        raise ValueError(f"what {quote(lengths)} draws cannot be: {error}") from None
     if len(values) != n:
-        raise ValueError(f"{shown(lengths)} was asked for {n:,} lengths for {name} and gave {len(values):,}")
+        raise ValueError(f"{quote(lengths)} was asked for {n:,} lengths for {name} and gave {len(values):,}")
     return values
 
 
@@ -189,5 +189,5 @@ def as_lengths(name: str, value: Any) -> Lengths:
     except ValueError:
         raise ValueError(
             f"{name} must be a whole number from 1 to {MAX_TOKENS:,}, or a distribution such as "
-            f"lengths.lognormal(mean=512, cv=1), not {shown(value)}"
+            f"lengths.lognormal(mean=512, cv=1), not {quote(value)}"
         ) from None

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.workload.workload import Workload
 
 
@@ -43,12 +43,12 @@ def labelled(parts: Any) -> list[Workload]:
     elif isinstance(parts, Sequence) and not isinstance(parts, str):
         items = list(enumerate(parts))
     else:
-        raise ValueError(f"mix takes a dict of workloads by label, or a list of workloads, not {shown(parts)}")
+        raise ValueError(f"mix takes a dict of workloads by label, or a list of workloads, not {quote(parts)}")
     if not items:
         raise ValueError("mix needs at least one workload, but none were given")
     for label, part in items:
         if not isinstance(part, Workload):
-            raise ValueError(f"part {label!r} of the mix must be a Workload, not {shown(part)}")
+            raise ValueError(f"part {label!r} of the mix must be a Workload, not {quote(part)}")
     return [replace(part, class_=np.full(len(part), label)) for label, part in items]
 
 
@@ -56,7 +56,7 @@ def merge(parts: Sequence[Workload], name: str = "") -> Workload:
     """All requests of `parts`, by the earliest time at which each could arrive; equal times keep the order of parts."""
     for part in parts:
         if not isinstance(part, Workload):
-            raise ValueError(f"only another Workload can be merged, not {shown(part)}")
+            raise ValueError(f"only another Workload can be merged, not {quote(part)}")
     sizes = [len(part) for part in parts]
     # A stable sort by a key that never falls along a chain keeps every `after` in front of its follower.
     order = np.argsort(np.concatenate([_earliest(part) for part in parts]), kind="stable")

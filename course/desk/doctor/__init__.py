@@ -1,7 +1,7 @@
 """Will the labs run on this machine? A list of checks, each answered in one line, and a short code of the answers.
 
 report.py    the checks in their order; one that fails in an unforeseen way is a problem, never a traceback
-installed.py Python, packages, widgets, kernel
+software.py  Python, packages, widgets, kernel
 repair.py    what to do where something is missing
 machine.py   folders, space, compiler, GPU, the decode step
 children.py  what is tried in a process of its own, since a broken library or driver may crash or hang it

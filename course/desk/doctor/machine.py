@@ -91,7 +91,7 @@ def best() -> dict[str, Any] | str:
     """What the device that labs will use answered, or how asking for it failed."""
     try:
         return process.ask("launch", "auto")
-    except process.Failed as error:
+    except process.ProcessError as error:
         return str(error)
 
 
@@ -103,7 +103,7 @@ def on_the_cpu() -> dict[str, Any] | str:
         return found
     try:
         return process.ask("launch", "cpu")
-    except process.Failed as error:
+    except process.ProcessError as error:
         return str(error)
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 
-class Failed(Exception):
+class ProcessError(Exception):
     """The process did not answer; the message says how it ended."""
 
 

@@ -11,7 +11,7 @@ PACKAGE = "llm-batching-course"
 FOLDER = Path(__file__).resolve().parents[3]
 
 
-def installed(name: str) -> str | None:
+def version_of(name: str) -> str | None:
     """The version of a package, or None."""
     try:
         return metadata.version(name)
@@ -28,7 +28,7 @@ def install() -> str:
 
 def files_of(*packages: str) -> str:
     """What puts back the files of packages that count as installed; what installs them, where one does not."""
-    versions = {name: installed(name) for name in packages}
+    versions = {name: version_of(name) for name in packages}
     if not versions or None in versions.values():
         return install()
     wanted = " ".join(f"{name}=={version}" for name, version in versions.items())

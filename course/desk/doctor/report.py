@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from course.desk.doctor import installed, machine, repair
+from course.desk.doctor import machine, repair, software
 from course.desk.doctor.answer import Answer, problem
 from course.desk.doctor.code import ITEMS
 
@@ -15,7 +15,7 @@ def examine(handed_out: str | None = None, to: str | None = None) -> Iterator[tu
 
     handed_out, to: the folders of the labs and of the copies, as in `copies.folders`.
     """
-    for asked in (installed.tried, machine.best, machine.on_the_cpu):
+    for asked in (software.try_imports, machine.best, machine.on_the_cpu):
         asked.cache_clear()
     from course.desk.copies import folders
 
@@ -26,11 +26,11 @@ def examine(handed_out: str | None = None, to: str | None = None) -> Iterator[tu
         return folders(handed_out, to, missing_ok=True)[1]
 
     checks: dict[str, Callable[[], Answer]] = {
-        "python": installed.python,
-        "packages": installed.packages,
-        "imports": installed.imports,
-        "widgets": installed.widgets,
-        "kernel": lambda: installed.kernel(mine()),
+        "python": software.python,
+        "packages": software.packages,
+        "imports": software.imports,
+        "widgets": software.widgets,
+        "kernel": lambda: software.kernel(mine()),
         "labs": lambda: machine.labs(labs()),
         "copies": lambda: machine.copies(mine()),
         "progress": machine.progress,
@@ -40,10 +40,10 @@ def examine(handed_out: str | None = None, to: str | None = None) -> Iterator[tu
         "decode step": machine.decode_step,
     }
     for name in ITEMS:
-        yield name, _answered(checks[name])
+        yield name, _answer_of(checks[name])
 
 
-def _answered(check: Callable[[], Answer]) -> Answer:
+def _answer_of(check: Callable[[], Answer]) -> Answer:
     try:
         return check()
     except ImportError as error:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from course.base.settings import shown
+from course.base.settings import quote
 
 COLUMNS = {
     **dict.fromkeys(("work", "threads", "batch"), np.int64),
@@ -69,7 +69,7 @@ class DecodeProfile(Recorded):
         here = np.flatnonzero((self.work == work) & (self.threads == threads))
         if not len(here):
             raise ValueError(
-                f"{self.name} has nothing for work {shown(work)} and {shown(threads)} threads: "
+                f"{self.name} has nothing for work {quote(work)} and {quote(threads)} threads: "
                 f"recorded were work {_listed(self.work)} and threads {_listed(self.threads)}"
             )
         here = here[np.argsort(self.batch[here])]
@@ -91,7 +91,7 @@ def names(kernel: str = "decode_step") -> tuple[str, ...]:
 def decode_step(name: str = "h100_decode_step") -> DecodeProfile:
     """The recording of that name. Raises ValueError with the known names otherwise."""
     if name not in names():
-        raise ValueError(f"no recording is called {shown(name)}; there are {', '.join(names())}")
+        raise ValueError(f"no recording is called {quote(name)}; there are {', '.join(names())}")
     found = json.loads((resources.files(__name__) / f"{name}.json").read_text(encoding="utf-8"))
     # None becomes NaN where a column is of floats.
     points = {key: np.array(values, dtype=COLUMNS[key]) for key, values in found["points"].items()}

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from course.base.settings import shown
+from course.base.settings import quote
 from course.steptime import StepTimeModel, profiles
 
 COLUMNS = {
@@ -63,12 +63,12 @@ class ChunkProfile(profiles.Recorded):
         """
         if chunk <= 0 or chunk not in self.lines:
             known = ", ".join(f"{size:,}" for size in self.lines if size)
-            raise ValueError(f"{self.name} has no chunk of {shown(chunk)}: recorded were {known}")
+            raise ValueError(f"{self.name} has no chunk of {quote(chunk)}: recorded were {known}")
         cached, seconds = self.lines[chunk]
         starts = np.arange(0, prompt, chunk)
         if prompt % chunk or starts[-1] > cached[-1]:
             raise ValueError(
-                f"{self.name} has chunks of {chunk:,} up to {cached[-1]:,} cached tokens: a prompt of {shown(prompt)} "
+                f"{self.name} has chunks of {chunk:,} up to {cached[-1]:,} cached tokens: a prompt of {quote(prompt)} "
                 "must be whole chunks within that"
             )
         return np.interp(starts, cached, seconds)
@@ -139,7 +139,7 @@ def prefill_chunks(name: str = "h100_prefill_chunks") -> ChunkProfile:
     """The recording of that name. Raises ValueError with the known names otherwise."""
     known = profiles.names("prefill_chunks")
     if name not in known:
-        raise ValueError(f"no recording of prompt chunks is called {shown(name)}; there are {', '.join(known)}")
+        raise ValueError(f"no recording of prompt chunks is called {quote(name)}; there are {', '.join(known)}")
     found = json.loads((resources.files(profiles) / f"{name}.json").read_text(encoding="utf-8"))
     points = {key: np.array(values, dtype=COLUMNS[key]) for key, values in found["points"].items()}
     for values in points.values():

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from course.desk.doctor import ITEMS, examine, installed, machine, process, repair, report
+from course.desk.doctor import ITEMS, examine, machine, process, repair, report, software
 from course.desk.doctor.answer import ok
 
 
 @pytest.fixture(autouse=True)
 def fresh():
     """What a check remembers is forgotten before and after each test."""
-    for asked in (installed.tried, machine.best, machine.on_the_cpu):
+    for asked in (software.try_imports, machine.best, machine.on_the_cpu):
         asked.cache_clear()
     yield
-    for asked in (installed.tried, machine.best, machine.on_the_cpu):
+    for asked in (software.try_imports, machine.best, machine.on_the_cpu):
         asked.cache_clear()
 
 
@@ -42,13 +42,13 @@ def broken(tmp_path, monkeypatch):
 
 
 def test_this_environment_is_within_its_bounds():
-    assert installed.python().status == installed.packages().status == "ok"
+    assert software.python().status == software.packages().status == "ok"
 
 
 def test_the_bounds_of_a_wheel_are_those_of_the_project(tmp_path, monkeypatch):
-    python, packages = installed.bounds()
+    python, packages = software.bounds()
     monkeypatch.setattr(installed, "__file__", str(tmp_path / "a" / "b" / "c.py"))
-    wheel_python, wheel_packages = installed.bounds()
+    wheel_python, wheel_packages = software.bounds()
     assert set(wheel_python.split(",")) == set(python.split(","))
     assert sorted(wheel_packages) == sorted(packages)
 
@@ -56,8 +56,8 @@ def test_the_bounds_of_a_wheel_are_those_of_the_project(tmp_path, monkeypatch):
 def test_what_is_out_of_bounds_is_named(monkeypatch):
     wanted = ["numpy>=999", "no-such-package>=1", "rich>=1"]
     monkeypatch.setattr(installed, "bounds", lambda: (">=9", wanted))
-    assert installed.python().status == "problem" and "the course needs >=9" in installed.python().says
-    found = installed.packages()
+    assert software.python().status == "problem" and "the course needs >=9" in software.python().says
+    found = software.packages()
     assert found.status == "problem" and "`make lab`" in found.do
     assert "numpy is " in found.says and "needed is >=999" in found.says
     assert "no-such-package is not installed" in found.says and "rich" not in found.says
@@ -73,7 +73,7 @@ def test_a_package_that_cannot_be_imported_is_named_with_the_reason(broken, few)
     """Whatever other modules print meanwhile: it is not taken for the answer."""
     broken("scipy", "raise ImportError('libopenblas.so.0: cannot open shared object file\\nmore')")
     broken("anywidget", "print('[\"hello')")
-    found = installed.imports()
+    found = software.imports()
     assert found.status == "problem"
     assert found.says == "scipy cannot be imported: ImportError: libopenblas.so.0: cannot open shared object file"
 
@@ -81,9 +81,9 @@ def test_a_package_that_cannot_be_imported_is_named_with_the_reason(broken, few)
 @pytest.mark.skipif(os.name != "posix", reason="ends by a signal")
 def test_a_package_that_crashes_python_is_named(broken, few):
     broken("scipy", "import os; os.abort()")
-    found = installed.imports()
+    found = software.imports()
     assert found.status == "problem" and "was ended by SIGABRT" in found.says
-    assert installed.widgets() == found, "asked once, and no wiser"
+    assert software.widgets() == found, "asked once, and no wiser"
 
 
 def gone(pid: int) -> bool:
@@ -104,7 +104,7 @@ time.sleep(600)
 """
     broken("numpy", source)
     monkeypatch.setattr(process, "SECONDS", 3)
-    assert installed.imports().says == "importing the packages took longer than 3 s (importing numpy)"
+    assert software.imports().says == "importing the packages took longer than 3 s (importing numpy)"
     pid = int((tmp_path / "pid").read_text())
     for _ in range(50):
         if gone(pid):
@@ -119,11 +119,11 @@ time.sleep(600)
 def test_halves_that_do_not_fit_are_named(monkeypatch):
     versions = {"ipywidgets": "8.1.9", "jupyterlab_widgets": "1.1.0"}
     monkeypatch.setattr(installed, "installed", versions.get)
-    found = installed.widgets()
+    found = software.widgets()
     assert found.status == "problem" and "ipywidgets 8.1.9 needs jupyterlab_widgets" in found.says
     assert "not 1.1.0" in found.says
     del versions["jupyterlab_widgets"]
-    assert "jupyterlab_widgets is not installed" in installed.widgets().says
+    assert "jupyterlab_widgets is not installed" in software.widgets().says
 
 
 def test_an_older_extension_in_front_of_ours_is_named(tmp_path, monkeypatch, few):
@@ -131,7 +131,7 @@ def test_an_older_extension_in_front_of_ours_is_named(tmp_path, monkeypatch, few
     folder.mkdir(parents=True)
     (folder / "package.json").write_text(json.dumps({"name": "anywidget", "version": "0.0.1", "jupyterlab": {}}))
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
-    found = installed.widgets()
+    found = software.widgets()
     assert found.status == "problem" and f"{folder} has anywidget 0.0.1 and hides " in found.says
 
 
@@ -140,22 +140,22 @@ def test_an_extension_that_is_switched_off_is_named(tmp_path, monkeypatch, few):
     page = {"disabledExtensions": {"@jupyter-widgets/jupyterlab-manager": True}}
     (tmp_path / "labconfig" / "page_config.json").write_text(json.dumps(page))
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", str(tmp_path))
-    found = installed.widgets()
+    found = software.widgets()
     assert found.status == "problem"
     assert found.says == "the lab extension @jupyter-widgets/jupyterlab-manager is switched off"
     assert found.do == "`jupyter labextension enable @jupyter-widgets/jupyterlab-manager`"
 
 
-@pytest.mark.parametrize("name", installed.WIDGETS)
+@pytest.mark.parametrize("name", software.WIDGETS)
 def test_an_extension_that_is_not_there_is_named(monkeypatch, name):
-    there = {other: ["", ""] for other in installed.WIDGETS if other != name}
+    there = {other: ["", ""] for other in software.WIDGETS if other != name}
     answer = {"why_no_extensions": "", "extensions": {"found": there, "off": []}}
     monkeypatch.setattr(installed, "tried", lambda: answer)
     monkeypatch.setattr(installed, "_own", lambda name: None)
-    found = installed.widgets()
+    found = software.widgets()
     assert f"the lab extension {name} of " in found.says
     # Its package counts as installed, so nothing but installing its files again puts them back.
-    package = installed.WIDGETS[name]
+    package = software.WIDGETS[name]
     assert found.do.endswith(f"-m pip install --force-reinstall --no-deps {package}=={repair.installed(package)}`")
 
 
@@ -175,7 +175,7 @@ def kernelspec(folder: Path, *argv: str) -> None:
 def test_a_kernel_that_cannot_start_is_a_sentence(tmp_path, monkeypatch):
     kernelspec(tmp_path, "/no/such/python", "-m", "ipykernel_launcher", "-f", "{connection_file}")
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
-    found = installed.kernel(tmp_path)
+    found = software.kernel(tmp_path)
     assert found.status == "problem" and "starting a kernel ended with status 1 (" in found.says
 
 
@@ -189,7 +189,7 @@ def test_a_kernel_of_another_python_is_named(tmp_path, monkeypatch):
     kernelspec(tmp_path, str(other / "bin" / "python"), "-m", "ipykernel_launcher", "-f", "{connection_file}")
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
-    found = installed.kernel(tmp_path)
+    found = software.kernel(tmp_path)
     assert found.status == "problem" and f"another Python, the one of {other}" in found.says
     assert str(tmp_path / "kernels" / "python3") in found.do
 

@@ -59,12 +59,12 @@ def packages() -> Answer:
 
     wrong, wanted = [], [Requirement(text) for text in bounds()[1]]
     for one in wanted:
-        version = installed(one.name)
+        version = version_of(one.name)
         if version is None:
             wrong.append(f"{one.name} is not installed")
         elif not one.specifier.contains(version, prereleases=True):
             wrong.append(f"{one.name} is {version}, needed is {one.specifier}")
-    if installed(PACKAGE) is None:
+    if version_of(PACKAGE) is None:
         wrong.append("the course itself is not installed")
     if wrong:
         return problem("; ".join(wrong), repair.install())
@@ -72,17 +72,17 @@ def packages() -> Answer:
 
 
 @cache
-def tried() -> dict[str, Any] | str:
+def try_imports() -> dict[str, Any] | str:
     """What came of importing everything, or how that failed."""
     try:
         return process.ask("imports", *MODULES)
-    except process.Failed as error:
+    except process.ProcessError as error:
         return f"importing the packages {error}"
 
 
 def imports() -> Answer:
     """The packages can be imported."""
-    found = tried()
+    found = try_imports()
     if isinstance(found, str):
         return problem(found, repair.install())
     failed = found["failed"]
@@ -97,7 +97,7 @@ def widgets() -> Answer:
     """The halves of the widgets fit: what runs in the kernel, and what JupyterLab shows."""
     from packaging.requirements import Requirement
 
-    kernel_side, lab_side = installed("ipywidgets"), installed("jupyterlab_widgets")
+    kernel_side, lab_side = version_of("ipywidgets"), version_of("jupyterlab_widgets")
     if kernel_side is None or lab_side is None:
         missing = "ipywidgets" if kernel_side is None else "jupyterlab_widgets"
         return problem(f"{missing} is not installed: no slider would be shown", repair.install())
@@ -107,7 +107,7 @@ def widgets() -> Answer:
             return problem(
                 f"ipywidgets {kernel_side} needs jupyterlab_widgets{one.specifier}, not {lab_side}", repair.install()
             )
-    found = tried()
+    found = try_imports()
     if isinstance(found, str):
         return problem(found, repair.install())
     if found["why_no_extensions"]:
@@ -128,7 +128,7 @@ def widgets() -> Answer:
             )
         if any(off == name or off.startswith(f"{name}:") for off in extensions["off"]):
             return problem(f"the lab extension {name} is switched off", f"`jupyter labextension enable {name}`")
-    return ok(f"ipywidgets {kernel_side} with jupyterlab_widgets {lab_side}, anywidget {installed('anywidget')}")
+    return ok(f"ipywidgets {kernel_side} with jupyterlab_widgets {lab_side}, anywidget {version_of('anywidget')}")
 
 
 def _own(name: str) -> str | None:
@@ -146,7 +146,7 @@ def kernel(folder: Path) -> Answer:
     """The kernel of the labs starts in the folder of the copies, where there is one yet, and is this Python."""
     try:
         found = process.ask("kernel", *([str(folder)] if os.path.isdir(folder) else []))
-    except process.Failed as error:
+    except process.ProcessError as error:
         return problem(
             f"starting a kernel {error}", f"may programs listen on 127.0.0.1 here? Else {repair.files_of('ipykernel')}"
         )
