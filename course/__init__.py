@@ -28,7 +28,7 @@ _MODULES = {
     "lengths": "workload.lengths",
     "metrics": "engine.metrics",
     "prefixes": "memory.prefixes",
-    "profiles": "steptime.profiles",
+    "profiles": "gpu.recordings",
 }
 
 
@@ -48,7 +48,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__, *_MODULES})
 
 
-class _Moved:
+class _MovedFinder:
     """Asked for a module that nobody has found: one of before gets a sentence that says what to do."""
 
     @staticmethod
@@ -59,5 +59,5 @@ class _Moved:
             explain(name)
 
 
-if _Moved not in sys.meta_path:
-    sys.meta_path.append(_Moved)
+if _MovedFinder not in sys.meta_path:
+    sys.meta_path.append(_MovedFinder)

@@ -12,7 +12,7 @@ from course.lessons.lab07 import figures as draw
 from course.lessons.lab07 import long_prompt, prefill, prompt_chunks
 from course.lessons.lab07.chunk_explorer import chunk_explorer, token_kernel
 from course.lessons.lab07.long_prompt import PROMPT, STEP, WHOLE
-from course.lessons.lab07.prompt_chunks import RECORDED, RECORDING
+from course.lessons.lab07.prompt_chunks import CARD_STEP, RECORDING
 from course.steptime import Step
 
 lab = Lab("07")
@@ -203,7 +203,7 @@ chunk_explorer()
 
 # %%
 sizes = (64, 128, 256, 512, 1_024, 2_048, 4_096, 8_192)
-prefill.recorded(RECORDING, STEP, PROMPT, sizes)
+prefill.by_chunk(RECORDING, STEP, PROMPT, sizes)
 
 # %%
 real, model = RECORDING.seconds[0], STEP(Step(32, 32 * 700, ()))
@@ -239,7 +239,7 @@ def table(step_time, settings):
 
 
 print("step times", RECORDING.badge)
-table(RECORDED, settings)
+table(CARD_STEP, settings)
 
 # %% [markdown]
 # They do: the longest gap follows the budget, the p99 over tokens is worst at 512, a smaller budget makes newcomers
@@ -344,7 +344,7 @@ trace, saturated = traces.read(traces.example()), prompt_chunks.saturated_tokens
 print("budget   tokens/s: modelled  recorded")
 for size in (8_192, 2_048, 1_024, 512, 256, 128):
     engine = long_prompt.engine(size)
-    modelled, recorded = (saturated(trace, engine, times) for times in (STEP, RECORDED))
+    modelled, recorded = (saturated(trace, engine, times) for times in (STEP, CARD_STEP))
     print(f"{size:6,d} {modelled:19,.0f} {recorded:9,.0f}")
 
 # %% [markdown]
@@ -360,7 +360,7 @@ share = trace.prompt_tokens[long].sum() / trace.prompt_tokens.sum()
 print(f"prompts above 2,048 tokens: {long.mean():.1%} of all, {share:.0%} of the tokens")
 print("budget    cap   TTFT p99: long   short   ITL p99     max   answers that stop > 50 ms")
 for size, cap in ((8_192, 0), (2_048, 0), (1_024, 0), (512, 0), (2_048, 512)):
-    found = long_prompt.outcome(trace.scaled(8), long_prompt.engine(size, cap), RECORDED)
+    found = long_prompt.outcome(trace.scaled(8), long_prompt.engine(size, cap), CARD_STEP)
     waits = [np.percentile(found.run.ttft[group], 99) * 1e3 for group in (long, ~long)]
     times = [*waits, found.itl["p99"] * 1e3, found.itl["max"] * 1e3]
     stops = (found.gaps > 0.05).mean()

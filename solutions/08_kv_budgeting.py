@@ -9,14 +9,14 @@ from textwrap import fill
 # For "Measure": what is timed must not depend on who else uses the cores.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import numpy as np
-from course import KVCache, Workload, budget, policies, serve
+from course import KVCache, Workload, memory, policies, serve
 from course.exercises import Lab
 from course.explore import Choice, Explorer, Slider
+from course.gpu.recordings import prefill_chunks
 from course.lessons.lab08 import card_memory, kv_pool, reports
 from course.lessons.lab08 import figures as draw
 from course.lessons.lab08.config_picker import ConfigPicker
 from course.lessons.lab08.engine_prints import PRINTS
-from course.steptime.profiles.chunks import prefill_chunks
 
 GIB = 2**30
 lab = Lab("08")
@@ -44,7 +44,7 @@ print(f"Maximum concurrency for 8,192 tokens per request: {tokens / 8192:.2f}x")
 # Here is that card, with 1 request/s:
 
 # %%
-calm = kv_pool.served(rate=1.0)
+calm = kv_pool.under_load(rate=1.0)
 print(f"in the batch: {calm.in_batch:.1f} on average, {calm.run.steps.running.max()} at most")
 print(f"TTFT p95 {calm.p95_ttft:.2f} s, preemptions {calm.preemptions}")
 
@@ -340,7 +340,7 @@ for log in PRINTS:
 
 # %%
 for batched in (2_048, 8_192, 20_000):
-    card = budget.ledger(
+    card = memory.ledger(
         "llama-3.1-8b",
         memory_bytes=23.58 * GIB,
         max_model_len=4_096,
@@ -366,7 +366,7 @@ for batched in (2_048, 8_192, 20_000):
 # somebody always waits and only the pool limits the batch:
 
 # %%
-full = kv_pool.served(rate=2.0)
+full = kv_pool.under_load(rate=2.0)
 mean = full.run.steps.decode_context.sum() / full.run.steps.decodes.sum()
 print(f"a decoding sequence holds {mean:,.0f} tokens, and {full.in_batch:.1f} are in the batch")
 
@@ -384,7 +384,7 @@ print(
 )
 for kind in (kv_pool.MHA, kv_pool.GQA, kv_pool.FP8):
     for rate in (1.0, 2.0):
-        found = kv_pool.served(kind, rate)
+        found = kv_pool.under_load(kind, rate)
         print(
             f"{kind:18s} {found.run.cache.num_blocks:7,d} {rate:9.0f} {found.p95_ttft:12.2f} s"
             f" {found.tokens_per_second:8.0f} {found.preemptions:11,d} {found.recomputed:8.0%}"
@@ -419,7 +419,7 @@ for gpu in ("H100", "RTX 4090"):
         ("fp8 weights, 16-bit K and V", 2, "bfloat16"),
         ("fp8 weights, fp8 K and V", 2, "fp8"),
     ):
-        card = budget.ledger(
+        card = memory.ledger(
             "llama-3.1-8b",
             memory_bytes=card_memory.CARDS[gpu],
             kv_dtype=dtype,
@@ -471,7 +471,7 @@ print(f"weights once:     {int(h100.kv_bytes / sequence)} sequences")
 
 # %%
 for name, number in (("one piece of 8,192 each", tokens // 8_192), ("blocks as they go", 24)):
-    found = kv_pool.served(slots=number)
+    found = kv_pool.under_load(slots=number)
     print(
         f"{name:24s} {number:2d} slots: {found.tokens_per_second:.0f} tokens/s, "
         f"pool filled with tokens {found.pool_used.mean():.0%} on average"
@@ -539,7 +539,7 @@ architecture_explorer
 
 # %%
 oss = card_memory.spec("gpt-oss-120b")
-pool = budget.pool(oss, 45.32 * GIB, tp=4, max_num_batched_tokens=2_048)
+pool = memory.pool(oss, 45.32 * GIB, tp=4, max_num_batched_tokens=2_048)
 print(f"bytes a token on one of four cards: {oss.kv_bytes_per_token // 4:,}")
 charged = pool.num_blocks // len(pool.groups) * pool.block_size
 print(f"tokens {charged:,}, over 16,384: {charged / 16_384:.1f}")
@@ -657,7 +657,7 @@ lab.check("slots", slots)
 # %% tags=["nbval-ignore-output"]
 mine = slots(kv_pool.BLOCKS, 16, kv_pool.residents())
 for n in (mine, 48, 256) if isinstance(mine, int) and 1 <= mine <= 256 else (48, 256):
-    found = kv_pool.served(slots=n)
+    found = kv_pool.under_load(slots=n)
     print(
         f"{n:3d} slots: {found.tokens_per_second:.0f} tokens/s, "
         f"{found.preemptions} preemptions, "
@@ -723,7 +723,7 @@ draw.slots(sweep)
 
 # %%
 for seed in range(1, 5):
-    a, b = (kv_pool.served(slots=n, seed=seed) for n in (24, 48))
+    a, b = (kv_pool.under_load(slots=n, seed=seed) for n in (24, 48))
     print(
         f"seed {seed}: {a.tokens_per_second:.0f} and {b.tokens_per_second:.0f} tokens/s, "
         f"{a.preemptions} and {b.preemptions} preemptions"

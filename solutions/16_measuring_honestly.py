@@ -37,7 +37,7 @@ lab = Lab("16")
 # believe in the next report?**
 
 # %%
-test = load_test.tested(rate=12, max_concurrency=16, document_tokens=98_304)
+test = load_test.run_test(rate=12, max_concurrency=16, document_tokens=98_304)
 written, felt = (np.percentile(ttft, 99) for ttft in (test.written, test.free.ttft))
 print(f"the engine stands still for {test.stall:.1f} s of {test.run.makespan:.0f} s")
 print(f"p99 of TTFT: in the report {written * 1e3:.0f} ms, for users {felt:.1f} s")
@@ -87,7 +87,7 @@ lab.predict("p99itl")
 
 # %%
 clock_explorer = Explorer(
-    load_test.tested,
+    load_test.run_test,
     controls=[
         Slider("rate", "Rate asked for", 2.0, 40.0, 1.0, 12.0, unit="requests/s"),
         Choice("max_concurrency", "Limit in flight", list(load_test.LIMITS), 16),
@@ -260,7 +260,7 @@ for name, on_schedule in (("sleeps for each gap", False), ("keeps to the clock",
 # %%
 print("limit   share of records   p99 written   p99 from the plan   p99 no limit")
 for limit in (8, 16, 32, 64, 256):
-    t = load_test.tested(12, limit, 98_304)
+    t = load_test.run_test(12, limit, 98_304)
     a, b, c = (
         load_test.seconds(np.percentile(ttft, 99))
         for ttft in (t.written, t.run.ttft, t.free.ttft)
@@ -591,7 +591,7 @@ SHOWN = (
 )
 for name in three_files.NAMES:
     print(name)
-    for key, value in three_files.told(name).items():
+    for key, value in three_files.contents(name).items():
         if key.startswith((*SHOWN, "total_output")) and value is not None:
             print(f"   {key:32s} {value}")
 
@@ -630,7 +630,7 @@ if None not in answers.values():  # what the course's reader says of them
 # The limit stays at 16. Ask for 12, 20 and 40 requests/s, without any document.
 
 # %%
-tests = {f"{rate}/s asked for": load_test.tested(rate, 16, 0) for rate in (12, 20, 40)}
+tests = {f"{rate}/s asked for": load_test.run_test(rate, 16, 0) for rate in (12, 20, 40)}
 for name, t in tests.items():
     sent = (len(t.run) - 1) / np.ptp(t.sent)
     print(

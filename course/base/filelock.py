@@ -12,18 +12,17 @@ from pathlib import Path
 try:
     import fcntl
 except ImportError:  # Windows
-    fcntl = None
+    fcntl = None  # type: ignore[assignment]
 
 PATIENCE = 2.0
 """Seconds to wait for another notebook. After that the write goes ahead: losing an entry is better than a hang."""
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def file_lock(path: Path) -> Iterator[None]:
     """Hold the lock file at `path`; the operating system frees it if the process dies.
 
-    Raises:
-        OSError: the lock file cannot be made, as in a read-only folder.
+    OSError where the lock file cannot be made, as in a read-only folder.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     held = False

@@ -21,9 +21,8 @@ class TooLarge(ValueError):
 def ordinary(path: Path) -> bool:
     """Whether a file can be read here; False where there is nothing.
 
-    Raises:
-        NotAFile: something else has this name. A pipe would keep its reader waiting, and a device has no end.
-        OSError: it cannot be looked at, as in a folder that must not be read.
+    NotAFile where something else has this name: a pipe would keep its reader waiting, and a device has no end. OSError
+    where it cannot be looked at, as in a folder that must not be read.
     """
     try:
         shape = path.stat().st_mode
@@ -35,13 +34,7 @@ def ordinary(path: Path) -> bool:
 
 
 def read(path: Path, limit: int) -> bytes:
-    """The content of a file.
-
-    Raises:
-        FileNotFoundError: there is none.
-        TooLarge: it has more than `limit` bytes.
-        NotAFile, OSError: as `ordinary`.
-    """
+    """The content of a file. Raises FileNotFoundError for none, TooLarge above `limit` bytes, or as `ordinary` does."""
     if not ordinary(path):
         raise FileNotFoundError(2, "No such file", str(path))
     with path.open("rb") as file:

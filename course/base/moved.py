@@ -6,11 +6,11 @@ Mostly that is a learner's copy of a lab from before. `course` asks here only wh
 import re
 
 # Both without "course." in front; what lay inside a package that is listed went with it.
-MOVED = {
+NEW_HOMES = {
     "arrivals": "workload.arrivals",
     "bench": "gpu.bench",
     "budget": "memory",
-    "budget.card": "memory.ledger",
+    "budget.card": "memory.card",
     "budget.estimates": "memory.estimates",
     "budget.pool": "memory.layout",
     "budget.report": "memory.report",
@@ -50,8 +50,7 @@ MOVED = {
     "loops": "engine",
     "metrics": "engine.metrics",
     "prefixes": "memory.prefixes",
-    "profiles": "steptime.profiles",
-    "profiles.chunks": "steptime.profiles.chunks",
+    "profiles": "gpu.recordings",
     "quick": "base.quick",
     "run": "engine.run",
     "scenarios": "lessons",
@@ -71,6 +70,7 @@ MOVED = {
     "serving": "engine.serving",
     "settings": "base.settings",
     "steps": "engine.steps",
+    "steptime.profiles.chunks": "gpu.recordings",
     "streams": "base.streams",
     "synthetic": "workload.synthetic",
     "textfiles": "base.textfiles",
@@ -80,20 +80,17 @@ MOVED = {
 
 
 def explain(module: str) -> None:
-    """Say where a module of before has gone; of any other name, say nothing.
+    """Say where a module of before has gone, as an ImportError; of any other name, say nothing.
 
-    Args:
-        module: its full name, such as "course.scenarios.long_prompt".
-
-    Raises:
-        ImportError: it has moved; the sentence names `course reset` with the lab's number, where it is one lab's.
+    module: its full name, such as "course.scenarios.long_prompt". The sentence names `course reset`, with the lab's
+    number where the module was one lab's.
     """
     old = module.removeprefix("course.")
-    while old and old not in MOVED:
+    while old and old not in NEW_HOMES:
         old = old.rpartition(".")[0]
     if not old:
         return
-    new = MOVED[old]
+    new = NEW_HOMES[old]
     lab = re.match(r"lessons\.lab(\d\d)", new)
     number, meaning = (lab[1], "") if lab else ("NN", ", NN being the number of the lab,")
     raise ImportError(

@@ -75,7 +75,7 @@ def json_value(path: Path, content: str, row: int | None = None) -> Any:
     try:
         return json.loads(content)
     except json.JSONDecodeError as error:
-        where = row if row is not None else error.lineno
+        where: int | None = row if row is not None else error.lineno
         why = f"this is not JSON ({error.msg} at character {error.colno})"
         cut = ". Is the file whole?" if error.pos >= len(content.rstrip()) else ""
     except RecursionError:

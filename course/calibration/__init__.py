@@ -15,7 +15,7 @@ from course.calibration.engine import Engine, engine_of
 from course.calibration.fit import Constant, Fit
 from course.calibration.fitting import fit_run
 from course.calibration.replay import Replay, replay
-from course.calibration.scaling import Scaled
+from course.calibration.scaling import ScaledConstants
 
 __all__ = [
     "UNITS",
@@ -25,7 +25,7 @@ __all__ = [
     "Fit",
     "Replay",
     "Row",
-    "Scaled",
+    "ScaledConstants",
     "Shape",
     "compare",
     "engine_of",

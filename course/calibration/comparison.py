@@ -7,8 +7,8 @@ from math import isfinite, nan
 import numpy as np
 
 from course.calibration.engine import Engine
-from course.calibration.measured import METRICS, STATISTICS, samples, streamed
 from course.calibration.replay import Replay, replay
+from course.calibration.samples import METRICS, STATISTICS, is_streamed, samples
 from course.engine.metrics import percentiles
 from course.results import Result
 from course.steptime import StepTime
@@ -27,7 +27,7 @@ class Row:
 
     @property
     def error(self) -> float:
-        """modelled / measured - 1; NaN where either is missing."""
+        """The error of the model, modelled / measured - 1; NaN where either is missing."""
         if not (isfinite(self.measured) and isfinite(self.modelled)) or self.measured == 0:
             return nan
         return self.modelled / self.measured - 1
@@ -87,12 +87,12 @@ def compare(result: Result, step_time: StepTime, engine: Engine) -> Comparison:
     run = replay(load, step_time, engine)
     values = samples(result)
     points = {} if result.requests is not None else {m: dict(result.ours.get(m, {})) for m in METRICS}
-    if not streamed(result):
+    if not is_streamed(result):
         points.pop("ttft", None)
         notes.append("nothing was streamed, so nobody saw the first tokens: TTFT, TPOT and ITL are not compared")
     rows = [*_latencies(values, points, run), *_totals(result, run)]
     notes += _differences(result, values, points)
-    modelled = {m: run.itl if m == "itl" else _counted(getattr(run, m)) for m in METRICS}
+    modelled = {m: run.itl if m == "itl" else _once_each(getattr(run, m)) for m in METRICS}
     return Comparison(
         name=result.name,
         tool=result.tool,
@@ -178,7 +178,7 @@ def _differences(
     """What the two sides do not share."""
     found = []
     missing = [m.upper() for m in METRICS if m not in values and not points.get(m)]
-    if missing and streamed(result):
+    if missing and is_streamed(result):
         found.append(f"{' and '.join(missing)}: not in the file, modelled only")
     failed = int(result.totals.get("failed", 0))
     if failed and result.requests is not None:
@@ -191,6 +191,6 @@ def _differences(
     return found
 
 
-def _counted(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _once_each(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     values = values[np.isfinite(values)]
     return values, np.ones(len(values), dtype=np.int64)

@@ -119,7 +119,7 @@ def _served_by(result: Result, given: str | None, notes: list[str]) -> str:
     """Which engine served, by its key in ENGINES: as given, or as the file says; vLLM with a note where nobody says."""
     if given is not None:
         if not isinstance(given, str) or given.lower() not in ENGINES:
-            raise ValueError(f"engine must be one of {', '.join(ENGINES)}, not {settings.shown(given)}")
+            raise ValueError(f"engine must be one of {', '.join(ENGINES)}, not {settings.quote(given)}")
         return given.lower()
     backend = str(result.setup.get("backend", "")).lower()
     if result.tool == "trtllm-bench" or "trt" in backend:
@@ -234,7 +234,7 @@ def _cache(
         tp=ranks,
         max_model_len=found.get("max_model_len"),
         gpu_memory_utilization=found.get("gpu_memory_utilization", engine_defaults.GPU_MEMORY_UTILIZATION),
-        max_num_batched_tokens=policy.max_num_batched_tokens,
+        max_num_batched_tokens=int(policy.max_num_batched_tokens),
         max_num_seqs=policy.max_num_seqs,
         block_size=size,
     )

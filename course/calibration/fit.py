@@ -6,10 +6,11 @@ from dataclasses import asdict, dataclass, field
 from os import PathLike
 from typing import Any
 
+from course import models
 from course.base import settings
 from course.base.textfiles import MAX_JSON_BYTES, json_value, path_of, text
 from course.calibration.constants import NAMES, UNITS, Shape, shape_of, step_time
-from course.calibration.scaling import Scaled, scale
+from course.calibration.scaling import ScaledConstants, scale
 from course.models import ModelSpec, gpus
 from course.models.gpus import GPU
 from course.steptime import PowerLaw
@@ -37,6 +38,7 @@ class Constant:
 
     @property
     def unit(self) -> str:
+        """Of the constant, such as "s a step"."""
         return UNITS[self.name]
 
 
@@ -67,6 +69,7 @@ class Fit:
 
     @property
     def source(self) -> str:
+        """Where step times from this fit come from, for badges and notes."""
         return f"fitted: {self.name}, {self.shape.name} on {self.gpu.name}"
 
     @property
@@ -102,7 +105,7 @@ class Fit:
         step_overhead: float | None = None,
         ranks: int = 1,
         weight_bytes: float | None = None,
-    ) -> Scaled:
+    ) -> ScaledConstants:
         """What these constants become on another card, for another model, or both, by the data sheets alone.
 
         per_step: the part that reads the weights, as the data sheet has it, with bytes / bandwidth; the rest, the
@@ -113,14 +116,16 @@ class Fit:
         seconds of per_step that do not scale, instead of what exceeds the data sheet; 0 scales all of it. ranks,
         weight_bytes: of the new model, as in `shape_of`.
 
-        `Scaled.account` says all this with the numbers. ValueError for settings out of range and unknown names.
+        `ScaledConstants.account` says all this with the numbers. ValueError for settings out of range, and for names
+        that are not known.
         """
-        card = self.gpu if gpu is None else gpu if isinstance(gpu, GPU) else gpus.gpu(gpu)
+        if gpu is None:
+            card = self.gpu
+        else:
+            card = gpu if isinstance(gpu, GPU) else gpus.gpu(gpu)
         shape = self.shape
         if model is not None:
-            from course.models import model as known
-
-            spec = model if isinstance(model, ModelSpec) else known(model)
+            spec = model if isinstance(model, ModelSpec) else models.model(model)
             shape = shape_of(spec, ranks=ranks, weight_bytes=weight_bytes)
         elif ranks != 1 or weight_bytes is not None:
             raise ValueError("ranks and weight_bytes are of a new model: give model too")
@@ -180,6 +185,7 @@ class Fit:
             for metric in rows
         }
         sizes = ("weight_bytes", "flops_per_token", "kv_bytes_per_token")
+        bandwidth, flops, kernel = (settings.real(rate, card.get(rate)) for rate in RATES)
         peak = card.get("peak_bandwidth")
         notes = found.get("notes")
         fit = cls(
@@ -187,7 +193,9 @@ class Fit:
             Shape(str(shape.get("name")), *(settings.real(size, shape.get(size)) for size in sizes)),
             GPU(
                 str(card.get("name")),
-                *(settings.real(rate, card.get(rate)) for rate in RATES),
+                bandwidth,
+                flops,
+                kernel,
                 source=str(card.get("source")),
                 peak_bandwidth=None if peak is None else settings.real("peak_bandwidth", peak, low=1, high=1e30),
             ),
@@ -203,5 +211,5 @@ class Fit:
 def _part(found: Mapping[str, Any], key: str) -> dict[str, Any]:
     part = found.get(key)
     if not isinstance(part, dict):
-        raise ValueError(f"a fit has an object {key!r} in braces, not {settings.shown(part)}")
+        raise ValueError(f"a fit has an object {key!r} in braces, not {settings.quote(part)}")
     return part

@@ -15,8 +15,8 @@ import numpy as np
 from course.calibration.constants import NAMES, Shape, from_data_sheet, shape_of, step_time
 from course.calibration.engine import Engine, engine_of
 from course.calibration.fit import SAME, Constant, Fit
-from course.calibration.measured import STATISTICS, samples
 from course.calibration.replay import replay
+from course.calibration.samples import STATISTICS, samples
 from course.engine.metrics import percentiles
 from course.models import ModelSpec, gpus, model
 from course.models.gpus import GPU
@@ -117,7 +117,7 @@ class _Search:
             self.notes += (f"the file has no {' and no '.join(missing)}: fitted to the rest",)
 
     def errors(self, point: np.ndarray) -> np.ndarray:
-        """modelled / measured - 1 of every statistic."""
+        """The error, modelled / measured - 1, of every statistic."""
         point = self.middle + np.clip(point - self.middle, -FARTHEST, FARTHEST)
         run = replay(self.load, step_time(dict(zip(NAMES, np.exp(point).tolist(), strict=True)), ""), self.engine)
         stats = {m: run.statistics(m) for m in self.kept}
@@ -185,8 +185,10 @@ def _wide(costs: Errors, middle: np.ndarray) -> np.ndarray:
 
 
 def _slope(costs: Errors, start: np.ndarray) -> np.ndarray:
-    """Downhill by least squares. The metrics jump a little wherever a request moves to another step: the differences
-    that stand for slopes are wide enough to see through that.
+    """Downhill by least squares.
+
+    The metrics jump a little wherever a request moves to another step: the differences that stand for slopes are wide
+    enough to see through that.
     """
     from scipy import optimize
 

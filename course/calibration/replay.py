@@ -47,6 +47,7 @@ class Replay:
 
     @property
     def kv_peak(self) -> float:
+        """The largest share of the KV pool that was in use in any run; NaN without a pool."""
         peaks = [run.steps.blocks.max() / run.cache.num_blocks for run in self.runs if run.cache is not None]
         return float(max(peaks, default=np.nan))
 

@@ -11,7 +11,7 @@ from course.steptime import PowerLaw
 
 
 @dataclass(frozen=True)
-class Scaled:
+class ScaledConstants:
     """Predicted constants of a card that was not measured.
 
     constants: seconds, by name. why: for each constant a sentence on what it was scaled with. compute: the factor of
@@ -26,6 +26,7 @@ class Scaled:
 
     @property
     def step_time(self) -> PowerLaw:
+        """A step-time model with these constants."""
         return step_time(self.constants, self.source)
 
     @property
@@ -42,7 +43,7 @@ def scale(
     name: str,
     compute: float | None = None,
     step_overhead: float | None = None,
-) -> Scaled:
+) -> ScaledConstants:
     """Constants fitted for one shape and card, for another. See `Fit.scaled_to`."""
     (shape, gpu), (other, card) = before, after
     overhead = max(0.0, constants["per_step"] - shape.weight_bytes / (gpu.peak_bandwidth or gpu.read_bandwidth))
@@ -55,7 +56,7 @@ def scale(
     work = _ratio("FLOPs a token", other.flops_per_token, shape.flops_per_token)
     cache = _ratio("KV bytes a token", other.kv_bytes_per_token, shape.kv_bytes_per_token)
     chosen = "halfway, in ratio, between" if compute is None else "given; the ends are"
-    return Scaled(
+    return ScaledConstants(
         constants={
             "per_step": weights * bytes_ratio * bandwidth + overhead,
             "per_sequence": constants["per_sequence"],

@@ -27,11 +27,13 @@ class OneSentence(TyperGroup):
     """A group that answers every kind of bad input in the same way: one sentence on stderr, exit status 2."""
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        """Run a command; what it refuses becomes a sentence."""
         try:
             if sys.stdout is None:
                 raise ValueError("the standard output is closed: there is nowhere to write to")
             forgiving()
-            status = super().main(*args, standalone_mode=False, **extra)
+            extra["standalone_mode"] = False
+            status = super().main(*args, **extra)
         except typer.TyperException as error:  # an option that does not exist, or a value that is no number
             status = _refuse(error.format_message(), error.exit_code)
         except OSError as error:

@@ -2,28 +2,22 @@
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from course import policies as course_policies
 from course import steptime, traces
-from course.base.settings import MAX_SECONDS, MAX_TOKENS, real, quote, whole
+from course.base.settings import MAX_TOKENS, quote, real, whole
+from course.cli import knobs
 from course.memory.kvcache import KVCache
+from course.policies import Policy
 from course.workload import Workload, lengths
 from course.workload.arrivals import HIGHEST_RATE, LOWEST_RATE
 
 Options = Mapping[str, Any]
 
 SYNTHETIC = ("rate", "num_requests", "prompt_tokens", "prompt_cv", "output_tokens", "output_cv", "arrival_cv", "seed")
-ONLY_CONTINUOUS = (
-    "max_num_batched_tokens",
-    "enable_chunked_prefill",
-    "long_prefill_token_threshold",
-    "scheduler_reserve_full_isl",
-)
-POLICIES = ("static", "dynamic", "continuous")
 ON_ERROR = ("raise", "skip")
 POWER_LAW = ("t0", "c", "alpha", "prefill", "context", "pairs")
 EXAMPLE = "power-law:t0=0.0055,c=3e-5,alpha=1,prefill=2.5e-5,context=4.5e-8"
@@ -47,15 +41,12 @@ def spoken_in_flags(options: Options) -> Iterator[None]:
         raise ValueError(sentence) from None
 
 
-def checked(options: Options) -> None:
+def check(options: Options) -> None:
     """Refuse what no run could use, also where this run would not look at it: a mistyped value is a mistake anywhere.
 
     What contradicts only another option is left to those that read both.
     """
-    for name in ("max_num_seqs", "max_num_batched_tokens"):
-        whole(name, options[name])
-    whole("long_prefill_token_threshold", options["long_prefill_token_threshold"], low=0)
-    real("max_queue_delay_ms", options["max_queue_delay_ms"], low=0, high=1_000 * MAX_SECONDS)
+    knobs.check(options)
     KVCache(num_blocks=1, block_size=options["block_size"])
     steptime.Roofline(options["model"], options["gpu"])
     real("warmup", options["warmup"], low=0)
@@ -102,21 +93,10 @@ def _lengths(side: str, options: Options) -> lengths.Lengths:
     return lengths.lognormal(mean, real(f"{side}_cv", options[f"{side}_cv"], low=0, high=100))
 
 
-def policies(options: Options) -> dict[str, course_policies.Policy]:
+def policies(options: Options) -> dict[str, Policy]:
     """The policies to compare, by name, in the order given."""
     names = [name.strip().lower() for text in options["policy"] or ["continuous"] for name in text.split(",")]
-    built: dict[str, course_policies.Policy] = {}
-    for name in names:
-        if name == "static":
-            built[name] = course_policies.Static(options["max_num_seqs"])
-        elif name == "dynamic":
-            built[name] = course_policies.Dynamic(options["max_num_seqs"], options["max_queue_delay_ms"] / 1_000)
-        elif name == "continuous":
-            settings = {key: options[key] for key in ONLY_CONTINUOUS}
-            built[name] = course_policies.Continuous(options["max_num_seqs"], **settings)
-        else:
-            raise ValueError(f"no policy is called {quote(name)}; there are {', '.join(POLICIES)}")
-    return built
+    return {name: knobs.build(name, options) for name in names}
 
 
 def step_time(options: Options) -> steptime.StepTimeModel:
@@ -161,10 +141,18 @@ def without_effect(options: Options, given: set[str]) -> tuple[str, ...]:
     """A sentence for each option that was given and changes nothing."""
     chosen = policies(options)
     idle = {
-        "no policy here is continuous": ONLY_CONTINUOUS if "continuous" not in chosen else (),
-        "no policy here is dynamic": ("max_queue_delay_ms",) if "dynamic" not in chosen else (),
+        **{f"no policy here is {' or '.join(who)}": names for who, names in _only_of_others(chosen).items()},
         "KV memory is unlimited without --num-gpu-blocks": ("block_size",) if options["num_gpu_blocks"] is None else (),
         "--step-time is no roofline": ("model", "gpu") if ":" in options["step_time"] else (),
         "there is no --trace": ("format", "sort", "on_error") if options["trace"] is None else (),
     }
     return tuple(f"{flag(name)} has no effect: {why}" for why, names in idle.items() for name in names if name in given)
+
+
+def _only_of_others(chosen: Iterable[str]) -> dict[tuple[str, ...], list[str]]:
+    """Policies -> the settings that only those take, where none of them was chosen."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for option in knobs.OPTIONS:
+        if not set(option.policies) & set(chosen):
+            found.setdefault(option.policies, []).append(option.name)
+    return found

@@ -106,7 +106,7 @@ def compare(
         weights = _weights(step_weights_gib)
         timing, found, account = _timing(read, spec, card, served, weights, ctx.params)
         compared = calibration.compare(read, timing, served)
-    if save_fit is not None:
+    if save_fit is not None and found is not None:
         _write(
             save_fit, (json.dumps(found.as_dict(), indent=2) + "\n").encode(), b'"kind": "course step-time fit"', result
         )
@@ -151,7 +151,7 @@ def _timing(
     if options["fit"]:
         typer.echo("fitting: some two thousand replays", err=True)
         found = calibration.fit_run(read, spec, card, engine=engine, weight_bytes=weights)
-        return found.step_time, found, _fitted(found)
+        return found.step_time, found, _fit_lines(found)
     shape = calibration.shape_of(spec, ranks=engine.ranks, weight_bytes=weights)
     if options["constants"] is not None:
         found = calibration.Fit.read(options["constants"])
@@ -161,7 +161,7 @@ def _timing(
         if same and card.name == found.gpu.name:
             if options["compute"] is not None:
                 raise ValueError(f"--compute has no effect: the constants are those of this model on {card.name}")
-            return found.step_time, found, _fitted(found)
+            return found.step_time, found, _fit_lines(found)
         scaled = found.scaled_to(card, spec, compute=options["compute"], ranks=engine.ranks, weight_bytes=weights)
         return scaled.step_time, found, scaled.account
     if engine.ranks > 1 or weights is not None:
@@ -172,7 +172,7 @@ def _timing(
     return steptime.Roofline(spec, card), None, "the roofline, not fitted to any engine"
 
 
-def _fitted(found: "Fit") -> str:
+def _fit_lines(found: "Fit") -> str:
     lines = [
         f"{name} = {c.seconds:.3g} {c.unit} (data sheet: {c.sheet:.3g}){'' if found.settled(name) else ', not settled'}"
         for name, c in found.constants.items()
@@ -274,10 +274,10 @@ def _cells(row: "Row") -> tuple[str, ...]:
         unit, scale = "%", 1e2
     else:
         unit, scale = row.unit, 1.0
-    return label, unit, *(_shown(scale * value) for value in (row.measured, row.modelled)), error
+    return label, unit, *(_digits(scale * value) for value in (row.measured, row.modelled)), error
 
 
-def _shown(value: float) -> str:
+def _digits(value: float) -> str:
     """Four digits that count, and all of a whole number."""
     if not isfinite(value):
         return "-"

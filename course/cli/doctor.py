@@ -49,10 +49,10 @@ def doctor(
 
 
 def _explain(text: str, as_json: bool) -> None:
-    from course.desk.doctor import explained
+    from course.desk.doctor import statuses_of
 
     codes = [part for part in text.replace(",", " ").split() if part] or [text]
-    found = {code: explained(code) for code in codes}
+    found = {code: statuses_of(code) for code in codes}
     if as_json:
         typer.echo(json.dumps(found, indent=2))
         return

@@ -6,20 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from course.cli.context import typed_options
+from course.cli.knobs import NAMES, build, with_policy_options
+
 if TYPE_CHECKING:
     from course.flags import Export, ParsedCommand
 
-POLICY = (
-    "max_num_seqs", "max_num_batched_tokens", "enable_chunked_prefill", "long_prefill_token_threshold",
-    "scheduler_reserve_full_isl",
-)  # fmt: skip
 KV = (
     "gpu_memory_utilization", "kv_cache_dtype", "block_size", "max_model_len", "tensor_parallel_size",
     "num_gpu_blocks_override", "enable_prefix_caching",
 )  # fmt: skip
-POLICIES = ("continuous", "dynamic", "static")
 
 
+@with_policy_options
 def flags(
     ctx: typer.Context,
     line: Annotated[
@@ -38,17 +37,7 @@ def flags(
     ignore_unknown: Annotated[
         bool, typer.Option("--ignore-unknown", help="With --from: leave out options that vLLM 0.19 does not have.")
     ] = False,
-    policy: Annotated[str, typer.Option(help="continuous, dynamic or static.")] = "continuous",
-    max_num_seqs: Annotated[int, typer.Option(help="Slots: the most requests in a batch.")] = 64,
-    max_queue_delay_ms: Annotated[float, typer.Option(help="dynamic: how long the oldest request waits.")] = 100.0,
-    max_num_batched_tokens: Annotated[int, typer.Option(help="continuous: the most tokens in a step.")] = 2_048,
-    enable_chunked_prefill: Annotated[bool, typer.Option(help="continuous: split prompts.")] = True,
-    long_prefill_token_threshold: Annotated[
-        int, typer.Option(help="continuous: the most tokens of one prompt in a step; 0: no limit.")
-    ] = 0,
-    scheduler_reserve_full_isl: Annotated[
-        bool, typer.Option(help="continuous: admit only if the whole prompt fits the free blocks.")
-    ] = True,
+    policy: Annotated[str, typer.Option(help=f"{NAMES}.")] = "continuous",
     gpu_memory_utilization: Annotated[float, typer.Option(help="Share of the card that the engine takes.")] = 0.9,
     kv_cache_dtype: Annotated[
         str, typer.Option("--kv-cache-dtype", "--kv-dtype", help="auto, bfloat16, fp8, ...")
@@ -69,6 +58,7 @@ def flags(
         typer.Option(help="vllm, sglang, tensorrt-llm; several, with commas or repeated.  [default: all]"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
+    **settings: Any,
 ) -> None:
     """The engine settings that come nearest to a policy, each with its reason; or the policy of a command line.
 
@@ -83,11 +73,11 @@ def flags(
     from course.cli.build import flag, spoken_in_flags
 
     options = ctx.params
-    given = {name for name in options if ctx.get_parameter_source(name).name == "COMMANDLINE"}
+    given = typed_options(ctx)
     with spoken_in_flags(options):
         engines = [name.strip().lower() for text in engine or exports.ENGINES for name in text.split(",")]
         if line is not None:
-            clash = sorted(given & {*POLICY, *KV, "policy", "max_queue_delay_ms", "model"})
+            clash = sorted(given & {*settings, *KV, "policy", "model"})
             if clash:
                 raise ValueError(f"--from brings its own settings: leave out {', '.join(map(flag, clash))}, or --from")
             found = exports.parse(line, gpu, ignore_unknown=ignore_unknown, service=service)
@@ -96,7 +86,7 @@ def flags(
             only = sorted(given & {"gpu", "ignore_unknown", "service"})
             if only:
                 raise ValueError(f"{flag(only[0])} needs --from: it is about a command line")
-            found, chosen, name = None, _policy(options), model
+            found, chosen, name = None, build(policy.strip().lower(), settings), model
             kv = exports.KVSettings(**{key: options[key] for key in KV})
         wanted = exports.for_policy(chosen, kv, model=name, engines=engines)
     typer.echo(_as_json(chosen, kv, found, wanted) if as_json else _as_text(chosen, found, wanted))
@@ -105,20 +95,6 @@ def flags(
     for export in wanted:
         for warning in export.warnings:
             typer.echo(f"warning: {export.engine}: {warning}", err=True)
-
-
-def _policy(options: dict[str, Any]) -> Any:
-    from course import policies
-    from course.base.settings import shown
-
-    name = options["policy"].strip().lower()
-    if name == "continuous":
-        return policies.Continuous(**{key: options[key] for key in POLICY})
-    if name == "dynamic":
-        return policies.Dynamic(options["max_num_seqs"], options["max_queue_delay_ms"] / 1_000)
-    if name == "static":
-        return policies.Static(options["max_num_seqs"])
-    raise ValueError(f"--policy is {', '.join(POLICIES[:-1])} or {POLICIES[-1]}, not {quote(options['policy'])}")
 
 
 def _as_json(policy: Any, kv: Any, found: "ParsedCommand | None", exports: tuple["Export", ...]) -> str:

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from course.cli.context import typed_options
+
 GIB = 2**30
 LABELS = {
     "bytes_per_token": "KV of a token",
@@ -81,7 +83,7 @@ def kv(
     for problem in card.problems if card else ():
         typer.echo(f"warning: {problem}", err=True)
     if card is None:
-        given = {name for name in options if ctx.get_parameter_source(name).name == "COMMANDLINE"} - {"kv_dtype"}
+        given = typed_options(ctx) & options.keys() - {"kv_dtype"}
         for name in sorted(given):
             typer.echo(f"warning: --{name.replace('_', '-')} has no effect without --gpu or --memory-gib", err=True)
 
@@ -173,7 +175,7 @@ def _table(spec: Any, card: Any) -> str:
         for key, label in LABELS.items()
         if found[key] or key in always
     ]
-    text = _aligned(f"{_printable(spec.name)}: bytes, with {spec.kv_bytes_per_element} an element of K and V", rows)
+    text = _align(f"{_printable(spec.name)}: bytes, with {spec.kv_bytes_per_element} an element of K and V", rows)
     if card is None:
         return text
 
@@ -184,10 +186,10 @@ def _table(spec: Any, card: Any) -> str:
 
     ranks = f", one of {card.tp} ranks" if card.tp > 1 else ""
     lines = [(line.name, value(line), line.formula) for line in card.lines]
-    return text + "\n\n" + _aligned(f"Memory of the card{ranks}", lines)
+    return text + "\n\n" + _align(f"Memory of the card{ranks}", lines)
 
 
-def _aligned(heading: str, rows: list[tuple[str, str, str]]) -> str:
+def _align(heading: str, rows: list[tuple[str, str, str]]) -> str:
     """A heading, then name, figure and formula in columns."""
     names, figures = (max(len(row[column]) for row in rows) for column in (0, 1))
     return "\n".join([heading, *(f"  {name:<{names}}  {figure:>{figures}}  {why}" for name, figure, why in rows)])

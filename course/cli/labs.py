@@ -45,7 +45,7 @@ def _row(name: str, content: bytes, mine: Path, record: Any, progress: Any, note
     from course.desk.copies import state
     from course.exercises.lab import done_so_far, in_words, load
 
-    row = {"lab": name[:2], "file": name, "title": None, "minutes": None, "done": None, "in_words": ""}
+    row: dict[str, Any] = {"lab": name[:2], "file": name, "title": None, "minutes": None, "done": None, "in_words": ""}
     try:
         spec = load(name[:2])
     except ValueError:

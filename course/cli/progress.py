@@ -10,25 +10,29 @@ from course.workload import Workload
 LONG = 50_000  # requests; fewer are done within a second or two
 
 
-class Watched(StepTimeModel):
+class WatchedStepTime(StepTimeModel):
     """The same step times, to the bit; tells how many prompt tokens have been computed so far, now and then."""
 
     def __init__(self, model: StepTimeModel, every: int, tell: Callable[[int], None]):
-        self.decode_line = model.decode_line
-        self.source = model.source
-        self._seconds, self._every, self._tell = model.seconds, every, tell
+        self.source, self.longest = model.source, model.longest
+        self._model, self._every, self._tell = model, every, tell
         self._done = self._told = 0
 
-    def seconds(self, decodes, decode_context, tokens, pairs, prefill_context):
+    def decode_line(self, decodes: int) -> tuple[float, float]:
+        """See StepTimeModel."""
+        return self._model.decode_line(decodes)
+
+    def seconds(self, decodes: int, decode_context: int, tokens: int, pairs: int, prefill_context: int) -> float:
+        """See StepTimeModel."""
         self._done += tokens
         if self._done - self._told >= self._every:
             self._tell(self._done)
             self._told = self._done
-        return self._seconds(decodes, decode_context, tokens, pairs, prefill_context)
+        return self._model.seconds(decodes, decode_context, tokens, pairs, prefill_context)
 
 
 @contextmanager
-def watched(model: StepTimeModel, load: Workload, name: str) -> Iterator[StepTimeModel]:
+def progress_bar(model: StepTimeModel, load: Workload, name: str) -> Iterator[StepTimeModel]:
     """`model`, behind a progress bar on stderr where the run is long and somebody is looking.
 
     The bar counts prompt tokens: every request computes its prompt once, and few of them again after a preemption.
@@ -44,4 +48,4 @@ def watched(model: StepTimeModel, load: Workload, name: str) -> Iterator[StepTim
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(f"{name}, {len(load):,} requests", total=total)
-        yield Watched(model, total // 200, lambda done: progress.update(task, completed=min(done, total)))
+        yield WatchedStepTime(model, total // 200, lambda done: progress.update(task, completed=min(done, total)))

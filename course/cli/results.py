@@ -4,7 +4,7 @@ import io
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -155,7 +155,7 @@ def _rows(runs: Sequence["Result"]) -> Any:
         table.add_column(heading, justify="right")
     for place, run in enumerate(runs):
         settings = [_one_line(str(run.setup.get(key, "-"))) for key in varied]
-        cells = ["-" if values[place] is None else _number(values[place]) for _, values in shown]
+        cells = ["-" if (value := values[place]) is None else _number(value) for _, values in shown]
         table.add_row(Text(_one_line(run.name)), LOOPS[run.loop], *map(Text, settings), *cells)
     return table
 
@@ -195,7 +195,7 @@ def _columns(runs: Sequence["Result"]) -> Any:
     return table
 
 
-def _times(table: Any, word: str, columns: Sequence[dict[str, float]]) -> None:
+def _times(table: Any, word: str, columns: Sequence[Mapping[str, float]]) -> None:
     """The statistics that some run has, all in one unit."""
     largest = max((value for column in columns for value in column.values()), default=0)
     unit, scale = ("s", 1) if largest >= 10 else ("ms", 1_000)

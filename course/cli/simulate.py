@@ -1,11 +1,15 @@
 """`course simulate`: a trace or a drawn load through one or more policies, side by side."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from course.cli.context import typed_options
+from course.cli.knobs import NAMES, with_policy_options
 
+
+@with_policy_options
 def simulate(
     ctx: typer.Context,
     trace: Annotated[
@@ -30,24 +34,8 @@ def simulate(
     ] = None,
     policy: Annotated[
         list[str] | None,
-        typer.Option(
-            help="static, dynamic, continuous; several, with commas or repeated, are compared.  [default: continuous]"
-        ),
+        typer.Option(help=f"{NAMES}; several, with commas or repeated, are compared.  [default: continuous]"),
     ] = None,
-    max_num_seqs: Annotated[int, typer.Option(help="Slots: the most requests in a batch.")] = 64,
-    max_queue_delay_ms: Annotated[
-        float, typer.Option(help="dynamic: how long the oldest request waits for a full batch.")
-    ] = 100.0,
-    max_num_batched_tokens: Annotated[int, typer.Option(help="continuous: the most tokens in a step.")] = 2_048,
-    enable_chunked_prefill: Annotated[
-        bool, typer.Option(help="continuous: split prompts that exceed what is left of the step.")
-    ] = True,
-    long_prefill_token_threshold: Annotated[
-        int, typer.Option(help="continuous: the most tokens of one prompt in a step; 0: no limit.")
-    ] = 0,
-    scheduler_reserve_full_isl: Annotated[
-        bool, typer.Option(help="continuous: admit only if the whole prompt fits the free blocks.")
-    ] = True,
     num_gpu_blocks: Annotated[
         int | None,
         typer.Option("--num-gpu-blocks-override", "--num-gpu-blocks", help="KV blocks.  [default: unlimited]"),
@@ -64,6 +52,7 @@ def simulate(
     e2e_slo_ms: Annotated[float | None, typer.Option(help="The same for E2E.")] = None,
     warmup: Annotated[float, typer.Option(help="Seconds at the start to leave out of the latencies.")] = 0.0,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table; times in seconds.")] = False,
+    **settings: Any,
 ) -> None:
     """Serve requests with one policy or several on a modelled GPU, and show what users would have felt.
 
@@ -76,13 +65,13 @@ def simulate(
     docs/glossary.md says what TTFT, ITL, slots and the other words mean.
     """
     from course.cli import build, report
-    from course.cli.progress import watched
+    from course.cli.progress import progress_bar
     from course.engine.serving import serve
 
     asked = {name: value for name, value in ctx.params.items() if name != "as_json"}
-    given = {name for name in asked if ctx.get_parameter_source(name).name == "COMMANDLINE"}
+    given = typed_options(ctx) & asked.keys()
     with build.spoken_in_flags(asked):
-        build.checked(asked)
+        build.check(asked)
         policies = build.policies(asked)
         timing = build.step_time(asked)
         cache = build.cache(asked)
@@ -91,7 +80,7 @@ def simulate(
         load = build.workload(asked, given)
         results = []
         for name, chosen in policies.items():
-            with watched(timing, load, name) as clock:
+            with progress_bar(timing, load, name) as clock:
                 run = serve(load, chosen, clock, cache)
             numbers = run.summary(**{f"{key}_slo": slo for key, slo in slos.items()}, warmup=warmup)
             results.append(report.Result(name, repr(chosen), numbers, run.warnings))

@@ -28,7 +28,7 @@ class WorkspaceError(OSError):
 
 
 @dataclass(frozen=True)
-class Copied:
+class CopyReport:
     """What `copy_labs` found, as file names."""
 
     new: tuple[str, ...]
@@ -61,14 +61,14 @@ def folders(labs: str | None = None, mine: str | None = None, *, missing_ok: boo
     if not labs and not os.path.isdir("labs"):
         installed = Path(__file__).resolve().parents[2] / "labs"
         labs = str(installed) if os.path.isdir(installed) else None
-    handed_out = _named(labs or "labs")
-    copies = _named(mine) if mine else _named(os.environ.get("MY_LABS") or "my-labs", handed_out.parent)
+    handed_out = _path_of(labs or "labs")
+    copies = _path_of(mine) if mine else _path_of(os.environ.get("MY_LABS") or "my-labs", handed_out.parent)
     if not missing_ok and not os.path.isdir(handed_out):
         raise WorkspaceError(f"No folder {handed_out}: start this in the course's folder, or give --labs.")
     return handed_out, copies
 
 
-def _named(name: str, seen_from: Path | None = None) -> Path:
+def _path_of(name: str, seen_from: Path | None = None) -> Path:
     try:
         path = Path(name).expanduser()
         return path.absolute() if seen_from is None else seen_from / path
@@ -76,7 +76,7 @@ def _named(name: str, seen_from: Path | None = None) -> Path:
         raise WorkspaceError(f"{name} names no folder: {reason(error)}") from error
 
 
-def copy_labs(labs: Path, mine: Path) -> Copied:
+def copy_labs(labs: Path, mine: Path) -> CopyReport:
     """Copy the notebooks of `labs` that `mine` lacks, and say which handed-out ones have changed since their copy.
 
     Never overwrites a file of the learner's. Raises WorkspaceError when `mine` cannot be written.
@@ -104,18 +104,16 @@ def copy_labs(labs: Path, mine: Path) -> Copied:
                 new.append(name)
                 record.note(name, content)
         remarks += record.save()
-    return Copied(tuple(new), tuple(kept), tuple(changed), tuple(remarks))
+    return CopyReport(tuple(new), tuple(kept), tuple(changed), tuple(remarks))
 
 
 def reset(labs: Path, mine: Path, name: str, now: datetime) -> tuple[bool, Path | None, list[str]]:
     """Put the learner's copy of the lab `name` aside, under a name with the time `now`, and make a pristine one.
 
-    Returns:
-        Whether a new copy was made, which is not so where the learner's is pristine; where the old copy is, None where
-        there was none; and a sentence for each thing that did not stop the rest.
+    Returns whether a new copy was made, which is not so where the learner's is pristine; where the old copy is, None
+    where there was none; and a sentence for each thing that did not stop the rest.
 
-    Raises:
-        WorkspaceError: something cannot be read or written. Then the learner's copy is where it was.
+    Raises WorkspaceError: something cannot be read or written. Then the learner's copy is where it was.
     """
     try:
         content = files.read(labs / name, LARGEST_LAB)
@@ -153,7 +151,7 @@ def find(labs: Path, text: str) -> str:
     else:
         matching = [name for name in names if asked in (name, name.removesuffix(".ipynb"))]
     if len(matching) != 1:
-        from course.base.settings import shown  # brings NumPy, which `course doctor` must do without
+        from course.base.settings import quote  # brings NumPy, which `course doctor` must do without
 
         why = "is more than one lab" if matching else "is no lab"
         raise ValueError(f"{quote(text)} {why}: choose from {', '.join(matching or names) or f'none, {labs} is empty'}")

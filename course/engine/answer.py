@@ -39,10 +39,12 @@ def check(answer: Any, policy: object) -> None:
 
 
 def unknown(request: object) -> Broken:
+    """For a request that is none of this engine's, or has its answer already."""
     return Broken(f"it runs {settings.quote(request)}, which neither runs nor waits")
 
 
 def not_running(victim: object) -> Broken:
+    """For a preemption of somebody without a slot."""
     return Broken(f"it preempts {settings.quote(victim)}, which does not run")
 
 
@@ -68,6 +70,7 @@ def too_much(engine: Engine, tokens: int) -> Broken:
 
 
 def no_blocks(pool: BlockPool, missing: float) -> Broken:
+    """For a step that takes more blocks than are free."""
     return Broken(
         f"it takes {missing} KV blocks more than the cache of {pool.num_blocks} has: preempt somebody, or admit fewer"
     )

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from course.base import settings
+from course.engine.step import Step, StepTime, StepTimeModel, check_seconds, with_checks
 from course.engine.stretch import LONG, Lines, long_stretch, stretch_of_calls
 from course.policies.base import Request
-from course.steptime import Step, StepTime, StepTimeModel, trusted, usable
 from course.workload import Workload
 
 
@@ -66,22 +66,35 @@ class Simulated(Executor):
     def __init__(self, step_time: StepTime):
         self.step_time = step_time
         self.lengths: list[int] = []  # output tokens by row
-        self.model = trusted(step_time) if isinstance(step_time, StepTimeModel) else None
-        self._lines = Lines(self.model) if self.model else None
+        self.model = with_checks(step_time) if isinstance(step_time, StepTimeModel) else None
+        self.lines = Lines(self.model) if self.model else {}
 
     def expect(self, request: Request, output_tokens: int | None) -> None:
+        """Its length. Raises ValueError without one."""
         if output_tokens is None:
             raise ValueError("a simulated engine needs to know output_tokens, the length of each answer")
-        self.lengths.append(settings.whole("output_tokens", output_tokens))
+        output_tokens = settings.whole("output_tokens", output_tokens)
+        self._check_longest(request.prompt_tokens + output_tokens - 1, request.index)
+        self.lengths.append(output_tokens)
 
     def follow(self, load: Workload) -> None:
+        """All lengths of a workload."""
         self.lengths = load.output_tokens.tolist()
+        total = load.prompt_tokens + load.output_tokens - 1
+        self._check_longest(int(total.max()), int(total.argmax()))
+
+    def _check_longest(self, tokens: int, request: int) -> None:
+        if self.model is not None and tokens > self.model.longest:
+            raise ValueError(
+                f"request {request} grows to {tokens:,} tokens, and {self.step_time!r} has step times for up to "
+                f"{self.model.longest:,} tokens of a sequence: shorten it"
+            )
 
     def seconds(self, decodes: int, context: int, chunks: Sequence[tuple[int, int]]) -> float:
         """Seconds of a step, its chunks as (tokens, tokens already cached)."""
         if self.model is None:
             step = Step(decodes, context, tuple(chunks))
-            return usable(self.step_time(step), step)
+            return check_seconds(self.step_time(step), step)
         tokens = pairs = seen = 0
         for chunk, cached in chunks:
             tokens += chunk
@@ -98,7 +111,7 @@ class Simulated(Executor):
         """
         if self.model is None:
             return stretch_of_calls(clock, now, stop, count, decodes, context, self.step_time)
-        base, slope = self._lines[decodes]
+        base, slope = self.lines[decodes]
         if count >= LONG and now + LONG * base < stop:
             return long_stretch(clock, now, stop, count, decodes, context, base, slope)
         for _ in range(count):
@@ -126,7 +139,7 @@ def checked_outcome(outcome: Any, executor: Executor) -> Outcome:
     name = type(executor).__name__
     if not isinstance(outcome, Outcome):
         raise ValueError(f"{name}.execute must return an Outcome, not {settings.quote(outcome)}")
-    usable(outcome.seconds, f"the step of {name}")
+    check_seconds(outcome.seconds, f"the step of {name}")
     for request, tokens in (outcome.tokens or {}).items():
         if not (isinstance(tokens, int) and 1 <= tokens < math.inf):
             raise ValueError(f"{name} lets {settings.quote(tokens)} tokens leave for {request!r}: at least 1 does")

@@ -20,10 +20,10 @@ from course.engine.arrivals import NEVER, Arrivals
 from course.engine.executor import Executor, Simulated, Work, as_executor, checked_outcome
 from course.engine.log import Log, Notes, check_length
 from course.engine.padded import PaddedBatch
+from course.engine.step import LONGEST, StepTime
 from course.memory.block_pool import BlockPool
 from course.memory.kvcache import KVCache
 from course.policies.base import DECODES, Limits, Policy, Request, State
-from course.steptime import LONGEST, StepTime
 from course.workload import Workload
 
 PATIENCE = 20_000  # times in a row that a policy may wait, or preempt, while no token leaves
@@ -38,7 +38,7 @@ class Engine:
         engine = Engine(policies.Continuous(64, 2048), steptime.Roofline("llama-3.1-8b", "H100"), KVCache(20_000))
         engine.submit(Request(arrival=0.0, prompt_tokens=512), output_tokens=128)
         engine.advance(until=1.0)
-        log = engine.run()
+        run = finish(engine)  # course.engine.serving
 
     Raises ValueError for a policy whose settings cannot be, and while serving for an answer that breaks the rules.
     """
@@ -46,9 +46,9 @@ class Engine:
     # More attributes than Python keeps in line without slots; with them each is read in half the time.
     __slots__ = (
         "_finishes", "_fruitless", "_outcome", "_queue", "_running", "_sent_back", "_serial", "_stop", "_waits",
-        "answered", "arrivals", "batch", "cache", "clock", "closed", "context", "decodes", "executor", "foresees",
+        "answered", "arrivals", "batch", "cache", "clock", "closed", "context", "decodes", "executor",
         "honour_until", "idle", "last_step_end", "limits", "notes", "now", "policy", "pool", "prefilling",
-        "running_shown", "state", "step", "waiting_shown",
+        "running_shown", "simulated", "state", "step", "waiting_shown",
     )  # fmt: skip
 
     def __init__(
@@ -56,7 +56,7 @@ class Engine:
     ):
         self.policy, self.limits = policy, Limits.of(policy)
         self.executor, self.cache = as_executor(executor), cache
-        self.foresees = isinstance(self.executor, Simulated)
+        self.simulated = self.executor if isinstance(self.executor, Simulated) else None  # knows lengths beforehand
         self.honour_until = honour_until
         self.pool = cache.open() if cache else BlockPool()
         self.arrivals, self.notes, self.state = Arrivals(), Notes(), State(self)
@@ -75,9 +75,7 @@ class Engine:
         self._running: dict[Request, None] = {}  # in order of admission
         self.waiting_shown: tuple[Request, ...] | None = ()  # both as a policy sees them; None: they have changed
         self.running_shown: tuple[Request, ...] | None = ()
-        self._finishes: list[tuple[int, int, Request | None]] = [
-            tight.LAST
-        ]  # (first step without it, serial number, who)
+        self._finishes: list[tuple[int, int, Any]] = [tight.LAST]  # (first step without it, serial number, who)
         self._serial = 0
         self._waits = self._fruitless = 0  # since somebody came or a step ran; preemptions since the last token
         self._stop = NEVER
@@ -96,6 +94,8 @@ class Engine:
         if arrival < self.now:
             raise ValueError(f"{request!r} arrives at {arrival:g} s, and the engine is at {self.now:g} s already")
         request._prompt_tokens = settings.whole("prompt_tokens", request.prompt_tokens)
+        if request.guess is not None:
+            settings.real("guess", request.guess, low=1, high=settings.MAX_TOKENS)
         request._index = len(self.arrivals.arrival)
         self.executor.expect(request, output_tokens)
         request._engine = self
@@ -111,22 +111,26 @@ class Engine:
 
     @property
     def waiting(self) -> tuple[Request, ...]:
+        """Those without a slot, in order of arrival, preempted ones first."""
         if self.waiting_shown is None:
             self.waiting_shown = (*reversed(self._sent_back), *self._queue)
         return self.waiting_shown
 
     @property
     def running(self) -> tuple[Request, ...]:
+        """Those with a slot, in order of admission."""
         if self.running_shown is None:
             self.running_shown = tuple(self._running)
         return self.running_shown
 
     @property
     def free_slots(self) -> int:
+        """Slots that nobody has."""
         return self.limits.max_num_seqs - len(self._running)
 
     @property
     def no_more_arrivals(self) -> bool:
+        """Whether nobody will come unless an answer goes out."""
         return self.closed and self.arrivals.times[self.arrivals.head] == NEVER
 
     # Serving
@@ -217,8 +221,8 @@ class Engine:
                 self.decode_steps(until)
                 return
         chunks, decodes, context, prompts = self._admit(tokens)
-        if self.foresees:
-            self.now += self.executor.seconds(decodes, context, prompts)
+        if self.simulated:
+            self.now += self.simulated.seconds(decodes, context, prompts)
         else:
             self.now += self._live([(request, chunk) for request, chunk, _ in chunks])
         self.clock.append(self.now)
@@ -231,7 +235,7 @@ class Engine:
             request._c += chunk
             if complete:
                 self._join(request)
-        if not self.foresees:
+        if not self.simulated:
             self._finish_foretold()
         elif (
             until is not None and until > now and self.honour_until and not self.prefilling and now < self._stop
@@ -277,7 +281,7 @@ class Engine:
             if request in queue:
                 del queue[request]
                 running[request] = None
-                request._admitted = step
+                request._admitted, request._c = step, pool.hit(request)
                 self.waiting_shown = self.running_shown = None
             elif request not in running:
                 self._readmit(request)
@@ -317,7 +321,7 @@ class Engine:
         else:
             raise answer.unknown(request)
         self._running[request] = None
-        request._admitted = self.step
+        request._admitted, request._c = self.step, self.pool.hit(request)
         self.waiting_shown = self.running_shown = None
 
     def decode_steps(self, until: float | None, *, if_there_is_room: bool = False) -> None:
@@ -326,7 +330,7 @@ class Engine:
         if_there_is_room: none at all where the blocks do not suffice for one, in place of a refusal.
         """
         decodes, pool, stop, limit = self.decodes, self.pool, NEVER, 1
-        if until is not None and self.honour_until and self.foresees:
+        if until is not None and self.honour_until and self.simulated:
             stop = until if until < self._stop else self._stop
             if self.batch is not None:
                 limit = self.batch.end - self.step
@@ -342,8 +346,8 @@ class Engine:
             if not if_there_is_room:
                 raise answer.no_blocks(pool, pool.due - pool.free)
             return
-        if self.foresees:
-            self.now = self.executor.decode(self.clock, self.now, stop, room, decodes, self.context)
+        if self.simulated:
+            self.now = self.simulated.decode(self.clock, self.now, stop, room, decodes, self.context)
             taken = len(self.clock) - self.step
         else:
             self.now += self._live(())
@@ -354,7 +358,7 @@ class Engine:
         pool.advance(taken)
         self.step += taken
         self._fruitless = 0
-        if not self.foresees:
+        if not self.simulated:
             self._finish_foretold()
         if self.batch is not None:
             self.batch.after_step()
@@ -402,8 +406,8 @@ class Engine:
         self.decodes += 1
         self.context += request._c + 1
         self.pool.decode(request._c)
-        if self.foresees:
-            request._leave = leave = step + self.executor.lengths[request._index] - request._e
+        if self.simulated:
+            request._leave = leave = step + self.simulated.lengths[request._index] - request._e
             self._serial += 1
             heappush(self._finishes, (leave, self._serial, request))
 

@@ -59,12 +59,12 @@ class PaddedBatch:
         engine.waiting_shown = engine.running_shown = None
         if engine.free_slots < 0:
             raise answer.too_much(engine, 0)
-        if engine.foresees:
-            lengths = engine.executor.lengths
+        if engine.simulated:
+            lengths = engine.simulated.lengths
             longest = max(lengths[request._index] for request in tokens)
             self.end = step + longest
             self._reserve(prompt + longest - 1, longest)
-            seconds = engine.executor.seconds(0, 0, ((prompt, 0),) * width)
+            seconds = engine.simulated.seconds(0, 0, ((prompt, 0),) * width)
         else:
             self._open = dict.fromkeys(tokens)
             for request in tokens:
@@ -82,14 +82,14 @@ class PaddedBatch:
             row = request._index
             request._since, request._e, request._c, request._tokens_from = step + 1, 1, prompt, step
             notes.chunks.extend((row, step, prompt, 0))
-            if engine.foresees:
+            if engine.simulated:
                 notes.tokens.extend((row, step, step + lengths[row] - 1, 1))
                 notes.decodes.extend((row, step + 1, self.end - 1, prompt + 1))
                 notes.stays.extend((row, step, self.end - 1))
             else:
                 engine.pool.decode(prompt)
         engine.decodes, engine.context = width, width * (prompt + 1)
-        if not engine.foresees:
+        if not engine.simulated:
             engine._finish_foretold()
         self.after_step()
 
@@ -118,10 +118,10 @@ class PaddedBatch:
     def after_step(self) -> None:
         """Where the last answer is complete, everybody leaves."""
         engine = self.engine
-        if engine.step < self.end if engine.foresees else self._open:
+        if engine.step < self.end if engine.simulated else self._open:
             return
         for request in engine.running:
-            if not engine.foresees:
+            if not engine.simulated:
                 row, last = request._index, engine.step - 1
                 if request._since <= last:
                     engine.notes.decodes.extend((row, request._since, last, self.prompt + 1))

@@ -5,11 +5,11 @@ import numpy as np
 from course.base import settings
 from course.engine.loop import Engine
 from course.engine.run import Run
+from course.engine.step import StepTime
 from course.memory.block_pool import blocks_for
 from course.memory.kvcache import KVCache
 from course.policies.base import Policy
 from course.policies.continuous import Continuous
-from course.steptime import StepTime
 from course.workload import Workload
 
 
@@ -38,8 +38,19 @@ def serve(
     engine = Engine(policy, step_time, cache, honour_until=honour_until)
     _check_feasible(load, policy, engine.limits.max_num_batched_tokens, cache)
     engine.follow(load)
-    log = engine.run()
-    return Run(load, policy, engine.limits, step_time, cache, log)
+    return Run(load, policy, engine.limits, step_time, cache, engine.run())
+
+
+def finish(engine: Engine) -> Run:
+    """Serve all that an engine still has to do, and return what happened since its beginning.
+
+    The workload of the Run is what came, with answers as long as they became. Raises ValueError where requests were
+    submitted in another order than that of their arrival, and as `serve` does.
+    """
+    log, load, prompts = engine.run(), engine.arrivals.load, np.array(engine.arrivals.prompt)
+    if load is None or len(load) < len(prompts):
+        load = Workload(log.arrival, prompts, log.lengths - prompts)
+    return Run(load, engine.policy, engine.limits, engine.executor, engine.cache, log)
 
 
 def _check_kinds(load: Workload, policy: Policy, step_time: StepTime, cache: KVCache | None) -> None:

@@ -9,14 +9,7 @@ from course.memory.kvcache import KVCache
 
 
 class Steps:
-    """One entry a step in each column; seconds, sequences, tokens, blocks.
-
-    start, end, seconds: when it ran. running: sequences that hold a slot. decodes: sequences that computed one token
-    (in a padded batch, finished ones too). decode_context: tokens those attended to. prefill_tokens: prompt tokens
-    computed (padding too). useful: slots whose token somebody waited for. wasted: slots that computed padding for an
-    answer already complete. queue: requests that had arrived by its start and held no slot. blocks: KV blocks held, 0
-    without a cache. preemptions: requests that lost their blocks before it, and dropped: the tokens those had computed.
-    """
+    """One entry a step in each column; seconds, sequences, tokens, blocks."""
 
     def __init__(self, cache: KVCache | None, log: Log, response: np.ndarray, padded: bool):
         self._cache, self._log, self._response, self._padded = cache, log, response, padded
@@ -29,58 +22,71 @@ class Steps:
 
     @property
     def end(self) -> np.ndarray:
+        """When it ended."""
         return self._log.clock
 
     @cached_property
     def start(self) -> np.ndarray:
+        """When it began."""
         return self._log.start_of(np.arange(len(self)))
 
     @cached_property
     def seconds(self) -> np.ndarray:
+        """How long it took."""
         return self.end - self.start
 
     @cached_property
     def running(self) -> np.ndarray:
+        """Sequences that held a slot."""
         return self._covered(self._log.stays)
 
     @cached_property
     def useful(self) -> np.ndarray:
+        """Tokens that left."""
         return self._covered(self._log.tokens, self._log.tokens[:, 3])
 
     @cached_property
     def wasted(self) -> np.ndarray:
+        """Slots that computed padding for an answer already complete."""
         return self.running - self._covered(self._log.tokens) if self._padded else np.zeros(len(self), dtype=np.int64)
 
     @cached_property
     def decodes(self) -> np.ndarray:
+        """Sequences that computed one token; in a padded batch, finished ones too."""
         return self._covered(self._log.decodes)
 
     @cached_property
     def decode_context(self) -> np.ndarray:
+        """Tokens that the decodes attended to."""
         # A decode that attends to k tokens in step f attends to k - f + s in step s.
         offset = self._covered(self._log.decodes, self._log.decodes[:, 3] - self._log.decodes[:, 1])
         return offset + self.decodes * np.arange(len(self))
 
     @cached_property
     def prefill_tokens(self) -> np.ndarray:
+        """Prompt tokens computed, padding too."""
         return self._summed(self._log.chunks[:, 1], self._log.chunks[:, 2])
 
     @cached_property
     def preemptions(self) -> np.ndarray:
+        """Requests that lost their blocks before it."""
         return self._summed(self._log.preemptions[:, 1])
 
     @cached_property
     def dropped(self) -> np.ndarray:
+        """Tokens that those had computed."""
         return self._summed(self._log.preemptions[:, 1], self._log.preemptions[:, 2])
 
     @cached_property
     def queue(self) -> np.ndarray:
+        """Requests that had arrived by its start and held no slot."""
         arrived = np.searchsorted(np.sort(self._log.arrival), self.start, side="right")
         answered = np.searchsorted(np.sort(self._response), self.start, side="right")
         return arrived - answered - self.running
 
     @cached_property
     def blocks(self) -> np.ndarray:
+        """KV blocks held, 0 without a cache."""
         if self._cache is None:
             return np.zeros(len(self), dtype=np.int64)
         stays, size = self._log.stays, self._cache.block_size

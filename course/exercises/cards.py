@@ -19,10 +19,8 @@ CARD = "border-left:5px solid {edge};padding:4px 12px;margin:2px 0;font-size:15p
 class Card:
     """A heading and lines of text.
 
-    Args:
-        heading: the first line.
-        lines: what follows.
-        status: of an exercise: "not attempted yet", "right" or "not right yet"; "" for everything else.
+    heading: the first line. lines: what follows. status: of an exercise: "not attempted yet", "right" or "not right
+    yet"; "" for everything else.
     """
 
     heading: str

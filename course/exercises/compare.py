@@ -25,11 +25,10 @@ def difference(got: Any, want: Any, rtol: float, name: str = "your answer") -> s
     Ints, floats, NumPy scalars, fractions and decimals count as numbers alike; lists, tuples and arrays as sequences
     alike, compared element by element; text without regard to case and outer spaces.
 
-    Args:
-        got: the learner's value.
-        want: the reference.
-        rtol: relative tolerance for numbers.
-        name: what the sentence calls the value.
+    got: the learner's value.
+    want: the reference.
+    rtol: relative tolerance for numbers.
+    name: what the sentence calls the value.
     """
     if _is_bool(want):
         if not _is_bool(got):
@@ -67,7 +66,7 @@ def as_number(value: Any) -> float | None:
     try:
         return float(value)
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]  # an int beyond every float
     except (TypeError, ValueError):
         return None
 

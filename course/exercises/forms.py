@@ -15,7 +15,7 @@ from course.explore.style import FORM, dead
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
-def lettered(options: Sequence[str]) -> list[str]:
+def with_letters(options: Sequence[str]) -> list[str]:
     """Return the options with their letters: "a) ...", "b) ..."."""
     return [f"{letter}) {option}" for letter, option in zip(LETTERS, options, strict=False)]
 
@@ -40,11 +40,10 @@ class Form:
 def prediction_form(prediction: Prediction, stored: int | None, commit: Callable[[int], str], text: str) -> Form:
     """Return the form of a prediction.
 
-    Args:
-        prediction: the question.
-        stored: position of the answer given before, if any.
-        commit: stores a position and returns the sentence to show.
-        text: the text form.
+    prediction: the question.
+    stored: position of the answer given before, if any.
+    commit: stores a position and returns the sentence to show.
+    text: the text form.
     """
 
     def build() -> widgets.Widget:
@@ -73,11 +72,10 @@ def quiz_form(
 ) -> Form:
     """Return the form of a quiz.
 
-    Args:
-        questions: the questions.
-        stored: positions of the answers given before, by question id.
-        answer: stores a position and returns the explanation and the score, as sentences.
-        text: the text form.
+    questions: the questions.
+    stored: positions of the answers given before, by question id.
+    answer: stores a position and returns the explanation and the score, as sentences.
+    text: the text form.
     """
 
     def build() -> widgets.Widget:
@@ -101,7 +99,7 @@ def quiz_form(
 
 
 def _radio(options: Sequence[str], index: int | None) -> widgets.RadioButtons:
-    return widgets.RadioButtons(options=lettered(options), index=index, layout={"width": "auto"})
+    return widgets.RadioButtons(options=with_letters(options), index=index, layout={"width": "auto"})
 
 
 def _form(children: Sequence[widgets.Widget]) -> widgets.VBox:

@@ -1,4 +1,4 @@
-"""Judge an answer: not attempted, right, a known mistake with its hint, or wrong in a way that can be described."""
+"""Judge an answer: not attempted, right, a known mistake with its hint, or wrong in a way that can be describe."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course.exercises.compare import brief, difference, same
-from course.exercises.learner import describe_error, described, watched
+from course.exercises.learner import describe, describe_error, watch
 from course.exercises.spec import Exercise
 
 NOT_ATTEMPTED, RIGHT, WRONG = "not attempted yet", "right", "not right yet"
@@ -28,7 +28,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Raised:
+class RaisedError:
     """An answer raised this error instead of returning something."""
 
     error: BaseException
@@ -45,7 +45,7 @@ class Outcome:
 def judge(exercise: Exercise, answer: Any) -> Verdict:
     """Judge an answer to an exercise. Never raises for what the answer does, except when a learner interrupts it."""
     try:
-        return _judged(exercise, answer)
+        return _judge(exercise, answer)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # an object may raise anything at whatever it is asked, its own name included
@@ -53,11 +53,11 @@ def judge(exercise: Exercise, answer: Any) -> Verdict:
         return Verdict(
             WRONG,
             f"Your answer is an object of type {kind} that cannot be compared with what is asked for: "
-            f"asked for its value, it stopped with {described(error)}.",
+            f"asked for its value, it stopped with {describe(error)}.",
         )
 
 
-def _judged(exercise: Exercise, answer: Any) -> Verdict:
+def _judge(exercise: Exercise, answer: Any) -> Verdict:
     if answer is None or answer is ...:
         return Verdict(NOT_ATTEMPTED)
     if exercise.probes is not None and not callable(answer):
@@ -81,9 +81,9 @@ def _judged(exercise: Exercise, answer: Any) -> Verdict:
 def outcome(exercise: Exercise, answer: Any) -> Outcome:
     """Run an answer as the exercise asks for: on every probe, through `evaluate`, or not at all for a value."""
     if exercise.evaluate is not None:
-        with watched(answer) as (subject, calls):
+        with watch(answer) as (subject, calls):
             result = _attempt(exercise.evaluate, (subject,))
-        stub = isinstance(result, Raised) and isinstance(result.error, NotImplementedError)
+        stub = isinstance(result, RaisedError) and isinstance(result.error, NotImplementedError)
         return Outcome((result,), stub or (bool(calls) and not any(calls)))
     if exercise.probes is not None:
         # A copy each time: a function may change its arguments, and the next answer needs them whole.
@@ -95,9 +95,9 @@ def outcome(exercise: Exercise, answer: Any) -> Outcome:
 def overlaps(exercise: Exercise) -> str | None:
     """Return a sentence if a mistake cannot be told from the solution or from another mistake, else None."""
     solution = _solution(exercise)
-    broken = next((result for result in solution.results if isinstance(result, Raised)), None)
+    broken = next((result for result in solution.results if isinstance(result, RaisedError)), None)
     if broken is not None:
-        return f"the solution raises {described(broken.error)}"
+        return f"the solution raises {describe(broken.error)}"
     seen: list[tuple[int, Outcome]] = []
     for position, mistake in enumerate(exercise.mistakes):
         wrong = _mistake(exercise, position)
@@ -113,14 +113,14 @@ def overlaps(exercise: Exercise) -> str | None:
 
 
 def _solution(exercise: Exercise) -> Outcome:
-    return _remembered(exercise, -1, exercise.solution)
+    return _own_outcome(exercise, -1, exercise.solution)
 
 
 def _mistake(exercise: Exercise, position: int) -> Outcome:
-    return _remembered(exercise, position, exercise.mistakes[position].answer)
+    return _own_outcome(exercise, position, exercise.mistakes[position].answer)
 
 
-def _remembered(exercise: Exercise, key: int, answer: Any) -> Outcome:
+def _own_outcome(exercise: Exercise, key: int, answer: Any) -> Outcome:
     """Return the outcome of one of the exercise's own answers, which `evaluate` may take a while to find, once."""
     memory = exercise.__dict__.setdefault("_outcomes", {})
     if key not in memory:
@@ -134,11 +134,11 @@ def _attempt(function: Any, arguments: tuple[Any, ...]) -> Any:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # also what is no Exception, such as sys.exit() or a class of the learner's
-        return Raised(error)
+        return RaisedError(error)
 
 
 def _nothing(result: Any) -> bool:
-    if isinstance(result, Raised):
+    if isinstance(result, RaisedError):
         return isinstance(result.error, NotImplementedError)
     return result is None or result is ...
 
@@ -148,11 +148,11 @@ def _alike(a: Outcome, b: Outcome, rtol: float) -> bool:
 
 
 def _alike_one(got: Any, want: Any, rtol: float) -> bool:
-    if isinstance(got, Raised) or isinstance(want, Raised):
-        if not (isinstance(got, Raised) and isinstance(want, Raised) and type(got.error) is type(want.error)):
+    if isinstance(got, RaisedError) or isinstance(want, RaisedError):
+        if not (isinstance(got, RaisedError) and isinstance(want, RaisedError) and type(got.error) is type(want.error)):
             return False
         # The engine says by its sentences which rule was broken; Python's own messages differ between versions.
-        return not isinstance(got.error, ValueError) or described(got.error) == described(want.error)
+        return not isinstance(got.error, ValueError) or describe(got.error) == describe(want.error)
     return same(got, want, rtol)
 
 
@@ -166,7 +166,7 @@ def _describe(exercise: Exercise, answer: Any, got: Outcome) -> str:
             call = (
                 f"{getattr(answer, '__name__', 'f')}({', '.join(brief(part, 40) for part in exercise.probes[index])})"
             )
-        if isinstance(mine, Raised):
+        if isinstance(mine, RaisedError):
             where = f"{call} stopped with " if call else "Your answer stopped with "
             return where + describe_error(mine.error, answer)
         name = f"the result of {call}" if call else "your answer" if exercise.evaluate is None else "the result"

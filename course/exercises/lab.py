@@ -14,7 +14,7 @@ from IPython.display import display
 
 from course.base.settings import quote
 from course.exercises.cards import Card
-from course.exercises.forms import Form, lettered, prediction_form, quiz_form
+from course.exercises.forms import Form, prediction_form, quiz_form, with_letters
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, judge
 from course.exercises.progress import Progress
 from course.exercises.spec import LETTERS, LabSpec, Prediction, Question, which
@@ -22,17 +22,16 @@ from course.exercises.spec import LETTERS, LabSpec, Prediction, Question, which
 
 def available() -> tuple[str, ...]:
     """Return the numbers of the labs that have exercises, in order."""
-    import course.lessons as package
-
-    names = (module.name for module in pkgutil.iter_modules(package.__path__))
+    # By its name: the lessons stand above this room, and import it.
+    lessons = importlib.import_module("course.lessons")
+    names = (module.name for module in pkgutil.iter_modules(lessons.__path__))
     return tuple(sorted(name[3:] for name in names if re.fullmatch(r"lab\d\d", name)))
 
 
 def load(number: str | int) -> LabSpec:
     """Return the questions of a lab.
 
-    Raises:
-        ValueError: there is no such lab.
+    Raises ValueError: there is no such lab.
     """
     short = isinstance(number, str) or (isinstance(number, int) and 0 <= number < 100)
     wanted = str(number).strip().zfill(2) if short else ""
@@ -51,7 +50,7 @@ def done_so_far(spec: LabSpec, progress: Progress) -> dict[str, list[str]]:
         part: [
             item.id
             for item in getattr(spec, part)
-            if (_done if part == "exercises" else _answers)(stored[part].get(item.id))
+            if (_is_done if part == "exercises" else _answers)(stored[part].get(item.id))
         ]
         for part in WORDS
     }
@@ -69,13 +68,10 @@ class Lab:
     Every method returns something to show, so it belongs at the end of a cell. None of them fails for what a learner
     does: a wrong id, an answer before its prediction, or a cell that runs twice give a sentence.
 
-    Args:
-        number: the lab, such as "03", or a LabSpec.
-        progress: where to remember; by default the learner's own file.
-        show: whether to show the title and where the learner left off (only inside IPython).
+    number: the lab, such as "03", or a LabSpec. progress: where to remember; by default the learner's own file. show:
+    whether to show the title and where the learner left off (only inside IPython).
 
-    Raises:
-        ValueError: there is no such lab.
+    Raises ValueError: there is no such lab.
     """
 
     def __init__(self, number: str | int | LabSpec, progress: Progress | None = None, show: bool = True) -> None:
@@ -102,19 +98,17 @@ class Lab:
     def predict(self, id: str, choice: str | int | None = None) -> Card | Form:
         """Ask for a prediction, or store one from Python.
 
-        Args:
-            id: the prediction.
-            choice: the letter of an option, for those who work without the buttons.
+        id: the prediction. choice: the letter of an option, for those who work without the buttons.
         """
         prediction = _find(self.spec.predictions, id)
         if prediction is None:
             return self._unknown("prediction", id, self.spec.predictions)
-        text = "\n".join([f"Prediction: {prediction.question}", *(f"  {o}" for o in lettered(prediction.options))])
+        text = "\n".join([f"Prediction: {prediction.question}", *(f"  {o}" for o in with_letters(prediction.options))])
         if choice is not None:
             try:
                 position = which(choice, prediction.options, prediction.id)
             except ValueError as error:
-                return Card(f"Prediction: {prediction.question}", [*lettered(prediction.options), f"{error}."])
+                return Card(f"Prediction: {prediction.question}", [*with_letters(prediction.options), f"{error}."])
             return Card(f"Prediction: {prediction.question}", [self._commit(prediction, position), *self._notices()])
         given = self._positions("predictions", prediction)
         if given:
@@ -128,7 +122,7 @@ class Lab:
         prediction = _find(self.spec.predictions, id)
         if prediction is None:
             return self._unknown("prediction", id, self.spec.predictions)
-        options, given = lettered(prediction.options), self._positions("predictions", prediction)
+        options, given = with_letters(prediction.options), self._positions("predictions", prediction)
         lines = ["You made no prediction here." if not given else f"You predicted: {options[given[0]]}"]
         if given and given[-1] != given[0]:
             lines.append(f"Later you changed to: {options[given[-1]]}")
@@ -148,7 +142,7 @@ class Lab:
                 entry = entry if isinstance(entry, dict) else {}
                 tries = entry.get("tries", 0)
                 tries = tries if isinstance(tries, int) else 0
-                if _done(entry):
+                if _is_done(entry):
                     return entry
                 return {**entry, "tries": tries + 1, "done": verdict.status == RIGHT, "at": _now()}
 
@@ -165,7 +159,7 @@ class Lab:
             return self._quiz_from_python(choices)
         text = []
         for number, question in enumerate(self.spec.quiz, start=1):
-            text += [f"{number}. {question.question}", *(f"  {option}" for option in lettered(question.options))]
+            text += [f"{number}. {question.question}", *(f"  {option}" for option in with_letters(question.options))]
         given = {q.id: self._positions("quiz", q) for q in self.spec.quiz}
         return quiz_form(
             self.spec.quiz, {name: all_[-1] for name, all_ in given.items() if all_}, self._answer, "\n".join(text)
@@ -242,7 +236,7 @@ def _find(items: Sequence[Any], id: Any) -> Any:
     return next((item for item in items if isinstance(id, str) and item.id == id), None)
 
 
-def _done(entry: Any) -> bool:
+def _is_done(entry: Any) -> bool:
     return isinstance(entry, dict) and entry.get("done") is True
 
 

@@ -15,7 +15,7 @@ LONGEST = 300  # characters of an error's message
 CELL = ("<ipython-input", "/ipykernel_", "\\ipykernel_", "<stdin>", "<string>")
 
 
-def described(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     """Return the type of an error and what it says, on one line and cut; a learner's error may fail to say it."""
     try:
         message = " ".join(str(error).split())
@@ -29,25 +29,23 @@ def described(error: BaseException) -> str:
 def describe_error(error: BaseException, answer: Any) -> str:
     """Return the type and message of an error, and the line of the learner's code it comes from.
 
-    Args:
-        error: what was raised.
-        answer: the learner's function, class or object; its source file tells which lines are the learner's.
+    error: what was raised. answer: the learner's function, class or object; its source file tells which lines are the
+    learner's.
     """
     # A sentence that ends in a full stop already needs no second one.
-    told = described(error).rstrip(".") + "."
+    words = describe(error).rstrip(".") + "."
     frame = _learner_frame(error, _files_of(answer))
     if frame is None:
-        return told
+        return words
     source = (frame.line or linecache.getline(frame.filename, frame.lineno or 0)).strip()
-    return f"{told} It happened in line {frame.lineno} of your cell" + (f": {source}" if source else ".")
+    return f"{words} It happened in line {frame.lineno} of your cell" + (f": {source}" if source else ".")
 
 
 @contextmanager
-def watched(answer: Any) -> Iterator[tuple[Any, list[bool]]]:
+def watch(answer: Any) -> Iterator[tuple[Any, list[bool]]]:
     """Note whether a learner's function, or the `schedule` method of a policy, ever returns anything.
 
-    Yields:
-        The answer to use instead, and a list that gets one entry a call: False where the call returned nothing.
+    Yields the answer to use instead, and a list that gets one entry a call: False where the call returned nothing.
     """
     calls: list[bool] = []
     if isinstance(answer, FunctionType):
@@ -58,7 +56,7 @@ def watched(answer: Any) -> Iterator[tuple[Any, list[bool]]]:
 
         yield noted, calls
         return
-    cls = answer if inspect.isclass(answer) else type(answer)
+    cls: Any = answer if inspect.isclass(answer) else type(answer)
     method = inspect.getattr_static(cls, "schedule", None)
     kind = type(method) if isinstance(method, staticmethod | classmethod) else None
     function = method.__func__ if kind else method

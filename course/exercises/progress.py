@@ -17,7 +17,7 @@ from typing import Any
 from platformdirs import user_data_dir
 
 from course.base import files
-from course.base.filelock import locked
+from course.base.filelock import file_lock
 
 SCHEMA = 1
 FOLDER = "COURSE_PROGRESS_DIR"
@@ -49,9 +49,8 @@ class Newer(Exception):
 class Progress:
     """What a learner has done in every lab.
 
-    Args:
-        folder: where `progress.json` lives; by default the folder in the environment variable COURSE_PROGRESS_DIR, or
-            else the user's data folder.
+    folder: where `progress.json` lives; by default the folder in the environment variable COURSE_PROGRESS_DIR, or else
+    the user's data folder.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
@@ -90,11 +89,10 @@ class Progress:
     def change(self, number: str, part: str, name: str, edit: Callable[[Any], Any]) -> None:
         """Replace one entry by `edit(entry)`; `entry` is None the first time. Entries of others stay as they are.
 
-        Args:
-            number: the lab, "03".
-            part: "predictions", "exercises" or "quiz".
-            name: id of the prediction, exercise or question.
-            edit: returns the new entry, made of plain JSON values.
+        number: the lab, "03".
+        part: "predictions", "exercises" or "quiz".
+        name: id of the prediction, exercise or question.
+        edit: returns the new entry, made of plain JSON values.
         """
 
         def edited(state: State) -> State:
@@ -105,7 +103,7 @@ class Progress:
         if self._memory is None:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                with locked(self.path.with_suffix(".lock")):
+                with file_lock(self.path.with_suffix(".lock")):
                     state = self._load()
                     if self._memory is None:
                         self._write(edited(state))
@@ -117,20 +115,17 @@ class Progress:
     def forget(self, number: str, stamp: str) -> Path | None:
         """Forget what is stored for a lab, once a copy of it has been written beside the file.
 
-        Args:
-            number: the lab, "03".
-            stamp: goes into the name of the copy, which is a progress file of its own with that lab alone.
+        number: the lab, "03". stamp: goes into the name of the copy, which is a progress file of its own with that lab
+        alone.
 
-        Returns:
-            The copy, or None where nothing was stored.
+        Returns the copy, or None where nothing was stored.
 
-        Raises:
-            OSError: the progress cannot be read or written, or no copy can be made. Then nothing is forgotten.
+        Raises OSError: the progress cannot be read or written, or no copy can be made. Then nothing is forgotten.
         """
         self._insist()
         if not files.ordinary(self.path):
             return None
-        with locked(self.path.with_suffix(".lock")):
+        with file_lock(self.path.with_suffix(".lock")):
             state = self._load()
             self._insist()
             if number not in state["labs"]:
@@ -157,7 +152,7 @@ class Progress:
             if not files.ordinary(self.path):
                 return _empty()
             try:
-                with locked(self.path.with_suffix(".lock")):
+                with file_lock(self.path.with_suffix(".lock")):
                     return self._load()
             except OSError:
                 return self._load()  # no lock in a read-only folder; reading may still do
@@ -177,7 +172,7 @@ class Progress:
             return self._set_aside("corrupt")
 
     def _parsed(self) -> State:
-        return _migrated(_checked(json.loads(files.read(self.path, LARGEST).decode("utf-8"))))
+        return _migrate(_check(json.loads(files.read(self.path, LARGEST).decode("utf-8"))))
 
     def _set_aside(self, why: str) -> State:
         reason = NEWER if why == "newer" else CORRUPT
@@ -212,9 +207,9 @@ def _empty() -> State:
     return {"schema": SCHEMA, "labs": {}}
 
 
-def _checked(state: Any) -> State:
+def _check(state: Any) -> State:
     """Return the state if its shape is right, else raise; unknown keys are left alone and survive."""
-    _bounded(state)
+    _check_size(state)
     schema = state["schema"]
     if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
         raise ValueError(f"schema {schema!r}")
@@ -227,7 +222,7 @@ def _checked(state: Any) -> State:
     return state
 
 
-def _bounded(state: Any) -> None:
+def _check_size(state: Any) -> None:
     """Raise ValueError for what could be read but not copied or written again; level by level, without recursion."""
     level = [state]
     for _ in range(DEEPEST):
@@ -240,7 +235,7 @@ def _bounded(state: Any) -> None:
     raise ValueError(f"more than {DEEPEST} levels")
 
 
-def _migrated(state: State) -> State:
+def _migrate(state: State) -> State:
     while state["schema"] < SCHEMA:
         schema = state["schema"]
         state = MIGRATIONS[schema](state)

@@ -15,9 +15,8 @@ LETTERS = "abcdefghij"
 class Mistake:
     """A plausible wrong answer, and the hint for whoever gives it.
 
-    Args:
-        answer: the wrong value, or the wrong function or object, of the same kind as the solution.
-        hint: sentences that point at the wrong step; they never contain the answer.
+    answer: the wrong value, or the wrong function or object, of the same kind as the solution. hint: sentences that
+    point at the wrong step; they never contain the answer.
     """
 
     answer: Any
@@ -35,19 +34,17 @@ class Exercise:
     Three kinds: a value (`solution` is the right value), a function (`probes` lists argument tuples; the results are
     compared), or an object such as a policy (`evaluate(answer)` returns what is compared).
 
-    Args:
-        id: the name used in `lab.check(id, answer)`.
-        title: a few words for people.
-        solution: the right value, function or object.
-        mistakes: plausible wrong answers, each with its hint.
-        probes: argument tuples for a function.
-        evaluate: turns an answer into the value to compare, applied to the learner's, the solution and every mistake.
-            For a mistake it may raise: then the error is what is compared.
-        rtol: relative tolerance for numbers; 1% suits values worked out by hand.
-        hint: one more sentence for wrong answers that fit no mistake.
+    id: the name used in `lab.check(id, answer)`.
+    title: a few words for people.
+    solution: the right value, function or object.
+    mistakes: plausible wrong answers, each with its hint.
+    probes: argument tuples for a function.
+    evaluate: turns an answer into the value to compare, applied to the learner's, the solution and every mistake. For a
+        mistake it may raise: then the error is what is compared.
+    rtol: relative tolerance for numbers; 1% suits values worked out by hand.
+    hint: one more sentence for wrong answers that fit no mistake.
 
-    Raises:
-        ValueError: both or neither of `probes` and `evaluate` where the solution needs one, or a bad tolerance.
+    Raises ValueError: both or neither of `probes` and `evaluate` where the solution needs one, or a bad tolerance.
     """
 
     id: str
@@ -78,12 +75,11 @@ class Exercise:
 class Prediction:
     """A question to be answered before the lab shows the answer.
 
-    Args:
-        id: the name used in `lab.predict(id)` and `lab.recap(id)`.
-        question: the question.
-        options: two to ten answers; they get the letters a, b, c ...
-        right: the right option, as its letter, its position from 0, or its text.
-        why: one or two sentences for the recap.
+    id: the name used in `lab.predict(id)` and `lab.recap(id)`.
+    question: the question.
+    options: two to ten answers; they get the letters a, b, c ...
+    right: the right option, as its letter, its position from 0, or its text.
+    why: one or two sentences for the recap.
     """
 
     id: str
@@ -101,47 +97,46 @@ class Prediction:
 class Question:
     """A quiz question.
 
-    Args:
-        id: a short name, used to store the answer.
-        question: the question.
-        options: pairs (answer, explanation); the explanation is shown to whoever chooses that answer.
-        right: the right option, as its letter, its position from 0, or its text.
+    id: a short name, used to store the answer. choices: pairs (option, explanation); the explanation is for whoever
+    chooses that option. right: the right option, as its letter, its position from 0, or its text.
     """
 
     id: str
     question: str
-    options: tuple[str, ...]
+    choices: tuple[tuple[str, str], ...]
     right: str | int
-    explanations: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.explanations:
-            if not all(isinstance(pair, tuple | list) and len(pair) == 2 and pair[1] for pair in self.options):
-                raise ValueError(f"question {self.id!r}: give each option as a pair (answer, explanation)")
-            object.__setattr__(self, "explanations", tuple(pair[1] for pair in self.options))
-            object.__setattr__(self, "options", tuple(pair[0] for pair in self.options))
-        object.__setattr__(self, "options", _options(self.options, self.id))
-        object.__setattr__(self, "right", which(self.right, self.options, self.id))
-        if len(self.explanations) != len(self.options):
-            raise ValueError(
-                f"question {self.id!r} has {len(self.options)} options and {len(self.explanations)} explanations"
-            )
+        if not all(isinstance(pair, tuple | list) and len(pair) == 2 and pair[1] for pair in self.choices):
+            raise ValueError(f"question {self.id!r}: give each option as a pair (answer, explanation)")
+        texts = _options([option for option, _ in self.choices], self.id)
+        explanations = [explanation for _, explanation in self.choices]
+        object.__setattr__(self, "choices", tuple(zip(texts, explanations, strict=True)))
+        object.__setattr__(self, "right", which(self.right, texts, self.id))
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options, in the order shown; they get the letters a, b, c ..."""
+        return tuple(option for option, _ in self.choices)
+
+    @property
+    def explanations(self) -> tuple[str, ...]:
+        """What whoever chooses an option is told, in the order of the options."""
+        return tuple(explanation for _, explanation in self.choices)
 
 
 @dataclass(frozen=True)
 class LabSpec:
     """Everything one lab asks.
 
-    Args:
-        number: two digits, as in the notebook's name.
-        title: the lab's title.
-        minutes: how long it takes.
-        predictions: in the order in which the notebook asks them.
-        exercises: in the order of the notebook.
-        quiz: in the order shown.
+    number: two digits, as in the notebook's name.
+    title: the lab's title.
+    minutes: how long it takes.
+    predictions: in the order in which the notebook asks them.
+    exercises: in the order of the notebook.
+    quiz: in the order shown.
 
-    Raises:
-        ValueError: two parts share an id, or a mistake cannot be told from the solution or from another mistake.
+    Raises ValueError: two parts share an id, or a mistake cannot be told from the solution or from another mistake.
     """
 
     number: str
@@ -170,8 +165,7 @@ class LabSpec:
 def which(choice: Any, options: tuple[str, ...], name: str) -> int:
     """Return the position of an option that is named by letter, position or text.
 
-    Raises:
-        ValueError: no such option.
+    Raises ValueError: no such option.
     """
     if isinstance(choice, str):
         text = choice.strip()

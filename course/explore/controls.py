@@ -40,18 +40,16 @@ class Slider:
 
     The setting is an int if low, high, step and default all are, and a float otherwise.
 
-    Args:
-        name: the keyword that `simulate` gets.
-        label: what the learner reads, such as "Arrival rate".
-        low: smallest setting.
-        high: largest setting.
-        step: what one key press adds; on a log slider the factor from one stop to the next (2: 1, 2, 4, 8 ...).
-        default: setting at the start; on a log slider low, high and default always are stops.
-        unit: shown behind the label, such as "requests/s".
-        log: whether the stops grow by a factor instead of by a sum.
+    name: the keyword that `simulate` gets.
+    label: what the learner reads, such as "Arrival rate".
+    low: smallest setting.
+    high: largest setting.
+    step: what one key press adds; on a log slider the factor from one stop to the next (2: 1, 2, 4, 8 ...).
+    default: setting at the start; on a log slider low, high and default always are stops.
+    unit: shown behind the label, such as "requests/s".
+    log: whether the stops grow by a factor instead of by a sum.
 
-    Raises:
-        ValueError: limits out of order, a step that leads nowhere, or a default outside the limits.
+    Raises ValueError: limits out of order, a step that leads nowhere, or a default outside the limits.
     """
 
     name: str
@@ -95,8 +93,8 @@ class Slider:
             count = math.floor(math.log(self.high / self.low) / math.log(self.step) + 1e-9)
             raw = [self.low * self.step**k for k in range(count + 1)]
             # Three significant digits read well on a slider; low, high and default are kept as they are.
-            inner = {kind(round(value)) if self.integer else float(f"{value:.3g}") for value in raw}
-            return tuple(sorted({v for v in inner if self.low <= v <= self.high} | {self.low, self.high, self.default}))
+            near = {kind(round(value)) if self.integer else float(f"{value:.3g}") for value in raw}
+            return tuple(sorted({v for v in near if self.low <= v <= self.high} | {self.low, self.high, self.default}))
         # Rounded, so that 0.1 + 2 * 0.1 is the 0.3 that was meant; the limits are stops exactly as given.
         count = math.ceil((self.high - self.low) / self.step - 1e-9)
         inner = (kind(float(f"{self.low + k * self.step:.12g}")) for k in range(1, count))
@@ -107,8 +105,7 @@ class Slider:
 
         A browser adds the steps up in binary: the stop after 4 and 0.5 arrives as 4.500000000000001.
 
-        Raises:
-            ValueError: not a number, NaN, outside the limits, or a fraction where whole numbers are asked for.
+        Raises ValueError: not a number, NaN, outside the limits, or a fraction where whole numbers are asked for.
         """
         number = _number(value, self.name)
         if not self.low <= number <= self.high:
@@ -125,15 +122,14 @@ class Slider:
             raise ValueError(f"{self.name} = {number} is not whole: choose an integer")
         return int(number)
 
-    def shown(self, value: float) -> str:
+    def text(self, value: Any) -> str:
         """Return the setting with its unit, as the text form of an explorer writes it."""
         return show(value) + (f" {self.unit}" if self.unit else "")
 
     def at_stop(self, value: float) -> float:
         """Return the setting if the slider can stand there.
 
-        Raises:
-            ValueError: a log slider has no stop at this value.
+        Raises ValueError: a log slider has no stop at this value.
         """
         if self.log and value not in self.stops:
             stops = ", ".join(show(stop) for stop in self.stops)
@@ -161,14 +157,12 @@ class Slider:
 class Choice:
     """One of several settings.
 
-    Args:
-        name: the keyword that `simulate` gets.
-        label: what the learner reads.
-        options: the settings, as a sequence of values, of (text, value) pairs, or a mapping from text to value.
-        default: setting at the start, one of the values.
+    name: the keyword that `simulate` gets.
+    label: what the learner reads.
+    options: the settings, as a sequence of values, of (text, value) pairs, or a mapping from text to value.
+    default: setting at the start, one of the values.
 
-    Raises:
-        ValueError: fewer than two options, a repeated text, or a default that is no option.
+    Raises ValueError: fewer than two options, a repeated text, or a default that is no option.
     """
 
     name: str
@@ -197,7 +191,7 @@ class Choice:
         valid = ", ".join(repr(option) for option in self.stops)
         raise ValueError(f"{self.name} = {value!r} is no option: choose one of {valid}")
 
-    def shown(self, value: Any) -> str:
+    def text(self, value: Any) -> str:
         """Return the text of an option."""
         return next(text for text, option in self.options if option == value)
 
@@ -216,10 +210,7 @@ class Choice:
 class Toggle:
     """A setting that is on or off.
 
-    Args:
-        name: the keyword that `simulate` gets.
-        label: what the learner reads.
-        default: True or False.
+    name: the keyword that `simulate` gets. label: what the learner reads. default: True or False.
     """
 
     name: str
@@ -240,7 +231,7 @@ class Toggle:
             return bool(value)
         raise ValueError(f"{self.name} = {value!r} is neither True nor False")
 
-    def shown(self, value: bool) -> str:
+    def text(self, value: Any) -> str:
         """Return "on" or "off"."""
         return show(value)
 
@@ -256,7 +247,7 @@ class Toggle:
 Control = Slider | Choice | Toggle
 
 
-def checked(controls: Sequence[Control]) -> tuple[Control, ...]:
+def check_controls(controls: Sequence[Control]) -> tuple[Control, ...]:
     """Return the controls as a tuple, or raise ValueError for what is none and where two share a name."""
     controls = tuple(controls) if isinstance(controls, Iterable) else (controls,)
     for control in controls:

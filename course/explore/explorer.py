@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from course.explore.controls import Control, checked
+from course.explore.controls import Control, check_controls
 from course.explore.table import Rows, failure, rows_of, text_table, warnings_of
 from course.explore.view import View
 
@@ -21,20 +21,18 @@ class Explorer:
     what nbval compares and what a screen reader finds; it never depends on where the sliders stand. Each display
     builds widgets of its own, so a cell that runs twice leaves one set of callbacks.
 
-    Args:
-        simulate: pure function of the settings, called with keyword arguments, one for each control.
-        controls: Slider, Choice and Toggle objects.
-        figure: from the result to a plotly figure (`course.figures.theme.new_figure` starts one).
-        summary: from the result to rows (label, text), rounded and deterministic; rows may have several values, and a
-            first row with an empty label heads the columns.
-        title: one line above the controls.
-        badge: where the numbers come from: "modelled", "recorded", "measured" or "theory", perhaps with a detail after
-            a colon ("recorded: H100 SXM"); "" shows none.
+    simulate: pure function of the settings, called with keyword arguments, one for each control.
+    controls: Slider, Choice and Toggle objects.
+    figure: from the result to a plotly figure (`course.figures.theme.new_figure` starts one).
+    summary: from the result to rows (label, text), rounded and deterministic; rows may have several values, and a first
+        row with an empty label heads the columns.
+    title: one line above the controls.
+    badge: where the numbers come from: "modelled", "recorded", "measured" or "theory", perhaps with a detail after a
+        colon ("recorded: H100 SXM"); "" shows none.
 
     Warnings of a run are shown when the result, or a run inside a mapping or sequence, has `warnings`.
 
-    Raises:
-        ValueError: two controls share a name.
+    Raises ValueError: two controls share a name.
     """
 
     def __init__(
@@ -47,7 +45,7 @@ class Explorer:
         badge: str = "modelled",
     ) -> None:
         self.simulate = simulate
-        self.controls = checked(controls)
+        self.controls = check_controls(controls)
         self.figure = figure
         self.summary = summary
         self.title = title
@@ -63,8 +61,7 @@ class Explorer:
     def settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return checked settings for every control, the default where none is given.
 
-        Raises:
-            ValueError: an unknown name, or a value that its control refuses.
+        Raises ValueError: an unknown name, or a value that its control refuses.
         """
         names = [control.name for control in self.controls]
         for name in given:
@@ -75,8 +72,7 @@ class Explorer:
     def compute(self, **settings: Any) -> Any:
         """Run the simulation without any widget; settings left out are at their default.
 
-        Raises:
-            ValueError: an unknown or refused setting, or what the simulation itself refuses.
+        Raises ValueError: an unknown or refused setting, or what the simulation itself refuses.
         """
         return self.simulate(**self.settings(settings))
 
@@ -85,11 +81,9 @@ class Explorer:
 
         Settings left out stay where they are. Drives the latest display, or one not shown yet.
 
-        Returns:
-            The result of the run.
+        Returns the result of the run.
 
-        Raises:
-            ValueError: an unknown or refused setting, or a value between two stops of a log slider.
+        Raises ValueError: an unknown or refused setting, or a value between two stops of a log slider.
         """
         cleaned = self.settings(settings)
         by_name = {control.name: control for control in self.controls}
@@ -117,9 +111,9 @@ class Explorer:
 
     def text(self) -> str:
         """Return what the explorer shows at its default settings, in words."""
-        shown = ", ".join(f"{c.label} {c.shown(c.default)}" for c in self.controls)
+        start = ", ".join(f"{control.label} {control.text(control.default)}" for control in self.controls)
         head = f"{self.title or 'Explorer'} [{self.badge}]" if self.badge else self.title or "Explorer"
-        lines = [head, f"At the start: {shown}"] if shown else [head]
+        lines = [head, f"At the start: {start}"] if start else [head]
         try:
             result = self.default_result()
             lines.append(text_table(self.rows(result), indent="  "))

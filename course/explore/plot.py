@@ -37,8 +37,8 @@ class Drawing(widgets.Widget):
     version = traitlets.Unicode(get_plotlyjs_version()).tag(sync=True)
     plotlyjs = traitlets.Bytes().tag(sync=True)
     label = traitlets.Unicode().tag(sync=True)
-    traces = traitlets.List().tag(sync=True)
-    plot_layout = traitlets.Dict().tag(sync=True)
+    traces: traitlets.List = traitlets.List().tag(sync=True)
+    plot_layout: traitlets.Dict = traitlets.Dict().tag(sync=True)
 
     _carried = False
 
@@ -65,9 +65,7 @@ class Canvas(anywidget.AnyWidget):
 class Plot(widgets.Box):
     """Shows a figure; `show(figure)` replaces it.
 
-    Args:
-        figure: the figure shown first.
-        label: what a screen reader calls the picture.
+    figure: the figure shown first. label: what a screen reader calls the picture.
     """
 
     def __init__(self, figure: go.Figure, label: str = "") -> None:
@@ -82,9 +80,9 @@ class Plot(widgets.Box):
 
     def show(self, figure: go.Figure) -> None:
         """Replace the figure; what stays equal is not sent, and a zoom by the reader is kept."""
-        traces, layout = picture(figure)
+        drawing, layout = picture(figure)
         with self.drawing.hold_sync():
-            self.drawing.traces = traces
+            self.drawing.traces = drawing
             self.drawing.plot_layout = layout
 
 

@@ -16,8 +16,7 @@ def rows_of(summary: Iterable[Sequence[Any]]) -> Rows:
 
     A row is (label, value) or (label, value, value, ...); where the first label is empty that row heads the columns.
 
-    Raises:
-        ValueError: a row without a value, or rows of different lengths.
+    Raises ValueError: a row without a value, or rows of different lengths.
     """
     rows = tuple(tuple(show(part) for part in row) for row in summary)
     lengths = {len(row) for row in rows}

@@ -67,8 +67,7 @@ class View:
     def set(self, settings: dict[str, Any]) -> Any:
         """Move the controls to these settings (already checked), run at once, and return the result.
 
-        Raises:
-            Exception: what the run raised; the explorer shows it too.
+        Raises Exception: what the run raised; the explorer shows it too.
         """
         self._quiet = True
         try:

@@ -46,8 +46,7 @@ INK = "#222222"
 def badge_html(badge: str) -> str:
     """Return the badge that says where numbers come from, as HTML; the part after a colon is free text.
 
-    Args:
-        badge: "modelled", "recorded", "measured" or "theory", perhaps with a detail: "recorded: H100, 2025-01".
+    badge: "modelled", "recorded", "measured" or "theory", perhaps with a detail: "recorded: H100, 2025-01".
     """
     kind, _, detail = badge.partition(":")
     meaning = detail.strip() or BADGES.get(kind.strip(), "")
@@ -67,9 +66,7 @@ def contrast(colour: str, background: str = PAPER) -> float:
 def ink(colour: str, ratio: float = 4.5) -> str:
     """Darken a colour until text in it reads well on white (WCAG asks for a contrast of 4.5).
 
-    Args:
-        colour: a key of COLOURS or a #RRGGBB colour.
-        ratio: the contrast wanted.
+    colour: a key of COLOURS or a #RRGGBB colour. ratio: the contrast wanted.
     """
     colour = COLOURS.get(colour, colour)
     channels = _channels(colour)

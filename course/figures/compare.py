@@ -44,7 +44,7 @@ def distributions(compared: Comparison, *, height: int = 620) -> go.Figure:
         notes.append(parts.heading(panel, f"{word}{missing}"))
     title = f"{escape(compared.name)}: measured (dashed) and modelled (solid)"
     layout |= {"annotations": notes, "title": {"text": title, "y": 0.985, "yanchor": "top"}}
-    return theme.unchecked(data, layout)
+    return theme.plain_figure(data, layout)
 
 
 def _quantiles(values: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from course.figures import theme
-from course.steptime.profiles import Curve
+from course.gpu.recordings import Curve
 
 Points = tuple[Sequence[float], Sequence[float]]
 """Batch sizes and seconds of a step."""
@@ -66,7 +66,7 @@ def _line(
     style = {"color": theme.COLOURS[colour], "width": 2.5, "dash": dash}
     mode = "lines+markers" if markers else "lines"
     figure.add_trace(
-        go.Scatter(x=theme.rounded(x), y=theme.rounded(y), mode=mode, line=style, name=name, meta=colour),
+        go.Scatter(x=theme.round_digits(x), y=theme.round_digits(y), mode=mode, line=style, name=name, meta=colour),
         row=row,
         col=1,
     )

@@ -1,17 +1,20 @@
 """Traces and labels of a figure as plain data.
 
-An explorer builds a figure with each key press. Put together from dictionaries and made in one go by `theme.unchecked`
-that takes a tenth of the time that plotly's `add_...` calls take.
+An explorer builds a figure with each key press. Put together from dictionaries and made in one go by
+`theme.plain_figure` that takes a tenth of the time that plotly's `add_...` calls take.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 
 from course.figures import theme
 
 Part = dict[str, Any]
+Values = Iterable[float] | np.ndarray
+"""Numbers of one axis; NaN makes a gap."""
 
 LEFT, RIGHT = (0.0, 0.435), (0.565, 1.0)  # two panels side by side, as shares of the width
 MARGIN = {"l": 64, "r": 24, "t": 30, "b": 52}
@@ -28,24 +31,24 @@ def place(panel: int) -> Part:
     return {"xaxis": axis("x", panel), "yaxis": axis("y", panel)}
 
 
-def trace(x: Sequence[float], y: Sequence[float], name: str, panel: int = 1) -> Part:
+def trace(x: Values, y: Values, name: str, panel: int = 1) -> Part:
     """A trace in a panel, without a look of its own."""
-    return {"type": "scatter", "x": theme.rounded(x), "y": theme.rounded(y), "name": name} | place(panel)
+    return {"type": "scatter", "x": theme.round_digits(x), "y": theme.round_digits(y), "name": name} | place(panel)
 
 
-def line(x: Sequence[float], y: Sequence[float], colour: str, name: str, panel: int = 1, **style: Any) -> Part:
+def line(x: Values, y: Values, colour: str, name: str, panel: int = 1, **style: Any) -> Part:
     """A line in a panel."""
     look = {"mode": "lines", "line": {"color": theme.COLOURS[colour], "width": 2.5} | style}
     return trace(x, y, name, panel) | look
 
 
-def dots(x: Sequence[float], y: Sequence[float], colours: Sequence[str], name: str, panel: int = 1) -> Part:
+def dots(x: Values, y: Values, colours: Sequence[str], name: str, panel: int = 1) -> Part:
     """Marks in a panel, such as where the sliders stand."""
     marker = {"color": [theme.COLOURS[c] for c in colours], "size": 12, "line": {"width": 1.5, "color": theme.INK}}
     return trace(x, y, name, panel) | {"mode": "markers", "marker": marker, "cliponaxis": False}
 
 
-def words(x: Sequence[float], y: Sequence[float], texts: Sequence[str], colours: Sequence[str], panel: int = 1, *,
+def words(x: Values, y: Values, texts: Sequence[str], colours: Sequence[str], panel: int = 1, *,
           corner: str | Sequence[str] = "top right") -> Part:  # fmt: skip
     """Labels as one trace: plotly needs 2 ms to redraw an annotation, and none for one text more.
 
@@ -59,9 +62,9 @@ def words(x: Sequence[float], y: Sequence[float], texts: Sequence[str], colours:
 
 def note(x: float, y: float, text: str, colour: str = theme.INK, anchor: str = "left", **more: Any) -> Part:
     """An annotation; on a log axis x and y are logarithms, as plotly places annotations there."""
-    x, y = theme.rounded([x, y])
+    place_x, place_y = theme.round_digits([x, y])
     font = {"color": INKS.get(colour, colour), "size": 15}
-    return {"x": x, "y": y, "text": text, "showarrow": False, "xanchor": anchor, "font": font} | more
+    return {"x": place_x, "y": place_y, "text": text, "showarrow": False, "xanchor": anchor, "font": font} | more
 
 
 def heading(panel: int, text: str) -> Part:
@@ -89,6 +92,6 @@ def pair(
         "yaxis": {**left[1], "anchor": "x"},
         "yaxis2": {**right[1], "anchor": "x2"},
     }
-    return theme.unchecked(
+    return theme.plain_figure(
         list(data), {"template": theme.TEMPLATE, "margin": MARGIN, "height": height, **axes} | layout
     )

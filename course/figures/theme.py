@@ -35,8 +35,8 @@ __all__ = [
     "label_line",
     "new_figure",
     "new_panels",
-    "rounded",
-    "unchecked",
+    "plain_figure",
+    "round_digits",
 ]
 
 FONT = "system-ui, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
@@ -94,24 +94,22 @@ def _with_unit(title: str, axis: str) -> str:
 def new_figure(x_title: str, y_title: str, *, height: int = HEIGHT, **layout: Any) -> go.Figure:
     """Make an empty figure on the course theme.
 
-    Args:
-        x_title: title of the x axis with its unit in brackets, such as "time [s]".
-        y_title: title of the y axis with its unit in brackets.
-        height: height of the figure in pixels.
-        layout: more plotly layout settings in their underscore form, such as `xaxis_type="log"`.
+    x_title: title of the x axis with its unit in brackets, such as "time [s]".
+    y_title: title of the y axis with its unit in brackets.
+    height: height of the figure in pixels.
+    layout: more plotly layout settings in their underscore form, such as `xaxis_type="log"`.
 
-    Raises:
-        ValueError: an axis title names no unit.
+    Raises ValueError: an axis title names no unit.
     """
     axes = {
         "xaxis": {"title": {"text": _with_unit(x_title, "x")}},
         "yaxis": {"title": {"text": _with_unit(y_title, "y")}},
     }
     # In one piece: plotly checks a figure again with every update, and explorers build one for each key press.
-    return go.Figure(layout=_merged({"template": TEMPLATE, "height": height, **axes}, layout))
+    return go.Figure(layout=_merge({"template": TEMPLATE, "height": height, **axes}, layout))
 
 
-def unchecked(traces: list[dict[str, Any]], layout: Mapping[str, Any]) -> go.Figure:
+def plain_figure(traces: list[dict[str, Any]], layout: Mapping[str, Any]) -> go.Figure:
     """Make a figure from plain data without plotly's check of each property.
 
     An explorer builds a figure with every key press, and the check takes longer than all the rest. The tests of the
@@ -120,16 +118,16 @@ def unchecked(traces: list[dict[str, Any]], layout: Mapping[str, Any]) -> go.Fig
     return go.Figure(data=traces, layout=dict(layout), _validate=False)
 
 
-def _merged(base: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(base: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     """Return `base` with settings laid over it; underscores open a path, as in plotly (xaxis_type)."""
     result = dict(base)
     for key, value in more.items():
         # The only names in a plotly layout that have an underscore of their own.
         first, _, rest = ("", "", "") if key in ("plot_bgcolor", "paper_bgcolor") else key.partition("_")
         if rest:
-            result[first] = _merged(result.get(first) or {}, {rest: value})
+            result[first] = _merge(result.get(first) or {}, {rest: value})
         elif isinstance(value, Mapping) and isinstance(result.get(key), dict):
-            result[key] = _merged(result[key], value)
+            result[key] = _merge(result[key], value)
         else:
             result[key] = value
     return result
@@ -146,16 +144,14 @@ def new_panels(
 ) -> go.Figure:
     """Make panels one above the other that share the x axis, for timelines that are to be read together.
 
-    Args:
-        x_title: title of the shared x axis with its unit, shown under the lowest panel.
-        y_titles: one title with its unit for each panel, from the top.
-        titles: an optional heading for each panel.
-        heights: relative heights of the panels.
-        height: height of the whole figure in pixels.
-        layout: more plotly layout settings in their underscore form.
+    x_title: title of the shared x axis with its unit, shown under the lowest panel.
+    y_titles: one title with its unit for each panel, from the top.
+    titles: an optional heading for each panel.
+    heights: relative heights of the panels.
+    height: height of the whole figure in pixels.
+    layout: more plotly layout settings in their underscore form.
 
-    Raises:
-        ValueError: an axis title names no unit.
+    Raises ValueError: an axis title names no unit.
     """
     figure = go.Figure(_panels(_with_unit(x_title, "x"), *map(_tuple, (y_titles, titles, heights)), height))
     return figure.update_layout(**layout) if layout else figure
@@ -204,15 +200,14 @@ def label_line(
 ) -> None:
     """Write a label beside a line, which spares the reader a legend.
 
-    Args:
-        figure: the figure to write on.
-        x: position on the x axis, in its data units.
-        y: position on the y axis, in its data units.
-        text: the label.
-        colour: a key of COLOURS or a #RRGGBB colour; the text is made dark enough to read.
-        anchor: which side of the text sits at x: "left", "center" or "right".
-        shift: pixels between the point and the text.
-        where: `row` and `col` of a panel, or any other annotation setting.
+    figure: the figure to write on.
+    x: position on the x axis, in its data units.
+    y: position on the y axis, in its data units.
+    text: the label.
+    colour: a key of COLOURS or a #RRGGBB colour; the text is made dark enough to read.
+    anchor: which side of the text sits at x: "left", "center" or "right".
+    shift: pixels between the point and the text.
+    where: `row` and `col` of a panel, or any other annotation setting.
 
     On a log axis plotly places annotations by the logarithm of the value; this function takes the value itself.
     """
@@ -234,18 +229,15 @@ def label_line(
     )
 
 
-def rounded(values: Iterable[float] | np.ndarray, digits: int = 6) -> list[float | None]:
-    """Round to significant digits, so that a stored figure is the same on every machine.
+def round_digits(values: Iterable[float] | np.ndarray, digits: int = 6) -> list[float | None]:
+    """Round one-dimensional `values` to significant digits, so that a stored figure is the same on every machine.
 
-    Args:
-        values: numbers, one-dimensional.
-        digits: significant digits kept.
-
-    Returns:
-        A list of floats, with None where a value is NaN or infinite (a gap in the line; JSON knows neither).
+    None stands where a value is NaN or infinite: a gap in the line; JSON knows neither.
     """
     array = np.asarray(values if isinstance(values, np.ndarray) else list(values), dtype=np.float64)
     if array.ndim != 1:
-        raise ValueError(f"rounded takes one-dimensional values, this has {array.ndim} dimensions: call it row by row")
+        raise ValueError(
+            f"round_digits takes one-dimensional values, this has {array.ndim} dimensions: call it row by row"
+        )
     # Through the decimal text: scaling by powers of ten would leave a different last bit here and there.
     return [float(f"{value:.{digits}g}") if math.isfinite(value) else None for value in array.tolist()]

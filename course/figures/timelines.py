@@ -14,7 +14,7 @@ KINDS = ("waiting", "prefill", "decode", "wasted")
 WORDS = {"waiting": "waiting", "prefill": "prefill", "decode": "decode", "wasted": "padding"}
 HEADER, STRIP, GAP = 0.95, 1.3, 0.3  # heights of a panel's title, its waiting line and the space below it, in lanes
 MARGINS = 28, 48  # pixels above and below the panels
-DIMMED = 0.4  # opacity of everybody else while one request is followed
+DIM_OPACITY = 0.4  # opacity of everybody else while one request is followed
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,8 @@ def lanes(start: np.ndarray, end: np.ndarray) -> np.ndarray:
 
     Engines do not number their slots: this is one numbering in which no two requests ever share a lane.
     """
-    lane, free_from = np.zeros(len(start), dtype=np.int64), []
+    lane = np.zeros(len(start), dtype=np.int64)
+    free_from: list[float] = []
     for i in np.argsort(start, kind="stable"):
         row = next((row for row, free in enumerate(free_from) if free <= start[i]), len(free_from))
         if row == len(free_from):
@@ -108,7 +109,7 @@ def timelines(runs: Mapping[str, Run], follow: int = 0, *, height: int = 540, no
             "title": {"text": "slot [number]"},
             "automargin": False,  # "queue" has one width; a margin that follows the labels would move the panels
             "range": [round(GAP - pitch * len(runs), 6), 0],
-            "tickvals": theme.rounded(ticks),
+            "tickvals": theme.round_digits(ticks),
             "ticktext": names,
             "tickfont": {"size": 12 if slots <= 5 else 10},
             "showgrid": False,
@@ -116,7 +117,7 @@ def timelines(runs: Mapping[str, Run], follow: int = 0, *, height: int = 540, no
             "ticks": "",
         },
     }
-    return theme.unchecked(data, layout)
+    return theme.plain_figure(data, layout)
 
 
 def _label(text: str, **where: Any) -> dict[str, Any]:
@@ -144,6 +145,7 @@ def _bars(
 ) -> dict[str, Any]:
     """One trace with the bars of one kind in all panels: few traces make a quick redraw."""
     base, length, y, width, text, hover, opacity, edge = [], [], [], [], [], [], [], []
+    followed_edge = 1.5 if kind == "waiting" else 2
     for name, found in bars.items():
         span, top = found[kind], tops[name] - HEADER
         thickness = thin if kind == "waiting" else 1.0
@@ -158,8 +160,8 @@ def _bars(
             f"request {n}, {name}<br>{WORDS[kind]} {a:.3f} to {b:.3f} s"
             for n, a, b in zip(numbers, span.start, span.end, strict=True)
         ]
-        opacity += [1.0 if follow in (0, n) else DIMMED for n in numbers]
-        edge += [(1.5 if kind == "waiting" else 2) if n == follow else 0 for n in numbers]
+        opacity += [1.0 if follow in (0, n) else DIM_OPACITY for n in numbers]
+        edge += [followed_edge if n == follow else 0 for n in numbers]
     marker = {"color": theme.COLOURS[kind], "opacity": opacity, "line": {"width": edge, "color": theme.INK}}
     if kind == "wasted":
         marker["pattern"] = {
@@ -171,7 +173,8 @@ def _bars(
         }
     return {
         "type": "bar", "orientation": "h", "name": WORDS[kind], "marker": marker,
-        "base": theme.rounded(base), "x": theme.rounded(length), "y": theme.rounded(y), "width": theme.rounded(width),
+        "base": theme.round_digits(base), "x": theme.round_digits(length),
+        "y": theme.round_digits(y), "width": theme.round_digits(width),
         "text": text, "textposition": "inside", "insidetextanchor": "middle", "textangle": 0, "constraintext": "none",
         "hovertext": hover, "hoverinfo": "text",
     }  # fmt: skip

@@ -1,9 +1,9 @@
-"""From a policy to the settings of an engine, and from a command line of one back to a policy.
+r"""From a policy to the settings of an engine, and from a command line of one back to a policy.
 
 from course import flags, policies
 
 for export in flags.for_policy(policies.Continuous(64, 2048), model="meta-llama/Llama-3.1-8B"):
-    print(export.version, export.command, *export.warnings, sep="\\n")
+    print(export.version, export.command, *export.warnings, sep="\n")
 found = flags.parse("vllm serve MODEL --max-num-seqs 64 --max-num-batched-tokens 8k", "H100")
 found.policy, found.kv, found.defaults
 """

@@ -20,6 +20,7 @@ class Setting:
 
     @property
     def words(self) -> list[str]:
+        """The option as words of a command line."""
         return [self.name] if self.value is None else [self.name, self.value]
 
 
@@ -54,6 +55,7 @@ class Wish:
 
     @property
     def continuous(self) -> Continuous | None:
+        """The policy where it is continuous batching, or the nearest to prefill first."""
         p = self.policy
         if isinstance(p, PrefillFirst):
             return Continuous(p.max_num_seqs, p.max_num_batched_tokens, p.enable_chunked_prefill)
@@ -66,12 +68,15 @@ class Wish:
 
     @property
     def slots(self) -> int:
+        """The most sequences in a step."""
         return self.policy.max_num_seqs
 
     @property
     def request_level(self) -> str:
-        """static or dynamic, or nothing."""
-        return {Static: "static", Dynamic: "dynamic"}.get(type(self.policy), "")
+        """Which of the request-level policies it is: static, dynamic, or none of them, ""."""
+        if isinstance(self.policy, Dynamic):
+            return "dynamic"
+        return "static" if isinstance(self.policy, Static) else ""
 
 
 def command(words: list[str], settings: list[Setting]) -> str:

@@ -29,7 +29,7 @@ class KVSettings:
         settings.real("gpu_memory_utilization", self.gpu_memory_utilization, above=0, high=1)
         if self.kv_cache_dtype not in KV_CACHE_DTYPES:
             raise ValueError(
-                f"kv_cache_dtype is one of {', '.join(KV_CACHE_DTYPES)}, not {settings.shown(self.kv_cache_dtype)}"
+                f"kv_cache_dtype is one of {', '.join(KV_CACHE_DTYPES)}, not {settings.quote(self.kv_cache_dtype)}"
             )
         settings.flag("enable_prefix_caching", self.enable_prefix_caching)
         most = {"block_size": 2**20, "tensor_parallel_size": 4096, "kv_cache_memory_bytes": MAX_BYTES}

@@ -1,6 +1,7 @@
 """A policy as options of SGLang, release 0.5.9: sglang/srt/server_args.py and managers/schedule_policy.py there."""
 
 from course.flags.export import Export, Setting, Wish, command
+from course.policies import Continuous
 
 VERSION = "SGLang 0.5.9"
 MAX_PREFILL_TOKENS = 16_384
@@ -11,9 +12,9 @@ def export(wish: Wish) -> Export:
     """The options, and what SGLang cannot do."""
     kv, page = wish.kv, wish.kv.block_size
     found = [Setting("--max-running-requests", str(wish.slots), "slots: the most requests that run at once")]
-    warnings = []
+    warnings: list[str] = []
     if wish.continuous is not None:
-        more, warnings = _budget(wish, page)
+        more, warnings = _prompts(wish.continuous, page, wish.prefill_first)
         found += more
         found.append(Setting("--schedule-policy", "fcfs", "first come first served, as in the simulator"))
     else:
@@ -54,13 +55,15 @@ def export(wish: Wish) -> Export:
     return Export("SGLang", VERSION, tuple(found), command(words, found), "", tuple(warnings))
 
 
-def _budget(wish: Wish, page: int) -> tuple[list[Setting], list[str]]:
-    p, found, warnings = wish.continuous, [], []
+def _prompts(p: Continuous, page: int, alone: bool) -> tuple[list[Setting], list[str]]:
+    """How prompts share a step, and what SGLang cannot do about it."""
+    found: list[Setting] = []
+    warnings: list[str] = []
     budget = p.max_num_batched_tokens
     if p.enable_chunked_prefill:
         whole = max(budget // page * page, page)
         found.append(Setting("--chunked-prefill-size", str(whole), "token budget of a step with a prompt in it"))
-        if not wish.prefill_first:
+        if not alone:
             found.append(Setting("--enable-mixed-chunk", None, "decodes run beside the chunk and count against it"))
         if budget > MAX_PREFILL_TOKENS:
             found.append(Setting("--max-prefill-tokens", str(whole), f"the default, {MAX_PREFILL_TOKENS:,}, is less"))
@@ -72,7 +75,7 @@ def _budget(wish: Wish, page: int) -> tuple[list[Setting], list[str]]:
     else:
         found.append(Setting("--chunked-prefill-size", "-1", "prompts are not split"))
         found.append(Setting("--max-prefill-tokens", str(budget), "prompt tokens that are computed at once"))
-        if not wish.prefill_first:
+        if not alone:
             warnings.append("prompts then run in steps of their own, between which everybody else waits")
     if p.long_prefill_token_threshold:
         warnings.append("SGLang has no long_prefill_token_threshold: one prompt may take the whole chunk")

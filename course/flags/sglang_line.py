@@ -81,8 +81,9 @@ def parse(words: Sequence[str], notes: Sequence[str], card: GPU | None) -> Parse
     Options are not checked against SGLang's own list: one that is not known here is left out.
     """
     model, rest, said = options_of(words, ALONE, SHORT)
-    notes, reasons = [*notes, *said], {}
-    model = rest.pop("--model-path", model)
+    notes, reasons = [*notes, *said], dict[str, str]()
+    if "--model-path" in rest:
+        model = present("--model-path", rest.pop("--model-path"))
 
     def number(option: str) -> int | None:
         return whole(option, present(option, rest.pop(option))) if option in rest else None

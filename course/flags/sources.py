@@ -96,8 +96,10 @@ def _in_remark(script: str, place: int) -> bool:
 
 
 def end_of(line: str) -> int:
-    """Where the command ends: before a pipe, a redirection, a semicolon or a remark that no quotes hold, or before a
-    line that does not go on with an option, as lines do whose backslashes were lost.
+    """Where the command ends.
+
+    Before a pipe, a redirection, a semicolon or a remark that no quotes hold, or before a line that does not go on with
+    an option, as lines do whose backslashes were lost.
     """
     quote, place = "", 0
     while place < len(line):
@@ -150,8 +152,8 @@ def _from_yaml(content: str, service: str | None) -> Source:
     if len(engines) > 1:
         names = ", ".join(name or "(no name)" for name, *_ in engines)
         raise ValueError(f"{len(engines)} services of this YAML run an engine, {names}: choose one with --service")
-    name, image, words, environment = engines[0]
-    found_in = _in_container(image, words, environment)
+    name, image, said, environment = engines[0]
+    found_in = _in_container(image, said, environment)
     where = f"read from {name} of the YAML" if name else "read from the YAML"
     return Source(found_in.words, (where, *found_in.notes))
 

@@ -1,6 +1,7 @@
 """A policy as settings of TensorRT-LLM, release 1.2: options of trtllm-serve, and a YAML file for the rest of them."""
 
 from course.flags.export import Export, Setting, Wish, command
+from course.policies import Dynamic
 
 VERSION = "TensorRT-LLM 1.2 (PyTorch backend)"
 FILE = "config.yaml"
@@ -28,7 +29,7 @@ def export(wish: Wish) -> Export:
             warnings.append("TensorRT-LLM has no long_prefill_token_threshold: one prompt may take the whole budget")
         if not p.scheduler_reserve_full_isl:
             warnings.append("TensorRT-LLM has no scheduler_reserve_full_isl: its capacity scheduler decides")
-    elif wish.request_level == "static":
+    elif not isinstance(wish.policy, Dynamic):
         keys = [Setting("scheduler_config.capacity_scheduler_policy", "STATIC_BATCH", "batches run to their end")]
         warnings.append("STATIC_BATCH is a legacy of the C++ runtime and not recommended for production")
         warnings.append("TensorRT-LLM starts a static batch with whoever is there: it does not wait until it is full")

@@ -46,10 +46,11 @@ def arguments(words: Sequence[str]) -> list[str] | None:
 def parse(words: Sequence[str], notes: Sequence[str], card: GPU | None) -> ParsedCommand:
     """The policy of a command line and the file that it names. ValueError, in a sentence, for values that cannot be."""
     model, rest, said = options_of(words, ALONE, SHORT, dash="_")
-    notes, reasons = [*notes, *said], {}
+    notes, reasons = [*notes, *said], dict[str, str]()
     file = _file(str(rest.pop("--config")), notes) if "--config" in rest else {}
-    cache = file.get("kv_cache_config") if isinstance(file.get("kv_cache_config"), dict) else {}
-    scheduler = file.get("scheduler_config") if isinstance(file.get("scheduler_config"), dict) else {}
+    cache, scheduler = (
+        block if isinstance(block := file.get(key), dict) else {} for key in ("kv_cache_config", "scheduler_config")
+    )
 
     def number(option: str, key: str) -> int | None:
         if option in rest:

@@ -9,10 +9,10 @@
 Only this package imports CuPy, and only where a driver of a GPU answers.
 """
 
-from course.gpu.decode import DecodeStep, LiveStep, reference, tolerance
 from course.gpu.device import WORDS, Device, Kernel, Stopwatch
 from course.gpu.discover import KINDS, device
 from course.gpu.errors import KernelError
+from course.gpu.ops.decode_step import DecodeStep, LiveStep, reference, tolerance
 from course.gpu.timing import Timing, measure
 
 __all__ = [

@@ -38,11 +38,11 @@ class Compiler:
 
 def compiler() -> Compiler:
     """The compiler that CXX names, or the first on the PATH. Raises KernelError where there is none that works."""
-    return _asked(os.environ.get("CXX", ""), os.environ.get("PATH", ""))
+    return _compiler_of(os.environ.get("CXX", ""), os.environ.get("PATH", ""))
 
 
 @cache
-def _asked(chosen: str, path: str) -> Compiler:
+def _compiler_of(chosen: str, path: str) -> Compiler:
     if sys.platform == "win32":
         raise KernelError("on Windows kernels run as NumPy: compiled kernels need Linux, macOS or WSL")
     found = next(filter(None, (shutil.which(name, path=path) for name in (chosen, *NAMES) if name)), None)
@@ -65,13 +65,13 @@ def _asked(chosen: str, path: str) -> Compiler:
     return Compiler(found, version, tuple(flags))
 
 
-def loaded(source: str, kernel: str, file: str, macros: Mapping[str, Any]) -> ctypes.CDLL:
+def load(source: str, kernel: str, file: str, macros: Mapping[str, Any]) -> ctypes.CDLL:
     """The kernel, compiled together with the shim, as a loaded library.
 
     Raises KernelError: no compiler, a source that does not compile (with the line), nowhere to put the library.
     """
     tool = compiler()
-    whole = sources.joined(
+    whole = sources.join(
         [(name, sources.text(name)) for name in ("cpu_shim.h", "cpu_guard.h", "compat.h")]
         + [(file, source), ("cpu_launch.h", sources.text("cpu_launch.h"))]
     )

@@ -21,6 +21,7 @@ class CPUStopwatch(Stopwatch):
         self._ended = float("nan")
 
     def time(self, launch: Callable[[], Any]) -> tuple[float, float]:
+        """See Stopwatch."""
         began = time.perf_counter()
         launch()
         ended = time.perf_counter()
@@ -32,9 +33,11 @@ class CPUDevice(Device):
     """A device whose launches run in this process, at once."""
 
     def stopwatch(self) -> Stopwatch:
+        """See Device."""
         return CPUStopwatch()
 
     def pace(self, launch: Callable[[], Any], launches: int) -> float:
+        """See Device."""
         began = time.perf_counter()
         for _ in range(launches):
             launch()

@@ -13,7 +13,7 @@ from course.gpu import sources
 from course.gpu.device import Device, Kernel, Stopwatch
 from course.gpu.diagnosis import compile_error, first_line
 from course.gpu.errors import KernelError
-from course.gpu.probe import dotted
+from course.gpu.probe import dotted_version
 
 
 class CupyKernel(Kernel):
@@ -26,6 +26,7 @@ class CupyKernel(Kernel):
     def ready(
         self, grid: tuple[int, int, int], block: tuple[int, int, int], args: tuple, shared_bytes: int
     ) -> Callable[[], None]:
+        """See Kernel."""
         return partial(self._function, grid, block, args, shared_mem=shared_bytes)
 
 
@@ -39,6 +40,7 @@ class EventStopwatch(Stopwatch):
         self._turn = 0
 
     def time(self, launch: Callable[[], Any]) -> tuple[float, float]:
+        """See Stopwatch."""
         begin, end = self._pairs[self._turn]
         begin.record()
         launch()
@@ -57,9 +59,9 @@ class CupyDevice(Device):
         runtime = cupy.cuda.runtime
         properties = runtime.getDeviceProperties(cupy.cuda.Device().id)
         name = properties["name"]
-        versions = {"cupy": cupy.__version__, "runtime": dotted(runtime.runtimeGetVersion())}
+        versions = {"cupy": cupy.__version__, "runtime": dotted_version(runtime.runtimeGetVersion())}
         if driver is not None:
-            versions["driver supports"] = f"CUDA {dotted(driver)}"
+            versions["driver supports"] = f"CUDA {dotted_version(driver)}"
         architecture = properties.get("gcnArchName", b"") if kind == "hip" else b""
         if architecture:
             versions["architecture"] = architecture.decode(errors="replace").partition("\0")[0]
@@ -70,8 +72,9 @@ class CupyDevice(Device):
     def compile(
         self, source: str, kernel: str, *, file: str = "kernel.cu", macros: Mapping[str, Any] | None = None
     ) -> Kernel:
+        """See Device."""
         found = sources.parameters(source, kernel)
-        code = sources.joined([("compat.h", sources.text("compat.h")), (file, source)])
+        code = sources.join([("compat.h", sources.text("compat.h")), (file, source)])
         options = ("-std=c++17", *(f"-D{name}={value}" for name, value in (macros or {}).items()))
         try:
             function = self.cupy.RawModule(code=code, options=options, backend="nvrtc").get_function(kernel)
@@ -83,18 +86,23 @@ class CupyDevice(Device):
         return CupyKernel(kernel, found, function)
 
     def empty(self, shape: Any, dtype: Any) -> Any:
+        """See Device."""
         return self.cupy.empty(shape, dtype)
 
     def to_device(self, array: np.ndarray) -> Any:
+        """See Device."""
         return self.cupy.asarray(array)
 
     def to_numpy(self, array: Any) -> np.ndarray:
+        """See Device."""
         return self.cupy.asnumpy(array)
 
     def stopwatch(self) -> Stopwatch:
+        """See Device."""
         return EventStopwatch(self.cupy)
 
     def pace(self, launch: Callable[[], Any], launches: int) -> float:
+        """See Device."""
         begin, end = self.cupy.cuda.Event(), self.cupy.cuda.Event()
         begin.record()
         for _ in range(launches):

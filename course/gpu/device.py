@@ -42,9 +42,8 @@ class Kernel(ABC):
         Checking takes longer than launching, so what is to be timed is prepared first. args: arrays of this device and
         numbers, in the order of the parameters. shared_bytes: size of SHARED.
 
-        Raises:
-            ValueError: sizes or arguments that no kernel can be launched with.
-            KernelError: from the launch, where it fails, or where the CPU shim catches the kernel at something.
+        Raises ValueError: sizes or arguments that no kernel can be launched with. Raises KernelError: from the launch,
+        where it fails, or where the CPU shim catches the kernel at something.
         """
         blocks = _sizes("grid", grid, MAX_BLOCKS)
         threads = _sizes("block", block, MAX_THREADS)

@@ -20,17 +20,16 @@ def device(kind: str = "auto") -> Device:
 
     "auto" takes the first of them that works and never fails; `notes` says why a better one was not taken.
 
-    Raises:
-        ValueError: no such kind.
-        KernelError: that kind was asked for and is not there, or does not work; the message says why.
+    Raises ValueError: no such kind. Raises KernelError: that kind was asked for and is not there, or does not work; the
+    message says why.
     """
     if kind not in KINDS:
         raise ValueError(f"no device is called {quote(kind)}: choose one of {', '.join(KINDS)}")
-    return _made(kind)
+    return _open(kind)
 
 
 @cache
-def _made(kind: str) -> Device:
+def _open(kind: str) -> Device:
     if kind in ("cuda", "hip"):
         return _gpu(kind)
     if kind == "cpu":

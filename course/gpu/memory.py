@@ -54,7 +54,7 @@ class Memory:
         return self.region.begin <= address and address + size <= self.region.end
 
 
-class Guarded(np.ndarray):
+class GuardedArray(np.ndarray):
     """A NumPy array that knows its memory; arrays computed from it do not live there, and `holds` tells."""
 
     memory: Memory | None = None
@@ -63,12 +63,12 @@ class Guarded(np.ndarray):
         self.memory = getattr(parent, "memory", None)
 
 
-def guarded(shape: Any, dtype: Any) -> Guarded:
+def guarded_array(shape: Any, dtype: Any) -> GuardedArray:
     """A new array in guarded memory, with anything in it."""
     kind = np.dtype(dtype)
     shape = tuple(shape) if isinstance(shape, tuple | list) else (int(shape),)
     count = math.prod(shape)
     memory = Memory(count * kind.itemsize)
-    array = np.frombuffer(memory.map, kind, count, memory.offset).reshape(shape).view(Guarded)
+    array = np.frombuffer(memory.map, kind, count, memory.offset).reshape(shape).view(GuardedArray)
     array.memory = memory
     return array

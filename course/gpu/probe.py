@@ -55,7 +55,8 @@ def nvidia() -> int | None:
     library.cuDriverGetVersion(ctypes.byref(version))
     if version.value < OLDEST:
         raise KernelError(
-            f"the NVIDIA driver is too old: it supports CUDA {dotted(version.value)}, and CuPy needs 12.0 or newer"
+            f"the NVIDIA driver is too old: it supports CUDA {dotted_version(version.value)}, "
+            "and CuPy needs 12.0 or newer"
         )
     return version.value
 
@@ -78,7 +79,7 @@ def _hidden(variable: str) -> str:
     return f" ({variable} is set to {os.environ[variable]!r})" if variable in os.environ else ""
 
 
-def dotted(version: int) -> str:
+def dotted_version(version: int) -> str:
     """A version in the driver's way of counting as people write it: 13020 is 13.2."""
     return f"{version // 1000}.{version % 1000 // 10}"
 
@@ -113,11 +114,11 @@ def why_cupy_fails(error: Exception, kind: str, driver: int | None, module: Modu
     said = first_line(error)
     if kind == "cuda" and INSUFFICIENT_DRIVER in said and driver is not None:
         try:
-            built = f" is built for CUDA {dotted(module.cuda.runtime.runtimeGetVersion())}"
+            built = f" is built for CUDA {dotted_version(module.cuda.runtime.runtimeGetVersion())}"
         except Exception:
             built = " is built for a newer CUDA"
         return (
-            f"the NVIDIA driver supports CUDA {dotted(driver)}, and this CuPy{built}: "
+            f"the NVIDIA driver supports CUDA {dotted_version(driver)}, and this CuPy{built}: "
             f"install a newer driver, or replace CuPy by `pip install '{package(kind, driver)}'`"
         )
     return f"there is a GPU and CuPy is installed, but a kernel does not run: {said}"

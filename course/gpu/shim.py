@@ -14,7 +14,7 @@ from course.gpu.cpu import CPUDevice
 from course.gpu.device import Kernel
 from course.gpu.diagnosis import INTERRUPTED, WROTE_OUTSIDE, Buffer, Report, shim_error
 from course.gpu.errors import KernelError
-from course.gpu.memory import Guarded, Memory, Region, guarded
+from course.gpu.memory import GuardedArray, Memory, Region, guarded_array
 
 _Sizes = ctypes.c_uint32 * 3
 # A launch takes over the signal handlers of the process and the global variables of its library.
@@ -32,8 +32,9 @@ class ShimKernel(Kernel):
     def ready(
         self, grid: tuple[int, int, int], block: tuple[int, int, int], args: tuple, shared_bytes: int
     ) -> Callable[[], None]:
+        """See Kernel."""
         values = (ctypes.c_void_p * max(len(args), 1))()
-        held = []  # what `values` points to must live as long as it does
+        held: list[Any] = []  # what `values` points to must live as long as it does
         touched: list[tuple[Buffer, Memory]] = []
         copies: list[tuple[np.ndarray, np.ndarray]] = []
         for i, (parameter, arg) in enumerate(zip(self.parameters, args, strict=True)):
@@ -76,10 +77,10 @@ class ShimKernel(Kernel):
 
 
 def _in_guarded_memory(array: np.ndarray) -> tuple[np.ndarray, Memory]:
-    memory = array.memory if isinstance(array, Guarded) else None
+    memory = array.memory if isinstance(array, GuardedArray) else None
     if memory is not None and memory.holds(array.ctypes.data, array.nbytes):
         return array, memory
-    copy = guarded(array.shape, array.dtype)
+    copy = guarded_array(array.shape, array.dtype)
     assert copy.memory is not None
     return copy, copy.memory
 
@@ -95,16 +96,20 @@ class ShimDevice(CPUDevice):
     def compile(
         self, source: str, kernel: str, *, file: str = "kernel.cu", macros: Mapping[str, Any] | None = None
     ) -> Kernel:
+        """See Device."""
         found = sources.parameters(source, kernel)
-        return ShimKernel(kernel, found, build.loaded(source, kernel, file, macros or {}))
+        return ShimKernel(kernel, found, build.load(source, kernel, file, macros or {}))
 
     def empty(self, shape: Any, dtype: Any) -> np.ndarray:
-        return guarded(shape, dtype)
+        """See Device."""
+        return guarded_array(shape, dtype)
 
     def to_device(self, array: np.ndarray) -> np.ndarray:
-        copy = guarded(array.shape, array.dtype)
+        """See Device."""
+        copy = guarded_array(array.shape, array.dtype)
         np.copyto(copy, array)
         return copy
 
     def to_numpy(self, array: Any) -> np.ndarray:
+        """See Device."""
         return np.array(array, copy=True, subok=False)

@@ -44,7 +44,12 @@ def text(name: str) -> str:
         raise KernelError(f"the kernel source {name} is missing: install the course again") from None
 
 
-def joined(parts: Sequence[tuple[str, str]]) -> str:
+def kernels() -> tuple[str, ...]:
+    """The names of all kernels there are: one a .cu file."""
+    return tuple(sorted(path.name.removesuffix(".cu") for path in folder().iterdir() if path.name.endswith(".cu")))
+
+
+def join(parts: Sequence[tuple[str, str]]) -> str:
     """One source of several (file name, text), in which every compiler counts lines as the files do."""
     return "".join(f'#line 1 "{name}"\n{source.rstrip()}\n' for name, source in parts)
 
@@ -88,8 +93,7 @@ def bind(kernel: str, wanted: Sequence[Parameter], given: Sequence[Any]) -> tupl
 
     A Python float would arrive as a double, and a float64 array read as float* is garbage: neither gets through.
 
-    Raises:
-        ValueError: too few or too many arguments, a number that does not fit, an array of another type or with gaps.
+    Raises ValueError: too few or too many arguments, a number that does not fit, an array of another type or with gaps.
     """
     if len(wanted) != len(given):
         names = ", ".join(f"{p.type} {p.name}" for p in wanted)

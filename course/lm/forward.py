@@ -198,7 +198,7 @@ def rotated(x: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> np.ndarray:
 
 
 def silu(x: np.ndarray) -> np.ndarray:
-    """x times its logistic function."""
+    """X times its logistic function."""
     with np.errstate(over="ignore"):  # exp(89) is infinite in float32, and x / inf is the 0 that it should be
         return x / (1 + np.exp(-x))
 

@@ -10,7 +10,8 @@ class Holder(Protocol):
     """Whoever holds blocks: a request, which knows how many of its tokens are in the cache."""
 
     @property
-    def computed(self) -> int: ...
+    def computed(self) -> int:
+        """Tokens whose K and V are in the cache."""
 
 
 def blocks_for(tokens: int, block_size: int) -> int:

@@ -3,6 +3,8 @@
 Give your own engine's figures to `ledger` where you have them; these serve until then.
 """
 
+from typing import NamedTuple
+
 from course.models import ModelSpec
 
 GIB = 2**30
@@ -17,25 +19,34 @@ CONTEXT_BYTES = int(0.13 * GIB)
 NCCL_BYTES = int(0.42 * GIB)
 
 
-def activation(spec: ModelSpec, tp: int, max_num_batched_tokens: int, max_num_seqs: int) -> tuple[int, str]:
+class Amount(NamedTuple):
+    """A figure of a ledger: bytes, and where they come from."""
+
+    bytes: int
+    formula: str
+
+
+def activation(spec: ModelSpec, tp: int, max_num_batched_tokens: int, max_num_seqs: int) -> Amount:
     """Bytes at the peak of the profiling run, and the formula: the larger of sampling and the widest layer."""
     hidden = spec.hidden_size * max_num_batched_tokens * 2
     sampling = SAMPLER_BYTES * max_num_seqs * spec.vocab_size + HIDDEN_STATES * hidden
     widest = -(-3 * spec.intermediate_size // tp) * max_num_batched_tokens * 2 + FORWARD_HIDDEN_STATES * hidden
     if sampling >= widest:
-        return sampling, (
+        return Amount(
+            sampling,
             f"estimate, sampling: {SAMPLER_BYTES} B x {max_num_seqs:,} sequences x {spec.vocab_size:,} vocabulary + "
-            f"{HIDDEN_STATES} x {spec.hidden_size:,} x {max_num_batched_tokens:,} tokens x 2 B"
+            f"{HIDDEN_STATES} x {spec.hidden_size:,} x {max_num_batched_tokens:,} tokens x 2 B",
         )
     share = f" / {tp} ranks" if tp > 1 else ""
-    return widest, (
+    return Amount(
+        widest,
         f"estimate, widest layer: (3 x {spec.intermediate_size:,}{share} + {FORWARD_HIDDEN_STATES} x "
-        f"{spec.hidden_size:,}) x {max_num_batched_tokens:,} tokens x 2 B"
+        f"{spec.hidden_size:,}) x {max_num_batched_tokens:,} tokens x 2 B",
     )
 
 
-def other(tp: int) -> tuple[int, str]:
+def other(tp: int) -> Amount:
     """Bytes of the CUDA context and, over several ranks, of NCCL, and the formula."""
     if tp == 1:
-        return CONTEXT_BYTES, "estimate: CUDA context and libraries 0.13 GiB"
-    return CONTEXT_BYTES + NCCL_BYTES, "estimate: CUDA context and libraries 0.13 GiB + NCCL 0.42 GiB"
+        return Amount(CONTEXT_BYTES, "estimate: CUDA context and libraries 0.13 GiB")
+    return Amount(CONTEXT_BYTES + NCCL_BYTES, "estimate: CUDA context and libraries 0.13 GiB + NCCL 0.42 GiB")

@@ -11,7 +11,7 @@ Source: vllm/v1/core/kv_cache_utils.py and kv_cache_interface.py.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -23,6 +23,7 @@ MAX_BYTES = 10**15
 MAX_TOKENS = 10**12
 CACHE_MODES = ("none", "align")
 ALIGNMENT = 16  # tokens; kernels want blocks in multiples of it
+Kinds = Counter[tuple[str, int, int]]  # (kind, window, bytes) of a cache: the number of layers that have it
 PADDED_UP_TO = 1.5  # times the layers of the rarer kind: fewer layers more than that are padded, not split
 
 
@@ -132,34 +133,19 @@ def pool(
     batched = settings.whole("max_num_batched_tokens", max_num_batched_tokens)
     drafts = settings.whole("num_speculative_tokens", num_speculative_tokens, low=0, high=1000)
     if mamba_cache_mode not in CACHE_MODES:
-        raise ValueError(f"mamba_cache_mode must be none or align, not {settings.shown(mamba_cache_mode)}")
+        raise ValueError(f"mamba_cache_mode must be none or align, not {settings.quote(mamba_cache_mode)}")
     ranks = kv_bytes if isinstance(kv_bytes, Sequence) and not isinstance(kv_bytes, str) else [kv_bytes]
     if not ranks:
         raise ValueError("kv_bytes must be a number of bytes, or one a rank, not an empty list")
     memory = min(int(settings.real("kv_bytes", one, low=-MAX_BYTES, high=MAX_BYTES)) for one in ranks)
 
     layers = spec.layer_caches + (spec.draft_layers if drafts else ())
-    kinds = Counter(_kinds(layers, spec.kv_bytes_per_element, tp))
+    kinds: Kinds = Counter(_kinds(layers, spec.kv_bytes_per_element, tp))
     if settings.flag("disable_hybrid_kv_cache_manager", disable_hybrid_kv_cache_manager):
-        alike = Counter()
-        for (kind, _, each), count in kinds.items():
-            alike["state" if kind == "state" else "full", 0, each] += count
-        kinds = alike
+        kinds = _without_windows(kinds)
     if not kinds:
         raise ValueError(f"{spec.name} keeps nothing of a sequence: there is no pool to size")
-    if len({(kind, window) for kind, window, _ in kinds}) == 1:
-        # Layers that hold the same tokens share one group, whatever their size.
-        ((kind, window),) = {(kind, window) for kind, window, _ in kinds}
-        size = sum(count * each for (*_, each), count in kinds.items()) * (1 if kind == "state" else block_size)
-        layers_in_group, shapes = sum(kinds.values()), [(kind, window, block_size, 1)]
-    else:
-        page, sizes = _page(kinds, block_size)
-        layers_in_group = _layers_in_group(kinds.values())
-        shapes = [
-            (kind, window, sizes[kind, window, each], ceil(count / layers_in_group))
-            for (kind, window, each), count in kinds.items()
-        ]
-        size = page * layers_in_group
+    size, layers_in_group, shapes = _shapes(kinds, block_size)
     reserve = {"window": batched, "chunk": batched, "state": (2 if mamba_cache_mode == "align" else 1) + drafts}
     groups = tuple(
         Group(kind, layers_in_group, tokens, window, reserve.get(kind, 0))
@@ -170,19 +156,46 @@ def pool(
     return Pool(memory, max(memory // size, 0), size, tokens, groups)
 
 
+def _shapes(kinds: Kinds, block_size: int) -> tuple[int, int, list[tuple[str, int, int, int]]]:
+    """Bytes of a block, layers of a group, and (kind, window, tokens of a block, groups) of each kind."""
+    held = {(kind, window) for kind, window, _ in kinds}
+    if len(held) == 1:
+        # Layers that hold the same tokens share one group, whatever their size.
+        ((kind, window),) = held
+        size = sum(count * each for (*_, each), count in kinds.items()) * (1 if kind == "state" else block_size)
+        return size, sum(kinds.values()), [(kind, window, block_size, 1)]
+    page, tokens = _page(kinds, block_size)
+    layers = _layers_in_group(kinds.values())
+    shapes = [
+        (kind, window, tokens[kind, window, each], ceil(count / layers))
+        for (kind, window, each), count in kinds.items()
+    ]
+    return page * layers, layers, shapes
+
+
+def _without_windows(kinds: Kinds) -> Kinds:
+    """The same caches where every layer with attention keeps every token."""
+    alike: Kinds = Counter()
+    for (kind, _, each), count in kinds.items():
+        alike["state" if kind == "state" else "full", 0, each] += count
+    return alike
+
+
 def _kinds(layers: Iterable, element_bytes: int, tp: int) -> Iterable[tuple[str, int, int]]:
     """(kind, window, bytes) of each cache on one rank; bytes a token, or of a whole state."""
     for layer in layers:
-        if layer.attention:
-            kept = layer.attention
-            on_rank("query heads", kept.query_heads, tp, copied=False)
-            kind = "full" if kept.window is None else "chunk" if kept.chunked else "window"
-            yield kind, kept.window or 0, kept.elements(tp) * element_bytes + kept.extra_bytes
+        cache = layer.attention
+        if cache:
+            on_rank("query heads", cache.query_heads, tp, copied=False)
+            kind = "full"
+            if cache.window is not None:
+                kind = "chunk" if cache.chunked else "window"
+            yield kind, cache.window or 0, cache.elements(tp) * element_bytes + cache.extra_bytes
         if layer.state:
             yield "state", 0, layer.state_bytes(tp)
 
 
-def _page(kinds: Counter, block_size: int) -> tuple[int, dict[tuple[str, int, int], int]]:
+def _page(kinds: Kinds, block_size: int) -> tuple[int, dict[tuple[str, int, int], int]]:
     """Bytes of one layer's block, the same for all kinds, and the tokens that it holds for each kind."""
     attention = [each for kind, _, each in kinds if kind != "state"]
     state = max((each for kind, _, each in kinds if kind == "state"), default=0)
@@ -193,6 +206,6 @@ def _page(kinds: Counter, block_size: int) -> tuple[int, dict[tuple[str, int, in
     return page, {key: block_size if key[0] == "state" else held for key, held in tokens.items()}
 
 
-def _layers_in_group(counts: Iterable[int]) -> int:
+def _layers_in_group(counts: Collection[int]) -> int:
     fewest, most = min(counts), max(counts)
     return most if most < PADDED_UP_TO * fewest else fewest

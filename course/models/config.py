@@ -32,7 +32,7 @@ def read(config: str | PathLike | Mapping[str, Any], name: str | None = None) ->
         else [path.with_name(f"{path.stem}.{QUANTISATION}")]
     )
     quantised = next((_object(one) for one in beside if one.is_file()), {})
-    return _spec(_object(path), name or stem, path.name, quantised, _stored(path))
+    return _spec(_object(path), name or stem, path.name, quantised, _checkpoint_bytes(path))
 
 
 def _object(path: Path) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def _object(path: Path) -> dict[str, Any]:
     return values
 
 
-def _stored(path: Path) -> int | None:
+def _checkpoint_bytes(path: Path) -> int | None:
     """Bytes of the checkpoint beside the config, where its index says so."""
     index = path.with_name("model.safetensors.index.json")
     if path.name != "config.json" or not index.is_file():
@@ -64,7 +64,7 @@ def _spec(config: Mapping[str, Any], name: str, place: str, quantised: Mapping, 
         kinds = [kind for kind in kinds for _ in (0, 1)]
     layers = _layers(keys, kinds)
     quantisation_of = quantisation.read(outer, quantised)
-    spec = _described(keys, kinds, layers, name, place)
+    spec = _sizes(keys, kinds, layers, name, place)
     counted, more = weights.count(outer, keys, kinds, quantisation_of, stored)
     return replace(
         spec,
@@ -105,19 +105,18 @@ def _layers(keys: Keys, kinds: list[pattern.Kind]) -> tuple[Layer, ...]:
     number = len(kinds)
     shared = keys.size("num_kv_shared_layers", low=0, high=number) or 0  # Gemma 3n: the last ones
     every = keys.size("cla_share_factor") or 1 if keys.flag("use_cla") else 1  # Hunyuan: in rows of this many
-    heads, states = attention.Attention(keys, number), None
+    heads = attention.Attention(keys, number)
+    state = recurrent.parts(keys) if any(kind.linear for kind in kinds) else ()
     found = []
     for i, kind in enumerate(kinds):
-        if kind.linear and states is None:
-            states = recurrent.parts(keys)
-        own = kind.attention and i < number - shared and i % every == 0 and not _skipped(keys, i)
-        found.append(Layer(heads.layer(i, kind) if own else None, states if kind.linear else ()))
+        own = kind.attention and i < number - shared and i % every == 0 and not _lacks_attention(keys, i)
+        found.append(Layer(heads.layer(i, kind) if own else None, state if kind.linear else ()))
     if not any(layer.attention or layer.state for layer in found):
         raise keys.refusal("no layer keeps anything of a sequence: the keys of attention or of a recurrence are needed")
     return tuple(found)
 
 
-def _skipped(keys: Keys, i: int) -> bool:
+def _lacks_attention(keys: Keys, i: int) -> bool:
     """Whether a Nemotron-NAS block has no attention."""
     blocks = keys.listed("block_configs")
     if not blocks or i >= len(blocks[1]) or not isinstance(blocks[1][i], dict):
@@ -141,18 +140,17 @@ def _draft_layers(keys: Keys, layers: tuple[Layer, ...], drafts: int) -> tuple[L
     return (Layer(full[-1]),) * drafts if full else ()
 
 
-def _described(keys: Keys, kinds: list, layers: tuple[Layer, ...], name: str, place: str) -> ModelSpec:
+def _sizes(keys: Keys, kinds: list, layers: tuple[Layer, ...], name: str, place: str) -> ModelSpec:
     """The sizes that describe the model as a whole; where layers differ, the largest."""
     heads = [layer.attention for layer in layers if isinstance(layer.attention, Heads)]
     kept = [layer.attention for layer in layers if layer.attention]
     wide = keys.raw("intermediate_size")
+    widest = max((one for one in wide if isinstance(one, int)), default=0) if isinstance(wide, list) else 0
     return ModelSpec(
         name=name,
         num_layers=len(kinds),
         hidden_size=keys.size(*WIDTH) or 0,
-        intermediate_size=max((one for one in wide if isinstance(one, int)), default=0)
-        if isinstance(wide, list)
-        else weights.mlp_width(keys) or 0,
+        intermediate_size=widest if isinstance(wide, list) else weights.mlp_width(keys) or 0,
         num_heads=max((one.query_heads for one in kept), default=0),
         num_kv_heads=max((one.kv_heads for one in heads), default=1 if kept else 0),
         head_dim=max((one.key_dim for one in kept), default=0) or (keys.first(*HEAD_DIM) or 0),

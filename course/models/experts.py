@@ -7,11 +7,11 @@ from course.models.pattern import DENSE, EXPERTS, Kind
 
 NUMBER = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 WIDTH = ("moe_intermediate_size", "expert_ffn_hidden_size", "moe_ffn_hidden_size", "ffn_hidden_size")
-CHOSEN = (
+PER_TOKEN = (
     *("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "experts_per_tok", "moe_topk", "moe_top_k"),
     *("moe_k", "top_k_experts"),
 )
-SHARED = ("n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts")
+SHARED_EXPERTS = ("n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts")
 SHARED_WIDTH = (
     *("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size"),
     *("share_expert_dim", "shared_experts_intermediate_size"),
@@ -38,10 +38,10 @@ def read(keys: Keys, dense_width: int | None) -> Experts | None:
     width = level.first(*WIDTH[:-1]) or (inner.size(WIDTH[-1]) if inner.values else dense_width)
     if width is None:
         raise keys.refusal("the width of an expert is missing: moe_intermediate_size is needed")
-    chosen = level.first(*CHOSEN, high=number)
+    chosen = level.first(*PER_TOKEN, high=number)
     if chosen is None:
         raise keys.refusal("how many experts work on a token is missing: num_experts_per_tok is needed")
-    shared = level.first(*SHARED, low=0) or 0
+    shared = level.first(*SHARED_EXPERTS, low=0) or 0
     shared_width = level.first(*SHARED_WIDTH, low=0)
     if shared_width is None:
         shared_width = shared * width

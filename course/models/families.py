@@ -4,6 +4,8 @@ Taken from the configuration classes of Transformers 5.24. Only what published f
 than this is refused.
 """
 
+from collections.abc import Mapping
+
 from course.models.keys import Keys
 
 _LLAMA = {
@@ -30,7 +32,7 @@ _GEMMA3 = {
     "sliding_window": 4096,
     "max_position_embeddings": 131072,
 }
-INSIDE = {"llama": _LLAMA, "mistral": _MISTRAL, "gemma3_text": _GEMMA3}
+INSIDE: Mapping[str, Mapping[str, int | None]] = {"llama": _LLAMA, "mistral": _MISTRAL, "gemma3_text": _GEMMA3}
 """Defaults of language models inside of others (LLaVA, Pixtral, Gemma 3), whose text_config may be nearly empty."""
 
 EVERY = {
@@ -49,7 +51,16 @@ EVERY = {
 }
 """model_type: every how manieth layer has full attention, the others a window, where no key says so."""
 
-LISTED = {"cohere2_moe", "cwm", "gemma4", "gemma4_text", "granite_swa", "granitemoe_swa", "mimo_v2_flash", "qwen2_moe"}
+MUST_LIST = {
+    "cohere2_moe",
+    "cwm",
+    "gemma4",
+    "gemma4_text",
+    "granite_swa",
+    "granitemoe_swa",
+    "mimo_v2_flash",
+    "qwen2_moe",
+}
 """Families with a window in some layers whose rule is another one: their files must list the layers."""
 
 

@@ -33,6 +33,7 @@ def state_bytes(spec: ModelSpec) -> str:
 
 
 def draft_bytes_per_token(spec: ModelSpec) -> str:
+    """The same for the layers that only speculative decoding runs."""
     return _sum(spec.draft_layers, spec.kv_bytes_per_element)
 
 
@@ -61,12 +62,21 @@ def _layers(number: int) -> str:
 def _sum(layers: Iterable[Layer], element: int, windows: bool = False) -> str:
     found = Counter(layer.attention for layer in layers if layer.attention)
     terms = []
-    for kept, number in found.items():
-        heads = f"{kept.kv_heads} KV head{'' if kept.kv_heads == 1 else 's'} x " if isinstance(kept, Heads) else ""
-        row = f"{kept.rank} + {kept.rope_dim}" if isinstance(kept, Latent) else f"{kept.key_dim} + {kept.value_dim}"
-        if isinstance(kept, Latent) and kept.packed:
-            row = f"{kept.rank} + {4 * -(-kept.rank // 128)} + 2 x {kept.rope_dim}"
-        last = f" x {kept.window:,} tokens" if windows else ""
-        kind = "" if kept.window is None or windows else f" with a {'chunk' if kept.chunked else 'window'}"
-        terms.append(f"{_layers(number)}{kind} x {heads}({row}) x {element} B{last}")
+    for attention, number in found.items():
+        kind = last = ""
+        if windows:
+            last = f" x {attention.window:,} tokens"
+        elif attention.window is not None:
+            kind = f" with a {'chunk' if attention.chunked else 'window'}"
+        terms.append(f"{_layers(number)}{kind} x {_row(attention)} x {element} B{last}")
     return " + ".join(terms) or "0"
+
+
+def _row(attention: Heads | Latent) -> str:
+    """Elements a token and layer: "8 KV heads x (128 + 128)", or of a latent row "(512 + 64)"."""
+    if isinstance(attention, Heads):
+        heads = f"{attention.kv_heads} KV head{'' if attention.kv_heads == 1 else 's'}"
+        return f"{heads} x ({attention.key_dim} + {attention.value_dim})"
+    if attention.packed:
+        return f"({attention.rank} + {4 * -(-attention.rank // 128)} + 2 x {attention.rope_dim})"
+    return f"({attention.rank} + {attention.rope_dim})"

@@ -80,7 +80,10 @@ def _from_row(row: dict[str, str]) -> GPU:
     elif driver:
         memory, source = int(driver) * MIB, f"{source} (the runtime's total is not known and up to 3% less)"
     else:
-        memory = int(re.search(r"(\d+) GiB", source)[1]) * 2**30
+        stated = re.search(r"(\d+) GiB", source)
+        if stated is None:
+            raise ValueError(f"data/gpus.csv: the memory of {row['name']} is in no column, and not in {source!r}")
+        memory = int(stated[1]) * 2**30
     return replace(
         card,
         memory_bytes=memory,
@@ -126,5 +129,5 @@ def gpu(name: str) -> GPU:
     if isinstance(name, str) and len(name) < 100:
         near = [spellings[one] for one in difflib.get_close_matches(_plain(name), spellings, n=5, cutoff=0.6)]
     if near:
-        raise ValueError(f"no GPU is called {settings.shown(name)}; did you mean {' or '.join(dict.fromkeys(near))}?")
-    raise ValueError(f"no GPU is called {settings.shown(name)}; known GPUs: {', '.join(cards)}")
+        raise ValueError(f"no GPU is called {settings.quote(name)}; did you mean {' or '.join(dict.fromkeys(near))}?")
+    raise ValueError(f"no GPU is called {settings.quote(name)}; known GPUs: {', '.join(cards)}")

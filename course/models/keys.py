@@ -43,7 +43,8 @@ class Keys:
 
     def __init__(self, values: Mapping[str, Any], place: str):
         self.values, self.place = values, place
-        self.family = values.get("model_type") if isinstance(values.get("model_type"), str) else ""
+        family = values.get("model_type")
+        self.family = family if isinstance(family, str) else ""
 
     def __contains__(self, name: str) -> bool:
         return self.values.get(name) is not None
@@ -88,6 +89,13 @@ class Keys:
                 return name, value
         return None
 
+    def entries(self, name: str) -> list:
+        """The list under this name; ValueError where there is none."""
+        found = self.listed(name)
+        if found is None:
+            raise self.refusal(f"{name} is missing: a list with one entry a layer is needed")
+        return found[1]
+
     def inner(self, name: str) -> "Keys":
         """The object under this name; an empty one where there is none."""
         value = self.values.get(name)
@@ -103,4 +111,5 @@ class Keys:
             raise self.refusal(str(error)) from None
 
     def refusal(self, why: str) -> ValueError:
+        """The error to raise, with the place in the file in front of `why`."""
         return ValueError(f"{self.place}: {why}")

@@ -99,6 +99,7 @@ class Part:
     copied: bool = False
 
     def bytes(self, tp: int = 1) -> int:
+        """Bytes on one of `tp` ranks."""
         return on_rank(self.what, self.units, tp, self.copied) * self.unit_bytes
 
 
@@ -113,4 +114,5 @@ class Layer:
     state: tuple[Part, ...] = ()
 
     def state_bytes(self, tp: int = 1) -> int:
+        """Bytes of the recurrent state on one of `tp` ranks."""
         return sum(part.bytes(tp) for part in self.state)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from course.base.settings import quote
 from course.models import recurrent
-from course.models.families import EVERY, LISTED
+from course.models.families import EVERY, MUST_LIST
 from course.models.keys import CONTEXT, MAX_CONTEXT, WINDOW, Keys
 
 FULL, SLIDING, CHUNKED, LINEAR, BOTH = "full", "sliding", "chunked", "linear", "both"
@@ -18,6 +18,7 @@ NAMES = {
     **dict.fromkeys(("mlp", "-"), DENSE),
     **dict.fromkeys(("moe", "E"), EXPERTS),
 }
+ATTENTION = {FULL: FULL, SLIDING: SLIDING, CHUNKED: CHUNKED, BOTH: FULL}
 LISTS = ("layer_types", "layers_block_type")
 
 
@@ -35,7 +36,7 @@ class Kind(NamedTuple):
 
 def kinds(keys: Keys, number: int, drafts: int) -> list[Kind]:
     """What each of `number` layers does. A list in the file may go on with `drafts` more entries."""
-    names = _listed(keys, number, drafts) or _hybrid(keys, number) or _windowed(keys, number)
+    names = _from_lists(keys, number, drafts) or _hybrid(keys, number) or _from_windows(keys, number)
     chunk = keys.size("attention_chunk_size")
     apart = DENSE in names or EXPERTS in names
     found = []
@@ -49,17 +50,21 @@ def kinds(keys: Keys, number: int, drafts: int) -> list[Kind]:
             window = chunk
             if chunk is None:
                 raise keys.refusal(f"layer {i} has chunked attention, but attention_chunk_size is missing")
-        attention = name if name in (FULL, SLIDING, CHUNKED) else FULL if name == BOTH else None
-        mlp = name if name in (DENSE, EXPERTS) else None if apart else BY_KEYS
-        found.append(Kind(attention, window, name in (LINEAR, BOTH), mlp))
+        if name in (DENSE, EXPERTS):
+            mlp: str | None = name
+        else:
+            mlp = None if apart else BY_KEYS
+        found.append(Kind(ATTENTION.get(name), window, name in (LINEAR, BOTH), mlp))
     return found
 
 
-def _named(keys: Keys, key: str, entries: list | str) -> list[str]:
-    known = [NAMES.get(entry) if isinstance(entry, str) else None for entry in entries]
-    if None in known:
-        what = quote(entries[known.index(None)])
-        raise keys.refusal(f"{key} has {what}, and what such a layer keeps of a token is not known: it needs a rule")
+def _kinds_of(keys: Keys, key: str, entries: list | str) -> list[str]:
+    known = []
+    for entry in entries:
+        if not isinstance(entry, str) or entry not in NAMES:
+            why = "and what such a layer keeps of a token is not known: it needs a rule"
+            raise keys.refusal(f"{key} has {quote(entry)}, {why}")
+        known.append(NAMES[entry])
     if FULL in known and "attention_window_size" in keys:  # RecurrentGemma: its attention is local
         known = [SLIDING if name == FULL else name for name in known]
     return known
@@ -71,51 +76,52 @@ def _fitting(keys: Keys, key: str, entries: list | str, number: int, drafts: int
     return list(entries[:number])
 
 
-def _listed(keys: Keys, number: int, drafts: int) -> list[str] | None:
+def _from_lists(keys: Keys, number: int, drafts: int) -> list[str] | None:
     """From the keys that name every layer."""
     given = keys.listed(*LISTS)
     if given:
-        return _named(keys, given[0], _fitting(keys, *given, number, drafts))
+        return _kinds_of(keys, given[0], _fitting(keys, *given, number, drafts))
     if "block_types" in keys:
-        key, cycle = keys.listed("block_types")
-        return _named(keys, key, [cycle[i % len(cycle)] for i in range(number)] if cycle else [])
+        cycle = keys.entries("block_types")
+        return _kinds_of(keys, "block_types", [cycle[i % len(cycle)] for i in range(number)] if cycle else [])
     if "hybrid_override_pattern" in keys:
         pattern = keys.values["hybrid_override_pattern"]
         if not isinstance(pattern, str):
             raise keys.refusal(f"hybrid_override_pattern must be letters, not {quote(pattern)}")
         letters = _fitting(keys, "hybrid_override_pattern", pattern.replace("|", ""), number)
-        return _named(keys, "hybrid_override_pattern", letters)
+        return _kinds_of(keys, "hybrid_override_pattern", letters)
     for key, meanings in (
         ("attn_type_list", {0: LINEAR, 1: FULL}),  # MiniMax-Text-01
         ("hybrid_layer_pattern", {0: FULL, 1: SLIDING}),  # MiMo-V2
     ):
         if key in keys:
-            entries = _fitting(keys, *keys.listed(key), number, drafts)
+            entries = _fitting(keys, key, keys.entries(key), number, drafts)
             if any(isinstance(entry, bool) or entry not in (0, 1) for entry in entries):
                 raise keys.refusal(f"{key} must hold 0 and 1 only")
             return [meanings[entry] for entry in entries]
     if "attention_layers" in keys:  # GPT-Neo
-        return _named(keys, "attention_layers", _fitting(keys, *keys.listed("attention_layers"), number))
+        entries = _fitting(keys, "attention_layers", keys.entries("attention_layers"), number)
+        return _kinds_of(keys, "attention_layers", entries)
     if "attention_types" in keys:
-        return _expanded(keys, number)
+        return _expand(keys, number)
     return None
 
 
-def _expanded(keys: Keys, number: int) -> list[str]:
+def _expand(keys: Keys, number: int) -> list[str]:
     """GPT-Neo's [[["global", "local"], 12]]: each list so many times."""
-    entries = []
-    for pair in keys.listed("attention_types")[1]:
+    entries: list[str] = []
+    for pair in keys.entries("attention_types"):
         if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], list) or len(pair[0]) > number:
             raise keys.refusal(f"attention_types must hold pairs of a list and a number, not {quote(pair)}")
         entries += pair[0] * keys.number("attention_types", pair[1], high=number)
         if len(entries) > number:
             break
-    return _named(keys, "attention_types", _fitting(keys, "attention_types", entries, number))
+    return _kinds_of(keys, "attention_types", _fitting(keys, "attention_types", entries, number))
 
 
 def _hybrid(keys: Keys, number: int) -> list[str] | None:
     """From the keys of models with a recurrence, which name the layers with attention by number or by period."""
-    if not recurrent.described(keys):
+    if not recurrent.has_recurrence(keys):
         return None
     linear = keys.inner("linear_attn_config")
     for keys_of, key, first, meaning in (
@@ -144,7 +150,7 @@ def _hybrid(keys: Keys, number: int) -> list[str] | None:
     )
 
 
-def _windowed(keys: Keys, number: int) -> list[str]:
+def _from_windows(keys: Keys, number: int) -> list[str]:
     """From the keys of models with attention in every layer, in some of them over a window."""
     chunk, window = keys.size("attention_chunk_size"), keys.raw(*WINDOW, "interleaved_sliding_window")
     if chunk is not None:
@@ -170,7 +176,7 @@ def _windowed(keys: Keys, number: int) -> list[str]:
     if pattern is not None or keys.family in EVERY:
         every = EVERY[keys.family] if pattern is None else keys.number("sliding_window_pattern", pattern)
         return [SLIDING if (i + 1) % every else FULL for i in range(number)]
-    if keys.family in LISTED:
+    if keys.family in MUST_LIST:
         raise keys.refusal(
             f"model_type {keys.family} has a window in some layers only: layer_types is needed to tell which"
         )

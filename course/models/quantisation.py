@@ -112,6 +112,12 @@ def _of_groups(keys: Keys) -> float | None:
         size = weights.get("group_size") if isinstance(weights, Mapping) else None
         if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 32:
             return None
-        grouped = isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= 10**6
-        found.add(bits + ((8 if bits == 4 and size == 16 else 16) / size if grouped else 0))
+        found.add(bits + _scale_bits(bits, size))
     return found.pop() if len(found) == 1 else None
+
+
+def _scale_bits(bits: int, size: Any) -> float:
+    """Bits a weight of the scales, one for a group of `size` weights; 0 where there are no groups."""
+    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= 10**6:
+        return 0
+    return (8 if bits == 4 and size == 16 else 16) / size  # an 8-bit scale is NVFP4's

@@ -23,7 +23,7 @@ LIGHTNING = ("attn_type_list", "linear_attn_alpha_factor", "layernorm_linear_att
 MARKS = (*STATE_SIZE, *LIGHTNING, "linear_num_value_heads", "linear_num_heads", "linear_attn_config", "conv_L_cache")
 
 
-def described(keys: Keys) -> bool:
+def has_recurrence(keys: Keys) -> bool:
     """Whether the file has the dimensions of a recurrence."""
     return "lru_width" in keys or any(name in keys for name in MARKS)
 
@@ -46,7 +46,8 @@ def parts(keys: Keys) -> tuple[Part, ...]:
         channels = keys.size("conv_dim") or keys.needed("the width of the model", *WIDTH)
         return (Part("convolution channels", channels, (width - 1) * HALF),)
     if "lru_width" in keys:
-        channels, width = keys.size("lru_width"), keys.needed("the width of the convolution", "conv1d_width", low=2)
+        channels = keys.needed("the width of the recurrence", "lru_width")
+        width = keys.needed("the width of the convolution", "conv1d_width", low=2)
         return (
             Part("recurrence channels", channels, BYTES["float32"]),
             Part("convolution channels", channels, (width - 1) * HALF),

@@ -40,14 +40,16 @@ class Weights:
 
     @property
     def parameters(self) -> int:
+        """All of them, embedding and output head included."""
         return self.layers + self.embedding + self.head
 
     @property
     def bytes(self) -> int:
+        """Bytes of the checkpoint."""
         return self.layer_bytes + self.other_bytes
 
 
-def _packed(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+def _pack(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
     return tuple(
         replace(layer, attention=replace(layer.attention, packed=True))
         if isinstance(layer.attention, Latent)
@@ -120,7 +122,7 @@ class ModelSpec:
         spec = replace(self, kv_bytes_per_element=kv_bytes(dtype))
         if dtype != "fp8_ds_mla":
             return spec
-        layers, drafts = _packed(self.layer_caches), _packed(self.draft_layers)
+        layers, drafts = _pack(self.layer_caches), _pack(self.draft_layers)
         if layers == self.layer_caches:
             raise ValueError(f"fp8_ds_mla is a layout of latent attention, which {self.name} does not have: take fp8")
         return replace(spec, layers=layers, draft_layers=drafts)

@@ -14,7 +14,7 @@ from course.models import keys as names
 from course.models import recurrent
 from course.models.keys import Keys
 
-NEEDED = {
+NOT_COVERED = {
     "compress_ratios": "compressed caches: what each layer keeps of a token, and at which type, is needed",
     "compress_rates": "compressed caches: what each layer keeps of a token, and at which type, is needed",
     "cross_attention_layers": "layers that attend to an image: how many of its tokens a sequence keeps is needed",
@@ -26,7 +26,7 @@ SUSPICIOUS = re.compile(
     r"layer_types|block_types|_heads$|head_dim|num_head|index|chunk|(^|_)cla(_|$)|cca|lightning|hybrid|retention|rnn|lru|"
     r"local|global|pool|kda|gdn|delta|loop|per_layer|memory|pattern|shared?_kv|(^|_)mtp|nextn"
 )
-NAMED = frozenset(
+READ_KEYS = frozenset(
     (
         *names.LAYERS,
         *names.HEADS,
@@ -57,9 +57,9 @@ def check(keys: Keys) -> None:
             raise keys.refusal(f"the key {quote(name)} is no text")
         if value is None or value is False or value in (0, "", "none") or value == [] or value == {}:
             continue
-        if name in NEEDED and not (name == "type_vocab_size" and keys.values.get("is_decoder") is True):
-            raise keys.refusal(f"{name} = {quote(value)} means {NEEDED[name]}")
-        if name in NAMED or name in _listed() or HARMLESS_ENDINGS.search(name) or NEVER.search(name):
+        if name in NOT_COVERED and not (name == "type_vocab_size" and keys.values.get("is_decoder") is True):
+            raise keys.refusal(f"{name} = {quote(value)} means {NOT_COVERED[name]}")
+        if name in READ_KEYS or name in _names_in_file() or HARMLESS_ENDINGS.search(name) or NEVER.search(name):
             continue
         if SUSPICIOUS.search(name):
             label = name if name.isidentifier() else quote(name)
@@ -70,7 +70,7 @@ def check(keys: Keys) -> None:
 
 
 @lru_cache
-def _listed() -> frozenset[str]:
+def _names_in_file() -> frozenset[str]:
     """The names in data/config_keys.txt, whatever their section."""
     text = (files("course") / "data" / "config_keys.txt").read_text(encoding="utf-8")
     return frozenset(line for line in text.splitlines() if line and line[0] not in "#[")

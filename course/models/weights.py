@@ -10,7 +10,7 @@ from typing import NamedTuple
 from course.models import experts, recurrent
 from course.models.attention import Attention
 from course.models.keys import VOCABULARY, WIDTH, Keys
-from course.models.layers import Latent
+from course.models.layers import Heads, Latent
 from course.models.pattern import Kind
 from course.models.quantisation import Quantisation
 from course.models.spec import Weights
@@ -18,9 +18,19 @@ from course.models.spec import Weights
 HALF = 2
 MLP_WIDTH = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "d_ff", "block_ff_dim")
 FOUR_TIMES = {"gpt2", "gptj", "gpt_neo", "gpt_bigcode", "bloom", "falcon", "mpt", "codegen"}
-UNGATED = FOUR_TIMES | {"gpt_neox", "opt", "starcoder2", "phi", "persimmon", "nemotron", "nemotron_h", "xglm", "biogpt"}
+UNGATED_FAMILIES = FOUR_TIMES | {
+    "gpt_neox",
+    "opt",
+    "starcoder2",
+    "phi",
+    "persimmon",
+    "nemotron",
+    "nemotron_h",
+    "xglm",
+    "biogpt",
+}
 UNGATED_ACTIVATIONS = {"relu", "relu2", "xielu"}
-TIED = {
+TIED_FAMILIES = {
     *("gpt2", "gpt_bigcode", "bloom", "opt", "falcon", "mpt", "cohere", "cohere2", "gemma", "gemma2", "gemma3"),
     *("gemma3_text", "gemma4", "gemma4_text", "gpt_neo", "mamba", "lfm2", "starcoder2", "smollm3", "recurrent_gemma"),
 }
@@ -70,17 +80,38 @@ def count(
         return None, (f"the weights could not be counted ({error})",)
 
 
-def _count(outer, keys, kinds, quantised, stored):
+def _count(
+    outer: Keys, keys: Keys, kinds: list[Kind], quantised: Quantisation, stored: int | None
+) -> tuple[Weights, tuple[str, ...]]:
     if keys.family in OTHERWISE:
         raise keys.refusal(f"model_type {keys.family} has {OTHERWISE[keys.family]}")
     if not quantised.understood:
         raise keys.refusal(f"the bits of a weight quantised with {quantised.method} are not known")
     hidden = keys.needed("the width of the model", *WIDTH)
     vocabulary = keys.needed("the size of the vocabulary", *VOCABULARY)
-    said = [level.flag("tie_word_embeddings") for level in (outer, keys) if "tie_word_embeddings" in level]
-    tied = said[0] if said else keys.family in TIED
-    embedding, head = vocabulary * hidden, 0 if tied else vocabulary * hidden
+    embedding = vocabulary * hidden
+    head = 0 if _ties_head(outer, keys) else embedding
+    parts = _parts(keys, kinds, hidden)
+    layer_bytes, other_bytes = _layer_bytes(parts, quantised), HALF * (embedding + head)
+    notes = []
+    if stored is not None:
+        layer_bytes = max(stored - other_bytes, 0)
+        notes.append("the size of the weights is that of the checkpoint, as its index says")
+    elif any(name in outer for name in ("vision_config", "audio_config")):
+        notes.append("weights of the vision and audio parts are not counted")
+    dense = parts.attention + parts.rest
+    counts = dense + parts.experts, dense + parts.active_experts, embedding, head
+    return Weights(*counts, layer_bytes, other_bytes), tuple(notes)
 
+
+def _ties_head(outer: Keys, keys: Keys) -> bool:
+    """Whether the output head is the embedding table: by the file, else by the family."""
+    levels = [level for level in (outer, keys) if "tie_word_embeddings" in level]
+    return levels[0].flag("tie_word_embeddings") if levels else keys.family in TIED_FAMILIES
+
+
+def _parts(keys: Keys, kinds: list[Kind], hidden: int) -> Part:
+    """The parameters of all layers together."""
     attention = Attention(keys, len(kinds))
     width = mlp_width(keys)
     mixture = experts.read(keys, width)
@@ -93,29 +124,31 @@ def _count(outer, keys, kinds, quantised, stored):
         if case not in seen:
             seen[case] = _layer(keys, hidden, shape, kind, mixture if sparse else None, width)
         parts.append(seen[case])
+    return Part(*(sum(column) for column in zip(*parts, strict=True)))
 
-    in_attention, rest, in_experts, active = (sum(column) for column in zip(*parts, strict=True))
+
+def _layer_bytes(parts: Part, quantised: Quantisation) -> int:
+    """Bytes of all layers, with what the checkpoint leaves in 16 bits."""
     bits = 16 if quantised.bits is None else quantised.bits
-    outside = 16 if quantised.experts_only else bits
-    kept = 16 if quantised.attention_kept else outside
-    layer_bytes = ceil((in_experts * bits + rest * outside + in_attention * kept) / 8)
-    other_bytes = HALF * (embedding + head)
-    notes = []
-    if stored is not None:
-        layer_bytes = max(stored - other_bytes, 0)
-        notes.append("the size of the weights is that of the checkpoint, as its index says")
-    elif any(name in outer for name in ("vision_config", "audio_config")):
-        notes.append("weights of the vision and audio parts are not counted")
-    dense = in_attention + rest
-    return Weights(dense + in_experts, dense + active, embedding, head, layer_bytes, other_bytes), tuple(notes)
+    rest = 16 if quantised.experts_only else bits
+    attention = 16 if quantised.attention_kept else rest
+    return ceil((parts.experts * bits + parts.rest * rest + parts.attention * attention) / 8)
 
 
-def _layer(keys: Keys, hidden: int, shape, kind: Kind, mixture: experts.Experts | None, width: int | None) -> Part:
+def _layer(
+    keys: Keys,
+    hidden: int,
+    shape: Heads | Latent | None,
+    kind: Kind,
+    mixture: experts.Experts | None,
+    width: int | None,
+) -> Part:
     attention = _attention(keys, shape, hidden) if shape else 0
     rest = _recurrence(keys, hidden) if kind.linear else 0
     if kind.mlp is None or keys.family in NO_MLP:
         return Part(attention, rest)
-    matrices = 2 if keys.family in UNGATED or keys.raw("hidden_act", "mlp_hidden_act") in UNGATED_ACTIVATIONS else 3
+    activation = keys.raw("hidden_act", "mlp_hidden_act")
+    matrices = 2 if keys.family in UNGATED_FAMILIES or activation in UNGATED_ACTIVATIONS else 3
     if mixture is None:
         dense = keys.size("intermediate_size_mlp", "dense_intermediate_size") or width  # Llama 4, MiniMax
         if dense is None:
@@ -128,7 +161,7 @@ def _layer(keys: Keys, hidden: int, shape, kind: Kind, mixture: experts.Experts 
     return Part(attention, rest, mixture.number * one, mixture.chosen * one)
 
 
-def _attention(keys: Keys, shape, hidden: int) -> int:
+def _attention(keys: Keys, shape: Heads | Latent, hidden: int) -> int:
     """The projections of queries, keys, values and output; of MLA those down to the latent row and back up."""
     if not isinstance(shape, Latent):
         gate = hidden * shape.query_heads * shape.value_dim if keys.flag("attn_output_gate") else 0
@@ -137,12 +170,10 @@ def _attention(keys: Keys, shape, hidden: int) -> int:
     queries = low * (hidden + up) if low else hidden * up
     nope = shape.key_dim - shape.rope_dim
     latent = hidden * (shape.rank + shape.rope_dim) + shape.rank * shape.query_heads * (nope + shape.value_dim)
-    index_heads = keys.size("index_n_heads") or 0
-    index = (
-        (low or hidden) * index_heads * shape.index_dim + hidden * (shape.index_dim + index_heads)
-        if shape.index_dim
-        else 0
-    )
+    index = 0
+    if shape.index_dim:
+        index_heads = keys.size("index_n_heads") or 0
+        index = (low or hidden) * index_heads * shape.index_dim + hidden * (shape.index_dim + index_heads)
     return queries + latent + shape.query_heads * shape.value_dim * hidden + index
 
 
@@ -150,12 +181,13 @@ def _recurrence(keys: Keys, hidden: int) -> int:
     """The matrices around a recurrent state, by its parts."""
     parts = {part.what: part.units for part in recurrent.parts(keys)}
     if "linear key heads" in parts:
-        of_keys = parts["linear key heads"] * keys.size("linear_key_head_dim")
-        of_values = parts["linear value heads"] * keys.size("linear_value_head_dim")
+        of_keys = parts["linear key heads"] * keys.needed("the recurrent state", "linear_key_head_dim")
+        of_values = parts["linear value heads"] * keys.needed("the recurrent state", "linear_value_head_dim")
         return hidden * (2 * of_keys + 3 * of_values + 2 * parts["linear value heads"])
     if "linear heads" in parts:
         heads = parts["linear heads"]
-        each = keys.size("linear_head_dim") or keys.inner("linear_attn_config").size("head_dim")
+        inside = keys.inner("linear_attn_config")
+        each = keys.size("linear_head_dim") or inside.needed("the recurrent state", "head_dim")
         return hidden * (4 * heads * each + 2 * each + heads) + 2 * each * heads * each
     if "heads of linear attention" in parts:
         inner = parts["heads of linear attention"] * (
@@ -164,10 +196,11 @@ def _recurrence(keys: Keys, hidden: int) -> int:
         return 5 * hidden * inner
     if "recurrence heads" in parts:
         inner, groups = parts["convolution channels"], parts["state groups"]
-        state = keys.size(*recurrent.STATE_SIZE)
+        state = keys.needed("the size of the recurrent state", *recurrent.STATE_SIZE)
         return hidden * (3 * inner + 2 * groups * state + parts["recurrence heads"])
     if "recurrence channels" in parts:
-        inner, state = parts["recurrence channels"], keys.size(*recurrent.STATE_SIZE)
+        inner = parts["recurrence channels"]
+        state = keys.needed("the size of the recurrent state", *recurrent.STATE_SIZE)
         given = keys.raw("mamba_dt_rank", "time_step_rank")
         step = keys.number("mamba_dt_rank", given) if isinstance(given, int) else ceil(hidden / 16)
         return 3 * hidden * inner + inner * (2 * step + 3 * state)

@@ -30,6 +30,7 @@ class Target:
 
     @property
     def is_lab(self) -> bool:
+        """Whether this is the notebook that is handed out, and not the solution."""
         return self.path.parent.name == "labs"
 
 
@@ -142,10 +143,10 @@ def build(
             continue  # source_faults has named it
     if not write:
         for target in todo:
-            faults += named(target, stored_faults(target))
+            faults += with_name(target, stored_faults(target))
     if run:
         for target, found in zip(todo, asyncio.run(run_all(todo, write, cell_timeout, jobs, say)), strict=True):
-            faults += named(target, found)
+            faults += with_name(target, found)
     return faults
 
 
@@ -162,6 +163,6 @@ async def run_all(
     return await asyncio.gather(*(one(target) for target in todo))
 
 
-def named(target: Target, faults: Sequence[str]) -> list[str]:
+def with_name(target: Target, faults: Sequence[str]) -> list[str]:
     """`faults` with the notebook's name in front."""
     return [f"{target.path.parent.name}/{target.path.name}: {fault}" for fault in faults]

@@ -37,12 +37,12 @@ def canonical(notebook: NotebookNode) -> NotebookNode:
         if cell.execution_count is not None:
             count += 1
             cell.execution_count = count
-        cell.outputs = [cleaned(output, cell.execution_count) for output in joined_streams(cell.outputs)]
+        cell.outputs = [clean(output, cell.execution_count) for output in joined_streams(cell.outputs)]
         cell.outputs = [output for output in cell.outputs if output.get("data", True)]
     return copy
 
 
-def cleaned(output: NotebookNode, execution_count: int | None) -> NotebookNode:
+def clean(output: NotebookNode, execution_count: int | None) -> NotebookNode:
     """`output` without widget views, with the cell's execution count and with volatile words replaced."""
     output = nbformat.from_dict(output)
     if output.output_type == "execute_result":

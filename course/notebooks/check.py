@@ -80,7 +80,7 @@ def notebook_faults(raw: bytes) -> list[str]:
             faults.append(f"cell {index}: empty code cell")
         elif cell.execution_count is None:
             faults.append(f"cell {index}: never executed, so nbval would not compare it")
-        compared += bool(cell.outputs) and not ignored(cell)
+        compared += bool(cell.outputs) and not is_ignored(cell)
         faults += [f"cell {index}: {fault}" for output in cell.outputs for fault in output_faults(output)]
     if compared < MIN_COMPARED:
         faults.append(f"{compared} cells have an output that nbval compares; at least {MIN_COMPARED}")
@@ -132,7 +132,7 @@ def difference_faults(raw: bytes, fresh: NotebookNode, outputs: bool = True) -> 
         for part in ("cell_type", "id", "metadata", "source"):
             if old.get(part) != new.get(part):
                 faults.append(f"cell {index}: {part} differs from a fresh build{first_difference(old, new, part)}")
-        if outputs and new.cell_type == "code" and not ignored(new) and old.get("outputs") != new.outputs:
+        if outputs and new.cell_type == "code" and not is_ignored(new) and old.get("outputs") != new.outputs:
             faults.append(f"cell {index}: outputs differ from a fresh build{first_difference(old, new, 'outputs')}")
     if not faults and raw != to_bytes(canonical(stored)):
         faults.append("not in the canonical form (saved by an editor?)")
@@ -142,7 +142,7 @@ def difference_faults(raw: bytes, fresh: NotebookNode, outputs: bool = True) -> 
 def first_difference(old: NotebookNode, new: NotebookNode, part: str) -> str:
     """The first differing line of one part of two cells, or nothing where that says little."""
     if part == "outputs":
-        old_lines, new_lines = (shown(cell.get("outputs", ())).splitlines() for cell in (old, new))
+        old_lines, new_lines = (text_of(cell.get("outputs", ())).splitlines() for cell in (old, new))
     elif part == "source":
         old_lines, new_lines = old.source.splitlines(), new.source.splitlines()
     else:
@@ -153,7 +153,7 @@ def first_difference(old: NotebookNode, new: NotebookNode, part: str) -> str:
     return next((f": {a[:100]!r}, not {b[:100]!r}" for a, b in pairs if a != b), "")
 
 
-def shown(outputs: list[NotebookNode]) -> str:
+def text_of(outputs: list[NotebookNode]) -> str:
     """All texts of a cell's outputs, one after the other."""
     texts = []
     for output in outputs:
@@ -161,6 +161,6 @@ def shown(outputs: list[NotebookNode]) -> str:
     return "\n".join(texts)
 
 
-def ignored(cell: NotebookNode) -> bool:
+def is_ignored(cell: NotebookNode) -> bool:
     """Whether nbval runs this cell without comparing its output."""
     return IGNORE_TAG in cell.metadata.get("tags", ())

@@ -1,26 +1,20 @@
-"""Policies: which tokens run in the next step. One file a policy; `registry` knows them by name."""
+"""Policies: which tokens run in the next step. One file a policy, which registers itself; see `registry`."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any
 
 from course.policies.base import Policy, Request, Schedule, State, blocks_needed
-from course.policies.continuous import Continuous
-from course.policies.dynamic import Dynamic
 from course.policies.function import FromFunction
-from course.policies.prefill_first import PrefillFirst
-from course.policies.shortest_first import ShortestFirst
-from course.policies.static import Static
-from course.policies.window import NoteWindow, Window
+from course.policies.registry import POLICIES
 
-__all__ = [
-    "Continuous",
-    "Dynamic",
-    "FromFunction",
-    "NoteWindow",
-    "Policy",
-    "PrefillFirst",
-    "Request",
-    "Schedule",
-    "ShortestFirst",
-    "State",
-    "Static",
-    "Window",
-    "blocks_needed",
-]
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
+globals().update({policy.__name__: policy for policy in POLICIES.values()})
+
+__all__ = ["FromFunction", "Policy", "Request", "Schedule", "State", "blocks_needed"]
+__all__ += [policy.__name__ for policy in POLICIES.values()]
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...

@@ -2,15 +2,24 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Annotated
 
 from course.base import settings
 from course.policies.base import DECODES, Policy, Request, Schedule, State
+from course.policies.registry import Knob, MaxNumSeqs, registered
+
+MaxNumBatchedTokens = Annotated[int, Knob("The most tokens in a step.", 2_048)]
+EnableChunkedPrefill = Annotated[bool, Knob("Split prompts that exceed what is left of the step.")]
+LongPrefillTokenThreshold = Annotated[int, Knob("The most tokens of one prompt in a step; 0: no limit.")]
+SchedulerReserveFullISL = Annotated[bool, Knob("Admit only if the whole prompt fits the free blocks.")]
 
 
+@registered("continuous")
 class Continuous(Policy):
-    """Iteration-level batching, first come first served: running requests first, then waiting ones, while slots, token
-    budget and KV blocks last. Settings are named as in vLLM 0.19:
+    """Iteration-level batching, first come first served.
 
+    Running requests come first, then waiting ones, while slots, token budget and KV blocks last. Settings are named as
+    in vLLM 0.19:
     max_num_seqs: slots. max_num_batched_tokens: tokens a step, at least one for each slot.
     enable_chunked_prefill: a prompt that does not fit the budget left runs in chunks; otherwise it waits for its turn.
     long_prefill_token_threshold: the most tokens one request may take in a step, 0 for no such limit.
@@ -20,13 +29,15 @@ class Continuous(Policy):
     Not modelled: prefix caching, asynchronous scheduling. Raises ValueError for settings that contradict each other.
     """
 
+    max_num_batched_tokens: int
+
     def __init__(
         self,
-        max_num_seqs: int,
-        max_num_batched_tokens: int,
-        enable_chunked_prefill: bool = True,
-        long_prefill_token_threshold: int = 0,
-        scheduler_reserve_full_isl: bool = True,
+        max_num_seqs: MaxNumSeqs,
+        max_num_batched_tokens: MaxNumBatchedTokens,
+        enable_chunked_prefill: EnableChunkedPrefill = True,
+        long_prefill_token_threshold: LongPrefillTokenThreshold = 0,
+        scheduler_reserve_full_isl: SchedulerReserveFullISL = True,
     ):
         self.max_num_seqs = max_num_seqs
         self.max_num_batched_tokens = max_num_batched_tokens
@@ -36,6 +47,7 @@ class Continuous(Policy):
         self.check_settings()
 
     def check_settings(self) -> None:
+        """Raises ValueError for settings that cannot be, or contradict each other."""
         for name, low in (("max_num_seqs", 1), ("max_num_batched_tokens", 1), ("long_prefill_token_threshold", 0)):
             setattr(self, name, settings.whole(name, getattr(self, name, None), low=low))
         for name in ("enable_chunked_prefill", "scheduler_reserve_full_isl"):

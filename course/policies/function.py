@@ -31,5 +31,6 @@ class FromFunction(Policy):
         return f"FromFunction({name}, max_num_seqs={self.max_num_seqs})"
 
     def schedule(self, state: State) -> Schedule:
+        """What the function decides."""
         answer = self.decide(state)
         return answer if isinstance(answer, Schedule) else Schedule(tokens=answer)

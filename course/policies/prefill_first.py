@@ -4,13 +4,17 @@ import math
 
 from course.base import settings
 from course.policies.base import DECODES, Policy, Request, Schedule, State
+from course.policies.continuous import EnableChunkedPrefill, MaxNumBatchedTokens
+from course.policies.registry import MaxNumSeqs, registered
 
 
+@registered("prefill-first")
 class PrefillFirst(Policy):
-    """Iteration-level batching as SGLang's scheduler does it by default, without --enable-mixed-chunk (0.5.9,
-    managers/scheduler.py and schedule_policy.py): while a prompt can run, a step computes prompts only, first come
-    first served, and everybody who decodes waits; else all of them get one token. vLLM's names, SGLang's in brackets:
+    """Iteration-level batching where new prompts go first and decodes wait, SGLang's default.
 
+    As in SGLang 0.5.9 without --enable-mixed-chunk (managers/scheduler.py, schedule_policy.py): while a prompt can run,
+    a step computes prompts only, first come first served; else everybody gets one token. Settings are named as in vLLM,
+    SGLang's names in brackets:
     max_num_seqs (max_running_requests): slots. max_num_batched_tokens (chunked_prefill_size): prompt tokens of a step,
     at least one for each slot here, though a step of decodes has no such limit in SGLang.
     enable_chunked_prefill: the prompt that does not fit what is left of a step runs in chunks, one such prompt at a
@@ -21,12 +25,18 @@ class PrefillFirst(Policy):
     holds back on admission, and prefixes. Raises ValueError for settings that contradict each other.
     """
 
-    def __init__(self, max_num_seqs: int, max_num_batched_tokens: int, enable_chunked_prefill: bool = True):
+    def __init__(
+        self,
+        max_num_seqs: MaxNumSeqs,
+        max_num_batched_tokens: MaxNumBatchedTokens,
+        enable_chunked_prefill: EnableChunkedPrefill = True,
+    ):
         self.max_num_seqs, self.max_num_batched_tokens = max_num_seqs, max_num_batched_tokens
         self.enable_chunked_prefill = enable_chunked_prefill
         self.check_settings()
 
     def check_settings(self) -> None:
+        """Raises ValueError for settings that cannot be, or contradict each other."""
         for name in ("max_num_seqs", "max_num_batched_tokens"):
             setattr(self, name, settings.whole(name, getattr(self, name, None)))
         self.enable_chunked_prefill = settings.flag(
@@ -84,8 +94,9 @@ class PrefillFirst(Policy):
         return tokens
 
     def make_room(self, state: State, begun: list[Request]) -> Schedule:
-        """The blocks do not suffice for all that decode: whoever has the fewest answer tokens gives way, and a prompt
-        under way to the last that decodes.
+        """The blocks do not suffice for all that decode: whoever has the fewest answer tokens gives way.
+
+        A prompt under way gives way to the last that decodes.
         """
         plan = state.plan(decodes=False)
         decoding = [request for request in state.running if _decodes(request)]

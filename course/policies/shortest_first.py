@@ -1,29 +1,40 @@
 """Shortest first: continuous batching whose queue is sorted by length."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
 from course.base import settings
 from course.policies.base import Request
-from course.policies.continuous import Continuous
+from course.policies.continuous import (
+    Continuous,
+    EnableChunkedPrefill,
+    LongPrefillTokenThreshold,
+    MaxNumBatchedTokens,
+    SchedulerReserveFullISL,
+)
+from course.policies.registry import Knob, MaxNumSeqs, registered
 
 BY = ("prompt", "guess")
 
 
+@registered("shortest-first")
 class ShortestFirst(Continuous):
-    """As Continuous, but whoever waits is admitted in the order of `by`: "prompt", the tokens of the prompt, or
-    "guess", what a predictor says of the answer (`Workload.with_guesses`). Equal ones keep their order, and so do those
-    without a guess, behind all others. Nobody who runs is sent away for a shorter one, and a long one may wait for as
-    long as shorter ones come. Raises ValueError as Continuous does, and for another `by`.
+    """As Continuous, but the shortest of those who wait are admitted first.
+
+    by: "prompt", the tokens of the prompt, or "guess", what a predictor says of the answer (`Workload.with_guesses`).
+    Equal ones keep their order, and so do those without a guess, behind all others. Nobody who runs is sent away for a
+    shorter one, and a long one may wait for as long as shorter ones come. Raises ValueError as Continuous does, and for
+    another `by`.
     """
 
     def __init__(
         self,
-        max_num_seqs: int,
-        max_num_batched_tokens: int,
-        enable_chunked_prefill: bool = True,
-        long_prefill_token_threshold: int = 0,
-        scheduler_reserve_full_isl: bool = True,
-        by: str = "prompt",
+        max_num_seqs: MaxNumSeqs,
+        max_num_batched_tokens: MaxNumBatchedTokens,
+        enable_chunked_prefill: EnableChunkedPrefill = True,
+        long_prefill_token_threshold: LongPrefillTokenThreshold = 0,
+        scheduler_reserve_full_isl: SchedulerReserveFullISL = True,
+        by: Annotated[str, Knob("What is short: the prompt, or the guess of the answer.")] = "prompt",
     ):
         self.by = by
         super().__init__(
@@ -35,11 +46,13 @@ class ShortestFirst(Continuous):
         )
 
     def check_settings(self) -> None:
+        """Raises ValueError as Continuous does, and for an unknown `by`."""
         super().check_settings()
         if self.by not in BY:
-            raise ValueError(f"by must be {' or '.join(BY)}, not {settings.shown(self.by)}")
+            raise ValueError(f"by must be {' or '.join(BY)}, not {settings.quote(self.by)}")
 
     def queue(self, waiting: Sequence[Request]) -> Sequence[Request]:
+        """Those who wait, the shortest first."""
         return waiting if len(waiting) == 1 else sorted(waiting, key=_prompt if self.by == "prompt" else _guess)
 
 

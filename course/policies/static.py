@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 from course.base import settings
 from course.policies.base import DECODES, Policy, Request, Schedule, State
+from course.policies.registry import MaxNumSeqs, registered
 
 
+@registered("static")
 class Static(Policy):
     """Request-level batching with a fixed batch: starts when `max_num_seqs` requests wait, or nobody else will come.
 
@@ -15,17 +17,19 @@ class Static(Policy):
 
     padded = True
 
-    def __init__(self, max_num_seqs: int):
+    def __init__(self, max_num_seqs: MaxNumSeqs):
         self.max_num_seqs = max_num_seqs
         self.check_settings()
 
     def check_settings(self) -> None:
+        """Raises ValueError for a setting that cannot be."""
         self.max_num_seqs = settings.whole("max_num_seqs", getattr(self, "max_num_seqs", None))
 
     def __repr__(self) -> str:
         return f"Static(max_num_seqs={self.max_num_seqs})"
 
     def schedule(self, state: State) -> Schedule:
+        """Wait for a full batch, then run it to its end."""
         if state.decodes:
             return DECODES
         batch = state.waiting[: self.max_num_seqs]

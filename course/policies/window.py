@@ -1,11 +1,15 @@
 """Admission windows in front of continuous batching: wait a little for company before a step."""
 
+from typing import Annotated
+
 from course.base import settings
 from course.policies.base import Policy, Schedule, State
+from course.policies.registry import Knob, MaxNumSeqs, registered
 
 TOP_UP = 0.25  # of a window: what NoteWindow waits before every step of a busy engine
 
 
+@registered("window")
 class Window(Policy):
     """A window that opens when somebody arrives at an idle engine and closes early when the batch is full.
 
@@ -13,17 +17,22 @@ class Window(Policy):
     window: seconds. Raises ValueError for max_num_seqs below 1 or a window outside 0 to 1e10.
     """
 
-    def __init__(self, max_num_seqs: int, window: float):
+    def __init__(
+        self,
+        max_num_seqs: MaxNumSeqs,
+        window: Annotated[float, Knob("How long an idle engine waits for company.", 0.006, seconds=True)],
+    ):
         self.max_num_seqs, self.window = max_num_seqs, window
         self.check_settings()
 
     def check_settings(self) -> None:
+        """Raises ValueError for a setting that cannot be."""
         self.max_num_seqs = settings.whole("max_num_seqs", getattr(self, "max_num_seqs", None))
         window = getattr(self, "window", None)
         self.window = settings.real("window", window, low=0, high=settings.MAX_SECONDS)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(max_num_seqs={self.max_num_seqs}, window={settings.shown(self.window)})"
+        return f"{type(self).__name__}(max_num_seqs={self.max_num_seqs}, window={settings.quote(self.window)})"
 
     def opens_at(self, state: State) -> float:
         """When the engine runs its next step [s]; now where it is busy, or somebody has waited for it already."""
@@ -33,6 +42,7 @@ class Window(Policy):
         return first + self.window if first > state.last_step_end else state.now
 
     def schedule(self, state: State) -> Schedule:
+        """Wait for the window, then admit whoever is here; between steps nobody waits."""
         opens = self.opens_at(state)
         if state.now < opens:
             return Schedule(until=opens)
@@ -40,19 +50,24 @@ class Window(Policy):
         return Schedule({request: request.remaining for request in newcomers}, decodes=True, until=self.holds_until())
 
     def holds_until(self) -> float | None:
+        """How long an answer holds, once there is one."""
         return float("inf")
 
 
+@registered("note-window")
 class NoteWindow(Window):
-    """The window of the notes: an idle engine waits a whole window after the next arrival, full or not, and a quarter
-    of one before every other step, whether or not anybody waits.
+    """The window of the notes: waits before every step, full or not.
+
+    An idle engine waits a whole window after the next arrival, and a busy one a quarter of it, whoever waits.
     """
 
     def opens_at(self, state: State) -> float:
+        """When the engine runs its next step [s]."""
         if state.decodes:
             return state.last_step_end + TOP_UP * self.window
         first = state.waiting[0].arrival if state.waiting else state.now
         return max(state.last_step_end, first) + self.window
 
     def holds_until(self) -> None:
+        """How long an answer holds, once there is one."""
         return None

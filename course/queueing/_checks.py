@@ -6,7 +6,7 @@ and no sum runs for hours.
 
 from typing import Any
 
-from course.base.settings import MAX_TOKENS, real, quote, whole
+from course.base.settings import MAX_TOKENS, quote, real, whole
 
 SMALLEST, LARGEST = 1e-12, 1e12  # requests/s, and seconds
 MOST_SLOTS = 1_000_000  # Erlang's recursion over as many takes a tenth of a second

@@ -115,8 +115,11 @@ class _Chain:
 
 
 def _states(arrivals: float, most: int, log_departures: Callable[[float], float], peak: float = 0.0) -> int:
-    """States to keep so that less than 1e-12 is cut. Far out the chain is a random walk whose tail falls like z^-n,
-    where z > 1 solves E[z^arrivals] E[z^-departures] = 1."""
+    """States to keep so that less than 1e-12 is cut.
+
+    Far out the chain is a random walk whose tail falls like z^-n, where z > 1 solves
+    E[z^arrivals] E[z^-departures] = 1.
+    """
 
     def drift(z: float) -> float:
         return arrivals * (z - 1) + log_departures(z)

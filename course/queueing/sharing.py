@@ -19,8 +19,11 @@ from course.queueing.capacity import Demand, StepTime, _seconds, service_rates
 
 @dataclass(frozen=True)
 class Sharing:
-    """Long-run means of a birth-death queue. `p_wait`: all slots are taken on arrival. `p_in_system[n]`: n are in the
-    system, for n up to the slots; beyond, each number is `utilisation` times as likely as the one before."""
+    """Long-run means of a birth-death queue.
+
+    `p_wait`: all slots are taken on arrival. `p_in_system[n]`: n are in the system, for n up to the slots; beyond, each
+    number is `utilisation` times as likely as the one before.
+    """
 
     arrival_rate: float
     capacity_requests_per_s: float
@@ -48,7 +51,7 @@ class Sharing:
         return log(self.p_wait / tail) / (self.capacity_requests_per_s - self.arrival_rate)
 
 
-def processor_sharing(*, arrival_rate: float, rates: Sequence[float]) -> Sharing:
+def processor_sharing(*, arrival_rate: float, rates: Sequence[float] | np.ndarray) -> Sharing:
     """Birth-death chain with the total service rate rates[n-1] requests/s at n in the system, and rates[-1] beyond.
 
     arrival_rate: requests/s. rates: one a batch size, from `service_rates` or a list of yours; len(rates) = slots.
@@ -88,8 +91,10 @@ def processor_sharing(*, arrival_rate: float, rates: Sequence[float]) -> Sharing
 
 @dataclass(frozen=True)
 class BatchingForecast:
-    """What a user feels, from `sharing` and from the step boundary: who finds a free slot still waits for the step in
-    progress to end, then for the step that holds the own prompt and those of all who came meanwhile.
+    """What a user feels, from `sharing` and from the step boundary.
+
+    Who finds a free slot still waits for the step in progress to end, then for the step that holds the own prompt and
+    those of all who came meanwhile.
 
     `landings`: (share of arrivals, seconds of the step in progress) of those who land in an idle engine, in a step of
     decodes, in a step with a prompt. `prefill_steps_s[k]`: seconds of a step with k + 1 prompts.
@@ -110,15 +115,17 @@ class BatchingForecast:
             left = t - own  # what of t is over when the own step begins
             unslotted = chain.p_wait * exp(-drain * max(left, 0.0))
             for weight, step in landings:
-                late = 1.0 if left <= 0 else max(0.0, 1 - left / step) if step else 0.0  # rest of a step > left
-                above += weight * (unslotted + (1 - chain.p_wait) * late)
+                above += weight * (unslotted + (1 - chain.p_wait) * _p_rest_above(left, step))
         return above
 
     @cached_property
     def _starts(self) -> tuple[tuple[float, tuple[tuple[float, float], ...]], ...]:
-        """For 1, 2, 3, 4 prompts in the own step: its seconds, and for each landing the share of arrivals that land
-        there and start in such company, with the seconds of the step in progress. Plain floats: a percentile asks for
-        p_ttft_above some fifty times, and an explorer for a hundred percentiles a line."""
+        """For 1, 2, 3, 4 prompts in the own step: its seconds, and the landings that lead there.
+
+        Each landing as the share of arrivals that land there and start in such company, and the seconds of the step in
+        progress. Plain floats: a percentile asks for p_ttft_above some fifty times, and an explorer for a hundred
+        percentiles a line.
+        """
         shares = [landed * _company(self.sharing.arrival_rate * step) for landed, step in self.landings]
         steps = [step for _, step in self.landings]
         return tuple(
@@ -142,6 +149,13 @@ def _company(expected: float) -> np.ndarray:
     return shares
 
 
+def _p_rest_above(seconds: float, step: float) -> float:
+    """P(the rest of a step of that length, at a moment of somebody's arrival, is above so many seconds)."""
+    if seconds <= 0:
+        return 1.0
+    return max(0.0, 1 - seconds / step) if step else 0.0
+
+
 def continuous_batching(
     need: Demand,
     step_time: StepTime,
@@ -149,7 +163,7 @@ def continuous_batching(
     arrival_rate: float,
     max_num_seqs: int,
     max_num_batched_tokens: int,
-    rates: Sequence[float] | None = None,
+    rates: Sequence[float] | np.ndarray | None = None,
 ) -> BatchingForecast:
     """Forecast for `policies.Continuous`: `processor_sharing` with `service_rates`, and the step boundary added.
 
@@ -162,8 +176,7 @@ def continuous_batching(
     check.kind("need", need, Demand, "demand(prompt_tokens=512, output_tokens=128)")
     check.step_model(step_time)
     if rates is None:
-        settings = {"max_num_seqs": max_num_seqs, "max_num_batched_tokens": max_num_batched_tokens}
-        rates = service_rates(need, step_time, **settings)
+        rates = service_rates(need, step_time, max_num_seqs=max_num_seqs, max_num_batched_tokens=max_num_batched_tokens)
     chain = processor_sharing(arrival_rate=arrival_rate, rates=rates)
     others, prompt = chain.mean_in_batch_requests, round(need.prompt_tokens)
     plain = _seconds(step_time, max(others, 1.0), need.context_tokens, 0, 1)

@@ -84,8 +84,10 @@ class MD1(QueueMeans):
     service_s: float
 
     def p_wait_within(self, seconds: float) -> float:
-        """P(wait <= seconds), by Franx (2001), a sum of positive terms (Erlang's alternating sum of 1909 loses all
-        its digits long before the tail is reached)."""
+        """P(wait <= seconds), by Franx (2001).
+
+        A sum of positive terms: Erlang's alternating sum of 1909 loses all its digits long before the tail is reached.
+        """
         seconds = real("seconds", seconds, low=0.0)
         if seconds / self.service_s >= _MOST_SERVICES:
             if exp(-_decay(self.utilisation) * (seconds / self.service_s)) < 1e-17:

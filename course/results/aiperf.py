@@ -18,7 +18,19 @@ from course.base.settings import quote
 from course.results.assemble import Draft, Statistics, finish, requests_of
 from course.results.documents import Document
 from course.results.result import Result
-from course.results.rows import NAN, items, without_missing, mapping, number, numeric, part, seconds, setting, statistics, tokens
+from course.results.rows import (
+    NAN,
+    items,
+    mapping,
+    number,
+    numeric,
+    part,
+    seconds,
+    setting,
+    statistics,
+    tokens,
+    without_missing,
+)
 
 TOOL = "aiperf"
 TTFT, TPOT, ITL, E2E = "time_to_first_token", "inter_token_latency", "inter_chunk_latency", "request_latency"
@@ -158,7 +170,9 @@ def _summary(path: Path, document: Document) -> Result:
 
 
 def _rows(path: Path, documents: list[Document]) -> Result:
-    rows, gaps, left_out = [], [], 0
+    rows: list[tuple] = []
+    gaps: list[np.ndarray] = []
+    left_out = 0
     for document in documents:
         place = document.place(path)
         row = mapping(place, document.value)
@@ -177,11 +191,11 @@ def _rows(path: Path, documents: list[Document]) -> Result:
         gaps.append(np.empty(0) if failed else _gaps(place, metrics))
     if not rows:
         raise ValueError(f"{path.name} has no request of the measured phase")
-    failed, start, prompt, output, ttft, e2e = zip(*rows, strict=True)
-    failed = np.array(failed)
-    ttft, e2e, output = (np.where(failed, NAN, np.array(values, dtype=float)) for values in (ttft, e2e, output))
-    arrival = np.array([(moment - min(start)) / 10**9 for moment in start])
-    table = requests_of(failed, arrival, np.array(prompt, dtype=float), output, ttft, e2e, gaps)
+    failures, starts, prompts, *measured = zip(*rows, strict=True)
+    without_answer = np.array(failures)
+    outputs, ttfts, e2es = (np.where(without_answer, NAN, np.array(values, dtype=float)) for values in measured)
+    arrival = np.array([(moment - min(starts)) / 10**9 for moment in starts])
+    table = requests_of(without_answer, arrival, np.array(prompts, dtype=float), outputs, ttfts, e2es, gaps)
     notes = [f"{left_out:,} requests of the warm-up were left out"] if left_out else []
     return finish(Draft(TOOL, path.stem, MEANINGS, table, notes=notes))
 

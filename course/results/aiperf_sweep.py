@@ -16,7 +16,7 @@ from course.results.aiperf import E2E, ITL, MEANINGS, SECONDS, TOOL, TPOT, TTFT
 from course.results.assemble import Draft, Statistics, finish
 from course.results.documents import Document
 from course.results.result import Result
-from course.results.rows import items, without_missing, mapping, number, part, seconds, setting, statistic
+from course.results.rows import items, mapping, number, part, seconds, setting, statistic, without_missing
 
 TIMES = {TTFT: "ttft", TPOT: "tpot", ITL: "itl", E2E: "e2e"}
 RATES = {

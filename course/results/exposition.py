@@ -65,6 +65,7 @@ class Histogram:
 
     @property
     def mean(self) -> float:
+        """The sum over the count."""
         return self.total / self.count
 
     def less(self, before: "Histogram | None") -> "Histogram | None":
@@ -77,8 +78,9 @@ class Histogram:
         return Histogram(self.count - before.count, self.total - before.total, buckets)
 
     def percentile(self, p: float) -> tuple[float, float, float]:
-        """(value, lower bound, upper bound) of a percentile: between the bounds as Prometheus' histogram_quantile
-        does it, evenly; all NaN without buckets. Above the last finite bound it is that bound, and the upper one inf.
+        """(value, lower bound, upper bound) of a percentile, evenly between them, as histogram_quantile does it.
+
+        All NaN without buckets. Above the last finite bound it is that bound, and the upper one inf.
         """
         rank, low, below = p / 100 * self.count, 0.0, 0.0
         for bound, value in self.buckets.items():

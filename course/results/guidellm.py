@@ -25,7 +25,19 @@ from course.results.assemble import Draft, Statistics, finish, requests_of
 from course.results.documents import Document
 from course.results.load import BURST, CLOSED, OPEN
 from course.results.result import Requests, Result
-from course.results.rows import NAN, count, items, without_missing, mapping, number, part, rate, setting, statistics, tokens
+from course.results.rows import (
+    NAN,
+    count,
+    items,
+    mapping,
+    number,
+    part,
+    rate,
+    setting,
+    statistics,
+    tokens,
+    without_missing,
+)
 
 TOOL = "guidellm"
 METRICS = {
@@ -251,8 +263,10 @@ def _table(place: str, doc: Mapping, counted: float) -> tuple[Requests | None, f
 def _window(
     place: str, doc: Mapping, counted: float, failed: np.ndarray, start: np.ndarray, end: np.ndarray
 ) -> tuple[np.ndarray, tuple[float, float] | None]:
-    """Which requests the averages count: all, or those of the window. guidellm counts whoever touches it (0.4 to 0.8);
-    other ways to count an edge are tried where that gives another number than the report's.
+    """Which requests the averages count: all, or those of the window.
+
+    guidellm counts whoever touches it (0.4 to 0.8); other ways to count an edge are tried where that gives another
+    number than the report's.
     """
     everybody = np.ones(len(start), dtype=bool)
     first, last = number(place, doc, "start_time"), number(place, doc, "end_time")

@@ -11,7 +11,7 @@ not streamed are null.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from course.results.rows import (
     NAN,
     count,
     items,
-    without_missing,
     mapping,
     number,
     part,
@@ -31,6 +30,7 @@ from course.results.rows import (
     setting,
     statistics,
     tokens,
+    without_missing,
 )
 
 TOOL = "inference-perf"
@@ -82,16 +82,16 @@ def _stage(path: Path, document: Document) -> Result:
             reported[metric] = found
     speed = part(place, good, "throughput")
     prompt, output = part(place, good, "prompt_len"), part(place, good, "output_len")
+    if at_server:
+        rates = [rate(place, block, "rate") for block in (good, output, prompt)]
+    else:
+        rates = [rate(place, speed, f"{what}_per_sec") for what in ("requests", "output_tokens", "input_tokens")]
     totals = {
         "requests": count(place, good, "count"),
         "failed": count(place, bad, "count"),
-        "requests_per_second": rate(place, good, "rate") if at_server else rate(place, speed, "requests_per_sec"),
-        "output_tokens_per_second": rate(place, output, "rate")
-        if at_server
-        else rate(place, speed, "output_tokens_per_sec"),
-        "prompt_tokens_per_second": rate(place, prompt, "rate")
-        if at_server
-        else rate(place, speed, "input_tokens_per_sec"),
+        "requests_per_second": rates[0],
+        "output_tokens_per_second": rates[1],
+        "prompt_tokens_per_second": rates[2],
         "mean_prompt_tokens": rate(place, prompt, "mean"),
         "mean_output_tokens": rate(place, output, "mean"),
         "requested_rate": setting(load, "requested_rate"),
@@ -144,32 +144,46 @@ def _of_pieces(reported: Mapping[str, Mapping[str, float]], totals: Mapping[str,
     return bool(tpot > 0 and expected > 1.25 * tpot)
 
 
+class _Answer(NamedTuple):
+    """One request of a list; times in seconds, NaN where there are none."""
+
+    failed: bool
+    start: float
+    prompt: float
+    output: float
+    ttft: float
+    e2e: float
+    gaps: np.ndarray
+
+
 def _requests(path: Path, document: Document) -> Result:
-    rows, gaps = [], []
-    for i, value in enumerate(document.value):
-        place = f"{document.place(path)}, request {i}"
-        row = mapping(place, value)
-        info = part(place, row, "info")
-        start, end = number(place, row, "start_time"), number(place, row, "end_time")
-        if np.isnan(start):
-            raise ValueError(f"{place}: start_time is missing. When was this request sent?")
-        e2e = seconds(place, {"end_time - start_time": end - start}, "end_time - start_time")
-        request, response = part(place, info, "request_metrics"), part(place, info, "response_metrics")
-        prompt = tokens(place, part(place, request, "text") or info, "input_tokens")
-        output = tokens(place, response or info, "output_tokens")
-        failed = row.get("error") is not None or not output > 0
-        moments = items(place, response or info, "output_token_times") or []
-        times = np.array([number(place, {f"token {k}": moment}, f"token {k}") for k, moment in enumerate(moments)])
-        gap = np.diff(times)
-        if (gap < 0).any() or (times.size and not times[0] >= start):
-            raise ValueError(f"{place}: output_token_times run back in time, or begin before the request does")
-        timed = times.size > 1 or (times.size == 1 and output == 1)  # one piece of many tokens was not streamed
-        ttft, e2e = (times[0] - start, times[-1] - start) if timed else (NAN, e2e)
-        rows.append((failed, start, prompt, output, NAN if failed else ttft, NAN if failed else e2e))
-        gaps.append(np.empty(0) if failed else gap)
-    failed, start, prompt, output, ttft, e2e = (np.array(column) for column in zip(*rows, strict=True))
+    answers = [_answer(f"{document.place(path)}, request {i}", value) for i, value in enumerate(document.value)]
+    *columns, gaps = zip(*answers, strict=True)
+    failed, start, prompt, output, ttft, e2e = (np.array(column) for column in columns)
     failed = failed.astype(bool)
-    table = requests_of(failed, start - start.min(), prompt, output, ttft, e2e, gaps)
+    table = requests_of(failed, start - start.min(), prompt, output, ttft, e2e, list(gaps))
     alone = int((~failed & np.isnan(ttft)).sum())
     notes = [f"{alone:,} answers have no times of their tokens, so neither TTFT nor TPOT"] if alone else []
     return finish(Draft(TOOL, path.stem, MEANINGS, table, notes=notes))
+
+
+def _answer(place: str, value: Any) -> _Answer:
+    row = mapping(place, value)
+    info = part(place, row, "info")
+    start, end = number(place, row, "start_time"), number(place, row, "end_time")
+    if np.isnan(start):
+        raise ValueError(f"{place}: start_time is missing. When was this request sent?")
+    e2e = seconds(place, {"end_time - start_time": end - start}, "end_time - start_time")
+    request, response = part(place, info, "request_metrics"), part(place, info, "response_metrics")
+    prompt = tokens(place, part(place, request, "text") or info, "input_tokens")
+    output = tokens(place, response or info, "output_tokens")
+    moments = items(place, response or info, "output_token_times") or []
+    times = np.array([number(place, {f"token {k}": moment}, f"token {k}") for k, moment in enumerate(moments)])
+    gaps = np.diff(times)
+    if (gaps < 0).any() or (times.size and not times[0] >= start):
+        raise ValueError(f"{place}: output_token_times run back in time, or begin before the request does")
+    if row.get("error") is not None or not output > 0:
+        return _Answer(True, start, prompt, output, NAN, NAN, np.empty(0))
+    if times.size > 1 or (times.size == 1 and output == 1):  # one piece of many tokens was not streamed
+        return _Answer(False, start, prompt, output, float(times[0] - start), float(times[-1] - start), gaps)
+    return _Answer(False, start, prompt, output, NAN, e2e, gaps)

@@ -26,9 +26,8 @@ def table_of(place: str, doc: Mapping) -> tuple[Requests | None, list[str]]:
     if not outputs or not firsts:
         return None, []
     n = len(outputs)
-    lists = {name: items(place, doc, name) for name in ("input_lens", "ttfts", "itls", "errors", "start_times",
-                                                       "queue_times")}  # fmt: skip
-    lists = {name: values for name, values in lists.items() if values}
+    names = ("input_lens", "ttfts", "itls", "errors", "start_times", "queue_times")
+    lists = {name: values for name in names if (values := items(place, doc, name))}
     for name, values in lists.items():
         if len(values) != n:
             raise ValueError(f"{place}: {len(values):,} {name} but {n:,} output_lens: one a request is needed")

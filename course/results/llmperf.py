@@ -19,7 +19,19 @@ from course.engine.metrics import percentiles
 from course.results.assemble import Draft, finish, tpot_of
 from course.results.documents import Document
 from course.results.result import Requests, Result
-from course.results.rows import NAN, count, without_missing, mapping, number, numeric, rate, seconds, setting, statistic, tokens
+from course.results.rows import (
+    NAN,
+    count,
+    mapping,
+    number,
+    numeric,
+    rate,
+    seconds,
+    setting,
+    statistic,
+    tokens,
+    without_missing,
+)
 
 TOOL = "llmperf"
 KEYS = {"ttft": "ttft_s", "itl": "inter_token_latency_s", "e2e": "end_to_end_latency_s"}

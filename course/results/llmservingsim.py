@@ -26,7 +26,7 @@ from course.results.rows import NAN, mapping, number, tokens
 
 TOOL = "LLMServingSim request log"
 CLOCKS = ("queued_ts", "scheduled_ts", "first_token_ts", "last_token_ts")
-NEEDED = ("input_toks", "output_toks", "arrival_time", *CLOCKS)
+COLUMNS = ("input_toks", "output_toks", "arrival_time", *CLOCKS)
 SETTINGS = (
     "tensor_parallel_size",
     "data_parallel_size",
@@ -57,18 +57,18 @@ def read(path: Path, documents: list[Document]) -> list[Result]:
     queued, scheduled, first, last = clocks
     failed = np.isnan(last) | np.isnan(first) | np.isnan(queued) | ~(output > 0)
     tpot = np.where(output > 1, (last - first) / np.maximum(output - 1, 1), NAN)
-    columns = {
-        "ttft": first - queued,
-        "tpot": tpot,
-        "e2e": last - queued,
-        "queue_wait": scheduled - queued,
-    }
+    ttft, tpot, e2e, queue_wait = (
+        np.where(failed, NAN, values) for values in (first - queued, tpot, last - queued, scheduled - queued)
+    )
     table = Requests(
         arrival=arrived - np.nanmin(arrived),
         prompt_tokens=prompt,
         output_tokens=output,
+        ttft=ttft,
+        tpot=tpot,
+        e2e=e2e,
+        queue_wait=queue_wait,
         failed=failed,
-        **{name: np.where(failed, NAN, values) for name, values in columns.items()},
     )
     setup, notes = _setup(path, len(table))
     series = _series(path)
@@ -88,9 +88,9 @@ def read(path: Path, documents: list[Document]) -> list[Result]:
 
 def _row(place: str, value: Any) -> tuple[float, ...]:
     row = mapping(place, value)
-    missing = [name for name in NEEDED if name not in row]
+    missing = [name for name in COLUMNS if name not in row]
     if missing:
-        raise ValueError(f"{place}: no {' and no '.join(missing)}. Each row of a request log has {', '.join(NEEDED)}")
+        raise ValueError(f"{place}: no {' and no '.join(missing)}. Each row of a request log has {', '.join(COLUMNS)}")
     times = [number(place, row, name) for name in ("arrival_time", *CLOCKS)]
     for name, moment in zip(("arrival_time", *CLOCKS), times, strict=True):
         if not (abs(moment) <= 1e12 or np.isnan(moment)):

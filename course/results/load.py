@@ -95,7 +95,8 @@ def _in_system(table: Requests | None) -> tuple[int, int] | None:
         return None
     start, end = table.arrival[good], (table.arrival + table.e2e)[good]
     half, last = (start.min() + share * np.ptp(start) for share in (0.5, 1.0))
-    return tuple(int(((start <= moment) & (end > moment)).sum()) for moment in (half, last))
+    at_half, at_last = (int(((start <= moment) & (end > moment)).sum()) for moment in (half, last))
+    return at_half, at_last
 
 
 def _answered(totals: Mapping[str, float], times: Statistics, table: Requests | None) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from course.base.settings import MAX_SECONDS, real, quote, whole
+from course.base.settings import MAX_SECONDS, quote, real, whole
 from course.base.textfiles import MAX_JSON_BYTES, path_of, text
 from course.results import (
     aiperf,
@@ -57,8 +57,9 @@ def read(path: str | PathLike, format: str | None = None, run: int | None = None
 
 
 def read_all(path: str | PathLike, format: str | None = None) -> list[Result]:
-    """Every run in the file, in its order: SGLang appends one a call, guidellm keeps one a rate, a sweep is a list of
-    them. See `read`.
+    """Every run in the file, in its order: SGLang appends one a call, guidellm keeps one a rate, a sweep is a list.
+
+    See `read`.
     """
     return read_files([path], format)
 

@@ -94,8 +94,8 @@ def rate(place: str, row: Mapping, key: str) -> float:
 def setting(row: Mapping, key: str) -> float:
     """A rate or a limit that was asked for: NaN where there was none, which tools write as null, inf or Infinity."""
     value = row.get(key)
-    value = _of_text(value) if isinstance(value, str) else value
-    return float(value) if finite(value) and value > 0 else NAN
+    number = _of_text(value) if isinstance(value, str) else value
+    return float(number) if number is not None and finite(number) and number > 0 else NAN
 
 
 def statistic(key: str) -> str | None:

@@ -19,7 +19,7 @@ from course.results.documents import Document
 from course.results.lists import table_of, without_empty
 from course.results.load import loop_of
 from course.results.result import Result
-from course.results.rows import count, flat, without_missing, mapping, number, rate, setting
+from course.results.rows import count, flat, mapping, number, rate, setting, without_missing
 
 TOOL = "SGLang bench_serving"
 METRICS = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2e_latency": "e2e"}
@@ -30,7 +30,7 @@ MEANINGS = {
     "e2e": ("request sent to the last piece of the answer", True),
 }
 SETUP = ("backend", "dataset_name", "request_rate", "max_concurrency", "random_input_len", "random_output_len")
-RETOKENISED = 0.02  # of the output tokens; a difference above it is pointed out
+RETOKENISED_SHARE = 0.02  # of the output tokens; a difference above it is pointed out
 
 
 def matches(value: Any) -> bool:
@@ -56,7 +56,7 @@ def _run(path: Path, document: Document, name: str) -> Result:
     said = number(place, doc, "concurrency")
     again = count(place, doc, "total_output_tokens_retokenized")
     written = totals.get("output_tokens", float("nan"))
-    if abs(again - written) > RETOKENISED * written:
+    if abs(again - written) > RETOKENISED_SHARE * written:
         notes.append(
             f"The server counted {written:,.0f} output tokens, the client's tokeniser {again:,.0f}: rates are per the "
             "server's"
@@ -76,7 +76,8 @@ def _asked(doc: Mapping) -> dict[str, float]:
     """Lengths that were asked for, where they were drawn: the mean if the file says the range, else the limit."""
     if doc.get("dataset_name") not in ("random", "random-ids"):
         return {}
-    found, ratio = {}, doc.get("random_range_ratio")
+    found: dict[str, float] = {}
+    ratio: Any = doc.get("random_range_ratio")
     for side, key in (("prompt", "random_input_len"), ("output", "random_output_len")):
         longest = setting(doc, key)
         if finite(ratio) and 0 <= ratio <= 1:

@@ -19,7 +19,7 @@ from course.results.assemble import Draft, Statistics, each, finish
 from course.results.documents import Document
 from course.results.load import BURST, OPEN
 from course.results.result import Result
-from course.results.rows import NAN, without_missing, mapping, number, part, rate, setting, statistics
+from course.results.rows import NAN, mapping, number, part, rate, setting, statistics, without_missing
 
 TOOL = "trtllm-bench"
 MEANINGS = {
@@ -87,7 +87,8 @@ def report(path: Path, content: str) -> list[Document]:
     for line_number, line in enumerate(content.splitlines(), start=1):
         text = re.sub(r"^\[[^]]*\]\s*\[[^]]*\]\s*(\[I\]\s*)?", "", line.strip())  # the time and level of a logger
         key, colon, value = text.partition(":")
-        place, entry = LINES.get(key.strip()), value.strip()
+        entry = value.strip()
+        place: tuple[str, ...] | None = LINES.get(key.strip())
         match = PERCENTILE.search(text)
         if match:
             block = "performance" if match[1] == "Latency" else "streaming_metrics"

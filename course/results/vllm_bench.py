@@ -1,5 +1,6 @@
-"""`vllm bench serve` (and benchmark_serving.py before it): --save-result, with --save-detailed lists of every request;
-and `vllm bench sweep serve`, whose summary.json is a list of such runs and whose summary.csv has a row for each.
+"""`vllm bench serve` (and benchmark_serving.py before it) with --save-result or --save-detailed, and its sweeps.
+
+`vllm bench sweep serve` leaves a summary.json, a list of such runs, and a summary.csv with a row for each.
 
     {"model_id": "...", "num_prompts": 500, "request_rate": "inf", "max_concurrency": 128, "duration": 61.2,
      "completed": 500, "total_output_tokens": 407356, "request_throughput": 8.17, "mean_ttft_ms": 795.2, ...}
@@ -23,7 +24,7 @@ from course.results.documents import Document
 from course.results.lists import table_of, without_empty
 from course.results.load import OPEN, loop_of
 from course.results.result import Result
-from course.results.rows import NAN, count, flat, items, without_missing, mapping, number, rate, seconds, setting
+from course.results.rows import NAN, count, flat, items, mapping, number, rate, seconds, setting, without_missing
 
 TOOL = "vLLM bench serve"
 METRICS = {

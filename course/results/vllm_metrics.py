@@ -131,7 +131,9 @@ def _result(scrape: Scrape, before: Scrape | None, seconds: float, source: str) 
     for metric, histogram in histograms.items():
         if histogram is not None:
             bounds = {f"p{p}": histogram.percentile(p) for p in PERCENTILES}
-            reported[metric] = {"mean": histogram.mean} | without_missing({key: value for key, (value, *_) in bounds.items()})
+            reported[metric] = {"mean": histogram.mean} | without_missing(
+                {key: value for key, (value, *_) in bounds.items()}
+            )
             wide[metric] = bounds["p99"][1:]
     totals = _totals(page, earlier, histograms, seconds, before is not None)
     notes = metric_remarks.on_scrape(totals, reported, wide, page, earlier if before else None, seconds, source)

@@ -17,8 +17,8 @@ from pathlib import Path
 from course.base.settings import MAX_REQUESTS, quote, whole
 from course.base.textfiles import path_of, text
 from course.traces import azure, detect, remarks, servegen
-from course.traces.kept import Kept
-from course.traces.rows import Broken, Failed
+from course.traces.columns import Columns
+from course.traces.rows import BrokenRow, FailedRequest, Reader, Row
 from course.workload import Workload, arrivals
 
 MAX_BYTES = 2**30  # four times what 5 million rows take
@@ -71,59 +71,71 @@ def read(
     rate = None if rate is None else arrivals.checked_rate(rate)
     path = path_of(path, "a trace")
     content = text(path, "trace", limit=MAX_BYTES)
-    kind = format or detect.told(path, content)
+    kind = format or detect.format_of(path, content)
     if dataset is not None and kind != "servegen":
         raise ValueError(f"dataset is for a trace of ServeGen, and {path.name} was read as {kind}: leave it out")
     if kind == "servegen":
         lengths = None if dataset is None else path_of(dataset, "a dataset")
         load, note = servegen.read(path, content, lengths, seed, on_error)
-        return _named(load, path, [f"{path.name}: {note}"], name)
+        return _with_name(load, path, [f"{path.name}: {note}"], name)
     reader = azure.Reader(path, content, HINT) if kind == "azure" else detect.READERS[kind].Reader(path, content)
 
-    kept = Kept()
-    dropped: dict[str, list[int]] = {}
+    columns, trouble = _collected(path, reader, on_error, longest)
+    if not columns:
+        nothing = "a header but no rows" if kind in detect.WITH_HEADER else "no rows"
+        raise ValueError(trouble[0] if trouble else f"{path.name} has {nothing}: there is nothing to replay")
+    load, remarks_on_times = columns.workload(path, sort=sort, spread=spread, rate=rate, seed=seed)
+    notes = [*trouble, *filter(None, [remarks.on_columns(path.name, getattr(reader, "unread", ()))]), *remarks_on_times]
+    for note in notes:
+        warnings.warn(note, stacklevel=2)
+    if reader.note:
+        notes.append(f"{path.name}: {reader.note}")
+    return _with_name(load, path, notes, name)
+
+
+def _collected(path: Path, reader: Reader, on_error: str, longest: int | None) -> tuple[Columns, list[str]]:
+    """The rows that can be used, and a sentence for each kind of trouble with the others."""
+    columns = Columns()
+    broken: dict[str, list[int]] = {}
     failed: dict[str, list[int]] = {}
     zoned: bool | None = None
     for number, cells in reader.rows:
         try:
             row = reader.parse(cells)
-            if zoned not in (None, row.zoned):
-                raise Broken(f"{azure.TIMESTAMP} must have a time zone on all rows or on none", "another time zone")
-            if longest is not None and row.prompt + row.output > longest:
-                raise Broken(
-                    f"it needs {row.prompt + row.output:,} tokens of context, more than max_model_len ({longest:,})",
-                    f"a context above {longest:,} tokens",
-                )
-        except Failed as broken:
-            failed.setdefault(broken.kind, []).append(number)
+            _check(row, zoned, longest)
+        except FailedRequest as error:
+            failed.setdefault(error.kind, []).append(number)
             continue
-        except Broken as broken:
+        except BrokenRow as error:
             if on_error == "raise":
                 raise ValueError(
-                    f'{path.name}, row {number}: {broken}. Correct the row, or leave such rows out with on_error="skip"'
+                    f'{path.name}, row {number}: {error}. Correct the row, or leave such rows out with on_error="skip"'
                 ) from None
-            dropped.setdefault(broken.kind, []).append(number)
+            broken.setdefault(error.kind, []).append(number)
             continue
         zoned = row.zoned
-        kept.add(row, number)
-        if len(kept) > MAX_REQUESTS:
+        columns.add(row, number)
+        if len(columns) > MAX_REQUESTS:
             raise ValueError(f"{path.name} has more than {MAX_REQUESTS:,} requests: cut it into smaller files")
-    notes = [remarks.left_out(path.name, dropped, len(kept))] if dropped else []
+    trouble = [remarks.left_out(path.name, broken, len(columns))] if broken else []
     if failed:
-        notes.append(remarks.failed(path.name, failed, len(kept) + sum(map(len, failed.values()))))
-    if not kept:
-        nothing = "a header but no rows" if kind in detect.HEADED else "no rows"
-        raise ValueError(notes[0] if notes else f"{path.name} has {nothing}: there is nothing to replay")
-    load, said = kept.workload(path, sort=sort, spread=spread, rate=rate, seed=seed)
-    notes += said
-    for note in notes:
-        warnings.warn(note, stacklevel=2)
-    if reader.note:
-        notes.append(f"{path.name}: {reader.note}")
-    return _named(load, path, notes, name)
+        total = len(columns) + sum(map(len, failed.values()))
+        trouble.append(remarks.on_failures(path.name, failed, total))
+    return columns, trouble
 
 
-def _named(load: Workload, path: Path, notes: list[str], name: str | None) -> Workload:
+def _check(row: Row, zoned: bool | None, longest: int | None) -> None:
+    """Raise BrokenRow where a row does not fit the rows before it, or the context."""
+    if zoned not in (None, row.zoned):
+        raise BrokenRow(f"{azure.TIMESTAMP} must have a time zone on all rows or on none", "another time zone")
+    if longest is not None and row.prompt + row.output > longest:
+        raise BrokenRow(
+            f"it needs {row.prompt + row.output:,} tokens of context, more than max_model_len ({longest:,})",
+            f"a context above {longest:,} tokens",
+        )
+
+
+def _with_name(load: Workload, path: Path, notes: list[str], name: str | None) -> Workload:
     """The workload under its name, with what is to be known of it."""
     long = remarks.on_contexts(path.name, load.prompt_tokens + load.output_tokens)
     return replace(load, name=path.stem if name is None else name, notes=(*notes, *([long] if long else [])))

@@ -15,14 +15,14 @@ from course.base.textfiles import json_lines
 from course.traces import rows
 
 TIME, PROMPT, OUTPUT, BLOCKS = "timestamp", "input_length", "output_length", "hash_ids"
-LOOKED_AT = 200  # rows of a file that are asked what format it is
+SAMPLE = 200  # rows of a file that are asked what format it is
 
 
-def sample(path: Path, content: str) -> list[Mapping]:
+def sample(path: Path, content: str) -> list[dict]:
     """The first rows, of those that are objects; a broken line ends it, and is refused later with its number."""
-    found = []
+    found: list[dict] = []
     with suppress(ValueError):
-        found.extend(row for _, row in islice(json_lines(path, content), LOOKED_AT) if isinstance(row, dict))
+        found.extend(row for _, row in islice(json_lines(path, content), SAMPLE) if isinstance(row, dict))
     return found
 
 
@@ -53,10 +53,10 @@ class Reader:
         self.rows: Iterator[tuple[int, Any]] = json_lines(path, content)
 
     def parse(self, row: Any) -> rows.Row:
-        """The request of a row; `Broken` where there is none."""
+        """The request of a row; `BrokenRow` where there is none."""
         if not isinstance(row, dict):
-            raise rows.Broken(f"it is {quote(row)}, no object in braces", "no object")
-        time = rows.elapsed(TIME, rows.of_json(TIME, row), self.unit)
+            raise rows.BrokenRow(f"it is {quote(row)}, no object in braces", "no object")
+        time = rows.picoseconds(TIME, rows.of_json(TIME, row), self.unit)
         prompt = rows.prompt(PROMPT, rows.of_json(PROMPT, row))
         output = rows.count(OUTPUT, rows.of_json(OUTPUT, row))
         label = row.get(self.class_key) if self.class_key else None
@@ -69,15 +69,15 @@ class Reader:
         if ids is None:
             return None
         if not isinstance(ids, list):
-            raise rows.Broken(f"{BLOCKS} is {quote(ids)}, no list", f"broken {BLOCKS}")
+            raise rows.BrokenRow(f"{BLOCKS} is {quote(ids)}, no list", f"broken {BLOCKS}")
         for block in ids:
             if isinstance(block, float):  # 64-bit ids written by a tool that made floats of them
-                raise rows.Broken(f"a block id is {block!r}: a float has lost its last digits", f"broken {BLOCKS}")
+                raise rows.BrokenRow(f"a block id is {block!r}: a float has lost its last digits", f"broken {BLOCKS}")
             if isinstance(block, bool) or not isinstance(block, int | str):
-                raise rows.Broken(f"a block id is {quote(block)}, no whole number", f"broken {BLOCKS}")
+                raise rows.BrokenRow(f"a block id is {quote(block)}, no whole number", f"broken {BLOCKS}")
         full = -(-prompt // self.block_tokens)
         if not full - self.slack <= len(ids) <= full:
-            raise rows.Broken(
+            raise rows.BrokenRow(
                 f"it has {len(ids)} {BLOCKS}, but {prompt} tokens at {self.block_tokens} a block make {full}",
                 f"the wrong number of {BLOCKS}",
             )

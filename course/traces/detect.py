@@ -6,6 +6,7 @@ from typing import Any
 from course.base.textfiles import json_value
 from course.traces import azure, blocks, burstgpt, mooncake, plain, qwen_bailian, servegen, splitwise, table, vidur
 
+# Modules, each with `matches` and a `Reader` (course.traces.rows.Reader); ServeGen's has `read`, for it draws.
 READERS: dict[str, Any] = {
     "azure": azure,
     "burstgpt": burstgpt,
@@ -16,10 +17,10 @@ READERS: dict[str, Any] = {
     "vidur": vidur,
     "csv": plain,
 }
-HEADED = ("azure", "burstgpt", "splitwise", "vidur", "csv")  # the widest last
+WITH_HEADER = ("azure", "burstgpt", "splitwise", "vidur", "csv")  # the widest last
 
 
-def told(path: Path, content: str) -> str:
+def format_of(path: Path, content: str) -> str:
     """The key in READERS; ValueError for JSON of another kind, "azure" where nothing fits, to be refused by it."""
     if content.lstrip()[:1] in ("{", "["):
         return _of_json(path, content)
@@ -27,7 +28,7 @@ def told(path: Path, content: str) -> str:
     if servegen.matches(first):
         return "servegen"
     header = table.names(first)
-    return next((name for name in HEADED if READERS[name].matches(header)), "azure")
+    return next((name for name in WITH_HEADER if READERS[name].matches(header)), "azure")
 
 
 def _of_json(path: Path, content: str) -> str:

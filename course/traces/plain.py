@@ -29,7 +29,7 @@ OUTPUT = (
 )  # fmt: skip
 CLASS = ("class_", "class")
 MILLISECOND = rows.PICOSECONDS // 1_000
-NEEDED = (TIME, PROMPT, OUTPUT)
+COLUMNS = (TIME, PROMPT, OUTPUT)
 
 
 def _plain(name: str) -> str:
@@ -40,7 +40,7 @@ def _plain(name: str) -> str:
 def matches(header: list[str]) -> bool:
     """Whether there is a column for each of time, prompt and output."""
     found = {_plain(name) for name in header}
-    return all(found & set(known) for known in NEEDED)
+    return all(found & set(known) for known in COLUMNS)
 
 
 class Reader:
@@ -51,24 +51,27 @@ class Reader:
     def __init__(self, path: Path, content: str):
         head = next(table.lines(path, content), (0, []))[1]
         self.rows = table.lines(path, content)
-        self._columns = [_one(path, head, known) for known in NEEDED]
+        self._columns = [_one(path, head, known) for known in COLUMNS]
         label = [name.strip() for name in head if _plain(name) in CLASS][:1]
         self._header = table.Header(path, self.rows, self._columns, label)
+        self.unread = self._header.unread
         self._columns += label
         self._unit = MILLISECOND if _plain(self._columns[0]).endswith("_ms") else rows.PICOSECONDS
         self._dates: bool | None = None  # not known before the first row
 
     def parse(self, row: list[str]) -> rows.Row:
-        """The request of a row; `Broken` where there is none."""
+        """The request of a row; `BrokenRow` where there is none."""
         when, prompt, output, *label = self._header.cells(row, self._columns)
         time_column, prompt_column, output_column, *_ = self._columns
         dates = bool(re.match(r"\d{4}-\d\d-", when))
         if self._dates not in (None, dates):
-            raise rows.Broken(f"{time_column} must be dates on all rows or on none", f"another kind of {time_column}")
+            raise rows.BrokenRow(
+                f"{time_column} must be dates on all rows or on none", f"another kind of {time_column}"
+            )
         if dates:
             time, zoned = rows.moment(time_column, when)
         else:
-            time, zoned = rows.elapsed(time_column, when, self._unit), False
+            time, zoned = rows.picoseconds(time_column, when, self._unit), False
         tokens = rows.prompt(prompt_column, prompt), rows.count(output_column, output)
         self._dates = dates
         return rows.Row(time, *tokens, zoned, label[0] if label else None)

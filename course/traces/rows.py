@@ -1,11 +1,11 @@
 """One row of a trace: its request, or why it has none. Times are integers of picoseconds, so that no digit is lost."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from course.base.settings import MAX_TOKENS, quote
 
@@ -19,7 +19,7 @@ _COUNT = re.compile(r"(\d{1,20})(?:\.0{1,6})?", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d{1,20})(\.\d{0,40})?(e[+-]?\d{1,2})?", re.ASCII | re.IGNORECASE)
 
 
-class Broken(Exception):
+class BrokenRow(Exception):
     """A row that cannot be used: why, as half a sentence, and the kind of trouble to count it under."""
 
     def __init__(self, why: str, kind: str):
@@ -27,7 +27,7 @@ class Broken(Exception):
         self.kind = kind
 
 
-class Failed(Broken):
+class FailedRequest(BrokenRow):
     """A row in order, of a request that failed: it has no answer to serve."""
 
 
@@ -42,18 +42,33 @@ class Row(NamedTuple):
     prefix: tuple[int | str, ...] | None = None
 
 
+class Reader(Protocol):
+    """What each format offers: the rows of a file, each with its number, and the request that one of them is.
+
+    note: a sentence on how the file was read, "" where nothing is to be said.
+    """
+
+    rows: Iterator[tuple[int, Any]]
+    note: str
+
+    def parse(self, row: Any) -> Row:
+        """The request of a row. Raises BrokenRow where there is none."""
+        ...
+
+
 def moment(column: str, cell: str) -> tuple[int, bool]:
     """A date with a time of day in picoseconds, and whether it has a time zone."""
-    match = _MOMENT.fullmatch(cell)
-    parts = match.groups() if match else None
     try:
-        day, hour, minute, second, fraction, zone = parts
-        hour, minute, second = int(hour), int(minute), int(second)
+        match = _MOMENT.fullmatch(cell)
+        if match is None:
+            raise ValueError
+        day, *clock, fraction, zone = match.groups()
+        hour, minute, second = map(int, clock)
         if hour > 23 or minute > 59 or second > 59:
             raise ValueError
         seconds = _days(day) * 86_400 + hour * 3_600 + minute * 60 + second - _offset(zone)
-    except (TypeError, ValueError):
-        raise Broken(
+    except ValueError:
+        raise BrokenRow(
             f"{column} is {quote(cell)}, which is no time like '2023-11-16 18:15:46.6805900'", f"a broken {column}"
         ) from None
     return seconds * PICOSECONDS + int((fraction or "").ljust(12, "0")), zone is not None
@@ -76,14 +91,14 @@ def _offset(zone: str | None) -> int:
     return (hours * 3_600 + minutes * 60) * (-1 if zone[0] == "-" else 1)
 
 
-def elapsed(column: str, cell: str, unit: int = PICOSECONDS) -> int:
+def picoseconds(column: str, cell: str, unit: int = PICOSECONDS) -> int:
     """A number of seconds, or of other units of so many picoseconds, in picoseconds."""
     if not _NUMBER.fullmatch(cell):
         why = "is empty" if not cell else f"is {quote(cell)}, which is no number"
-        raise Broken(f"{column} {why}", f"a broken {column}")
+        raise BrokenRow(f"{column} {why}", f"a broken {column}")
     value = Decimal(cell) * unit
     if abs(value) > LATEST * PICOSECONDS:
-        raise Broken(f"{column} is {quote(cell)}: no time is as far away", f"a broken {column}")
+        raise BrokenRow(f"{column} is {quote(cell)}: no time is as far away", f"a broken {column}")
     return int(value.to_integral_value())
 
 
@@ -92,11 +107,11 @@ def count(column: str, cell: str, zero: str = "a failed request?") -> int:
     match = _COUNT.fullmatch(cell)
     if not match:
         why = "is empty" if not cell else f"is {quote(cell)}, which is no whole number of tokens"
-        raise Broken(f"{column} {why}", f"a broken {column}")
+        raise BrokenRow(f"{column} {why}", f"a broken {column}")
     if int(match[1]) > MAX_TOKENS:
-        raise Broken(f"{column} is {quote(cell)}: the most is {MAX_TOKENS:,} tokens", f"a broken {column}")
+        raise BrokenRow(f"{column} is {quote(cell)}: the most is {MAX_TOKENS:,} tokens", f"a broken {column}")
     if int(match[1]) == 0:
-        raise Broken(f"{column} is 0 ({zero})", f"0 {column}")
+        raise BrokenRow(f"{column} is 0 ({zero})", f"0 {column}")
     return int(match[1])
 
 
@@ -111,5 +126,5 @@ def of_json(name: str, row: Mapping) -> str:
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Broken(f"{name} is {quote(value)}, which is no number", f"a broken {name}")
+        raise BrokenRow(f"{name} is {quote(value)}, which is no number", f"a broken {name}")
     return quote(value) if isinstance(value, int) else repr(value)

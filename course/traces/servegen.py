@@ -19,10 +19,10 @@ from pathlib import Path
 
 import numpy as np
 
-from course.base.settings import MAX_REQUESTS, MAX_TOKENS, seed_sequence, quote
+from course.base.settings import MAX_REQUESTS, MAX_TOKENS, quote, seed_sequence
 from course.base.textfiles import MAX_JSON_BYTES, json_value, text
 from course.traces import table
-from course.traces.rows import Broken
+from course.traces.rows import BrokenRow
 from course.workload import Workload
 
 PATTERNS = ("Gamma", "Weibull", "Exponential", "Poisson")
@@ -80,11 +80,12 @@ def read(path: Path, content: str, dataset: Path | None, seed: int, on_error: st
 
 def _windows(path: Path, content: str, on_error: str) -> tuple[list[Window], int, list[int]]:
     """The windows, how many are empty, and the rows left out."""
-    rows, dropped = [], []
+    rows: list[tuple[int, float, float, str, float]] = []
+    dropped: list[int] = []
     for number, cells in table.lines(path, content):
         try:
             rows.append((number, *_row(cells)))
-        except Broken as broken:
+        except BrokenRow as broken:
             if on_error == "raise":
                 raise ValueError(
                     f'{path.name}, row {number}: {broken}. Correct it, or leave such windows out with on_error="skip"'
@@ -103,17 +104,17 @@ def _windows(path: Path, content: str, on_error: str) -> tuple[list[Window], int
 def _row(cells: list[str]) -> tuple[float, float, str, float]:
     """Start, rate, pattern and shape of a window."""
     if len(cells) != 6:
-        raise Broken(f"it has {len(cells)} cells where a window has 6", "the wrong number of cells")
+        raise BrokenRow(f"it has {len(cells)} cells where a window has 6", "the wrong number of cells")
     start, rate, cv, pattern, shape, scale = (cell.strip() for cell in cells)
     values = [_number(name, cell) for name, cell in (("start", start), ("rate", rate), ("CV", cv))]
     if values[1] == 0:
         return values[0], 0.0, "", 1.0
     if pattern not in PATTERNS:
-        raise Broken(f"its pattern is {quote(pattern)}, not one of {', '.join(PATTERNS)}", "another pattern")
+        raise BrokenRow(f"its pattern is {quote(pattern)}, not one of {', '.join(PATTERNS)}", "another pattern")
     _number("scale", scale)
     number = _number("shape", shape) if pattern in ("Gamma", "Weibull") else 1.0
     if not SHAPES[0] <= number <= SHAPES[1]:
-        raise Broken(f"its shape is {quote(shape)}, not from {SHAPES[0]:g} to {SHAPES[1]:g}", "a broken shape")
+        raise BrokenRow(f"its shape is {quote(shape)}, not from {SHAPES[0]:g} to {SHAPES[1]:g}", "a broken shape")
     return values[0], values[1], pattern, number
 
 
@@ -123,12 +124,12 @@ def _number(name: str, cell: str) -> float:
     except ValueError:
         value = float("nan")
     if not 0 <= value <= 1e9:
-        raise Broken(f"its {name} is {quote(cell)}, not a number from 0 to 1e9", f"a broken {name}")
+        raise BrokenRow(f"its {name} is {quote(cell)}, not a number from 0 to 1e9", f"a broken {name}")
     return value
 
 
 def _arrivals(rng: np.random.Generator, window: Window) -> np.ndarray:
-    """n arrivals in the window: n + 1 gaps of the shape, scaled to fill it."""
+    """The arrivals in a window: one gap more than there are requests, of the shape, scaled to fill it."""
     n = window.requests + 1
     if window.pattern == "Gamma":
         gaps = rng.gamma(window.shape, size=n)
@@ -155,7 +156,8 @@ def _lengths(path: Path, dataset: Path | None) -> tuple[Path, dict[float, tuple[
     periods = json_value(beside, text(beside, "dataset", "JSON", MAX_JSON_BYTES))
     if not isinstance(periods, dict):
         raise ValueError(f"{beside.name} is no dataset of ServeGen: an object of periods was expected")
-    found, zeros = {}, 0.0
+    found: dict[float, tuple[Distribution, Distribution]] = {}
+    zeros = 0.0
     for start, sides in periods.items():
         place = f"{beside.name}, period {quote(start)}"
         if not start.isascii() or not start.isdigit() or len(start) > 12 or not isinstance(sides, dict):
@@ -163,10 +165,10 @@ def _lengths(path: Path, dataset: Path | None) -> tuple[Path, dict[float, tuple[
         missing = [side for side in SIDES if not isinstance(sides.get(side), str)]
         if missing:
             raise ValueError(f"{place}: no {missing[0]}. Only language clients can be read, with {' and '.join(SIDES)}")
-        pair = [_distribution(f"{place}, {side}", sides[side]) for side in SIDES]
-        if all(pair):
-            zeros = max(zeros, *(weight for _, _, weight in pair))
-            found[float(start)] = tuple((values, weights) for values, weights, _ in pair)
+        prompts, outputs = (_distribution(f"{place}, {side}", sides[side]) for side in SIDES)
+        if prompts and outputs:
+            zeros = max(zeros, prompts[2], outputs[2])
+            found[float(start)] = (prompts[:2], outputs[:2])
     if not found:
         raise ValueError(f"{beside.name} has no lengths in any period")
     return beside, dict(sorted(found.items())), zeros

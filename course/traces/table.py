@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from course.base.settings import quote
-from course.traces.rows import Broken, count
+from course.traces.rows import BrokenRow, count
 
 Lines = Iterator[tuple[int, list[str]]]
 MAX_LINE = 2**20  # characters; a line of a hundred million commas would be as many cells
@@ -15,7 +15,7 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 def lines(path: Path, content: str) -> Lines:
     """Each row that is not blank, with the number of the line on which it begins."""
-    reader = csv.reader(_bounded(path, content), strict=True)
+    reader = csv.reader(_lines(path, content), strict=True)
     while True:
         number = reader.line_num + 1
         try:
@@ -28,7 +28,7 @@ def lines(path: Path, content: str) -> Lines:
             yield number, cells
 
 
-def _bounded(path: Path, content: str) -> Iterator[str]:
+def _lines(path: Path, content: str) -> Iterator[str]:
     """The lines, with their ends, each of a length that fits."""
     for number, match in enumerate(_LINE.finditer(content), start=1):
         if match.end() - match.start() > MAX_LINE:
@@ -65,6 +65,8 @@ class Header:
                     f"{path.name}, row {number}: two columns are named {column}. Rename the one that is not meant"
                 )
         self.width = len(cells)
+        taken = {column.lower() for column in (*needed, *optional)}
+        self.unread = tuple(cell.strip() for cell in cells if cell.strip() and cell.strip().lower() not in taken)
         self._places = {
             column: found.index(column.lower()) for column in (*needed, *optional) if column.lower() in found
         }
@@ -73,9 +75,9 @@ class Header:
         return column in self._places
 
     def cells(self, row: list[str], columns: Sequence[str]) -> list[str]:
-        """The cells under those columns, without outer blanks. `Broken` where the row has another width."""
+        """The cells under those columns, without outer blanks. `BrokenRow` where the row has another width."""
         if len(row) != self.width:
-            raise Broken(f"it has {len(row)} cells where the header has {self.width}", "the wrong number of cells")
+            raise BrokenRow(f"it has {len(row)} cells where the header has {self.width}", "the wrong number of cells")
         return [row[self._places[column]].strip() for column in columns]
 
 
@@ -88,22 +90,24 @@ class Reader:
 
     needed: Sequence[str] = ()
     optional: Sequence[str] = ()
+    unread: Sequence[str] = ()
     note = ""
 
     def __init__(self, path: Path, content: str, hint: str = ""):
         self.rows = lines(path, content)
         self._header = Header(path, self.rows, self.needed, self.optional, hint)
+        self.unread = self._header.unread
         self._columns = [*self.needed, *(column for column in self.optional if column in self._header)]
 
     def cells(self, row: list[str]) -> dict[str, str]:
-        """The cells of a row by the name of their column. `Broken` where the row has another width."""
+        """The cells of a row by the name of their column. `BrokenRow` where the row has another width."""
         return dict(zip(self._columns, self._header.cells(row, self._columns), strict=True))
 
 
 def check_total(column: str, cell: str | None, prompt: int, output: int) -> None:
-    """`Broken` where a file says how many tokens a request has in all, and its parts make another number."""
+    """`BrokenRow` where a file says how many tokens a request has in all, and its parts make another number."""
     if cell and count(column, cell) != prompt + output:
-        raise Broken(f"{column} is {cell} where {prompt} + {output} make {prompt + output}", f"a wrong {column}")
+        raise BrokenRow(f"{column} is {cell} where {prompt} + {output} make {prompt + output}", f"a wrong {column}")
 
 
 def names(cells: Sequence[str]) -> list[str]:

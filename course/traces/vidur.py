@@ -9,24 +9,24 @@ num_prefill_tokens,num_decode_tokens,num_total_tokens,pd_ratio
 
 from course.traces import rows, table
 
-PROMPT, OUTPUT = NEEDED = ("num_prefill_tokens", "num_decode_tokens")
-TIME, TOTAL = OPTIONAL = ("arrived_at", "num_total_tokens")
+PROMPT, OUTPUT = COLUMNS = ("num_prefill_tokens", "num_decode_tokens")
+TIME, TOTAL = OPTIONAL_COLUMNS = ("arrived_at", "num_total_tokens")
 
 
 def matches(header: list[str]) -> bool:
     """Whether the names, in small letters, are those of this format."""
-    return set(NEEDED) <= set(header)
+    return set(COLUMNS) <= set(header)
 
 
 class Reader(table.Reader):
     """Rows and what they say."""
 
-    needed, optional = NEEDED, OPTIONAL
+    needed, optional = COLUMNS, OPTIONAL_COLUMNS
 
     def parse(self, row: list[str]) -> rows.Row:
-        """The request of a row; `Broken` where there is none."""
+        """The request of a row; `BrokenRow` where there is none."""
         cells = self.cells(row)
-        time = rows.elapsed(TIME, cells[TIME]) if TIME in cells else None
+        time = rows.picoseconds(TIME, cells[TIME]) if TIME in cells else None
         prompt, output = rows.prompt(PROMPT, cells[PROMPT]), rows.count(OUTPUT, cells[OUTPUT])
         table.check_total(TOTAL, cells.get(TOTAL), prompt, output)
         return rows.Row(time, prompt, output)

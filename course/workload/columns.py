@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from course.base.settings import MAX_REQUESTS, MAX_SECONDS, MAX_TOKENS, reason, quote
+from course.base.settings import MAX_REQUESTS, MAX_SECONDS, MAX_TOKENS, quote, reason
 
 
 def column(name: str, values: Any) -> np.ndarray:
@@ -64,6 +64,21 @@ def tokens(name: str, values: Any) -> np.ndarray:
     return array.astype(np.int64)
 
 
+def guesses(values: Any) -> np.ndarray | None:
+    """`values` as float64 tokens from 1 to MAX_TOKENS, NaN where nobody guessed; None if there are none."""
+    if values is None:
+        return None
+    array = column("guess", values).astype(np.float64)
+    bad = ~(((array >= 1) & (array <= MAX_TOKENS)) | np.isnan(array))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"guess of request {row} must be a number of tokens from 1 to {MAX_TOKENS:,}, or NaN for no guess, not "
+            f"{array[row].item()!r}"
+        )
+    return array
+
+
 def references(name: str, values: Any) -> np.ndarray:
     """`values` as int64 request numbers, or -1; `check_order` looks at where they point."""
     array = column(name, values)
@@ -97,20 +112,21 @@ def prefixes(values: Any) -> tuple[tuple, ...] | None:
     if values is None:
         return None
     try:
-        rows = tuple(tuple(row) if not isinstance(row, str) else None for row in values)
+        rows = [_blocks(row) for row in values]
     except TypeError:
-        rows = (None,)
-    if any(row is None or not _hashable(row) for row in rows):
-        raise ValueError(f"prefix must be a sequence of block-hash sequences, one a request, not {quote(values)}")
-    return rows
+        raise ValueError(
+            f"prefix must be a sequence of block-hash sequences, one a request, not {quote(values)}"
+        ) from None
+    return tuple(rows)
 
 
-def _hashable(row: tuple) -> bool:
-    try:
-        hash(row)
-    except TypeError:
-        return False
-    return True
+def _blocks(row: Any) -> tuple:
+    """One request's block hashes. TypeError where they are none: text, or what cannot be hashed."""
+    if isinstance(row, str):
+        raise TypeError
+    blocks = tuple(row)
+    hash(blocks)
+    return blocks
 
 
 def label(name: Any) -> str:
@@ -154,10 +170,11 @@ def check_order(arrival: np.ndarray, after: np.ndarray | None, think_time: np.nd
                 "must be NaN, since it follows an answer" if after[i] >= 0 else "is missing, and it follows no answer"
             )
             raise ValueError(f"arrival of request {i} {rule} (after is {after[i]}), not {arrival[i].item()!r}")
-        bad = (after < 0) & (think_time != 0)
+        thinks = np.zeros(len(after)) if think_time is None else think_time
+        bad = (after < 0) & (thinks != 0)
         if bad.any():
             i = int(np.argmax(bad))
-            raise ValueError(f"request {i} has a think time of {think_time[i]:g} s but follows no answer (after is -1)")
+            raise ValueError(f"request {i} has a think time of {thinks[i]:g} s but follows no answer (after is -1)")
         known = np.flatnonzero(after < 0)
     early = np.flatnonzero(np.diff(arrival[known]) < 0)
     if early.size:

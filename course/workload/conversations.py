@@ -6,7 +6,7 @@ import numpy as np
 
 from course.base.settings import MAX_REQUESTS, MAX_TOKENS, real, seed_sequence, whole
 from course.workload import arrivals
-from course.workload.lengths import as_lengths, drawn
+from course.workload.lengths import as_lengths, sample_lengths
 from course.workload.workload import Workload
 
 
@@ -34,8 +34,8 @@ def closed_loop(
     after[:users] = -1
     return Workload(
         arrival,
-        drawn("prompt_tokens", prompts, prompt_rng, n),
-        drawn("output_tokens", outputs, output_rng, n),
+        sample_lengths("prompt_tokens", prompts, prompt_rng, n),
+        sample_lengths("output_tokens", outputs, output_rng, n),
         after=after,
         think_time=think,
         name="closed loop",
@@ -60,24 +60,28 @@ def turns(
     system_tokens = whole("system_tokens", system_tokens, low=0, high=MAX_TOKENS)
     new_text, answers = as_lengths("prompt_tokens", prompt_tokens), as_lengths("output_tokens", output_tokens)
     arrival_rng, prompt_rng, output_rng, think_rng, turn_rng = _streams(seed, 5)
-    counts = drawn("turns", as_lengths("turns", turns), turn_rng, conversations)
+    counts = sample_lengths("turns", as_lengths("turns", turns), turn_rng, conversations)
     # Summed as Python floats: a billion turns in each of five million conversations would overflow nothing here.
     n = _checked_size(
         int(counts.astype(np.float64).sum()), f"{conversations:,} conversations of {counts.mean():.4g} turns"
     )
     first = np.cumsum(counts) - counts  # where each conversation begins
-    typed = drawn("prompt_tokens", new_text, prompt_rng, n)
-    outputs = drawn("output_tokens", answers, output_rng, n)
-    said = np.cumsum(typed + outputs)  # over all conversations; what came before this one is taken off again
-    before_conversation = np.repeat(said[first] - typed[first] - outputs[first], counts)
+    new_tokens = sample_lengths("prompt_tokens", new_text, prompt_rng, n)
+    outputs = sample_lengths("output_tokens", answers, output_rng, n)
+    prompts = system_tokens + _history(new_tokens + outputs, first, counts) + new_tokens
     arrival = np.full(n, np.nan)
     arrival[first] = arrivals.renewal(arrival_rng, rate, 1.0, conversations)
     after = np.arange(n) - 1
     after[first] = -1
     think = arrivals.gaps(think_rng, think_time, think_cv, n)
     think[first] = 0.0
-    prompts = system_tokens + (said - outputs) - before_conversation
     return Workload(arrival, prompts, outputs, after=after, think_time=think, name="conversations")
+
+
+def _history(turn_tokens: np.ndarray, first: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Tokens of the same conversation before each turn: conversations of `counts` turns that begin at `first`."""
+    before = np.cumsum(turn_tokens) - turn_tokens  # over all conversations
+    return before - np.repeat(before[first], counts)
 
 
 def _checked_thinking(think_time: float, think_cv: float) -> tuple[float, float]:

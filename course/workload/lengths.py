@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from course.base.settings import MAX_REQUESTS, MAX_TOKENS, real, quote, whole
+from course.base.settings import MAX_REQUESTS, MAX_TOKENS, quote, real, whole
 from course.workload.columns import tokens
 
 
@@ -19,7 +19,10 @@ from course.workload.columns import tokens
 class Lengths(Protocol):
     """Anything with these two can be a length distribution."""
 
-    mean: float
+    @property
+    def mean(self) -> float:
+        """The mean length [tokens]."""
+        ...
 
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """`n` token counts, int64, each at least 1, drawn from `rng` alone."""
@@ -43,9 +46,11 @@ class Fixed:
 
     @property
     def mean(self) -> float:
+        """See Lengths."""
         return float(self.tokens)
 
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """See Lengths."""
         return np.full(n, self.tokens, dtype=np.int64)
 
 
@@ -59,12 +64,13 @@ class Lognormal:
     high: int = MAX_TOKENS
 
     def __post_init__(self) -> None:
-        low, high = _ordered(self.low, self.high)
+        low, high = _low_and_high(self.low, self.high)
         mean = real("the mean length", self.mean, low=low, high=high)
         cv = real("the coefficient of variation of the length", self.cv, low=0, high=100)
         _set(self, mean=mean, cv=cv, low=low, high=high)
 
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """See Lengths."""
         # X = exp(N(mu, sigma^2)) has mean exp(mu + sigma^2 / 2) and CV^2 = exp(sigma^2) - 1: solved for sigma and mu.
         sigma = sqrt(log1p(self.cv**2))
         draws = self.mean * np.exp(sigma * rng.standard_normal(n) - sigma**2 / 2)
@@ -79,14 +85,16 @@ class Uniform:
     high: int
 
     def __post_init__(self) -> None:
-        low, high = _ordered(self.low, self.high)
+        low, high = _low_and_high(self.low, self.high)
         _set(self, low=low, high=high)
 
     @property
     def mean(self) -> float:
+        """See Lengths."""
         return (self.low + self.high) / 2
 
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """See Lengths."""
         return rng.integers(self.low, self.high, size=n, endpoint=True, dtype=np.int64)
 
 
@@ -100,6 +108,7 @@ class Geometric:
         _set(self, mean=real("the mean length", self.mean, low=1, high=MAX_TOKENS))
 
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """See Lengths."""
         return np.minimum(rng.geometric(1 / self.mean, size=n), MAX_TOKENS).astype(np.int64)
 
 
@@ -120,13 +129,15 @@ class Empirical:
 
     @property
     def mean(self) -> float:
+        """See Lengths."""
         return float(self.values.mean())
 
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """See Lengths."""
         return self.values[rng.integers(len(self.values), size=n)]
 
 
-def _ordered(low: Any, high: Any) -> tuple[int, int]:
+def _low_and_high(low: Any, high: Any) -> tuple[int, int]:
     low, high = whole("low", low), whole("high", high)
     if low > high:
         raise ValueError(f"low must not be above high, but low is {low} and high is {high}")
@@ -169,7 +180,7 @@ def empirical(values: Any) -> Empirical:
     return Empirical(values)
 
 
-def drawn(name: str, lengths: Lengths, rng: np.random.Generator, n: int) -> np.ndarray:
+def sample_lengths(name: str, lengths: Lengths, rng: np.random.Generator, n: int) -> np.ndarray:
     """`n` lengths, int64; ValueError where somebody's own distribution gives something else."""
     try:
         values = tokens(name, lengths.sample(rng, n))

@@ -43,8 +43,10 @@ def azure_style(num_requests: int = NUM_REQUESTS, seed: int = 0) -> str:
         slices = np.argsort(rng.random(num_requests), kind="stable")
         return (slices + rng.random(num_requests)) / num_requests
 
-    prompts = np.rint(np.interp(spread(), *zip(*PROMPT_QUANTILES, strict=True))).astype(int)
-    outputs = np.rint(np.interp(spread(), *zip(*OUTPUT_QUANTILES, strict=True))).astype(int)
+    prompts, outputs = (
+        np.rint(np.interp(spread(), *np.array(quantiles).T)).astype(int)
+        for quantiles in (PROMPT_QUANTILES, OUTPUT_QUANTILES)
+    )
     # Two exponentials with balanced means: the simplest gaps with a coefficient of variation above 1.
     often = (1 + sqrt((GAP_CV**2 - 1) / (GAP_CV**2 + 1))) / 2
     short = spread() < often

@@ -36,8 +36,9 @@ def describe(load: Workload) -> dict[str, float]:
     return found
 
 
-def labelled(parts: Any) -> list[Workload]:
+def label_parts(parts: Any) -> list[Workload]:
     """The parts of a mix, each with its label in `class_`; ValueError unless they are workloads, one or more."""
+    items: list[tuple[str | int, Any]]
     if isinstance(parts, Mapping):
         items = [(str(label), part) for label, part in parts.items()]
     elif isinstance(parts, Sequence) and not isinstance(parts, str):
@@ -70,6 +71,11 @@ def merge(parts: Sequence[Workload], name: str = "") -> Workload:
     if any(part.prefix is not None for part in parts):
         rows = [row for part, size in zip(parts, sizes, strict=True) for row in (part.prefix or ((),) * size)]
         columns["prefix"] = tuple(rows[i] for i in order)
+    if any(part.guess is not None for part in parts):
+        none = [np.full(size, np.nan) for size in sizes]
+        columns["guess"] = np.concatenate(
+            [empty if part.guess is None else part.guess for part, empty in zip(parts, none, strict=True)]
+        )[order]
     if any(part.after is not None for part in parts):
         starts = np.cumsum([0, *sizes[:-1]])
         after = np.concatenate(
@@ -90,7 +96,7 @@ def merge(parts: Sequence[Workload], name: str = "") -> Workload:
 
 def _earliest(load: Workload) -> np.ndarray:
     """Arrival [s] if every answer took no time at all."""
-    if load.after is None:
+    if load.after is None or load.think_time is None:
         return load.arrival
     key = load.arrival.tolist()
     for i, (before, pause) in enumerate(zip(load.after.tolist(), load.think_time.tolist(), strict=True)):
@@ -104,8 +110,6 @@ def _merged_labels(labels: list[np.ndarray | None], sizes: list[int], order: np.
     if not present:
         return None
     as_text = any(label.dtype.kind == "U" for label in present)
-    filled = [
-        np.full(size, "" if as_text else -1) if label is None else label.astype(str) if as_text else label
-        for label, size in zip(labels, sizes, strict=True)
-    ]
-    return np.concatenate(filled)[order]
+    nothing = "" if as_text else -1
+    columns = [np.full(size, nothing) if label is None else label for label, size in zip(labels, sizes, strict=True)]
+    return np.concatenate([column.astype(str) if as_text else column for column in columns])[order]

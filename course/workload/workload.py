@@ -13,6 +13,7 @@ from course.workload import arrivals
 from course.workload.columns import (
     check_order,
     check_sizes,
+    guesses,
     label,
     labels,
     prefixes,
@@ -22,7 +23,7 @@ from course.workload.columns import (
     times,
     tokens,
 )
-from course.workload.lengths import Lengths, as_lengths, drawn
+from course.workload.lengths import Lengths, as_lengths, sample_lengths
 
 PER_REQUEST = (
     "arrival",
@@ -48,6 +49,7 @@ class Workload:
     - after: int64, or None. after[i] = j >= 0: request i arrives think_time[i] after request j was answered. -1:
       arrival[i] counts. Always after[i] < i, so there are no cycles and `head` cuts no chain.
     - think_time: float64 [s], 0 where `after` is -1; None without `after`.
+    - guess: float64 [tokens], 1 to 1e9, what a predictor says of the answer, NaN where it says nothing; or None.
     - name: a label for tables. notes: what a reader should know, such as rows that were dropped on reading.
 
     Two workloads are equal when their arrays are; name and notes do not count. ValueError, naming the first bad
@@ -74,7 +76,7 @@ class Workload:
         }
         for name in ("class_", "tenant"):
             checked[name] = labels(name, getattr(self, name))
-        checked["prefix"] = prefixes(self.prefix)
+        checked["prefix"], checked["guess"] = prefixes(self.prefix), guesses(self.guess)
         if self.after is None and self.think_time is not None:
             raise ValueError("think_time needs after: which request does each one follow?")
         checked["after"] = None if self.after is None else references("after", self.after)
@@ -151,6 +153,17 @@ class Workload:
             raise ValueError(f"these {len(self):,} requests have no rate to scale: {why}")
         return replace(self, arrival=self.arrival * (self.rate / rate))
 
+    def with_guesses(self, noise: str, **settings: Any) -> "Workload":
+        """The same requests, each with what a length predictor says of its answer, as policies see it (`guess`).
+
+        noise: "exact", the true length. "lognormal", with error= and seed=: the true length times exp(error x Z), Z
+        standard normal, so that half of the guesses are too long. "constant", with tokens=: the same for everybody. See
+        `course.workload.guesses`. ValueError for another noise, and for settings that it does not take.
+        """
+        from course.workload.guesses import guesses
+
+        return replace(self, guess=guesses(self.output_tokens, noise, settings))
+
     def head(self, n: int) -> "Workload":
         """The first `n` requests; all of them where there are fewer, as the shell command of that name does."""
         n = min(whole("n", n, high=10**18), len(self))
@@ -161,7 +174,7 @@ class Workload:
         """Both workloads on one clock, merged by arrival; neither is shifted. Equal arrivals keep this order.
 
         A request that follows an answer is placed by the earliest time at which it could arrive. Where only one side
-        has class_, tenant or prefix, the other's are "" or -1 or ().
+        has class_, tenant, prefix or guess, the other's are "" or -1, () or NaN.
         """
         from course.workload.transforms import merge
 
@@ -174,9 +187,9 @@ class Workload:
         The labels are the keys of a mapping, or 0, 1, 2, ... for a sequence. Give every part its own seed: with the
         same one, their arrivals are copies of each other. ValueError for no parts, or a part that is no workload.
         """
-        from course.workload.transforms import labelled, merge
+        from course.workload.transforms import label_parts, merge
 
-        return merge(labelled(parts), name="mix")
+        return merge(label_parts(parts), name="mix")
 
     # Where it comes from
 
@@ -191,7 +204,7 @@ class Workload:
     ) -> "Workload":
         """Independent arrivals at `rate` requests/s: exponential gaps. Many people who do not know of each other."""
         draw = partial(arrivals.renewal, rate=arrivals.checked_rate(rate), cv=1.0)
-        return _drawn(draw, num_requests, prompt_tokens, output_tokens, seed, "poisson")
+        return _draw(draw, num_requests, prompt_tokens, output_tokens, seed, "poisson")
 
     @classmethod
     def gamma(
@@ -210,7 +223,7 @@ class Workload:
         a cv outside 0 to 100.
         """
         draw = partial(arrivals.renewal, rate=arrivals.checked_rate(rate), cv=arrivals.checked_cv(cv))
-        return _drawn(draw, num_requests, prompt_tokens, output_tokens, seed, "gamma")
+        return _draw(draw, num_requests, prompt_tokens, output_tokens, seed, "gamma")
 
     @classmethod
     def on_off(
@@ -231,7 +244,7 @@ class Workload:
         rate, period = arrivals.checked_rate(rate), real("period", period, above=0, high=1e9)
         on_fraction = real("on_fraction", on_fraction, low=1e-6, high=1)
         draw = partial(arrivals.on_off, rate=rate, on_fraction=on_fraction, period=period)
-        return _drawn(draw, num_requests, prompt_tokens, output_tokens, seed, "on-off")
+        return _draw(draw, num_requests, prompt_tokens, output_tokens, seed, "on-off")
 
     @classmethod
     def fixed(
@@ -251,7 +264,7 @@ class Workload:
             draw = partial(arrivals.renewal, rate=arrivals.checked_rate(rate), cv=0.0)
         else:
             draw = partial(arrivals.every, interval=real("interval", interval, low=0, high=1e9))
-        return _drawn(draw, num_requests, prompt_tokens, output_tokens, seed, "fixed")
+        return _draw(draw, num_requests, prompt_tokens, output_tokens, seed, "fixed")
 
     @classmethod
     def closed_loop(
@@ -308,13 +321,13 @@ class Workload:
         return traces.read(path, **options)
 
 
-def _drawn(draw: Callable[..., np.ndarray], n: int, prompts: Any, outputs: Any, seed: int, name: str) -> Workload:
+def _draw(draw: Callable[..., np.ndarray], n: int, prompts: Any, outputs: Any, seed: int, name: str) -> Workload:
     n = whole("num_requests", n, high=MAX_REQUESTS)
     prompts, outputs = as_lengths("prompt_tokens", prompts), as_lengths("output_tokens", outputs)
     for_arrivals, for_prompts, for_outputs = (np.random.default_rng(s) for s in seed_sequence(seed).spawn(3))
     return Workload(
         draw(for_arrivals, n=n),
-        drawn("prompt_tokens", prompts, for_prompts, n),
-        drawn("output_tokens", outputs, for_outputs, n),
+        sample_lengths("prompt_tokens", prompts, for_prompts, n),
+        sample_lengths("output_tokens", outputs, for_outputs, n),
         name=name,
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import course
-from course.base.moved import MOVED, explain
+from course.base.moved import NEW_HOMES, explain
 
 # As labs, README and docs have taught them.
 MODULES = (
@@ -50,12 +50,12 @@ def test_a_folder_left_over_from_before_does_not_hide_the_sentence(tmp_path, mon
         vars(course).pop("scenarios", None)
 
 
-@pytest.mark.parametrize("name", MOVED)
+@pytest.mark.parametrize("name", NEW_HOMES)
 def test_what_has_moved_is_where_the_list_says_and_no_longer_where_it_was(name):
-    assert importlib.util.find_spec(f"course.{MOVED[name]}") is not None
+    assert importlib.util.find_spec(f"course.{NEW_HOMES[name]}") is not None
     old = Path(course.__file__).parent.joinpath(*name.split("."))
     assert not old.with_suffix(".py").exists() and not (old / "__init__.py").exists()
-    with pytest.raises(ImportError, match=rf"course\.{name} is now course\.{MOVED[name]}\."):
+    with pytest.raises(ImportError, match=rf"course\.{name} is now course\.{NEW_HOMES[name]}\."):
         explain(f"course.{name}")
 
 

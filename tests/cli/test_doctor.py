@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import course.desk.doctor
 from course.cli import app
-from course.desk.doctor import ITEMS, explained
+from course.desk.doctor import ITEMS, statuses_of
 from course.desk.doctor.answer import note, ok, problem
 
 COMMAND = [sys.executable, "-c", "from course.cli import main; main()", "doctor"]
@@ -59,7 +59,7 @@ def test_a_problem_has_status_one(answers):
     found = json.loads(call("--json").stdout)
     assert found["ok"] is False and call("--json").exit_code == 1
     assert found["items"][3] == {"name": "widgets", "status": "problem", "says": "broken", "do": "mend it"}
-    assert explained(found["code"]) == {item["name"]: item["status"] for item in found["items"]}
+    assert statuses_of(found["code"]) == {item["name"]: item["status"] for item in found["items"]}
 
 
 def test_a_code_is_explained_without_looking_at_this_machine(monkeypatch):
@@ -85,7 +85,7 @@ def test_here_as_a_process(root: Path, tmp_path: Path):
     done = subprocess.run([*COMMAND, "--json"], cwd=root, env=env, capture_output=True, text=True, timeout=400)
     found = json.loads(done.stdout)
     statuses = {item["name"]: item["status"] for item in found["items"]}
-    assert list(statuses) == list(ITEMS) and explained(found["code"]) == statuses
+    assert list(statuses) == list(ITEMS) and statuses_of(found["code"]) == statuses
     assert {name: statuses[name] for name in ITEMS[:8]} == dict.fromkeys(ITEMS[:8], "ok"), done.stdout
     assert done.returncode == ("problem" in statuses.values()) and done.stderr == ""
     assert list(tmp_path.iterdir()) == []

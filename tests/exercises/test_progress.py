@@ -135,7 +135,7 @@ def test_a_held_lock_delays_and_never_hangs(folder, monkeypatch):
 
     monkeypatch.setattr(filelock, "PATIENCE", 0.05)
     store(Progress(folder), "little")
-    with filelock.locked(folder / "progress.lock"):
+    with filelock.file_lock(folder / "progress.lock"):
         store(Progress(folder), "capacity")
     assert set(Progress(folder).lab("03")["exercises"]) == {"little", "capacity"}
 

@@ -59,7 +59,7 @@ def test_choices_with_texts_of_their_own():
     by_pairs = Choice("n", "N", [("none", 0), ("a few", 4)], 4)
     by_mapping = Choice("n", "N", {"none": 0, "a few": 4}, 4)
     assert by_pairs.options == by_mapping.options and by_pairs.stops == (0, 4)
-    assert by_pairs.shown(4) == "a few"
+    assert by_pairs.text(4) == "a few"
     assert by_pairs.widget().value == 4
 
 

@@ -151,25 +151,25 @@ def test_label_in_a_panel():
 
 
 def test_rounded_by_hand():
-    assert theme.rounded([0.1 + 0.2, 1 / 3, 123456789, -2.5e-9, 0]) == [0.3, 0.333333, 123457000.0, -2.5e-9, 0.0]
-    assert theme.rounded(np.array([1234.5678, 2.0]), digits=3) == [1230.0, 2.0]
-    assert theme.rounded([math.nan, math.inf, 1]) == [None, None, 1.0]
-    assert theme.rounded([]) == []
-    assert theme.rounded(x / 2 for x in range(3)) == [0.0, 0.5, 1.0]
+    assert theme.round_digits([0.1 + 0.2, 1 / 3, 123456789, -2.5e-9, 0]) == [0.3, 0.333333, 123457000.0, -2.5e-9, 0.0]
+    assert theme.round_digits(np.array([1234.5678, 2.0]), digits=3) == [1230.0, 2.0]
+    assert theme.round_digits([math.nan, math.inf, 1]) == [None, None, 1.0]
+    assert theme.round_digits([]) == []
+    assert theme.round_digits(x / 2 for x in range(3)) == [0.0, 0.5, 1.0]
 
 
 def test_rounded_refuses_a_table():
     with pytest.raises(ValueError, match="one-dimensional"):
-        theme.rounded(np.zeros((2, 2)))
+        theme.round_digits(np.zeros((2, 2)))
 
 
 @given(st.lists(st.floats(-1e300, 1e300), max_size=20), st.integers(1, 12))
 def test_rounded_is_close_and_settles(values, digits):
-    once = theme.rounded(values, digits)
+    once = theme.round_digits(values, digits)
     # Six digits kept means an error of at most half a unit in the sixth: 5 * 10^-6 of the value.
     for value, result in zip(values, once, strict=True):
         assert abs(result - value) <= 5.000001 * 10.0**-digits * abs(value) + 5e-324
-    assert theme.rounded(once, digits) == once
+    assert theme.round_digits(once, digits) == once
     json.dumps(once, allow_nan=False)
 
 

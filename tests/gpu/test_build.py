@@ -44,7 +44,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 
 def empty() -> ctypes.CDLL:
-    return build.loaded(sources.text("empty.cu"), "empty", "empty.cu", {})
+    return build.load(sources.text("empty.cu"), "empty", "empty.cu", {})
 
 
 @needs_compiler

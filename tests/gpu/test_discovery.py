@@ -25,9 +25,9 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.delenv(name, raising=False)
     libraries(monkeypatch)
     monkeypatch.setitem(sys.modules, "cupy", None)
-    discover._made.cache_clear()
+    discover._open.cache_clear()
     yield
-    discover._made.cache_clear()
+    discover._open.cache_clear()
 
 
 def libraries(monkeypatch: pytest.MonkeyPatch, *, nvidia: Library | None = None, amd: Library | None = None) -> None:

@@ -208,4 +208,4 @@ def test_any_callable_will_do():
     run = serve(load, policies.Continuous(2, 8), mine)
     assert asked == [Step(0, 0, ((4, 0), (4, 0))), Step(1, 5, ((2, 4),)), Step(1, 6, ())]
     assert run.response.tolist() == [0.75, 0.5]
-    assert steptime.checked(mine, asked[0]) == 0.25
+    assert steptime.seconds_of(mine, asked[0]) == 0.25

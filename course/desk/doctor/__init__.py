@@ -9,7 +9,7 @@ process.py   such a process, with a time limit
 code.py      the answers as a few characters, and back
 """
 
-from course.desk.doctor.code import ITEMS, explained, in_code
+from course.desk.doctor.code import ITEMS, in_code, statuses_of
 from course.desk.doctor.report import Answer, examine
 
-__all__ = ["ITEMS", "Answer", "examine", "explained", "in_code"]
+__all__ = ["ITEMS", "Answer", "examine", "in_code", "statuses_of"]

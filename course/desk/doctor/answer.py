@@ -18,12 +18,15 @@ class Answer:
 
 
 def ok(says: str) -> Answer:
+    """Nothing to do."""
     return Answer("ok", says)
 
 
 def note(says: str, do: str = "") -> Answer:
+    """Worth knowing, and no reason to stop; `do` says what could be done."""
     return Answer("note", says, do)
 
 
 def problem(says: str, do: str = "") -> Answer:
+    """Something that keeps a lab from running; `do` says what to do."""
     return Answer("problem", says, do)

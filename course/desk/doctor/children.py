@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from course.base.quick import without_grammar
@@ -14,7 +15,9 @@ BATCH, WORK, THREADS = 5, 4_096, 256
 
 def imports(*modules: str) -> dict[str, Any]:
     """Which of these modules cannot be imported, and why; and what JupyterLab will find, or why that cannot be told."""
-    failed, lab, why = {}, {"found": {}, "off": []}, ""
+    failed: dict[str, str] = {}
+    lab: dict[str, Any] = {"found": {}, "off": []}
+    why = ""
     for name in modules:
         print(f"importing {name}", file=sys.stderr, flush=True)  # the last line tells where a crash happened
         try:
@@ -102,7 +105,7 @@ def _first_line(error: Exception) -> str:
     return lines[0] if lines else ""
 
 
-QUESTIONS = {"imports": imports, "kernel": kernel, "launch": launch}
+QUESTIONS: dict[str, Callable[..., dict[str, Any]]] = {"imports": imports, "kernel": kernel, "launch": launch}
 
 if __name__ == "__main__":
     try:

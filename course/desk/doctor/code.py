@@ -20,7 +20,7 @@ ITEMS = (
 STATUSES = ("ok", "note", "problem")
 DIGITS = "0123456789ABCDEFGHJKMNPQRST"
 WEIGHTS = (1, 2, 4, 5)
-HEARD = str.maketrans({"O": "0", "I": "1", "L": "1"})
+LOOKALIKES = str.maketrans({"O": "0", "I": "1", "L": "1"})
 
 
 def in_code(statuses: Sequence[str]) -> str:
@@ -32,15 +32,15 @@ def in_code(statuses: Sequence[str]) -> str:
     return f"{VERSION}-{''.join(DIGITS[value] for value in (*values, _check(values)))}"
 
 
-def explained(code: str) -> Mapping[str, str]:
+def statuses_of(code: str) -> Mapping[str, str]:
     """The status of each item in a code as it was heard: small letters, spaces and O for 0 do no harm.
 
     Raises ValueError for what is no code, or one with a character heard wrongly.
     """
-    heard = "".join(letter for letter in code.upper() if letter.isalnum()).translate(HEARD)
+    heard = "".join(letter for letter in code.upper() if letter.isalnum()).translate(LOOKALIKES)
     version, digits = heard[: len(VERSION)], heard[len(VERSION) :]
     told = code.strip()[:30]
-    if version != VERSION.translate(HEARD) or len(digits) != len(WEIGHTS) + 1:
+    if version != VERSION.translate(LOOKALIKES) or len(digits) != len(WEIGHTS) + 1:
         raise ValueError(f"{told!r} is no code: it looks like {in_code(['ok'] * len(ITEMS))}")
     if not set(digits) <= set(DIGITS):
         raise ValueError(f"{told!r} has a character that no code has: ask for it again")

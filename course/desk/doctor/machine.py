@@ -15,7 +15,7 @@ from course.desk.doctor.answer import Answer, note, ok, problem
 
 LITTLE = 200e6  # bytes: the labs with their outputs, compiled kernels, and room for what browsers and Python keep
 ELSEWHERE = "name a folder that you can write: `make lab MY_LABS=~/my-labs`"
-NEEDED = {"course", "numpy", "scipy", "plotly", "ipywidgets", "anywidget", "IPython"}
+REQUIRED_MODULES = {"course", "numpy", "scipy", "plotly", "ipywidgets", "anywidget", "IPython"}
 
 
 def labs(folder: Path) -> Answer:
@@ -33,7 +33,9 @@ def copies(mine: Path) -> Answer:
     why = unwritable(mine)
     if why:
         return problem(f"{mine} cannot be written: {why}", ELSEWHERE)
-    hiding = sorted(path.name for path in mine.glob("*.py") if path.stem in {*NEEDED, *sys.stdlib_module_names})
+    hiding = sorted(
+        path.name for path in mine.glob("*.py") if path.stem in {*REQUIRED_MODULES, *sys.stdlib_module_names}
+    )
     if hiding:
         return problem(f"{', '.join(hiding)} in {mine} hides a module of that name from the labs", "rename it")
     return ok(f"{mine} can be written")

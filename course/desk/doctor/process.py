@@ -23,18 +23,19 @@ SECONDS = 90
 def ask(question: str, *arguments: str) -> dict[str, Any]:
     """What the function `question` of children.py answers in a process of its own.
 
-    Raises ImportError where a module is missing, and Failed where it crashes, or takes longer than SECONDS; then it and
-    all that it started are ended.
+    Raises ImportError where a module is missing, and ProcessError where it crashes, or takes longer than SECONDS; then
+    it and all that it started are ended.
     """
     command = [sys.executable, "-P", "-m", "course.desk.doctor.children", question, *arguments]
     # Files, not pipes: whoever waits for the end of a pipe waits for every process that has inherited it.
     with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as complained:
-        group = {"start_new_session": True} if os.name == "posix" else {}
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=complained, **group)
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=said, stderr=complained, start_new_session=os.name == "posix"
+        )
         try:
             status = process.wait(SECONDS)
         except subprocess.TimeoutExpired:
-            raise Failed(f"took longer than {SECONDS:g} s{_last(complained)}") from None
+            raise ProcessError(f"took longer than {SECONDS:g} s{_last(complained)}") from None
         finally:
             if process.poll() is None:
                 _end(process)
@@ -42,7 +43,7 @@ def ask(question: str, *arguments: str) -> dict[str, Any]:
             with suppress(ValueError, IndexError):
                 said.seek(0)
                 return _whole(json.loads(said.read().decode().splitlines()[-1]))
-        raise Failed(f"{_how(status)}{_last(complained)}")
+        raise ProcessError(f"{_how(status)}{_last(complained)}")
 
 
 def _whole(answer: dict[str, Any]) -> dict[str, Any]:

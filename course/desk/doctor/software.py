@@ -14,7 +14,7 @@ from typing import Any
 
 from course.desk.doctor import process, repair
 from course.desk.doctor.answer import Answer, ok, problem
-from course.desk.doctor.repair import PACKAGE, installed
+from course.desk.doctor.repair import PACKAGE, version_of
 
 MODULES = (
     "numpy",

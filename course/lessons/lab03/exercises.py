@@ -12,8 +12,8 @@ SLO_S = 0.200  # exercise 4
 TTFT_ENDS = "TTFT ends with the first token, and the request stays in the system until its last one. Which time is W?"
 
 _run = serve(one_engine.requests(17.0), one_engine.engine(), one_engine.STEP)
-_completed = len(_run) / _run.makespan
-_offered = (len(_run) - 1) / (_run.arrival[-1] - _run.arrival[0])
+_completion_rate = len(_run) / _run.makespan
+_offered_rate = (len(_run) - 1) / (_run.arrival[-1] - _run.arrival[0])
 _in_batch = float(_run.steps.running @ _run.steps.seconds) / _run.makespan
 
 
@@ -127,10 +127,10 @@ LAB = LabSpec(
         Exercise(
             "little",
             "the number in the system",
-            solution=_completed * float(_run.e2e.mean()),
+            solution=_completion_rate * float(_run.e2e.mean()),
             mistakes=(
                 Mistake(
-                    _offered * float(_run.e2e.mean()),
+                    _offered_rate * float(_run.e2e.mean()),
                     "That is the offered rate times W. The offered rate ends with the last arrival, and the system "
                     "is not empty then: over which time is L a mean here?",
                 ),
@@ -138,7 +138,7 @@ LAB = LabSpec(
                     17.0 * float(_run.ttft.mean()),
                     TTFT_ENDS,
                 ),
-                Mistake(_completed * float(_run.ttft.mean()), TTFT_ENDS),
+                Mistake(_completion_rate * float(_run.ttft.mean()), TTFT_ENDS),
                 Mistake(
                     one_engine.SLOTS,
                     "max_num_seqs limits the batch. Requests that wait for a slot are in the system too, and at "

@@ -30,7 +30,7 @@ def _note(x: float, y: float, text: str, colour: str, **more: Any) -> dict[str, 
     } | more
 
 
-def _line(x: Sequence[float], y: Sequence[float], colour: str, **style: Any) -> dict[str, Any]:
+def _line(x: Sequence[float | None], y: Sequence[float | None], colour: str, **style: Any) -> dict[str, Any]:
     line = {"color": theme.COLOURS[colour], "width": 2.5} | style
     return {"type": "scatter", "mode": "lines", "x": x, "y": y, "line": line}
 
@@ -41,9 +41,9 @@ def _frame(x_title: str, y_title: str, height: int) -> dict[str, Any]:
     return theme.new_figure(x_title, y_title, height=height).to_dict()["layout"]
 
 
-def _unchecked(traces: list[dict[str, Any]], frame: Mapping[str, Any], **layout: Any) -> go.Figure:
+def _figure(traces: list[dict[str, Any]], frame: Mapping[str, Any], **layout: Any) -> go.Figure:
     axes = {name: frame[name] | layout.pop(name, {}) for name in ("xaxis", "yaxis")}
-    return theme.unchecked(traces, {**frame, **layout, **axes})
+    return theme.plain_figure(traces, {**frame, **layout, **axes})
 
 
 def latency_against_load(result: UnderLoad) -> go.Figure:
@@ -58,17 +58,17 @@ def latency_against_load(result: UnderLoad) -> go.Figure:
         ("p99 TTFT", known.p99_ttft, float(np.percentile(run.ttft, 99)), "wasted", "solid", 12),
         ("mean TTFT", known.mean_ttft, float(run.ttft.mean()), "prefill", "dash", -16),
     )
-    rates, at = theme.rounded(known.rate), 0.06 * right
+    rates, at = theme.round_digits(known.rate), 0.06 * right
     traces = [
-        _line(rates, theme.rounded(values), colour, dash=dash)
+        _line(rates, theme.round_digits(values), colour, dash=dash)
         | {"hovertemplate": "%{x:.1f}/s: %{y:.3g} s<extra>" + name + ", theory</extra>"}
         for name, values, _, colour, dash, _ in lines
     ]
     marks = {
         "type": "scatter",
         "mode": "markers",
-        "x": theme.rounded([result.rate] * 3),
-        "y": theme.rounded([here for _, _, here, *_ in lines]),
+        "x": theme.round_digits([result.rate] * 3),
+        "y": theme.round_digits([here for _, _, here, *_ in lines]),
         "text": [name for name, *_ in lines],
         "marker": {
             "color": [theme.COLOURS[colour] for *_, colour, _, _ in lines],
@@ -90,7 +90,7 @@ def latency_against_load(result: UnderLoad) -> go.Figure:
         _note(0, 1, "lines: theory for Poisson arrivals; marks: this run", "theory", **above),
     ]
     wall = {"type": "line", "x0": notes[3]["x"], "x1": notes[3]["x"], "y0": 0, "y1": 1, "yref": "paper"}
-    return _unchecked(
+    return _figure(
         [*traces, marks],
         _frame("arrival rate [requests/s]", "time, log scale [s]", 420),
         xaxis={"range": [0, right]},
@@ -113,11 +113,11 @@ def number_over_time(result: Window) -> go.Figure:
     apart = max(0.0, 0.08 * top - abs(law.L - product)) / 2  # labels of two close lines step aside
     sign = -1 if product > law.L else 1
     frame = _frame("time [s]", "in the system [requests]", 380)
-    return _unchecked(
+    return _figure(
         [
-            _line(theme.rounded(grid), seen.tolist(), "modelled", width=1.5, shape="hv"),
-            _line([start, end], theme.rounded([law.L] * 2), "decode", width=4),
-            _line([start, end], theme.rounded([product] * 2), "wasted", width=4, dash="6px,4px"),
+            _line(theme.round_digits(grid), seen.tolist(), "modelled", width=1.5, shape="hv"),
+            _line([start, end], theme.round_digits([law.L] * 2), "decode", width=4),
+            _line([start, end], theme.round_digits([product] * 2), "wasted", width=4, dash="6px,4px"),
         ],
         frame,
         margin={"r": 150},
@@ -138,11 +138,11 @@ def tail_over_mean(load: Sequence[float], ratios: Mapping[str, Sequence[float]])
     """p99 over mean against load, one line a queue, each labelled at its highest point (a level one in its middle)."""
     figure = theme.new_figure("load [share of capacity]", "p99 / mean [ratio]", height=360)
     styles = zip(ratios.items(), ("dash", "solid", "dot"), ("theory", "modelled", "decode"), strict=False)
-    for (name, values), dash, colour in styles:
-        values = np.asarray(values)
+    for (name, ratio), dash, colour in styles:
+        values = np.asarray(ratio)
         figure.add_scatter(
-            x=theme.rounded(np.asarray(load)),
-            y=theme.rounded(values),
+            x=theme.round_digits(np.asarray(load)),
+            y=theme.round_digits(values),
             mode="lines",
             line={"color": theme.COLOURS[colour], "width": 2.5, "dash": dash},
             name=name,
@@ -167,11 +167,13 @@ def overload(runs: Mapping[str, Run], slopes: Mapping[str, float]) -> go.Figure:
         grid = np.linspace(0, float(run.arrival.max()), 300)
         seen = np.append(0, counts)[np.searchsorted(times, grid, side="right")]
         line = {"color": theme.COLOURS[colour], "width": 2}
-        figure.add_scatter(x=theme.rounded(grid), y=seen.tolist(), mode="lines", line=line, name=name, row=1, col=1)
+        figure.add_scatter(
+            x=theme.round_digits(grid), y=seen.tolist(), mode="lines", line=line, name=name, row=1, col=1
+        )
         few = np.linspace(0, len(run) - 1, 300).astype(int)
         figure.add_scatter(
-            x=theme.rounded(run.arrival[few]),
-            y=theme.rounded(run.ttft[few]),
+            x=theme.round_digits(run.arrival[few]),
+            y=theme.round_digits(run.ttft[few]),
             mode="lines",
             line=line,
             name=name,
@@ -182,8 +184,8 @@ def overload(runs: Mapping[str, Run], slopes: Mapping[str, float]) -> go.Figure:
         theme.label_line(figure, float(grid[-1]), float(run.ttft[few[-1]]), name, colour, row=2, col=1)
         if slope := slopes.get(name, 0.0):
             figure.add_scatter(
-                x=theme.rounded([0, grid[-1]]),
-                y=theme.rounded([0, slope * grid[-1]]),
+                x=theme.round_digits([0, grid[-1]]),
+                y=theme.round_digits([0, slope * grid[-1]]),
                 mode="lines",
                 line={"color": theme.COLOURS["theory"], "width": 2, "dash": "dash"},
                 row=1,

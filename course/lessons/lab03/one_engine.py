@@ -19,7 +19,7 @@ from course.workload import Workload, lengths
 STEP = Roofline("llama-3.1-8b", "H100")
 SLOTS, BUDGET = 32, 2048
 PROMPT, OUTPUT, OUTPUT_CV = 512, 256, 1.0
-DRAWN, TRACE = "drawn", "trace"
+DRAWS, TRACE = "drawn", "trace"
 GRID = 45  # points on a theory curve
 
 
@@ -50,7 +50,7 @@ def engine(max_num_seqs: int = SLOTS) -> policies.Continuous:
 
 
 @lru_cache(maxsize=2)
-def need(kind: str = DRAWN) -> queueing.Demand:
+def need(kind: str = DRAWS) -> queueing.Demand:
     """What an average request asks for: of the drawn ones, or of the trace."""
     if kind == TRACE:
         return queueing.demand_of(trace())
@@ -64,12 +64,12 @@ def _rates(max_num_seqs: int, kind: str) -> tuple[float, ...]:
     return tuple(mu.tolist())
 
 
-def capacity(max_num_seqs: int = SLOTS, kind: str = DRAWN) -> float:
+def capacity(max_num_seqs: int = SLOTS, kind: str = DRAWS) -> float:
     """Requests/s that the engine can sustain, by hand."""
     return _rates(max_num_seqs, kind)[-1]
 
 
-def forecast(rate: float, max_num_seqs: int = SLOTS, kind: str = DRAWN) -> queueing.BatchingForecast:
+def forecast(rate: float, max_num_seqs: int = SLOTS, kind: str = DRAWS) -> queueing.BatchingForecast:
     """Theory for Poisson arrivals. ValueError where the rate reaches capacity."""
     return queueing.continuous_batching(
         need(kind),
@@ -93,7 +93,7 @@ class Curve:
 
 
 @lru_cache(maxsize=32)
-def curve(max_num_seqs: int = SLOTS, kind: str = DRAWN) -> Curve:
+def curve(max_num_seqs: int = SLOTS, kind: str = DRAWS) -> Curve:
     """The theory curve from a load of 0.05 to one of 0.985."""
     most = capacity(max_num_seqs, kind)
     rates = np.linspace(0.05, 0.985, GRID) * most
@@ -119,6 +119,7 @@ class UnderLoad:
 
     @property
     def warnings(self) -> tuple[str, ...]:
+        """Those of the run."""
         return self.run.warnings
 
 
@@ -129,7 +130,11 @@ def _run(rate: float, arrival_cv: float, max_num_seqs: int, kind: str, num_reque
 
 
 def under_load(
-    rate: float, arrival_cv: float = 1.0, max_num_seqs: int = SLOTS, kind: str = DRAWN, num_requests: int = 2_000
+    rate: float,
+    arrival_cv: float = 1.0,
+    max_num_seqs: int = SLOTS,
+    kind: str = DRAWS,
+    num_requests: int = 2_000,
 ) -> UnderLoad:
     """Serve 2,000 requests at `rate` requests/s: drawn ones, or the trace with its arrivals sped up to that rate.
 
@@ -185,12 +190,13 @@ class Window:
 
     @property
     def little(self):
+        """Little's law inside the window."""
         return self.run.little(self.start, self.end)
 
 
 def window(rate: float, arrival_cv: float, start: float, length: float) -> Window:
     """A run of 2,000 requests at `rate` requests/s, and the window of `length` seconds that starts at `start`."""
-    return Window(_run(rate, arrival_cv, SLOTS, DRAWN, 2_000), start, start + length)
+    return Window(_run(rate, arrival_cv, SLOTS, DRAWS, 2_000), start, start + length)
 
 
 def window_rows(result: Window) -> list[tuple[str, str, str]]:

@@ -162,7 +162,7 @@ LAB = LabSpec(
         Question(
             id="why",
             question="Why does continuous batching beat dynamic batching at saturation?",
-            options=(
+            choices=(
                 ("The GPU idles in a dynamic batch once short answers have ended.",
                  "It does not idle: it computes padding at full speed, and every dashboard shows it busy. Count "
                  "wasted slot-steps instead."),
@@ -177,7 +177,7 @@ LAB = LabSpec(
         Question(
             id="size",
             question="A colleague asks which batch size the vLLM server uses. What do you answer?",
-            options=(
+            choices=(
                 ("max_num_seqs.", "That is only the most it may hold; at light load it holds one or two."),
                 ("There is none: each step decides anew, up to max_num_seqs, the token budget and the memory.",
                  "Little's law sets it: arrival rate times time in the system, as long as no limit is reached."),
@@ -189,7 +189,7 @@ LAB = LabSpec(
         Question(
             id="static",
             question="When is static batching a reasonable choice for an LLM?",
-            options=(
+            choices=(
                 ("Never.", "It wastes nothing when the lengths are equal, and offline nobody waits for the fill."),
                 ("For chat at light load.", "At light load it waits for its batch to fill, for a minute and more."),
                 ("Offline, with prompts and answers of nearly equal length.",
@@ -201,7 +201,7 @@ LAB = LabSpec(
         Question(
             id="paged",
             question="Does continuous batching need PagedAttention?",
-            options=(
+            choices=(
                 ("Yes: without pages, requests cannot join a running batch.",
                  "Orca did it in 2022 with one contiguous reservation a request."),
                 ("No, but paging lets more requests fit, so more slots are filled.",
@@ -214,7 +214,7 @@ LAB = LabSpec(
             id="triton",
             question="An image classifier behind Triton, 1,000 images/s from people who come by themselves: you "
             "raise max_queue_delay_microseconds from 0 to 10,000. What happens?",
-            options=(
+            choices=(
                 ("Throughput rises, since batches are larger.",
                  "In an open loop it delivers what arrives, as long as it keeps up: 1,000 images/s, as before. (A load "
                  "test with a fixed number of clients can show more, or less.)"),

@@ -55,7 +55,7 @@ def gain(sweep: Sequence[Gain], point: Gain, *, height: int = 400) -> go.Figure:
         "range": [-0.05, round(log10(max(g.gain for g in sweep) * 1.5), 4)],
         "tickvals": [1, 2, 3, 5, 10, 20, 50],
     }
-    ends = theme.rounded([log10(batches[0] / 1.1), log10(batches[-1] * 1.1)])
+    ends = theme.round_digits([log10(batches[0] / 1.1), log10(batches[-1] * 1.1)])
     spreads = {"title": {"text": "spread of output lengths [CV]"}, "range": [-0.05, by_spread[-1][0] + 0.05]}
     sizes = {"title": {"text": "slots [max_num_seqs]"}, "type": "log", "tickvals": batches, "range": ends}
     return parts.pair(
@@ -112,9 +112,9 @@ def against_load(
     what = {"e2e": "whole answer", "ttft": "first token"}[metric]
     ticks = [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300]
     x_axis = {"title": {"text": "arrival rate [requests/s]"}, "range": [0, 1.03 * rates[-1]]}
-    latency = {"title": {"text": f"p{percentile} until the {what} [s]"}, "type": "log", "tickvals": ticks}
+    y_axis = {"title": {"text": f"p{percentile} until the {what} [s]"}, "type": "log", "tickvals": ticks}
     output = {"title": {"text": "output [tokens/s]"}}
-    return parts.pair([*data, *_words(labels)], (x_axis, latency), (x_axis, output), height, shapes=here)
+    return parts.pair([*data, *_words(labels)], (x_axis, y_axis), (x_axis, output), height, shapes=here)
 
 
 def shares(runs: Mapping[str, Run], colours: Mapping[str, str], *, height: int = 340) -> go.Figure:
@@ -133,7 +133,7 @@ def shares(runs: Mapping[str, Run], colours: Mapping[str, str], *, height: int =
         "xaxis": {"title": {"text": "latency [ms]"}, "type": "log", "tickvals": ticks},
         "yaxis": {"title": {"text": "answered [share of requests]"}, "range": [0, 1.02]},
     }
-    return theme.unchecked([*data, *_words(labels)], layout)
+    return theme.plain_figure([*data, *_words(labels)], layout)
 
 
 def waiting_line(runs: Mapping[str, Run], until: float, *, height: int = 320) -> go.Figure:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
+import numpy as np
+
 from course.engine.serving import serve
 from course.policies import FromFunction, Request, State
 from course.steptime import PowerLaw
@@ -16,9 +18,9 @@ def refill_result(decide: Decide) -> dict[str, list[float]]:
     Whole-number step times, so that a learner can follow the run by hand. Raises ValueError as `serve` does.
     """
     load = Workload(
-        arrival=[0, 0, 0, 0, 0, 0, 3, 3, 9, 9, 40, 41],
-        prompt_tokens=[5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5],
-        output_tokens=[12, 2, 7, 3, 2, 9, 4, 1, 6, 2, 3, 2],
+        arrival=np.array([0, 0, 0, 0, 0, 0, 3, 3, 9, 9, 40, 41]),
+        prompt_tokens=np.array([5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5]),
+        output_tokens=np.array([12, 2, 7, 3, 2, 9, 4, 1, 6, 2, 3, 2]),
     )
     run = serve(load, FromFunction(decide, max_num_seqs=4), PowerLaw(t0=1, c=0, alpha=1, prefill=0.2))
     return {"answered at [s]": run.response.tolist()}

@@ -72,6 +72,7 @@ class Gain:
 
     @property
     def gain(self) -> float:
+        """Tokens a second of continuous batching over those of static."""
         return self.continuous / self.static
 
 

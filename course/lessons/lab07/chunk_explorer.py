@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -12,8 +13,8 @@ from course import gpu
 from course.explore import Explorer, Slider
 from course.explore.kernel import LiveExplorer
 from course.figures.words import seconds
+from course.gpu.recordings import ChunkProfile, prefill_chunks
 from course.lessons.lab07 import prefill as figures
-from course.steptime.profiles.chunks import ChunkProfile, prefill_chunks
 
 PROMPT, HERE = 32_768, 8_192  # tokens: of the recorded prompt, and of the one that is launched here
 CHUNK = Slider("chunk", "Chunk", 32, 8_192, 2, 512, "tokens", log=True)
@@ -29,7 +30,7 @@ def token_kernel(device: gpu.Device, most: int) -> gpu.DecodeStep:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """Seconds of each step of a prompt of HERE tokens on the device of that name; empty where nothing ran.
 
     The shortest of several launches each: what lengthens a launch is mostly who else uses the machine.
@@ -46,7 +47,7 @@ class InChunks:
 
     chunk: int
     recorded: np.ndarray
-    measured: Measured | None = None
+    measured: Measurement | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -55,20 +56,19 @@ class InChunks:
 
 
 def chunk_explorer(
-    device: gpu.Device | None = None, recording: str = "h100_prefill_chunks", *, budget: float = 0.25
+    device: gpu.Device | None = None, recording: str = "h100_prefill_chunks", *, max_seconds: float = 0.25
 ) -> Explorer:
     """A slider for the chunk over launches of the live kernel, with the recorded steps of a real model beside them.
 
     The two are different work, and each is labelled: a whole model recorded on a card, and a toy kernel that runs here.
-    device: where to run; the best there is, found when the explorer is shown. budget: seconds after which a chunk size
+    device: where to run; the best there is, found when the explorer is shown. max_seconds: after which a chunk size
     is not launched another time; each is launched once at least. A device that fails leaves the recording and a
     sentence. As text the explorer is the recorded part alone, which is the same on every machine.
 
-    Raises:
-        ValueError: no such recording.
+    Raises ValueError: no such recording.
     """
     profile = prefill_chunks(recording)
-    bench = _Bench(device, budget)
+    bench = _Bench(device, max_seconds)
 
     def recorded(chunk: int) -> InChunks:
         return InChunks(chunk, profile.steps(PROMPT, chunk))
@@ -76,7 +76,7 @@ def chunk_explorer(
     def both(chunk: int) -> InChunks:
         return replace(recorded(chunk), measured=bench(chunk))
 
-    shared = {
+    shared: dict[str, Any] = {
         "controls": (CHUNK,),
         "figure": lambda found: _figure(found, profile),
         "summary": lambda found: _rows(found, profile),
@@ -89,27 +89,28 @@ def chunk_explorer(
 class _Bench:
     """Launches each chunk size once and remembers."""
 
-    def __init__(self, device: gpu.Device | None, budget: float) -> None:
-        self._device, self._budget = device, budget
-        self._known: dict[int, Measured] = {}
+    def __init__(self, device: gpu.Device | None, max_seconds: float) -> None:
+        self._device, self._max_seconds = device, max_seconds
+        self._known: dict[int, Measurement] = {}
 
-    def __call__(self, chunk: int) -> Measured:
+    def __call__(self, chunk: int) -> Measurement:
         if chunk not in self._known:
             self._known[chunk] = self._measure(chunk)
         return self._known[chunk]
 
-    def _measure(self, chunk: int) -> Measured:
+    def _measure(self, chunk: int) -> Measurement:
         try:
             device = self._device = self._device or gpu.device()
             launch = token_kernel(device, HERE).prepared(chunk)
             watch = device.stopwatch()
             watch.time(launch)  # the first launch loads and allocates
-            began, found = time.perf_counter(), []
-            while not found or (len(found) < 9 and time.perf_counter() - began < self._budget):
+            began = time.perf_counter()
+            found: list[list[float]] = []
+            while not found or (len(found) < 9 and time.perf_counter() - began < self._max_seconds):
                 found.append([watch.time(launch)[0] for _ in range(HERE // chunk)])
         except gpu.KernelError as error:
-            return Measured("", np.empty(0), (f"Nothing is measured here: {error}.",))
-        return Measured(device.name, np.min(found, axis=0))
+            return Measurement("", np.empty(0), (f"Nothing is measured here: {error}.",))
+        return Measurement(device.name, np.min(found, axis=0))
 
 
 def _figure(found: InChunks, profile: ChunkProfile) -> go.Figure:

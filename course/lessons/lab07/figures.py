@@ -15,19 +15,16 @@ from course.figures.parts import LEFT, MARGIN, RIGHT, Part, axis, dots, line, no
 from course.figures.words import seconds
 from course.lessons.lab07.long_prompt import BUDGETS, Hidden, Moment, Trade
 
-SHOWN = 5  # streaming chats that get a lane
+LANES = 5  # streaming chats that get a lane
 TIMES = [1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1, 3]
 TIME_TICKS = {"tickvals": TIMES, "ticktext": [seconds(value) for value in TIMES]}
 
 
-def bars(
-    begin: Sequence[float], end: Sequence[float], lane: Sequence[float], colour: str, name: str, **more: Any
-) -> Part:
+def bars(begin: np.ndarray, end: np.ndarray, lane: Sequence[float], colour: str, name: str, **more: Any) -> Part:
     """Bars from begin to end in lanes, with a hair between two of them where there are few."""
-    begin, end = np.asarray(begin, dtype=float), np.asarray(end, dtype=float)
     edge = 1 if len(begin) <= 80 else 0
     return {
-        "type": "bar", "orientation": "h", "base": theme.rounded(begin), "x": theme.rounded(end - begin),
+        "type": "bar", "orientation": "h", "base": theme.round_digits(begin), "x": theme.round_digits(end - begin),
         "y": list(lane), "name": name, "width": 0.8, "hoverinfo": "name",
         "marker": {"color": theme.COLOURS[colour], "line": {"width": edge, "color": theme.PAPER}},
     } | more  # fmt: skip
@@ -36,7 +33,7 @@ def bars(
 def moment(found: Moment, *, height: int = 400) -> go.Figure:
     """Lanes: the long prompt, those who come just after it, and some who were streaming; a tick is a token."""
     run, start = found.run, found.start
-    chats = min(SHOWN, found.streaming)
+    chats = min(LANES, found.streaming)
     lanes = {found.long: 0, **{new: 1 + i for i, new in enumerate(found.newcomers)}}
     lanes |= {chat: 1 + len(found.newcomers) + chat for chat in range(chats)}
     names = ["long prompt", "newcomer 1", "newcomer 2", "newcomer 3", *(f"chat {chat + 1}" for chat in range(chats))]
@@ -58,11 +55,11 @@ def moment(found: Moment, *, height: int = 400) -> go.Figure:
         times.append(tokens)
         rows += [row] * len(tokens)
     data.append(
-        {"type": "scatter", "mode": "markers", "x": theme.rounded(np.concatenate(times), 4), "y": rows,
+        {"type": "scatter", "mode": "markers", "x": theme.round_digits(np.concatenate(times), 4), "y": rows,
          "name": "a token", "hovertemplate": "%{x:.3f} s<extra>a token</extra>",
          "marker": {"symbol": "line-ns-open", "size": 13, "color": theme.COLOURS["decode"], "line": {"width": 1.5}}}
     )  # fmt: skip
-    before, after = theme.rounded([edge - start for edge in found.longest_gap], 4)
+    before, after = theme.round_digits([edge - start for edge in found.longest_gap], 4)
     top, bottom = 0.5 + len(found.newcomers), 0.5 + len(found.newcomers) + chats
     gap = {"type": "rect", "x0": before, "x1": after, "y0": top, "y1": bottom, "opacity": 0.18, "line": {"width": 0}}
     key = [f'<span style="color:{theme.COLOURS[kind]}">■</span> {kind}' for kind in ("waiting", "prefill")]
@@ -72,13 +69,13 @@ def moment(found: Moment, *, height: int = 400) -> go.Figure:
     layout = {
         "template": theme.TEMPLATE, "height": height, "barmode": "overlay", "margin": MARGIN | {"l": 100},
         "xaxis": {"title": {"text": "time since the long prompt arrived [s]"},
-                  "range": theme.rounded([-0.1 * end, end], 4)},
+                  "range": theme.round_digits([-0.1 * end, end], 4)},
         "yaxis": {"range": [len(names) - 0.4, -0.6], "tickvals": list(range(len(names))), "ticktext": names,
                   "showgrid": False, "showline": False, "ticks": ""},
         "shapes": [gap | {"fillcolor": theme.COLOURS["wasted"]}],
         "annotations": [note(0, 1, "   ".join(key), xref="paper", yref="paper", yanchor="bottom", yshift=4)],
     }  # fmt: skip
-    return theme.unchecked(data, layout)
+    return theme.plain_figure(data, layout)
 
 
 def trade(result: Trade, *, height: int = 340) -> go.Figure:
@@ -98,7 +95,7 @@ def trade(result: Trade, *, height: int = 340) -> go.Figure:
         data.append(dots([result.budget], [value(result.here)], [colour], name, panel))
     budgets = {
         "type": "log", "title": {"text": "token budget of a step [tokens]"}, "tickvals": BUDGETS[::2] + BUDGETS[-1:],
-        "ticktext": ["128", "512", "2k", "8k", "", "64k"], "range": theme.rounded([log10(110), log10(76_000)]),
+        "ticktext": ["128", "512", "2k", "8k", "", "64k"], "range": theme.round_digits([log10(110), log10(76_000)]),
     }  # fmt: skip
     layout = {
         "template": theme.TEMPLATE, "height": height, "margin": MARGIN, "annotations": notes,
@@ -108,7 +105,7 @@ def trade(result: Trade, *, height: int = 340) -> go.Figure:
         "yaxis2": {"title": {"text": "ITL, log scale [s]"}, "type": "log", "anchor": "x2",
                    "range": [-2.5, 0.2], **TIME_TICKS},
     }  # fmt: skip
-    return theme.unchecked(data, layout)
+    return theme.plain_figure(data, layout)
 
 
 def survival(values: np.ndarray, weights: np.ndarray, at: np.ndarray) -> np.ndarray:
@@ -144,14 +141,14 @@ def hidden(result: Hidden, *, height: int = 400) -> go.Figure:
     notes.append(note(log10(limit), 1, f"limit {seconds(limit)}", yref="paper", yanchor="top", xshift=5))
     upright = {"type": "line", "x0": limit, "x1": limit, "y0": 0, "y1": 1, "yref": "paper"}
     level = {"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": 0.01, "y1": 0.01}
-    shares = [1, 0.1, 0.01, 1e-3, 1e-4, 1e-5]
+    ticks = [1, 0.1, 0.01, 1e-3, 1e-4, 1e-5]
     layout = {
         "template": theme.TEMPLATE, "height": height, "margin": MARGIN, "annotations": notes,
         "xaxis": {"title": {"text": "gap between two tokens, log scale [s]"}, "type": "log",
-                  "range": theme.rounded([log10(4e-3), log10(2)]), **TIME_TICKS},
+                  "range": theme.round_digits([log10(4e-3), log10(2)]), **TIME_TICKS},
         "yaxis": {"title": {"text": "with a longer gap [share]"}, "type": "log", "range": [-5.2, 0.1],
-                  "tickvals": shares, "ticktext": ["100%", "10%", "1%", "0.1%", "0.01%", "0.001%"]},
+                  "tickvals": ticks, "ticktext": ["100%", "10%", "1%", "0.1%", "0.01%", "0.001%"]},
         "shapes": [upright | {"line": {"color": theme.INK, "width": 1}},
                    level | {"line": {"color": "#666666", "width": 1, "dash": "dot"}}],
     }  # fmt: skip
-    return theme.unchecked(data, layout)
+    return theme.plain_figure(data, layout)

@@ -72,7 +72,7 @@ class Outcome:
     @cached_property
     def chats(self) -> np.ndarray:
         """Which requests are chats."""
-        return self.run.workload.class_ == "chat"
+        return np.asarray(self.run.workload.class_ == "chat")
 
     @cached_property
     def long_ttft(self) -> float:
@@ -101,6 +101,7 @@ class Outcome:
 
     @property
     def warnings(self) -> tuple[str, ...]:
+        """Those of the run."""
         return self.run.warnings
 
 
@@ -138,10 +139,12 @@ class Moment:
 
     @property
     def long(self) -> int:
+        """The number of the long prompt's request."""
         return self.streaming
 
     @property
     def newcomers(self) -> range:
+        """The requests that come just after the long prompt."""
         return range(self.streaming + 1, len(self.run))
 
     @cached_property
@@ -205,6 +208,7 @@ class Trade:
 
     @property
     def warnings(self) -> tuple[str, ...]:
+        """Those of the run at this budget."""
         return self.here.warnings
 
 
@@ -243,6 +247,7 @@ class Hidden:
 
     @property
     def warnings(self) -> tuple[str, ...]:
+        """Those of the run."""
         return self.outcome.warnings
 
 

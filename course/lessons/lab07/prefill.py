@@ -9,13 +9,13 @@ import plotly.graph_objects as go
 from course.figures import theme
 from course.figures.parts import LEFT, MARGIN, RIGHT, Part, line, note
 from course.figures.words import seconds
+from course.gpu.recordings import ChunkProfile
 from course.lessons.lab07.figures import TIME_TICKS, bars
 from course.lessons.lab07.prompt_chunks import chunk_steps
 from course.steptime import Step
-from course.steptime.profiles.chunks import ChunkProfile
 
 
-def recorded(
+def by_chunk(
     profile: ChunkProfile, modelled: Callable[[Step], float], prompt: int, chunks: Sequence[int], *, height: int = 380
 ) -> go.Figure:
     """Left, a step at the beginning and at the end of a prompt; right, the whole prompt; over the chunk size.
@@ -54,7 +54,7 @@ def recorded(
         "xaxis": sizes | {"domain": LEFT, "anchor": "y"}, "xaxis2": sizes | {"domain": RIGHT, "anchor": "y2"},
         "yaxis": {"title": {"text": "one step, log scale [s]"}, "type": "log", "anchor": "x", **TIME_TICKS},
         "yaxis2": {"title": {"text": f"{prompt:,} tokens, log scale [s]"}, "type": "log", "anchor": "x2",
-                   "range": theme.rounded([log10(0.7), log10(8)]), "tickvals": [0.7, 1, 1.5, 2, 3, 5, 8],
+                   "range": theme.round_digits([log10(0.7), log10(8)]), "tickvals": [0.7, 1, 1.5, 2, 3, 5, 8],
                    "ticktext": [f"{value:g} s" for value in (0.7, 1, 1.5, 2, 3, 5, 8)]},
     }  # fmt: skip
     return go.Figure({"data": data, "layout": layout})
@@ -73,12 +73,12 @@ def in_time(runs: dict[str, tuple[str, np.ndarray]], *, height: int = 360) -> go
         data.append(bars(ends - steps, ends, [0] * len(steps), "prefill", "a step", hoverinfo="x") | where)
         top = 1.04 - (panel - 1) * 0.56
         layout[f"xaxis{end}"] = {
-            "title": {"text": "time [s]"}, "anchor": f"y{end}", "range": theme.rounded([0, 1.02 * ends[-1]], 4),
+            "title": {"text": "time [s]"}, "anchor": f"y{end}", "range": theme.round_digits([0, 1.02 * ends[-1]], 4),
         }  # fmt: skip
         layout[f"yaxis{end}"] = {
-            "domain": theme.rounded([top - 0.3, top - 0.08]), "anchor": f"x{end}", "showticklabels": False, "ticks": "",
-            "showgrid": False, "range": [-0.5, 0.5],
+            "domain": theme.round_digits([top - 0.3, top - 0.08]), "anchor": f"x{end}",
+            "showticklabels": False, "ticks": "", "showgrid": False, "range": [-0.5, 0.5],
         }  # fmt: skip
         words = f"<b>{heading}</b>   {len(steps):,} steps, the longest {seconds(float(steps.max()))}"
         notes.append(note(0, top - 0.07, words, kind, xref="paper", yref="paper", yanchor="bottom"))
-    return theme.unchecked(data, layout | {"annotations": notes, "barmode": "overlay"})
+    return theme.plain_figure(data, layout | {"annotations": notes, "barmode": "overlay"})

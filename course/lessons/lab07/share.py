@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
+import numpy as np
+
 from course.engine.serving import serve
 from course.policies import FromFunction, Request, State
 from course.steptime import PowerLaw
@@ -19,9 +21,9 @@ def share_result(decide: Decide) -> dict[str, list[float]]:
     Whole-number step times, so that a learner can follow the run by hand. Raises ValueError as `serve` does.
     """
     load = Workload(
-        arrival=[0, 0, 4, 5, 5, 9, 10, 30, 31, *[50] * 7],
-        prompt_tokens=[3, 4, 40, 30, 25, 3, 7, 2, 23, *[2] * 7],
-        output_tokens=[20, 9, 3, 2, 4, 8, 3, 12, 2, *[3] * 7],
+        arrival=np.array([0, 0, 4, 5, 5, 9, 10, 30, 31, *[50] * 7]),
+        prompt_tokens=np.array([3, 4, 40, 30, 25, 3, 7, 2, 23, *[2] * 7]),
+        output_tokens=np.array([20, 9, 3, 2, 4, 8, 3, 12, 2, *[3] * 7]),
     )
     policy = FromFunction(lambda state: decide(state, CAP), SLOTS, BUDGET)
     run = serve(load, policy, PowerLaw(t0=1, c=0, alpha=1))
@@ -31,7 +33,7 @@ def share_result(decide: Decide) -> dict[str, list[float]]:
 def share(state: State, cap: int) -> dict[Request, int]:
     """Decodes first; what is left of the budget goes to prompts, at most `cap` tokens each, those that run first."""
     tokens = {request: 1 for request in state.running if request.remaining == 1}
-    left = state.max_num_batched_tokens - len(tokens)
+    left = int(state.max_num_batched_tokens) - len(tokens)
     free = state.max_num_seqs - len(state.running)
     for request in (*state.running, *state.waiting[:free]):
         chunk = min(request.remaining, cap, left)
@@ -43,12 +45,13 @@ def share(state: State, cap: int) -> dict[Request, int]:
 
 def without_cap(state: State, cap: int) -> dict[Request, int]:
     """The first prompt takes all that is left."""
-    return share(state, state.max_num_batched_tokens)
+    return share(state, int(state.max_num_batched_tokens))
 
 
 def prompts_first(state: State, cap: int) -> dict[Request, int]:
     """Decodes get what prompts leave."""
-    tokens, left = {}, state.max_num_batched_tokens
+    tokens: dict[Request, int] = {}
+    left = int(state.max_num_batched_tokens)
     free = state.max_num_seqs - len(state.running)
     prompts = [request for request in state.running if request.remaining > 1]
     decodes = [request for request in state.running if request.remaining == 1]
@@ -69,7 +72,7 @@ def forgets_the_budget(state: State, cap: int) -> dict[Request, int]:
 def forgets_the_slots(state: State, cap: int) -> dict[Request, int]:
     """Admits whoever waits, while there is budget."""
     tokens = {request: 1 for request in state.running if request.remaining == 1}
-    left = state.max_num_batched_tokens - len(tokens)
+    left = int(state.max_num_batched_tokens) - len(tokens)
     for request in (*state.running, *state.waiting):
         chunk = min(request.remaining, cap, left)
         if request not in tokens and chunk > 0:
@@ -81,7 +84,8 @@ def forgets_the_slots(state: State, cap: int) -> dict[Request, int]:
 def forgets_the_waiting(state: State, cap: int) -> dict[Request, int]:
     """Nobody is let in while somebody runs."""
     turn = state.running or state.waiting[: state.max_num_seqs]
-    tokens, left = {}, state.max_num_batched_tokens
+    tokens: dict[Request, int] = {}
+    left = int(state.max_num_batched_tokens)
     for request in sorted(turn, key=lambda request: request.remaining > 1):
         chunk = min(request.remaining, cap, left)
         if chunk > 0:
@@ -93,7 +97,7 @@ def forgets_the_waiting(state: State, cap: int) -> dict[Request, int]:
 def cap_for_all(state: State, cap: int) -> dict[Request, int]:
     """All prompts together get `cap` tokens."""
     tokens = {request: 1 for request in state.running if request.remaining == 1}
-    left = min(cap, state.max_num_batched_tokens - len(tokens))
+    left = min(cap, int(state.max_num_batched_tokens) - len(tokens))
     free = state.max_num_seqs - len(state.running)
     for request in (*state.running, *state.waiting[:free]):
         chunk = min(request.remaining, left)
@@ -106,7 +110,7 @@ def cap_for_all(state: State, cap: int) -> dict[Request, int]:
 def zero_chunks(state: State, cap: int) -> dict[Request, int]:
     """Hands out chunks of 0 tokens when the budget is gone."""
     tokens = {request: 1 for request in state.running if request.remaining == 1}
-    left = state.max_num_batched_tokens - len(tokens)
+    left = int(state.max_num_batched_tokens) - len(tokens)
     free = state.max_num_seqs - len(state.running)
     for request in (*state.running, *state.waiting[:free]):
         if request not in tokens:
@@ -118,7 +122,7 @@ def zero_chunks(state: State, cap: int) -> dict[Request, int]:
 def whole_prompt_again(state: State, cap: int) -> dict[Request, int]:
     """Takes the size of the prompt for what is left of it."""
     tokens = {request: 1 for request in state.running if request.remaining == 1}
-    left = state.max_num_batched_tokens - len(tokens)
+    left = int(state.max_num_batched_tokens) - len(tokens)
     free = state.max_num_seqs - len(state.running)
     for request in (*state.running, *state.waiting[:free]):
         chunk = min(request.prompt_tokens, cap, left)

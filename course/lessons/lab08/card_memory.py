@@ -15,7 +15,9 @@ from course.models import ModelSpec, gpus, model
 
 GIB = 2**30
 CONFIGS = Path(__file__).parents[2] / "data" / "configs"
-CARDS: Mapping[str, int] = {name: gpus.gpu(name).memory_bytes for name in ("RTX 4090", "L40S", "A100", "H100", "H200")}
+CARDS: Mapping[str, int] = {
+    name: gpus.gpu(name).memory_bytes or 0 for name in ("RTX 4090", "L40S", "A100", "H100", "H200")
+}
 """Bytes of memory of each card, as its runtime reports them."""
 DENSE = ("llama-3.1-8b", "llama-2-7b", "qwen2-7b", "qwen3-32b")
 """Models of plain attention, which every card's ledger can take."""
@@ -47,7 +49,7 @@ def ledger(
     kv_dtype: str = "bfloat16",
     max_model_len: int = 4_096,
 ) -> Ledger:
-    """`budget.ledger` by the names that sliders have."""
+    """`memory.ledger` by the names that sliders have."""
     return memory.ledger(
         spec(model_name),
         memory_bytes=CARDS[card],
@@ -71,6 +73,7 @@ class Fit:
 
     @property
     def warnings(self) -> tuple[str, ...]:
+        """What cannot be on this card."""
         return self.ledger.problems
 
 
@@ -202,6 +205,7 @@ class OneSequence:
 
     @property
     def bytes(self) -> int:
+        """What the model keeps of the sequence."""
         return sequence_bytes(self.spec, self.length)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from html import escape
 from os import PathLike
 from pathlib import Path
@@ -32,12 +32,10 @@ class ConfigPicker:
     As text it is the table of the config it was made with; what is picked in the browser changes only the widgets, and
     `spec`, which later cells can use.
 
-    Args:
-        config: a name in course/data/configs, a path to a config.json or to its folder, or the dict itself.
-        card: a name in `card_memory.CARDS`.
+    config: a name in course/data/configs, a path to a config.json or to its folder, or the dict itself. card: a name in
+    `card_memory.CARDS`.
 
-    Raises:
-        ValueError: a config that cannot be understood, or an unknown card.
+    Raises ValueError: a config that cannot be understood, or an unknown card.
     """
 
     def __init__(self, config: str | PathLike | Mapping[str, Any] = "llama-3.1-8b", card: str = "H100") -> None:
@@ -53,8 +51,10 @@ class ConfigPicker:
 
     def use(self, config: str | PathLike | Mapping[str, Any]) -> ModelSpec:
         """Take this config; ValueError with a sentence, and the one before stays, where it cannot be understood."""
-        known = isinstance(config, str) and config in card_memory.names()
-        self.spec = card_memory.spec(config) if known else ModelSpec.from_config(config)
+        if isinstance(config, str) and config in card_memory.names():
+            self.spec = card_memory.spec(config)
+        else:
+            self.spec = ModelSpec.from_config(config)
         return self.spec
 
     def ledger(self) -> memory.Ledger:
@@ -104,7 +104,7 @@ class ConfigPicker:
             except (ValueError, OSError) as error:
                 table.value, said.value = "", notice(_sentence(error))
 
-        def picked(take: Any, listed: bool = False) -> None:
+        def picked(take: Callable[[], Any], listed: bool = False) -> None:
             before = self.spec
             try:
                 take()
@@ -118,9 +118,13 @@ class ConfigPicker:
                 if not listed:
                     shipped.value = None
 
-        shipped.observe(lambda change: change["new"] and picked(lambda: self.use(change["new"]), True), names="value")
-        path.observe(lambda change: change["new"].strip() and picked(lambda: self.use(change["new"].strip())), "value")
-        upload.observe(lambda change: change["new"] and picked(lambda: self._uploaded(change["new"][0])), names="value")
+        def chosen(value: Any, take: Callable[[Any], Any], listed: bool = False) -> None:
+            if value:
+                picked(lambda: take(value), listed)
+
+        shipped.observe(lambda change: chosen(change["new"], self.use, listed=True), names="value")
+        path.observe(lambda change: chosen(change["new"].strip(), self.use), names="value")
+        upload.observe(lambda change: chosen(change["new"], lambda files: self._upload(files[0])), names="value")
         for choice in (cards, dtypes):
             choice.observe(lambda _change: show(), names="value")
         show()
@@ -133,7 +137,7 @@ class ConfigPicker:
         root.add_class("course-picker")
         return root
 
-    def _uploaded(self, file: Mapping[str, Any]) -> None:
+    def _upload(self, file: Mapping[str, Any]) -> None:
         """Read what the browser sent through a file, so that it is checked like any other."""
         name, content = Path(str(file["name"])).name or "config.json", bytes(file["content"])
         if len(content) > MAX_BYTES:

@@ -5,6 +5,7 @@ defaults of that version for that card (assumed).
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from course import memory
 from course.lessons.lab08 import card_memory
@@ -43,7 +44,7 @@ class Print:
         """Activation and other, as they follow from the log: usable - weights - KV."""
         return self.utilization * self.memory_gib - self.weights_gib - self.kv_gib
 
-    def _ledger(self, **known: float) -> Ledger:
+    def _ledger(self, **known: Any) -> Ledger:
         return memory.ledger(
             card_memory.spec(self.model_name),
             memory_bytes=self.memory_gib * GIB,

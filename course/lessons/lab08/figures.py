@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from course.figures import theme
 from course.figures.parts import LEFT, MARGIN, RIGHT, Part, dots, line, note, place
 from course.lessons.lab08.card_memory import CONTEXTS, GIB, LENGTHS, Fit, OneSequence, Shape
-from course.lessons.lab08.kv_pool import POOL_BYTES, Served
+from course.lessons.lab08.kv_pool import POOL_BYTES, UnderLoad
 
 KINDS = (("weights", "waiting"), ("activation", "prefill"), ("other", "modelled"), ("KV", "decode"))
 """Lines of the ledger in the order of the bar, each with the colour of what it is there for."""
@@ -22,10 +22,22 @@ BIN = 101  # points of a line over time
 
 def _thousands(values: Sequence[int]) -> Part:
     """A log axis of tokens with a tick for each value: 512, 1k, 2k; a little wider, so that labels at its ends show."""
-    labels = [f"{value // 2**20}M" if value >= 2**20 else f"{value // 1024}k" if value >= 1024 else str(value)
-              for value in values]  # fmt: skip
-    ends = theme.rounded([log10(values[0]) - 0.03, log10(values[-1]) + 0.03])
-    return {"type": "log", "range": ends, "tickvals": list(values), "ticktext": labels, "tickangle": 0}
+    ends = theme.round_digits([log10(values[0]) - 0.03, log10(values[-1]) + 0.03])
+    return {
+        "type": "log",
+        "range": ends,
+        "tickvals": list(values),
+        "ticktext": [_short(value) for value in values],
+        "tickangle": 0,
+    }
+
+
+def _short(value: int) -> str:
+    """A number of tokens on an axis: 512, 4k, 1M."""
+    for size, letter in ((2**20, "M"), (2**10, "k")):
+        if value >= size:
+            return f"{value // size}{letter}"
+    return str(value)
 
 
 def shape(result: Shape, *, height: int = 350) -> go.Figure:
@@ -35,7 +47,7 @@ def shape(result: Shape, *, height: int = 350) -> go.Figure:
     sizes = [result.token_bytes(one) / 1024 for one in heads]
     colours = [theme.COLOURS[name] for name in ("waiting", "decode", "waiting")]
     data: list[Part] = [
-        place(1) | {"type": "bar", "x": names, "y": theme.rounded(sizes), "name": "a token",
+        place(1) | {"type": "bar", "x": names, "y": theme.round_digits(sizes), "name": "a token",
                    "marker": {"color": colours}, "text": [f"{size:,.4g} KiB" for size in sizes],
                    "textposition": "outside", "cliponaxis": False}
     ]  # fmt: skip
@@ -46,7 +58,7 @@ def shape(result: Shape, *, height: int = 350) -> go.Figure:
     data.append(dots([result.length], [here], ["decode"], "this length", 2))
     pool = POOL_BYTES / GIB
     data.append(line([LENGTHS[0], LENGTHS[-1]], [pool, pool], "theory", "pool", 2, dash="dash", width=1.5))
-    where = {"xref": "x2", "yref": "y2"}
+    where: Part = {"xref": "x2", "yref": "y2"}
     notes = [
         note(log10(LENGTHS[0]), log10(pool), "pool of an RTX 4090", xshift=2, yshift=11, **where),
     ]
@@ -58,28 +70,47 @@ def shape(result: Shape, *, height: int = 350) -> go.Figure:
         "template": theme.TEMPLATE, "height": height, "margin": MARGIN, "annotations": notes,
         "xaxis": {"domain": LEFT, "anchor": "y"},
         "yaxis": {"title": {"text": "KV of a token [KiB]"}, "anchor": "x",
-                  "range": theme.rounded([0, 1.15 * max(sizes)])},
+                  "range": theme.round_digits([0, 1.15 * max(sizes)])},
         "xaxis2": {"title": {"text": "sequence [tokens]"}, "domain": RIGHT, "anchor": "y2", **_thousands(LENGTHS)},
         "yaxis2": {"title": {"text": "KV of a sequence [GiB]"}, "type": "log", "anchor": "x2",
                    "tickvals": [1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100, 1000]},
     }  # fmt: skip
-    return theme.unchecked(data, layout)
+    return theme.plain_figure(data, layout)
 
 
 def ledger(result: Fit, *, height: int = 350) -> go.Figure:
     """Left, the card as one bar; right, sequences that fit over their length, with 16-bit and with fp8 KV."""
+    bar, bar_notes, shapes, top = _card(result)
+    lines, line_notes = _sequences(result)
+    most = max(max(result.lines["fp8"]), 2)
+    layout = {
+        "template": theme.TEMPLATE, "height": height, "margin": MARGIN, "annotations": [*bar_notes, *line_notes],
+        "shapes": shapes, "barmode": "overlay",
+        "xaxis": {"domain": LEFT, "anchor": "y", "range": [-0.45, 1.6], "showticklabels": False, "ticks": "",
+                  "showgrid": False, "title": {"text": result.card}},
+        "yaxis": {"title": {"text": "memory [GiB]"}, "anchor": "x", "range": theme.round_digits([0, 1.03 * top])},
+        "xaxis2": {"title": {"text": "sequence [tokens]"}, "domain": RIGHT, "anchor": "y2", **_thousands(LENGTHS)},
+        "yaxis2": {"title": {"text": "sequences that fit [count]"}, "type": "log", "anchor": "x2",
+                   "range": theme.round_digits([-0.1, log10(most) + 0.2]), "tickvals": [1, 10, 100, 1000, 10_000]},
+    }  # fmt: skip
+    return theme.plain_figure([*bar, *lines], layout)
+
+
+def _card(result: Fit) -> tuple[list[Part], list[Part], list[Part], float]:
+    """The bar of the ledger's lines, its labels, its frame, and how high it reaches [GiB]."""
     card = result.ledger
     sizes = {"weights": card.weights_bytes, "activation": card.activation_bytes, "other": card.other_bytes,
              "KV": max(card.kv_bytes, 0)}  # fmt: skip
-    data, notes, base = [], [], 0.0
-    end = card.total_bytes / GIB
+    data: list[Part] = []
+    notes: list[Part] = []
+    end, usable = card.total_bytes / GIB, card.usable_bytes / GIB
     top = max(end, sum(sizes.values()) / GIB)
     apart = 0.075 * top  # labels of thin parts would write over each other
-    lowest = -top
+    base, lowest = 0.0, -top
     for name, colour in KINDS:
         size = sizes[name] / GIB
         data.append(
-            place(1) | {"type": "bar", "x": [0], "y": theme.rounded([size]), "base": theme.rounded([base]),
+            place(1) | {"type": "bar", "x": [0], "y": theme.round_digits([size]), "base": theme.round_digits([base]),
                        "name": name,
                        "width": [0.8], "marker": {"color": theme.COLOURS[colour]}, "hoverinfo": "name+y"}
         )  # fmt: skip
@@ -88,9 +119,8 @@ def ledger(result: Fit, *, height: int = 350) -> go.Figure:
             notes.append(note(0.46, middle, f"{name} {size:.2f} GiB", colour, xref="x", yref="y"))
             lowest = middle
         base += size
-    usable = card.usable_bytes / GIB
     edge = {"type": "line", "xref": "x", "yref": "y", "line": {"color": theme.INK, "width": 1.5}}
-    shapes = [
+    shapes: list[Part] = [
         {"type": "rect", "xref": "x", "yref": "y", "x0": -0.4, "x1": 0.4, "y0": 0, "y1": round(end, 4),
          "line": {"color": theme.INK, "width": 1.5}},
         edge | {"x0": -0.4, "x1": 0.4, "y0": round(usable, 4), "y1": round(usable, 4)},
@@ -100,45 +130,37 @@ def ledger(result: Fit, *, height: int = 350) -> go.Figure:
     else:
         above = max((usable + end) / 2, lowest + apart)
         notes.append(note(0.46, above, f"not used {end - usable:.2f} GiB", xref="x", yref="y"))
-    most = max(max(result.lines["fp8"]), 2)
+    return data, notes, shapes, top
+
+
+def _sequences(result: Fit) -> tuple[list[Part], list[Part]]:
+    """The lines of sequences that fit, one a KV type, and their labels."""
+    card = result.ledger
+    data: list[Part] = []
     for dtype, dash in (("fp8", "dash"), ("bfloat16", "solid")):
-        fits = [value or None for value in result.lines[dtype]]
-        values = [float(value) if value else float("nan") for value in fits]
+        values = [float(value) if value else float("nan") for value in result.lines[dtype]]
         data.append(line(LENGTHS, values, "decode", dtype, 2, dash=dash))
     here = card.max_sequences(card.max_model_len)
     if here:
         data.append(dots([card.max_model_len], [here], ["decode"], "max_model_len", 2))
-        at = {"xref": "x2", "yref": "y2"}
-        notes.append(
-            note(log10(card.max_model_len), log10(here), f"{here:,}", "decode", "right", xshift=-11, yshift=-12, **at)
-        )
+        notes = [note(log10(card.max_model_len), log10(here), f"{here:,}", "decode", "right", xshift=-11, yshift=-12,
+                      xref="x2", yref="y2")]  # fmt: skip
     else:
-        notes.append(note(0.5, 0.5, f"no sequence of {card.max_model_len:,} fits", anchor="center",
-                          xref="x2 domain", yref="y2 domain"))  # fmt: skip
+        notes = [note(0.5, 0.5, f"no sequence of {card.max_model_len:,} fits", anchor="center",
+                      xref="x2 domain", yref="y2 domain")]  # fmt: skip
     for dtype, name, at, anchor, shift in (
         ("fp8", "fp8 KV", 1, "left", 14),
         ("bfloat16", "16-bit KV", 5, "right", -12),
     ):
         if result.lines[dtype][at]:
-            height_of = log10(result.lines[dtype][at])
             notes.append(
-                note(log10(LENGTHS[at]), height_of, name, "decode", anchor, xshift=shift / 2, yshift=shift,
-                     xref="x2", yref="y2")
+                note(log10(LENGTHS[at]), log10(result.lines[dtype][at]), name, "decode", anchor, xshift=shift / 2,
+                     yshift=shift, xref="x2", yref="y2")
             )  # fmt: skip
-    layout = {
-        "template": theme.TEMPLATE, "height": height, "margin": MARGIN, "annotations": notes, "shapes": shapes,
-        "barmode": "overlay",
-        "xaxis": {"domain": LEFT, "anchor": "y", "range": [-0.45, 1.6], "showticklabels": False, "ticks": "",
-                  "showgrid": False, "title": {"text": result.card}},
-        "yaxis": {"title": {"text": "memory [GiB]"}, "anchor": "x", "range": theme.rounded([0, 1.03 * top])},
-        "xaxis2": {"title": {"text": "sequence [tokens]"}, "domain": RIGHT, "anchor": "y2", **_thousands(LENGTHS)},
-        "yaxis2": {"title": {"text": "sequences that fit [count]"}, "type": "log", "anchor": "x2",
-                   "range": theme.rounded([-0.1, log10(most) + 0.2]), "tickvals": [1, 10, 100, 1000, 10_000]},
-    }  # fmt: skip
-    return theme.unchecked(data, layout)
+    return data, notes
 
 
-def operator(result: Served, *, height: int = 390) -> go.Figure:
+def operator(result: UnderLoad, *, height: int = 390) -> go.Figure:
     """Three graphs over time: blocks in use, who runs and who waits, preemptions."""
     run, steps = result.run, result.run.steps
     times = np.linspace(0, float(steps.end[-1]), BIN)
@@ -153,7 +175,7 @@ def operator(result: Served, *, height: int = 390) -> go.Figure:
         line(times, used, "decode", "blocks in use", 1, width=2),
         line(times, waiting, "waiting", "waiting", 2, width=2),
         line(times, steps.running[at], "decode", "running", 2, width=2),
-        place(3) | {"type": "bar", "x": theme.rounded(times[:-1] + width / 2), "y": theme.rounded(lost),
+        place(3) | {"type": "bar", "x": theme.round_digits(times[:-1] + width / 2), "y": theme.round_digits(lost),
                    "width": round(width, 4), "marker": {"color": theme.COLOURS["wasted"]}, "name": "preemptions"},
     ]  # fmt: skip
     right = {"xref": "x domain", "xanchor": "right", "showarrow": False, "x": 0.995, "yanchor": "bottom"}
@@ -175,14 +197,14 @@ def operator(result: Served, *, height: int = 390) -> go.Figure:
         "template": theme.TEMPLATE, "height": height, "margin": MARGIN, "annotations": notes,
         "xaxis": {"anchor": "y", "showticklabels": False, "matches": "x3"},
         "xaxis2": {"anchor": "y2", "showticklabels": False, "matches": "x3"},
-        "xaxis3": {"anchor": "y3", "title": {"text": "time [s]"}, "range": theme.rounded([0, times[-1]])},
+        "xaxis3": {"anchor": "y3", "title": {"text": "time [s]"}, "range": theme.round_digits([0, times[-1]])},
         "yaxis": {"title": {"text": "pool [%]"}, "domain": [0.74, 0.95], "anchor": "x", "range": [0, 104],
                   "tickvals": [0, 50, 100]},
         "yaxis2": {"title": {"text": "requests"}, "domain": [0.37, 0.63], "anchor": "x2", "rangemode": "tozero"},
         "yaxis3": {"title": {"text": f"in {width:.1f} s"}, "domain": [0, 0.25], "anchor": "x3",
-                   "range": theme.rounded([0, max(float(lost.max()) * 1.1, 4)])},
+                   "range": theme.round_digits([0, max(float(lost.max()) * 1.1, 4)])},
     }  # fmt: skip
-    return theme.unchecked(data, layout)
+    return theme.plain_figure(data, layout)
 
 
 def _waiting(arrival: np.ndarray, admitted: np.ndarray, times: np.ndarray) -> np.ndarray:
@@ -191,7 +213,7 @@ def _waiting(arrival: np.ndarray, admitted: np.ndarray, times: np.ndarray) -> np
     return (arrived - np.searchsorted(np.sort(admitted), times, side="right")).astype(float)
 
 
-def slots(runs: Sequence[Served], *, height: int = 340) -> go.Figure:
+def slots(runs: Sequence[UnderLoad], *, height: int = 340) -> go.Figure:
     """Left, tokens/s over the slots; right, preemptions."""
     counts = [one.slots for one in runs]
     speeds, lost = [one.tokens_per_second for one in runs], [one.preemptions for one in runs]
@@ -228,18 +250,18 @@ def architecture(result: OneSequence, *, height: int = 400) -> go.Figure:
     layout = {
         "template": theme.TEMPLATE, "height": height, "margin": MARGIN | {"r": 150}, "annotations": notes,
         "xaxis": {"title": {"text": "sequence [tokens]"}, **_thousands(CONTEXTS[1::2])}
-        | {"range": theme.rounded([log10(CONTEXTS[0]) - 0.03, log10(CONTEXTS[-1]) + 0.03])},
+        | {"range": theme.round_digits([log10(CONTEXTS[0]) - 0.03, log10(CONTEXTS[-1]) + 0.03])},
         "yaxis": {"title": {"text": "kept of a sequence [MiB]"}, "type": "log",
                   "tickvals": [1, 10, 100, 1000, 10_000, 100_000, 1_000_000]},
     }  # fmt: skip
-    return theme.unchecked(data, layout)
+    return theme.plain_figure(data, layout)
 
 
 def _apart(curves: Mapping[str, Sequence[int]], pixels: float = 17, decade: float = 48) -> list[float]:
     """Pixels by which the label of each curve moves up, so that no two labels at the right edge overlap."""
     ends = {name: decade * log10(curve[-1]) for name, curve in curves.items()}
     placed: dict[str, float] = {}
-    for name in sorted(ends, key=ends.get):
+    for name in sorted(ends, key=lambda name: ends[name]):
         low = max(placed.values(), default=-1e9) + pixels
         placed[name] = max(ends[name], low)
     return [round(placed[name] - ends[name], 1) for name in curves]
@@ -251,8 +273,9 @@ def reading(points: Mapping[str, tuple[Sequence[float], Sequence[float]]], *, he
     symbols = ("circle", "square", "diamond")
     for (name, (size, took)), symbol in zip(points.items(), symbols, strict=False):
         figure.add_trace(
-            {"type": "scatter", "mode": "markers+lines", "name": name, "x": theme.rounded([s / 1e6 for s in size]),
-             "y": theme.rounded([t * 1e3 for t in took]), "line": {"color": theme.COLOURS["measured"], "width": 1.5},
+            {"type": "scatter", "mode": "markers+lines", "name": name, "x": theme.round_digits([s / 1e6 for s in size]),
+             "y": theme.round_digits([t * 1e3 for t in took]),
+             "line": {"color": theme.COLOURS["measured"], "width": 1.5},
              "marker": {"color": theme.COLOURS["measured"], "size": 9, "symbol": symbol}}
         )  # fmt: skip
         theme.label_line(figure, size[-1] / 1e6, took[-1] * 1e3, name, "measured", anchor="right", yshift=16)

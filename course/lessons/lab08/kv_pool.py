@@ -71,7 +71,7 @@ def cache(kind: str = GQA) -> KVCache:
 
 
 @dataclass(frozen=True)
-class Served:
+class UnderLoad:
     """One run with its pool, and what an operator reads of it."""
 
     kind: str
@@ -86,6 +86,7 @@ class Served:
 
     @cached_property
     def preemptions(self) -> int:
+        """How often a request lost its blocks."""
         return int(self.run.preempted.sum())
 
     @cached_property
@@ -102,10 +103,11 @@ class Served:
     @cached_property
     def pool_used(self) -> np.ndarray:
         """Share of the blocks that are held, in each step."""
-        return self.run.steps.blocks / self.run.cache.num_blocks
+        return self.run.steps.blocks / cache(self.kind).num_blocks
 
     @cached_property
     def p95_ttft(self) -> float:
+        """The 95th percentile of TTFT [s]."""
         return float(np.percentile(self.run.ttft, 95))
 
     @cached_property
@@ -115,32 +117,35 @@ class Served:
 
     @property
     def warnings(self) -> tuple[str, ...]:
+        """Those of the run."""
         return self.run.warnings
 
 
 @lru_cache(maxsize=512)
-def served(kind: str = GQA, rate: float = 2.0, slots: int = 256, num_requests: int = 2_000, seed: int = 0) -> Served:
+def under_load(
+    kind: str = GQA, rate: float = 2.0, slots: int = 256, num_requests: int = 2_000, seed: int = 0
+) -> UnderLoad:
     """Serve the scenario's requests; ValueError where one of them can never fit the pool."""
     load = requests(rate, num_requests, seed)
-    return Served(kind, rate, slots, serve(load, engine(slots), step_time(kind), cache(kind)))
+    return UnderLoad(kind, rate, slots, serve(load, engine(slots), step_time(kind), cache(kind)))
 
 
-def hour(kind: str, rate: float, slots: int) -> Served:
+def hour(kind: str, rate: float, slots: int) -> UnderLoad:
     """What the operator's graphs show: a short run, for a slider."""
-    return served(kind, rate, slots, SHORT)
+    return under_load(kind, rate, slots, SHORT)
 
 
-def sweep(kind: str = GQA, rate: float = 2.0) -> list[Served]:
+def sweep(kind: str = GQA, rate: float = 2.0) -> list[UnderLoad]:
     """Runs of 2,000 requests over SLOTS, as far as more slots still change anything."""
-    found: list[Served] = []
+    found: list[UnderLoad] = []
     for slots in SLOTS:
-        found.append(served(kind, rate, slots))
+        found.append(under_load(kind, rate, slots))
         if found[-1].run.steps.running.max() < slots:  # nobody ever asked for the last slot
             break
     return found
 
 
-def hour_rows(result: Served) -> list[tuple[str, str]]:
+def hour_rows(result: UnderLoad) -> list[tuple[str, str]]:
     """Rows for a table: what users felt, what the pool did."""
     run = result.run
     return [
@@ -149,7 +154,7 @@ def hour_rows(result: Served) -> list[tuple[str, str]]:
         ("output", f"{result.tokens_per_second:,.0f} tokens/s"),
         ("in the batch, mean", f"{result.in_batch:.1f} sequences"),
         ("in the batch, most", f"{run.steps.running.max()} sequences"),
-        ("blocks in the pool", f"{run.cache.num_blocks:,}"),
+        ("blocks in the pool", f"{cache(result.kind).num_blocks:,}"),
         ("pool in use, most", f"{result.pool_used.max():.0%}"),
         ("preemptions", f"{result.preemptions:,}"),
         ("computed twice", f"{result.recomputed:.1%} of all tokens"),

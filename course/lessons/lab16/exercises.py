@@ -56,7 +56,7 @@ LAB = LabSpec(
         Exercise(
             "felt",
             "from the plan",
-            solution=honest.felt,
+            solution=honest.felt_ttft,
             probes=(
                 ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], [0.1, 3.5, 0.2, 0.2, 0.2, 0.2]),
                 ([0.0, 0.5, 1.0, 5.0, 5.5], [0.75, 0.25, 0.5, 0.25, 1.0]),
@@ -165,7 +165,7 @@ LAB = LabSpec(
             "files",
             "three files, one flaw each",
             solution=flaws.RIGHT,
-            evaluate=flaws.found,
+            evaluate=flaws.first_wrong,
             mistakes=(
                 *(
                     Mistake(flaws.RIGHT | {name: value}, f"{name}: {hint}")

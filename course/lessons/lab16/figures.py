@@ -24,7 +24,7 @@ MARGIN = {"l": 64, "r": 24, "t": 54, "b": 52}
 TIMES = [0.01, 0.1, 1.0, 10.0, 100.0]
 TIME_TICKS = {"tickvals": TIMES, "ticktext": [seconds(value) for value in TIMES]}
 SLOWER = [1.0, 0.1, 0.01, 0.001]  # shares of requests; a percentile is one minus this
-WRITTEN, PLANNED, FREE = "decode", "wasted", "theory"
+REPORT, PLAN, FREE = "decode", "wasted", "theory"
 INK = theme.INK
 BINS = 120  # along the time of a test
 
@@ -52,10 +52,10 @@ def two_clocks(result: LoadTest, *, height: int = 420) -> go.Figure:
     """TTFT of one load test: the slowest of each moment (left), and each by the share of requests slower (right)."""
     planned = result.run.arrival
     end = float(f"{planned[-1] * 1.001:.6g}")
-    ways = (
+    ways: tuple[tuple[np.ndarray, str, str, dict[str, Any]], ...] = (
         (result.free.ttft, FREE, "no limit", {"dash": "dot", "width": 2}),
-        (result.run.ttft, PLANNED, "from the plan", {}),
-        (result.written, WRITTEN, "written down", {}),
+        (result.run.ttft, PLAN, "from the plan", {}),
+        (result.written, REPORT, "written down", {}),
     )
     share = np.geomspace(1, 1e-3, 61)
     data = []
@@ -64,7 +64,7 @@ def two_clocks(result: LoadTest, *, height: int = 420) -> go.Figure:
         data.append(line(share, np.quantile(values, 1 - share), colour, name, 2, **style))
     top = max(float(values.max()) for values, *_ in ways)
     span = [-2.3, log10(max(top, 0.1)) + 0.25]
-    times = {**title("TTFT, log scale [s]"), "type": "log", "range": theme.rounded(span), **TIME_TICKS}
+    times = {**title("TTFT, log scale [s]"), "type": "log", "range": theme.round_digits(span), **TIME_TICKS}
     slower = {
         **title("requests that waited longer [share]"), "type": "log", "range": [0.05, -3.05],
         "tickvals": SLOWER, "ticktext": ["all", "10%", "1%", "0.1%"],
@@ -104,13 +104,13 @@ def many_tools(result: OneRun, *, height: int = 440) -> go.Figure:
     values = [r.mean * 1e3 for r in found]
     most = float(f"{max(values) * 1.2:.4g}")
     bars = {
-        "type": "bar", "orientation": "h", "x": theme.rounded(values), "y": list(range(len(found))),
+        "type": "bar", "orientation": "h", "x": theme.round_digits(values), "y": list(range(len(found))),
         "marker": {"color": [theme.COLOURS[c] for c in colours]}, "customdata": [r.how for r in found],
         "text": [f"{value:.2f} ms" for value in values], "textposition": "outside", "cliponaxis": False,
         "hovertemplate": "%{customdata}<extra></extra>", "name": "mean",
     }  # fmt: skip
-    level = {"type": "line", "x0": values[0], "x1": values[0], "y0": 0, "y1": 1, "yref": "paper"}
-    level = {key: theme.rounded([value])[0] if key[0] == "x" else value for key, value in level.items()}
+    here = theme.round_digits([values[0]])[0]
+    level = {"type": "line", "x0": here, "x1": here, "y0": 0, "y1": 1, "yref": "paper"}
     layout = {
         "template": theme.TEMPLATE, "height": height, "margin": {"l": 300, "r": 24, "t": 12, "b": 52}, "bargap": 0.25,
         "xaxis": {**title("mean time per token [ms]"), "range": [0, most]},
@@ -118,7 +118,7 @@ def many_tools(result: OneRun, *, height: int = 440) -> go.Figure:
                   "ticktext": [f"{r.tool}: {r.metric}" for r in found], "ticks": ""},
         "shapes": [level | {"line": {"color": "#666666", "width": 1, "dash": "dot"}}],
     }  # fmt: skip
-    return theme.unchecked([bars], layout)
+    return theme.plain_figure([bars], layout)
 
 
 WINDOW_KEY = legend(
@@ -150,7 +150,7 @@ def window(result: Window, *, height: int = 400) -> go.Figure:
         found = [steady_window.percentile_interval(inside, q) for q in steady_window.PERCENTILES]
         bands = [
             {"type": "rect", "xref": "x2", "yref": "y2", "x0": k - 0.22, "x1": k + 0.22, "opacity": 0.35,
-             "y0": theme.rounded([max(i.low, floor)])[0], "y1": theme.rounded([min(i.high, ceiling)])[0],
+             "y0": theme.round_digits([max(i.low, floor)])[0], "y1": theme.round_digits([min(i.high, ceiling)])[0],
              "fillcolor": theme.COLOURS["prefill"], "line": {"width": 0}, "layer": "below"}
             for k, i in zip(ticks, found, strict=True)
         ]  # fmt: skip
@@ -170,7 +170,7 @@ def window(result: Window, *, height: int = 400) -> go.Figure:
              "fillcolor": theme.COLOURS["prefill"], "opacity": 0.25, "line": {"width": 0},
              "layer": "below"}  # fmt: skip
     times = {**title("TTFT, log scale [s]"), "type": "log", **TIME_TICKS,
-             "range": theme.rounded([log10(floor), log10(ceiling)])}  # fmt: skip
+             "range": theme.round_digits([log10(floor), log10(ceiling)])}  # fmt: skip
     names = {"tickvals": ticks, "ticktext": [f"p{q}" for q in steady_window.PERCENTILES], "range": [-0.5, 3.5]}
     return pair(
         data,

@@ -8,7 +8,7 @@ from course.lessons.lab16 import three_files
 
 RTOL = 2e-3  # below what tells any two of these numbers apart
 
-_nightly, _gateway, _peak = (three_files.told(name) for name in three_files.NAMES)
+_nightly, _gateway, _peak = (three_files.contents(name) for name in three_files.NAMES)
 _tokens = _gateway["total_output_tokens"] / _gateway["completed"]
 _due = _peak["num_prompts"] / _peak["request_rate"]
 _e2e = _peak["mean_e2el_ms"] / 1e3
@@ -61,7 +61,7 @@ READ_INSTEAD: dict[str, tuple[tuple[float, str], ...]] = {
 }
 
 
-def found(answers: Any) -> str:
+def first_wrong(answers: Any) -> str:
     """The first of the three answers that is wrong, as text; "all right", or "still open" where one is missing.
 
     answers: a mapping from the names of the files to numbers, None where there is no answer yet. ValueError for

@@ -58,7 +58,8 @@ def sent_times(planned: np.ndarray, answered: np.ndarray, limit: int) -> np.ndar
     planned, answered: seconds, shape (n,), planned non-decreasing. Request i goes out when it is planned and fewer than
     `limit` of those before it are unanswered: at the later of its plan and the moment of the answer that makes room.
     """
-    sent, flying = np.empty(len(planned)), []  # the `limit` latest answers among those sent
+    sent = np.empty(len(planned))
+    flying: list[float] = []  # the `limit` latest answers among those sent
     for i, (moment, answer) in enumerate(zip(planned.tolist(), answered.tolist(), strict=True)):
         if len(flying) < limit:
             sent[i] = moment
@@ -101,13 +102,13 @@ class LoadTest:
 
 
 @lru_cache(maxsize=32)
-def _served(rate: float, document_tokens: int, max_num_seqs: int) -> Run:
+def _run(rate: float, document_tokens: int, max_num_seqs: int) -> Run:
     return serve(requests(rate, document_tokens), engine(max_num_seqs), STEP)
 
 
-def tested(rate: float, max_concurrency: int, document_tokens: int) -> LoadTest:
+def run_test(rate: float, max_concurrency: int, document_tokens: int) -> LoadTest:
     """The load test of 2,000 requests with and without the client's limit; rate in requests/s."""
-    run, free = (_served(rate, document_tokens, slots) for slots in (max_concurrency, SLOTS))
+    run, free = (_run(rate, document_tokens, slots) for slots in (max_concurrency, SLOTS))
     return LoadTest(rate, max_concurrency, stall(document_tokens), run, free)
 
 

@@ -101,14 +101,14 @@ class OneRun:
 
 
 @lru_cache(maxsize=32)
-def _served(rate: float, output_cv: float) -> Run:
+def _run(rate: float, output_cv: float) -> Run:
     load = Workload.poisson(rate, REQUESTS, PROMPT, lengths.lognormal(OUTPUT, output_cv), seed=0)
     return serve(load, policies.Continuous(max_num_seqs=SLOTS, max_num_batched_tokens=2_048), STEP)
 
 
 def read_by_all(rate: float, output_cv: float, tokens_per_piece: int) -> OneRun:
     """300 requests at `rate` a second, answers with this CV, and a server that sends so many tokens at a time."""
-    run = _served(rate, output_cv)
+    run = _run(rate, output_cv)
     seen = streams(run, tokens_per_piece)
     return OneRun(run, seen, readings(seen))
 

@@ -68,10 +68,12 @@ class Window:
 
     @property
     def inside(self) -> np.ndarray:
+        """Which requests were sent in the window."""
         return (self.run.arrival >= self.start) & (self.run.arrival < self.end)
 
     @property
     def ttft(self) -> np.ndarray:
+        """TTFT of those [s]."""
         return self.run.ttft[self.inside]
 
     @property
@@ -83,6 +85,7 @@ class Window:
 
     @property
     def warnings(self) -> tuple[str, ...]:
+        """Says so where nobody sent anything in the window."""
         if self.inside.any():
             return ()
         return ("Nobody sent a request in this window: the test has ended. Move the window to the left.",)
@@ -109,7 +112,7 @@ def window(users: int, start: float, length: float) -> Window:
 def rows(result: Window) -> list[tuple[str, ...]]:
     """Percentiles of TTFT in the window with their intervals, beside those of the whole run."""
     inside = result.ttft
-    table = [("TTFT", "in the window", "95% sure between", "whole run")]
+    table: list[tuple[str, ...]] = [("TTFT", "in the window", "95% sure between", "whole run")]
     for q in PERCENTILES:
         whole = seconds(float(np.percentile(result.run.ttft, q)))
         if not len(inside):

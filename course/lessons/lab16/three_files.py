@@ -18,6 +18,6 @@ def path(name: str) -> Path:
     return FOLDER / NAMES[name]
 
 
-def told(name: str) -> dict[str, Any]:
+def contents(name: str) -> dict[str, Any]:
     """What the file says, as it is written there: times in milliseconds."""
     return json.loads(path(name).read_text(encoding="utf-8"))

@@ -1,4 +1,6 @@
-"""What the card says of the committed weights, in Markdown: PYTHONPATH=. python -m course.lm.training.evaluate
+"""What the card says of the committed weights, in Markdown.
+
+PYTHONPATH=. python -m course.lm.training.evaluate
 
 NumPy alone, a few minutes. Every answer is written by greedy decoding, in batches, by the code that the course runs.
 """
@@ -67,7 +69,8 @@ def by_kind(model: LanguageModel, draft: LanguageModel) -> None:
 
 def conversations(model: LanguageModel) -> None:
     """The last answer of held-out conversations of 2 to 8 exchanges, by how long they are."""
-    draw, source, right = Random(3), exchanges(12), {}
+    draw, source = Random(3), exchanges(12)
+    right: dict[int, list[bool]] = {}
     for _ in range(200):
         said: list[tuple[str, str]] = []
         for one in islice(source, draw.randint(2, 8)):
@@ -86,7 +89,9 @@ def conversations(model: LanguageModel) -> None:
 
 def beyond(model: LanguageModel) -> None:
     """What was never trained: two facts of one sort, and larger numbers."""
-    draw, right, sums = Random(4), Counter(), Counter()
+    draw = Random(4)
+    right: Counter[bool] = Counter()
+    sums: Counter[bool] = Counter()
     for _ in range(100):
         (a, b), (x, y) = draw.sample(NAMES, 2), draw.sample(PLACES, 2)
         place = dict(((a, x), (b, y)))

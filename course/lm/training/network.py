@@ -19,6 +19,7 @@ class Norm(nn.Module):
         self.weight, self.eps = nn.Parameter(torch.ones(width)), eps
 
     def forward(self, x: Tensor) -> Tensor:
+        """As torch.nn.Module asks: the output for this input."""
         x = x.float()
         return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps) * self.weight
 
@@ -38,6 +39,7 @@ class Attention(nn.Module):
         self.o_proj = nn.Linear(self.heads * self.dim, width, bias=False)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor) -> Tensor:
+        """As torch.nn.Module asks: the output for this input."""
         rows, length, _ = x.shape
         q, k, v = (
             part(x).view(rows, length, -1, self.dim).transpose(1, 2) for part in (self.q_proj, self.k_proj, self.v_proj)
@@ -59,6 +61,7 @@ class MLP(nn.Module):
         self.down_proj = nn.Linear(inner, width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
+        """As torch.nn.Module asks: the output for this input."""
         return self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x))
 
 
@@ -72,6 +75,7 @@ class Layer(nn.Module):
         self.self_attn, self.mlp = Attention(config), MLP(config)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor) -> Tensor:
+        """As torch.nn.Module asks: the output for this input."""
         x = x + self.self_attn(self.input_layernorm(x), cos, sin, mask)
         return x + self.mlp(self.post_attention_layernorm(x))
 

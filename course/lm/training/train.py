@@ -1,4 +1,6 @@
-"""Make the model and its draft from a seed: PYTHONPATH=. python -m course.lm.training.train --out DIR
+"""Make the model and its draft from a seed.
+
+PYTHONPATH=. python -m course.lm.training.train --out DIR
 
 It took 377 seconds on an H100: text, then each network for a number of steps. Without --steps the number is found from
 the speed of the first steps and --seconds; the committed weights are of `--conversations 2400000 --steps 9993 8890`.
@@ -102,7 +104,8 @@ def train(name: str, config: dict[str, Any], rows: Tensor, held: HeldOut, tokeni
     looks: list[dict[str, Any]] = []
     figures = {"name": name, "parameters": sum(weight.numel() for weight in network.parameters()), "seed": asked.seed}
     print(name, figures["parameters"], "parameters", flush=True)
-    step, shuffled, started = 0, None, None
+    step, started = 0, 0.0
+    shuffled = torch.empty(0)
     while not steps or step < steps:
         if step % per_epoch == 0:
             shuffled = torch.randperm(len(rows), generator=order).to(device)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course.desk.doctor.code import DIGITS, ITEMS, STATUSES, explained, in_code
+from course.desk.doctor.code import DIGITS, ITEMS, STATUSES, in_code, statuses_of
 
 ALL_OK = ["ok"] * len(ITEMS)
 
@@ -30,7 +30,7 @@ def test_known_codes():
 def test_there_and_back(statuses):
     code = in_code(statuses)
     assert re.fullmatch(r"D1-[0-9A-HJKMNP-T]{5}", code)
-    assert list(explained(code).items()) == list(zip(ITEMS, statuses, strict=True))
+    assert list(statuses_of(code).items()) == list(zip(ITEMS, statuses, strict=True))
 
 
 @given(st.lists(st.sampled_from(STATUSES), min_size=len(ITEMS), max_size=len(ITEMS)), st.integers(3, 7), st.data())
@@ -38,26 +38,26 @@ def test_one_character_heard_wrongly_is_noticed(statuses, at, data):
     code = in_code(statuses)
     wrong = data.draw(st.sampled_from([digit for digit in DIGITS if digit != code[at]]))
     with pytest.raises(ValueError, match="does not add up"):
-        explained(code[:at] + wrong + code[at + 1 :])
+        statuses_of(code[:at] + wrong + code[at + 1 :])
 
 
 @pytest.mark.parametrize(
     "heard", ["d1-0003f", " D1 0003F ", "d1 ooo3f", "DI-0003F", "D10003F", "D1-0-0-0-3-F", "dl-ooo3f"]
 )
 def test_how_it_was_written_down_does_not_matter(heard):
-    assert explained(heard) == explained("D1-0003F")
+    assert statuses_of(heard) == statuses_of("D1-0003F")
 
 
 @pytest.mark.parametrize("text", ["", "D1", "D2-00000", "D1-0000", "D1-000000", "00000", "x" * 10_000, "D1-0000\u0663"])
 def test_what_is_no_code_is_refused(text):
     with pytest.raises(ValueError, match=r"is no code: it looks like D1-00000|has a character that no code has"):
-        explained(text)
+        statuses_of(text)
 
 
 @pytest.mark.parametrize("text", ["D1-0000U", "D1-Z0000"])
 def test_a_character_that_no_code_has_is_refused(text):
     with pytest.raises(ValueError, match="has a character that no code has: ask for it again"):
-        explained(text)
+        statuses_of(text)
 
 
 def test_every_item_has_a_status():
@@ -74,5 +74,5 @@ def test_the_instructor_page_decodes_as_the_program_does(root: Path):
     codes = dict(re.findall(r"`(D1-\w{5})`: ([^.;]*)[.;]", page))
     assert len(codes) >= 3
     for code, meaning in codes.items():
-        off = [f"{status}: {name}" for name, status in explained(code).items() if status != "ok"]
+        off = [f"{status}: {name}" for name, status in statuses_of(code).items() if status != "ok"]
         assert meaning == (", ".join(off) or "all ok")

@@ -47,7 +47,7 @@ def test_this_environment_is_within_its_bounds():
 
 def test_the_bounds_of_a_wheel_are_those_of_the_project(tmp_path, monkeypatch):
     python, packages = software.bounds()
-    monkeypatch.setattr(installed, "__file__", str(tmp_path / "a" / "b" / "c.py"))
+    monkeypatch.setattr(software, "__file__", str(tmp_path / "a" / "b" / "c.py"))
     wheel_python, wheel_packages = software.bounds()
     assert set(wheel_python.split(",")) == set(python.split(","))
     assert sorted(wheel_packages) == sorted(packages)
@@ -55,7 +55,7 @@ def test_the_bounds_of_a_wheel_are_those_of_the_project(tmp_path, monkeypatch):
 
 def test_what_is_out_of_bounds_is_named(monkeypatch):
     wanted = ["numpy>=999", "no-such-package>=1", "rich>=1"]
-    monkeypatch.setattr(installed, "bounds", lambda: (">=9", wanted))
+    monkeypatch.setattr(software, "bounds", lambda: (">=9", wanted))
     assert software.python().status == "problem" and "the course needs >=9" in software.python().says
     found = software.packages()
     assert found.status == "problem" and "`make lab`" in found.do
@@ -66,7 +66,7 @@ def test_what_is_out_of_bounds_is_named(monkeypatch):
 @pytest.fixture
 def few(monkeypatch):
     """Two modules are enough to see how a failure is told."""
-    monkeypatch.setattr(installed, "MODULES", ("scipy", "anywidget"))
+    monkeypatch.setattr(software, "MODULES", ("scipy", "anywidget"))
 
 
 def test_a_package_that_cannot_be_imported_is_named_with_the_reason(broken, few):
@@ -118,7 +118,7 @@ time.sleep(600)
 
 def test_halves_that_do_not_fit_are_named(monkeypatch):
     versions = {"ipywidgets": "8.1.9", "jupyterlab_widgets": "1.1.0"}
-    monkeypatch.setattr(installed, "installed", versions.get)
+    monkeypatch.setattr(software, "version_of", versions.get)
     found = software.widgets()
     assert found.status == "problem" and "ipywidgets 8.1.9 needs jupyterlab_widgets" in found.says
     assert "not 1.1.0" in found.says
@@ -150,13 +150,13 @@ def test_an_extension_that_is_switched_off_is_named(tmp_path, monkeypatch, few):
 def test_an_extension_that_is_not_there_is_named(monkeypatch, name):
     there = {other: ["", ""] for other in software.WIDGETS if other != name}
     answer = {"why_no_extensions": "", "extensions": {"found": there, "off": []}}
-    monkeypatch.setattr(installed, "tried", lambda: answer)
-    monkeypatch.setattr(installed, "_own", lambda name: None)
+    monkeypatch.setattr(software, "try_imports", lambda: answer)
+    monkeypatch.setattr(software, "_own", lambda name: None)
     found = software.widgets()
     assert f"the lab extension {name} of " in found.says
     # Its package counts as installed, so nothing but installing its files again puts them back.
     package = software.WIDGETS[name]
-    assert found.do.endswith(f"-m pip install --force-reinstall --no-deps {package}=={repair.installed(package)}`")
+    assert found.do.endswith(f"-m pip install --force-reinstall --no-deps {package}=={repair.version_of(package)}`")
 
 
 def test_repair_goes_by_what_is_installed(tmp_path, monkeypatch):
@@ -212,12 +212,12 @@ def test_a_check_that_fails_is_an_answer(monkeypatch):
         (wrong, "cannot be checked: KeyError: 'a bug\\nin two lines'"),
         (refused, "/x: Permission denied"),
     ):
-        answer = report._answered(check)
+        answer = report._answer_of(check)
         assert answer.status == "problem" and said in answer.says
 
 
 def test_every_item_is_answered_in_the_order_of_the_code(monkeypatch, tmp_path):
-    for room in (installed, machine):
+    for room in (software, machine):
         for name in ("python", "packages", "imports", "widgets", "kernel", "labs", "copies", "progress", "space"):
             if hasattr(room, name):
                 monkeypatch.setattr(room, name, lambda *_: ok("fine"))

@@ -55,7 +55,7 @@ def statuses() -> tuple[str, str, str]:
 def test_no_gpu_is_a_note(asked):
     asked(auto=CPU)
     assert statuses() == ("ok", "note", "ok")
-    assert machine.gpu().says == "no driver of an NVIDIA or AMD GPU is software. Labs use the CPU"
+    assert machine.gpu().says == "no driver of an NVIDIA or AMD GPU is installed. Labs use the CPU"
     assert machine.decode_step().says == "on a CPU (cpu-shim), as NumPy in float64 to 1e-07"
 
 

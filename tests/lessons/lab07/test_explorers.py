@@ -157,12 +157,12 @@ def test_percentiles_over_tokens_come_to_see_long_prompts_that_come_often():
 
 def test_the_recorded_figure_shows_both_sources():
     sizes = (64, 512, 1_024, 4_096, 8_192)
-    figure = prefill.recorded(RECORDING, STEP, PROMPT, sizes)
+    figure = prefill.by_chunk(RECORDING, STEP, PROMPT, sizes)
     valid(figure)
     colours = {trace.name.split()[0]: trace.line.color for trace in figure.data}
     assert colours == {kind: theme.COLOURS[kind] for kind in ("recorded", "modelled")}
     for trace in figure.data:
-        assert list(trace.y) == theme.rounded(np.array(trace.y))  # the same on every machine
+        assert list(trace.y) == theme.round_digits(np.array(trace.y))  # the same on every machine
     by_name = {trace.name: trace.y for trace in figure.data}
     assert by_name["recorded"] == pytest.approx([RECORDING.steps(PROMPT, size).sum() for size in sizes], rel=1e-5)
     assert all(real > model for real, model in zip(by_name["recorded"], by_name["modelled"], strict=True))

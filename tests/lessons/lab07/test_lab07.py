@@ -7,7 +7,7 @@ from course import Workload, policies, serve, traces
 from course.lessons.lab07 import long_prompt, prompt_chunks
 from course.lessons.lab07.exercises import prefill_seconds
 from course.lessons.lab07.long_prompt import PROMPT, STEP, WHOLE
-from course.lessons.lab07.prompt_chunks import RECORDED, RECORDING
+from course.lessons.lab07.prompt_chunks import CARD_STEP, RECORDING
 from course.steptime import Step
 
 
@@ -117,7 +117,7 @@ def test_the_recording_beside_the_model():
 
 
 def test_the_conclusions_survive_on_recorded_step_times():
-    by = {setting: found(*setting, RECORDED) for setting in ((8_192, 0), (2_048, 0), (512, 0), (256, 0), (2_048, 512))}
+    by = {setting: found(*setting, CARD_STEP) for setting in ((8_192, 0), (2_048, 0), (512, 0), (256, 0), (2_048, 512))}
     longest = [by[budget, 0].itl["max"] for budget in (8_192, 2_048, 512, 256)]
     assert longest == sorted(longest, reverse=True) and longest[0] == pytest.approx(0.4254, abs=5e-5)
     assert by[512, 0].itl["p99"] == max(by[budget, 0].itl["p99"] for budget in (8_192, 2_048, 512, 256))
@@ -133,7 +133,7 @@ def test_throughput_over_the_budget():
     rates = {}
     for budget in (2_048, 512, 256, 128):
         engine = long_prompt.engine(budget)
-        rates[budget] = [prompt_chunks.saturated_tokens_per_second(trace, engine, t) for t in (STEP, RECORDED)]
+        rates[budget] = [prompt_chunks.saturated_tokens_per_second(trace, engine, t) for t in (STEP, CARD_STEP)]
     assert [round(rate) for rate in rates[256]] == [31_831, 18_692]
     modelled, recorded = zip(*rates.values(), strict=True)
     assert max(modelled) == rates[256][0] and max(recorded) == rates[512][1]
@@ -148,14 +148,14 @@ def test_the_trace():
     assert trace.prompt_tokens.max() == 7_651
     stops = {}
     for budget, cap in ((8_192, 0), (2_048, 0), (1_024, 0), (2_048, 512)):
-        here = long_prompt.outcome(trace.scaled(8), long_prompt.engine(budget, cap), RECORDED)
+        here = long_prompt.outcome(trace.scaled(8), long_prompt.engine(budget, cap), CARD_STEP)
         stops[budget, cap] = (here.gaps > 0.05).mean()
         if budget == 8_192:
             long_steps = here.run.steps.seconds > 0.05
             assert long_steps.sum() / here.run.makespan == pytest.approx(1.5, abs=0.05)
             assert (here.run.e2e - here.run.ttft).mean() == pytest.approx(2.7, abs=0.05)
     assert [round(100 * share) for share in stops.values()] == [85, 85, 0, 9]
-    assert RECORDED(Step(20, 26_000, ((1_700, 0),))) < 0.05 < RECORDED(Step(20, 26_000, ((1_900, 0),)))
+    assert CARD_STEP(Step(20, 26_000, ((1_700, 0),))) < 0.05 < CARD_STEP(Step(20, 26_000, ((1_900, 0),)))
 
 
 def test_orders():

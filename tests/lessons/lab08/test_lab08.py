@@ -7,9 +7,9 @@ import pytest
 
 from course import KVCache, Workload, memory, policies, serve
 from course.exercises import load
+from course.gpu.recordings import prefill_chunks
 from course.lessons.lab08 import card_memory, kv_pool
 from course.lessons.lab08.engine_prints import PRINTS
-from course.steptime.profiles.chunks import prefill_chunks
 from tests.helpers.places import SOLUTIONS
 
 LAB = load("08")
@@ -27,7 +27,7 @@ def exercise(name):
 
 def test_the_question():
     assert kv_pool.TOKENS == 41_408 and pytest.approx(5.05, abs=5e-3) == kv_pool.TOKENS / 8192
-    calm = kv_pool.served(rate=1.0)
+    calm = kv_pool.under_load(rate=1.0)
     assert calm.preemptions == 0 and calm.run.steps.running.max() == 26
     assert calm.in_batch == pytest.approx(11.3, abs=0.05) and calm.p95_ttft == pytest.approx(0.23, abs=5e-3)
     assert (calm.run.workload.output_tokens + kv_pool.PROMPT).max() < 8_192  # "none of yours is so long"
@@ -38,12 +38,12 @@ def test_predictions():
     assert right == {
         "five": "about 27", "slots": "nothing, or they fall a little", "fp8": "less than one second",
     }  # fmt: skip
-    few, many = (kv_pool.served(slots=n) for n in (24, 48))
+    few, many = (kv_pool.under_load(slots=n) for n in (24, 48))
     assert [round(one.tokens_per_second) for one in (few, many)] == [826, 820]
     assert [one.preemptions for one in (few, many)] == [63, 907]
     assert many.recomputed == pytest.approx(0.24, abs=5e-3)
     assert few.run.steps.running.max() == 24
-    bf16, fp8 = kv_pool.served(kv_pool.GQA), kv_pool.served(kv_pool.FP8)
+    bf16, fp8 = kv_pool.under_load(kv_pool.GQA), kv_pool.under_load(kv_pool.FP8)
     assert bf16.p95_ttft == pytest.approx(202, abs=0.5)
     assert fp8.p95_ttft == pytest.approx(0.31, abs=5e-3) and fp8.preemptions == 0
     # Little's law, over the whole run: what arrives stays 14 s. Nearly all of that is spent in the batch.
@@ -54,7 +54,7 @@ def test_predictions():
 
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_more_slots_do_not_help_in_other_draws_either(seed):
-    few, many = (kv_pool.served(slots=n, seed=seed) for n in (24, 48))
+    few, many = (kv_pool.under_load(slots=n, seed=seed) for n in (24, 48))
     assert many.tokens_per_second < few.tokens_per_second and many.preemptions > 5 * few.preemptions
 
 
@@ -65,7 +65,7 @@ def test_more_slots_do_not_help_in_other_draws_either(seed):
      (kv_pool.FP8, 1.0, 5_176, 0.23, 504, 0), (kv_pool.FP8, 2.0, 5_176, 0.31, 989, 0)],
 )  # fmt: skip
 def test_past_the_limit(kind, rate, blocks, p95, speed, preemptions):
-    found = kv_pool.served(kind, rate)
+    found = kv_pool.under_load(kind, rate)
     assert found.run.cache.num_blocks == blocks == 41_408 * LLAMA_TOKEN // (16 * kv_pool.BYTES[kind])
     assert found.p95_ttft == pytest.approx(p95, abs=5e-3)
     assert round(found.tokens_per_second) == speed and found.preemptions == preemptions
@@ -75,7 +75,7 @@ def test_past_the_limit(kind, rate, blocks, p95, speed, preemptions):
 
 
 def test_where_the_pool_alone_limits_the_batch_it_holds_what_the_formula_says():
-    full = kv_pool.served(rate=2.0)
+    full = kv_pool.under_load(rate=2.0)
     held = full.run.steps.decode_context.sum() / full.run.steps.decodes.sum()
     assert held == pytest.approx(1_497, abs=0.5) and full.in_batch == pytest.approx(26.5, abs=0.05)
     # The drawn answers spread a little less than a CV of 1, and each sequence loses half a block.
@@ -88,7 +88,7 @@ def test_where_the_pool_alone_limits_the_batch_it_holds_what_the_formula_says():
 def test_the_storm():
     runs = {one.slots: one for one in kv_pool.sweep()}
     assert max(runs) == 48 and runs[48].run.steps.running.max() == 34  # beyond 34 slots nothing changes any more
-    last = kv_pool.served(slots=256)
+    last = kv_pool.under_load(slots=256)
     assert np.array_equal(last.run.e2e, runs[48].run.e2e)
     assert runs[20].preemptions == 0 and runs[28].tokens_per_second > runs[48].tokens_per_second
     tpot = [1e3 * np.nanmean(runs[n].run.tpot) for n in (24, 48)]
@@ -96,7 +96,7 @@ def test_the_storm():
     assert runs[20].longest_gap < 0.3 and runs[48].longest_gap > 5
     assert runs[48].pool_used.max() > 0.99
     mine = exercise("slots").solution(kv_pool.BLOCKS, 16, kv_pool.residents())
-    assert mine == 23 and kv_pool.served(slots=mine).preemptions < 30
+    assert mine == 23 and kv_pool.under_load(slots=mine).preemptions < 30
 
 
 def test_the_step_time_is_what_it_says():
@@ -216,7 +216,7 @@ def test_the_claims():
 
 
 def test_what_paging_changes():
-    whole, paged = (kv_pool.served(slots=n) for n in (41_408 // 8_192, 24))
+    whole, paged = (kv_pool.under_load(slots=n) for n in (41_408 // 8_192, 24))
     assert [round(one.tokens_per_second) for one in (whole, paged)] == [263, 826]
     assert whole.pool_used.mean() == pytest.approx(0.18, abs=5e-3)
     assert paged.pool_used.mean() == pytest.approx(0.83, abs=5e-3)

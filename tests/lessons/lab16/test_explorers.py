@@ -39,7 +39,7 @@ def test_no_more_than_the_limit_in_flight_and_nobody_waits_without_reason(reques
     ("rate", "limit", "document"), [(12, 16, 98_304), (20, 8, 0), (40, 64, 131_072), (5, 8, 16_384)]
 )
 def test_a_small_engine_is_a_large_one_behind_a_limited_client(rate, limit, document):
-    test = load_test.tested(rate, limit, document)
+    test = load_test.run_test(rate, limit, document)
     plan = test.run.workload
     behind = serve(
         Workload(arrival=test.sent, prompt_tokens=plan.prompt_tokens, output_tokens=plan.output_tokens),
@@ -143,7 +143,7 @@ CLOCKS += [
 
 @pytest.mark.parametrize(("rate", "limit", "document"), CLOCKS)
 def test_the_explorer_of_two_clocks_at_every_corner(rate, limit, document):
-    test = load_test.tested(rate, limit, document)
+    test = load_test.run_test(rate, limit, document)
     assert (test.sent >= test.run.arrival).all() and (np.diff(test.sent) >= 0).all()
     assert (test.written > 0).all() and (test.written <= test.run.ttft + 1e-9).all()
     assert test.in_flight <= limit + 1e-9
@@ -222,7 +222,7 @@ def test_the_tests_are_served_once():
 
 
 def test_the_queue_inside_the_client_grows_line_by_line():
-    tests = {f"{rate}/s": load_test.tested(rate, 16, 0) for rate in (12, 40)}
+    tests = {f"{rate}/s": load_test.run_test(rate, 16, 0) for rate in (12, 40)}
     figure = draw.lateness(tests, ("continuous", "wasted"))
     valid(figure)
     calm, late = (np.array(trace.y, dtype=float) for trace in figure.data)

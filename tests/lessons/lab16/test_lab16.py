@@ -94,12 +94,12 @@ def test_the_reader_of_result_files_finds_the_flaw_and_no_other(name, note):
 
 def test_the_three_files_answers_by_hand():
     assert flaws.RIGHT["nightly"] == 912 / 80 == 11.4
-    told = three_files.told("nightly")
+    told = three_files.contents("nightly")
     assert told["completed"] + told["failed"] == told["num_prompts"] == 1_000 == 12.5 * 80
-    gateway = three_files.told("gateway")
+    gateway = three_files.contents("gateway")
     assert gateway["mean_ttft_ms"] == pytest.approx(gateway["mean_e2e_latency_ms"], rel=1e-3)
     assert math.isnan(flaws.RIGHT["gateway"]) and "tpot" not in results.read(three_files.path("gateway")).summary
-    peak = three_files.told("peak")
+    peak = three_files.contents("peak")
     assert flaws.RIGHT["peak"] == pytest.approx(125 - 1.98 - 50)
     assert peak["request_throughput"] * peak["mean_e2el_ms"] / 1e3 == pytest.approx(peak["max_concurrency"], rel=0.02)
 
@@ -134,11 +134,11 @@ def test_no_other_file_has_a_name():
 
 
 def test_the_question_and_the_first_prediction():
-    test = load_test.tested(12, 16, 98_304)
+    test = load_test.run_test(12, 16, 98_304)
     assert test.stall == pytest.approx(5.0, abs=0.05)
     assert p99(test.written) == pytest.approx(0.024, abs=5e-4)
     assert p99(test.free.ttft) == pytest.approx(4.4, abs=0.05)
-    assert p99(load_test.tested(12, 16, 0).written) == pytest.approx(0.025, abs=5e-4)  # "as without the stall"
+    assert p99(load_test.run_test(12, 16, 0).written) == pytest.approx(0.025, abs=5e-4)  # "as without the stall"
     document = test.run.workload.prompt_tokens.argmax()
     assert (test.written > 1).sum() == 2 and test.written[document] > 1
     assert round(12 * test.stall) == 60 and 60 / len(test.run) == 0.03
@@ -150,13 +150,13 @@ def test_the_question_and_the_first_prediction():
 def test_the_table_of_limits():
     """Where C / n is below 1% the report cannot see the stall; with 64 it does; from the plan all see it."""
     for limit in load_test.LIMITS:
-        test = load_test.tested(12, limit, 98_304)
+        test = load_test.run_test(12, limit, 98_304)
         if limit / len(test.run) < 0.01:
             assert p99(test.written) < 0.03
         assert p99(test.run.ttft) > 4
-    assert p99(load_test.tested(12, 64, 98_304).written) > 4 > 0.05 > p99(load_test.tested(12, 32, 98_304).written)
+    assert p99(load_test.run_test(12, 64, 98_304).written) > 4 > 0.05 > p99(load_test.run_test(12, 32, 98_304).written)
     # "a limit of 8 is a queue that users would not stand in, even without a document"
-    assert p99(load_test.tested(12, 8, 0).run.ttft) > 10 * p99(load_test.tested(12, 8, 0).free.ttft)
+    assert p99(load_test.run_test(12, 8, 0).run.ttft) > 10 * p99(load_test.run_test(12, 8, 0).free.ttft)
 
 
 def test_a_late_client():
@@ -221,7 +221,7 @@ def test_rates_from_gaps():
 
 
 def test_a_report_that_gets_better():
-    found = {rate: load_test.tested(rate, 16, 0) for rate in (12, 20, 40)}
+    found = {rate: load_test.run_test(rate, 16, 0) for rate in (12, 20, 40)}
     tails = [p99(test.written) for test in found.values()]
     assert tails[0] > tails[1] and tails[2] == pytest.approx(tails[1], rel=1e-3)
     assert p99(found[40].free.ttft) == pytest.approx(0.047, abs=5e-4)

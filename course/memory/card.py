@@ -5,9 +5,10 @@ from math import ceil
 
 from course.base import settings
 from course.memory import estimates, report
+from course.memory.estimates import Amount
 from course.memory.layout import MAX_BYTES, MAX_TOKENS, Pool, pool
 from course.memory.report import Line
-from course.models import ModelSpec, gpus, model
+from course.models import ModelSpec, formula, gpus, model
 from course.models.gpus import GPU
 
 
@@ -33,6 +34,7 @@ class Ledger:
 
     @property
     def num_blocks(self) -> int:
+        """Blocks of the KV pool on one card."""
         return self.pool.num_blocks
 
     @property
@@ -77,7 +79,7 @@ def ledger(
     """What is on each of `tp` cards that serve `spec` together, and what is left for the KV pool.
 
     KV = gpu_memory_utilization x total - weights - activation - other, as vLLM profiles it; blocks and sequences as in
-    `budget.pool`, which explains the settings that are not named here.
+    `memory.pool`, which explains the settings that are not named here.
 
     spec, gpu: names, or a ModelSpec and a GPU; memory_bytes: the card's total instead of a name. kv_dtype: "fp8", ...,
     "auto" for what the checkpoint asks for, by default 16 bits. max_model_len: tokens, the model's own by default.
@@ -94,16 +96,12 @@ def ledger(
     batched = settings.whole("max_num_batched_tokens", max_num_batched_tokens)
     seqs = settings.whole("max_num_seqs", max_num_seqs)
     length = _length(spec, max_model_len)
-    total, total_formula = _total(gpu, memory_bytes)
-
-    weights, weights_formula = _weights(spec, tp) if weights_bytes is None else _given("weights", weights_bytes)
-    if activation_bytes is None:
-        activation, activation_formula = estimates.activation(spec, tp, batched, seqs)
-    else:
-        activation, activation_formula = _given("activation", activation_bytes)
-    other, other_formula = estimates.other(tp) if other_bytes is None else _given("other", other_bytes)
-    usable = int(share * total)
-    kv = usable - weights - activation - other
+    total = _total(gpu, memory_bytes)
+    weights = _as_given("weights", weights_bytes) or _weights(spec, tp)
+    activation = _as_given("activation", activation_bytes) or estimates.activation(spec, tp, batched, seqs)
+    other = _as_given("other", other_bytes) or estimates.other(tp)
+    usable = int(share * total.bytes)
+    kv = usable - weights.bytes - activation.bytes - other.bytes
     blocks = pool(
         spec,
         kv,
@@ -118,16 +116,17 @@ def ledger(
         claimed = settings.whole("num_gpu_blocks_override", num_gpu_blocks_override)
         blocks = replace(blocks, num_blocks=claimed, kv_bytes=claimed * blocks.bytes_per_block)
     lines = (
-        Line("total", total, "bytes", total_formula),
+        Line("total", total.bytes, "bytes", total.formula),
         Line("usable", usable, "bytes", f"gpu_memory_utilization {share:g} x total"),
-        Line("weights", weights, "bytes", weights_formula),
-        Line("activation", activation, "bytes", activation_formula),
-        Line("other", other, "bytes", other_formula),
+        Line("weights", weights.bytes, "bytes", weights.formula),
+        Line("activation", activation.bytes, "bytes", activation.formula),
+        Line("other", other.bytes, "bytes", other.formula),
         Line("KV", kv, "bytes", "usable - weights - activation - other"),
         *report.pool_lines(blocks, length, overridden=num_gpu_blocks_override is not None),
     )
-    problems = report.problems(total, usable, weights, kv, blocks, length)
-    return Ledger(spec, tp, length, total, usable, weights, activation, other, kv, blocks, lines, problems)
+    problems = report.problems(total.bytes, usable, weights.bytes, kv, blocks, length)
+    shares = weights.bytes, activation.bytes, other.bytes, kv
+    return Ledger(spec, tp, length, total.bytes, usable, *shares, blocks, lines, problems)
 
 
 def _length(spec: ModelSpec, asked: int | None) -> int:
@@ -138,27 +137,27 @@ def _length(spec: ModelSpec, asked: int | None) -> int:
     return spec.max_position_embeddings
 
 
-def _total(gpu: GPU | str | None, memory_bytes: float | None) -> tuple[int, str]:
+def _total(gpu: GPU | str | None, memory_bytes: float | None) -> Amount:
     if memory_bytes is not None:
-        return int(settings.real("memory_bytes", memory_bytes, low=1, high=MAX_BYTES)), "given"
+        return Amount(int(settings.real("memory_bytes", memory_bytes, low=1, high=MAX_BYTES)), "given")
     if gpu is None:
         raise ValueError("a ledger needs a GPU, or its memory_bytes")
     card = gpu if isinstance(gpu, GPU) else gpus.gpu(gpu)
     if card.memory_bytes is None:
         raise ValueError(f"the memory of {card.name} is not known: give memory_bytes")
-    return card.memory_bytes, f"{card.name}: {card.memory_source}"
+    return Amount(card.memory_bytes, f"{card.name}: {card.memory_source}")
 
 
-def _weights(spec: ModelSpec, tp: int) -> tuple[int, str]:
-    from course.models import formula
-
+def _weights(spec: ModelSpec, tp: int) -> Amount:
     whole = spec.weights_bytes
     if whole is None:
         reasons = [note for note in spec.notes if note.startswith("the weights")]
         raise ValueError("; ".join([*reasons, f"give the weights_bytes of {spec.name}"]))
     share = f" / {tp} ranks" if tp > 1 else ""
-    return ceil(whole / tp), f"{formula.weights_bytes(spec)}{share}"
+    return Amount(ceil(whole / tp), f"{formula.weights_bytes(spec)}{share}")
 
 
-def _given(name: str, number: float) -> tuple[int, str]:
-    return int(settings.real(f"{name}_bytes", number, low=0, high=MAX_BYTES)), "given"
+def _as_given(name: str, number: float | None) -> Amount | None:
+    if number is None:
+        return None
+    return Amount(int(settings.real(f"{name}_bytes", number, low=0, high=MAX_BYTES)), "given")

@@ -9,8 +9,10 @@ STATISTICS = ("mean", "p50", "p90", "p99")
 
 
 def samples(result: Result) -> dict[str, np.ndarray]:
-    """Metric -> the values of all requests that were answered [s]; empty without a table, and nothing for a metric
-    that the file lacks. Where nothing was streamed the first token came at a time that nobody saw: no TTFT either.
+    """Metric -> the values of all requests that were answered [s].
+
+    Empty without a table, and nothing for a metric that the file lacks. Where nothing was streamed the first token came
+    at a time that nobody saw: no TTFT either.
     """
     table = result.requests
     if table is None:
@@ -20,13 +22,13 @@ def samples(result: Result) -> dict[str, np.ndarray]:
     if table.itl is not None:
         kept = [gaps for gaps, failed in zip(table.itl, table.failed, strict=True) if gaps is not None and not failed]
         found["itl"] = np.concatenate([*kept, np.empty(0)])
-    if not streamed(result):
+    if not is_streamed(result):
         found.pop("ttft")
     found = {name: values[np.isfinite(values)] for name, values in found.items()}
     return {name: found[name] for name in METRICS if name in found and len(found[name])}
 
 
-def streamed(result: Result) -> bool:
+def is_streamed(result: Result) -> bool:
     """Whether the first tokens were seen: False where answers of several tokens have no TPOT."""
     table = result.requests
     if table is None:

@@ -1,6 +1,7 @@
-"""The rows of a trace that are used, column by column, and the workload that they make."""
+"""The rows of a trace, column by column, and the workload that they make."""
 
 from array import array
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from course.traces.rows import PICOSECONDS, Row
 from course.workload import Workload, arrivals
 
 
-class Kept:
+class Columns:
     """Rows as they are read. Columns of numbers are arrays: five million rows must fit a laptop."""
 
     def __init__(self) -> None:
@@ -37,24 +38,21 @@ class Kept:
         self, path: Path, *, sort: bool, spread: bool, rate: float | None, seed: int
     ) -> tuple[Workload, list[str]]:
         """The workload, and sentences about its times. ValueError, with the row, where time runs back."""
-        said: list[str] = []
-        order = range(len(self))
-        if self.times[0] is None:
-            arrival, sentence = _drawn(path, len(self), rate, seed)
-            said.append(sentence)
+        order: Sequence[int] = range(len(self))
+        times = [time for time in self.times if time is not None]
+        if not times:
+            arrival, sentence = _draw(path, len(self), rate, seed)
         else:
             if rate is not None:
                 raise ValueError(
                     f"{path.name} has times of its own, so rate has no place here: change it by .scaled(rate)"
                 )
             if sort:
-                order = sorted(order, key=self.times.__getitem__)
-            arrival = self._arrival(path, order)
+                order = sorted(order, key=lambda i: times[i])
+            arrival = self._arrival(path, times, order)
             sentence = remarks.on_times(path.name, arrival)
             if spread:
-                arrival = remarks.spread(arrival)
-            elif sentence:
-                said.append(sentence)
+                arrival, sentence = remarks.spread(arrival), ""
         some_label = any(label is not None for label in self.labels)
         some_prefix = any(prefix is not None for prefix in self.prefixes)
         load = Workload(
@@ -64,26 +62,25 @@ class Kept:
             class_=np.array([self.labels[i] or "" for i in order]) if some_label else None,
             prefix=tuple(self.prefixes[i] or () for i in order) if some_prefix else None,
         )
-        return load, said
+        return load, [sentence] if sentence else []
 
-    def _arrival(self, path: Path, order: range | list[int]) -> np.ndarray:
+    def _arrival(self, path: Path, times: Sequence[int], order: Sequence[int]) -> np.ndarray:
         for i, j in pairwise(order):
-            before, moment = self.times[i], self.times[j]
+            before, moment = times[i], times[j]
             if moment < before:
                 raise ValueError(
                     f"{path.name}, row {self.number[j]}: its time is {(before - moment) / PICOSECONDS:.7g} s before "
                     f"that of row {self.number[i]}. Check that the file is whole, then read it with sort=True"
                 )
-        first = self.times[order[0]]
+        first = times[order[0]]
         # A quotient of two Python integers is the float64 nearest to it.
-        return np.array([(self.times[i] - first) / PICOSECONDS for i in order])
+        return np.array([(times[i] - first) / PICOSECONDS for i in order])
 
 
-def _drawn(path: Path, n: int, rate: float | None, seed: int) -> tuple[np.ndarray, str]:
+def _draw(path: Path, n: int, rate: float | None, seed: int) -> tuple[np.ndarray, str]:
     """Arrivals for a file that has none."""
     if rate is None:
-        return np.zeros(
-            n
-        ), f"{path.name} has lengths and no times: all {n:,} requests arrive at 0. rate= draws arrivals"
+        sentence = f"{path.name} has lengths and no times: all {n:,} requests arrive at 0. rate= draws arrivals"
+        return np.zeros(n), sentence
     times = arrivals.renewal(np.random.default_rng(seed_sequence(seed)), n=n, rate=rate, cv=1.0)
     return times, f"{path.name} has lengths and no times: Poisson arrivals at {rate:g}/s were drawn with seed {seed}"
