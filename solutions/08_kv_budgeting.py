@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Lab 08: KV budgeting
 
-# %% tags=["nbval-ignore-output"]
+# %%
 import os
 import time
 from textwrap import fill
@@ -60,13 +60,13 @@ print(f"TTFT p95 {calm.p95_ttft:.2f} s, preemptions {calm.preemptions}")
 #
 # Commit to an answer before you see one. Your answers are kept, and the lab comes back to them at the end.
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.predict("five")
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.predict("slots")
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.predict("fp8")
 
 # %% [markdown]
@@ -596,7 +596,7 @@ def token_bytes(config, element_bytes):
     ### END SOLUTION
 
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.check("token", token_bytes)
 
 # %% [markdown]
@@ -613,7 +613,7 @@ fit = None
 fit = int((share * total - weights - activation - other) // (8_192 * bytes_a_token))
 ### END SOLUTION
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.check("fits", fit)
 
 # %% [markdown]
@@ -628,7 +628,7 @@ residents = None
 residents = round(41_408 / (1_024 + 512 * (1 + 1**2) / 2))
 ### END SOLUTION
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.check("residents", residents)
 
 # %% [markdown]
@@ -655,13 +655,13 @@ def slots(num_blocks, block_size, tokens):
     ### END SOLUTION
 
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.check("slots", slots)
 
 # %% [markdown]
 # See your number at work, beside two others, at 2 requests/s:
 
-# %% tags=["nbval-ignore-output"]
+# %%
 mine = slots(kv_pool.BLOCKS, 16, kv_pool.residents())
 for n in (mine, 48, 256) if isinstance(mine, int) and 1 <= mine <= 256 else (48, 256):
     found = kv_pool.under_load(slots=n)
@@ -702,7 +702,7 @@ answers = {
 }
 ### END SOLUTION
 
-# %% tags=["nbval-ignore-output"]
+# %%
 reports.check(answers)
 
 # %% [markdown]
@@ -802,16 +802,16 @@ for share in (0.20, 0.95):
 # 3. Past the limit nothing fails: requests are **preempted and computed again**. Watch the counter, and give as many
 #    slots as the pool can hold to the end.
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.recap("five")
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.recap("slots")
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.recap("fp8")
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.quiz()
 
 # %% [markdown]
