@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from course.steptime.profiles.chunks import ChunkProfile
 
 from course.steptime import Step
-from course.steptime.profiles.chunks import ChunkProfile
 
 CONTEXT = 1e-6  # seconds a token of the decodes' context
 

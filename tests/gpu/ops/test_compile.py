@@ -14,6 +14,12 @@ from pathlib import Path
 import pytest
 
 from course.gpu import sources
+from tests.helpers.strategies import NIGHTLY
+
+
+def _by_name(table: list[tuple[str, str]]) -> list[list[tuple[str, str]]]:
+    return [[form for form in table if form[0] == name] for name in dict.fromkeys(name for name, _ in table)]
+
 
 CUDA = ("80", "86", "89", "90", "100", "120")
 HIP = ("gfx90a", "gfx1030")
@@ -47,6 +53,11 @@ TENSOR = [
 ]  # fmt: skip
 
 
+# One plain form and one with tensor cores of each kernel; HYPOTHESIS_PROFILE=nightly compiles them all, some minutes.
+EACH = [forms[0] for table in (PLAIN, TENSOR) for forms in _by_name(table)]
+FORMS = PLAIN + TENSOR if NIGHTLY else EACH
+
+
 def written(folder: Path, name: str) -> Path:
     path = folder / f"{name}.cu"
     path.write_text(sources.join([*sources.headers(), (f"{name}.cu", sources.text(f"{name}.cu"))]))
@@ -57,7 +68,7 @@ def macros(said: str) -> list[str]:
     return [f"-D{one}" for one in said.split()]
 
 
-@pytest.mark.parametrize(("name", "said"), PLAIN + TENSOR)
+@pytest.mark.parametrize(("name", "said"), FORMS)
 def test_nothing_spills_on_sm_90(name: str, said: str, tmp_path: Path) -> None:
     """And there is no warning."""
     nvcc = shutil.which("nvcc")
