@@ -6,7 +6,8 @@ TESTS = (
     "tests/memory",
     "tests/engine/test_reference.py",
     "tests/engine/test_oracle.py",
-    "tests/engine",
+    "tests/engine/test_invariants.py",
+    "tests/engine/test_limits.py",
     "tests/policies",
 )
 POOL = "course/memory/block_pool.py"

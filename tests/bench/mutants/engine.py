@@ -6,7 +6,10 @@ TESTS = (
     "tests/engine/test_reference.py",
     "tests/engine/test_oracle.py",
     "tests/engine/test_invariants.py",
-    "tests/engine",
+    "tests/engine/test_metrics.py",
+    "tests/engine/test_changed_settings.py",
+    "tests/engine/test_limits.py",
+    "tests/engine/test_refusals.py",
     "tests/policies",
 )
 LOOP, TIGHT, PADDED = (f"course/engine/{name}.py" for name in ("loop", "tight", "padded"))

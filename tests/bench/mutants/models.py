@@ -6,8 +6,11 @@ TESTS = (
     "tests/models/test_models.py",
     "tests/models/test_families.py",
     "tests/models/test_gpus.py",
-    "tests/models",
-    "tests/memory",
+    "tests/models/test_data_sheets.py",
+    "tests/models/test_oracles.py",
+    "tests/models/test_properties.py",
+    "tests/models/test_refusals.py",
+    "tests/memory/test_ledger.py",
 )
 SPEC, LAYERS, WEIGHTS = (f"course/models/{name}.py" for name in ("spec", "layers", "weights"))
 ATTENTION, PATTERN, RECURRENT = (f"course/models/{name}.py" for name in ("attention", "pattern", "recurrent"))

@@ -7,7 +7,8 @@ TESTS = (
     "tests/engine/test_reference.py",
     "tests/engine/test_oracle.py",
     "tests/engine/test_invariants.py",
-    "tests/engine",
+    "tests/engine/test_changed_settings.py",
+    "tests/engine/test_refusals.py",
 )
 CONTINUOUS, STATIC, DYNAMIC = (f"course/policies/{name}.py" for name in ("continuous", "static", "dynamic"))
 SHORTEST, WINDOW, BASE = (f"course/policies/{name}.py" for name in ("shortest_first", "window", "base"))

@@ -2,7 +2,12 @@
 
 from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, ORDER, PERCENTILE, TERM, UNIT, Mutant
 
-TESTS = ("tests/queueing",)
+TESTS = (
+    "tests/queueing/test_by_hand.py",
+    "tests/queueing/test_queueing.py",
+    "tests/queueing/test_simulated.py",
+    "tests/queueing/test_refusals.py",
+)
 SINGLE, SHARING, CAPACITY = (f"course/queueing/{name}.py" for name in ("single", "sharing", "capacity"))
 MANY, GAIN, EMBEDDED = (f"course/queueing/{name}.py" for name in ("many", "gain", "embedded"))
 

@@ -2,7 +2,14 @@
 
 from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, ORDER, PERCENTILE, TERM, UNIT, Mutant
 
-TESTS = ("tests/results",)
+TESTS = (
+    "tests/results/test_thresholds.py",
+    "tests/results/test_results.py",
+    "tests/results/test_traps.py",
+    "tests/results/test_llmservingsim.py",
+    "tests/results/test_refusals.py",
+    "tests/results/test_fuzz.py",
+)
 ASSEMBLE, REMARKS, ROWS = (f"course/results/{name}.py" for name in ("assemble", "remarks", "rows"))
 VLLM, GUIDELLM, LLMPERF = (f"course/results/{name}.py" for name in ("vllm_bench", "guidellm", "llmperf"))
 AIPERF, INFERENCE_PERF, SERVINGSIM = (

@@ -2,7 +2,11 @@
 
 from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, ORDER, TERM, UNIT, Mutant
 
-TESTS = ("tests/steptime",)
+TESTS = (
+    "tests/steptime/test_chunks.py",
+    "tests/steptime/test_steptime.py",
+    "tests/steptime/test_profiles_chunks.py",
+)
 MODELS, CHUNKS = "course/steptime/steptime.py", "course/steptime/profiles/chunks.py"
 
 MUTANTS = (

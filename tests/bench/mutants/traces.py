@@ -2,7 +2,14 @@
 
 from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, ORDER, PERCENTILE, TERM, UNIT, Mutant
 
-TESTS = ("tests/traces",)
+TESTS = (
+    "tests/traces/test_rows.py",
+    "tests/traces/test_traces.py",
+    "tests/traces/test_formats.py",
+    "tests/traces/test_servegen.py",
+    "tests/traces/test_fuzz.py",
+    "tests/traces/test_formats_fuzz.py",
+)
 ROWS, COLUMNS, REMARKS = (f"course/traces/{name}.py" for name in ("rows", "columns", "remarks"))
 BLOCKS, SERVEGEN, TABLE = (f"course/traces/{name}.py" for name in ("blocks", "servegen", "table"))
 
