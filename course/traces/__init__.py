@@ -80,7 +80,7 @@ def read(
         return _with_name(load, path, [f"{path.name}: {note}"], name)
     reader = azure.Reader(path, content, HINT) if kind == "azure" else detect.READERS[kind].Reader(path, content)
 
-    columns, trouble = _collected(path, reader, on_error, longest)
+    columns, trouble = _collect(path, reader, on_error, longest)
     if not columns:
         nothing = "a header but no rows" if kind in detect.WITH_HEADER else "no rows"
         raise ValueError(trouble[0] if trouble else f"{path.name} has {nothing}: there is nothing to replay")
@@ -93,7 +93,7 @@ def read(
     return _with_name(load, path, notes, name)
 
 
-def _collected(path: Path, reader: Reader, on_error: str, longest: int | None) -> tuple[Columns, list[str]]:
+def _collect(path: Path, reader: Reader, on_error: str, longest: int | None) -> tuple[Columns, list[str]]:
     """The rows that can be used, and a sentence for each kind of trouble with the others."""
     columns = Columns()
     broken: dict[str, list[int]] = {}

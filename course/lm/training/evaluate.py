@@ -21,10 +21,10 @@ from course.lm.text.words import NAMES, PLACES
 from course.lm.training.data import question
 
 EACH = 150
-DRAFTED = 4  # tokens a draft proposes before the model checks them
+PROPOSALS = 4  # tokens a draft proposes before the model checks them
 
 
-def written(model: LanguageModel, asked: list[Exchange]) -> list[str]:
+def answers(model: LanguageModel, asked: list[Exchange]) -> list[str]:
     """The answers, 16 prompts at a time."""
     return [text for i in range(0, len(asked), 16) for text in model.answers([one.turns for one in asked[i : i + 16]])]
 
@@ -42,8 +42,8 @@ def by_kind(model: LanguageModel, draft: LanguageModel) -> None:
     losses, all_accepted, all_drafted = [], 0, 0
     for kind in KINDS:
         asked = of_kind(kind, 11, EACH)
-        right = [answer == one.answer for answer, one in zip(written(model, asked), asked, strict=True)]
-        drafts = [answer == one.answer for answer, one in zip(written(draft, asked), asked, strict=True)]
+        right = [answer == one.answer for answer, one in zip(answers(model, asked), asked, strict=True)]
+        drafts = [answer == one.answer for answer, one in zip(answers(draft, asked), asked, strict=True)]
         chance, margin, accepted, drafted = np.mean([1 / one.choices for one in asked]), np.inf, 0, 0
         for one in asked:
             before, answer = question(model.tokenizer, one)
@@ -55,7 +55,7 @@ def by_kind(model: LanguageModel, draft: LanguageModel) -> None:
             same = logits(draft, before + answer)[len(before) - 1 : -1].argmax(-1) == found.argmax(-1)
             place = 0
             while place < len(same):
-                run = same[place : place + DRAFTED]
+                run = same[place : place + PROPOSALS]
                 good = len(run) if run.all() else int(run.argmin())
                 accepted, drafted, place = accepted + good, drafted + len(run), place + good + 1
         all_accepted, all_drafted = all_accepted + accepted, all_drafted + drafted

@@ -44,7 +44,7 @@ class Attention(nn.Module):
         q, k, v = (
             part(x).view(rows, length, -1, self.dim).transpose(1, 2) for part in (self.q_proj, self.k_proj, self.v_proj)
         )
-        q, k = (rotated(part.float(), cos, sin).to(v.dtype) for part in (q, k))
+        q, k = (rotate(part.float(), cos, sin).to(v.dtype) for part in (q, k))
         k, v = (part.repeat_interleave(self.heads // self.kv_heads, 1) for part in (k, v))
         mixed = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         return self.o_proj(mixed.transpose(1, 2).reshape(rows, length, -1))
@@ -121,7 +121,7 @@ class Network(nn.Module):
         return copy.to(self.embed_tokens.weight.device)
 
 
-def rotated(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotary positions: the first half of each head turned against the second."""
     one, two = x.chunk(2, -1)
     return torch.cat((one * cos - two * sin, two * cos + one * sin), -1)
