@@ -24,9 +24,12 @@ def test_continuous_capacity():
 
 
 def test_continuous_capacity_where_the_budget_cuts_the_prompt():
-    """Three others decode, so 6 tokens a step leave 3: three chunks. The budget allows 6 / (8 + 4) requests a step."""
+    """Three others decode, so 6 tokens a step leave 3: a prompt of 8 takes three chunks, and its slot as many steps."""
     found = queueing.continuous_capacity(NEED, TEN, max_num_seqs=4, max_num_batched_tokens=6)
-    assert found.requests_per_s == pytest.approx(min(4 / (3 + 4), 6 / (8 + 4)) / 0.010)
+    assert found.requests_per_s == pytest.approx(6 / (8 + 4) / 0.010)  # the budget is less than the slots, 4 / (3 + 4)
+    long = queueing.Demand(prompt_tokens=8, output_tokens=50, context_tokens=30)
+    found = queueing.continuous_capacity(long, TEN, max_num_seqs=4, max_num_batched_tokens=6)
+    assert found.requests_per_s == pytest.approx(4 / (3 + 49) / 0.010)  # and here the slots are
 
 
 def test_continuous_capacity_is_a_mix_of_steps():
@@ -67,6 +70,16 @@ def test_two_exponential_answers():
     assert (bound.gain, bound.longest_tokens, bound.wasted_share) == pytest.approx((1.5, 15, 1 / 3))
     drawn = queueing.empirical_gain(batch=2, output_tokens=[1, 3])
     assert drawn.longest_tokens == pytest.approx(1 / 4 * 1 + 3 / 4 * 3) and drawn.mean_tokens == 2
+
+
+@pytest.mark.parametrize(("kind", "wait"), [(queueing.mm1, 0.05), (queueing.md1, 0.025)])
+def test_one_server_at_half_its_load(kind, wait):
+    """Ten requests/s of 50 ms. The wait is rho S / (1 - rho), and half of it for equal services; numbers by Little."""
+    found = kind(arrival_rate=10, service_s=0.05)
+    assert (found.utilisation, found.p_wait, found.mean_wait_s) == pytest.approx((0.5, 0.5, wait))
+    assert found.mean_time_in_system_s == pytest.approx(wait + 0.05)
+    assert found.mean_waiting_requests == pytest.approx(10 * wait)
+    assert found.mean_in_system_requests == pytest.approx(10 * wait + 0.5)
 
 
 def test_waiting_for_a_batch_to_fill():

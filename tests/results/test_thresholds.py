@@ -1,5 +1,6 @@
 """Where a remark begins, on both sides of its threshold; names of statistics; and which of two numbers counts."""
 
+import json
 from functools import partial
 
 import numpy as np
@@ -126,3 +127,14 @@ def test_a_prompt_is_no_output():
     good = ~table.failed
     assert table.prompt_tokens[good].tolist() == [100, 200, 50] and table.output_tokens[good].tolist() == [5, 3, 1]
     assert results.read(DATA / "vllm_bench_summary.json").totals["prompt_tokens"] == 350
+
+
+def test_an_answer_ends_with_its_last_token_and_not_when_the_line_is_closed(result):
+    doc = json.loads((DATA / "inference_perf_requests.json").read_text())
+    doc[0]["end_time"] += 5.0
+    assert result(doc).requests.e2e[0] == pytest.approx(0.6)
+
+
+def test_an_answer_without_a_token_has_failed_whether_or_not_it_says_so(result):
+    table = result(changed("vllm_bench_detailed.json", errors=["", "", "", ""])).requests
+    assert table.failed.tolist() == [False, False, False, True] and np.isnan(table.ttft[3])

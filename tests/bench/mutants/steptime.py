@@ -4,6 +4,7 @@ from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, ORDER, TERM, UNI
 
 TESTS = (
     "tests/steptime/test_chunks.py",
+    "tests/steptime/test_own_models.py",
     "tests/steptime/test_steptime.py",
     "tests/steptime/test_profiles_chunks.py",
 )

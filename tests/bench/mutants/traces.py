@@ -80,7 +80,13 @@ MUTANTS = (
     ),
     Mutant(BLOCKS, "full = -(-prompt // self.block_tokens)", "full = prompt // self.block_tokens", BOUNDARY),
     Mutant(SERVEGEN, "round(rate * usual)", "round(rate * usual) + 1", BOUNDARY),
-    Mutant(SERVEGEN, "np.cumsum(gaps[:-1])", "np.cumsum(gaps[1:])", BOUNDARY),
+    Mutant(
+        SERVEGEN,
+        "np.cumsum(gaps[:-1])",
+        "np.cumsum(gaps[1:])",
+        BOUNDARY,
+        equivalent="the gaps are drawn independently: which one is left out is a matter of the draw",
+    ),
     Mutant(SERVEGEN, 'side="right")) - 1', 'side="left")) - 1', BOUNDARY),
     Mutant(SERVEGEN, "rng.weibull(window.shape, size=n)", "rng.gamma(window.shape, size=n)", TERM),
     Mutant(

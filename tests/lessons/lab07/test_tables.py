@@ -1,6 +1,7 @@
 """Lab 07: what the tables beside the figures say, from the runs themselves."""
 
 import numpy as np
+import pytest
 
 from course.engine.metrics import percentiles
 from course.lessons.lab07 import long_prompt
@@ -22,8 +23,9 @@ def test_the_columns_of_an_outcome():
     }
 
 
-def test_the_same_gaps_counted_twice():
-    result = long_prompt.hidden(WHOLE, 0, 20, 100)
+@pytest.mark.parametrize("every", [20, 60])  # a long prompt a minute: fewer than one chat in twenty stalls
+def test_the_same_gaps_counted_twice(every):
+    result = long_prompt.hidden(WHOLE, 0, every, 100)
     rows = dict(long_prompt.hidden_rows(result))
     run = result.outcome.run
     chats = run.workload.class_ == "chat"
