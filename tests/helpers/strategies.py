@@ -153,18 +153,22 @@ def by_order(step):
     return np.float64(GRID * (1 + step.decodes) + 1e-3 * parts + 1e-5 * step.decode_context)
 
 
+OUR_MODELS = [
+    steptime.PowerLaw(t0=GRID, c=0, alpha=1),
+    steptime.PowerLaw(t0=GRID, c=GRID, alpha=1, prefill=GRID, context=GRID / 8),
+    steptime.PowerLaw(t0=0, c=1e-3, alpha=0.9, prefill=2e-5),
+    steptime.PowerLaw(t0=5e-3, c=2e-4, alpha=0.5, prefill=2e-5, context=5e-8, pairs=1e-9),
+    steptime.PowerLaw(t0=1e-4, c=2e-4, alpha=1, pairs=1e-7),
+    steptime.Roofline("llama-3.1-8b", "H100"),
+    steptime.Roofline("llama-2-7b", "L40S"),
+]
+MODELS = st.sampled_from(OUR_MODELS)
 STEP_TIMES = st.sampled_from(
     [
         by_order,
         lambda step: 1,
         Somebodys(t0=5e-3, c=2e-4, alpha=0.5, prefill=2e-5, context=5e-8, pairs=1e-9),
-        steptime.PowerLaw(t0=GRID, c=0, alpha=1),
-        steptime.PowerLaw(t0=GRID, c=GRID, alpha=1, prefill=GRID, context=GRID / 8),
-        steptime.PowerLaw(t0=0, c=1e-3, alpha=0.9, prefill=2e-5),
-        steptime.PowerLaw(t0=5e-3, c=2e-4, alpha=0.5, prefill=2e-5, context=5e-8, pairs=1e-9),
-        steptime.PowerLaw(t0=1e-4, c=2e-4, alpha=1, pairs=1e-7),
-        steptime.Roofline("llama-3.1-8b", "H100"),
-        steptime.Roofline("llama-2-7b", "L40S"),
+        *OUR_MODELS,
     ]
 )
 ON_GRID = st.sampled_from([0.0, 0.0, GRID, 2 * GRID, 4 * GRID, 20 * GRID, 80 * GRID])

@@ -12,7 +12,7 @@ from course import Workload, policies, serve, steptime
 from course.models import ModelSpec, model
 from course.models.gpus import gpu
 from course.steptime import PowerLaw, Roofline, Step
-from tests.helpers.strategies import STEP_TIMES, examples
+from tests.helpers.strategies import MODELS, examples
 
 # Llama-3.1-8B, from its config.json
 LAYERS, HIDDEN, MLP, HEADS, KV_HEADS, HEAD, VOCABULARY = 32, 4096, 14336, 32, 8, 128, 128256
@@ -222,7 +222,7 @@ def decodes(draw):
     return number, number * draw(st.integers(1, 5000)) + draw(st.integers(0, 1000))
 
 
-@given(STEP_TIMES, decodes(), CHUNKS)
+@given(MODELS, decodes(), CHUNKS)
 @examples(150)
 def test_a_mixed_step_costs_less_than_its_parts_one_after_the_other(step_time, decoding, chunks):
     both = step_time(Step(*decoding, chunks))
@@ -235,7 +235,7 @@ def test_a_mixed_step_costs_less_than_its_parts_one_after_the_other(step_time, d
     assert both >= max(step_time(Step(*decoding, ())), step_time(Step(0, 0, chunks)))
 
 
-@given(STEP_TIMES, decodes(), CHUNKS, st.integers(1, 500))
+@given(MODELS, decodes(), CHUNKS, st.integers(1, 500))
 @examples(150)
 def test_more_work_never_takes_less_time(step_time, decoding, chunks, more):
     number, context = decoding
@@ -249,7 +249,7 @@ def test_more_work_never_takes_less_time(step_time, decoding, chunks, more):
     assert step_time(Step(number, context, (*chunks, (more, 0)))) >= base
 
 
-@given(STEP_TIMES, decodes())
+@given(MODELS, decodes())
 @examples(200)
 def test_the_line_of_decodes_is_the_step_time_to_the_last_bit(step_time, decoding):
     number, context = decoding
@@ -259,7 +259,7 @@ def test_the_line_of_decodes_is_the_step_time_to_the_last_bit(step_time, decodin
     assert (np.float64(context) * slope + base).item() == plain  # as the fast loops add it up
 
 
-@given(STEP_TIMES, decodes(), st.integers(1, 10**6), st.integers(1, 10**9))
+@given(MODELS, decodes(), st.integers(1, 10**6), st.integers(1, 10**9))
 @examples(200)
 def test_what_prompts_add_to_the_line_is_the_step_time_to_the_last_bit(step_time, decoding, tokens, pairs):
     line = step_time.prefill_line()
