@@ -4,6 +4,7 @@ from tests.bench.mutants import BOUNDARY, COMPARISON, ORDER, PERCENTILE, TERM, U
 
 TESTS = (
     "tests/engine/test_metrics.py",
+    "tests/engine/test_warnings.py",
     "tests/engine/test_metrics_refusals.py",
     "tests/engine/test_invariants.py",
     "tests/engine/test_oracle.py",

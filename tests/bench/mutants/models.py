@@ -3,6 +3,7 @@
 from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, ORDER, TERM, UNIT, Mutant
 
 TESTS = (
+    "tests/models/test_parts.py",
     "tests/models/test_models.py",
     "tests/models/test_families.py",
     "tests/models/test_gpus.py",

@@ -80,6 +80,12 @@ MUTANTS = (
     Mutant(GAIN, "fill = (size - 1) / (2 * rate)", "fill = size / (2 * rate)", BOUNDARY),
     Mutant(GAIN, "high = batches * (size / rate**2 + spread)", "high = batches * (1 / rate**2 + spread)", TERM),
     Mutant(EMBEDDED, "rate * durations**2 / 2", "rate * durations**2", CONSTANT),
-    Mutant(EMBEDDED, "moves[:, 1] += moves[:, 0]", "moves[:, 1] += 0 * moves[:, 0]", TERM),
+    Mutant(
+        EMBEDDED,
+        "moves[:, 1] += moves[:, 0]",
+        "moves[:, 1] += 0 * moves[:, 0]",
+        TERM,
+        equivalent="the balance of that state is the one in whose place the shares add up to 1",
+    ),
     Mutant(EMBEDDED, "(batches * durations) / (chain.at_start @ batches)", "durations", TERM),
 )

@@ -12,11 +12,12 @@ def table(rows):
     return {name: cells for name, *cells in rows}
 
 
-def test_under_load():
-    result = three_batchers.under_load("chat, CV 1", 2.0, 1.0, ("e2e", 95))
+@pytest.mark.parametrize("rate", [2.0, 17.0])  # at 17 answers begin in time that do not end in time
+def test_under_load(rate):
+    result = three_batchers.under_load("chat, CV 1", rate, 1.0, ("e2e", 95))
     rows = table(three_batchers.load_rows(result))
     for column, (name, policy) in enumerate(side_by_side.three_policies(32, 1.0).items()):
-        run = serve(LOADS["chat, CV 1"].scaled(2.0), policy, H100)
+        run = serve(LOADS["chat, CV 1"].scaled(rate), policy, H100)
         for percent in (50, 95, 99):
             assert rows[f"whole answer, p{percent}"][column] == f"{np.percentile(run.e2e, percent):.2f} s"
         assert rows["first token, p95"][column] == f"{np.percentile(run.ttft, 95):.2f} s"
