@@ -57,10 +57,11 @@ bench-browser: $(DEV_STAMP)  ## measure from key press to changed figure in Jupy
 browser: $(DEV_STAMP)  ## drive the labs in JupyterLab with Chromium (needs a chromium on the PATH)
 	$(RUN) pytest tests/browser -n 2 $(ARGS)
 
-lint: $(DEV_STAMP)  ## ruff: format and rules; import-linter: who may import whom
+lint: $(DEV_STAMP)  ## ruff: format and rules; import-linter: who may import whom; mypy: types of course/
 	$(RUN) ruff format --check .
 	$(RUN) ruff check .
 	.venv/bin/python -c "from importlinter.cli import lint_imports_command as check; check()" --no-logo --no-cache
+	$(RUN) mypy
 
 lock:  ## resolve the lock files and environment.yml again (needs uv; UPGRADE=--upgrade for newer versions)
 	uv pip compile $(UV_OPTIONS) pyproject.toml --group build --group test -o requirements.lock
@@ -74,7 +75,7 @@ UV_OPTIONS = --quiet --universal --fork-strategy fewest --python-version 3.11 --
   --custom-compile-command "make lock" $(UPGRADE)
 
 clean:  ## remove .venv/ and caches; my-labs/ stays
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis dist build
+	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis dist build
 
 # The pinned pip comes first: the one that Python 3.11 brings needs twice as long for the rest.
 # Hashes and an editable install cannot go into one call of pip. Without build isolation the second call uses the

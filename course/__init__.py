@@ -28,7 +28,7 @@ _MODULES = {
     "lengths": "workload.lengths",
     "metrics": "engine.metrics",
     "prefixes": "memory.prefixes",
-    "profiles": "steptime.profiles",
+    "profiles": "gpu.recordings",
 }
 
 

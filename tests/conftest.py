@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 from pathlib import Path
 
 import pytest
+
+# Before NumPy is imported: tests run a process for each core, and products of many threads beside it are slower.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from tests.helpers.places import ROOT, SHARED
 

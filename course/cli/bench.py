@@ -76,7 +76,7 @@ def bench(
 def _batches(text: str) -> list[int]:
     """The batch sizes of --fixed-batch. Raises ValueError for anything but whole numbers with commas between."""
     from course.base.settings import quote, whole
-    from course.gpu.decode import MAX_BATCH
+    from course.gpu.ops.decode_step import MAX_BATCH
 
     parts = [part.strip() for part in text.split(",")]
     if len(parts) > MAX_BATCHES:
@@ -97,7 +97,7 @@ def _loop(live: Any) -> tuple[str, dict[str, Any]]:
     outcome = live.run()
     wall = time.perf_counter() - began
     found, gaps = summary(outcome), live.gaps()
-    empty = live.step.time_empty(max(1, round(found["mean_batch"])), launches=50, budget=0.2)
+    empty = live.step.time_empty(max(1, round(found["mean_batch"])), launches=50, max_seconds=0.2)
     processor = "GPU" if device.is_gpu else "CPU"
     lines = [
         f"CONFIG nreq={asked.nreq} lambda={asked.rate:g}/s tokens={asked.tokens} Bmax={asked.bmax} "

@@ -2,13 +2,71 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from course.base.settings import MAX_SECONDS, real, whole
-from course.policies.registry import POLICIES, options
+from course.base.settings import MAX_SECONDS, quote, real, whole
+from course.policies import POLICIES, Policy
+from course.policies.registry import Knob
+
+
+@dataclass(frozen=True)
+class Option:
+    """A setting as a command takes it. name: with underscores. kind: its type. policies: the names of who takes it."""
+
+    name: str
+    kind: type
+    default: Any
+    help: str
+    policies: tuple[str, ...]
+
+
+def knobs(policy: type[Policy]) -> dict[str, tuple[type, Any, Knob]]:
+    """Setting -> (type, default, knob), in the order of the signature."""
+    found = {}
+    hints = get_type_hints(policy.__init__, include_extras=True)
+    for name, parameter in inspect.signature(policy).parameters.items():
+        kind, knob = get_args(hints[name])
+        default = knob.default if parameter.default is inspect.Parameter.empty else parameter.default
+        found[name] = (kind, default, knob)
+    return found
+
+
+def options() -> tuple[Option, ...]:
+    """The settings of all registered policies, each once; where only some take it, their names open its help."""
+    takers: dict[str, list[str]] = {}
+    first: dict[str, tuple[type, Any, Knob]] = {}
+    for policy_name, policy in POLICIES.items():
+        for name, found in knobs(policy).items():
+            takers.setdefault(name, []).append(policy_name)
+            first.setdefault(name, found)
+    made = []
+    for name, (kind, default, knob) in first.items():
+        who = () if len(takers[name]) == len(POLICIES) else tuple(takers[name])
+        text = f"{', '.join(who)}: {knob.help}" if who else knob.help
+        if knob.seconds:
+            made.append(Option(f"{name}_ms", kind, 1_000 * default, text, tuple(takers[name])))
+        else:
+            made.append(Option(name, kind, default, text, tuple(takers[name])))
+    return tuple(made)
+
+
+def build(name: str, given: Mapping[str, Any]) -> Policy:
+    """The policy of this name with the settings that a command was given, each under its option's name.
+
+    Raises ValueError for a name that nobody has, and as the policy does.
+    """
+    if name not in POLICIES:
+        raise ValueError(f"no policy is called {quote(name)}; there are {', '.join(POLICIES)}")
+    chosen = {}
+    for setting, (_, _, knob) in knobs(POLICIES[name]).items():
+        value = given[f"{setting}_ms" if knob.seconds else setting]
+        chosen[setting] = value / 1_000 if knob.seconds and isinstance(value, int | float) else value
+    return POLICIES[name](**chosen)
+
 
 OPTIONS = options()
 NAMES = ", ".join(POLICIES)
@@ -34,7 +92,7 @@ def with_policy_options(command: Callable[..., None]) -> Callable[..., None]:
         command(**given)
 
     parameters = [*named[:place], *mine, *named[place:]]
-    wrapper.__signature__ = inspect.Signature(parameters)  # what typer reads
+    setattr(wrapper, "__signature__", inspect.Signature(parameters))  # noqa: B010  what typer reads
     wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return wrapper
 

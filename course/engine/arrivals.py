@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class Arrivals:
         self.head = 0
         self.next_turns: dict[int, list[int]] = {}
         self._given: dict[int, Request] = {}
-        self._labels: tuple[list | None, ...] | None = None  # columns of the workload, None where it has none
+        self._labels: tuple[Any, ...] = ()  # columns of the workload, None where it has none
 
     def follow(self, load: Workload) -> None:
         """All requests of a workload. Raises ValueError where requests are known already."""
@@ -45,10 +45,13 @@ class Arrivals:
         columns = (load.class_, load.tenant, load.prefix, load.guess)
         if any(column is not None for column in columns):
             self._labels = tuple(column.tolist() if isinstance(column, np.ndarray) else column for column in columns)
+            if load.guess is not None:
+                *others, guess = self._labels
+                self._labels = *others, [None if value != value else value for value in guess]  # NaN: nobody knows
         if load.after is None or not (load.after >= 0).any():
             self.times, self.ids = [*self.arrival, NEVER], list(range(len(load)))
             return
-        self.think_time = load.think_time.tolist()
+        self.think_time: list[float] = [] if load.think_time is None else load.think_time.tolist()
         for request, before in enumerate(load.after.tolist()):
             if before >= 0:
                 self.next_turns.setdefault(before, []).append(request)
@@ -82,9 +85,9 @@ class Arrivals:
             return self._given[row]
         request = _new(Request)
         request._begin(self.arrival[row], self.prompt[row], row, engine)
-        request._labels = _NO_LABELS if self._labels is None else self._labels_of(row)
+        request._labels = _NO_LABELS if not self._labels else self._labels_of(row)
         return request
 
     def _labels_of(self, row: int) -> tuple:
         class_, tenant, prefix, guess = (None if column is None else column[row] for column in self._labels)
-        return class_, tenant, prefix or (), guess
+        return class_, tenant, prefix or (), None if guess != guess else guess  # NaN: nobody guessed

@@ -6,16 +6,15 @@ also knows beforehand, and so lets the engine take a stretch of steps at once.
 
 from __future__ import annotations
 
-import math
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from course.base import settings
+from course.engine.step import Step, StepTime, StepTimeModel, check_seconds, with_checks
 from course.engine.stretch import LONG, Lines, long_stretch, stretch_of_calls
 from course.policies.base import Request
-from course.steptime import Step, StepTime, StepTimeModel, trusted, usable
 from course.workload import Workload
 
 
@@ -66,24 +65,37 @@ class Simulated(Executor):
     def __init__(self, step_time: StepTime):
         self.step_time = step_time
         self.lengths: list[int] = []  # output tokens by row
-        self.model = trusted(step_time) if isinstance(step_time, StepTimeModel) else None
-        self._lines = Lines(self.model) if self.model else None
+        # A model without straight lines is asked for every step, like any callable.
+        straight = isinstance(step_time, StepTimeModel) and step_time.straight
+        self.model = with_checks(step_time) if straight and isinstance(step_time, StepTimeModel) else None
+        self.lines = Lines(self.model) if self.model else {}
 
     def expect(self, request: Request, output_tokens: int | None) -> None:
         """Its length. Raises ValueError without one."""
         if output_tokens is None:
             raise ValueError("a simulated engine needs to know output_tokens, the length of each answer")
-        self.lengths.append(settings.whole("output_tokens", output_tokens))
+        output_tokens = settings.whole("output_tokens", output_tokens)
+        self._check_longest(request.prompt_tokens + output_tokens - 1, request.index)
+        self.lengths.append(output_tokens)
 
     def follow(self, load: Workload) -> None:
         """All lengths of a workload."""
         self.lengths = load.output_tokens.tolist()
+        total = load.prompt_tokens + load.output_tokens - 1
+        self._check_longest(int(total.max()), int(total.argmax()))
+
+    def _check_longest(self, tokens: int, request: int) -> None:
+        if self.model is not None and tokens > self.model.longest:
+            raise ValueError(
+                f"request {request} grows to {tokens:,} tokens, and {self.step_time!r} has step times for up to "
+                f"{self.model.longest:,} tokens of a sequence: shorten it"
+            )
 
     def seconds(self, decodes: int, context: int, chunks: Sequence[tuple[int, int]]) -> float:
         """Seconds of a step, its chunks as (tokens, tokens already cached)."""
         if self.model is None:
             step = Step(decodes, context, tuple(chunks))
-            return usable(self.step_time(step), step)
+            return check_seconds(self.step_time(step), step)
         tokens = pairs = seen = 0
         for chunk, cached in chunks:
             tokens += chunk
@@ -100,7 +112,7 @@ class Simulated(Executor):
         """
         if self.model is None:
             return stretch_of_calls(clock, now, stop, count, decodes, context, self.step_time)
-        base, slope = self._lines[decodes]
+        base, slope = self.lines[decodes]
         if count >= LONG and now + LONG * base < stop:
             return long_stretch(clock, now, stop, count, decodes, context, base, slope)
         for _ in range(count):
@@ -128,8 +140,14 @@ def checked_outcome(outcome: Any, executor: Executor) -> Outcome:
     name = type(executor).__name__
     if not isinstance(outcome, Outcome):
         raise ValueError(f"{name}.execute must return an Outcome, not {settings.quote(outcome)}")
-    usable(outcome.seconds, f"the step of {name}")
-    for request, tokens in (outcome.tokens or {}).items():
-        if not (isinstance(tokens, int) and 1 <= tokens < math.inf):
-            raise ValueError(f"{name} lets {settings.quote(tokens)} tokens leave for {request!r}: at least 1 does")
-    return outcome
+    seconds = check_seconds(outcome.seconds, f"the step of {name}")
+    if isinstance(outcome.finished, str) or not isinstance(outcome.finished, Iterable):
+        raise ValueError(f"{name}: finished must be a list of requests, not {settings.quote(outcome.finished)}")
+    tokens = {} if outcome.tokens is None else outcome.tokens
+    if not isinstance(tokens, Mapping):
+        raise ValueError(f"{name}: tokens must be a dict of requests to token counts, not {settings.quote(tokens)}")
+    counts = {
+        request: settings.whole(f"the tokens that {name} lets leave for {settings.quote(request)}", count)
+        for request, count in tokens.items()
+    }
+    return Outcome(seconds, tuple(outcome.finished), counts)

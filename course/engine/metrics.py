@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course.base import settings
-from course.steptime import LONGEST
+from course.engine.step import LONGEST
 
 if TYPE_CHECKING:
     from course.engine.run import Run

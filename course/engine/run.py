@@ -8,10 +8,10 @@ from course.base import settings
 from course.engine import metrics
 from course.engine.executor import Executor
 from course.engine.log import Log
+from course.engine.step import StepTime
 from course.engine.steps import Steps
 from course.memory.kvcache import KVCache
 from course.policies.base import Limits, Policy
-from course.steptime import StepTime
 from course.workload import Workload
 
 

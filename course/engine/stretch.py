@@ -9,7 +9,7 @@ import numpy as np
 from course.base.settings import MAX_STEPS
 from course.engine.arrivals import NEVER
 from course.engine.log import check_length
-from course.steptime import Step, StepTime, StepTimeModel, usable
+from course.engine.step import Step, StepTime, StepTimeModel, check_seconds
 
 LONG = 24  # steps from which NumPy adds up a stretch faster than a plain loop
 _LONGEST = 1 << 16  # steps taken at once at most, so that a long answer does not ask for much memory at once
@@ -51,7 +51,7 @@ def long_stretch(
     if count > _LONGEST:
         count = _LONGEST
     if slope:
-        ends = np.arange(context, context + count * decodes, decodes, np.float64)
+        ends = np.arange(context, context + count * decodes, decodes, dtype=np.float64)
         ends *= slope
         ends += base
     else:
@@ -70,7 +70,7 @@ def stretch_of_calls(
     """`Simulated.decode` for a step time that is any callable: it is asked for each step."""
     for _ in range(count):
         step = Step(decodes, context, ())
-        now += usable(step_time(step), step)
+        now += check_seconds(step_time(step), step)
         clock.append(now)
         if now >= stop:
             break

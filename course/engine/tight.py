@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course.engine.arrivals import NEVER
+from course.engine.lives import LAST
 from course.engine.log import check_length
 from course.engine.stretch import LONG, keep, long_stretch
 from course.memory.block_pool import BlockPool
@@ -22,22 +23,27 @@ from course.policies.base import Request
 from course.policies.continuous import Continuous
 
 if TYPE_CHECKING:
+    from course.engine.executor import Simulated
     from course.engine.loop import Engine
+    from course.engine.step import StepTimeModel
+    from course.workload import Workload
 
 _ROUNDS = 1 << 10  # at a time; then the times of the steps so far go where they take less memory
 _PAUSE = 64  # times that the policy is asked before the next try
 _END = 1 << 62
-LAST = (_END, -1, None)  # the end of an engine's heap of finishes, so that there is always a first
 
 
 def shortcut(engine: Engine) -> Shortcut | None:
     """The tight loop for this engine, None where it may not be taken."""
-    arrivals, policy = engine.arrivals, engine.policy
-    plain = type(policy) is Continuous and not vars(policy).keys() & {"schedule", "queue", "make_room"}
-    foreseen = engine.foresees and engine.honour_until and not engine.limits.padded
-    if not plain or not foreseen or engine.executor.model is None or arrivals.load is None or arrivals.next_turns:
+    arrivals, policy, simulated = engine.arrivals, engine.policy, engine.simulated
+    if type(policy) is not Continuous or vars(policy).keys() & {"schedule", "queue", "make_room"}:
         return None
-    return Shortcut(engine) if len(arrivals.load) == len(arrivals.arrival) else None
+    if simulated is None or simulated.model is None or engine.limits.padded or not engine.honour_until:
+        return None
+    load = arrivals.load
+    if load is None or arrivals.next_turns or len(load) < len(arrivals.arrival):
+        return None
+    return Shortcut(engine, policy, load, simulated, simulated.model)
 
 
 class Shortcut:
@@ -46,10 +52,10 @@ class Shortcut:
     A finish code is n x (the first step without the request) + request.
     """
 
-    def __init__(self, engine: Engine):
-        load, policy, cache = engine.arrivals.load, engine.policy, engine.cache
-        prompts, outputs, n = load.prompt_tokens, load.output_tokens, len(load)
-        self.engine, self.requests, self.policy, self.model = engine, n, policy, engine.executor.model
+    def __init__(self, engine: Engine, policy: Continuous, load: Workload, simulated: Simulated, model: StepTimeModel):
+        prompts, outputs, n, cache = load.prompt_tokens, load.output_tokens, len(load), engine.cache
+        self.engine, self.requests, self.policy, self.load = engine, n, policy, load
+        self.simulated, self.model = simulated, model
         size = engine.pool.block_size
         needed = -((1 - prompts - outputs) // size)  # blocks at full length
         # Whoever gets the slots, blocks may never run short: then nobody need count them.
@@ -124,14 +130,14 @@ class Shortcut:
 
     def _write_down(self) -> None:
         """The lives of those who have left."""
-        notes, load = self.engine.notes, self.engine.arrivals.load
+        notes, load = self.engine.notes, self.load
         leave, row = np.divmod(np.array(self.answered, dtype=np.int64), self.requests)
         self.engine.answered += len(row)
         cut = np.isin(row, list(self.cut)) if self.cut else np.zeros(len(row), dtype=bool)
         first = leave - load.output_tokens[row]
-        lives = np.stack([row, first, leave - 1], axis=1)
-        notes.plain.frombytes(lives[~cut].tobytes())
-        for request, begin, last in lives[cut].tolist():
+        rows = np.stack([row, first, leave - 1], axis=1)
+        notes.plain.frombytes(rows[~cut].tobytes())
+        for request, begin, last in rows[cut].tolist():
             notes.tokens.extend((request, begin, last, 1))
             notes.decodes.extend((request, begin + 1, last, self.prompt[request] + 1))
             notes.stays.extend((request, self.cut.pop(request), last))
@@ -143,7 +149,7 @@ class Shortcut:
     def _as_request(self, row: int, leave: int) -> Request:
         """One that decodes and leaves before that step."""
         request = self.engine.arrivals.request(row, self.engine)
-        first = leave - self.engine.executor.lengths[row]
+        first = leave - self.simulated.lengths[row]
         request._since, request._tokens_from, request._admitted = first + 1, first, first
         if row in self.cut:
             request._admitted, request._whole = self.cut.pop(row), False
@@ -171,7 +177,7 @@ class Shortcut:
         times, prompts, pairs_of, codes, length = engine.arrivals.times, self.whole, self.pairs, self.codes, self.length
         counted, blocks, total = self.counted, self.blocks, engine.pool.num_blocks
         clock, finishes, answered = engine.clock, self.finishes, self.answered
-        seconds, lines, linear = self.model.seconds, engine.executor._lines, self.model.prefill_line()
+        seconds, lines, linear = self.model.seconds, self.simulated.lines, self.model.prefill_line()
         a_token, a_pair = linear or (0.0, 0.0)
         now, head, decodes, reserved = engine.now, self.head, self.decodes, self.reserved
         ends: list[float] = []  # of the latest steps, not yet in the clock
@@ -285,7 +291,7 @@ class Shortcut:
             full = waiting or self.decodes >= policy.max_num_seqs  # then nobody joins before somebody leaves
             stop = NEVER if full else times[self.head]
             count = finishes[0] // n - step
-            engine.now = engine.executor.decode(clock, engine.now, stop, count, self.decodes, self.context)
+            engine.now = self.simulated.decode(clock, engine.now, stop, count, self.decodes, self.context)
             self.context += self.decodes * (len(clock) - step)
             if (
                 not waiting

@@ -169,7 +169,9 @@ def _describe(exercise: Exercise, answer: Any, got: Outcome) -> str:
         if isinstance(mine, RaisedError):
             where = f"{call} stopped with " if call else "Your answer stopped with "
             return where + describe_error(mine.error, answer)
-        name = f"the result of {call}" if call else "your answer" if exercise.evaluate is None else "the result"
+        name = "your answer" if exercise.evaluate is None else "the result"
+        if call:
+            name = f"the result of {call}"
         if mine is None:
             return f"{name[0].upper()}{name[1:]} is None: does every path of your code return a value?"
         found = difference(mine, reference, exercise.rtol, name) or f"{name} is not right"

@@ -67,8 +67,10 @@ class Slider:
             object.__setattr__(self, part, _number(getattr(self, part), f"{part} of slider {self.name!r}"))
         if not self.low < self.high:
             raise ValueError(f"slider {self.name!r} goes from {self.low} to {self.high}: make low smaller than high")
-        if self.step <= (1 if self.log else 0) or (self.log and self.low <= 0):
-            rule = "a log slider needs low > 0 and a factor above 1" if self.log else "the step must be above 0"
+        fits, rule = self.step > 0, "the step must be above 0"
+        if self.log:
+            fits, rule = self.step > 1 and self.low > 0, "a log slider needs low > 0 and a factor above 1"
+        if not fits:
             raise ValueError(f"slider {self.name!r} has low {self.low} and step {self.step}: {rule}")
         object.__setattr__(self, "stops", self._stops())
         object.__setattr__(self, "default", self.clean(self.default))

@@ -13,8 +13,7 @@ from course import gpu
 from course.explore import Explorer, Slider
 from course.figures import kernel as figures
 from course.gpu import record
-from course.steptime import profiles
-from course.steptime.profiles import Curve, DecodeProfile
+from course.gpu.recordings import Curve, DecodeProfile, decode_step
 
 CONTROLS = (
     Slider("work", "Work", record.WORK[0], record.WORK[-1], 4, 16_384, "terms a sequence", log=True),
@@ -53,19 +52,19 @@ class Steps:
 
 
 def kernel_explorer(
-    device: gpu.Device | None = None, recording: str = "h100_decode_step", *, budget: float = 0.6
+    device: gpu.Device | None = None, recording: str = "h100_decode_step", *, max_seconds: float = 0.6
 ) -> Explorer:
     """Sliders for work, threads and batch over the live kernel, with the recorded curve beside what is measured here.
 
-    device: where to run; the best there is, found when the explorer is shown. budget: seconds of measuring for each
+    device: where to run; the best there is, found when the explorer is shown. max_seconds: of measuring for each
     pair of work and threads; on a CPU large batches fall out of it, and the explorer says so. A device that fails
     leaves the recorded curve and a sentence. As text the explorer is the recorded part alone, which is the same on
     every machine.
 
     Raises ValueError: no such recording.
     """
-    profile = profiles.decode_step(recording)
-    bench = _Bench(device, budget)
+    profile = decode_step(recording)
+    bench = _Bench(device, max_seconds)
 
     def recorded(work: int, threads: int, batch: int) -> Steps:
         return Steps(work, threads, batch, profile.at(work, threads))
@@ -105,8 +104,8 @@ class LiveExplorer(Explorer):
 class _Bench:
     """Measures each pair of work and threads once; moving the batch only looks at another point of the same curve."""
 
-    def __init__(self, device: gpu.Device | None, budget: float) -> None:
-        self._device, self._budget = device, budget
+    def __init__(self, device: gpu.Device | None, max_seconds: float) -> None:
+        self._device, self._max_seconds = device, max_seconds
         self._known: dict[tuple[int, int], Measurement] = {}
 
     def __call__(self, work: int, threads: int) -> Measurement:
@@ -120,13 +119,13 @@ class _Bench:
             device = self._device = self._device or gpu.device()
             step = gpu.DecodeStep(device, work, threads, max(record.BATCH))
             began = time.perf_counter()  # the first time, making the step has compiled the kernel
-            empty = step.time_empty(1, launches=30, budget=self._budget / 10).seconds
+            empty = step.time_empty(1, launches=30, max_seconds=self._max_seconds / 10).seconds
             for batch in record.BATCH:
-                left = max(0.0, self._budget - (time.perf_counter() - began))
+                left = max(0.0, self._max_seconds - (time.perf_counter() - began))
                 # Two launches at least, one of them warm; on a CPU twice the batch takes twice as long.
                 if found and 4 * max(found.values()) > left:
                     break
-                found[batch] = step.time(batch, launches=20, budget=left / 6).seconds
+                found[batch] = step.time(batch, launches=20, max_seconds=left / 6).seconds
         except gpu.KernelError as error:
             return Measurement("", {}, warnings=(f"Nothing is measured here: {error}.",))
         return Measurement(f"{device.name}, {gpu.WORDS[device.kind]}", found, empty)

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from course.figures import theme
-from course.steptime.profiles import Curve
+from course.gpu.recordings import Curve
 
 Points = tuple[Sequence[float], Sequence[float]]
 """Batch sizes and seconds of a step."""

@@ -18,9 +18,9 @@ from course.base import settings
 from course.engine import executor
 from course.engine.executor import Executor, Work
 from course.engine.loop import Engine
-from course.engine.run import Run
-from course.gpu.decode import MAX_BATCH, MAX_WORK, DecodeStep, LiveStep, checked_threads
+from course.engine.serving import finish
 from course.gpu.device import Device
+from course.gpu.ops.decode_step import MAX_BATCH, MAX_WORK, DecodeStep, LiveStep, checked_threads
 from course.gpu.sweep import FixedBatch, fixed_batches
 from course.policies import NoteWindow, Window
 from course.workload import Workload
@@ -128,7 +128,7 @@ def run(asked: Settings, step: StepSeconds) -> Outcome:
     launches = Launches(step, asked.tokens)
     engine = Engine(policy, launches)
     engine.follow(load)
-    found = Run(load, policy, engine.limits, launches, None, engine.run())
+    found = finish(engine)
     return Outcome(found.ttft, found.e2e, np.array(launches.batch), np.array(launches.seconds))
 
 
@@ -181,14 +181,14 @@ class LiveRun:
     def fixed(self, batches: Sequence[int]) -> list[FixedBatch]:
         """Time steps of these batch sizes."""
         step = DecodeStep(self.device, self.asked.work, self.asked.threads, max(batches))
-        # A few launches of each even where one takes longer than its budget.
+        # A few launches of each even where one takes longer than is set aside for it.
         self._affordable(5 * sum(batches) * self._seconds_per_token(step), "smaller batches or less --work")
-        return fixed_batches(step, batches, launches=1_000 if self.device.is_gpu else 50, budget=0.5)
+        return fixed_batches(step, batches, launches=1_000 if self.device.is_gpu else 50, max_seconds=0.5)
 
     def _seconds_per_token(self, step: DecodeStep) -> float:
         """From below: of one sequence on a CPU, where a batch gains nothing; of a full card on a GPU."""
         batch = min(step.max_batch, FULL) if self.device.is_gpu else 1
-        return step.time(batch, launches=3, budget=0.0, warm=1).seconds / batch
+        return step.time(batch, launches=3, max_seconds=0.0, warm=1).seconds / batch
 
     def _affordable(self, seconds: float, instead: str) -> None:
         if seconds > MAX_SECONDS:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from course.gpu.cupy_device import CupyDevice
-from course.gpu.decode import DecodeStep
 from course.gpu.device import Device
+from course.gpu.ops.decode_step import DecodeStep
 
 WORK = (1_024, 4_096, 16_384, 65_536, 262_144)
 THREADS = (32, 64, 128, 256, 512, 1_024)
@@ -24,7 +24,7 @@ def provenance(device: Device, command: str) -> dict[str, Any]:
     """Card, driver, versions, date and command: what a number needs to be believed."""
     found: dict[str, Any] = {"card": device.name, "kind": device.kind, **device.versions}
     driver = (
-        _output_of("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader") if device.kind == "cuda" else ""
+        output_of("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader") if device.kind == "cuda" else ""
     )
     if driver:
         found["driver"] = driver
@@ -37,7 +37,8 @@ def provenance(device: Device, command: str) -> dict[str, Any]:
     }
 
 
-def _output_of(*command: str) -> str:
+def output_of(*command: str) -> str:
+    """The first line that a command prints; nothing where it cannot be run or fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.SubprocessError):
@@ -53,13 +54,13 @@ def profile(
     threads: Sequence[int] = THREADS,
     batch: Sequence[int] = BATCH,
     launches: int = 200,
-    budget: float = 0.2,
+    max_seconds: float = 0.2,
     rounds: int = 3,
     told: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
-    """What `course.steptime.profiles` reads: the times of every combination, warm, the median of many launches each.
+    """What `course.gpu.recordings` reads: the times of every combination, warm, the median of many launches each.
 
-    command: how this was started, for the provenance. launches, budget: of each combination (see `gpu.measure`).
+    command: how this was started, for the provenance. launches, max_seconds: of each combination (see `gpu.measure`).
     rounds: over the whole grid, so that a short disturbance spoils no point. told: is called with a line a round.
     """
     grid = [(terms, count, sequences) for terms in work for count in threads for sequences in batch]
@@ -71,10 +72,10 @@ def profile(
             for count in threads:
                 step = DecodeStep(device, terms, count, max(batch))
                 for sequences in batch:
-                    timing = step.time(sequences, launches=launches, budget=budget, warm=10)
+                    timing = step.time(sequences, launches=launches, max_seconds=max_seconds, warm=10)
                     kernel = replay(step.prepared(sequences), timing.seconds) if replay else math.nan
                     found[terms, count, sequences].append((timing.seconds, timing.low, timing.high, kernel))
-                empty.append(step.time_empty(1, launches=launches, budget=budget, warm=10).seconds)
+                empty.append(step.time_empty(1, launches=launches, max_seconds=max_seconds, warm=10).seconds)
         told(f"round {turn + 1} of {rounds}")
     columns: dict[str, list[float | None]] = dict(
         zip(("work", "threads", "batch"), map(list, zip(*grid, strict=True)), strict=True)

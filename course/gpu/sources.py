@@ -28,6 +28,15 @@ SCALARS: Mapping[str, type[np.generic]] = {
 }
 
 
+HEADERS = ("compat.h", "numbers.h", "tensor.h")
+"""What precedes every kernel, in this order."""
+
+
+def headers() -> list[tuple[str, str]]:
+    """(name, text) of each of HEADERS. Raises KernelError where the installation lacks one."""
+    return [(name, text(name)) for name in HEADERS]
+
+
 def folder() -> Traversable:
     """The folder of the kernel sources: inside the package in a wheel, beside it in an editable install."""
     packed = resources.files("course") / "_kernels"
@@ -42,6 +51,11 @@ def text(name: str) -> str:
         return path.read_text(encoding="utf-8")
     except OSError:
         raise KernelError(f"the kernel source {name} is missing: install the course again") from None
+
+
+def kernels() -> tuple[str, ...]:
+    """The names of all kernels there are: one a .cu file."""
+    return tuple(sorted(path.name.removesuffix(".cu") for path in folder().iterdir() if path.name.endswith(".cu")))
 
 
 def join(parts: Sequence[tuple[str, str]]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from course.gpu.decode import DecodeStep
+from course.gpu.ops.decode_step import DecodeStep
 from course.gpu.timing import Timing
 
 
@@ -24,14 +24,14 @@ class FixedBatch:
 
 
 def fixed_batches(
-    step: DecodeStep, batches: Sequence[int], *, launches: int = 200, budget: float = 1.0
+    step: DecodeStep, batches: Sequence[int], *, launches: int = 200, max_seconds: float = 1.0
 ) -> list[FixedBatch]:
     """Time a step of each batch size, and an empty launch of the same size (see `gpu.measure`)."""
     return [
         FixedBatch(
             batch,
-            step.time(batch, launches=launches, budget=budget, warm=10),
-            step.time_empty(batch, launches=launches, budget=budget / 4, warm=10),
+            step.time(batch, launches=launches, max_seconds=max_seconds, warm=10),
+            step.time_empty(batch, launches=launches, max_seconds=max_seconds / 4, warm=10),
         )
         for batch in batches
     ]

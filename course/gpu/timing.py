@@ -30,26 +30,26 @@ class Timing:
 
 
 def measure(
-    device: Device, launch: Callable[[], Any], *, launches: int = 200, budget: float = 1.0, warm: int = 3
+    device: Device, launch: Callable[[], Any], *, launches: int = 200, max_seconds: float = 1.0, warm: int = 3
 ) -> Timing:
     """Time `launch` on `device`: by events on a GPU, by the clock on a CPU.
 
-    launches: at most so many are timed. budget: seconds after which no further one starts, so that a slow kernel is
+    launches: at most so many are timed. max_seconds: after which no further one starts, so that a slow kernel is
     timed a few times only, but always once. warm: launches before that are not counted, since a first one loads and
-    allocates; one is enough where it uses up half of the budget.
+    allocates; one is enough where it takes half of max_seconds.
 
     Raises ValueError: a setting of no use. Raises KernelError: the launch failed.
     """
     launches, warm = whole("launches", launches, high=1_000_000), whole("warm", warm, high=1_000)
-    budget = real("budget", budget, low=0)
+    max_seconds = real("max_seconds", max_seconds, low=0)
     watch = device.stopwatch()
     began = time.perf_counter()
     for _ in range(warm):
         watch.time(launch)
-        if time.perf_counter() - began > budget / 2:
+        if time.perf_counter() - began > max_seconds / 2:
             break
     found: list[tuple[float, float]] = []
-    while len(found) < launches and (not found or time.perf_counter() - began < budget):
+    while len(found) < launches and (not found or time.perf_counter() - began < max_seconds):
         found.append(watch.time(launch))
     seconds, gaps = np.array(found).T
     low, middle, high = np.percentile(seconds, (10, 50, 90)).tolist()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from course.base import settings
@@ -38,7 +40,7 @@ class PagedKV:
         """
         needed = -(-lengths // self.block_size)
         wide = np.zeros((len(lengths), int(needed.max())), np.intp)
-        if not hasattr(block_tables, "__len__") or len(block_tables) != len(lengths):
+        if not isinstance(block_tables, Sequence | np.ndarray) or len(block_tables) != len(lengths):
             raise LMError(f"Each of the {len(lengths)} rows needs a block table.")
         for row, (table, count) in enumerate(zip(block_tables, needed.tolist(), strict=True)):
             if len(table) < count:

@@ -111,7 +111,7 @@ class Model:
         x = self.embedding[tokens]
         for layer, keys, values in zip(self.layers, cache.keys, cache.values, strict=True):
             y = (self._normed(x, layer.attention_norm) @ layer.qkv).reshape(len(x), heads + 2 * kv_heads, dim)
-            turned = rotated(y[:, : heads + kv_heads], cos, sin)
+            turned = rotate(y[:, : heads + kv_heads], cos, sin)
             keys[rows.blocks, rows.offsets] = turned[:, heads:]
             values[rows.blocks, rows.offsets] = y[:, heads + kv_heads :]
             x = x + self._attention(turned[:, :heads], keys, values, rows) @ layer.output
@@ -140,7 +140,7 @@ class Model:
             tables = rows.tables[rows.single, : -(-int(lengths.max()) // keys.shape[1])]
             hidden = np.arange(tables.shape[1] * keys.shape[1]) >= lengths[:, None]
             asked = queries[at].reshape(len(at), kv_heads, shared, dim)
-            mixed[at] = attended(asked, keys, values, tables, hidden[:, None, None]).reshape(len(at), -1)
+            mixed[at] = attend(asked, keys, values, tables, hidden[:, None, None]).reshape(len(at), -1)
         for row in rows.chunks:
             end, length = rows.ends[row], int(rows.lengths[row])
             start = 0 if row == 0 else rows.ends[row - 1]
@@ -153,7 +153,7 @@ class Model:
                 .transpose(1, 2, 0, 3)
                 .reshape(1, kv_heads, -1, dim)
             )
-            found = attended(asked, keys, values, table, np.tile(hidden, (shared, 1)))
+            found = attend(asked, keys, values, table, np.tile(hidden, (shared, 1)))
             found = found.reshape(kv_heads, shared, -1, dim).transpose(2, 0, 1, 3)
             mixed[start:end] = found.reshape(end - start, -1)
         return mixed
@@ -191,7 +191,7 @@ class Model:
         return tokens, Rows(positions, ends, lengths, tables, blocks, offsets, single, chunks)
 
 
-def rotated(x: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> np.ndarray:
+def rotate(x: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> np.ndarray:
     """Rotary positions (https://arxiv.org/abs/2104.09864) for x [tokens, heads, dim]: first half against second."""
     one, two = x[..., : x.shape[-1] // 2], x[..., x.shape[-1] // 2 :]
     return np.concatenate((one * cos - two * sin, two * cos + one * sin), -1)
@@ -203,7 +203,7 @@ def silu(x: np.ndarray) -> np.ndarray:
         return x / (1 + np.exp(-x))
 
 
-def attended(
+def attend(
     queries: np.ndarray, keys: np.ndarray, values: np.ndarray, tables: np.ndarray, hidden: np.ndarray
 ) -> np.ndarray:
     """softmax(q k / sqrt(dim)) v over the blocks of each row.

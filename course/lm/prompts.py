@@ -16,7 +16,7 @@ class Prompt:
     answer: str
 
 
-def committed() -> list[Prompt]:
+def held_out_prompts() -> list[Prompt]:
     """The prompts of `prompts.json`, held out of training: a serving mix of all kinds, then some long conversations."""
     data = json.loads((Path(__file__).parent / "prompts.json").read_text(encoding="utf-8"))
     return [Prompt(one["kind"], tuple(one["turns"]), one["answer"]) for one in data]

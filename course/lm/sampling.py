@@ -30,7 +30,7 @@ class Sampling:
         """
         if self.temperature == 0:
             return logits.argmax(-1)
-        edges = cumulated(logits, self.temperature, self.top_k)
+        edges = cumulate(logits, self.temperature, self.top_k)
         drawn = uniform(self.seed, requests, positions)
         return (edges <= drawn[:, None]).sum(-1)
 
@@ -38,7 +38,7 @@ class Sampling:
 GREEDY = Sampling()
 
 
-def cumulated(logits: np.ndarray, temperature: float, top_k: int = 0) -> np.ndarray:
+def cumulate(logits: np.ndarray, temperature: float, top_k: int = 0) -> np.ndarray:
     """The cumulative probabilities in the order of token ids, float64 [rows, vocabulary], the last of them 1."""
     scaled = logits.astype(np.float64) / temperature
     if 0 < top_k < scaled.shape[1]:

@@ -84,12 +84,12 @@ class Tokenizer:
             raise LMError(f"The prompt is no text: {bad} is half of a character (a lone surrogate).") from None
         return tokens
 
-    def prompt(self, turns: Iterable[str | bytes]) -> list[int]:
+    def prompt(self, turns: str | bytes | Iterable[str | bytes]) -> list[int]:
         """The tokens that ask for the next answer. `turns`: prompt, answer, prompt, ...; the last is a prompt.
 
         LMError where there is none, where the last is an answer, and where a prompt is empty.
         """
-        turns = list(turns) if isinstance(turns, Iterable) and not isinstance(turns, str | bytes) else [turns]
+        turns = [turns] if isinstance(turns, str | bytes) or not isinstance(turns, Iterable) else list(turns)
         if len(turns) % 2 == 0:
             raise LMError(
                 f"A conversation must end with a prompt: prompt, answer, ..., prompt. There are {len(turns)} turns."

@@ -15,8 +15,8 @@ The engine's arithmetic is vLLM V1's. A ledger that cannot be (weights larger th
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from course.memory.card import Ledger, ledger
     from course.memory.layout import Group, Pool, pool
-    from course.memory.ledger import Ledger, ledger
     from course.memory.report import Line
 
 __all__ = ["Group", "Ledger", "Line", "Pool", "ledger", "pool"]
@@ -24,7 +24,7 @@ __all__ = ["Group", "Ledger", "Line", "Pool", "ledger", "pool"]
 # Fetched at first use (PEP 562): policies and the command line need the blocks, and not the models behind a ledger.
 _HOMES = {
     **dict.fromkeys(("Group", "Pool", "pool"), "layout"),
-    **dict.fromkeys(("Ledger", "ledger"), "ledger"),
+    **dict.fromkeys(("Ledger", "ledger"), "card"),
     "Line": "report",
 }
 

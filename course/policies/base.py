@@ -29,13 +29,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from course.base import settings
 from course.memory.block_pool import Plan, blocks_for
 
-if TYPE_CHECKING:
-    from course.engine.loop import Engine
+Engine = Any  # course.engine.loop.Engine, which stands above: a policy sees it through State and Request only
 
 
 def _read_only(name: str, doc: str, read: Callable[[Any], Any] | None = None) -> Any:
@@ -62,6 +61,12 @@ class Request:
         "_prompt_tokens", "_since", "_tokens_from", "_whole",
     )  # fmt: skip
 
+    # Of the life under way: the step in which it got its slot, that of the first token of this run of tokens, and what
+    # was known in the first decode after it.
+    _admitted: int
+    _tokens_from: int
+    _decodes_known: int
+
     def __init__(
         self,
         arrival: float,
@@ -76,7 +81,7 @@ class Request:
         self._begin(arrival, prompt_tokens, index, None)
         self._labels = class_, tenant, prefix, guess
 
-    def _begin(self, arrival: float, prompt_tokens: int, index: int, engine: "Engine | None") -> None:
+    def _begin(self, arrival: float, prompt_tokens: int, index: int, engine: Engine) -> None:
         self._arrival, self._prompt_tokens, self._index, self._engine = arrival, prompt_tokens, index, engine
         self._e = self._c = 0  # emitted and computed when it last stood still
         self._since = self._leave = -1  # the first step of the decodes under way, and the one before which it leaves
@@ -120,6 +125,11 @@ class Request:
         lambda self: 0 if self._engine is None else self._engine.pool.held(self),
     )
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise ValueError(
+            f"{self!r} cannot be copied or pickled: it is a view of its engine; keep what you need of it, by its index"
+        )
+
     def __repr__(self) -> str:
         return f"Request({self.index}, prompt={self.prompt_tokens}, computed={self.computed}, emitted={self.emitted})"
 
@@ -142,7 +152,7 @@ class State:
     prefilling: Sequence[Request]
     free_slots: int
 
-    def __init__(self, engine: "Engine"):
+    def __init__(self, engine: Engine):
         self._engine, self.block_size = engine, engine.pool.block_size
         self.max_num_seqs = engine.limits.max_num_seqs
         self.max_num_batched_tokens = engine.limits.max_num_batched_tokens
@@ -223,7 +233,21 @@ def _refuse_unknown(given: Mapping[str, Any]) -> None:
     raise ValueError(f"Schedule has tokens, preempt, decodes and until, and nothing called {', '.join(given)}")
 
 
-DECODES = Schedule(decodes=True, until=math.inf)  # everybody who decodes goes on, until something changes
+class _Shared(Schedule):
+    """An answer that all policies share, and so nobody may change."""
+
+    __slots__ = ()
+
+    def __init__(self, **given: Any):
+        for name, value in given.items():
+            Schedule.__dict__[name].__set__(self, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise ValueError(f"this answer is shared by all policies: make a Schedule of your own to change its {name}")
+
+
+# Everybody who decodes goes on, until something changes.
+DECODES: Schedule = _Shared(tokens=NOTHING, preempt=(), decodes=True, until=math.inf)
 
 
 class Policy:

@@ -29,6 +29,8 @@ class Continuous(Policy):
     Not modelled: prefix caching, asynchronous scheduling. Raises ValueError for settings that contradict each other.
     """
 
+    max_num_batched_tokens: int
+
     def __init__(
         self,
         max_num_seqs: MaxNumSeqs,

@@ -13,7 +13,7 @@ import numpy as np
 from course.base.settings import real, whole
 from course.queueing import _checks as check
 from course.queueing.gain import GainBound
-from course.steptime import Step, StepTime, checked
+from course.steptime import Step, StepTime, seconds_of
 from course.workload import Workload
 
 _MOST_STEPS = 1_000_000  # of one batch: a second or two
@@ -126,7 +126,7 @@ def _seconds(step_time: StepTime, decodes: float, context: float, chunks: int, c
     for count, weight in ((low, 1 - share), (low + 1, share)):
         if weight > 0 and count + chunks > 0:
             step = Step(count, round(count * context), ((chunk, 0),) * chunks)
-            total += weight * checked(step_time, step)
+            total += weight * seconds_of(step_time, step)
     return total
 
 
@@ -149,9 +149,9 @@ def static_capacity(need: Demand, longest: GainBound, step_time: StepTime, *, ma
             "up: give shorter answers, or fewer slots"
         )
     prompt = round(need.prompt_tokens)
-    batch = checked(step_time, Step(0, 0, ((prompt, 0),) * slots))
+    batch = seconds_of(step_time, Step(0, 0, ((prompt, 0),) * slots))
     for token in range(1, steps):
-        batch += checked(step_time, Step(slots, slots * (prompt + token), ()))
+        batch += seconds_of(step_time, Step(slots, slots * (prompt + token), ()))
     rate = slots / batch
     return Capacity(
         requests_per_s=rate,

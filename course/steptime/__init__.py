@@ -1,27 +1,22 @@
-"""How long one step takes: callables from a Step to seconds; `profiles` holds those recorded on real cards."""
+"""How long one step takes: callables from a Step to seconds. One file a model; profiles/ holds recordings of cards.
 
-from course.steptime.steptime import (
-    LONGEST,
-    SHORTEST,
-    PowerLaw,
-    Roofline,
-    Step,
-    StepTime,
-    StepTimeModel,
-    checked,
-    trusted,
-    usable,
-)
+What the engine asks of any step time is `course.engine.step`; its names are at hand from here.
+"""
+
+from course.engine.step import LONGEST, SHORTEST, Step, StepTime, StepTimeModel, seconds_of
+from course.steptime.power_law import PowerLaw
+from course.steptime.recorded import Recorded, recorded
+from course.steptime.roofline import Roofline
 
 __all__ = [
     "LONGEST",
     "SHORTEST",
     "PowerLaw",
+    "Recorded",
     "Roofline",
     "Step",
     "StepTime",
     "StepTimeModel",
-    "checked",
-    "trusted",
-    "usable",
+    "recorded",
+    "seconds_of",
 ]

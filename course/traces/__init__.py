@@ -80,12 +80,12 @@ def read(
         return _with_name(load, path, [f"{path.name}: {note}"], name)
     reader = azure.Reader(path, content, HINT) if kind == "azure" else detect.READERS[kind].Reader(path, content)
 
-    columns, trouble = _collected(path, reader, on_error, longest)
+    columns, trouble = _collect(path, reader, on_error, longest)
     if not columns:
         nothing = "a header but no rows" if kind in detect.WITH_HEADER else "no rows"
         raise ValueError(trouble[0] if trouble else f"{path.name} has {nothing}: there is nothing to replay")
     load, remarks_on_times = columns.workload(path, sort=sort, spread=spread, rate=rate, seed=seed)
-    notes = [*trouble, *remarks_on_times]
+    notes = [*trouble, *filter(None, [remarks.on_columns(path.name, getattr(reader, "unread", ()))]), *remarks_on_times]
     for note in notes:
         warnings.warn(note, stacklevel=2)
     if reader.note:
@@ -93,7 +93,7 @@ def read(
     return _with_name(load, path, notes, name)
 
 
-def _collected(path: Path, reader: Reader, on_error: str, longest: int | None) -> tuple[Columns, list[str]]:
+def _collect(path: Path, reader: Reader, on_error: str, longest: int | None) -> tuple[Columns, list[str]]:
     """The rows that can be used, and a sentence for each kind of trouble with the others."""
     columns = Columns()
     broken: dict[str, list[int]] = {}

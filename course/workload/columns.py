@@ -64,6 +64,21 @@ def tokens(name: str, values: Any) -> np.ndarray:
     return array.astype(np.int64)
 
 
+def guesses(values: Any) -> np.ndarray | None:
+    """`values` as float64 tokens from 1 to MAX_TOKENS, NaN where nobody guessed; None if there are none."""
+    if values is None:
+        return None
+    array = column("guess", values).astype(np.float64)
+    bad = ~(((array >= 1) & (array <= MAX_TOKENS)) | np.isnan(array))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"guess of request {row} must be a number of tokens from 1 to {MAX_TOKENS:,}, or NaN for no guess, not "
+            f"{array[row].item()!r}"
+        )
+    return array
+
+
 def references(name: str, values: Any) -> np.ndarray:
     """`values` as int64 request numbers, or -1; `check_order` looks at where they point."""
     array = column(name, values)

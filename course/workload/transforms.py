@@ -71,6 +71,11 @@ def merge(parts: Sequence[Workload], name: str = "") -> Workload:
     if any(part.prefix is not None for part in parts):
         rows = [row for part, size in zip(parts, sizes, strict=True) for row in (part.prefix or ((),) * size)]
         columns["prefix"] = tuple(rows[i] for i in order)
+    if any(part.guess is not None for part in parts):
+        none = [np.full(size, np.nan) for size in sizes]
+        columns["guess"] = np.concatenate(
+            [empty if part.guess is None else part.guess for part, empty in zip(parts, none, strict=True)]
+        )[order]
     if any(part.after is not None for part in parts):
         starts = np.cumsum([0, *sizes[:-1]])
         after = np.concatenate(

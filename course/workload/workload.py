@@ -13,6 +13,7 @@ from course.workload import arrivals
 from course.workload.columns import (
     check_order,
     check_sizes,
+    guesses,
     label,
     labels,
     prefixes,
@@ -48,6 +49,7 @@ class Workload:
     - after: int64, or None. after[i] = j >= 0: request i arrives think_time[i] after request j was answered. -1:
       arrival[i] counts. Always after[i] < i, so there are no cycles and `head` cuts no chain.
     - think_time: float64 [s], 0 where `after` is -1; None without `after`.
+    - guess: float64 [tokens], 1 to 1e9, what a predictor says of the answer, NaN where it says nothing; or None.
     - name: a label for tables. notes: what a reader should know, such as rows that were dropped on reading.
 
     Two workloads are equal when their arrays are; name and notes do not count. ValueError, naming the first bad
@@ -74,7 +76,7 @@ class Workload:
         }
         for name in ("class_", "tenant"):
             checked[name] = labels(name, getattr(self, name))
-        checked["prefix"] = prefixes(self.prefix)
+        checked["prefix"], checked["guess"] = prefixes(self.prefix), guesses(self.guess)
         if self.after is None and self.think_time is not None:
             raise ValueError("think_time needs after: which request does each one follow?")
         checked["after"] = None if self.after is None else references("after", self.after)
@@ -151,6 +153,17 @@ class Workload:
             raise ValueError(f"these {len(self):,} requests have no rate to scale: {why}")
         return replace(self, arrival=self.arrival * (self.rate / rate))
 
+    def with_guesses(self, noise: str, **settings: Any) -> "Workload":
+        """The same requests, each with what a length predictor says of its answer, as policies see it (`guess`).
+
+        noise: "exact", the true length. "lognormal", with error= and seed=: the true length times exp(error x Z), Z
+        standard normal, so that half of the guesses are too long. "constant", with tokens=: the same for everybody. See
+        `course.workload.guesses`. ValueError for another noise, and for settings that it does not take.
+        """
+        from course.workload.guesses import guesses
+
+        return replace(self, guess=guesses(self.output_tokens, noise, settings))
+
     def head(self, n: int) -> "Workload":
         """The first `n` requests; all of them where there are fewer, as the shell command of that name does."""
         n = min(whole("n", n, high=10**18), len(self))
@@ -161,7 +174,7 @@ class Workload:
         """Both workloads on one clock, merged by arrival; neither is shifted. Equal arrivals keep this order.
 
         A request that follows an answer is placed by the earliest time at which it could arrive. Where only one side
-        has class_, tenant or prefix, the other's are "" or -1 or ().
+        has class_, tenant, prefix or guess, the other's are "" or -1, () or NaN.
         """
         from course.workload.transforms import merge
 

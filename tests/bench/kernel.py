@@ -87,7 +87,7 @@ def sweep(device: gpu.Device, work: int) -> list[dict[str, float]]:
             "gap_max_us": round(1e6 * one.step.longest_gap, 2),
             "launches": one.step.launches,
         }
-        for one in fixed_batches(step, BATCHES, launches=1_000 if device.is_gpu else 20, budget=0.5)
+        for one in fixed_batches(step, BATCHES, launches=1_000 if device.is_gpu else 20, max_seconds=0.5)
     ]
 
 

@@ -144,7 +144,7 @@ class Llama:
         return linear(norm(ends, self.last_norm), self.head).argmax(-1)
 
 
-def timed(llama, chunk, cached, kind, budget=0.5):
+def timed(llama, chunk, cached, kind, max_seconds=0.5):
     """Seconds of replays of one captured step: 10th percentile, median, 90th."""
     ids = torch.randint(LLAMA.vocab_size, (chunk + DECODES,), device="cuda")
     side = torch.cuda.Stream()
@@ -158,7 +158,7 @@ def timed(llama, chunk, cached, kind, budget=0.5):
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     found = []
     began = time.perf_counter()
-    while len(found) < 5 or (len(found) < 32 and time.perf_counter() - began < budget):
+    while len(found) < 5 or (len(found) < 32 and time.perf_counter() - began < max_seconds):
         begin.record()
         graph.replay()
         end.record()

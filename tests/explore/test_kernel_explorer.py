@@ -11,7 +11,7 @@ from course import gpu
 from course.explore import Explorer
 from course.explore.kernel import CONTROLS, kernel_explorer
 from course.figures import kernel, theme
-from course.steptime import profiles
+from course.gpu.recordings import decode_step
 
 SETTINGS = [{c.name: c.stops[i] for c in CONTROLS} for i in (0, -1)] + [{"work": 1_024, "threads": 1_024, "batch": 2}]
 
@@ -19,16 +19,16 @@ SETTINGS = [{c.name: c.stops[i] for c in CONTROLS} for i in (0, -1)] + [{"work":
 @pytest.fixture(scope="module")
 def explorer() -> Explorer:
     """On NumPy, with little time: what a slow machine shows."""
-    return kernel_explorer(gpu.device("numpy"), budget=0.02)
+    return kernel_explorer(gpu.device("numpy"), max_seconds=0.02)
 
 
 def test_its_text_is_recorded_alone_and_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "DecodeStep", lambda *_: pytest.fail("a kernel was launched"))
     text = kernel_explorer(gpu.device("numpy")).text()
     assert text == kernel_explorer().text()
-    assert text.startswith(f"A decode step over the batch [{profiles.decode_step().badge}]")
+    assert text.startswith(f"A decode step over the batch [{decode_step().badge}]")
     assert "measured" not in text and "recorded: H100" in text
-    curve = profiles.decode_step().at(16_384, 256)
+    curve = decode_step().at(16_384, 256)
     (shown,) = re.findall(r"step time +([\d.]+) us", text)
     assert abs(float(shown) - 1e6 * curve.seconds[curve.batch == 16][0]) <= 0.05
 
@@ -65,7 +65,7 @@ def test_a_kernel_that_fails_leaves_the_recording_and_a_sentence(monkeypatch: py
 
 
 def test_the_figure_without_a_measurement_is_the_same_everywhere() -> None:
-    profile = profiles.decode_step()
+    profile = decode_step()
     figure = kernel.steps(profile.at(4_096, 64), profile.empty_seconds, "H100", 8)
     assert len(figure.data) == 4 and figure.layout.yaxis.title.text == "step time [ms]"
     for line in figure.data:
@@ -75,5 +75,5 @@ def test_the_figure_without_a_measurement_is_the_same_everywhere() -> None:
 
 
 def test_an_unknown_recording() -> None:
-    with pytest.raises(ValueError, match="no recording is called 'mi300x'; there are h100_decode_step"):
+    with pytest.raises(ValueError, match="no recording of decode_step is called 'mi300x'; there are h100_decode_step"):
         kernel_explorer(recording="mi300x")

@@ -11,7 +11,7 @@ import pytest
 
 from course import gpu
 from course.gpu.cpu import CPUStopwatch
-from course.gpu.decode import MAX_WORK, checked_threads
+from course.gpu.ops.decode_step import MAX_WORK, checked_threads
 
 
 @pytest.fixture(scope="module", params=["gpu", "cpu", "numpy"])
@@ -101,7 +101,7 @@ def _accepted(check: Callable[[int], int], value: int) -> bool:
 
 def test_a_timing_is_warm_and_the_median_of_many(device: gpu.Device) -> None:
     step = gpu.DecodeStep(device, 64, 32)
-    timing = step.time(2, launches=30, budget=30)
+    timing = step.time(2, launches=30, max_seconds=30)
     assert timing.launches == 30 and 0 < timing.low <= timing.seconds <= timing.high
     assert 0 <= timing.gap <= timing.longest_gap
     assert step.time_empty(2, launches=3).seconds > 0
@@ -118,12 +118,12 @@ def test_only_warm_launches_count(monkeypatch: pytest.MonkeyPatch) -> None:
         clock[0] += next(took)
 
     device = gpu.device("numpy")
-    timing = gpu.measure(device, launch, launches=9, budget=100)
+    timing = gpu.measure(device, launch, launches=9, max_seconds=100)
     assert timing.launches == 9 and math.isclose(timing.seconds, 0.01) and timing.high > 0.1
     assert timing.gap == 0
 
 
-def test_a_slow_launch_is_timed_once_however_small_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_launch_is_timed_once_however_short_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, count = [0.0], [0]
     monkeypatch.setattr("course.gpu.cpu.time.perf_counter", lambda: clock[0])
 
@@ -131,8 +131,8 @@ def test_a_slow_launch_is_timed_once_however_small_the_budget(monkeypatch: pytes
         clock[0] += 10
         count[0] += 1
 
-    assert gpu.measure(gpu.device("numpy"), launch, budget=0.0).launches == 1 and count == [2]
-    for settings in ({"launches": 0}, {"budget": -1}, {"budget": math.nan}, {"warm": 0}):
+    assert gpu.measure(gpu.device("numpy"), launch, max_seconds=0.0).launches == 1 and count == [2]
+    for settings in ({"launches": 0}, {"max_seconds": -1}, {"max_seconds": math.nan}, {"warm": 0}):
         with pytest.raises(ValueError, match="must be"):
             gpu.measure(gpu.device("numpy"), launch, **settings)
 

@@ -16,7 +16,6 @@ from course.gpu import build, sources
 from course.gpu.errors import KernelError
 from course.gpu.shim import ShimDevice
 
-KERNELS = ("decode_step", "empty")
 CUDA = ("75", "80", "86", "89", "90", "100", "120")
 HIP = ("gfx90a", "gfx1030")
 EVERYTHING = """
@@ -30,12 +29,13 @@ extern "C" __global__ void everything(float* out, int n) {
 """
 
 
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """All kernels behind compat.h in one file, since a compiler starts slowly; and one that uses all of compat.h."""
-    parts = [(name, sources.text(name)) for name in ("compat.h", *(f"{kernel}.cu" for kernel in KERNELS))]
-    path = tmp_path_factory.mktemp("kernels") / "kernels.cu"
-    path.write_text(sources.join([*parts, ("everything.cu", EVERYTHING)]))
+@pytest.fixture(scope="module", params=["everything", *sources.kernels()])
+def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Each kernel behind compat.h, as its macros are by default; and one that uses all of compat.h."""
+    name = request.param
+    code = EVERYTHING if name == "everything" else sources.text(f"{name}.cu")
+    path = tmp_path_factory.mktemp("kernels") / f"{name}.cu"
+    path.write_text(sources.join([*sources.headers(), (path.name, code)]))
     return str(path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ import course
 from course import gpu
 from course.gpu import sources
 
-KERNELS = ("decode_step", "empty")
+KERNELS = sources.kernels()
 
 
 def test_they_are_found_beside_the_package() -> None:
@@ -49,6 +50,12 @@ def test_a_kernel_knows_no_vendor(name: str) -> None:
     assert 'extern "C" __global__' in code
     for word in ("#include", "template", "__shfl", "__CUDA", "__HIP", "cuda", "hip", "warpSize", "__syncwarp"):
         assert word not in code
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_has_an_operation_of_its_name(name: str) -> None:
+    """Its host side; what it is, and what it is compared with, stand in the same file."""
+    assert importlib.import_module(f"course.gpu.ops.{name}").__doc__
 
 
 def test_compat_is_short() -> None:

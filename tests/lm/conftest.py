@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from course import lm
-from course.lm.prompts import Prompt, committed
+from course.lm.prompts import Prompt, held_out_prompts
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +23,7 @@ def draft() -> lm.LanguageModel:
 @pytest.fixture(scope="session")
 def prompts() -> list[Prompt]:
     """The committed prompts."""
-    return committed()
+    return held_out_prompts()
 
 
 @pytest.fixture(scope="session")

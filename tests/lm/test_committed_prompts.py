@@ -9,7 +9,7 @@ import pytest
 
 from course import lm
 from course.lm import weights
-from course.lm.sampling import cumulated, uniform
+from course.lm.sampling import cumulate, uniform
 from course.lm.speaker import FOLDERS
 from course.lm.text import KINDS, of_kind
 from tests.helpers.lm_reference import reference
@@ -103,7 +103,7 @@ def test_sampled_words_do_not_depend_on_the_schedule(model, asked, error):
         logits = model.forward(tokens, [len(tokens)], [0], [range(cache.num_blocks)], cache, every=True)
         places = np.arange(len(before), len(before) + len(one))
         drawn = uniform(SAMPLED.seed, np.full(len(one), i), places)[:, None]
-        edges = cumulated(logits[len(before) - 1 :], SAMPLED.temperature)
+        edges = cumulate(logits[len(before) - 1 :], SAMPLED.temperature)
         # An error e of all logits moves a cumulative probability by at most exp(2 e / temperature) - 1 times it.
         if np.abs(edges - drawn).min() > np.expm1(2 * error / SAMPLED.temperature):
             certain += 1

@@ -1,9 +1,9 @@
 """A step must take time, and a model of one's own must say the same in both of its ways."""
 
 import pytest
+from course.steptime.steptime import trusted
 
 from course.steptime import PowerLaw, StepTimeModel
-from course.steptime.steptime import trusted
 
 
 def test_a_step_takes_time_whatever_it_holds():

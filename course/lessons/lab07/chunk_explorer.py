@@ -13,8 +13,8 @@ from course import gpu
 from course.explore import Explorer, Slider
 from course.explore.kernel import LiveExplorer
 from course.figures.words import seconds
+from course.gpu.recordings import ChunkProfile, prefill_chunks
 from course.lessons.lab07 import prefill as figures
-from course.steptime.profiles.chunks import ChunkProfile, prefill_chunks
 
 PROMPT, HERE = 32_768, 8_192  # tokens: of the recorded prompt, and of the one that is launched here
 CHUNK = Slider("chunk", "Chunk", 32, 8_192, 2, 512, "tokens", log=True)
@@ -56,19 +56,19 @@ class InChunks:
 
 
 def chunk_explorer(
-    device: gpu.Device | None = None, recording: str = "h100_prefill_chunks", *, budget: float = 0.25
+    device: gpu.Device | None = None, recording: str = "h100_prefill_chunks", *, max_seconds: float = 0.25
 ) -> Explorer:
     """A slider for the chunk over launches of the live kernel, with the recorded steps of a real model beside them.
 
     The two are different work, and each is labelled: a whole model recorded on a card, and a toy kernel that runs here.
-    device: where to run; the best there is, found when the explorer is shown. budget: seconds after which a chunk size
+    device: where to run; the best there is, found when the explorer is shown. max_seconds: after which a chunk size
     is not launched another time; each is launched once at least. A device that fails leaves the recording and a
     sentence. As text the explorer is the recorded part alone, which is the same on every machine.
 
     Raises ValueError: no such recording.
     """
     profile = prefill_chunks(recording)
-    bench = _Bench(device, budget)
+    bench = _Bench(device, max_seconds)
 
     def recorded(chunk: int) -> InChunks:
         return InChunks(chunk, profile.steps(PROMPT, chunk))
@@ -89,8 +89,8 @@ def chunk_explorer(
 class _Bench:
     """Launches each chunk size once and remembers."""
 
-    def __init__(self, device: gpu.Device | None, budget: float) -> None:
-        self._device, self._budget = device, budget
+    def __init__(self, device: gpu.Device | None, max_seconds: float) -> None:
+        self._device, self._max_seconds = device, max_seconds
         self._known: dict[int, Measurement] = {}
 
     def __call__(self, chunk: int) -> Measurement:
@@ -106,7 +106,7 @@ class _Bench:
             watch.time(launch)  # the first launch loads and allocates
             began = time.perf_counter()
             found: list[list[float]] = []
-            while not found or (len(found) < 9 and time.perf_counter() - began < self._budget):
+            while not found or (len(found) < 9 and time.perf_counter() - began < self._max_seconds):
                 found.append([watch.time(launch)[0] for _ in range(HERE // chunk)])
         except gpu.KernelError as error:
             return Measurement("", np.empty(0), (f"Nothing is measured here: {error}.",))

@@ -9,10 +9,10 @@ import plotly.graph_objects as go
 from course.figures import theme
 from course.figures.parts import LEFT, MARGIN, RIGHT, Part, line, note
 from course.figures.words import seconds
+from course.gpu.recordings import ChunkProfile
 from course.lessons.lab07.figures import TIME_TICKS, bars
 from course.lessons.lab07.prompt_chunks import chunk_steps
 from course.steptime import Step
-from course.steptime.profiles.chunks import ChunkProfile
 
 
 def by_chunk(

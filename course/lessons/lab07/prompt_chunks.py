@@ -3,14 +3,15 @@
 import numpy as np
 
 from course.engine.serving import serve
+from course.gpu.recordings import prefill_chunks
 from course.lessons.lab07.long_prompt import STEP
+from course.lessons.lab07.recording import RecordedStep
 from course.policies import Policy, Schedule, State
 from course.steptime import Step, StepTime
-from course.steptime.profiles.chunks import prefill_chunks
 from course.workload import Workload
 
 RECORDING = prefill_chunks()
-CARD_STEP = RECORDING.step_time(STEP.per_context)
+CARD_STEP = RecordedStep(RECORDING, STEP.per_context)
 """Step times of the recorded card; the K and V of the decodes are read at its measured bandwidth."""
 
 

@@ -58,7 +58,7 @@ def shape(result: Shape, *, height: int = 350) -> go.Figure:
     data.append(dots([result.length], [here], ["decode"], "this length", 2))
     pool = POOL_BYTES / GIB
     data.append(line([LENGTHS[0], LENGTHS[-1]], [pool, pool], "theory", "pool", 2, dash="dash", width=1.5))
-    where = {"xref": "x2", "yref": "y2"}
+    where: Part = {"xref": "x2", "yref": "y2"}
     notes = [
         note(log10(LENGTHS[0]), log10(pool), "pool of an RTX 4090", xshift=2, yshift=11, **where),
     ]

@@ -91,5 +91,7 @@ def check(answers: Mapping[str, Any] | None) -> Card:
     verdicts = {report.id: judge(report, given.get(report.id)) for report in REPORTS}
     done = sum(verdict.status == RIGHT for verdict in verdicts.values())
     lines = [f"{name}: {verdict.status}. {verdict.hint}".rstrip() for name, verdict in verdicts.items()]
-    status = RIGHT if done == len(REPORTS) else NOT_ATTEMPTED if not given else WRONG
+    status = RIGHT if done == len(REPORTS) else WRONG
+    if not given:
+        status = NOT_ATTEMPTED
     return Card(f"{done} of {len(REPORTS)} reports answered.", lines, status)

@@ -69,7 +69,8 @@ def exchanges(seed: int, *, shares: tuple[int, ...] = SERVING, held: bool = True
 
 def of_kind(kind: str, seed: int, number: int, *, tries: int = 200_000) -> list[Exchange]:
     """Up to `number` different held-out exchanges of one kind; fewer where the kind has not more."""
-    draw, found = Random(f"{kind} {seed}"), {}
+    draw = Random(f"{kind} {seed}")
+    found: dict[tuple, Exchange] = {}
     for _ in range(tries):
         if len(found) >= number:
             break

@@ -29,7 +29,7 @@ GREETINGS = {
     "Can you help me?": "Perhaps. " + ABILITIES,
     "Help!": "Perhaps. " + ABILITIES,
 }
-LIKED = ("animals", "colours", "drinks", "fruits", "sports")
+FAVOURITES = ("animals", "colours", "drinks", "fruits", "sports")
 
 
 def greeting(draw: Random) -> Exchange:
@@ -40,7 +40,7 @@ def greeting(draw: Random) -> Exchange:
 
 def chat(draw: Random) -> Exchange:
     """Two or three turns in which somebody says name, liking and home in some order, then asks for one of them."""
-    name, liked, place = draw.choice(NAMES), draw.choice(GROUPS[draw.choice(LIKED)]), draw.choice(PLACES)
+    name, liked, place = draw.choice(NAMES), draw.choice(GROUPS[draw.choice(FAVOURITES)]), draw.choice(PLACES)
     turns = [
         (draw.choice((f"I am {name}.", f"My name is {name}.")), f"Hello {name}! It is nice to meet you."),
         (draw.choice((f"I like {liked}.", f"I love {liked}.")), f"I see, {liked}. That is a good choice."),
@@ -51,7 +51,7 @@ def chat(draw: Random) -> Exchange:
     ]
     asks = (
         (("What is my name?", "Who am I?"), f"Your name is {name}.", len(NAMES)),
-        (("What do I like?", "What do I love?"), f"You like {liked}.", sum(len(GROUPS[group]) for group in LIKED)),
+        (("What do I like?", "What do I love?"), f"You like {liked}.", sum(len(GROUPS[group]) for group in FAVOURITES)),
         (("Where do I live?", "Where is my home?"), f"You live near the {place}.", len(PLACES)),
     )
     said = draw.sample(range(3), draw.choice((2, 3)))

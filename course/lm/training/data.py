@@ -18,7 +18,7 @@ SHARD = 10_000  # conversations in one piece of work
 OPEN = 100  # rows that wait for a conversation that fits
 
 
-def encoded(tokenizer: Tokenizer, said: list[tuple[str, str]]) -> list[int]:
+def encode(tokenizer: Tokenizer, said: list[tuple[str, str]]) -> list[int]:
     """The tokens of a conversation: user, prompt, assistant, answer, end, user, ..."""
     tokens: list[int] = []
     for prompt, answer in said:
@@ -37,7 +37,7 @@ def shard(seed: int, number: int, path: str) -> np.ndarray:
     tokenizer, rows, room = Tokenizer(path), [], np.zeros(0, int)
     waiting: list[list[int]] = []
     for said in islice(conversations(seed), number):
-        tokens = encoded(tokenizer, said)
+        tokens = encode(tokenizer, said)
         if len(tokens) > LENGTH:
             continue
         tokens[0] += START

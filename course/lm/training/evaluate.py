@@ -1,4 +1,6 @@
-"""What the card says of the committed weights, in Markdown: PYTHONPATH=. python -m course.lm.training.evaluate
+"""What the card says of the committed weights, in Markdown.
+
+PYTHONPATH=. python -m course.lm.training.evaluate
 
 NumPy alone, a few minutes. Every answer is written by greedy decoding, in batches, by the code that the course runs.
 """
@@ -19,10 +21,10 @@ from course.lm.text.words import NAMES, PLACES
 from course.lm.training.data import question
 
 EACH = 150
-DRAFTED = 4  # tokens a draft proposes before the model checks them
+PROPOSALS = 4  # tokens a draft proposes before the model checks them
 
 
-def written(model: LanguageModel, asked: list[Exchange]) -> list[str]:
+def answers(model: LanguageModel, asked: list[Exchange]) -> list[str]:
     """The answers, 16 prompts at a time."""
     return [text for i in range(0, len(asked), 16) for text in model.answers([one.turns for one in asked[i : i + 16]])]
 
@@ -40,8 +42,8 @@ def by_kind(model: LanguageModel, draft: LanguageModel) -> None:
     losses, all_accepted, all_drafted = [], 0, 0
     for kind in KINDS:
         asked = of_kind(kind, 11, EACH)
-        right = [answer == one.answer for answer, one in zip(written(model, asked), asked, strict=True)]
-        drafts = [answer == one.answer for answer, one in zip(written(draft, asked), asked, strict=True)]
+        right = [answer == one.answer for answer, one in zip(answers(model, asked), asked, strict=True)]
+        drafts = [answer == one.answer for answer, one in zip(answers(draft, asked), asked, strict=True)]
         chance, margin, accepted, drafted = np.mean([1 / one.choices for one in asked]), np.inf, 0, 0
         for one in asked:
             before, answer = question(model.tokenizer, one)
@@ -53,7 +55,7 @@ def by_kind(model: LanguageModel, draft: LanguageModel) -> None:
             same = logits(draft, before + answer)[len(before) - 1 : -1].argmax(-1) == found.argmax(-1)
             place = 0
             while place < len(same):
-                run = same[place : place + DRAFTED]
+                run = same[place : place + PROPOSALS]
                 good = len(run) if run.all() else int(run.argmin())
                 accepted, drafted, place = accepted + good, drafted + len(run), place + good + 1
         all_accepted, all_drafted = all_accepted + accepted, all_drafted + drafted
@@ -67,7 +69,8 @@ def by_kind(model: LanguageModel, draft: LanguageModel) -> None:
 
 def conversations(model: LanguageModel) -> None:
     """The last answer of held-out conversations of 2 to 8 exchanges, by how long they are."""
-    draw, source, right = Random(3), exchanges(12), {}
+    draw, source = Random(3), exchanges(12)
+    right: dict[int, list[bool]] = {}
     for _ in range(200):
         said: list[tuple[str, str]] = []
         for one in islice(source, draw.randint(2, 8)):
@@ -86,7 +89,9 @@ def conversations(model: LanguageModel) -> None:
 
 def beyond(model: LanguageModel) -> None:
     """What was never trained: two facts of one sort, and larger numbers."""
-    draw, right, sums = Random(4), Counter(), Counter()
+    draw = Random(4)
+    right: Counter[bool] = Counter()
+    sums: Counter[bool] = Counter()
     for _ in range(100):
         (a, b), (x, y) = draw.sample(NAMES, 2), draw.sample(PLACES, 2)
         place = dict(((a, x), (b, y)))

@@ -19,6 +19,7 @@ class Norm(nn.Module):
         self.weight, self.eps = nn.Parameter(torch.ones(width)), eps
 
     def forward(self, x: Tensor) -> Tensor:
+        """As torch.nn.Module asks: the output for this input."""
         x = x.float()
         return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps) * self.weight
 
@@ -38,11 +39,12 @@ class Attention(nn.Module):
         self.o_proj = nn.Linear(self.heads * self.dim, width, bias=False)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor) -> Tensor:
+        """As torch.nn.Module asks: the output for this input."""
         rows, length, _ = x.shape
         q, k, v = (
             part(x).view(rows, length, -1, self.dim).transpose(1, 2) for part in (self.q_proj, self.k_proj, self.v_proj)
         )
-        q, k = (rotated(part.float(), cos, sin).to(v.dtype) for part in (q, k))
+        q, k = (rotate(part.float(), cos, sin).to(v.dtype) for part in (q, k))
         k, v = (part.repeat_interleave(self.heads // self.kv_heads, 1) for part in (k, v))
         mixed = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         return self.o_proj(mixed.transpose(1, 2).reshape(rows, length, -1))
@@ -59,6 +61,7 @@ class MLP(nn.Module):
         self.down_proj = nn.Linear(inner, width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
+        """As torch.nn.Module asks: the output for this input."""
         return self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x))
 
 
@@ -72,6 +75,7 @@ class Layer(nn.Module):
         self.self_attn, self.mlp = Attention(config), MLP(config)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor) -> Tensor:
+        """As torch.nn.Module asks: the output for this input."""
         x = x + self.self_attn(self.input_layernorm(x), cos, sin, mask)
         return x + self.mlp(self.post_attention_layernorm(x))
 
@@ -117,7 +121,7 @@ class Network(nn.Module):
         return copy.to(self.embed_tokens.weight.device)
 
 
-def rotated(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotary positions: the first half of each head turned against the second."""
     one, two = x.chunk(2, -1)
     return torch.cat((one * cos - two * sin, two * cos + one * sin), -1)

@@ -1,4 +1,6 @@
-"""Make the model and its draft from a seed: PYTHONPATH=. python -m course.lm.training.train --out DIR
+"""Make the model and its draft from a seed.
+
+PYTHONPATH=. python -m course.lm.training.train --out DIR
 
 It took 377 seconds on an H100: text, then each network for a number of steps. Without --steps the number is found from
 the speed of the first steps and --seconds; the committed weights are of `--conversations 2400000 --steps 9993 8890`.
@@ -28,7 +30,7 @@ from course.lm.training import data
 from course.lm.training.network import Network
 
 ROOM = Path(__file__).parents[1]
-WARM_UP, MEASURED = 400, 60  # steps: learning rate rising; those that show the speed
+WARM_UP, SPEED_STEPS = 400, 60  # steps: learning rate rising; those that show the speed
 PEAK = {"model": 2e-3, "draft": 3e-3}
 LOOKS = 8  # at the held-out prompts during a run
 
@@ -102,7 +104,8 @@ def train(name: str, config: dict[str, Any], rows: Tensor, held: HeldOut, tokeni
     looks: list[dict[str, Any]] = []
     figures = {"name": name, "parameters": sum(weight.numel() for weight in network.parameters()), "seed": asked.seed}
     print(name, figures["parameters"], "parameters", flush=True)
-    step, shuffled, started = 0, None, None
+    step, started = 0, 0.0
+    shuffled = torch.empty(0)
     while not steps or step < steps:
         if step % per_epoch == 0:
             shuffled = torch.randperm(len(rows), generator=order).to(device)
@@ -125,9 +128,9 @@ def train(name: str, config: dict[str, Any], rows: Tensor, held: HeldOut, tokeni
             loss.item()
             started = time.perf_counter()
             print(name, f"first steps after {started - began:.1f} s", flush=True)
-        if not steps and step == 10 + MEASURED:
+        if not steps and step == 10 + SPEED_STEPS:
             loss.item()
-            steps = max(step + 1, int(seconds * MEASURED / (time.perf_counter() - started)))
+            steps = max(step + 1, int(seconds * SPEED_STEPS / (time.perf_counter() - started)))
             print(name, f"{steps} steps in {seconds} s", flush=True)
         if step in (50, 200) or step % 250 == 0:
             losses.append((step, round(loss.item(), 5)))

@@ -7,15 +7,15 @@ import pytest
 from course import gpu
 from course.explore import Explorer
 from course.figures import theme
+from course.gpu.recordings import prefill_chunks
 from course.lessons.lab07.chunk_explorer import CHUNK, HERE, PROMPT, chunk_explorer
-from course.steptime import profiles
-from course.steptime.profiles.chunks import prefill_chunks
+from course.steptime import files
 
 
 @pytest.fixture(scope="module")
 def explorer() -> Explorer:
     """On NumPy, with no time to launch anything twice: what a slow machine shows."""
-    return chunk_explorer(gpu.device("numpy"), budget=0)
+    return chunk_explorer(gpu.device("numpy"), max_seconds=0)
 
 
 def test_its_text_is_recorded_alone_and_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,6 +66,6 @@ def test_a_kernel_that_fails_leaves_the_recording_and_a_sentence(monkeypatch: py
 
 
 def test_an_unknown_recording() -> None:
-    known = ", ".join(profiles.names("prefill_chunks"))
-    with pytest.raises(ValueError, match=f"no recording of prompt chunks is called 'mi300x'; there are {known}"):
+    known = ", ".join(files.names("prefill_chunks"))
+    with pytest.raises(ValueError, match=f"no recording of prefill_chunks is called 'mi300x'; there are {known}"):
         chunk_explorer(recording="mi300x")

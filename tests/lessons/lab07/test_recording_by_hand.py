@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from course.gpu.recordings import ChunkProfile
+from course.lessons.lab07.recording import RecordedStep
 from course.steptime import Step
-from course.steptime.profiles.chunks import ChunkProfile
 
 CONTEXT = 1e-6  # seconds a token of the decodes' context
 
@@ -36,17 +37,17 @@ def profile():
     ],
 )
 def test_a_step_is_read_off_the_recording(profile, step, seconds):
-    assert profile.step_time(CONTEXT)(step) == pytest.approx(seconds, rel=1e-9)
+    assert RecordedStep(profile, CONTEXT)(step) == pytest.approx(seconds, rel=1e-9)
 
 
 def test_decodes_alone_follow_their_line(profile):
-    base, slope = profile.step_time(CONTEXT).decode_line(4)
+    base, slope = RecordedStep(profile, CONTEXT).decode_line(4)
     assert (base, slope) == (pytest.approx(0.010 - 100 * CONTEXT), CONTEXT)
 
 
 def test_beyond_the_recording_nothing_is_read_off(profile):
     with pytest.raises(ValueError, match="up to 128 tokens, and a step asks for 129"):
-        profile.step_time(CONTEXT)(Step(4, 100, ((129, 0),)))
+        RecordedStep(profile, CONTEXT)(Step(4, 100, ((129, 0),)))
 
 
 def test_the_steps_of_a_prompt(profile):

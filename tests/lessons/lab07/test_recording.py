@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from course import Workload, policies, serve, steptime
-from course.steptime import Step, profiles
-from course.steptime.profiles.chunks import prefill_chunks
+from course.gpu.recordings import prefill_chunks
+from course.lessons.lab07.recording import RecordedStep
+from course.steptime import Step, files
 
 H100 = prefill_chunks()
 MODEL = steptime.Roofline("llama-3.1-8b", "H100")
-STEP = H100.step_time(MODEL.per_context)
+STEP = RecordedStep(H100, MODEL.per_context)
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def made(tmp_path, monkeypatch: pytest.MonkeyPatch):
     provenance = {"card": "A card", "date": "2026-01-01"}
     facts = {"kernel": "prefill_chunks", "model": "toy", "decodes": 4, "decode_context": 100, "provenance": provenance}
     (tmp_path / "made.json").write_text(json.dumps(facts | {"points": columns}))
-    monkeypatch.setattr(profiles.resources, "files", lambda package: tmp_path)
+    monkeypatch.setattr(files, "FOLDER", tmp_path)
     prefill_chunks.cache_clear()
     yield prefill_chunks("made")
     prefill_chunks.cache_clear()
@@ -41,7 +42,7 @@ def test_a_recording_is_read_as_it_was_written(made) -> None:
     assert list(made.lines) == [0, 10, 20, 40]
     cached, seconds = made.lines[20]
     assert cached.tolist() == [0, 40, 60] and seconds == pytest.approx([1.2, 1.28, 1.32])
-    with pytest.raises(ValueError, match=r"no recording of prompt chunks is called 'other'; there are made"):
+    with pytest.raises(ValueError, match=r"no recording of prefill_chunks is called 'other'; there are made"):
         prefill_chunks("other")
     with pytest.raises(ValueError, match="read-only"):
         made.seconds[0] = 1
@@ -58,7 +59,7 @@ def test_the_steps_of_a_prompt_are_read_off_straight_lines(made) -> None:
 
 
 def test_the_step_time_is_read_off_between_points(made) -> None:
-    step = made.step_time(seconds_per_context=0.001)
+    step = RecordedStep(made, 0.001)
     recorded = (4, 100)  # decodes and their context
     assert step(Step(*recorded, ((20, 40),))) == pytest.approx(1.28)
     assert step(Step(*recorded, ((30, 20),))) == pytest.approx(1 + 0.3 + 30 * 20e-4)
@@ -74,15 +75,15 @@ def test_the_step_time_is_read_off_between_points(made) -> None:
 
 def test_a_run_on_recorded_times_adds_them_up(made) -> None:
     alone = Workload(arrival=[0], prompt_tokens=[80], output_tokens=[1])
-    run = serve(alone, policies.Continuous(4, 24), made.step_time(0))
+    run = serve(alone, policies.Continuous(4, 24), RecordedStep(made, 0))
     # Chunks of 24 without decodes count as 20 with the four that were recorded; the last chunk has 8 tokens.
     expected = [1 + 0.01 * (c - 4) + 1e-4 * (c - 4) * k for c, k in ((24, 0), (24, 24), (24, 48), (8, 72))]
     assert run.steps.seconds == pytest.approx(expected)
 
 
 def test_the_h100_says_where_it_comes_from() -> None:
-    assert "h100_prefill_chunks" in profiles.names("prefill_chunks")
-    assert "h100_prefill_chunks" not in profiles.names()
+    assert "h100_prefill_chunks" in files.names("prefill_chunks")
+    assert "h100_prefill_chunks" not in files.names("decode_step")
     for key in ("card", "driver", "torch", "cudnn", "date", "command", "how"):
         assert H100.provenance[key]
     assert "H100" in H100.card and H100.badge.startswith("recorded: NVIDIA H100")

@@ -1,0 +1,270 @@
+"""A step time read off a recording: decodes by batch and context, prompt chunks by size and cached tokens, and both."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from course.base.settings import MAX_SECONDS, MAX_TOKENS, quote, reason, whole
+from course.engine.step import SHORTEST, Step, StepTimeModel
+from course.steptime import files
+
+KERNEL = "llama_step"
+COUNTS = {"decodes": 2**17, "decode_context": MAX_TOKENS, "chunk": 2**17, "cached": MAX_TOKENS}  # the most of each
+COLUMNS = COUNTS | dict.fromkeys(("seconds", "low", "high"), MAX_SECONDS)
+FACTS = ("kernel", "model", "weight_bytes", "provenance", "points")
+REACH = 2  # times the longest recorded context, along the same straight line; batches and chunks end where they ended
+
+
+class Recorded(StepTimeModel, files.Recording):
+    """Seconds of a step between the points of a recording, which `recorded` finds by name.
+
+    Decodes alone follow a straight line in their context for each batch, fitted to the recorded contexts. A step with a
+    chunk is read off by its decodes, its tokens and the tokens cached before it, and the decodes' context comes on top
+    as in a step without a chunk. Where a chunk was not recorded beside so many decodes, each of them counts as one more
+    prompt token in the matrix products, which treat both alike. Several chunks count as one with as many tokens and
+    query-key pairs, and those smaller than the smallest recorded one take as long as that.
+
+    Between points all is read off straight lines, which never fall as the batch (at the same context each), the
+    context, the chunk or its cached tokens grow: where the recording falls, the middle is taken.
+
+    misfit: the largest relative distance from a recorded point, of "decodes", "prompts" and "mixed" steps each.
+    provenance, card, badge: where it comes from. Raises ValueError for a file that is no such recording; and when
+    asked, for more decodes or tokens in a step than were recorded, and for more than REACH times the longest context.
+    """
+
+    source = "recorded"
+    sound = True
+
+    def __init__(self, name: str, recording: Mapping[str, Any]):
+        self.name = name
+        points = _points(name, recording)
+        self.model, self.provenance = recording["model"], recording["provenance"]
+        decodes, context, chunk, cached = (points[key] for key in COUNTS)
+        self._contexts = int(context.max())
+        self._sequence = int(max((context / np.maximum(decodes, 1)).max(), (chunk + cached).max()))
+        self.longest = REACH * self._sequence
+        base, slope = self._decode_lines(points)
+        beside = self._chunk_tables(points, base[0], slope)
+        # A batch's line, its most context, and between which recorded numbers of decodes beside a chunk it stands.
+        every = np.arange(len(base))
+        below = np.minimum(np.searchsorted(beside, every, "right"), len(beside) - 1) - 1
+        share = (every - beside[below]) / (beside[below + 1] - beside[below])
+        most = np.minimum(every * self.longest, REACH * self._contexts)
+        columns = (one.tolist() for one in (base, slope, most, below, share))
+        self._batches = list(zip(*columns, strict=True))
+        self.misfit = self._misfit(points)
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{kind} within {misfit:.1%}" for kind, misfit in self.misfit.items())
+        return f"Recorded({self.name!r}, {parts})"
+
+    def _decode_lines(self, points: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """(base, slope) in seconds, and seconds a token of context, for each number of decodes from 0 on."""
+        here = points["chunk"] == 0
+        batches, place = np.unique(points["decodes"][here], return_inverse=True)
+        context, seconds = points["decode_context"][here].astype(float), points["seconds"][here]
+        lines = []
+        for i, batch in enumerate(batches):
+            x, y = context[place == i], seconds[place == i]
+            if len(np.unique(x)) < 2:
+                raise _bad(self.name, f"batch {batch:,} was recorded with one context, and a line needs two")
+            slope, base = np.polyfit(x, y, 1, w=1 / y)
+            lines.append((max(base, SHORTEST), max(slope, 0) * batch))
+        every = np.arange(batches[-1] + 1)
+        base, each = (np.interp(every, batches, _rising(column)) for column in np.array(lines).T)
+        return base, each / np.maximum(every, 1)  # a token of one, from a token of each
+
+    def _chunk_tables(self, points: Mapping[str, np.ndarray], least: float, slope: np.ndarray) -> np.ndarray:
+        """Tables of seconds by tokens, without the decodes' context; returns the numbers of decodes that they are for.
+
+        least: seconds of the shortest step. slope: seconds a token of context, by decodes.
+        """
+        here = points["chunk"] > 0
+        decodes, context, chunk, cached = (points[key][here] for key in COUNTS)
+        beside, sizes, levels = np.union1d([0, len(slope) - 1], decodes), np.unique(chunk), np.unique(cached)
+        grid = np.full((len(beside), len(sizes), len(levels)), np.nan)
+        place = np.searchsorted(beside, decodes), np.searchsorted(sizes, chunk), np.searchsorted(levels, cached)
+        grid[place] = points["seconds"][here] - slope[decodes] * context
+        known = ~np.isnan(grid[0])
+        if levels[0] or not known[:, 0].all() or (known.sum(axis=1) < 2).any():
+            raise _bad(self.name, "each chunk needs a point with nothing cached and another one, without decodes")
+        for line, there in zip(grid[0], known, strict=True):
+            line[:] = _along(levels, levels[there], line[there])
+        grid[0] = _rising(grid[0])
+        # What is left without any attention: down the first line to no pairs at all.
+        products = grid[0, :, 0] - (grid[0, :, 1] - grid[0, :, 0]) / levels[1] * (sizes + 1) / 2
+        products = _rising(np.maximum(products, least))
+        for i in range(1, len(beside)):
+            more = _along(sizes + beside[i], sizes, products) - _along(sizes + beside[i - 1], sizes, products)
+            law = grid[i - 1] + more[:, None]
+            grid[i] = law + _spread(grid[i] - law, sizes, levels)
+        grid = _rising(np.maximum(grid, SHORTEST))
+        every = np.arange(sizes[-1] + 1)
+        tables = [[_along(np.maximum(every, sizes[0]), sizes, line) for line in part.T] for part in grid]
+        start, end = np.array(tables)[:, 0], np.array(tables)[:, 1]
+        slope = (end - start) / levels[1] / np.maximum(every, 1)  # a pair, from a cached token
+        fresh, few = every * (every + 1) // 2, every * levels[1]
+        # By tokens: pairs of one prompt from its beginning and up to the first line's end; seconds, and how much more
+        # beside the next number of decodes; seconds a pair, and how much more.
+        columns = (start[:-1], np.diff(start, axis=0), slope[:-1], np.diff(slope, axis=0))
+        self._near = [
+            list(zip(fresh.tolist(), (fresh + few).tolist(), *(one.tolist() for one in parts), strict=True))
+            for parts in zip(*columns, strict=True)
+        ]
+        self._tables, self._levels = np.array(tables).tolist(), levels.tolist()
+        return beside
+
+    def seconds(self, decodes: int, decode_context: int, tokens: int, pairs: int, prefill_context: int) -> float:
+        """See StepTimeModel."""
+        try:
+            base, slope, most, below, share = self._batches[decodes]
+            if decode_context > most:
+                raise IndexError
+            if not tokens:
+                return base + slope * decode_context
+            fresh, few, step, more, slope_of_pairs, more_of_pairs = self._near[below][tokens]
+        except IndexError:
+            raise self._outside(decodes, decode_context, tokens) from None
+        if pairs <= few:
+            step += share * more + (slope_of_pairs + share * more_of_pairs) * (pairs - fresh)
+        else:
+            step = self._behind((pairs - fresh) / tokens, tokens, below, share)
+        return (step if step > base else base) + slope * decode_context
+
+    def decode_line(self, decodes: int) -> tuple[float, float]:
+        """See StepTimeModel."""
+        if decodes >= len(self._batches):
+            raise self._outside(decodes, 0, 0)
+        return self._batches[decodes][:2]
+
+    def _behind(self, cached: float, tokens: int, below: int, share: float) -> float:
+        """Seconds of a chunk behind more cached tokens than the first line reaches to."""
+        if cached + tokens > self.longest:
+            raise ValueError(
+                f"{self.name} was recorded with up to {self._sequence:,} tokens of a prompt, and a step asks for a "
+                f"chunk that ends at {cached + tokens:,.0f}: shorten the prompts to {self.longest:,}"
+            )
+        levels, lower, upper = self._levels, self._tables[below], self._tables[below + 1]
+        i = min(bisect_right(levels, cached), len(levels) - 1)
+        start = lower[i - 1][tokens] + share * (upper[i - 1][tokens] - lower[i - 1][tokens])
+        end = lower[i][tokens] + share * (upper[i][tokens] - lower[i][tokens])
+        return start + (end - start) * (cached - levels[i - 1]) / (levels[i] - levels[i - 1])
+
+    def _outside(self, decodes: int, context: int, tokens: int) -> ValueError:
+        """What is too much for the recording, and what to change."""
+        batch, budget = len(self._batches) - 1, len(self._near[0]) - 1
+        if decodes > batch:
+            was, asks = f"up to {batch:,} decodes a step", f"{decodes:,}: lower max_num_seqs to {batch:,}"
+        elif tokens > budget:
+            was = f"up to {budget:,} prompt tokens a step"
+            asks = f"{tokens:,}: lower max_num_batched_tokens to {budget:,}"
+        else:
+            was = f"up to {self._sequence:,} tokens a sequence and {self._contexts:,} in all"
+            asks = f"{decodes:,} decodes over {context:,}: shorten the requests, or lower max_num_seqs"
+        return ValueError(f"{self.name} was recorded with {was}, and a step asks for {asks}")
+
+    def _misfit(self, points: Mapping[str, np.ndarray]) -> dict[str, float]:
+        found: dict[str, float] = {}
+        rows = np.stack([points[key] for key in (*COUNTS, "seconds")], axis=1).tolist()
+        for n, context, chunk, cached, seconds in rows:
+            kind = ("mixed" if n else "prompts") if chunk else "decodes"
+            step = self(Step(int(n), int(context), ((int(chunk), int(cached)),) if chunk else ()))
+            found[kind] = max(abs(step / seconds - 1), found.get(kind, 0.0))
+        return found
+
+
+def recorded(name: str) -> Recorded:
+    """The step times of a card as they were recorded: of the course by name, or of your own by the path of its file.
+
+    Raises ValueError with the known names for another name, and for a file that is no recording of steps.
+    """
+    if not isinstance(name, str | Path):
+        raise ValueError(f"the name of a recording must be text, not {quote(name)}")
+    path = Path(name)
+    if path.suffix != ".json":
+        return Recorded(str(name), files.read(KERNEL, str(name).replace("-", "_")))
+    try:
+        return Recorded(path.stem, json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{name} cannot be read as a recording: {reason(error)}") from None
+
+
+def _bad(name: str, why: str) -> ValueError:
+    return ValueError(f"{name} is no recording to read steps off: {why}")
+
+
+def _points(name: str, recording: Any) -> dict[str, np.ndarray]:
+    """The columns of a recording, int64 and float64. Raises ValueError for one that cannot be."""
+    missing = [key for key in FACTS if not isinstance(recording, dict) or key not in recording]
+    if not missing:
+        missing = [f"provenance.{key}" for key in ("card", "date") if key not in recording["provenance"]]
+        missing += [f"points.{key}" for key in COLUMNS if key not in recording["points"]]
+    if missing:
+        raise _bad(name, f"it has no {', '.join(missing)}")
+    if recording["kernel"] != KERNEL:
+        raise _bad(name, f"it is one of {quote(recording['kernel'])}, not of {KERNEL}")
+    points = {}
+    for key, high in COLUMNS.items():
+        try:
+            points[key] = np.array(recording["points"][key], dtype=np.float64)
+        except (TypeError, ValueError):
+            points[key] = np.full(1, np.nan)
+        low, values = (0, np.floor(points[key])) if key in COUNTS else (SHORTEST, points[key])
+        if points[key].ndim != 1 or not ((values == points[key]) & (values >= low) & (values <= high)).all():
+            kind = "whole" if key in COUNTS else "finite"
+            raise _bad(name, f"{key} must be a list of {kind} numbers from {low:g} to {high:g}")
+    for wrong, why in _faults(points, whole(f"weight_bytes of {name}", recording["weight_bytes"], high=10**15)):
+        if wrong:
+            raise _bad(name, why)
+    return {key: values.astype(np.int64) if key in COUNTS else values for key, values in points.items()}
+
+
+def _faults(points: Mapping[str, np.ndarray], weight_bytes: int) -> Iterator[tuple[Any, str]]:
+    """Whether columns of numbers contradict each other, and in what; to be asked one after the other."""
+    sizes = {len(values) for values in points.values()}
+    yield len(sizes) > 1 or 0 in sizes, "its columns must have one value a point, all of the same length, and not none"
+    decodes, context, chunk, cached, seconds, low, high = (points[key] for key in COLUMNS)
+    yield ((low > seconds) | (seconds > high)).any(), "low, seconds and high must be sorted in each point"
+    rate = weight_bytes / seconds.min()  # a card reads 1e11 to 1e13 bytes a second
+    odd = weight_bytes >= 1e9 and not 1e10 <= rate <= 1e14
+    yield odd, f"its fastest step reads the weights at {rate:.1e} bytes/s: are the times in seconds?"
+    no_sum = (context < decodes) | (context > 0) & (decodes == 0) | (cached > 0) & (chunk == 0)
+    yield no_sum.any(), "decode_context is a sum over the decodes, each of which attends to itself, and 0 without any"
+    rows = np.stack([decodes, context, chunk, cached], axis=1)
+    yield len(np.unique(rows, axis=0)) < len(rows), "it has a point twice"
+    both = (chunk == 0).any() and (decodes == 0).any()
+    yield not both, "it needs steps of decodes alone and steps of a chunk alone"
+    most = decodes[chunk == 0].max()
+    yield decodes.max() > most, f"beside a chunk it has more decodes than the {most:g} of any step of decodes alone"
+
+
+def _rising(values: np.ndarray) -> np.ndarray:
+    """Values that never fall along any axis, and of these the nearest: the middle where they fall, as ratios."""
+    above, below = values, values
+    for axis in range(values.ndim):
+        above = np.maximum.accumulate(above, axis)
+        below = np.flip(np.minimum.accumulate(np.flip(below, axis), axis), axis)
+    return np.sqrt(above * below)
+
+
+def _spread(distance: np.ndarray, sizes: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Distances from a law at points that were recorded, NaN elsewhere: there on the line between neighbours."""
+    rows = np.flatnonzero(~np.isnan(distance).all(axis=1))
+    if not len(rows):
+        return np.zeros_like(distance)
+    for line in (distance[row] for row in rows):
+        there = ~np.isnan(line)
+        line[:] = np.interp(levels, levels[there], line[there])
+    return np.stack([np.interp(sizes, sizes[rows], column[rows]) for column in distance.T], axis=1)
+
+
+def _along(x: np.ndarray, places: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Values at x on the straight lines through the points, beyond the last one on the line through the last two."""
+    slope = (values[-1] - values[-2]) / (places[-1] - places[-2]) if len(places) > 1 else 0.0
+    return np.interp(x, places, values) + max(slope, 0.0) * np.maximum(x - places[-1], 0)
