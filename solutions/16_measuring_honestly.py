@@ -165,7 +165,7 @@ window_explorer
 # Badge: **measured** on this machine's CPU. What the cell asserts holds on any machine.
 
 
-# %%
+# %% tags=["nbval-ignore-output"]
 STALL = 0.4  # seconds
 weights = np.full((512, 512), 1e-3, dtype=np.float32)
 rows = np.ones((8, 512), dtype=np.float32)
