@@ -1,5 +1,5 @@
-// What differs between CUDA, HIP and the CPU shim, and nothing else. It is prepended to every kernel, so a kernel
-// includes nothing and never asks who made the card.
+// What differs between CUDA, HIP and the CPU shim, and nothing else; with numbers.h and tensor.h it is prepended to every
+// kernel, so a kernel includes nothing and never asks who made the card.
 //
 // A group of lanes that shuffle is 32 wide everywhere. That is a warp on NVIDIA; a 64-lane wavefront on AMD (CDNA)
 // holds two such groups, and a shuffle of width 32 stays inside its own. Every lane of a group must reach a shuffle:
@@ -12,22 +12,40 @@
 #define SHARED(type, name) type* name = static_cast<type*>(shim::shared_memory())
 #define SHUFFLE_DOWN(value, offset) shim::shuffle_down(value, offset, __LINE__)
 #define SHUFFLE_XOR(value, mask) shim::shuffle_xor(value, mask, __LINE__)
+#define SHUFFLE(value, lane) shim::exchange(value, lane, __LINE__)
+#define ANY_LANE(condition) shim::any_lane(condition, __LINE__)
 #define SYNC_LANES() shim::sync_lanes(__LINE__)
+#define ATOMIC_ADD(pointer, value) shim::add(pointer, value)
+#define FENCE()
+#define DEVICE static inline
 
-#elif defined(__HIP__) || defined(__HIPCC__) || defined(__HIPCC_RTC__)
+#else
+
+#define SHARED(type, name) extern __shared__ __align__(16) type name[]
+#define ATOMIC_ADD(pointer, value) atomicAdd(pointer, value)
+#define FENCE() __threadfence()
+#define DEVICE __device__ __forceinline__
+
+#if defined(__HIP__) || defined(__HIPCC__) || defined(__HIPCC_RTC__)
 
 // ROCm 7 refuses 32-bit masks, and older versions have no *_sync: the plain forms work on all of them.
-#define SHARED(type, name) extern __shared__ __align__(16) type name[]
 #define SHUFFLE_DOWN(value, offset) __shfl_down(value, offset, LANES)
 #define SHUFFLE_XOR(value, mask) __shfl_xor(value, mask, LANES)
+#define SHUFFLE(value, lane) __shfl(value, lane, LANES)
+DEVICE int ANY_LANE(int condition) {
+    for (int mask = 1; mask < LANES; mask *= 2) condition |= SHUFFLE_XOR(condition, mask);
+    return condition;
+}
 // The lanes of a wavefront run in step; the fence keeps the compiler from moving memory accesses across.
 #define SYNC_LANES() __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront"), __builtin_amdgcn_wave_barrier()
 
 #else  // CUDA
 
-#define SHARED(type, name) extern __shared__ __align__(16) type name[]
 #define SHUFFLE_DOWN(value, offset) __shfl_down_sync(0xffffffffu, value, offset, LANES)
 #define SHUFFLE_XOR(value, mask) __shfl_xor_sync(0xffffffffu, value, mask, LANES)
+#define SHUFFLE(value, lane) __shfl_sync(0xffffffffu, value, lane, LANES)
+#define ANY_LANE(condition) __any_sync(0xffffffffu, condition)
 #define SYNC_LANES() __syncwarp()
 
+#endif
 #endif

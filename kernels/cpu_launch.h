@@ -27,21 +27,34 @@ static void run_grid() {
 
 }  // namespace shim
 
+// The stacks of the fibers, of which a process has one set for all kernels: with their guard pages they take two
+// mappings a thread, and a process may have 65,530. owner: whose fibers stand on them.
+struct Stacks {
+    unsigned char* space;
+    const void* owner;
+    int64_t guarded;  // how many have their guard page
+};
+
 // Runs the grid and says how it went. values[i] points to argument i; `given` are all the buffers it may touch, the
 // shared memory last. Not to be called by two threads at once.
 extern "C" void shim_launch(const uint32_t* grid, const uint32_t* block, void** values, shim::Region* given, int count,
-                            shim::Report* said) {
+                            shim::Report* said, Stacks* common) {
     using namespace shim;
     report = said;
     *report = Report{};
-    if (stacks == nullptr) {
+    if (common->space == nullptr) {
         void* space = mmap(nullptr, static_cast<size_t>(MAX_THREADS) * STACK, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANON, -1, 0);
         if (space == MAP_FAILED) {
             report->kind = NO_MEMORY;
             return;
         }
-        stacks = static_cast<unsigned char*>(space);
+        common->space = static_cast<unsigned char*>(space);
+    }
+    stacks = common->space;
+    if (common->owner != fibers) {  // another kernel ran in between: its fibers stand where ours stood
+        for (int t = 0; t < MAX_THREADS; ++t) fibers[t].made = false;
+        common->owner = fibers;
     }
     gridDim.x = grid[0], gridDim.y = grid[1], gridDim.z = grid[2];
     blockDim.x = block[0], blockDim.y = block[1], blockDim.z = block[2];
@@ -53,7 +66,10 @@ extern "C" void shim_launch(const uint32_t* grid, const uint32_t* block, void** 
     launcher = pthread_self();
     for (int t = 0; t < threads; ++t) {
         if (fibers[t].made) continue;
-        mprotect(stacks + static_cast<size_t>(t) * STACK, STACK_GUARD, PROT_NONE);
+        if (t >= common->guarded) {
+            mprotect(stacks + static_cast<size_t>(t) * STACK, STACK_GUARD, PROT_NONE);
+            common->guarded = t + 1;
+        }
         make(t);
     }
     Watch watch;

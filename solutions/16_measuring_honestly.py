@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Lab 16: Measuring honestly
 
-# %% tags=["nbval-ignore-output"]
+# %%
 import json
 import os
 import time
@@ -61,13 +61,13 @@ print(f"p99 of TTFT: in the report {written * 1e3:.0f} ms, for users {felt:.1f} 
 #
 # Commit to an answer before you see one. Your answers are kept, and the lab comes back to them at the end.
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.predict("stall")
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.predict("weights")
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.predict("p99itl")
 
 # %% [markdown]
@@ -165,7 +165,7 @@ window_explorer
 # Badge: **measured** on this machine's CPU. What the cell asserts holds on any machine.
 
 
-# %% tags=["nbval-ignore-output"]
+# %%
 STALL = 0.4  # seconds
 weights = np.full((512, 512), 1e-3, dtype=np.float32)
 rows = np.ones((8, 512), dtype=np.float32)
@@ -521,7 +521,7 @@ def from_the_plan(planned, seconds):
     ### END SOLUTION
 
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.check("felt", from_the_plan)
 
 # %% [markdown]
@@ -553,7 +553,7 @@ def our_tpot(tool, value, tokens, ttft):
     ### END SOLUTION
 
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.check("ours", our_tpot)
 
 # %% [markdown]
@@ -568,7 +568,7 @@ requests = None
 requests = int(np.ceil(np.log(0.05) / np.log(0.99)))
 ### END SOLUTION
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.check("samples", requests)
 
 # %% [markdown]
@@ -611,10 +611,10 @@ answers["gateway"] = float("nan")  # TTFT is E2E: the answers came in one piece
 answers["peak"] = (125 - 1.98) - 2_000 / 40  # seconds
 ### END SOLUTION
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.check("files", answers)
 
-# %% tags=["nbval-ignore-output"]
+# %%
 if None not in answers.values():  # what the course's reader says of them
     for name in three_files.NAMES:
         print(name, *results.read(three_files.path(name)).notes, sep="\n   - ")
@@ -691,16 +691,16 @@ for name, w in {"whole test": whole, "5 to 45 s": steady}.items():
 # 3. A p99 needs hundreds of independent requests and a steady window, cannot be averaged, and over tokens it does not
 #    see the stalls that people feel.
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.recap("stall")
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.recap("weights")
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.recap("p99itl")
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.quiz()
 
 # %% [markdown]

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+# Before NumPy is imported: tests run a process for each core, and products of many threads beside it are slower.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from tests.helpers.places import ROOT, SHARED
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 BROWSER_TESTS = ROOT / "tests" / "browser"
+BROWSER_LIMIT = 900  # seconds a test
 
 
 @pytest.fixture(scope="session")
@@ -42,8 +47,14 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the browser tests last: from the first of them on the process has an event loop that runs."""
+    """Put the browser tests last: from the first of them on the process has an event loop that runs.
+
+    They get a longer limit, since they run whole notebooks; each of their waits has one of its own.
+    """
     items.sort(key=lambda item: item.path.is_relative_to(BROWSER_TESTS))
+    for item in items:
+        if item.path.is_relative_to(BROWSER_TESTS):
+            item.add_marker(pytest.mark.timeout(BROWSER_LIMIT))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

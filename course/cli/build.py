@@ -5,12 +5,14 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from course import steptime, traces
+from course import memory, models, steptime, traces
 from course.base.settings import MAX_TOKENS, quote, real, whole
 from course.cli import knobs
 from course.memory.kvcache import KVCache
+from course.models import ModelSpec
 from course.policies import Policy
 from course.workload import Workload, lengths
 from course.workload.arrivals import HIGHEST_RATE, LOWEST_RATE
@@ -48,7 +50,8 @@ def check(options: Options) -> None:
     """
     knobs.check(options)
     KVCache(num_blocks=1, block_size=options["block_size"])
-    steptime.Roofline(options["model"], options["gpu"])
+    real("gpu_memory_utilization", options["gpu_memory_utilization"], above=0, high=1)
+    _roofline(options)
     real("warmup", options["warmup"], low=0)
     if options["on_error"] not in ON_ERROR:
         raise ValueError(f"--on-error is {' or '.join(ON_ERROR)}, not {quote(options['on_error'])}")
@@ -104,7 +107,7 @@ def step_time(options: Options) -> steptime.StepTimeModel:
     kind, _, text = options["step_time"].partition(":")
     kind = kind.strip().lower()
     if kind == "roofline" and not text:
-        return steptime.Roofline(options["model"], options["gpu"])
+        return _roofline(options)
     if kind != "power-law":
         raise ValueError(f"--step-time is roofline or {EXAMPLE}, not {quote(options['step_time'])}")
     constants: dict[str, float] = {}
@@ -124,11 +127,66 @@ def step_time(options: Options) -> steptime.StepTimeModel:
     return steptime.PowerLaw(**{"alpha": 1.0, **constants})
 
 
-def cache(options: Options) -> KVCache | None:
-    """The KV cache, or None for unlimited memory."""
-    if options["num_gpu_blocks"] is None:
-        return None
-    return KVCache(num_blocks=whole("num_gpu_blocks", options["num_gpu_blocks"]), block_size=options["block_size"])
+def model_of(options: Options) -> ModelSpec:
+    """The model of --model, a name unless a file is called so, with K and V in --kv-cache-dtype."""
+    name = options["model"]
+    known = name in models.names() and not Path(name).exists()
+    if not known and not Path(name).exists():
+        known_names = ", ".join(models.names())
+        raise ValueError(f"no model is called {quote(name)}; known models: {known_names}; or give a config.json's path")
+    spec = models.model(name) if known else ModelSpec.from_config(name)
+    return spec.with_kv_dtype(options["kv_cache_dtype"])
+
+
+def _roofline(options: Options) -> steptime.Roofline:
+    return steptime.Roofline(model_of(options), options["gpu"], tp=options["tensor_parallel_size"])
+
+
+def cache(options: Options, given: set[str], load: Workload) -> tuple[KVCache | None, str]:
+    """The KV cache, None for unlimited memory, and where it comes from.
+
+    Without --num-gpu-blocks-override it is what the ledger of the card has left. A step time of constants stands for no
+    card, so that memory is unlimited with it unless --gpu is given. ValueError where the weights do not fit.
+    """
+    blocks = options["num_gpu_blocks_override"]
+    if blocks is not None:
+        if options["unlimited_kv"]:
+            raise ValueError("--unlimited-kv and --num-gpu-blocks-override exclude each other: keep one")
+        return KVCache(whole("num_gpu_blocks_override", blocks), options["block_size"]), ""
+    if options["unlimited_kv"]:
+        return None, "as asked"
+    if ":" in options["step_time"] and "gpu" not in given:
+        return None, "--step-time is no card; give --gpu, or --num-gpu-blocks-override"
+    card = _ledger(options, load)
+    if card.kv_bytes <= 0 or card.num_blocks < 1:
+        reason = card.problems[0] if card.problems else "nothing is left for the KV cache"
+        raise ValueError(
+            f"{card.spec.name} on {options['gpu']}: {reason}. --unlimited-kv simulates without a limit of memory"
+        )
+    longest = int((load.prompt_tokens + load.output_tokens).max())
+    # The simulator's cache has one kind of blocks: as many as make the longest sequence fit as often as it does there.
+    size = options["block_size"]
+    blocks = card.num_blocks * -(-longest // size) // card.pool.blocks_for(longest)
+    where = f"estimated: {card.kv_bytes / 2**30:.2f} GiB left of {options['gpu']}, as vLLM 0.19 lays them out"
+    if len(card.pool.groups) > 1:
+        where += f", as sequences of {longest:,} tokens fill it"
+    return KVCache(max(blocks, 1), size), where
+
+
+def _ledger(options: Options, load: Workload) -> memory.Ledger:
+    """The memory of one card, for sequences as long as the longest here."""
+    seqs, tokens = (whole(name, options[name]) for name in ("max_num_seqs", "max_num_batched_tokens"))
+    return memory.ledger(
+        model_of(options),
+        options["gpu"],
+        tp=options["tensor_parallel_size"],
+        max_model_len=int((load.prompt_tokens + load.output_tokens).max()),
+        gpu_memory_utilization=options["gpu_memory_utilization"],
+        max_num_seqs=seqs,
+        max_num_batched_tokens=max(tokens, seqs),
+        enable_chunked_prefill=options["enable_chunked_prefill"],
+        block_size=options["block_size"],
+    )
 
 
 def slo(metric: str, options: Options) -> float | None:
@@ -137,13 +195,24 @@ def slo(metric: str, options: Options) -> float | None:
     return None if milliseconds is None else real(f"{metric}_slo_ms", milliseconds, above=0) / 1_000
 
 
+def _unlimited(options: Options, given: set[str]) -> bool:
+    if options["num_gpu_blocks_override"] is not None:
+        return False
+    return options["unlimited_kv"] or (":" in options["step_time"] and "gpu" not in given)
+
+
 def without_effect(options: Options, given: set[str]) -> tuple[str, ...]:
     """A sentence for each option that was given and changes nothing."""
     chosen = policies(options)
     idle = {
         **{f"no policy here is {' or '.join(who)}": names for who, names in _only_of_others(chosen).items()},
-        "KV memory is unlimited without --num-gpu-blocks": ("block_size",) if options["num_gpu_blocks"] is None else (),
-        "--step-time is no roofline": ("model", "gpu") if ":" in options["step_time"] else (),
+        "KV memory is unlimited": ("block_size", "gpu_memory_utilization") if _unlimited(options, given) else (),
+        "--num-gpu-blocks-override says it all": ("gpu_memory_utilization",)
+        if options["num_gpu_blocks_override"] is not None
+        else (),
+        "--step-time is no roofline, and no --gpu is given": ("model", "tensor_parallel_size", "kv_cache_dtype")
+        if ":" in options["step_time"] and "gpu" not in given
+        else (),
         "there is no --trace": ("format", "sort", "on_error") if options["trace"] is None else (),
     }
     return tuple(f"{flag(name)} has no effect: {why}" for why, names in idle.items() for name in names if name in given)

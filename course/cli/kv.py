@@ -9,6 +9,15 @@ import typer
 from course.cli.context import typed_options
 
 GIB = 2**30
+OF_THE_LEDGER = {
+    "tensor_parallel_size": "tp",
+    "pipeline_parallel_size": "pp",
+    "data_parallel_size": "dp",
+    "decode_context_parallel_size": "dcp",
+    "prefill_context_parallel_size": "pcp",
+    "engine_version": "version",
+}
+"""What `memory.ledger` calls these options."""
 LABELS = {
     "bytes_per_token": "KV of a token",
     "bytes_per_token_after_window": "once windows are full",
@@ -32,21 +41,63 @@ FORMULAS = {
 def kv(
     ctx: typer.Context,
     config: Annotated[str, typer.Argument(help="A config.json, the folder that holds it, or a model's name.")],
-    gpu: Annotated[str | None, typer.Option(help="The card, such as H100: adds the ledger of its memory.")] = None,
-    memory_gib: Annotated[float | None, typer.Option(help="The card's memory instead of its name, in GiB.")] = None,
-    tp: Annotated[int, typer.Option(help="Ranks of tensor parallelism; the ledger is that of one.")] = 1,
-    kv_dtype: Annotated[
-        str | None, typer.Option(help="Type of K and V: bfloat16, fp8, ...; auto for what the checkpoint asks for.")
+    gpu: Annotated[
+        str | None, typer.Option(help="The card, such as H100: adds the ledger of its memory. Several with commas.")
+    ] = None,
+    memory_gib: Annotated[
+        str | None, typer.Option(help="The card's memory instead of its name, in GiB; 79.2,39.5 where ranks differ.")
+    ] = None,
+    kv_gib: Annotated[
+        str | None,
+        typer.Option(help="KV memory as your engine prints it, instead of a card; of each rank with commas."),
+    ] = None,
+    engine_version: Annotated[
+        str | None, typer.Option(help="vLLM's version, which decides defaults and what is printed as tokens.  [0.19]")
+    ] = None,
+    tensor_parallel_size: Annotated[
+        int, typer.Option("--tensor-parallel-size", "--tp", help="Ranks that share each layer; the ledger is one's.")
+    ] = 1,
+    pipeline_parallel_size: Annotated[
+        int, typer.Option("--pipeline-parallel-size", "--pp", help="Stages that share the layers.")
+    ] = 1,
+    data_parallel_size: Annotated[
+        int, typer.Option("--data-parallel-size", "--dp", help="Replicas; experts are spread over them.")
+    ] = 1,
+    decode_context_parallel_size: Annotated[
+        int, typer.Option("--decode-context-parallel-size", "--dcp", help="Ranks of those that share tokens.")
+    ] = 1,
+    prefill_context_parallel_size: Annotated[
+        int, typer.Option("--prefill-context-parallel-size", "--pcp", help="The same with ranks of their own.")
+    ] = 1,
+    kv_cache_dtype: Annotated[
+        str | None,
+        typer.Option(
+            "--kv-cache-dtype",
+            "--kv-dtype",
+            help="Type of K and V: bfloat16, fp8, ...; auto: as the checkpoint asks.  [with a card: auto]",
+        ),
     ] = None,
     max_model_len: Annotated[int | None, typer.Option(help="Tokens of a sequence; the model's own by default.")] = None,
-    gpu_memory_utilization: Annotated[float, typer.Option(help="Share of the card that the engine takes.")] = 0.9,
-    max_num_batched_tokens: Annotated[int, typer.Option(help="Tokens of a step.")] = 2048,
-    max_num_seqs: Annotated[int, typer.Option(help="Sequences of a step.")] = 256,
+    gpu_memory_utilization: Annotated[
+        float | None, typer.Option(help="Share of the card that the engine takes.  [the engine's]")
+    ] = None,
+    max_num_batched_tokens: Annotated[
+        int | None, typer.Option(help="Tokens of a step.  [the engine's for that card]")
+    ] = None,
+    max_num_seqs: Annotated[int | None, typer.Option(help="Sequences of a step.  [the engine's for that card]")] = None,
+    enable_chunked_prefill: Annotated[
+        bool, typer.Option(help="Without it a step holds the longest prompt, and activations grow with it.")
+    ] = True,
     block_size: Annotated[int, typer.Option(help="Tokens of a block.")] = 16,
     num_gpu_blocks_override: Annotated[
         int | None, typer.Option(help="Blocks that somebody claims: are they possible?")
     ] = None,
-    num_speculative_tokens: Annotated[int, typer.Option(help="Drafted tokens: above 0, draft layers count.")] = 0,
+    num_speculative_tokens: Annotated[int, typer.Option(help="Drafted tokens a step.")] = 0,
+    speculative_method: Annotated[
+        str | None, typer.Option(help="mtp, eagle, eagle3, draft_model, ngram.  [the model's own layers, else eagle]")
+    ] = None,
+    draft_model: Annotated[str | None, typer.Option(help="Config of the model, or of the head, that drafts.")] = None,
+    draft_layers: Annotated[int | None, typer.Option(help="Layers of KV of an EAGLE head.  [1]")] = None,
     mamba_cache_mode: Annotated[str, typer.Option(help="none, or align: a second recurrent state.")] = "none",
     disable_hybrid_kv_cache_manager: Annotated[
         bool, typer.Option("--disable-hybrid-kv-cache-manager", help="Layers with a window keep every token.")
@@ -61,13 +112,19 @@ def kv(
     \b
     course kv config.json
     course kv config.json --gpu H100 --max-model-len 8192
-    course kv config.json --memory-gib 23.5 --kv-dtype fp8
+    course kv config.json --memory-gib 23.5 --kv-cache-dtype fp8
+    course kv deepseek-v3 --gpu H200 --tp 8 --num-speculative-tokens 1
     """
+    from course.base.settings import whole
+
     options = {name: value for name, value in ctx.params.items() if name not in ("config", "as_json")}
     card = None
     try:
-        spec = _spec(config, options["kv_dtype"])
-        if gpu is not None or memory_gib is not None:
+        asked = any(options[name] is not None for name in ("gpu", "memory_gib", "kv_gib"))
+        dtype = options.pop("kv_cache_dtype") or ("auto" if asked else None)
+        spec = _spec(config, dtype)
+        drafted = whole("num_speculative_tokens", num_speculative_tokens, low=0, high=1000)
+        if asked:
             card = _ledger(spec, options)
     except (ValueError, OSError) as error:
         refused = ValueError(_in_flags(error, options))
@@ -75,20 +132,23 @@ def kv(
             typer.echo(json.dumps({"refused": str(refused)}))
         raise refused from None
     if as_json:
-        typer.echo(json.dumps(_model(spec) | ({"ledger": _card(card)} if card else {}), indent=2, allow_nan=False))
+        found = _model(spec, drafted) | ({"ledger": _card(card)} if card else {})
+        typer.echo(json.dumps(found, indent=2, allow_nan=False))
     else:
-        typer.echo(_table(spec, card))
-    for note in spec.notes:
+        typer.echo(_table(spec, card, drafted))
+    for note in (*spec.notes, *(_in_flags(remark, options) for remark in (card.remarks if card else ()))):
         typer.echo(f"note: {note}", err=True)
     for problem in card.problems if card else ():
         typer.echo(f"warning: {problem}", err=True)
     if card is None:
-        given = typed_options(ctx) & options.keys() - {"kv_dtype"}
-        for name in sorted(given):
-            typer.echo(f"warning: --{name.replace('_', '-')} has no effect without --gpu or --memory-gib", err=True)
+        given = typed_options(ctx) & options.keys()
+        for name in sorted(given - {"num_speculative_tokens"}):
+            typer.echo(
+                f"warning: --{name.replace('_', '-')} has no effect without --gpu, --memory-gib or --kv-gib", err=True
+            )
 
 
-def _spec(config: str, kv_dtype: str | None) -> Any:
+def _spec(config: str, kv_dtype: str | None = None) -> Any:
     """The model of that name, unless a file is called so, or of that file."""
     from pathlib import Path
 
@@ -102,29 +162,47 @@ def _ledger(spec: Any, options: dict[str, Any]) -> Any:
     from course import memory
     from course.base.settings import real
 
-    rest = {name: value for name, value in options.items() if name != "kv_dtype"}
-    for name in ("memory", "weights", "activation", "other"):
+    rest = {OF_THE_LEDGER.get(name, name): value for name, value in options.items()}
+    for name in ("memory", "weights", "activation", "other", "kv"):
         gib = rest.pop(f"{name}_gib")
         if gib is not None:
-            rest[f"{name}_bytes"] = GIB * real(f"{name}_gib", gib, low=0, high=10**5)
-    return memory.ledger(spec, rest.pop("gpu"), **rest)
+            each = [GIB * real(f"{name}_gib", one, low=0, high=10**5) for one in _numbers(name, gib)]
+            rest[f"{name}_bytes"] = each[0] if len(each) == 1 else each
+    if rest["draft_model"] is not None:
+        rest["draft_model"] = _spec(rest["draft_model"]).with_kv_dtype(None)
+    gpu = rest.pop("gpu")
+    if gpu is not None and "," in gpu:
+        gpu = [one.strip() for one in gpu.split(",")]
+    return memory.ledger(spec, gpu, **rest)
 
 
-def _in_flags(error: Exception, options: dict[str, Any]) -> str:
+def _numbers(name: str, gib: float | str) -> list[float]:
+    """The numbers of an option that takes one for each rank."""
+    from course.base.settings import quote
+
+    try:
+        return [float(one) for one in gib.split(",")] if isinstance(gib, str) else [gib]
+    except ValueError:
+        raise ValueError(f"{name}_gib must be a number of GiB, or one a rank with commas, not {quote(gib)}") from None
+
+
+def _in_flags(error: Exception | str, options: dict[str, Any]) -> str:
     """The sentence of an error, with the flags of this command for the names of the library."""
     if isinstance(error, OSError):
         return f"cannot read {error.filename}: {error.strerror}" if error.filename else str(error)
-    names = {name: f"--{name.replace('_', '-')}" for name in options if "_" in name}
+    names = {name: f"--{name.replace('_', '-')}" for name in (*options, "kv_cache_dtype") if "_" in name}
     names |= {name.replace("_gib", "_bytes"): flag for name, flag in names.items() if name.endswith("_gib")}
+    names |= {short: f"--{name.replace('_', '-')}" for name, short in OF_THE_LEDGER.items()}
     sentence = " ".join(str(error).split())
     if re.match(r"\w+ must be ", sentence):
         first, rest = sentence.split(" ", 1)
         sentence = f"{names.get(first, f'--{first}' if first in options else first)} {rest}"
-    return re.sub(r"\b(?:" + "|".join(names) + r")\b", lambda found: names[found[0]], sentence)
+    words = "|".join(sorted((name for name in names if name not in ("version",)), key=len, reverse=True))
+    return re.sub(rf"(?<!-)\b(?:{words})\b(?!-)", lambda found: names[found[0]], sentence)
 
 
-def _model(spec: Any) -> dict[str, Any]:
-    """What the model keeps, under the names of the JSON, each with its formula."""
+def _model(spec: Any, drafted: int = 0) -> dict[str, Any]:
+    """What the model keeps, under the names of the JSON, each with its formula. drafted: tokens a step."""
     from course.models import formula
 
     return {
@@ -132,7 +210,7 @@ def _model(spec: Any) -> dict[str, Any]:
         "bytes_per_token": spec.kv_bytes_per_token,
         "bytes_per_token_after_window": spec.kv_bytes_after_window,
         "window_bytes_per_sequence": spec.window_bytes,
-        "state_bytes_per_sequence": spec.state_bytes,
+        "state_bytes_per_sequence": spec.state_bytes_with(drafted),
         "index_bytes_per_token": spec.index_bytes_per_token,
         "draft_bytes_per_token": spec.draft_bytes_per_token,
         "weights_bytes": spec.weights_bytes,
@@ -140,7 +218,10 @@ def _model(spec: Any) -> dict[str, Any]:
         "kv_bytes_per_element": spec.kv_bytes_per_element,
         "kv_cache_dtype_of_the_checkpoint": spec.kv_cache_dtype,
         "max_position_embeddings": spec.max_position_embeddings,
-        "formulas": {key: getattr(formula, name)(spec) for key, name in FORMULAS.items()},
+        "formulas": {
+            key: formula.state_bytes(spec, drafted) if name == "state_bytes" else getattr(formula, name)(spec)
+            for key, name in FORMULAS.items()
+        },
         "notes": list(spec.notes),
     }
 
@@ -164,11 +245,19 @@ def _card(card: Any) -> dict[str, Any]:
             {"name": line.name, "value": line.value, "unit": line.unit, "formula": line.formula} for line in card.lines
         ],
         "problems": list(card.problems),
+        "kv_tokens_by_version": card.kv_tokens_by_version,
+        "pipeline_parallel_size": card.pp,
+        "data_parallel_size": card.dp,
+        "sequences_over_replicas": card.dp * card.max_sequences(card.max_model_len),
+        "max_num_seqs": card.max_num_seqs,
+        "max_num_batched_tokens": card.max_num_batched_tokens,
+        "defaults": list(card.defaults),
+        "remarks": list(card.remarks),
     }
 
 
-def _table(spec: Any, card: Any) -> str:
-    found = _model(spec)
+def _table(spec: Any, card: Any, drafted: int) -> str:
+    found = _model(spec, drafted)
     always = ("bytes_per_token", "bytes_per_token_after_window", "weights_bytes")
     rows = [
         (label, "-" if found[key] is None else f"{found[key]:,}", found["formulas"][key])
@@ -184,9 +273,10 @@ def _table(spec: Any, card: Any) -> str:
             return "-"
         return f"{line.value / GIB:,.2f} GiB" if line.unit == "bytes" else f"{line.value:,}"
 
-    ranks = f", one of {card.tp} ranks" if card.tp > 1 else ""
+    ranks = f", one of {card.tp * card.pp * card.dp} ranks" if card.tp * card.pp * card.dp > 1 else ""
     lines = [(line.name, value(line), line.formula) for line in card.lines]
-    return text + "\n\n" + _align(f"Memory of the card{ranks}", lines)
+    table = _align(f"Memory of the card{ranks}", lines)
+    return "\n".join([text, "", table, *card.defaults])
 
 
 def _align(heading: str, rows: list[tuple[str, str, str]]) -> str:

@@ -14,7 +14,7 @@ class WatchedStepTime(StepTimeModel):
     """The same step times, to the bit; tells how many prompt tokens have been computed so far, now and then."""
 
     def __init__(self, model: StepTimeModel, every: int, tell: Callable[[int], None]):
-        self.source, self.longest = model.source, model.longest
+        self.source, self.longest, self.straight = model.source, model.longest, model.straight
         self._model, self._every, self._tell = model, every, tell
         self._done = self._told = 0
 

@@ -34,6 +34,7 @@ class Setup:
     slos: Mapping[str, float | None]  # seconds
     options: Mapping[str, Any]
     warnings: Sequence[str]
+    memory: str = ""  # where the KV blocks come from
 
 
 TIMES = {
@@ -76,6 +77,7 @@ def as_json(setup: Setup, results: Sequence[Result]) -> str:
         "kv_cache": None
         if setup.cache is None
         else {"num_blocks": setup.cache.num_blocks, "block_size": setup.cache.block_size},
+        "kv_cache_from": setup.memory,
         "slo_seconds": dict(setup.slos),
         "settings": {name: value if value is None else _plain(value) for name, value in setup.options.items()},
         "warnings": list(setup.warnings),
@@ -159,6 +161,7 @@ def _heading(setup: Setup) -> list[str]:
     memory = "unlimited"
     if setup.cache is not None:
         memory = f"{setup.cache.num_blocks:,} blocks of {setup.cache.block_size} tokens"
+    memory += f" ({setup.memory})" if setup.memory else ""
     lines = [
         f"{_one_line(setup.load.name)}: {d['n']:,} requests{arriving}{spread}",
         f"Tokens: {'; '.join(lengths)}",

@@ -36,14 +36,31 @@ def simulate(
         list[str] | None,
         typer.Option(help=f"{NAMES}; several, with commas or repeated, are compared.  [default: continuous]"),
     ] = None,
-    num_gpu_blocks: Annotated[int | None, typer.Option(help="KV blocks.  [default: unlimited]")] = None,
+    num_gpu_blocks_override: Annotated[
+        int | None,
+        typer.Option(
+            "--num-gpu-blocks-override",
+            "--num-gpu-blocks",
+            help="KV blocks.  [default: what the card has left beside the weights]",
+        ),
+    ] = None,
+    unlimited_kv: Annotated[bool, typer.Option("--unlimited-kv", help="KV memory without a limit.")] = False,
     block_size: Annotated[int, typer.Option(help="Tokens in a KV block.")] = 16,
     step_time: Annotated[
         str,
         typer.Option(help="roofline, or power-law with its constants in seconds, as above."),
     ] = "roofline",
-    model: Annotated[str, typer.Option(help="Model of the roofline.")] = "llama-3.1-8b",
-    gpu: Annotated[str, typer.Option(help="GPU of the roofline.")] = "H100",
+    model: Annotated[
+        str, typer.Option(help="Model of the roofline and of the memory: a name, or a config.json.")
+    ] = "llama-3.1-8b",
+    gpu: Annotated[str, typer.Option(help="GPU of the roofline and of the memory.")] = "H100",
+    tensor_parallel_size: Annotated[
+        int, typer.Option("--tensor-parallel-size", "--tp", help="Cards that share each layer.")
+    ] = 1,
+    kv_cache_dtype: Annotated[
+        str, typer.Option("--kv-cache-dtype", "--kv-dtype", help="Type of K and V; auto: as the checkpoint asks.")
+    ] = "auto",
+    gpu_memory_utilization: Annotated[float, typer.Option(help="Share of the card that the engine takes.")] = 0.9,
     ttft_slo_ms: Annotated[float | None, typer.Option(help="Goodput counts the requests that kept this TTFT.")] = None,
     tpot_slo_ms: Annotated[float | None, typer.Option(help="The same for TPOT.")] = None,
     e2e_slo_ms: Annotated[float | None, typer.Option(help="The same for E2E.")] = None,
@@ -71,10 +88,10 @@ def simulate(
         build.check(asked)
         policies = build.policies(asked)
         timing = build.step_time(asked)
-        cache = build.cache(asked)
         slos = {name: build.slo(name, asked) for name in ("ttft", "tpot", "e2e")}
         idle = build.without_effect(asked, given)
         load = build.workload(asked, given)
+        cache, memory = build.cache(asked, given, load)
         results = []
         for name, chosen in policies.items():
             with progress_bar(timing, load, name) as clock:
@@ -82,7 +99,7 @@ def simulate(
             numbers = run.summary(**{f"{key}_slo": slo for key, slo in slos.items()}, warmup=warmup)
             results.append(report.Result(name, repr(chosen), numbers, run.warnings))
 
-    setup = report.Setup(load, timing, cache, slos, asked, (*idle, *load.notes))
+    setup = report.Setup(load, timing, cache, slos, asked, (*idle, *load.notes), memory)
     typer.echo(report.as_json(setup, results) if as_json else report.as_table(setup, results))
     for warning in setup.warnings:
         typer.echo(f"warning: {warning}", err=True)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from course.base import settings
-from course.memory.block_pool import BlockPool
+from course.memory.block_pool import BlockPool, blocks_for
 from course.policies.base import NOTHING, Request, Schedule
 
 if TYPE_CHECKING:
+    from course.engine.lives import Lives
     from course.engine.loop import Engine
 
 
@@ -18,24 +20,39 @@ class Broken(ValueError):
     """An answer that cannot be executed."""
 
 
-def check(answer: Any, policy: object) -> None:
-    """Raises ValueError for anything but a Schedule, and Broken where one of its parts is of the wrong kind."""
+def checked(answer: Any, policy: object) -> Schedule:
+    """The answer with a plain dict and a plain time. Another kind of dict, of number or of Schedule is read once.
+
+    Raises ValueError for anything but a Schedule, and Broken where one of its parts is of the wrong kind.
+    """
     if type(answer) is not Schedule and not isinstance(answer, Schedule):
         raise ValueError(
             f"{type(policy).__name__}.schedule must return a Schedule, not {settings.quote(answer)}; "
             "an idle step is Schedule()"
         )
-    tokens, until = answer.tokens, answer.until
+    tokens, preempt, decodes, until = answer.tokens, answer.preempt, answer.decodes, answer.until
     if type(tokens) is not dict and tokens is not NOTHING and not isinstance(tokens, Mapping):
         raise Broken(f"tokens must be a dict of requests to token counts, not {settings.quote(tokens)}")
-    if type(answer.preempt) is not tuple and not isinstance(answer.preempt, Sequence):
-        raise Broken(f"preempt must be a list of requests, not {settings.quote(answer.preempt)}")
-    if type(answer.decodes) is not bool:
-        raise Broken(f"decodes must be True or False, not {settings.quote(answer.decodes)}")
+    if type(preempt) is not tuple and not isinstance(preempt, Sequence):
+        raise Broken(f"preempt must be a list of requests, not {settings.quote(preempt)}")
+    if type(decodes) is not bool:
+        raise Broken(f"decodes must be True or False, not {settings.quote(decodes)}")
     if until is not None and type(until) is not float and (isinstance(until, bool) or not isinstance(until, Real)):
         raise Broken(f"until must be a time in seconds or None, not {settings.quote(until)}")
-    if until is not None and until != until and (tokens or answer.decodes):
+    if until is not None and until != until and (tokens or decodes):
         raise Broken("until must be a time in seconds or None, not nan")
+    plain = type(answer) is Schedule and (type(tokens) is dict or tokens is NOTHING)
+    if plain and (until is None or type(until) is float):
+        return answer
+    return Schedule(tokens if tokens is NOTHING else dict(tokens), preempt, decodes, _seconds(until))
+
+
+def _seconds(until: Any) -> float | None:
+    """Any real number as a float; one that no float holds as an infinite one."""
+    try:
+        return None if until is None else float(until)
+    except OverflowError:
+        return math.inf if until > 0 else -math.inf
 
 
 def unknown(request: object) -> Broken:
@@ -46,6 +63,18 @@ def unknown(request: object) -> Broken:
 def not_running(victim: object) -> Broken:
     """For a preemption of somebody without a slot."""
     return Broken(f"it preempts {settings.quote(victim)}, which does not run")
+
+
+def preempts_only(engine: Engine, victims: Sequence[Request]) -> ValueError:
+    """Somebody was sent away and nobody runs: the policy's fault, unless it had no choice."""
+    pool = engine.pool
+    for victim in victims:
+        if blocks_for(victim.known, pool.block_size) > pool.num_blocks:
+            return ValueError(
+                f"{victim!r} has outgrown the cache of {pool.num_blocks} KV blocks: raise num_blocks, or end its "
+                "answer earlier"
+            )
+    return Broken("it preempts but runs nothing: give tokens to at least one request")
 
 
 def chunk_of(request: Request, chunk: Any, remaining: int) -> int:
@@ -59,7 +88,7 @@ def chunk_of(request: Request, chunk: Any, remaining: int) -> int:
     return chunk
 
 
-def too_much(engine: Engine, tokens: int) -> Broken:
+def too_much(engine: Lives, tokens: int) -> Broken:
     """What a step takes too much of, once everybody who joins has joined and has its blocks."""
     limits, slots = engine.limits, engine.limits.max_num_seqs
     if tokens > limits.max_num_batched_tokens:

@@ -45,6 +45,9 @@ class Arrivals:
         columns = (load.class_, load.tenant, load.prefix, load.guess)
         if any(column is not None for column in columns):
             self._labels = tuple(column.tolist() if isinstance(column, np.ndarray) else column for column in columns)
+            if load.guess is not None:
+                *others, guess = self._labels
+                self._labels = *others, [None if value != value else value for value in guess]  # NaN: nobody knows
         if load.after is None or not (load.after >= 0).any():
             self.times, self.ids = [*self.arrival, NEVER], list(range(len(load)))
             return

@@ -6,9 +6,8 @@ also knows beforehand, and so lets the engine take a stretch of steps at once.
 
 from __future__ import annotations
 
-import math
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +65,9 @@ class Simulated(Executor):
     def __init__(self, step_time: StepTime):
         self.step_time = step_time
         self.lengths: list[int] = []  # output tokens by row
-        self.model = with_checks(step_time) if isinstance(step_time, StepTimeModel) else None
+        # A model without straight lines is asked for every step, like any callable.
+        straight = isinstance(step_time, StepTimeModel) and step_time.straight
+        self.model = with_checks(step_time) if straight and isinstance(step_time, StepTimeModel) else None
         self.lines = Lines(self.model) if self.model else {}
 
     def expect(self, request: Request, output_tokens: int | None) -> None:
@@ -139,8 +140,14 @@ def checked_outcome(outcome: Any, executor: Executor) -> Outcome:
     name = type(executor).__name__
     if not isinstance(outcome, Outcome):
         raise ValueError(f"{name}.execute must return an Outcome, not {settings.quote(outcome)}")
-    check_seconds(outcome.seconds, f"the step of {name}")
-    for request, tokens in (outcome.tokens or {}).items():
-        if not (isinstance(tokens, int) and 1 <= tokens < math.inf):
-            raise ValueError(f"{name} lets {settings.quote(tokens)} tokens leave for {request!r}: at least 1 does")
-    return outcome
+    seconds = check_seconds(outcome.seconds, f"the step of {name}")
+    if isinstance(outcome.finished, str) or not isinstance(outcome.finished, Iterable):
+        raise ValueError(f"{name}: finished must be a list of requests, not {settings.quote(outcome.finished)}")
+    tokens = {} if outcome.tokens is None else outcome.tokens
+    if not isinstance(tokens, Mapping):
+        raise ValueError(f"{name}: tokens must be a dict of requests to token counts, not {settings.quote(tokens)}")
+    counts = {
+        request: settings.whole(f"the tokens that {name} lets leave for {settings.quote(request)}", count)
+        for request, count in tokens.items()
+    }
+    return Outcome(seconds, tuple(outcome.finished), counts)

@@ -22,6 +22,8 @@ class Log:
     chunks: (request, step, tokens, cached): prompt tokens it computed, and what was in the cache before.
     stays: (request, first step, last step): it held a slot.
     preemptions: (request, step, tokens): it lost this many computed tokens before this step.
+    more: (request, step, cached, tokens): so many tokens besides its decode left in this step, and are in the cache
+        after it, behind `cached` others.
     """
 
     arrival: np.ndarray
@@ -34,6 +36,7 @@ class Log:
     chunks: np.ndarray
     stays: np.ndarray
     preemptions: np.ndarray
+    more: np.ndarray
 
     def start_of(self, steps: np.ndarray) -> np.ndarray:
         """When these steps began, in seconds."""
@@ -53,8 +56,8 @@ class Notes:
     """
 
     def __init__(self):
-        self.plain, self.tokens, self.decodes, self.chunks, self.stays, self.preemptions = (
-            array("q") for _ in range(6)
+        self.plain, self.tokens, self.decodes, self.chunks, self.stays, self.preemptions, self.more = (
+            array("q") for _ in range(7)
         )
 
     def log(self, arrival: list[float], prompt: list[int], clock: array, idle: list[tuple[int, float]]) -> Log:
@@ -86,6 +89,7 @@ class Notes:
             chunks=_both((request, first, prompts[request], none), self.chunks),
             stays=_both((request, first, last), self.stays),
             preemptions=_rows(self.preemptions, 3),
+            more=_rows(self.more, 4),
         )
 
 

@@ -1,24 +1,27 @@
 """One loop for every policy: ask it, check its answer, run the step, hand out the tokens.
 
 Where an answer says that it holds (`Schedule.until`), all steps up to the next change are taken at once: the next
-arrival, the next answer that is complete, a shortage of blocks. Nobody is touched in them. The counters of a request
-that decodes are views of the step's number, its context is part of one running sum, and its blocks are counted by
-phase (`BlockPool`). The clock moves by adding one step after the other, never by multiplying, so the times are those of
-the same steps taken one by one, to the last bit.
+arrival, the next answer that is complete, a shortage of blocks. Nobody is touched in them (see `lives`). The clock
+moves by adding one step after the other, never by multiplying, so the times are those of the same steps taken one by
+one, to the last bit.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from heapq import heappop, heappush
+from heapq import heappop
 from typing import Any
+
+import numpy as np
 
 from course.base import settings
 from course.engine import answer, tight
-from course.engine.arrivals import NEVER, Arrivals
+from course.engine.arrivals import NEVER
 from course.engine.executor import Executor, Simulated, Work, as_executor, checked_outcome
-from course.engine.log import Log, Notes, check_length
+from course.engine.feasible import check_feasible
+from course.engine.lives import PATIENCE, Lives
+from course.engine.log import Log, check_length
 from course.engine.padded import PaddedBatch
 from course.engine.step import LONGEST, StepTime
 from course.memory.block_pool import BlockPool
@@ -26,10 +29,8 @@ from course.memory.kvcache import KVCache
 from course.policies.base import DECODES, Limits, Policy, Request, State
 from course.workload import Workload
 
-PATIENCE = 20_000  # times in a row that a policy may wait, or preempt, while no token leaves
 
-
-class Engine:
+class Engine(Lives):
     """One engine: a policy that decides, an executor that spends the time, a pool of KV blocks.
 
     policy: any object with `schedule` and `max_num_seqs`. executor: an Executor, or a step time to simulate with.
@@ -40,112 +41,120 @@ class Engine:
         engine.advance(until=1.0)
         run = finish(engine)  # course.engine.serving
 
-    Raises ValueError for a policy whose settings cannot be, and while serving for an answer that breaks the rules.
+    Raises ValueError for arguments of another kind and a policy whose settings cannot be; while serving, for an answer
+    that breaks the rules. An engine that broke off so, or by an error of the policy or the executor, serves no more.
     """
 
-    # More attributes than Python keeps in line without slots; with them each is read in half the time.
     __slots__ = (
-        "_finishes", "_fruitless", "_outcome", "_queue", "_running", "_sent_back", "_serial", "_stop", "_waits",
-        "answered", "arrivals", "batch", "cache", "clock", "closed", "context", "decodes", "executor",
-        "honour_until", "idle", "last_step_end", "limits", "notes", "now", "policy", "pool", "prefilling",
-        "running_shown", "simulated", "state", "step", "waiting_shown",
+        "_outcome", "_stop", "_waits", "cache", "clock", "closed", "executor", "honour_until", "idle", "last_step_end",
+        "policy", "present", "serving", "state",
     )  # fmt: skip
 
     def __init__(
         self, policy: Policy, executor: Executor | StepTime, cache: KVCache | None = None, *, honour_until: bool = True
     ):
-        self.policy, self.limits = policy, Limits.of(policy)
-        self.executor, self.cache = as_executor(executor), cache
-        self.simulated = self.executor if isinstance(self.executor, Simulated) else None  # knows lengths beforehand
-        self.honour_until = honour_until
-        self.pool = cache.open() if cache else BlockPool()
-        self.arrivals, self.notes, self.state = Arrivals(), Notes(), State(self)
-        self.batch = PaddedBatch(self) if self.limits.padded else None
-
-        self.now = 0.0  # seconds
-        self.step = 0  # the number of the next step
+        if isinstance(policy, type) or not callable(getattr(policy, "schedule", None)):
+            raise ValueError(f"an engine needs a policy with a schedule method, not {settings.quote(policy)}")
+        if cache is not None and not isinstance(cache, KVCache):
+            raise ValueError(f"the cache must be a KVCache or None, not {settings.quote(cache)}")
+        executor = as_executor(executor)
+        super().__init__(
+            Limits.of(policy),
+            cache.open() if cache else BlockPool(),
+            executor if isinstance(executor, Simulated) else None,  # knows lengths beforehand
+        )
+        self.policy, self.executor, self.cache = policy, executor, cache
+        self.honour_until = settings.flag("honour_until", honour_until)
+        self.state, self.batch = State(self), PaddedBatch(self) if self.limits.padded else None
+        self.present = 0.0  # the time it was advanced to: all that happens before is decided
         self.last_step_end = 0.0
         self.closed = False  # nobody is submitted any more
+        self.serving = False  # from the first step of a call to its end; and for good where it broke off
         self.clock, self.idle = array("d"), [(0, 0.0)]  # when each step ended; (step, when it began) where it was late
-        self.answered = 0
-        self.prefilling: dict[Request, None] = {}  # of those that run, the ones that do not decode
-        self.decodes = self.context = 0  # sequences that decode, and the tokens they attend to in the next step
-        self._queue: dict[Request, None] = {}  # in order of arrival
-        self._sent_back: list[Request] = []  # preempted, the head of the queue last
-        self._running: dict[Request, None] = {}  # in order of admission
-        self.waiting_shown: tuple[Request, ...] | None = ()  # both as a policy sees them; None: they have changed
-        self.running_shown: tuple[Request, ...] | None = ()
-        self._finishes: list[tuple[int, int, Any]] = [tight.LAST]  # (first step without it, serial number, who)
-        self._serial = 0
-        self._waits = self._fruitless = 0  # since somebody came or a step ran; preemptions since the last token
+        self._waits = 0  # since somebody came or a step ran
         self._stop = NEVER
-
-    # Who is served
 
     def submit(self, request: Request, output_tokens: int | None = None) -> Request:
         """One request, which comes at its arrival. Its `index` becomes the next row.
 
         output_tokens: what the executor is told of its answer: the length for a simulated one, a bound for others.
-        Raises ValueError for a request that was submitted before, or that came before the engine's present.
+        Raises ValueError for a request that can never be served, that was submitted before, or that came before the
+        time that the engine was advanced to (a step that began earlier may be under way: it joins after that); while
+        the engine serves, and once `run` has served everybody.
         """
+        if type(request) is not Request:
+            raise ValueError(f"an engine serves requests (policies.Request), not {settings.quote(request)}")
         if request.index >= 0:
             raise ValueError(f"{request!r} was submitted before: make another one")
+        self._must_rest()
+        if self.closed:
+            raise ValueError("this engine has served everybody: submit before `run`, with `advance` in between")
         arrival = settings.real("arrival", request.arrival, low=0, high=settings.MAX_SECONDS)
-        if arrival < self.now:
-            raise ValueError(f"{request!r} arrives at {arrival:g} s, and the engine is at {self.now:g} s already")
+        if arrival < self.present:
+            raise ValueError(f"{request!r} arrives at {arrival:g} s, and the engine is at {self.present:g} s already")
+        request._arrival = arrival
         request._prompt_tokens = settings.whole("prompt_tokens", request.prompt_tokens)
         if request.guess is not None:
             settings.real("guess", request.guess, low=1, high=settings.MAX_TOKENS)
         request._index = len(self.arrivals.arrival)
-        self.executor.expect(request, output_tokens)
+        try:
+            self.executor.expect(request, output_tokens)
+            known = self.simulated.lengths[-1] if self.simulated else 1
+            self._check_feasible(np.array([request._prompt_tokens]), np.array([known]), request._index)
+        except Exception:
+            if self.simulated:
+                del self.simulated.lengths[request._index :]
+            request._index = -1
+            raise
         request._engine = self
         self.arrivals.add(request)
         return request
 
     def follow(self, load: Workload) -> None:
         """All requests of a workload, before any other. Raises ValueError where requests are known already."""
+        if not isinstance(load, Workload):
+            raise ValueError(f"an engine follows a Workload, not {settings.quote(load)}")
+        self._must_rest()
+        known = load.output_tokens if self.simulated else np.ones_like(load.output_tokens)
+        self._check_feasible(load.prompt_tokens, known, 0)
         self.arrivals.follow(load)
         self.executor.follow(load)
 
-    # What a policy reads of it (see State)
-
-    @property
-    def waiting(self) -> tuple[Request, ...]:
-        """Those without a slot, in order of arrival, preempted ones first."""
-        if self.waiting_shown is None:
-            self.waiting_shown = (*reversed(self._sent_back), *self._queue)
-        return self.waiting_shown
-
-    @property
-    def running(self) -> tuple[Request, ...]:
-        """Those with a slot, in order of admission."""
-        if self.running_shown is None:
-            self.running_shown = tuple(self._running)
-        return self.running_shown
-
-    @property
-    def free_slots(self) -> int:
-        """Slots that nobody has."""
-        return self.limits.max_num_seqs - len(self._running)
+    def _check_feasible(self, prompt: np.ndarray, output: np.ndarray, row: int) -> None:
+        check_feasible(prompt, output, row, self.policy, self.limits.max_num_batched_tokens, self.cache)
 
     @property
     def no_more_arrivals(self) -> bool:
         """Whether nobody will come unless an answer goes out."""
         return self.closed and self.arrivals.times[self.arrivals.head] == NEVER
 
-    # Serving
-
     def run(self) -> Log:
-        """Serve everybody, and return what happened."""
+        """Serve everybody, and return what happened. Raises ValueError where nobody was submitted."""
+        if not self.arrivals.arrival:
+            raise ValueError(
+                "nobody was submitted, so there is nothing to serve: submit a request, or follow a workload"
+            )
+        self._must_rest()
         self.closed = True
         self._serve(NEVER)
         return self.notes.log(self.arrivals.arrival, self.arrivals.prompt, self.clock, self.idle)
 
     def advance(self, until: float) -> None:
         """Run every step that begins before `until` [s]; the last of them may end later."""
-        self._serve(settings.real("until", until, low=0, high=settings.MAX_SECONDS))
+        until = settings.real("until", until, low=0, high=settings.MAX_SECONDS)
+        self._serve(until)
+        self.present = max(self.present, until)
+
+    def _must_rest(self) -> None:
+        if self.serving:
+            raise ValueError(
+                "this engine is in the middle of serving, or broke off there with an error: submit, advance and run "
+                "it from outside of its policy and its executor, and make another one after an error"
+            )
 
     def _serve(self, stop: float) -> None:
+        self._must_rest()
+        self.serving = True
         self._stop, self._waits = stop, 0
         shortcut = tight.shortcut(self) if stop == NEVER else None
         arrivals, policy, state, asked = self.arrivals, self.policy, self.state, 0
@@ -166,7 +175,7 @@ class Engine:
                 state.prefilling = tuple(self.prefilling) if self.prefilling else ()
                 schedule = policy.schedule(state)
                 if schedule is not DECODES:
-                    answer.check(schedule, policy)
+                    schedule = answer.checked(schedule, policy)
                     if schedule.preempt:
                         self._preempt(schedule.preempt)
                 if schedule.tokens:
@@ -179,7 +188,7 @@ class Engine:
                     self._waits = 0
                     self.decode_steps(schedule.until)
                 elif schedule.preempt:
-                    raise answer.Broken("it preempts but runs nothing: give tokens to at least one request")
+                    raise answer.preempts_only(self, schedule.preempt)
                 else:
                     self._wait(NEVER if schedule.until is None else schedule.until)
                 if self._finishes[0][0] <= self.step:
@@ -188,6 +197,7 @@ class Engine:
             raise ValueError(
                 f"{type(policy).__name__}.schedule broke the rules in step {self.step} (at {self.now:.6g} s): {error}"
             ) from None
+        self.serving = False
 
     def _let_in(self) -> None:
         arrivals, now = self.arrivals, self.now
@@ -210,8 +220,6 @@ class Engine:
             )
         self.now = until
         self.idle.append((self.step, until))
-
-    # Steps
 
     def _mixed_step(self, tokens: Mapping[Request, int], everybody: bool, until: float | None) -> None:
         """A step with prompts in it; or one whose decodes are listed one by one."""
@@ -242,87 +250,6 @@ class Engine:
             and self._finishes[0][0] > self.step and self.arrivals.times[self.arrivals.head] > now
         ):  # fmt: skip
             self.decode_steps(until, if_there_is_room=True)
-
-    def _without_decodes(self, tokens: Mapping[Request, int]) -> Mapping[Request, int]:
-        """The others, of an answer that lists those that decode; whoever decodes and is not listed stops for now."""
-        others, listed = {}, 0
-        for request, chunk in tokens.items():
-            if type(request) is not Request or request._engine is not self:
-                raise answer.unknown(request)
-            if request._since < 0:
-                others[request] = chunk
-            else:
-                listed += 1
-                if chunk != 1 or type(chunk) is not int:
-                    answer.chunk_of(request, chunk, 1)
-        if listed < self.decodes:
-            for request in self.running:
-                if request._since >= 0 and request not in tokens:
-                    self._pause(request)
-        return others
-
-    def _admit(
-        self, tokens: Mapping[Request, int]
-    ) -> tuple[list[tuple[Request, int, bool]], int, int, list[tuple[int, int]]]:
-        """What a step with prompts is made of, once newcomers have their slots and everybody has the blocks.
-
-        (request, tokens, whether its prompt is complete then) of those that do not decode; and the decodes, the tokens
-        that they attend to, and the prompts, as `Simulated.seconds` takes them.
-        """
-        step, pool, queue, running, notes = self.step, self.pool, self._queue, self._running, self.notes
-        decodes, context, total = self.decodes, self.context, self.decodes
-        chunks, prompts = [], []
-        for request, chunk in tokens.items():
-            if type(request) is not Request or request._engine is not self:
-                raise answer.unknown(request)
-            if request._since >= 0:  # named besides, though everybody decodes
-                answer.chunk_of(request, chunk, 1)
-                continue
-            if request in queue:
-                del queue[request]
-                running[request] = None
-                request._admitted, request._c = step, pool.hit(request)
-                self.waiting_shown = self.running_shown = None
-            elif request not in running:
-                self._readmit(request)
-            cached, known = request._c, request._prompt_tokens + request._e
-            remaining = known - cached
-            if type(chunk) is not int or not 1 <= chunk <= remaining:
-                chunk = answer.chunk_of(request, chunk, remaining)
-            total += chunk
-            pool.take(request, chunk, cached)
-            chunks.append((request, chunk, chunk == remaining))
-            if chunk < remaining:
-                self.prefilling[request] = None
-            elif cached or self.prefilling:
-                self.prefilling.pop(request, None)
-            if remaining == 1 and request._e:  # the last token of a prompt computed again: a decode like any other
-                decodes += 1
-                context += known
-                notes.decodes.extend((request._index, step, step, known))
-                request._whole = False
-                continue
-            prompts.append((chunk, cached))
-            if cached or chunk < remaining or not request._whole:
-                notes.chunks.extend((request._index, step, chunk, cached))
-                request._whole = False
-        pool.advance(1)
-        limits = self.limits
-        if total > limits.max_num_batched_tokens or len(running) > limits.max_num_seqs or pool.free < 0:
-            raise answer.too_much(self, total)
-        return chunks, decodes, context, prompts
-
-    def _readmit(self, request: Request) -> None:
-        """A slot for one that was preempted."""
-        if self._sent_back and self._sent_back[-1] is request:
-            self._sent_back.pop()
-        elif request in self._sent_back:
-            self._sent_back.remove(request)
-        else:
-            raise answer.unknown(request)
-        self._running[request] = None
-        request._admitted, request._c = self.step, self.pool.hit(request)
-        self.waiting_shown = self.running_shown = None
 
     def decode_steps(self, until: float | None, *, if_there_is_room: bool = False) -> None:
         """One step of decodes alone, or all up to the next change where the answer holds.
@@ -374,128 +301,29 @@ class Engine:
 
     def _finish_foretold(self) -> None:
         """What an executor that knows no lengths said of the step that has just ended."""
-        outcome = self._outcome
+        outcome, name = self._outcome, type(self.executor).__name__
         for request, tokens in (outcome.tokens or {}).items():
-            if tokens > 1 and request._since >= 0:
+            if not self._emitted_now(request):
+                raise ValueError(
+                    f"{name} lets {tokens} tokens leave for {settings.quote(request)}, which emitted nothing in this "
+                    "step"
+                )
+            if tokens > 1:
                 self._emit_more(request, tokens - 1)
         for request in outcome.finished:
-            if type(request) is not Request or request._engine is not self or request._since < 0:
+            if not self._emitted_now(request):
                 raise ValueError(
-                    f"{type(self.executor).__name__} ends the answer of {settings.quote(request)}, which emitted "
-                    "nothing in this step"
+                    f"{name} ends the answer of {settings.quote(request)}, which emitted nothing in this step"
                 )
             if self.batch is not None:
                 self.batch.ended(request)
+            elif request._leave == self.step:
+                raise ValueError(f"{name} ends the answer of {request!r} twice in one step")
             else:
                 self._leaves_at(request, self.step)
 
-    def _leaves_at(self, request: Request, step: int) -> None:
-        request._leave = step
-        self._serial += 1
-        heappush(self._finishes, (step, self._serial, request))
-
-    # Lives
-
-    def _join(self, request: Request) -> None:
-        """Its prompt is computed: a token has left with the step that just ended, and from now on it decodes."""
-        step = self.step
-        request._e += 1
-        request._since, request._tokens_from = step, step - 1
-        request._decodes_known = request._c + 1
-        self._fruitless = 0
-        self.decodes += 1
-        self.context += request._c + 1
-        self.pool.decode(request._c)
-        if self.simulated:
-            request._leave = leave = step + self.simulated.lengths[request._index] - request._e
-            self._serial += 1
-            heappush(self._finishes, (leave, self._serial, request))
-
-    def _close(self, request: Request, last: int) -> None:
-        """Write down its run of tokens and of decodes, which ended with step `last`."""
-        self.notes.tokens.extend((request._index, request._tokens_from, last, 1))
-        if request._since <= last:
-            self.notes.decodes.extend((request._index, request._since, last, request._decodes_known))
-
-    def _leave(self) -> None:
-        """Those whose last token left with the step that ended now."""
-        step, finishes, notes = self.step, self._finishes, self.notes
-        self.running_shown = None
-        while finishes[0][0] <= step:
-            _, _, request = heappop(finishes)
-            if request._leave != step or request._since < 0:
-                continue  # of one that was preempted since
-            if request._whole:
-                notes.plain.extend((request._index, request._tokens_from, step - 1))
-            else:
-                self._close(request, step - 1)
-                notes.stays.extend((request._index, request._admitted, step - 1))
-            more = step - request._since
-            emitted, computed = request._e + more, request._c + more
-            del self._running[request]
-            self.decodes -= 1
-            self.context -= request._prompt_tokens + emitted
-            self.pool.leave(request, computed)
-            request._e, request._c, request._since, request._engine = emitted, computed, -1, None
-            self.answered += 1
-            if self.arrivals.next_turns:
-                self.arrivals.answered(request._index, self.now)
-
-    def _pause(self, request: Request) -> None:
-        """It stops decoding for now; what it has stays."""
-        self._note_prompt(request)
-        self._close(request, self.step - 1)
-        self.decodes -= 1
-        self.context -= request.known
-        self.pool.pause(request.computed)
-        request._e, request._c = request.emitted, request.computed
-        request._since = request._leave = -1
-        self.prefilling[request] = None
-
-    def _note_prompt(self, request: Request) -> None:
-        """Its life is no plain one any more: write down what a plain one would not."""
-        if request._whole:
-            request._whole = False
-            self.notes.chunks.extend((request._index, request._tokens_from, request._prompt_tokens, 0))
-
-    def _emit_more(self, request: Request, more: int) -> None:
-        """So many tokens more left with the step that just ended than the one that the counters went on by."""
-        self._note_prompt(request)
-        before = self.step - 2
-        if request._tokens_from <= before:
-            self.notes.tokens.extend((request._index, request._tokens_from, before, 1))
-        self.notes.tokens.extend((request._index, self.step - 1, self.step - 1, 1 + more))
-        self.notes.decodes.extend((request._index, request._since, self.step - 1, request._decodes_known))
-        self.pool.pause(request.computed)
-        self.pool.take(request, more)
-        request._e, request._c = request.emitted + more, request.computed + more
-        request._since = request._tokens_from = self.step
-        request._decodes_known = request._c + 1
-        self.context += more
-        self.pool.decode(request._c)
-        if self.pool.free < 0:
-            raise ValueError(f"{1 + more} tokens of {request!r} need more KV blocks than are free: let fewer leave")
-
-    def _preempt(self, victims: Sequence[Request]) -> None:
-        for victim in victims:
-            if type(victim) is not Request or victim not in self._running:
-                raise answer.not_running(victim)
-            if self.batch is not None:
-                raise answer.Broken(f"it preempts {victim!r}, but a padded batch runs to its end")
-            if victim._since >= 0:
-                self._pause(victim)
-            self.notes.stays.extend((victim._index, victim._admitted, self.step - 1))
-            self.notes.preemptions.extend((victim._index, self.step, victim._c))
-            self.pool.release(victim)
-            victim._c = 0
-            victim._whole = False
-            del self._running[victim]
-            self.prefilling.pop(victim, None)
-            self._sent_back.append(victim)
-            self.waiting_shown = self.running_shown = None
-            self._fruitless += 1
-            if self._fruitless > PATIENCE:
-                raise answer.Broken(
-                    f"it has preempted {PATIENCE:,} times since the last token left, and each time all was lost that "
-                    "had been computed: let somebody finish"
-                )
+    def _emitted_now(self, request: Any) -> bool:
+        """Whether a token of it left with the step that has just ended."""
+        if type(request) is not Request or request._engine is not self or request._since < 0:
+            return False
+        return self.batch is None or self.batch.is_open(request)

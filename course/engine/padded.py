@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from course.base import settings
 from course.engine import answer
 from course.policies.base import Request
 
@@ -41,7 +42,7 @@ class PaddedBatch:
         if type(request) is not Request or request._engine is not self.engine:
             raise answer.unknown(request)
         if type(chunk) is not int or chunk < 1:
-            answer.chunk_of(request, chunk, request.prompt_tokens)
+            answer.chunk_of(request, chunk, settings.MAX_TOKENS)
 
     def _begin(self, tokens: Mapping[Request, Any]) -> None:
         engine, step, width = self.engine, self.engine.step, len(tokens)
@@ -81,6 +82,7 @@ class PaddedBatch:
         for request in tokens:
             row = request._index
             request._since, request._e, request._c, request._tokens_from = step + 1, 1, prompt, step
+            request._decodes_known, request._whole = prompt + 1, False
             notes.chunks.extend((row, step, prompt, 0))
             if engine.simulated:
                 notes.tokens.extend((row, step, step + lengths[row] - 1, 1))
@@ -105,15 +107,19 @@ class PaddedBatch:
             raise ValueError(
                 f"a batch of {width} requests padded to {self.prompt} prompt and {output} output tokens reserves "
                 f"{free - pool.free} KV blocks, and num_blocks is {pool.num_blocks}: lower max_num_seqs to at most "
-                f"{free * width // (free - pool.free)}, or give the cache more blocks"
+                f"{max(1, free * width // (free - pool.free))}, or give the cache more blocks"
             )
 
     def ended(self, request: Request) -> None:
         """An executor that knows no lengths says that this answer is complete; its slot goes on computing padding."""
-        if request in self._open:
-            del self._open[request]
-            engine = self.engine
+        del self._open[request]
+        engine = self.engine
+        if request._tokens_from < engine.step:
             engine.notes.tokens.extend((request._index, request._tokens_from, engine.step - 1, 1))
+
+    def is_open(self, request: Request) -> bool:
+        """Whether its answer is not complete yet, where lengths are not known."""
+        return request in self._open
 
     def after_step(self) -> None:
         """Where the last answer is complete, everybody leaves."""
@@ -124,7 +130,7 @@ class PaddedBatch:
             if not engine.simulated:
                 row, last = request._index, engine.step - 1
                 if request._since <= last:
-                    engine.notes.decodes.extend((row, request._since, last, self.prompt + 1))
+                    engine.notes.decodes.extend((row, request._since, last, request._decodes_known))
                 engine.notes.stays.extend((row, request._admitted, last))
                 engine.pool.pause(request.computed)
             engine.pool.release(request)

@@ -6,10 +6,8 @@ from course.base import settings
 from course.engine.loop import Engine
 from course.engine.run import Run
 from course.engine.step import StepTime
-from course.memory.block_pool import blocks_for
 from course.memory.kvcache import KVCache
 from course.policies.base import Policy
-from course.policies.continuous import Continuous
 from course.workload import Workload
 
 
@@ -36,7 +34,6 @@ def serve(
     """
     _check_kinds(load, policy, step_time, cache)
     engine = Engine(policy, step_time, cache, honour_until=honour_until)
-    _check_feasible(load, policy, engine.limits.max_num_batched_tokens, cache)
     engine.follow(load)
     return Run(load, policy, engine.limits, step_time, cache, engine.run())
 
@@ -72,30 +69,3 @@ def _check_kinds(load: Workload, policy: Policy, step_time: StepTime, cache: KVC
         )
     if cache is not None and not isinstance(cache, KVCache):
         raise ValueError(f"the cache must be a KVCache or None, not {settings.quote(cache)}")
-
-
-def _check_feasible(load: Workload, policy: Policy, budget: float, cache: KVCache | None) -> None:
-    """Raises ValueError for a request that can never be served, and for an endless run."""
-    threshold = policy.long_prefill_token_threshold if isinstance(policy, Continuous) else 0
-    steps = np.maximum(np.ceil(load.prompt_tokens / min(threshold or budget, budget)), 1) + load.output_tokens - 1
-    most = int(steps.argmax())
-    if steps[most] > settings.MAX_STEPS:
-        raise ValueError(
-            f"request {most} alone, with {load.prompt_tokens[most]:,} prompt and {load.output_tokens[most]:,} output "
-            f"tokens, takes {steps[most]:,.0f} steps, and a run holds at most {settings.MAX_STEPS:,}: shorten it, or "
-            "raise the token budget"
-        )
-    longest = load.prompt_tokens + load.output_tokens - 1  # tokens in the cache when the last one is sampled
-    worst = int(longest.argmax())
-    blocks = blocks_for(int(longest[worst]), cache.block_size) if cache else 0
-    if cache is not None and blocks > cache.num_blocks:
-        raise ValueError(
-            f"request {worst} needs {longest[worst]} tokens of KV cache, {blocks} blocks, and num_blocks is "
-            f"{cache.num_blocks}: it can never be served; raise num_blocks or shorten the request"
-        )
-    if isinstance(policy, Continuous) and not policy.enable_chunked_prefill and longest[worst] > budget:
-        raise ValueError(
-            f"request {worst} may need {longest[worst]} tokens in one step (its prompt, or all of it after a "
-            f"preemption), and max_num_batched_tokens is {budget} with enable_chunked_prefill=False: raise the budget "
-            f"to {longest[worst]}, or turn chunking on"
-        )

@@ -50,6 +50,9 @@ class StepTimeModel:
     sound = False
     """Whether its settings alone rule out bad times. A class says so for itself, not for those made from it."""
 
+    straight: bool = True
+    """Whether `decode_line` has an answer. Where not, the engine asks for every step, as it asks any callable."""
+
     longest: float = inf
     """Tokens of a sequence up to which it has an answer; a longer request is refused before it is served."""
 
@@ -105,7 +108,7 @@ class _Checked(StepTimeModel):
     """Somebody's own model, each answer looked at before the fast loops use it."""
 
     def __init__(self, model: StepTimeModel):
-        self.model = model
+        self.model, self.longest = model, model.longest
 
     def seconds(self, decodes: int, decode_context: int, tokens: int, pairs: int, prefill_context: int) -> float:
         """See StepTimeModel."""

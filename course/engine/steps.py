@@ -101,9 +101,12 @@ class Steps:
         many = np.maximum(0, (last - first - wait) // size + 1)
         each = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
         taken += self._summed(np.repeat(first + wait, many) + each * size)
+        # What left besides, with accepted drafts, is held from the next step on.
+        _, step, cached, tokens = self._log.more.T
         # Blocks come home in the step after a stay.
         freed = np.zeros(len(self) + 1, dtype=np.int64)
         np.add.at(freed, stays[:, 2] + 1, self._held_at_end(stays, size))
+        np.subtract.at(freed, step + 1, -(-(cached + tokens) // size) + (-cached // size))
         return np.cumsum(taken - freed[:-1])
 
     def _held_at_end(self, stays: np.ndarray, size: int) -> np.ndarray:

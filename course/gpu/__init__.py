@@ -6,6 +6,9 @@
     step.time(batch=8).seconds        # the median of many warm launches
     step.time_empty(batch=8).seconds  # how much of that is only the launch
 
+`gpu.ops` holds the operations of a real transformer's step, `gpu.transformer` a Llama-shaped model made of them, and
+`gpu.step_profile` records how long its steps take.
+
 Only this package imports CuPy, and only where a driver of a GPU answers.
 """
 

@@ -72,8 +72,8 @@ def load(source: str, kernel: str, file: str, macros: Mapping[str, Any]) -> ctyp
     """
     tool = compiler()
     whole = sources.join(
-        [(name, sources.text(name)) for name in ("cpu_shim.h", "cpu_guard.h", "compat.h")]
-        + [(file, source), ("cpu_launch.h", sources.text("cpu_launch.h"))]
+        [(name, sources.text(name)) for name in ("cpu_shim.h", "cpu_guard.h", "cpu_tensor.h")]
+        + [*sources.headers(), (file, source), ("cpu_launch.h", sources.text("cpu_launch.h"))]
     )
     defined = tuple(f"-D{name}={value}" for name, value in {**macros, "KERNEL": kernel}.items())
     key = "\0".join((whole, tool.command, tool.version, *tool.flags, *defined, platform.machine(), sys.platform))

@@ -74,7 +74,7 @@ class CupyDevice(Device):
     ) -> Kernel:
         """See Device."""
         found = sources.parameters(source, kernel)
-        code = sources.join([("compat.h", sources.text("compat.h")), (file, source)])
+        code = sources.join([*sources.headers(), (file, source)])
         options = ("-std=c++17", *(f"-D{name}={value}" for name, value in (macros or {}).items()))
         try:
             function = self.cupy.RawModule(code=code, options=options, backend="nvrtc").get_function(kernel)
@@ -91,7 +91,9 @@ class CupyDevice(Device):
 
     def to_device(self, array: np.ndarray) -> Any:
         """See Device."""
-        return self.cupy.asarray(array)
+        copy = self.cupy.asarray(array)
+        self.cupy.cuda.Stream.null.synchronize()  # other streams do not wait for this one
+        return copy
 
     def to_numpy(self, array: Any) -> np.ndarray:
         """See Device."""

@@ -112,7 +112,7 @@ class Device(ABC):
     def compile(
         self, source: str, kernel: str, *, file: str = "kernel.cu", macros: Mapping[str, Any] | None = None
     ) -> Kernel:
-        """Compile `kernel` from a source that the file compat.h precedes.
+        """Compile `kernel` from a source that compat.h and the other headers precede (`sources.HEADERS`).
 
         macros: names to define, with their values. Raises KernelError with the line of the source that is wrong.
         """

@@ -47,8 +47,8 @@ def compile_error(file: str, source: str, log: str) -> str:
         return f"{file} does not compile: {said}"
     number = int(found[1] or found[2])
     lines = source.splitlines()
-    shown = f": {lines[number - 1].strip()}" if 0 < number <= len(lines) else ""
-    return f"{file} does not compile, line {number}: {found[3].strip()}{shown}"
+    quote = f": {lines[number - 1].strip()}" if 0 < number <= len(lines) else ""
+    return f"{file} does not compile, line {number}: {found[3].strip()}{quote}"
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ def provenance(device: Device, command: str) -> dict[str, Any]:
     """Card, driver, versions, date and command: what a number needs to be believed."""
     found: dict[str, Any] = {"card": device.name, "kind": device.kind, **device.versions}
     driver = (
-        _output_of("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader") if device.kind == "cuda" else ""
+        output_of("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader") if device.kind == "cuda" else ""
     )
     if driver:
         found["driver"] = driver
@@ -37,7 +37,8 @@ def provenance(device: Device, command: str) -> dict[str, Any]:
     }
 
 
-def _output_of(*command: str) -> str:
+def output_of(*command: str) -> str:
+    """The first line that a command prints; nothing where it cannot be run or fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.SubprocessError):

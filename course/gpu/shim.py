@@ -17,6 +17,8 @@ from course.gpu.errors import KernelError
 from course.gpu.memory import GuardedArray, Memory, Region, guarded_array
 
 _Sizes = ctypes.c_uint32 * 3
+_stacks = (ctypes.c_uint64 * 3)()
+"""The stacks that all kernels share: `Stacks` of cpu_launch.h."""
 # A launch takes over the signal handlers of the process and the global variables of its library.
 _one_at_a_time = threading.Lock()
 
@@ -57,7 +59,7 @@ class ShimKernel(Kernel):
             for arg, array in copies:
                 np.copyto(array, arg)
             with _one_at_a_time:
-                self._launch(*sizes, values, regions, len(touched), ctypes.byref(report))
+                self._launch(*sizes, values, regions, len(touched), ctypes.byref(report), _stacks)
                 kind = report.kind
             for arg, array in copies:
                 if arg.flags.writeable:

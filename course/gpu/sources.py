@@ -28,6 +28,15 @@ SCALARS: Mapping[str, type[np.generic]] = {
 }
 
 
+HEADERS = ("compat.h", "numbers.h", "tensor.h")
+"""What precedes every kernel, in this order."""
+
+
+def headers() -> list[tuple[str, str]]:
+    """(name, text) of each of HEADERS. Raises KernelError where the installation lacks one."""
+    return [(name, text(name)) for name in HEADERS]
+
+
 def folder() -> Traversable:
     """The folder of the kernel sources: inside the package in a wheel, beside it in an editable install."""
     packed = resources.files("course") / "_kernels"

@@ -1,22 +1,30 @@
 """The memory of one card, line by line, from its total to the sequences that fit."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil
 
 from course.base import settings
-from course.memory import estimates, report
+from course.memory import estimates, layout, ranks, report
+from course.memory.drafts import drafts
 from course.memory.estimates import Amount
-from course.memory.layout import MAX_BYTES, MAX_TOKENS, Pool, pool
+from course.memory.layout import MAX_TOKENS, Pool
+from course.memory.ranks import MAX_BYTES
 from course.memory.report import Line
-from course.models import ModelSpec, formula, gpus, model
+from course.models import ModelSpec, engine_defaults, gpus, model
+from course.models.engine_defaults import Release
 from course.models.gpus import GPU
+
+Memory = float | Sequence[float]
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """The memory of one of `tp` cards, in bytes. `kv_bytes` is negative where nothing is left; `problems` say so then.
+    """The memory of one card, in bytes. `kv_bytes` is negative where nothing is left; `problems` say so then.
 
-    pool: the blocks that `kv_bytes` hold. lines: every figure with its formula. max_model_len: tokens.
+    Of several ranks it is the card that decides: the one with the fewest blocks. pool: the blocks that `kv_bytes` hold.
+    lines: every figure with its formula. max_model_len: tokens. max_num_seqs, max_num_batched_tokens: of a step. tp,
+    pp, dp: ranks of tensor, pipeline and data parallelism. release: of the engine, where one was asked for. defaults: a
+    sentence on the settings that nobody gave. remarks: what a reader should know beside `problems`, what cannot be.
     """
 
     spec: ModelSpec
@@ -31,6 +39,13 @@ class Ledger:
     pool: Pool
     lines: tuple[Line, ...] = field(repr=False)
     problems: tuple[str, ...] = ()
+    max_num_seqs: int = 256
+    max_num_batched_tokens: int = 2048
+    pp: int = 1
+    dp: int = 1
+    release: Release | None = None
+    defaults: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def num_blocks(self) -> int:
@@ -40,7 +55,15 @@ class Ledger:
     @property
     def kv_tokens(self) -> int | None:
         """Tokens that vLLM prints as "GPU KV cache size"; None for a model that keeps a recurrent state only."""
-        return self.pool.num_tokens(self.max_model_len)
+        return self.pool.num_tokens(self.max_model_len, self.release)
+
+    @property
+    def kv_tokens_by_version(self) -> dict[str, int | None]:
+        """The same as vLLM 0.19 and 0.21 print it."""
+        return {
+            version: self.pool.num_tokens(self.max_model_len, engine_defaults.release(version))
+            for version in ("0.19", "0.21")
+        }
 
     @property
     def longest_sequence(self) -> int | None:
@@ -48,7 +71,7 @@ class Ledger:
         return self.pool.longest_sequence
 
     def max_sequences(self, length: int) -> int:
-        """Sequences of `length` tokens that fit at once."""
+        """Sequences of `length` tokens that fit at once, on one rank of data parallelism."""
         return self.pool.max_sequences(length)
 
     def concurrency(self, length: int) -> float:
@@ -56,77 +79,153 @@ class Ledger:
         return self.pool.concurrency(length)
 
 
+@dataclass(frozen=True)
+class _Card:
+    """One card's figures and their formulas."""
+
+    total: int
+    total_from: str
+    usable: int
+    weights: int
+    weights_from: str
+    activation: int
+    activation_from: str
+    other: int
+    other_from: str
+
+    @classmethod
+    def of_a_pool(cls, pool: Pool) -> "_Card":
+        """Of nothing but the pool, where an engine's own figure is all that is known."""
+        return cls(pool.kv_bytes, "", pool.kv_bytes, 0, "", 0, "", 0, "")
+
+    @property
+    def kv(self) -> int:
+        return self.usable - self.weights - self.activation - self.other
+
+
 def ledger(
     spec: ModelSpec | str,
-    gpu: GPU | str | None = None,
+    gpu: GPU | str | Sequence[GPU | str] | None = None,
     *,
-    memory_bytes: float | None = None,
+    memory_bytes: Memory | None = None,
     tp: int = 1,
+    pp: int = 1,
+    dp: int = 1,
+    dcp: int = 1,
+    pcp: int = 1,
     kv_dtype: str | None = None,
     max_model_len: int | None = None,
-    gpu_memory_utilization: float = 0.9,
-    max_num_batched_tokens: int = 2048,
-    max_num_seqs: int = 256,
+    gpu_memory_utilization: float | None = None,
+    max_num_batched_tokens: int | None = None,
+    max_num_seqs: int | None = None,
+    enable_chunked_prefill: bool = True,
     block_size: int = 16,
     num_gpu_blocks_override: int | None = None,
     num_speculative_tokens: int = 0,
+    speculative_method: str | None = None,
+    draft_model: ModelSpec | None = None,
+    draft_layers: int | None = None,
     mamba_cache_mode: str = "none",
     disable_hybrid_kv_cache_manager: bool = False,
     weights_bytes: float | None = None,
     activation_bytes: float | None = None,
     other_bytes: float | None = None,
+    kv_bytes: Memory | None = None,
+    version: str | None = None,
 ) -> Ledger:
-    """What is on each of `tp` cards that serve `spec` together, and what is left for the KV pool.
+    """What is on each of the cards that serve `spec` together, and what is left for the KV pool.
 
     KV = gpu_memory_utilization x total - weights - activation - other, as vLLM profiles it; blocks and sequences as in
     `memory.pool`, which explains the settings that are not named here.
 
-    spec, gpu: names, or a ModelSpec and a GPU; memory_bytes: the card's total instead of a name. kv_dtype: "fp8", ...,
-    "auto" for what the checkpoint asks for, by default 16 bits. max_model_len: tokens, the model's own by default.
-    num_gpu_blocks_override: blocks that somebody claims, whatever is left. weights_bytes, activation_bytes,
-    other_bytes: per card, as your engine prints them, instead of the estimates; the memory of CUDA graphs belongs to
-    the last where an engine subtracts it, as vLLM does from 0.19 on.
+    spec, gpu: names, or a ModelSpec and a GPU; memory_bytes: the card's total instead of a name. Where the ranks
+    differ, one for each of them, stage by stage: the smallest decides. dp: replicas, over which experts are spread.
+    kv_dtype: "fp8", ..., "auto" for what the checkpoint asks for, by default 16 bits. max_model_len: tokens, the
+    model's own by default.
+
+    version: of vLLM, 0.19 by default. max_num_seqs, max_num_batched_tokens, gpu_memory_utilization: by default what
+    that version takes on this card (`Ledger.defaults` says what). enable_chunked_prefill: where prompts are not split,
+    the step that is profiled holds max_model_len tokens at least. num_gpu_blocks_override: blocks that somebody claims,
+    whatever is left.
+
+    weights_bytes, activation_bytes, other_bytes: per card, as your engine prints them, instead of the estimates; the
+    memory of CUDA graphs belongs to the last where an engine subtracts it, as vLLM does from 0.20 on. kv_bytes:
+    "Available KV cache memory" as printed, of every card or of each, whatever the rest comes to.
 
     Raises ValueError for settings out of range, for heads that cannot be spread over `tp` ranks, and where a figure is
     missing: a card without a known memory, weights that could not be counted.
     """
     spec = (spec if isinstance(spec, ModelSpec) else model(spec)).with_kv_dtype(kv_dtype)
-    tp = settings.whole("tp", tp, high=4096)
-    share = settings.real("gpu_memory_utilization", gpu_memory_utilization, above=0, high=1)
-    batched = settings.whole("max_num_batched_tokens", max_num_batched_tokens)
-    seqs = settings.whole("max_num_seqs", max_num_seqs)
+    tp, dp = settings.whole("tp", tp, high=4096), settings.whole("dp", dp, high=4096)
+    pcp = settings.whole("pcp", pcp, high=4096)
+    release = engine_defaults.release(version)
+    stages = ranks.stages_of(spec.num_layers, pp)
+    drafting = drafts(spec, num_speculative_tokens, speculative_method, draft_model, draft_layers)
     length = _length(spec, max_model_len)
-    total = _total(gpu, memory_bytes)
-    weights = _as_given("weights", weights_bytes) or _weights(spec, tp)
-    activation = _as_given("activation", activation_bytes) or estimates.activation(spec, tp, batched, seqs)
-    other = _as_given("other", other_bytes) or estimates.other(tp)
-    usable = int(share * total.bytes)
-    kv = usable - weights.bytes - activation.bytes - other.bytes
-    blocks = pool(
-        spec,
-        kv,
-        tp=tp,
-        block_size=block_size,
-        max_num_batched_tokens=batched,
-        num_speculative_tokens=num_speculative_tokens,
-        mamba_cache_mode=mamba_cache_mode,
-        disable_hybrid_kv_cache_manager=disable_hybrid_kv_cache_manager,
-    )
+    alone = kv_bytes is not None and gpu is None and memory_bytes is None  # a pool without a card
+    totals = [Amount(0, "")] * len(stages) if alone else _totals(gpu, memory_bytes, len(stages))
+    share, seqs, batched, taken = _batch(
+        release, totals[0].bytes, gpu, gpu_memory_utilization, max_num_seqs, max_num_batched_tokens, length,
+        whole_prompts=release.whole_prompts or not settings.flag("enable_chunked_prefill", enable_chunked_prefill),
+    )  # fmt: skip
+
+    def cards(tokens: int) -> list[_Card]:
+        """One of each stage, for a profiled step of so many tokens."""
+        found = []
+        for i, (stage, (total, total_from)) in enumerate(zip(stages, totals, strict=True)):
+            last = i == len(stages) - 1
+            weights = _as_given("weights", weights_bytes) or estimates.weights(
+                spec, stage, last, tp, dp * pcp, drafting.weights_bytes
+            )
+            activation = _as_given("activation", activation_bytes) or estimates.activation(
+                spec, tp, tokens, seqs, samples=last
+            )
+            other = _as_given("other", other_bytes) or estimates.other(tp * pp * pcp * dp)
+            found.append(_Card(total, total_from, int(share * total), *weights, *activation, *other))
+        return found
+
+    def blocks(memory: Memory) -> Pool:
+        return layout.pool_with(
+            spec, memory, drafting, tp=tp, pp=pp, dcp=dcp, pcp=pcp, block_size=block_size,
+            max_num_batched_tokens=batched, mamba_cache_mode=mamba_cache_mode,
+            disable_hybrid_kv_cache_manager=disable_hybrid_kv_cache_manager,
+        )  # fmt: skip
+
+    found = [] if alone else cards(batched)
+    pool = blocks([card.kv for card in found] if kv_bytes is None else kv_bytes)
+    card = next((one for one in found if one.kv == pool.kv_bytes), found[0] if found else _Card.of_a_pool(pool))
+    kv = card.kv if kv_bytes is None else pool.kv_bytes
     if num_gpu_blocks_override is not None:
         claimed = settings.whole("num_gpu_blocks_override", num_gpu_blocks_override)
-        blocks = replace(blocks, num_blocks=claimed, kv_bytes=claimed * blocks.bytes_per_block)
-    lines = (
-        Line("total", total.bytes, "bytes", total.formula),
-        Line("usable", usable, "bytes", f"gpu_memory_utilization {share:g} x total"),
-        Line("weights", weights.bytes, "bytes", weights.formula),
-        Line("activation", activation.bytes, "bytes", activation.formula),
-        Line("other", other.bytes, "bytes", other.formula),
-        Line("KV", kv, "bytes", "usable - weights - activation - other"),
-        *report.pool_lines(blocks, length, overridden=num_gpu_blocks_override is not None),
+        pool = replace(pool, num_blocks=claimed, kv_bytes=claimed * pool.bytes_per_block)
+    printed = None if version is None else release
+    about_the_card = (
+        Line("total", card.total, "bytes", card.total_from),
+        Line("usable", card.usable, "bytes", f"gpu_memory_utilization {share:g} x total"),
+        Line("weights", card.weights, "bytes", card.weights_from),
+        Line("activation", card.activation, "bytes", card.activation_from),
+        Line("other", card.other, "bytes", card.other_from),
     )
-    problems = report.problems(total.bytes, usable, weights.bytes, kv, blocks, length)
-    shares = weights.bytes, activation.bytes, other.bytes, kv
-    return Ledger(spec, tp, length, total.bytes, usable, *shares, blocks, lines, problems)
+    lines = (
+        *(() if alone else about_the_card),
+        Line("KV", kv, "bytes", "usable - weights - activation - other" if kv_bytes is None else "as printed"),
+        *report.pool_lines(pool, length, overridden=num_gpu_blocks_override is not None, release=printed),
+        *report.replica_lines(pool, length, dp),
+    )
+    problems = report.problems(card.total, card.usable, card.weights, kv, pool, length)
+    remarks = [drafting.note] if drafting.note else []
+    if not problems and length > batched and activation_bytes is None and kv_bytes is None:
+        remarks += report.whole_prompts(cards(length), card.activation, blocks, length, batched)
+    if release.counts_graphs and other_bytes is None:
+        remarks.append(
+            f"{release.name} also takes its estimate for CUDA graphs off the pool, which is not estimated here: give "
+            "other_bytes as your engine prints it"
+        )
+    return Ledger(
+        spec, tp, length, card.total, card.usable, card.weights, card.activation, card.other, kv, pool, lines, problems,
+        max_num_seqs=seqs, max_num_batched_tokens=batched, pp=len(stages), dp=dp, release=printed, defaults=taken,
+        remarks=tuple(remarks),
+    )  # fmt: skip
 
 
 def _length(spec: ModelSpec, asked: int | None) -> int:
@@ -135,6 +234,28 @@ def _length(spec: ModelSpec, asked: int | None) -> int:
     if spec.max_position_embeddings is None:
         raise ValueError(f"{spec.name} does not say how long a sequence may be: give max_model_len")
     return spec.max_position_embeddings
+
+
+def _totals(gpu: GPU | str | Sequence[GPU | str] | None, memory_bytes: Memory | None, stages: int) -> list[Amount]:
+    """(total, where it is from) of the smallest card of each stage."""
+    name = "gpu" if memory_bytes is None else "memory_bytes"
+    if memory_bytes is None:
+        cards = [gpu] if gpu is None or isinstance(gpu, str | GPU) else gpu
+        found = [_total(one, None) for one in cards]
+    else:
+        found = [_total(None, one) for one in (memory_bytes if isinstance(memory_bytes, Sequence) else [memory_bytes])]
+    if not found:
+        raise ValueError(f"{name} is an empty list: give one of every rank")
+    if len(found) == 1:
+        return found * stages
+    if len(found) % stages:
+        raise ValueError(f"{name} has {len(found)} ranks, which {stages} stages cannot share evenly")
+    size = len(found) // stages
+    smallest = [min(found[i * size : (i + 1) * size]) for i in range(stages)]
+    return [
+        Amount(one.bytes, f"{one.formula}: the smallest of {size} ranks" if size > 1 else one.formula)
+        for one in smallest
+    ]
 
 
 def _total(gpu: GPU | str | None, memory_bytes: float | None) -> Amount:
@@ -148,13 +269,40 @@ def _total(gpu: GPU | str | None, memory_bytes: float | None) -> Amount:
     return Amount(card.memory_bytes, f"{card.name}: {card.memory_source}")
 
 
-def _weights(spec: ModelSpec, tp: int) -> Amount:
-    whole = spec.weights_bytes
-    if whole is None:
-        reasons = [note for note in spec.notes if note.startswith("the weights")]
-        raise ValueError("; ".join([*reasons, f"give the weights_bytes of {spec.name}"]))
-    share = f" / {tp} ranks" if tp > 1 else ""
-    return Amount(ceil(whole / tp), f"{formula.weights_bytes(spec)}{share}")
+def _batch(
+    release: Release,
+    total: int,
+    gpu: GPU | str | Sequence | None,
+    share: float | None,
+    seqs: int | None,
+    tokens: int | None,
+    length: int,
+    *,
+    whole_prompts: bool,
+) -> tuple[float, int, int, tuple[str, ...]]:
+    """gpu_memory_utilization, max_num_seqs, max_num_batched_tokens, and a sentence for those that nobody gave."""
+    first = gpu[0] if isinstance(gpu, Sequence) and not isinstance(gpu, str) else gpu
+    card = first if isinstance(first, GPU) or first is None else gpus.gpu(first)
+    if card is None:  # by its memory alone, no A100
+        large = total >= engine_defaults.LARGE_MEMORY
+        where = f"a card of {total / 2**30:.2f} GiB" if total else "a card below 70 GiB"
+        where += " that is no A100" if large else ""
+        defaults = engine_defaults.LARGE if large else engine_defaults.SMALL
+    else:
+        where, defaults = card.name, engine_defaults.batch(card)
+    seqs = None if seqs is None else settings.whole("max_num_seqs", seqs)
+    tokens = None if tokens is None else settings.whole("max_num_batched_tokens", tokens)
+    taken = engine_defaults.batch_of_length(seqs, tokens, defaults, length, whole_prompts=whole_prompts)
+    said = [] if seqs is not None else [f"max_num_seqs {taken[0]:,}"]
+    said += [] if tokens is not None else [f"max_num_batched_tokens {taken[1]:,}"]
+    if share is None:
+        share = release.gpu_memory_utilization
+        if total:
+            said.append(f"gpu_memory_utilization {share:g}")
+    else:
+        share = settings.real("gpu_memory_utilization", share, above=0, high=1)
+    sentence = (f"not given, so what {release.name} takes on {where}: {', '.join(said)}",) if said else ()
+    return share, *taken, sentence
 
 
 def _as_given(name: str, number: float | None) -> Amount | None:

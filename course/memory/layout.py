@@ -7,19 +7,25 @@ block must have one size in bytes, so that any group can take any block:
   attention layers so long that one holds it;
 - each kind is cut into groups of equally many layers, padded where that does not come out even.
 
-Source: vllm/v1/core/kv_cache_utils.py and kv_cache_interface.py.
+Several ranks: tensor parallelism spreads KV heads, pipeline parallelism layers, context parallelism tokens. All ranks
+have equally many blocks, as many as the one with the fewest.
+
+Source: vllm/v1/core/kv_cache_utils.py and kv_cache_interface.py of 0.19.0.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import NamedTuple
 
 from course.base import settings
+from course.memory.drafts import Drafts, drafts
+from course.memory.ranks import context_ranks, smallest_of_stages, stages_of
 from course.models import ModelSpec
-from course.models.layers import on_rank
+from course.models.engine_defaults import Release
+from course.models.layers import Layer, on_rank
 
-MAX_BYTES = 10**15
 MAX_TOKENS = 10**12
 CACHE_MODES = ("none", "align")
 ALIGNMENT = 16  # tokens; kernels want blocks in multiples of it
@@ -32,7 +38,8 @@ class Group:
     """Layers with one block table between them.
 
     kind: "full", "window", "chunk" or "state". block_size: tokens of a block. window: tokens that stay, for the middle
-    two. reserve: tokens of a step that come on top of the window, or blocks of a state.
+    two. reserve: tokens of a step that come on top of the window, or blocks of a state. ranks: of context parallelism,
+    each of which holds its share of a sequence's tokens.
     """
 
     kind: str
@@ -40,6 +47,7 @@ class Group:
     block_size: int
     window: int = 0
     reserve: int = 0
+    ranks: int = 1
 
     def blocks(self, length: int) -> int:
         """Blocks that a sequence of `length` tokens may need at most.
@@ -50,13 +58,13 @@ class Group:
             return self.reserve
         if self.kind == "window":
             return -(-min(self.window - 1 + self.reserve, length) // self.block_size) + 1
-        tokens = length if self.kind == "full" else min(self.window + self.reserve, length)
+        tokens = -(-length // self.ranks) if self.kind == "full" else min(self.window + self.reserve, length)
         return -(-tokens // self.block_size)
 
 
 @dataclass(frozen=True)
 class Pool:
-    """Blocks of one rank. bytes_per_block: of all layers of one group. block_size: tokens of the smallest block."""
+    """Blocks of one rank. bytes_per_block: of all its layers of one group. block_size: tokens of the smallest block."""
 
     kv_bytes: int
     num_blocks: int
@@ -77,26 +85,27 @@ class Pool:
         """Whole sequences of `length` tokens that fit at once."""
         return self.num_blocks // self.blocks_for(length)
 
-    def num_tokens(self, length: int) -> int | None:
+    def num_tokens(self, length: int, release: Release | None = None) -> int | None:
         """Tokens that vLLM prints as "GPU KV cache size", for an engine with this max_model_len.
 
-        Blocks / groups x tokens of the smallest block: with windows that charges every layer for every token, so that a
-        long sequence needs less than it says. With recurrent states sequences of `length` x `length`, and None where
-        there is nothing else.
+        Up to vLLM 0.20: blocks / groups x tokens of the smallest block (x ranks of context parallelism): with windows
+        that charges every layer for every token, so that a long sequence needs less than it says, and with recurrent
+        states it is no capacity at all. From 0.21 on: the concurrency x `length`. Without a release the former, and the
+        latter with recurrent states. None where there is nothing but states.
         """
         kinds = {group.kind for group in self.groups}
         if kinds == {"state"}:
             return None
-        if "state" in kinds:
+        if "state" in kinds if release is None else release.tokens_by_concurrency:
             return self.num_blocks * length // self.blocks_for(length)
-        return self.num_blocks // len(self.groups) * self.block_size
+        return self.num_blocks // len(self.groups) * self.block_size * max(group.ranks for group in self.groups)
 
     @property
     def longest_sequence(self) -> int | None:
         """Tokens of the longest sequence that fits alone, 0 where none does; None where any length fits."""
         if not any(group.kind == "full" for group in self.groups):
             return None if self.max_sequences(MAX_TOKENS) else self._longest(MAX_TOKENS)
-        return self._longest(self.num_blocks * max(group.block_size for group in self.groups))
+        return self._longest(self.num_blocks * max(group.block_size * group.ranks for group in self.groups))
 
     def _longest(self, high: int) -> int:
         low = 0
@@ -109,90 +118,135 @@ class Pool:
         return low
 
 
+class _Cache(NamedTuple):
+    """What one layer keeps on one rank. bytes: of a token, or of a whole state. stage: of the pipeline."""
+
+    kind: str
+    window: int
+    bytes: int
+    stage: int
+
+
 def pool(
     spec: ModelSpec,
     kv_bytes: float | Sequence[float],
     *,
     tp: int = 1,
+    pp: int = 1,
+    dcp: int = 1,
+    pcp: int = 1,
     block_size: int = 16,
     max_num_batched_tokens: int = 2048,
     num_speculative_tokens: int = 0,
+    speculative_method: str | None = None,
+    draft_model: ModelSpec | None = None,
+    draft_layers: int | None = None,
     mamba_cache_mode: str = "none",
     disable_hybrid_kv_cache_manager: bool = False,
 ) -> Pool:
     """The blocks that `kv_bytes` of memory on each rank hold; of several ranks the smallest decides for all.
 
+    kv_bytes: of every rank, or one for each: with pp > 1, one for each stage or as many for each.
+    tp, pp, dcp, pcp: ranks of tensor, pipeline, decode and prefill context parallelism.
     max_num_batched_tokens: what a step adds to a window before it slides on; twice that with asynchronous scheduling.
-    num_speculative_tokens: above 0, draft layers hold KV too, and a recurrent state is kept once more a token.
+    num_speculative_tokens: above 0, a recurrent state is kept once more a token, and what drafts may hold KV too:
+    `memory.drafts` explains it and the next three.
     mamba_cache_mode: "align" keeps a second state for prefix caching. disable_hybrid_kv_cache_manager: layers with a
-    window keep every token. Raises ValueError for settings out of range, and for heads that cannot be spread over `tp`
-    ranks.
+    window keep every token. Raises ValueError for settings out of range, and for heads, layers or tokens that cannot be
+    spread over the ranks.
     """
+    drafting = drafts(spec, num_speculative_tokens, speculative_method, draft_model, draft_layers)
+    return pool_with(
+        spec,
+        kv_bytes,
+        drafting,
+        tp=tp,
+        pp=pp,
+        dcp=dcp,
+        pcp=pcp,
+        block_size=block_size,
+        max_num_batched_tokens=max_num_batched_tokens,
+        mamba_cache_mode=mamba_cache_mode,
+        disable_hybrid_kv_cache_manager=disable_hybrid_kv_cache_manager,
+    )
+
+
+def pool_with(
+    spec: ModelSpec,
+    kv_bytes: float | Sequence[float],
+    drafting: Drafts,
+    *,
+    tp: int,
+    pp: int,
+    dcp: int,
+    pcp: int,
+    block_size: int,
+    max_num_batched_tokens: int,
+    mamba_cache_mode: str,
+    disable_hybrid_kv_cache_manager: bool,
+) -> Pool:
+    """See `pool`, which has made the drafts."""
     tp = settings.whole("tp", tp, high=4096)
     block_size = settings.whole("block_size", block_size, high=2**20)
     batched = settings.whole("max_num_batched_tokens", max_num_batched_tokens)
-    drafts = settings.whole("num_speculative_tokens", num_speculative_tokens, low=0, high=1000)
     if mamba_cache_mode not in CACHE_MODES:
         raise ValueError(f"mamba_cache_mode must be none or align, not {settings.quote(mamba_cache_mode)}")
-    ranks = kv_bytes if isinstance(kv_bytes, Sequence) and not isinstance(kv_bytes, str) else [kv_bytes]
-    if not ranks:
-        raise ValueError("kv_bytes must be a number of bytes, or one a rank, not an empty list")
-    memory = min(int(settings.real("kv_bytes", one, low=-MAX_BYTES, high=MAX_BYTES)) for one in ranks)
-
-    layers = spec.layer_caches + (spec.draft_layers if drafts else ())
-    kinds: Kinds = Counter(_kinds(layers, spec.kv_bytes_per_element, tp))
+    stages = stages_of(spec.num_layers, pp)
+    memory = smallest_of_stages(kv_bytes, len(stages))
+    caches = _caches(spec, drafting, tp, stages)
     if settings.flag("disable_hybrid_kv_cache_manager", disable_hybrid_kv_cache_manager):
-        kinds = _without_windows(kinds)
-    if not kinds:
+        caches = [one if one.kind == "state" else one._replace(kind="full", window=0) for one in caches]
+    if not caches:
         raise ValueError(f"{spec.name} keeps nothing of a sequence: there is no pool to size")
-    size, layers_in_group, shapes = _shapes(kinds, block_size)
-    reserve = {"window": batched, "chunk": batched, "state": (2 if mamba_cache_mode == "align" else 1) + drafts}
+    ranks = context_ranks(spec, all(one.kind == "full" for one in caches), tp, dcp, pcp)
+    kinds = Counter((one.kind, one.window, one.bytes) for one in caches)
+    if len({(kind, window) for kind, window, _ in kinds}) == 1:
+        # Layers that hold the same tokens share one group, whatever their size.
+        kind, window = caches[0].kind, caches[0].window
+        tokens = 1 if kind == "state" else block_size
+        sizes = [tokens * sum(one.bytes for one in caches if one.stage == stage) for stage in range(len(stages))]
+        layers_in_group, shapes = len(caches), [(kind, window, block_size, 1)]
+    else:
+        page, held = _page(kinds, block_size)
+        layers_in_group = _layers_in_group(kinds.values())
+        shapes = [
+            (kind, window, held[kind, window, each], ceil(count / layers_in_group))
+            for (kind, window, each), count in kinds.items()
+        ]
+        sizes = [page * most for most in _most_of_a_group(caches, kinds, layers_in_group, len(stages))]
+    reserve = {"window": batched, "chunk": batched}
+    reserve["state"] = (2 if mamba_cache_mode == "align" else 1) + drafting.tokens
     groups = tuple(
-        Group(kind, layers_in_group, tokens, window, reserve.get(kind, 0))
+        Group(kind, layers_in_group, tokens, window, reserve.get(kind, 0), ranks if kind == "full" else 1)
         for kind, window, tokens, number in shapes
         for _ in range(number)
     )
     tokens = min((group.block_size for group in groups if group.kind != "state"), default=block_size)
-    return Pool(memory, max(memory // size, 0), size, tokens, groups)
+    # A stage without caches has no say.
+    number, least, size = min((max(has // size, 0), has, size) for has, size in zip(memory, sizes, strict=True) if size)
+    return Pool(least, number, size, tokens, groups)
 
 
-def _shapes(kinds: Kinds, block_size: int) -> tuple[int, int, list[tuple[str, int, int, int]]]:
-    """Bytes of a block, layers of a group, and (kind, window, tokens of a block, groups) of each kind."""
-    held = {(kind, window) for kind, window, _ in kinds}
-    if len(held) == 1:
-        # Layers that hold the same tokens share one group, whatever their size.
-        ((kind, window),) = held
-        size = sum(count * each for (*_, each), count in kinds.items()) * (1 if kind == "state" else block_size)
-        return size, sum(kinds.values()), [(kind, window, block_size, 1)]
-    page, tokens = _page(kinds, block_size)
-    layers = _layers_in_group(kinds.values())
-    shapes = [
-        (kind, window, tokens[kind, window, each], ceil(count / layers))
-        for (kind, window, each), count in kinds.items()
-    ]
-    return page * layers, layers, shapes
+def _caches(spec: ModelSpec, drafting: Drafts, tp: int, stages: list[range]) -> list[_Cache]:
+    """The caches of all layers on one rank, those of drafts in the last stage."""
+    stage_of = {layer: stage for stage, layers in enumerate(stages) for layer in layers}
+    numbered = [(layer, stage_of[i]) for i, layer in enumerate(spec.layer_caches)]
+    numbered += [(layer, len(stages) - 1) for layer in drafting.layers]
+    found = []
+    for layer, stage in numbered:
+        found += _of_a_layer(layer, spec.kv_bytes_per_element, tp, drafting.tokens, stage)
+    return found
 
 
-def _without_windows(kinds: Kinds) -> Kinds:
-    """The same caches where every layer with attention keeps every token."""
-    alike: Kinds = Counter()
-    for (kind, _, each), count in kinds.items():
-        alike["state" if kind == "state" else "full", 0, each] += count
-    return alike
-
-
-def _kinds(layers: Iterable, element_bytes: int, tp: int) -> Iterable[tuple[str, int, int]]:
-    """(kind, window, bytes) of each cache on one rank; bytes a token, or of a whole state."""
-    for layer in layers:
-        cache = layer.attention
-        if cache:
-            on_rank("query heads", cache.query_heads, tp, copied=False)
-            kind = "full"
-            if cache.window is not None:
-                kind = "chunk" if cache.chunked else "window"
-            yield kind, cache.window or 0, cache.elements(tp) * element_bytes + cache.extra_bytes
-        if layer.state:
-            yield "state", 0, layer.state_bytes(tp)
+def _of_a_layer(layer: Layer, element_bytes: int, tp: int, drafted: int, stage: int) -> list[_Cache]:
+    found, kept = [], layer.attention
+    if kept:
+        on_rank("query heads", kept.query_heads, tp, copied=False)
+        kind = "full" if kept.window is None else "chunk" if kept.chunked else "window"
+        found.append(_Cache(kind, kept.window or 0, kept.elements(tp) * element_bytes + kept.extra_bytes, stage))
+    if layer.state:
+        found.append(_Cache("state", 0, layer.state_bytes(tp, drafted), stage))
+    return found
 
 
 def _page(kinds: Kinds, block_size: int) -> tuple[int, dict[tuple[str, int, int], int]]:
@@ -209,3 +263,17 @@ def _page(kinds: Kinds, block_size: int) -> tuple[int, dict[tuple[str, int, int]
 def _layers_in_group(counts: Collection[int]) -> int:
     fewest, most = min(counts), max(counts)
     return most if most < PADDED_UP_TO * fewest else fewest
+
+
+def _most_of_a_group(caches: list[_Cache], kinds: Counter, layers_in_group: int, stages: int) -> list[int]:
+    """The most layers that a group has in each stage; group i of n has every n-th layer of its kind, from the i-th."""
+    if stages == 1:
+        return [layers_in_group]
+    most = [0] * stages
+    for key, count in kinds.items():
+        alike = [one.stage for one in caches if (one.kind, one.window, one.bytes) == key]
+        number = ceil(count / layers_in_group)
+        for i in range(number):
+            for stage, layers in Counter(alike[i::number]).items():
+                most[stage] = max(most[stage], layers)
+    return most

@@ -1,9 +1,12 @@
 """A ledger in words: its lines with their formulas, and what cannot be."""
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from course.memory.layout import Pool
+from course.models import engine_defaults
+from course.models.engine_defaults import Release
 
 GIB = 2**30
 
@@ -23,16 +26,9 @@ class Line:
         return self.value if self.unit == "bytes" else None
 
 
-def pool_lines(pool: Pool, length: int, overridden: bool) -> tuple[Line, ...]:
-    """Blocks, tokens, sequences of `length` and the longest sequence."""
-    tokens, groups = pool.num_tokens(length), len(pool.groups)
-    if tokens is None:
-        said = "a recurrent state has no tokens"
-    elif any(group.kind == "state" for group in pool.groups):
-        said = f"{pool.num_blocks:,} blocks / {pool.blocks_for(length):,} a sequence x {length:,} tokens"
-    else:
-        several = f" / {groups} groups" if groups > 1 else ""
-        said = f"{pool.num_blocks:,} blocks{several} x {pool.block_size} tokens"
+def pool_lines(pool: Pool, length: int, overridden: bool, release: Release | None = None) -> tuple[Line, ...]:
+    """Blocks, tokens as `release` prints them, sequences of `length` and the longest sequence."""
+    tokens, said = pool.num_tokens(length, release), _tokens_from(pool, length, release)
     needs = Counter((group.kind, group.blocks(length)) for group in pool.groups)
     terms = [
         f"{number} x {blocks:,} ({kind})" if len(needs) > 1 or number > 1 else f"{blocks:,}"
@@ -60,6 +56,48 @@ def pool_lines(pool: Pool, length: int, overridden: bool) -> tuple[Line, ...]:
             "no layer keeps every token" if longest is None else "the longest whose blocks are there",
         ),
     )
+
+
+def _tokens_from(pool: Pool, length: int, release: Release | None) -> str:
+    """The formula of the tokens, and whose they are where versions print different ones."""
+    groups, ranks = len(pool.groups), max(group.ranks for group in pool.groups)
+    if pool.num_tokens(length, release) is None:
+        return "a recurrent state has no tokens"
+    older, newer = (pool.num_tokens(length, engine_defaults.release(version)) for version in ("0.19", "0.21"))
+    states = any(group.kind == "state" for group in pool.groups)
+    if states if release is None else release.tokens_by_concurrency:
+        own = "" if groups == 1 else f"; vLLM from 0.21 on (before: {older:,})"
+        return f"{pool.num_blocks:,} blocks / {pool.blocks_for(length):,} a sequence x {length:,} tokens{own}"
+    several = f" / {groups} groups" if groups > 1 else ""
+    shared = f" x {ranks} ranks" if ranks > 1 else ""
+    own = "" if groups == 1 else f"; vLLM up to 0.20 (from 0.21 on: {newer:,})"
+    return f"{pool.num_blocks:,} blocks{several} x {pool.block_size} tokens{shared}{own}"
+
+
+def replica_lines(pool: Pool, length: int, dp: int) -> tuple[Line, ...]:
+    """What data parallel ranks hold together."""
+    if dp == 1:
+        return ()
+    sequences = dp * pool.max_sequences(length)
+    return (Line(f"over {dp} replicas", sequences, "sequences", f"{dp} x {pool.max_sequences(length):,}"),)
+
+
+def whole_prompts(
+    cards: Sequence, activation: int, blocks: Callable[[list[int]], Pool], length: int, batched: int
+) -> list[str]:
+    """A sentence where sequences of `length` fit only because prompts are split into steps of `batched` tokens.
+
+    cards: of each stage, with the activation of a step of `length` tokens.
+    """
+    whole = blocks([card.kv for card in cards])
+    more = max(card.activation for card in cards) - activation
+    if more <= 0 or whole.max_sequences(length):
+        return []
+    return [
+        f"{length:,} tokens fit because prompts are split into steps of {batched:,}. An engine that profiles whole "
+        f"prompts (--no-enable-chunked-prefill, vLLM before 0.8) needs {more / GIB:.2f} GiB more for activations, "
+        "and then not one fits"
+    ]
 
 
 def _block(pool: Pool) -> str:

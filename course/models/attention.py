@@ -3,11 +3,17 @@
 from typing import Any
 
 from course.base.settings import quote
+from course.models.families import MLA, ON_BY_DEFAULT
 from course.models.keys import HEAD_DIM, HEADS, KV_HEADS, WIDTH, Keys
 from course.models.layers import Heads, Latent
 from course.models.pattern import CHUNKED, SLIDING, Kind
 
 OF_A_LAYER = frozenset((*HEADS, *KV_HEADS, *HEAD_DIM, "kv_lora_rank", "q_lora_rank", "v_head_dim", "qk_nope_head_dim"))
+
+
+def latent(keys: Keys) -> bool:
+    """Whether an engine keeps the latent row of a model with kv_lora_rank; a file without a model_type may be."""
+    return keys.family in MLA or not keys.family
 
 
 class Attention:
@@ -27,7 +33,7 @@ class Attention:
             return Attention(Keys(plain | self.own[i], self.keys.place), self.number).layer(i, kind)
         keys, chunked = self.keys, kind.attention == CHUNKED
         if "kv_lora_rank" in keys and keys.values.get("use_mla") is not False:
-            return self._latent(i, kind)
+            return self._latent(i, kind) if latent(keys) else self._expanded(i, kind)
         if "index_head_dim" in keys:
             raise keys.refusal("index_head_dim without kv_lora_rank: what the indexer keeps of a token is not known")
         heads = self._query_heads(i, kind)
@@ -55,6 +61,13 @@ class Attention:
             rank, rope, heads, (nope or 0) + rope, value or nope or rank, index, kind.window, kind.attention == CHUNKED
         )
 
+    def _expanded(self, i: int, kind: Kind) -> Heads:
+        """K and V of all heads, computed from the latent row; vLLM pads V to the length of K."""
+        nope = self.keys.needed("the key of a head", "qk_nope_head_dim", low=0)
+        dim = nope + self.keys.needed("the rotary part of the key", "qk_rope_head_dim", low=0)
+        heads = self._query_heads(i, kind)
+        return Heads(heads, dim, dim, heads, kind.window, kind.attention == CHUNKED)
+
     def _query_heads(self, i: int, kind: Kind) -> int:
         names = ("num_attention_heads_per_layer", *HEADS)
         return (
@@ -71,7 +84,8 @@ class Attention:
         special = self._variant("num_key_value_heads", kind)
         if special:
             return special
-        if keys.family == "falcon" and keys.flag("multi_query") and not keys.flag("new_decoder_architecture"):
+        multi_query = keys.flag("multi_query", absent=keys.family in ON_BY_DEFAULT["multi_query"])
+        if keys.family == "falcon" and multi_query and not keys.flag("new_decoder_architecture"):
             return 1  # the class ignores num_kv_heads then
         if "multi_query_group_num" in keys or "multi_query_attention" in keys:  # ChatGLM
             return (keys.size("multi_query_group_num") or 1) if keys.flag("multi_query_attention") else heads
@@ -83,7 +97,7 @@ class Attention:
             given = 1 if kind_of == "multiquery_attention" else self.inner.size(*KV_HEADS)
             if given is None and kind_of == "grouped_query_attention":
                 raise keys.refusal("attn_config has grouped queries, but kv_n_heads is missing")
-        if given is None and keys.flag("multi_query"):
+        if given is None and multi_query:
             return 1
         return given or heads
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from course.base.settings import quote
 from course.base.textfiles import json_value, path_of, text
-from course.models import attention, families, pattern, quantisation, recurrent, unknown, weights
+from course.models import attention, engine_defaults, families, pattern, quantisation, recurrent, unknown, weights
 from course.models.keys import CONTEXT, DRAFTS, HEAD_DIM, LAYERS, MAX_CONTEXT, MAX_LAYERS, VOCABULARY, WIDTH, Keys
 from course.models.layers import Heads, Layer
 from course.models.spec import ModelSpec
@@ -26,11 +26,9 @@ def read(config: str | PathLike | Mapping[str, Any], name: str | None = None) ->
     if path.is_dir():
         path = path / "config.json"
     stem = path.parent.resolve().name if path.name == "config.json" else path.stem
-    beside = (
-        [path.with_name(QUANTISATION)]
-        if path.name == "config.json"
-        else [path.with_name(f"{path.stem}.{QUANTISATION}")]
-    )
+    beside = [path.with_name(f"{path.stem}.{QUANTISATION}")]
+    if path.name.endswith("config.json"):
+        beside.append(path.with_name(path.name.removesuffix("config.json") + QUANTISATION))
     quantised = next((_object(one) for one in beside if one.is_file()), {})
     return _spec(_object(path), name or stem, path.name, quantised, _checkpoint_bytes(path))
 
@@ -65,13 +63,13 @@ def _spec(config: Mapping[str, Any], name: str, place: str, quantised: Mapping, 
     layers = _layers(keys, kinds)
     quantisation_of = quantisation.read(outer, quantised)
     spec = _sizes(keys, kinds, layers, name, place)
-    counted, more = weights.count(outer, keys, kinds, quantisation_of, stored)
+    counted, more = weights.count(outer, keys, kinds, quantisation_of, stored, drafts)
     return replace(
         spec,
         draft_layers=_draft_layers(keys, layers, drafts),
         kv_cache_dtype=quantisation_of.kv_cache_dtype,
         weights=counted,
-        notes=(*notes, *_kv_note(spec, quantisation_of.kv_cache_dtype), *more),
+        notes=(*notes, *_latent_note(keys, layers), *_kv_note(spec, quantisation_of.kv_cache_dtype), *more),
     )
 
 
@@ -135,8 +133,9 @@ def _draft_layers(keys: Keys, layers: tuple[Layer, ...], drafts: int) -> tuple[L
     """They have attention over everything, of the shape of the model's own."""
     full = [layer.attention for layer in layers if layer.attention and layer.attention.window is None]
     given = keys.listed("mtp_layers_block_type")
-    if given:
-        drafts *= sum(pattern.NAMES.get(one) == pattern.FULL for one in given[1] if isinstance(one, str))
+    types = given[1] if given else keys.raw("mtp_hybrid_override_pattern")  # Nemotron 3: "*E"
+    if types:
+        drafts *= sum(pattern.NAMES.get(one) == pattern.FULL for one in types if isinstance(one, str))
     return (Layer(full[-1]),) * drafts if full else ()
 
 
@@ -158,6 +157,19 @@ def _sizes(keys: Keys, kinds: list, layers: tuple[Layer, ...], name: str, place:
         source=place,
         max_position_embeddings=keys.first(*CONTEXT, high=MAX_CONTEXT),
         layers=layers,
+    )
+
+
+def _latent_note(keys: Keys, layers: tuple[Layer, ...]) -> tuple[str, ...]:
+    """Where a model with a latent row is one of which vLLM keeps all heads."""
+    kept = next((layer.attention for layer in layers if layer.attention), None)
+    if "kv_lora_rank" not in keys or not isinstance(kept, Heads) or attention.latent(keys):
+        return ()
+    row = (keys.size("kv_lora_rank") or 0) + (keys.size("qk_rope_head_dim", low=0) or 0)
+    return (
+        f"kv_lora_rank: {engine_defaults.VERSION} keeps K and V of all {kept.kv_heads} heads for model_type "
+        f"{quote(keys.family)}, which is not in its list of latent attention; a latent row would be {row} elements a "
+        "token and layer",
     )
 
 

@@ -1,5 +1,12 @@
-"""What vLLM takes where an option is left out: vllm/engine/arg_utils.py and vllm/config of release 0.19.0."""
+"""What vLLM takes where an option is left out, by release: vllm/engine/arg_utils.py and vllm/config.
 
+Read in 0.19.0, 0.20.0 and 0.21.0; between these and before, the nearest release that is older.
+"""
+
+import re
+from dataclasses import dataclass
+
+from course.base.settings import quote
 from course.models.gpus import GPU
 
 VERSION = "vLLM 0.19"
@@ -7,10 +14,48 @@ LARGE_MEMORY = 70 * 2**30  # bytes from which on a card that is no A100 gets the
 GPU_MEMORY_UTILIZATION = 0.9
 BLOCK_SIZE = 16
 KV_CACHE_DTYPE = "auto"
+LARGE, SMALL = (1024, 8192), (256, 2048)  # sequences and tokens of a step
+
+
+@dataclass(frozen=True)
+class Release:
+    """What differs between releases of vLLM.
+
+    gpu_memory_utilization: its default. counts_graphs: whether an estimate for CUDA graphs is taken off the pool
+    (VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS). tokens_by_concurrency: whether "GPU KV cache size" is the concurrency
+    times max_model_len; before that it is blocks / groups x tokens of the smallest block. whole_prompts: whether a step
+    of max_model_len tokens is profiled, as the engine before V1 did.
+    """
+
+    name: str
+    gpu_memory_utilization: float = 0.9
+    counts_graphs: bool = False
+    tokens_by_concurrency: bool = False
+    whole_prompts: bool = False
+
+
+RELEASES = {
+    (0, 0): Release("vLLM before 0.8", whole_prompts=True),
+    (0, 8): Release("vLLM 0.8 to 0.18"),
+    (0, 19): Release(VERSION),
+    (0, 20): Release("vLLM 0.20", 0.92, True),
+    (0, 21): Release("vLLM 0.21 and later", 0.92, True, True),
+}
+
+
+def release(version: str | None) -> Release:
+    """The rules of a version such as "0.19" or "vLLM 0.21.1"; of 0.19 for None. ValueError for what is no version."""
+    if version is None:
+        return RELEASES[0, 19]
+    found = re.fullmatch(r"\s*(?:vllm)?\s*v?(\d{1,3})\.(\d{1,3})(?:\.\w{1,20})*\s*", str(version).lower())
+    if not found:
+        raise ValueError(f"an engine's version is written like 0.19 or 0.21, not {quote(version)}")
+    asked = int(found[1]), int(found[2])
+    return RELEASES[max(one for one in RELEASES if one <= asked)]
 
 
 def is_large(gpu: GPU | None) -> bool:
-    """Whether vLLM 0.19 counts the card among the large ones: 70 GiB or more, and no A100."""
+    """Whether vLLM counts the card among the large ones: 70 GiB or more, and no A100."""
     if gpu is None or gpu.memory_bytes is None:
         return False
     return gpu.memory_bytes >= LARGE_MEMORY and "a100" not in gpu.name.lower()
@@ -21,5 +66,20 @@ def batch(gpu: GPU | None, *, throughput: bool = False) -> tuple[int, int]:
 
     throughput: with --performance-mode throughput, which doubles both.
     """
-    seqs, tokens = (1024, 8192) if is_large(gpu) else (256, 2048)
+    seqs, tokens = LARGE if is_large(gpu) else SMALL
     return (2 * seqs, 2 * tokens) if throughput else (seqs, tokens)
+
+
+def batch_of_length(
+    seqs: int | None, tokens: int | None, defaults: tuple[int, int], length: int, *, whole_prompts: bool = False
+) -> tuple[int, int]:
+    """max_num_seqs and max_num_batched_tokens as vLLM fills in the one that is None, in its order.
+
+    defaults: those of the card, from `batch`. length: max_model_len. whole_prompts: with --no-enable-chunked-prefill a
+    step holds the longest prompt. More than max_num_seqs x max_model_len tokens cannot come together.
+    """
+    chosen = defaults[0] if seqs is None else seqs
+    if tokens is None:
+        tokens = max(defaults[1], length) if whole_prompts else defaults[1]
+        tokens = min(tokens, chosen * length)
+    return (min(chosen, tokens) if seqs is None else chosen), tokens

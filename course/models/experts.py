@@ -32,8 +32,8 @@ def read(keys: Keys, dense_width: int | None) -> Experts | None:
     """The experts of the model, None for one without. ValueError where their sizes are missing."""
     inner = keys.inner("ffn_config")  # DBRX
     level = inner if inner.values else keys
-    number = level.first(*NUMBER)
-    if number in (None, 1) or keys.values.get("enable_moe_block") is False:
+    number = level.first(*NUMBER, low=0)
+    if number in (None, 0, 1) or keys.values.get("enable_moe_block") is False:
         return None
     width = level.first(*WIDTH[:-1]) or (inner.size(WIDTH[-1]) if inner.values else dense_width)
     if width is None:

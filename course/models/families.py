@@ -64,6 +64,25 @@ MUST_LIST = {
 """Families with a window in some layers whose rule is another one: their files must list the layers."""
 
 
+ON_BY_DEFAULT = {
+    "block_auto_adjust_ff_dim": frozenset({"lfm2", "lfm2_vl"}),
+    "attn_output_gate": frozenset({"qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text"}),
+    "multi_query": frozenset({"falcon", "gpt_bigcode"}),
+}
+"""Switches that are on where the file says nothing, because the class of that model_type has them on."""
+
+MLA = frozenset(
+    {
+        *("axk1", "AXK1", "bailing_hybrid", "bailing_hybrid_mtp", "deepseek_mtp", "deepseek_v2", "deepseek_v3"),
+        *("deepseek_v32", "deepseek_v4", "deepseek_vl_v2", "glm4_moe_lite", "glm4_moe_lite_mtp", "glm_moe_dsa"),
+        *("k3_dspark", "kimi_k2", "kimi_linear", "longcat_flash", "longcat_flash_ngram", "longcat_next"),
+        *("pangu_ultra_moe", "pangu_ultra_moe_mtp", "sarvam_mla"),
+    }
+)
+"""Types for which vLLM keeps a latent row: is_deepseek_mla in model_arch_config_convertor.py (0.19.0 to 0.27), and
+sarvam.py. Every other model with kv_lora_rank keeps K and V of all its heads there, such as MiniCPM3 (minicpm3.py)."""
+
+
 def with_defaults(keys: Keys, inside: bool) -> tuple[Keys, tuple[str, ...]]:
     """The keys with the class defaults that this family's files rely on, and a note for each that was filled in.
 

@@ -22,12 +22,14 @@ def window_bytes(spec: ModelSpec) -> str:
     return _sum((layer for layer in spec.layer_caches if _window(layer)), spec.kv_bytes_per_element, windows=True)
 
 
-def state_bytes(spec: ModelSpec) -> str:
-    """Such as "28 layers x (8,192 channels x 32 B + 8,192 channels x 6 B)"."""
+def state_bytes(spec: ModelSpec, drafts: int = 0) -> str:
+    """Such as "28 layers x (8,192 channels x 32 B + 8,192 channels x 6 B)". drafts: drafted tokens a step."""
     found = Counter(layer.state for layer in spec.layer_caches if layer.state)
     terms = []
     for parts, number in found.items():
-        inside = " + ".join(f"{part.units:,} {part.what} x {part.unit_bytes:,} B" for part in parts)
+        inside = " + ".join(
+            f"{part.units:,} {part.what} x {part.unit_bytes + drafts * part.draft_bytes:,} B" for part in parts
+        )
         terms.append(f"{_layers(number)} x ({inside})")
     return " + ".join(terms) or "0"
 

@@ -11,16 +11,21 @@ from course.base import settings
 
 MIB = 2**20
 VENDORS = re.compile(r"nvidia|amd|geforce|instinct|tesla|[^a-z0-9]")
+FORM = re.compile(
+    r"sxm\d?|oam|hbm\d?e?|gddr\d?x?|tensor core|gpus?|generation|blackwell|workstation|edition|\b(nvlink)\b"
+)
+SIZE = re.compile(r"(\d+)\s*-?gi?b(?![a-z0-9])")
+NEAR = 0.08  # a size in a name is that of the data sheet, up to 7% more than what a runtime has
 
 
 @dataclass(frozen=True)
 class GPU:
     """Bandwidth in bytes/s, compute in FLOP/s (bf16, dense), and seconds of one kernel in a replayed graph.
 
-    memory_bytes: what the CUDA or HIP runtime gives as the card's total, of which engines take their share. Where that
-    is not known it is what the driver's tool prints, which is up to 3% more; memory_source says which.
-    driver_memory_mib: what nvidia-smi or rocm-smi prints. peak_bandwidth, peak_flops, peak_fp8_flops: of the data
-    sheet, dense, with sums in 32 bits; None where there is none. peak_source: the data sheet and its year.
+    memory_bytes: what the CUDA or HIP runtime gives as the card's total, of which engines take their share;
+    memory_source says from where and of when, and where it is an estimate. edition: which of several cards of that
+    name it is. driver_memory_mib: what nvidia-smi or rocm-smi prints. peak_bandwidth, peak_flops, peak_fp8_flops: of
+    the data sheet, dense, with sums in 32 bits; None where there is none. peak_source: the data sheet and its year.
 
     Raises ValueError for rates outside 1 to 1e30, seconds outside 0 to 1e10 and a memory below 1 byte.
     """
@@ -37,6 +42,7 @@ class GPU:
     peak_flops: float | None = None
     peak_fp8_flops: float | None = None
     peak_source: str = ""
+    edition: str = ""
 
     def __post_init__(self):
         settings.real("read_bandwidth", self.read_bandwidth, low=1, high=1e30)
@@ -44,6 +50,16 @@ class GPU:
         settings.real("seconds_per_kernel", self.seconds_per_kernel, low=0, high=settings.MAX_SECONDS)
         if self.memory_bytes is not None:
             object.__setattr__(self, "memory_bytes", settings.whole("memory_bytes", self.memory_bytes, high=10**15))
+
+    @property
+    def fp8_flops(self) -> float:
+        """FLOP/s of matrix products in 8-bit floats: the data sheet's, times the share that bf16 reaches of its own.
+
+        Where the card has no such units, the rate of bf16: engines then widen the weights first.
+        """
+        if self.peak_fp8_flops is None or not self.peak_flops:
+            return self.matrix_flops
+        return self.peak_fp8_flops * self.matrix_flops / self.peak_flops
 
 
 _H100 = GPU(
@@ -74,25 +90,16 @@ def _from_row(row: dict[str, str]) -> GPU:
     """One line of data/gpus.csv."""
     bandwidth, flops = float(row["bandwidth_gbs"]) * 1e9, float(row["bf16_tflops"]) * 1e12
     card = _H100 if row["name"] == _H100.name else _from_data_sheet(row["name"], bandwidth, flops)
-    driver, runtime, source = row["driver_mib"], row["runtime_mib"], row["memory_from"]
-    if runtime:
-        memory = round(float(runtime) * MIB)
-    elif driver:
-        memory, source = int(driver) * MIB, f"{source} (the runtime's total is not known and up to 3% less)"
-    else:
-        stated = re.search(r"(\d+) GiB", source)
-        if stated is None:
-            raise ValueError(f"data/gpus.csv: the memory of {row['name']} is in no column, and not in {source!r}")
-        memory = int(stated[1]) * 2**30
     return replace(
         card,
-        memory_bytes=memory,
-        memory_source=source,
-        driver_memory_mib=int(driver) if driver else None,
+        memory_bytes=round(float(row["runtime_mib"]) * MIB),
+        memory_source=row["memory_from"],
+        driver_memory_mib=int(row["driver_mib"]) if row["driver_mib"] else None,
         peak_bandwidth=bandwidth,
         peak_flops=flops,
         peak_fp8_flops=float(row["fp8_tflops"]) * 1e12 if row["fp8_tflops"] else None,
         peak_source=row["rates_from"],
+        edition=row["edition"],
     )
 
 
@@ -118,16 +125,33 @@ def names() -> list[str]:
 
 
 def gpu(name: str) -> GPU:
-    """The GPU of that name, however it is written: "RTX 4090", "NVIDIA H100 80GB HBM3", "a100-80gb".
+    """The GPU of that name, however it is written: "RTX 4090", "NVIDIA H100 80GB HBM3", "A100 SXM", "a100-80gb".
 
     Raises ValueError otherwise, with names that are near or else all of them.
     """
     cards, spellings = _catalogue()
-    if isinstance(name, str) and _plain(name) in spellings:
-        return cards[spellings[_plain(name)]]
+    known = isinstance(name, str) and len(name) < 100
+    found = _found(name, cards, spellings) if known else None
+    if found:
+        return found
     near = []
-    if isinstance(name, str) and len(name) < 100:
+    if known:
         near = [spellings[one] for one in difflib.get_close_matches(_plain(name), spellings, n=5, cutoff=0.6)]
     if near:
         raise ValueError(f"no GPU is called {settings.quote(name)}; did you mean {' or '.join(dict.fromkeys(near))}?")
     raise ValueError(f"no GPU is called {settings.quote(name)}; known GPUs: {', '.join(cards)}")
+
+
+def _found(name: str, cards: dict[str, GPU], spellings: dict[str, str]) -> GPU | None:
+    """By its name; else without the words for a socket and a kind of memory; else without a size that is the card's."""
+    written = name.lower()
+    shorter = FORM.sub(" ", written)
+    size = SIZE.search(shorter)
+    for text in (written, shorter):
+        if _plain(text) in spellings:
+            return cards[spellings[_plain(text)]]
+    if size:
+        card = cards.get(spellings.get(_plain(SIZE.sub(" ", shorter)), ""))
+        if card and card.memory_bytes and abs(card.memory_bytes / 2**30 / int(size[1]) - 1) <= NEAR:
+            return card
+    return None

@@ -72,11 +72,13 @@ class Keys:
             raise self.refusal(f"{meaning} cannot be told: {' or '.join(names[:3])} is needed")
         return value
 
-    def flag(self, name: str) -> bool:
-        """Whether a switch is on; absent is off."""
+    def flag(self, name: str, absent: bool = False) -> bool:
+        """Whether a switch is on. absent: what it is where it is not there, or null: the default of the class."""
         value = self.values.get(name)
-        if value is None or isinstance(value, bool):
-            return bool(value)
+        if value is None:
+            return absent
+        if isinstance(value, bool):
+            return value
         raise self.refusal(f"{name} must be true or false, not {quote(value)}")
 
     def listed(self, *names: str) -> tuple[str, list] | None:

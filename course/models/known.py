@@ -1,5 +1,10 @@
 """Models that can be asked for by name."""
 
+import json
+from functools import lru_cache
+from importlib.resources import files
+
+from course.base.settings import quote
 from course.models.spec import ModelSpec
 
 _MODELS = {
@@ -34,13 +39,29 @@ _MODELS = {
 
 
 def model(name: str) -> ModelSpec:
-    """The model of that name. Raises ValueError with the known names otherwise."""
-    try:
-        return _MODELS[name]
-    except (KeyError, TypeError):
-        raise ValueError(f"no model is called {name!r}; known models: {', '.join(names())}") from None
+    """The model of that name: one of the above, or of a config in course/data/configs.
+
+    Raises ValueError with the known names otherwise.
+    """
+    if not isinstance(name, str) or name not in names():
+        raise ValueError(f"no model is called {quote(name)}; known models: {', '.join(names())}")
+    return _MODELS[name] if name in _MODELS else _shipped(name)
 
 
 def names() -> list[str]:
     """The names that `model` knows."""
-    return sorted(_MODELS)
+    return sorted(_MODELS.keys() | _configs())
+
+
+@lru_cache
+def _configs() -> frozenset[str]:
+    return frozenset(
+        path.name.removesuffix(".json") for path in (files("course") / "data" / "configs").iterdir()
+        if path.name.endswith(".json")
+    )  # fmt: skip
+
+
+@lru_cache
+def _shipped(name: str) -> ModelSpec:
+    text = (files("course") / "data" / "configs" / f"{name}.json").read_text(encoding="utf-8")
+    return ModelSpec.from_config(json.loads(text), name=name)

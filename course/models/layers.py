@@ -91,16 +91,21 @@ class Latent:
 
 @dataclass(frozen=True)
 class Part:
-    """One tensor of a recurrent state: `units` heads or channels of `unit_bytes` each, spread over the ranks."""
+    """One tensor of a recurrent state: `units` heads or channels of `unit_bytes` each, spread over the ranks.
+
+    draft_bytes: what a unit keeps on top for each drafted token: the convolution of Mamba 2 and of gated delta rules
+    then has a column more (vLLM 0.19, mamba_utils.py: kernel - 1 + number of drafts).
+    """
 
     what: str
     units: int
     unit_bytes: int
     copied: bool = False
+    draft_bytes: int = 0
 
-    def bytes(self, tp: int = 1) -> int:
-        """Bytes on one of `tp` ranks."""
-        return on_rank(self.what, self.units, tp, self.copied) * self.unit_bytes
+    def bytes(self, tp: int = 1, drafts: int = 0) -> int:
+        """Bytes on one of `tp` ranks, with `drafts` drafted tokens a step."""
+        return on_rank(self.what, self.units, tp, self.copied) * (self.unit_bytes + drafts * self.draft_bytes)
 
 
 @dataclass(frozen=True)
@@ -113,6 +118,6 @@ class Layer:
     attention: Heads | Latent | None = None
     state: tuple[Part, ...] = ()
 
-    def state_bytes(self, tp: int = 1) -> int:
-        """Bytes of the recurrent state on one of `tp` ranks."""
-        return sum(part.bytes(tp) for part in self.state)
+    def state_bytes(self, tp: int = 1, drafts: int = 0) -> int:
+        """Bytes of one state, on one of `tp` ranks and with `drafts` drafted tokens a step."""
+        return sum(part.bytes(tp, drafts) for part in self.state)

@@ -10,7 +10,9 @@ from course.models.keys import CONTEXT, MAX_CONTEXT, WINDOW, Keys
 FULL, SLIDING, CHUNKED, LINEAR, BOTH = "full", "sliding", "chunked", "linear", "both"
 DENSE, EXPERTS, BY_KEYS = "dense", "experts", "by keys"
 NAMES = {
-    **dict.fromkeys(("full_attention", "attention", "full", "global", "indexed_attention", "*"), FULL),
+    **dict.fromkeys(
+        ("full_attention", "attention", "full", "global", "indexed_attention", "deepseek_sparse_attention", "*"), FULL
+    ),
     **dict.fromkeys(("sliding_attention", "sliding_window_attention", "sliding", "local"), SLIDING),
     "chunked_attention": CHUNKED,
     **dict.fromkeys(("linear_attention", "mamba", "mamba2", "recurrent", "conv", "short_conv", "kda", "M"), LINEAR),
@@ -123,6 +125,8 @@ def _hybrid(keys: Keys, number: int) -> list[str] | None:
     """From the keys of models with a recurrence, which name the layers with attention by number or by period."""
     if not recurrent.has_recurrence(keys):
         return None
+    if keys.family in recurrent.RWKV:
+        return [LINEAR] * number
     linear = keys.inner("linear_attn_config")
     for keys_of, key, first, meaning in (
         (linear, "full_attn_layers", 1, FULL),
@@ -141,6 +145,9 @@ def _hybrid(keys: Keys, number: int) -> list[str] | None:
     interval = keys.size("full_attention_interval")
     if interval is not None:
         return [LINEAR if (i + 1) % interval else FULL for i in range(number)]
+    size = keys.size("layer_group_size")
+    if size is not None:  # Ling and Ring: the last layer of a group has attention, and so have those after all groups
+        return [FULL if (i + 1) % size == 0 or i >= number // size * size else LINEAR for i in range(number)]
     if not recurrent.has_attention(keys) or keys.family == "bamba":
         return [LINEAR] * number
     if keys.family == "falcon_h1":

@@ -37,7 +37,8 @@ class Quantisation:
     """How a checkpoint is stored. bits: of a quantised weight, scales included; None where nothing is quantised.
 
     method: the name it goes by. experts_only, attention_kept: what is left in 16 bits. understood: whether bits could
-    be told.
+    be told. attention_bits: of attention and recurrences, where they differ from the rest. fp8: weights and what they
+    are multiplied with are 8-bit floats, so that products run at that rate.
     """
 
     method: str | None = None
@@ -46,6 +47,8 @@ class Quantisation:
     attention_kept: bool = False
     kv_cache_dtype: str | None = None
     understood: bool = True
+    fp8: bool = False
+    attention_bits: float | None = None
 
 
 def read(keys: Keys, beside: Mapping[str, Any]) -> Quantisation:
@@ -58,14 +61,20 @@ def read(keys: Keys, beside: Mapping[str, Any]) -> Quantisation:
         apart.raw("kv_cache_quant_algo", "kv_cache_scheme"), apart
     )
     method = config.raw("quant_method", "quant_algo") or apart.raw("quant_algo")
+    if method is None and "bits" in config and "group_size" in config:  # MLX names no method
+        size = config.needed("the group of a weight", "group_size", high=10**6)
+        return Quantisation("mlx", config.needed("the bits", "bits", high=32) + 32 / size, kv_cache_dtype=kv)
     if method is None:
         return Quantisation(kv_cache_dtype=kv)
     name = str(method).lower()
     algorithm = str(config.raw("quant_algo") or apart.raw("quant_algo") or "").lower()
-    bits = _bits(name, algorithm, config)
+    bits, attention_bits = _bits(name, algorithm, config), None
+    if bits is None and "config_groups" in config:
+        bits, attention_bits = _mixed(config)
     kept = config.raw("ignore", "modules_to_not_convert", "exclude_modules") or apart.raw("exclude_modules") or []
     attention_kept = isinstance(kept, list) and any("attn" in one for one in kept if isinstance(one, str))
-    return Quantisation(name, bits, name == "mxfp4", attention_kept, kv, bits is not None)
+    fp8 = _groups_in_fp8(config) if "config_groups" in config else "fp8" in f"{name} {algorithm}" and bits == 8
+    return Quantisation(name, bits, name == "mxfp4", attention_kept, kv, bits is not None, fp8, attention_bits)
 
 
 def _kv(scheme: Any, keys: Keys) -> str | None:
@@ -105,15 +114,42 @@ def _bits(name: str, algorithm: str, keys: Keys) -> float | None:
 def _of_groups(keys: Keys) -> float | None:
     """compressed-tensors: the bits of each group of weights, where they agree."""
     groups = keys.raw("config_groups")
-    found = set()
-    for group in groups.values() if isinstance(groups, Mapping) else ():
-        weights = group.get("weights") if isinstance(group, Mapping) else None
-        bits = weights.get("num_bits") if isinstance(weights, Mapping) else None
-        size = weights.get("group_size") if isinstance(weights, Mapping) else None
-        if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 32:
-            return None
-        found.add(bits + _scale_bits(bits, size))
+    found = {_of_a_group(group) for group in (groups.values() if isinstance(groups, Mapping) else ())}
     return found.pop() if len(found) == 1 else None
+
+
+def _of_a_group(group: Any) -> float | None:
+    """Bits of a weight in one group, with its scales."""
+    weights = group.get("weights") if isinstance(group, Mapping) else None
+    bits = weights.get("num_bits") if isinstance(weights, Mapping) else None
+    size = weights.get("group_size") if isinstance(weights, Mapping) else None
+    if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 32:
+        return None
+    return bits + _scale_bits(bits, size)
+
+
+def _mixed(keys: Keys) -> tuple[float | None, float | None]:
+    """Bits of MLPs and of attention, where each group names modules of one of them alone; else None and None."""
+    found: dict[bool, set[float | None]] = {True: set(), False: set()}
+    groups = keys.raw("config_groups")
+    for group in groups.values() if isinstance(groups, Mapping) else ():
+        targets = group.get("targets") if isinstance(group, Mapping) else None
+        for target in targets if isinstance(targets, list) else ():
+            found["attn" in str(target)].add(_of_a_group(group))
+    if len(found[True]) != 1 or len(found[False]) != 1 or None in found[True] | found[False]:
+        return None, None
+    return found[False].pop(), found[True].pop()
+
+
+def _groups_in_fp8(keys: Keys) -> bool:
+    """compressed-tensors: whether all groups have weights and activations in 8-bit floats."""
+    groups = keys.raw("config_groups")
+    found = [
+        isinstance(side, Mapping) and side.get("num_bits") == 8 and side.get("type") == "float"
+        for group in (groups.values() if isinstance(groups, Mapping) else ())
+        for side in ((group.get("weights"), group.get("input_activations")) if isinstance(group, Mapping) else (None,))
+    ]
+    return bool(found) and all(found)
 
 
 def _scale_bits(bits: int, size: Any) -> float:

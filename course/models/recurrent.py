@@ -19,13 +19,19 @@ STATE_SIZE = ("mamba_d_state", "ssm_state_size", "state_size")
 CONV_WIDTH = ("mamba_d_conv", "conv_kernel", "d_conv")
 EXPAND = ("mamba_expand", "expand")
 STATE_TYPE = ("mamba_ssm_dtype", "mamba_ssm_cache_dtype")
-LIGHTNING = ("attn_type_list", "linear_attn_alpha_factor", "layernorm_linear_attention_alpha")
+LIGHTNING = ("attn_type_list", "linear_attn_alpha_factor", "layernorm_linear_attention_alpha", "layer_group_size")
 MARKS = (*STATE_SIZE, *LIGHTNING, "linear_num_value_heads", "linear_num_heads", "linear_attn_config", "conv_L_cache")
+RWKV = ("rwkv", "rwkv5", "rwkv6")
 
 
 def has_recurrence(keys: Keys) -> bool:
     """Whether the file has the dimensions of a recurrence."""
-    return "lru_width" in keys or any(name in keys for name in MARKS)
+    return keys.family in RWKV or "lru_width" in keys or any(_on(keys, name) for name in MARKS)
+
+
+def _on(keys: Keys, name: str) -> bool:
+    """Whether the key is there and says something: a layer_group_size of 1 has attention in every layer."""
+    return name in keys and (name != "layer_group_size" or keys.values[name] not in (0, 1))
 
 
 def has_attention(keys: Keys) -> bool:
@@ -35,6 +41,8 @@ def has_attention(keys: Keys) -> bool:
 
 def parts(keys: Keys) -> tuple[Part, ...]:
     """The state of one layer. ValueError where the file does not say its shape."""
+    if keys.family in RWKV:
+        return _rwkv(keys)
     if "linear_num_value_heads" in keys:
         return _gated_delta(keys)
     if "linear_num_heads" in keys or "linear_attn_config" in keys:
@@ -52,7 +60,7 @@ def parts(keys: Keys) -> tuple[Part, ...]:
             Part("recurrence channels", channels, BYTES["float32"]),
             Part("convolution channels", channels, (width - 1) * HALF),
         )
-    if any(name in keys for name in LIGHTNING):
+    if any(_on(keys, name) for name in LIGHTNING):
         heads = keys.needed("the number of heads", *HEADS)
         each = keys.size("head_dim") or keys.needed("the width of the model", *WIDTH) // heads
         return (Part("heads of linear attention", heads, each * each * HALF),)
@@ -100,8 +108,8 @@ def _mamba(keys: Keys) -> tuple[Part, ...]:
     groups = keys.size(*MAMBA_GROUPS) or 1
     return (
         Part("recurrence heads", heads, each * state * _state_bytes(keys)),
-        Part("convolution channels", inner, conv),
-        Part("state groups", groups, 2 * state * conv, copied=True),
+        Part("convolution channels", inner, conv, draft_bytes=HALF),
+        Part("state groups", groups, 2 * state * conv, copied=True, draft_bytes=2 * state * HALF),
     )
 
 
@@ -117,8 +125,8 @@ def _gated_delta(keys: Keys) -> tuple[Part, ...]:
     conv = _conv(keys, "linear_conv_kernel_dim")
     return (
         Part("linear value heads", heads, key_dim * value_dim * _state_bytes(keys)),
-        Part("linear value heads", heads, value_dim * conv),
-        Part("linear key heads", key_heads, 2 * key_dim * conv),
+        Part("linear value heads", heads, value_dim * conv, draft_bytes=value_dim * HALF),
+        Part("linear key heads", key_heads, 2 * key_dim * conv, draft_bytes=2 * key_dim * HALF),
     )
 
 
@@ -135,3 +143,20 @@ def _kimi_delta(keys: Keys) -> tuple[Part, ...]:
         Part("linear heads", heads, prod((each, each, BYTES["float32"]))),
         Part("linear heads", heads, 3 * each * conv),
     )
+
+
+def _rwkv(keys: Keys) -> tuple[Part, ...]:
+    """RWKV: the token before, for both halves of a block, and in 32 bits what attention keeps.
+
+    RWKV-4 (arXiv 2305.13048): numerator, denominator and maximum of each channel. RWKV-5 and 6 (2404.05892): a matrix
+    of head_size x head_size for each head.
+    """
+    width = keys.needed("the width of the model", *WIDTH)
+    inner = keys.size("attention_hidden_size") or width
+    before = Part("channels", width, 2 * HALF)
+    if keys.family == "rwkv":
+        return (before, Part("recurrence channels", inner, 3 * BYTES["float32"]))
+    each = keys.first("head_size", "head_dim") or 64
+    if inner % each:
+        raise keys.refusal(f"heads of {each} do not make up attention_hidden_size, {inner}")
+    return (before, Part("recurrence heads", inner // each, each * each * BYTES["float32"]))

@@ -29,6 +29,10 @@ class Weights:
     layers: of all layers, every expert included. active: of those, what one token is multiplied with. embedding: the
     input table. head: the output matrix, 0 where it is the input table again (tied). layer_bytes, other_bytes: memory
     of the layers, and of embedding and head together.
+
+    expert_bytes: the part of layer_bytes that is experts of which a router chooses; num_experts of them in each such
+    layer, and experts_per_token for a token. fp8: parameters of `active` whose products are computed in 8-bit floats.
+    draft_bytes: memory of the layers that only speculative decoding runs, which layer_bytes leaves out.
     """
 
     layers: int
@@ -37,6 +41,11 @@ class Weights:
     head: int
     layer_bytes: int
     other_bytes: int
+    expert_bytes: int = 0
+    num_experts: int = 0
+    experts_per_token: int = 0
+    fp8: int = 0
+    draft_bytes: int = 0
 
     @property
     def parameters(self) -> int:
@@ -164,6 +173,10 @@ class ModelSpec:
         """Bytes of recurrent state that a sequence keeps whatever its length."""
         return sum(layer.state_bytes() for layer in self.layer_caches)
 
+    def state_bytes_with(self, num_speculative_tokens: int) -> int:
+        """The same with drafted tokens: the convolution of some recurrences then keeps a column more for each."""
+        return sum(layer.state_bytes(drafts=num_speculative_tokens) for layer in self.layer_caches)
+
     @property
     def index_bytes_per_token(self) -> int:
         """Bytes a token beside K and V: the keys of a sparse-attention indexer."""
@@ -197,13 +210,30 @@ class ModelSpec:
 
     @property
     def step_weight_bytes(self) -> int:
-        """Bytes of weights that a step reads. The embedding table is not among them: a step gathers rows of it.
+        """Bytes of weights that a step of very many tokens reads: all but the embedding table, of which it gathers.
 
-        Of a mixture of experts all are counted, which a large batch reads and a small one does not.
+        A small step reads fewer experts: see `step_weight_bytes_of`.
         """
         if self.layers is not None:
             return self._counted().layer_bytes + self.head_parameters * self.bytes_per_parameter
         return (self.layer_parameters + self.head_parameters) * self.bytes_per_parameter
+
+    def step_weight_bytes_of(self, tokens: int) -> float:
+        """Bytes of weights that a step of `tokens` tokens reads, on average.
+
+        Of E experts in a layer, k a token, n tokens touch E (1 - (1 - k / E)^n) where the router spreads them evenly,
+        as its training aims at. Where it does not, fewer are touched.
+        """
+        mixture = self.weights
+        if mixture is None or not mixture.expert_bytes:
+            return self.step_weight_bytes
+        idle = (1 - mixture.experts_per_token / mixture.num_experts) ** tokens
+        return self.step_weight_bytes - mixture.expert_bytes * idle
+
+    @property
+    def fp8_parameters(self) -> int:
+        """Of `layer_parameters`, those whose products are computed in 8-bit floats, on a card that can."""
+        return 0 if self.weights is None else self.weights.fp8
 
     @property
     def parameters(self) -> int | None:

@@ -44,6 +44,10 @@ READ_KEYS = frozenset(
         *recurrent.MARKS,
     )
 )
+HARMLESS_VALUES = {"full_attn_mod": 1}
+"""Keys with one value that changes nothing: every layer of Phi-4-multimodal has full attention."""
+HARMLESS_BESIDE = dict.fromkeys(("index_skip_topk_offset", "index_topk_freq", "index_topk_pattern"), "indexer_types")
+"""Keys that say nothing more where another one is there: GLM-5.2 lists which layers have an indexer of their own."""
 HARMLESS_ENDINGS = re.compile(r"(dropout|pdrop|_prob|bias|multipliers?|softcap(ping)?|norm|_eps|init|scale|impl|act)$")
 NEVER = re.compile(r"^(vision|audio|router|moe|expert|norm|image|video)_|^quantization|(^|_)(rope|rotary)(_|$)|theta")
 
@@ -52,14 +56,20 @@ def check(keys: Keys) -> None:
     """ValueError for the first key that may matter and is not understood."""
     if keys.flag("is_encoder_decoder"):
         raise keys.refusal("is_encoder_decoder: what the decoder keeps of the encoder's output is not known")
+    for name in NOT_COVERED:  # what is known to be missing says more than what is not known
+        _check_covered(keys, name, keys.values.get(name))
     for name, value in keys.values.items():
+        if name in HARMLESS_BESIDE and HARMLESS_BESIDE[name] in keys:
+            continue
+        if name in HARMLESS_VALUES and not isinstance(value, bool) and value == HARMLESS_VALUES[name]:
+            continue
         if not isinstance(name, str):
             raise keys.refusal(f"the key {quote(name)} is no text")
-        if value is None or value is False or value in (0, "", "none") or value == [] or value == {}:
+        if _off(value):
             continue
-        if name in NOT_COVERED and not (name == "type_vocab_size" and keys.values.get("is_decoder") is True):
-            raise keys.refusal(f"{name} = {quote(value)} means {NOT_COVERED[name]}")
-        if name in READ_KEYS or name in _names_in_file() or HARMLESS_ENDINGS.search(name) or NEVER.search(name):
+        if name in NOT_COVERED or name in READ_KEYS or name in _names_in_file():
+            continue
+        if HARMLESS_ENDINGS.search(name) or NEVER.search(name):
             continue
         if SUSPICIOUS.search(name):
             label = name if name.isidentifier() else quote(name)
@@ -67,6 +77,17 @@ def check(keys: Keys) -> None:
                 f"{label} = {quote(value)} is not understood, and may change what a token keeps: what a layer stores "
                 "under this key is needed"
             )
+
+
+def _off(value: object) -> bool:
+    return value is None or value is False or value in (0, "", "none") or value == [] or value == {}
+
+
+def _check_covered(keys: Keys, name: str, value: object) -> None:
+    """ValueError where this key is on: what it means for a cache is known to be missing."""
+    decoder = name == "type_vocab_size" and keys.values.get("is_decoder") is True
+    if not _off(value) and not decoder:
+        raise keys.refusal(f"{name} = {quote(value)} means {NOT_COVERED[name]}")
 
 
 @lru_cache

@@ -7,8 +7,10 @@ is not understood the answer is None and a note: the caches of such a model can 
 from math import ceil
 from typing import NamedTuple
 
+from course.base.settings import quote
 from course.models import experts, recurrent
 from course.models.attention import Attention
+from course.models.families import ON_BY_DEFAULT
 from course.models.keys import VOCABULARY, WIDTH, Keys
 from course.models.layers import Heads, Latent
 from course.models.pattern import Kind
@@ -17,7 +19,7 @@ from course.models.spec import Weights
 
 HALF = 2
 MLP_WIDTH = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "d_ff", "block_ff_dim")
-FOUR_TIMES = {"gpt2", "gptj", "gpt_neo", "gpt_bigcode", "bloom", "falcon", "mpt", "codegen"}
+FOUR_TIMES = {"gpt2", "gptj", "gpt_neo", "gpt_bigcode", "bloom", "falcon", "mpt", "codegen", "phi-msft"}
 UNGATED_FAMILIES = FOUR_TIMES | {
     "gpt_neox",
     "opt",
@@ -40,18 +42,19 @@ OTHERWISE = {
     **dict.fromkeys(("zamba", "zamba2"), "attention weights that layers share"),
     **dict.fromkeys(("deci", "nemotron-nas", "openelm"), "layers of different widths"),
     "longcat_flash": "two kinds of MLP in a layer",
-    "recurrent_gemma": "a recurrence whose matrices are not known here",
+    **dict.fromkeys(("recurrent_gemma", *recurrent.RWKV), "a recurrence whose matrices are not known here"),
 }
 NO_MLP = {"mamba", "mamba2", "falcon_mamba"}
 
 
 class Part(NamedTuple):
-    """Parameters of a layer: of attention, of the rest, of all experts, and of the experts that see one token."""
+    """Parameters of a layer: of attention, the rest, all experts, the experts that see one token, a recurrence."""
 
     attention: int
     rest: int
     experts: int = 0
     active_experts: int = 0
+    recurrence: int = 0
 
 
 def mlp_width(keys: Keys) -> int | None:
@@ -61,27 +64,37 @@ def mlp_width(keys: Keys) -> int | None:
     width = keys.first(*MLP_WIDTH, "mlp_hidden_size")
     if width is None and keys.family in FOUR_TIMES:
         return (keys.size("expansion_ratio") or 4) * keys.needed("the width of the model", *WIDTH)
-    if width and keys.flag("block_auto_adjust_ff_dim"):  # LFM2
-        multiple = keys.size("block_multiple_of") or 1
-        return multiple * ceil(int(2 * width / 3) / multiple)
+    if width and keys.flag("block_auto_adjust_ff_dim", absent=keys.family in ON_BY_DEFAULT["block_auto_adjust_ff_dim"]):
+        multiple = keys.size("block_multiple_of") or 256
+        return multiple * ceil(int(_factor(keys) * int(2 * width / 3)) / multiple)
     return width // 2 if width and keys.family == "qwen" else width  # Qwen 1 counts gate and up together
 
 
+def _factor(keys: Keys) -> float:
+    """block_ffn_dim_multiplier, 1 where it is absent."""
+    factor = keys.raw("block_ffn_dim_multiplier")
+    if factor is None:
+        return 1.0
+    if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= 1000:
+        raise keys.refusal(f"block_ffn_dim_multiplier must be a number above 0 and at most 1000, not {quote(factor)}")
+    return factor
+
+
 def count(
-    outer: Keys, keys: Keys, kinds: list[Kind], quantised: Quantisation, stored: int | None
+    outer: Keys, keys: Keys, kinds: list[Kind], quantised: Quantisation, stored: int | None, drafts: int = 0
 ) -> tuple[Weights | None, tuple[str, ...]]:
     """The weights and notes on them; None with the reason where they could not be counted.
 
-    stored: bytes of the checkpoint, where its index says so.
+    stored: bytes of the checkpoint, where its index says so. drafts: layers for speculative decoding beside `kinds`.
     """
     try:
-        return _count(outer, keys, kinds, quantised, stored)
+        return _count(outer, keys, kinds, quantised, stored, drafts)
     except ValueError as error:
         return None, (f"the weights could not be counted ({error})",)
 
 
 def _count(
-    outer: Keys, keys: Keys, kinds: list[Kind], quantised: Quantisation, stored: int | None
+    outer: Keys, keys: Keys, kinds: list[Kind], quantised: Quantisation, stored: int | None, drafts: int
 ) -> tuple[Weights, tuple[str, ...]]:
     if keys.family in OTHERWISE:
         raise keys.refusal(f"model_type {keys.family} has {OTHERWISE[keys.family]}")
@@ -91,17 +104,40 @@ def _count(
     vocabulary = keys.needed("the size of the vocabulary", *VOCABULARY)
     embedding = vocabulary * hidden
     head = 0 if _ties_head(outer, keys) else embedding
-    parts = _parts(keys, kinds, hidden)
+    mixture = experts.read(keys, mlp_width(keys))
+    each = _parts(keys, kinds, hidden, mixture)
+    parts = Part(*(sum(column) for column in zip(*each, strict=True)))
     layer_bytes, other_bytes = _layer_bytes(parts, quantised), HALF * (embedding + head)
+    expert_bytes = _layer_bytes(Part(0, 0, parts.experts), quantised)
+    # A layer like the last one, and a projection of two hidden states to one (DeepSeek-V3, arXiv 2412.19437).
+    draft_bytes = drafts * (_layer_bytes(each[-1], quantised) + HALF * 2 * hidden * hidden)
     notes = []
     if stored is not None:
-        layer_bytes = max(stored - other_bytes, 0)
+        found = max(stored - other_bytes, 0)
+        if found - layer_bytes > draft_bytes / 2:  # the checkpoint has the draft layers too
+            found = max(found - draft_bytes, 0)
+        expert_bytes = min(ceil(expert_bytes * found / layer_bytes), found) if layer_bytes else 0
+        layer_bytes = found
         notes.append("the size of the weights is that of the checkpoint, as its index says")
     elif any(name in outer for name in ("vision_config", "audio_config")):
         notes.append("weights of the vision and audio parts are not counted")
-    dense = parts.attention + parts.rest
-    counts = dense + parts.experts, dense + parts.active_experts, embedding, head
-    return Weights(*counts, layer_bytes, other_bytes), tuple(notes)
+    rest = parts.rest + parts.recurrence
+    dense = parts.attention + rest
+    narrow = rest + parts.active_experts + (0 if quantised.attention_kept else parts.attention)
+    counted = Weights(
+        layers=dense + parts.experts,
+        active=dense + parts.active_experts,
+        embedding=embedding,
+        head=head,
+        layer_bytes=layer_bytes,
+        other_bytes=other_bytes,
+        expert_bytes=expert_bytes,
+        num_experts=mixture.number if mixture else 0,
+        experts_per_token=mixture.chosen if mixture else 0,
+        fp8=narrow if quantised.fp8 else 0,
+        draft_bytes=draft_bytes,
+    )
+    return counted, tuple(notes)
 
 
 def _ties_head(outer: Keys, keys: Keys) -> bool:
@@ -110,11 +146,10 @@ def _ties_head(outer: Keys, keys: Keys) -> bool:
     return levels[0].flag("tie_word_embeddings") if levels else keys.family in TIED_FAMILIES
 
 
-def _parts(keys: Keys, kinds: list[Kind], hidden: int) -> Part:
-    """The parameters of all layers together."""
+def _parts(keys: Keys, kinds: list[Kind], hidden: int, mixture: experts.Experts | None) -> list[Part]:
+    """The parameters of each layer."""
     attention = Attention(keys, len(kinds))
     width = mlp_width(keys)
-    mixture = experts.read(keys, width)
     seen: dict[tuple, Part] = {}
     parts = []
     for i, kind in enumerate(kinds):
@@ -124,15 +159,18 @@ def _parts(keys: Keys, kinds: list[Kind], hidden: int) -> Part:
         if case not in seen:
             seen[case] = _layer(keys, hidden, shape, kind, mixture if sparse else None, width)
         parts.append(seen[case])
-    return Part(*(sum(column) for column in zip(*parts, strict=True)))
+    return parts
 
 
 def _layer_bytes(parts: Part, quantised: Quantisation) -> int:
-    """Bytes of all layers, with what the checkpoint leaves in 16 bits."""
+    """Bytes of these layers, with what the checkpoint leaves in 16 bits."""
     bits = 16 if quantised.bits is None else quantised.bits
     rest = 16 if quantised.experts_only else bits
-    attention = 16 if quantised.attention_kept else rest
-    return ceil((parts.experts * bits + parts.rest * rest + parts.attention * attention) / 8)
+    mixers = rest if quantised.attention_bits is None else quantised.attention_bits
+    attention = 16 if quantised.attention_kept else mixers
+    return ceil(
+        (parts.experts * bits + parts.rest * rest + parts.attention * attention + parts.recurrence * mixers) / 8
+    )
 
 
 def _layer(
@@ -144,27 +182,30 @@ def _layer(
     width: int | None,
 ) -> Part:
     attention = _attention(keys, shape, hidden) if shape else 0
-    rest = _recurrence(keys, hidden) if kind.linear else 0
+    recurrence, rest = _recurrence(keys, hidden) if kind.linear else 0, 0
     if kind.mlp is None or keys.family in NO_MLP:
-        return Part(attention, rest)
+        return Part(attention, rest, recurrence=recurrence)
     activation = keys.raw("hidden_act", "mlp_hidden_act")
     matrices = 2 if keys.family in UNGATED_FAMILIES or activation in UNGATED_ACTIVATIONS else 3
     if mixture is None:
         dense = keys.size("intermediate_size_mlp", "dense_intermediate_size") or width  # Llama 4, MiniMax
         if dense is None:
             raise keys.refusal("the width of the MLP is missing: intermediate_size is needed")
-        return Part(attention, rest + matrices * hidden * dense)
-    if "moe_latent_size" in keys:
-        raise keys.refusal("moe_latent_size: experts that work on a shorter vector are not known here")
-    one = matrices * hidden * mixture.width
-    rest += matrices * hidden * mixture.shared_width + hidden * mixture.number
-    return Part(attention, rest, mixture.number * one, mixture.chosen * one)
+        return Part(attention, rest + matrices * hidden * dense, recurrence=recurrence)
+    shorter = keys.size("moe_latent_size", "routed_expert_hidden_size")  # experts work on a projection of this width
+    one = matrices * (shorter or hidden) * mixture.width
+    rest += matrices * hidden * mixture.shared_width + hidden * mixture.number + 2 * hidden * (shorter or 0)
+    return Part(attention, rest, mixture.number * one, mixture.chosen * one, recurrence)
+
+
+def _gated(keys: Keys) -> bool:
+    return keys.flag("attn_output_gate", absent=keys.family in ON_BY_DEFAULT["attn_output_gate"])
 
 
 def _attention(keys: Keys, shape: Heads | Latent, hidden: int) -> int:
     """The projections of queries, keys, values and output; of MLA those down to the latent row and back up."""
     if not isinstance(shape, Latent):
-        gate = hidden * shape.query_heads * shape.value_dim if keys.flag("attn_output_gate") else 0
+        gate = hidden * shape.query_heads * shape.value_dim if _gated(keys) else 0
         return hidden * (shape.query_heads + shape.kv_heads) * (shape.key_dim + shape.value_dim) + gate
     low, up = keys.size("q_lora_rank"), shape.query_heads * shape.key_dim
     queries = low * (hidden + up) if low else hidden * up

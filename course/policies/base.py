@@ -125,6 +125,11 @@ class Request:
         lambda self: 0 if self._engine is None else self._engine.pool.held(self),
     )
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise ValueError(
+            f"{self!r} cannot be copied or pickled: it is a view of its engine; keep what you need of it, by its index"
+        )
+
     def __repr__(self) -> str:
         return f"Request({self.index}, prompt={self.prompt_tokens}, computed={self.computed}, emitted={self.emitted})"
 
@@ -228,7 +233,21 @@ def _refuse_unknown(given: Mapping[str, Any]) -> None:
     raise ValueError(f"Schedule has tokens, preempt, decodes and until, and nothing called {', '.join(given)}")
 
 
-DECODES = Schedule(decodes=True, until=math.inf)  # everybody who decodes goes on, until something changes
+class _Shared(Schedule):
+    """An answer that all policies share, and so nobody may change."""
+
+    __slots__ = ()
+
+    def __init__(self, **given: Any):
+        for name, value in given.items():
+            Schedule.__dict__[name].__set__(self, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise ValueError(f"this answer is shared by all policies: make a Schedule of your own to change its {name}")
+
+
+# Everybody who decodes goes on, until something changes.
+DECODES: Schedule = _Shared(tokens=NOTHING, preempt=(), decodes=True, until=math.inf)
 
 
 class Policy:

@@ -38,8 +38,8 @@ class Window(Policy):
         """When the engine runs its next step [s]; now where it is busy, or somebody has waited for it already."""
         if state.decodes or not state.waiting or len(state.waiting) >= self.max_num_seqs:
             return state.now
-        first = state.waiting[0].arrival
-        return first + self.window if first > state.last_step_end else state.now
+        first, last_end = state.waiting[0].arrival, state.last_step_end  # 0: nothing has run yet
+        return first + self.window if first > last_end or not last_end else state.now
 
     def schedule(self, state: State) -> Schedule:
         """Wait for the window, then admit whoever is here; between steps nobody waits."""

@@ -10,7 +10,7 @@ from importlib.metadata import version
 import pytest
 from typer.testing import CliRunner
 
-from course import KVCache, Workload, policies, serve, steptime, traces
+from course import KVCache, Workload, memory, policies, serve, steptime, traces
 from course.cli import app, progress
 from course.workload import lengths
 
@@ -42,11 +42,17 @@ def test_a_trace_through_three_policies_has_the_numbers_of_serve():
     load = traces.read(traces.example()).head(200)
     chosen = [policies.Static(16), policies.Dynamic(16, 0.1), policies.Continuous(16, 2048)]
     assert [run["name"] for run in found["runs"]] == ["static", "dynamic", "continuous"]
+    # What the H100 has left: 0.9 x 79.18 GiB, less weights, activations of 16 sequences and the CUDA context.
+    length = int((load.prompt_tokens + load.output_tokens).max())
+    step = {"max_num_seqs": 16, "max_num_batched_tokens": 2048}
+    blocks = memory.ledger("llama-3.1-8b", "H100", max_model_len=length, **step).num_blocks
+    assert blocks * 16 * 131_072 / 2**30 == pytest.approx(0.9 * 79.18 - 14.96 - 0.4, abs=0.5)
     for run, policy in zip(found["runs"], chosen, strict=True):
-        expected = serve(load, policy, steptime.Roofline("llama-3.1-8b", "H100"))
+        expected = serve(load, policy, steptime.Roofline("llama-3.1-8b", "H100"), KVCache(blocks, 16))
         same(run["summary"], expected.summary())
         assert run["warnings"] == list(expected.warnings) and run["policy"] == repr(policy)
-    assert found["step_time"]["source"] == "modelled" and found["kv_cache"] is None
+    assert found["step_time"]["source"] == "modelled"
+    assert found["kv_cache"] == {"num_blocks": blocks, "block_size": 16} and "left of H100" in found["kv_cache_from"]
     same(found["workload"], {"name": "azure_style_conv", "notes": [], **load.describe()})
 
 
@@ -116,9 +122,18 @@ def test_the_table_of_one_request_and_of_all_at_once(tmp_path):
 
 
 def test_json_is_alone_on_stdout_and_warnings_are_in_both_places():
-    result = call("simulate", "--rate", 50, "--policy", "static", "--max-num-seqs", 2, "--block-size", 8, "--json")
+    result = call(
+        "simulate",
+        "--rate",
+        50,
+        "--policy",
+        "static",
+        "--max-num-seqs",
+        2,
+        *["--unlimited-kv", "--block-size", "8", "--json"],
+    )
     found = json.loads(result.stdout)
-    assert found["warnings"] == ["--block-size has no effect: KV memory is unlimited without --num-gpu-blocks"]
+    assert found["warnings"] == ["--block-size has no effect: KV memory is unlimited"]
     assert "queue grew" in found["runs"][0]["warnings"][0]
     assert result.stderr.splitlines() == [
         f"warning: {found['warnings'][0]}",
@@ -145,8 +160,8 @@ def test_rows_left_out_are_reported_once(tmp_path, recwarn):
         (["--max-queue-delay-ms", 5], "--max-queue-delay-ms has no effect: no policy here is dynamic"),
         (["--policy", "static", "--max-num-batched-tokens", 99], "--max-num-batched-tokens has no effect: no policy"),
         (
-            ["--step-time", "power-law:t0=1e-3,c=1e-5", "--gpu", "A100"],
-            "--gpu has no effect: --step-time is no roofline",
+            ["--step-time", "power-law:t0=1e-3,c=1e-5", "--model", "llama-2-7b"],
+            "--model has no effect: --step-time is no roofline, and no --gpu is given",
         ),
         (["--sort"], "--sort has no effect: there is no --trace"),
         (["--format", "csv"], "--format has no effect: there is no --trace"),
@@ -236,3 +251,29 @@ def test_as_a_process_ctrl_c_has_status_130(tmp_path):
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=120)
     assert process.returncode == 130 and "Traceback" not in errors
+
+
+def test_memory_is_that_of_the_card_unless_said_otherwise(tmp_path):
+    def kv(*args):
+        return simulated("simulate", "--rate", 2, "--num-requests", 20, *args)
+
+    one, two = kv("--gpu", "RTX 4090"), kv("--gpu", "RTX 4090", "--tp", 2)
+    assert 2 < two["kv_cache"]["num_blocks"] / one["kv_cache"]["num_blocks"] < 7  # half the weights, half the heads
+    assert two["step_time"]["model"].endswith("tp=2)")
+    half = kv("--gpu", "RTX 4090", "--kv-cache-dtype", "fp8")["kv_cache"]["num_blocks"]
+    assert half // 2 == pytest.approx(one["kv_cache"]["num_blocks"], abs=1)
+    assert kv("--unlimited-kv")["kv_cache"] is None
+    assert kv("--num-gpu-blocks-override", 700)["kv_cache"]["num_blocks"] == 700
+    law = "power-law:t0=1e-3,c=1e-5"
+    assert kv("--step-time", law)["kv_cache"] is None
+    assert kv("--step-time", law, "--gpu", "RTX 4090")["kv_cache"] == one["kv_cache"]
+    # Any config.json; layers with a window make room for more sequences.
+    config = {"num_hidden_layers": 8, "hidden_size": 2048, "num_attention_heads": 16, "num_key_value_heads": 4}
+    config |= {"intermediate_size": 8192, "vocab_size": 32000, "max_position_embeddings": 8192, "model_type": "llama"}
+    full, windowed = tmp_path / "full.json", tmp_path / "windowed.json"
+    full.write_text(json.dumps(config))
+    types = ["sliding_attention"] * 6 + ["full_attention"] * 2
+    windowed.write_text(json.dumps(config | {"sliding_window": 64, "layer_types": types}))
+    step = ("--max-num-batched-tokens", 128, "--prompt-tokens", 4000, "--gpu", "T4")
+    many, more = (kv("--model", path, *step)["kv_cache"]["num_blocks"] for path in (full, windowed))
+    assert more > 2 * many

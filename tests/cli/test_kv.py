@@ -72,7 +72,8 @@ def test_the_table_shows_every_line_with_its_formula(ask):
     for text in ("131,072", "32 layers x 8 KV heads x (128 + 128) x 2 B", "79.18 GiB", "usable - weights - activation"):
         assert text in out
     names = ["total", "usable", "weights", "activation", "other", "KV", "blocks", "tokens", "sequences of 8,192"]
-    lines = out[out.index("Memory of the card") :].splitlines()[1:]
+    *lines, defaults = out[out.index("Memory of the card") :].splitlines()[1:]
+    assert defaults.startswith("not given, so what vLLM 0.19 takes on H100: max_num_seqs 1,024, ")
     assert [line.strip().split("  ")[0] for line in lines] == [*names, "longest sequence"]
 
 
@@ -88,7 +89,10 @@ def test_what_cannot_be_is_a_warning_not_a_refusal(ask):
 
 
 def test_a_setting_without_effect_is_said(ask):
-    assert "warning: --tp has no effect without --gpu or --memory-gib" in ask(LLAMA, "--tp", "2")[2]
+    assert (
+        "warning: --tensor-parallel-size has no effect without --gpu, --memory-gib or --kv-gib"
+        in ask(LLAMA, "--tp", "2")[2]
+    )
 
 
 def test_a_checkpoint_that_asks_for_8_bits(ask):
@@ -163,7 +167,7 @@ def test_a_key_that_is_not_understood_is_named(ask, key):
         (["--gpu", "H100", "--weights-gib", "-1"], "--weights-gib must be"),
         (["--kv-dtype", "fp3"], "no KV cache type is called 'fp3'"),
         (["--gpu", "H100", "--max-model-len", "0"], "--max-model-len must be"),
-        (["--tp", "two"], "Invalid value for '--tp'"),
+        (["--tp", "two"], "Invalid value for '--tensor-parallel-size' / '--tp'"),
     ],
 )
 def test_bad_options_are_refused(ask, options, said):
@@ -182,3 +186,130 @@ def test_missing_files(tmp_path):
     for path, said in ((tmp_path / "none.json", "No such file"), (tmp_path, "config.json: No such file")):
         result = CliRunner().invoke(app, ["kv", str(path), "--json"])
         assert result.exit_code == 2 and said in json.loads(result.stdout)["refused"]
+
+
+# The engine's own defaults, and what it prints
+
+
+def ledger_of(config, *options):
+    result = CliRunner().invoke(app, ["kv", str(config), "--json", *map(str, options)])
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)["ledger"]
+
+
+def test_defaults_are_those_of_the_engine_on_that_card():
+    """vLLM 0.19: 1,024 sequences and 8,192 tokens from 70 GiB on, but for the A100; 256 and 2,048 below."""
+    found = {card: ledger_of("llama-3.1-8b", "--gpu", card) for card in ("H100 SXM5", "A100 SXM", "L4", "MI300X")}
+    batches = {card: (one["max_num_seqs"], one["max_num_batched_tokens"]) for card, one in found.items()}
+    large, small = (1024, 8192), (256, 2048)
+    assert batches == {"H100 SXM5": large, "A100 SXM": small, "L4": small, "MI300X": large}
+    asked = ledger_of("llama-3.1-8b", "--gpu", "H100", "--max-num-seqs", 64, "--max-num-batched-tokens", 512)
+    assert (asked["max_num_seqs"], asked["max_num_batched_tokens"]) == (64, 512)
+    assert asked["defaults"] == ["not given, so what vLLM 0.19 takes on H100: gpu_memory_utilization 0.9"]
+    newer = ledger_of("llama-3.1-8b", "--gpu", "H100", "--engine-version", "0.21")
+    assert newer["usable_bytes"] == int(0.92 * newer["total_bytes"])
+    # More than max_num_seqs x max_model_len tokens cannot come together.
+    short = ledger_of("llama-3.1-8b", "--gpu", "H100", "--max-num-seqs", 8, "--max-model-len", 256)
+    assert short["max_num_batched_tokens"] == 8 * 256
+
+
+def test_a_model_that_starts_only_with_a_smaller_batch(tmp_path):
+    """70 billion parameters in 8 bits on one H100: with its own defaults the engine has less than nothing left."""
+    path = tmp_path / "config.json"
+    seventy = {"num_hidden_layers": 80, "hidden_size": 8192, "num_attention_heads": 64, "intermediate_size": 28672}
+    path.write_text(json.dumps(LLAMA | seventy | {"quantization_config": {"quant_method": "fp8"}}), encoding="utf-8")
+    own = ledger_of(path, "--gpu", "H100", "--max-model-len", 4096)
+    assert own["kv_bytes"] / 2**30 == pytest.approx(-1.44, abs=0.02)  # printed: -1.44 GiB
+    assert own["sequences"] == 0 and "GiB are left for the KV cache" in own["problems"][0]
+    small = ("--max-num-seqs", 256, "--max-num-batched-tokens", 2048)
+    assert ledger_of(path, "--gpu", "H100", "--max-model-len", 4096, *small)["sequences"] == 1
+
+
+def test_whole_prompts_take_activations(tmp_path):
+    """48 layers of 128 experts in 8 bits, K and V too: 221,000 tokens fit while prompts are split, and else do not."""
+    path = tmp_path / "config.json"
+    mixed = {"num_hidden_layers": 48, "hidden_size": 2048, "num_key_value_heads": 4, "head_dim": 128}
+    mixed |= {"intermediate_size": 6144, "moe_intermediate_size": 768, "num_experts": 128, "num_experts_per_tok": 8}
+    mixed |= {"vocab_size": 151936, "quantization_config": {"quant_method": "fp8"}}
+    path.write_text(json.dumps(LLAMA | mixed), encoding="utf-8")
+    card = ("--memory-gib", 47.5, "--gpu-memory-utilization", 0.92, "--kv-cache-dtype", "fp8")
+    split = ledger_of(path, *card, "--max-model-len", 221_000)
+    assert split["sequences"] == 1 and "fit because prompts are split into steps of 2,048" in split["remarks"][0]
+    lengths = (100_000, 221_000)
+    short, long = (ledger_of(path, *card, "--no-enable-chunked-prefill", "--max-model-len", n) for n in lengths)
+    assert (short["sequences"], long["sequences"]) == (2, 0)
+    # Three widths of the MLP and three of the model, 2 B each, for every token more.
+    more = (221_000 - 100_000) * (3 * 6144 + 3 * 2048) * 2
+    assert long["activation_bytes"] - short["activation_bytes"] == more
+    assert short["kv_bytes"] - long["kv_bytes"] == more
+    # The engine before V1 did so always.
+    old = ledger_of(path, *card, "--max-model-len", 221_000, "--engine-version", "0.7.3")
+    assert old["max_num_batched_tokens"] == 221_000 and old["kv_bytes"] == long["kv_bytes"]
+    assert "remarks" in short and not short["remarks"]
+
+
+def test_what_is_printed_as_tokens_depends_on_the_version():
+    """gpt-oss-120b, 45.32 GiB on each of four cards: vLLM printed 2,640,144 tokens and 284x, from 0.21 on 284 x."""
+    pool = ("--kv-gib", "45.32", "--tp", 4, "--max-model-len", 16384)
+    found = ledger_of("gpt-oss-120b", *pool, "--engine-version", "0.19")
+    assert found["kv_tokens"] == pytest.approx(2_640_144, abs=64)  # the log rounds GiB to two digits
+    assert round(found["concurrency"]) == 284
+    newer = ledger_of("gpt-oss-120b", *pool, "--engine-version", "0.21")
+    assert newer["kv_tokens"] == int(newer["concurrency"] * 16384)
+    assert found["kv_tokens_by_version"] == {"0.19": found["kv_tokens"], "0.21": newer["kv_tokens"]}
+
+
+def test_ranks_that_differ():
+    """The smallest decides, as the engine gives all ranks the same number of blocks."""
+    both = ledger_of("qwen3-32b", "--kv-gib", "12.5,10.25", "--tp", 2, "--max-model-len", 4096)
+    assert both["kv_bytes"] == int(10.25 * 2**30)
+    assert both == ledger_of("qwen3-32b", "--kv-gib", "10.25", "--tp", 2, "--max-model-len", 4096)
+    cards = ledger_of("qwen3-32b", "--gpu", "H100,L40S", "--tp", 2, "--max-model-len", 4096)
+    assert cards["total_bytes"] == 45_589 * 2**20
+
+
+def test_drafts_are_named_and_hold_memory(tmp_path):
+    card = ("--memory-gib", 80, "--max-model-len", 8192)
+    plain = ledger_of("llama-3.1-8b", *card)
+    eagle = ledger_of("llama-3.1-8b", *card, "--num-speculative-tokens", 3)
+    assert eagle["num_blocks"] == plain["kv_bytes"] // (33 * 16 * 4096)
+    assert "drafts from eagle: 1 layer of KV" in eagle["remarks"][0]
+    ngram = ledger_of("llama-3.1-8b", *card, "--num-speculative-tokens", 3, "--speculative-method", "ngram")
+    assert ngram["num_blocks"] == plain["num_blocks"]
+    path = tmp_path / "draft.json"
+    draft = LLAMA | {"num_hidden_layers": 4, "hidden_size": 1024, "num_attention_heads": 8, "head_dim": 128}
+    path.write_text(json.dumps(draft), encoding="utf-8")
+    small = ledger_of("llama-3.1-8b", *card, "--num-speculative-tokens", 3, "--draft-model", path)
+    assert small["num_blocks"] == small["kv_bytes"] // (36 * 16 * 4096)
+    parameters = 4 * (1024 * 128 * 2 * (8 + 8) + 3 * 1024 * 14336) + 2 * 128256 * 1024
+    assert small["weights_bytes"] == plain["weights_bytes"] + 2 * parameters
+
+
+@pytest.mark.parametrize("name", ["qwen3-32b", "gpt-oss-120b", "deepseek-v3"])
+def test_the_configs_that_come_with_the_course_have_names(name):
+    assert CliRunner().invoke(app, ["kv", name, "--json"]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--gpu", "H100", "--engine-version", "latest"], "an engine's version is written like 0.19 or 0.21"),
+        (["--gpu", "H100", "--speculative-method", "eagle"], "drafts nothing without --num-speculative-tokens"),
+        (
+            ["--gpu", "H100", "--num-speculative-tokens", "2", "--speculative-method", "mtp"],
+            "no layers for multi-token",
+        ),
+        (
+            ["--gpu", "H100", "--num-speculative-tokens", "2", "--speculative-method", "x"],
+            "--speculative-method is mtp, ",
+        ),
+        (["--gpu", "H100", "--pp", "33"], "32 layers cannot be spread over 33 stages"),
+        (["--gpu", "H100,A100,L4", "--pp", "2"], "has 3 ranks, which 2 stages cannot share evenly"),
+        (["--gpu", "H100", "--tp", "8", "--dcp", "2"], "--decode-context-parallel-size 2 is more than"),
+        (["--gpu", "H100", "--tp", "4", "--dcp", "3"], "--decode-context-parallel-size 3 must divide"),
+        (["--memory-gib", "80,x"], "--memory-gib must be a number of GiB, or one a rank with commas"),
+    ],
+)
+def test_bad_ranks_and_drafts_are_refused(ask, options, said):
+    code, out, err = ask(LLAMA, *options)
+    assert (code, out) == (2, "") and said in err and len(err.splitlines()) == 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from course import KVCache, Workload, policies, serve, steptime
-from course.engine import log
+from course.engine import log, stretch
 from tests.helpers.asking import serve_asking
 
 pytestmark = pytest.mark.filterwarnings("error")  # a NumPy warning would mean that a bad number got through
@@ -77,6 +77,7 @@ def test_a_prompt_without_end():
 @pytest.mark.parametrize("run", [serve, serve_asking])
 def test_a_run_too_long_to_keep(run, policy, monkeypatch):
     monkeypatch.setattr(log, "MAX_STEPS", 900)
+    monkeypatch.setattr(stretch, "MAX_STEPS", 900)
     many = Workload(np.arange(20) * 1e3, [1] * 20, [100] * 20)
     with pytest.raises(ValueError, match=r"the run takes more than 900 steps, .*: serve fewer requests at a time"):
         run(many, policy, SECOND)

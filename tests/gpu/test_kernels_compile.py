@@ -35,7 +35,7 @@ def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     name = request.param
     code = EVERYTHING if name == "everything" else sources.text(f"{name}.cu")
     path = tmp_path_factory.mktemp("kernels") / f"{name}.cu"
-    path.write_text(sources.join([("compat.h", sources.text("compat.h")), (path.name, code)]))
+    path.write_text(sources.join([*sources.headers(), (path.name, code)]))
     return str(path)
 
 

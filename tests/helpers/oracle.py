@@ -13,13 +13,17 @@ COLUMNS = (*TIMES, *COUNTS, "queue", "blocks")
 
 @dataclass
 class Requests:
-    """`after[i]` None: request i comes at arrival[i]. Else think_time[i] after request after[i] was answered."""
+    """`after[i]` None: request i comes at arrival[i]. Else think_time[i] after request after[i] was answered.
+
+    guess[i]: what somebody thinks of the length of its answer, or None.
+    """
 
     arrival: list
     prompt: list
     output: list
     after: list
     think_time: list
+    guess: list
 
 
 @dataclass
@@ -91,10 +95,14 @@ def serve_continuous(
     enable_chunked_prefill=True,
     long_prefill_token_threshold=0,
     scheduler_reserve_full_isl=True,
+    by=None,
     num_blocks=None,
     block_size=16,
 ):
-    """Iteration-level batching in the order of vLLM V1: those who run first, as they were admitted; then the queue."""
+    """Iteration-level batching in the order of vLLM V1: those who run first, as they were admitted; then the queue.
+
+    by: "prompt" or "guess": the shortest in the queue is next, the first of equals; without a guess, the last.
+    """
     door, out = begin(requests)
     queue, batch = [], []
     cached = [0] * len(requests.prompt)  # tokens whose K and V are in memory
@@ -109,6 +117,12 @@ def serve_continuous(
 
     def free():
         return float("inf") if num_blocks is None else num_blocks - sum(held)
+
+    def length(who):
+        if by is None:
+            return 0
+        known = requests.prompt[who] if by == "prompt" else requests.guess[who]
+        return float("inf") if known is None else known
 
     while True:
         queue += door.come_in(now)
@@ -137,9 +151,9 @@ def serve_continuous(
             out.preempted[victim] += 1
             queue.insert(0, victim)
 
-        # Then the queue, from its head, unless somebody has just been sent there.
+        # Then the queue, from its head or its shortest, unless somebody has just been sent there.
         while queue and not victims and left and len(batch) < max_num_seqs:
-            who = queue[0]
+            who = min(queue, key=length)
             tokens = at_most(who, left)
             whole = min(to_compute(who), long_prefill_token_threshold or to_compute(who))
             if tokens < whole and not enable_chunked_prefill:
@@ -147,7 +161,8 @@ def serve_continuous(
             must_fit = to_compute(who) if scheduler_reserve_full_isl else tokens
             if new_blocks(0, must_fit, block_size) > free():
                 break
-            batch.append(queue.pop(0))
+            queue.remove(who)
+            batch.append(who)
             turn[who] = tokens
             held[who] += new_blocks(0, tokens, block_size)
             left -= tokens

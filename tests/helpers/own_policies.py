@@ -1,6 +1,7 @@
 """Policies that a learner might write, each in a few plain lines; the tests serve with them."""
 
 from course.policies import Policy, Schedule, blocks_needed
+from tests.helpers.oracle_own import Present
 
 
 class Own(Policy):
@@ -95,3 +96,44 @@ class TakingTurns(Policy):
         everybody = [*state.running, *state.waiting[:slots]]
         turn = everybody[self.odd :: 2] or everybody
         return Schedule({request: 1 for request in turn[: state.max_num_batched_tokens]})
+
+
+class Decided(Policy):
+    """What a function of tests/helpers/oracle_own.py says. It knows requests by their numbers only.
+
+    in_words: where everybody decodes, `decodes=True` in place of a list of them.
+    """
+
+    def __init__(self, decide, max_num_seqs, max_num_batched_tokens, in_words):
+        self.decide, self.in_words = decide, in_words
+        self.max_num_seqs, self.max_num_batched_tokens = max_num_seqs, max_num_batched_tokens
+
+    def schedule(self, state):
+        everybody = {request.index: request for request in (*state.waiting, *state.running)}
+        answer = self.decide(
+            Present(
+                slots=state.max_num_seqs,
+                budget=state.max_num_batched_tokens,
+                block_size=state.block_size,
+                now=state.now,
+                last_end=state.last_step_end or None,
+                queue=[request.index for request in state.waiting],
+                batch=[request.index for request in state.running],
+                arrival={who: request.arrival for who, request in everybody.items()},
+                remaining={who: request.remaining for who, request in everybody.items()},
+                computed={who: request.computed for who, request in everybody.items()},
+                decoding=[request.index for request in state.running if request not in state.prefilling],
+                free=state.free_blocks,
+            )
+        )
+        if isinstance(answer, float):
+            return Schedule(until=answer)
+        victims, turn = answer
+        until = self.decide.holds_until or None
+        decoding = [who for who in everybody if everybody[who] in state.running and who not in victims]
+        decoding = [who for who in decoding if everybody[who] not in state.prefilling]
+        preempt = [everybody[who] for who in victims]
+        if self.in_words and set(decoding) <= turn.keys():
+            tokens = {everybody[who]: tokens for who, tokens in turn.items() if who not in decoding}
+            return Schedule(tokens, preempt, decodes=True, until=until)
+        return Schedule({everybody[who]: tokens for who, tokens in turn.items()}, preempt, until=until)

@@ -5,15 +5,17 @@ HYPOTHESIS_PROFILE=nightly tries many more, differently each time.
 """
 
 import os
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 
 import hypothesis
 import numpy as np
 from hypothesis import strategies as st
 
 from course import KVCache, Run, Workload, policies, serve, steptime
-from tests.helpers import oracle
+from tests.helpers import oracle, oracle_own
 from tests.helpers.asking import serve_asking
+from tests.helpers.own_policies import Decided
 
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 GRID = 0.125
@@ -30,6 +32,14 @@ def examples(number: int):
     )
 
 
+def fresh(policy):
+    """The same policy without what it remembers of an earlier run."""
+    policy = deepcopy(policy)
+    if isinstance(policy, Decided):
+        policy.decide = oracle_own.AtRandom(policy.decide.seed)
+    return policy
+
+
 @dataclass(frozen=True)
 class Case:
     """One engine and what comes to it. `after` holds None or the number of an earlier request."""
@@ -42,11 +52,17 @@ class Case:
     policy: policies.Policy
     step_time: steptime.StepTime
     cache: KVCache | None = None
+    guess: tuple | None = None
+
+    @property
+    def guess_column(self) -> list | None:
+        """As a workload holds it: NaN where nobody guessed."""
+        return None if self.guess is None else [np.nan if guess is None else guess for guess in self.guess]
 
     @property
     def load(self) -> Workload:
         if all(before is None for before in self.after):
-            return Workload(self.arrival, self.prompt, self.output)
+            return Workload(self.arrival, self.prompt, self.output, guess=self.guess_column)
         return Workload(
             [np.nan if before is not None else when for when, before in zip(self.arrival, self.after, strict=True)],
             self.prompt,
@@ -55,23 +71,33 @@ class Case:
             think_time=[
                 0 if before is None else think for think, before in zip(self.think_time, self.after, strict=True)
             ],
+            guess=self.guess_column,
         )
 
     def served(self) -> Run:
-        return serve(self.load, self.policy, self.step_time, self.cache)
+        return serve(self.load, fresh(self.policy), self.step_time, self.cache)
 
     def served_asking(self) -> Run:
-        return serve_asking(self.load, self.policy, self.step_time, self.cache)
+        return serve_asking(self.load, fresh(self.policy), self.step_time, self.cache)
 
     def by_the_oracle(self) -> oracle.Outcome:
-        requests = oracle.Requests(self.arrival, self.prompt, self.output, self.after, self.think_time)
+        guess = self.guess or (None,) * len(self.prompt)
+        requests = oracle.Requests(self.arrival, self.prompt, self.output, self.after, self.think_time, guess)
         memory = {} if self.cache is None else vars(self.cache)
 
         def step_time(decodes, context, chunks):
-            return self.step_time(steptime.Step(decodes, context, chunks))
+            return float(self.step_time(steptime.Step(decodes, context, chunks)))
 
-        if isinstance(self.policy, policies.Continuous):
-            return oracle.serve_continuous(requests, step_time, **vars(self.policy), **memory)
+        policy = self.policy
+        if isinstance(policy, policies.Continuous):
+            return oracle.serve_continuous(requests, step_time, **vars(policy), **memory)
+        if isinstance(policy, Decided):
+            limits = policy.max_num_seqs, policy.max_num_batched_tokens
+            return oracle_own.serve_decided(requests, step_time, deepcopy(policy.decide), *limits, **memory)
+        if isinstance(policy, policies.Window):
+            noted = isinstance(policy, policies.NoteWindow)
+            rule = oracle_own.window_of_the_notes if noted else oracle_own.first_arrival_opens
+            return oracle_own.serve_decided(requests, step_time, rule(policy.window), policy.max_num_seqs, **memory)
         return oracle.serve_batches(requests, step_time, **vars(self.policy), **memory)
 
 
@@ -80,7 +106,7 @@ def differences(case: Case, run: Run, want: oracle.Outcome) -> list[str]:
     n, times = len(case.prompt), want.token_times
     first, last = np.array([t[0] for t in times]), np.array([t[-1] for t in times])
     arrival, response = np.array(want.arrival), np.array(want.response)
-    answered_whole = not isinstance(case.policy, policies.Continuous)
+    answered_whole = case.policy.padded
     values = {
         "arrival": arrival,
         "admitted": want.admitted,
@@ -116,15 +142,33 @@ def compare(case: Case) -> oracle.Outcome:
 
 # Step times and who comes when
 
+
+class Somebodys(steptime.PowerLaw):
+    """A model that is none of those whose answers need no check."""
+
+
+def by_order(step):
+    """A callable that looks at everything, also at the order of the chunks, and returns no float."""
+    parts = sum((place + 1) * tokens + cached for place, (tokens, cached) in enumerate(step.prefill_chunks))
+    return np.float64(GRID * (1 + step.decodes) + 1e-3 * parts + 1e-5 * step.decode_context)
+
+
+OUR_MODELS = [
+    steptime.PowerLaw(t0=GRID, c=0, alpha=1),
+    steptime.PowerLaw(t0=GRID, c=GRID, alpha=1, prefill=GRID, context=GRID / 8),
+    steptime.PowerLaw(t0=0, c=1e-3, alpha=0.9, prefill=2e-5),
+    steptime.PowerLaw(t0=5e-3, c=2e-4, alpha=0.5, prefill=2e-5, context=5e-8, pairs=1e-9),
+    steptime.PowerLaw(t0=1e-4, c=2e-4, alpha=1, pairs=1e-7),
+    steptime.Roofline("llama-3.1-8b", "H100"),
+    steptime.Roofline("llama-2-7b", "L40S"),
+]
+MODELS = st.sampled_from(OUR_MODELS)
 STEP_TIMES = st.sampled_from(
     [
-        steptime.PowerLaw(t0=GRID, c=0, alpha=1),
-        steptime.PowerLaw(t0=GRID, c=GRID, alpha=1, prefill=GRID, context=GRID / 8),
-        steptime.PowerLaw(t0=0, c=1e-3, alpha=0.9, prefill=2e-5),
-        steptime.PowerLaw(t0=5e-3, c=2e-4, alpha=0.5, prefill=2e-5, context=5e-8, pairs=1e-9),
-        steptime.PowerLaw(t0=1e-4, c=2e-4, alpha=1, pairs=1e-7),
-        steptime.Roofline("llama-3.1-8b", "H100"),
-        steptime.Roofline("llama-2-7b", "L40S"),
+        by_order,
+        lambda step: 1,
+        Somebodys(t0=5e-3, c=2e-4, alpha=0.5, prefill=2e-5, context=5e-8, pairs=1e-9),
+        *OUR_MODELS,
     ]
 )
 ON_GRID = st.sampled_from([0.0, 0.0, GRID, 2 * GRID, 4 * GRID, 20 * GRID, 80 * GRID])
@@ -203,6 +247,47 @@ def many_in_chunks(draw):
         n, max(n, 2 * threshold + draw(st.integers(0, 3))), True, threshold, draw(st.booleans())
     )
     cache = draw(st.one_of(st.none(), caches(prompt, output)))
+    return Case(*_columns(draw, n, prompt, output), policy, draw(STEP_TIMES), cache)
+
+
+@st.composite
+def shortest_first(draw):
+    """A queue long enough to be sorted, often with few slots or blocks; guesses, some missing and some the same."""
+    case = draw(st.one_of(continuous(), storms(), many_in_chunks()))
+    policy = policies.ShortestFirst(**vars(case.policy), by=draw(st.sampled_from(["prompt", "guess"])))
+    guesses = st.one_of(st.none(), st.sampled_from([1, 2, 2.5, 40]), st.floats(1, 100))
+    n = len(case.prompt)
+    return replace(
+        case, policy=policy, guess=draw(st.one_of(st.none(), st.lists(guesses, min_size=n, max_size=n).map(tuple)))
+    )
+
+
+@st.composite
+def windows(draw):
+    """Admission windows; with blocks enough for a whole batch, since they preempt nobody."""
+    n = draw(st.integers(1, 20))
+    prompt, output = draw(token_counts(n, [1, 40, 300])), draw(token_counts(n, [1, 5, 60]))
+    slots, kind = draw(st.sampled_from([1, 2, 3, 8])), draw(st.sampled_from([policies.Window, policies.NoteWindow]))
+    size = draw(st.sampled_from([1, 4, 16]))
+    enough = min(slots, n) * -(-(max(prompt) + max(output) - 1) // size)
+    cache = draw(st.sampled_from([None, KVCache(enough, size)]))
+    policy = kind(slots, draw(st.one_of(ON_GRID, ANY_TIME)))
+    return Case(*_columns(draw, n, prompt, output), policy, draw(STEP_TIMES), cache)
+
+
+@st.composite
+def decided(draw):
+    """A policy that does whatever is allowed; see oracle_own.AtRandom."""
+    n = draw(st.integers(1, 8))
+    prompt, output = draw(token_counts(n, [1, 4, 40])), draw(token_counts(n, [1, 4, 25]))
+    slots = draw(st.sampled_from([1, 2, 3, 8]))
+    policy = Decided(
+        oracle_own.AtRandom(draw(st.integers(0, 2**16))),
+        slots,
+        draw(st.sampled_from([1, 4, 40, 500])),
+        draw(st.booleans()),
+    )
+    cache = draw(st.one_of(st.none(), caches(prompt, output), caches(prompt, output)))
     return Case(*_columns(draw, n, prompt, output), policy, draw(STEP_TIMES), cache)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from course import KVCache, Workload, policies, serve
 from course.engine.loop import Engine
-from course.engine.step import with_checks
+from course.engine.step import StepTimeModel, with_checks
 from course.policies import Request
 from course.steptime import PowerLaw, Recorded, Roofline, Step, files, recorded
 from tests.helpers.strategies import examples
@@ -208,6 +208,21 @@ def test_runs_outside_are_refused(straight):
     with pytest.raises(ValueError, match="request 0 grows to 70,009 tokens"):
         engine.submit(Request(0.0, 10), output_tokens=70_000)
     assert straight.longest == 65_536 and LAW.longest == inf
+
+
+def test_a_model_of_ones_own_may_say_how_long_a_request_may_be():
+    class Short(StepTimeModel):
+        longest = 100
+
+        def seconds(self, decodes, decode_context, tokens, pairs, prefill_context):
+            return 1.0
+
+        def decode_line(self, decodes):
+            return 1.0, 0.0
+
+    assert serve(Workload([0.0], [96], [5]), policies.Continuous(1, 512), Short()).e2e.tolist() == [5]
+    with pytest.raises(ValueError, match=r"request 0 grows to 101 tokens, and .* up to 100 tokens of a sequence"):
+        serve(Workload([0.0], [97], [5]), policies.Continuous(1, 512), Short())
 
 
 # Files

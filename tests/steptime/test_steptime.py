@@ -1,5 +1,6 @@
 """Step times: the roofline by hand from published shapes and rates, and what must hold for any model of a step."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from course import Workload, policies, serve, steptime
 from course.models import ModelSpec, model
 from course.models.gpus import gpu
 from course.steptime import PowerLaw, Roofline, Step
-from tests.helpers.strategies import STEP_TIMES, examples
+from tests.helpers.strategies import MODELS, examples
 
 # Llama-3.1-8B, from its config.json
 LAYERS, HIDDEN, MLP, HEADS, KV_HEADS, HEAD, VOCABULARY = 32, 4096, 14336, 32, 8, 128, 128256
@@ -117,6 +118,86 @@ def test_a_model_and_a_gpu_of_ones_own():
         Roofline(tiny, replace(gpu("H100"), read_bandwidth=1e20), kernels=0)
 
 
+# 4 layers of 16 experts, 2 a token; an expert has 3 x 64 x 32 parameters, attention 64 x 16 x (4 + 2) x 2
+MIXED = {
+    **{"num_hidden_layers": 4, "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16},
+    **{"vocab_size": 100, "num_experts": 16, "num_experts_per_tok": 2, "moe_intermediate_size": 32},
+}
+EXPERT, ATTENTION, ROUTER = 3 * 64 * 32, 64 * 16 * (4 + 2) * 2, 64 * 16
+
+
+@pytest.mark.parametrize("decodes", [1, 2, 7, 64])
+def test_a_step_reads_the_experts_that_its_tokens_touch(decodes):
+    """Bytes by hand: of 16 experts, each idle for a token with probability 14/16, counted over all choices for two."""
+    spec = ModelSpec.from_config(MIXED)
+    touched = 16 * (1 - (14 / 16) ** decodes)
+    if decodes == 2:  # all 120 x 120 pairs of choices
+        pairs = list(itertools.combinations(range(16), 2))
+        touched = np.mean([len({*one, *other}) for one in pairs for other in pairs])
+    size = 2 * (4 * (ATTENTION + ROUTER + touched * EXPERT) + 100 * 64)
+    assert spec.step_weight_bytes_of(decodes) == pytest.approx(size, **ROUNDING)
+    got = Roofline(spec, "H100", kernels=0)(Step(decodes, 0, ()))
+    assert got == pytest.approx(size / BANDWIDTH, **ROUNDING)
+    # Prompt tokens touch experts as well, and all experts are read by many.
+    assert Roofline(spec, "H100", kernels=0)(Step(0, 0, ((decodes, 0),))) >= size / BANDWIDTH
+    assert spec.step_weight_bytes_of(10_000) == pytest.approx(spec.step_weight_bytes, **ROUNDING)
+
+
+def test_a_dense_model_reads_all_its_weights_for_one_token():
+    spec = model("llama-3.1-8b")
+    assert spec.step_weight_bytes_of(1) == spec.step_weight_bytes == spec.step_weight_bytes_of(500)
+
+
+def test_products_of_8_bit_weights_run_at_their_own_rate():
+    """1,979 of 989 TFLOP/s on the H100's data sheet; an A100 has no such units. The head stays in 16 bits."""
+    dense = {**MIXED, "num_experts": None, "intermediate_size": 128}
+    wide, narrow = (
+        ModelSpec.from_config({**dense, **more}) for more in ({}, {"quantization_config": {"quant_method": "fp8"}})
+    )
+    assert narrow.fp8_parameters == narrow.layer_parameters == wide.layer_parameters
+    assert narrow.step_weight_bytes == wide.layer_parameters + 2 * 6400
+    for card, faster in (("H100", 1979 / 989), ("A100", 1)):
+        slow, fast = Roofline(wide, card), Roofline(narrow, card)
+        assert slow.per_token / fast.per_token == pytest.approx(faster, rel=1e-3)  # the sheet's numbers are rounded
+        assert slow.per_logits == fast.per_logits
+    # Four bits in memory, 16 in the products: compressed-tensors and GPTQ alike.
+    four = {"quant_method": "gptq", "bits": 4, "group_size": 128}
+    assert ModelSpec.from_config({**dense, "quantization_config": four}).fp8_parameters == 0
+
+
+def test_a_window_is_read_and_computed_and_no_more():
+    """Two of four layers have a window of 100: 2 x 2 heads x 16 x 2 B a token and layer."""
+    config = {**MIXED, "num_experts": None, "intermediate_size": 128, "sliding_window": 100}
+    config["layer_types"] = ["sliding_attention", "full_attention"] * 2
+    roof = Roofline(ModelSpec.from_config(config), "H100", kernels=0)
+    layer = 2 * 2 * 16 * 2
+    base = roof(Step(4, 0, ()))
+    for context, read in ((40, 40), (100, 100), (5000, 100)):
+        got = roof(Step(4, 4 * context, ())) - base
+        assert got == pytest.approx(4 * 2 * layer * (context + read) / BANDWIDTH, rel=1e-9)
+    # One query-key pair in four layers: 4 FLOPs x 4 heads x 16. A chunk of 50 behind 950: 50 x 950 + 50 x 51 / 2 pairs.
+    pairs, seen = 50 * 950 + 50 * 51 // 2, 50 * 100
+    chunk = roof(Step(0, 0, ((50, 950),))) - roof.weights
+    computing = 2 * 4 * 4 * 16 * (pairs + seen) / FLOPS
+    reading = 2 * layer * (1000 + 150) / BANDWIDTH
+    assert chunk == pytest.approx(max(computing, reading), rel=1e-9)
+    assert not roof.straight and H100.straight
+    with pytest.raises(ValueError, match="follow no straight line"):
+        roof.decode_line(4)
+
+
+def test_a_model_with_windows_is_served():
+    config = {**MIXED, "num_experts": None, "intermediate_size": 128, "sliding_window": 100}
+    config["layer_types"] = ["sliding_attention", "full_attention"] * 2
+    roof = Roofline(ModelSpec.from_config(config), "H100")
+    run = serve(
+        Workload.fixed(rate=10, num_requests=3, prompt_tokens=300, output_tokens=5), policies.Continuous(2, 512), roof
+    )
+    alone = roof(Step(0, 0, ((300, 0),)))
+    assert run.ttft[0] == pytest.approx(alone, **ROUNDING)
+    assert run.e2e[0] == pytest.approx(alone + sum(roof(Step(1, 300 + i, ())) for i in range(1, 5)), **ROUNDING)
+
+
 def test_power_law_by_hand():
     law = PowerLaw(t0=5e-3, c=2e-4, alpha=0.5, prefill=2e-5, context=5e-8, pairs=1e-9)
     step = Step(decodes=16, decode_context=4000, prefill_chunks=((100, 0), (50, 200)))
@@ -141,7 +222,7 @@ def decodes(draw):
     return number, number * draw(st.integers(1, 5000)) + draw(st.integers(0, 1000))
 
 
-@given(STEP_TIMES, decodes(), CHUNKS)
+@given(MODELS, decodes(), CHUNKS)
 @examples(150)
 def test_a_mixed_step_costs_less_than_its_parts_one_after_the_other(step_time, decoding, chunks):
     both = step_time(Step(*decoding, chunks))
@@ -154,7 +235,7 @@ def test_a_mixed_step_costs_less_than_its_parts_one_after_the_other(step_time, d
     assert both >= max(step_time(Step(*decoding, ())), step_time(Step(0, 0, chunks)))
 
 
-@given(STEP_TIMES, decodes(), CHUNKS, st.integers(1, 500))
+@given(MODELS, decodes(), CHUNKS, st.integers(1, 500))
 @examples(150)
 def test_more_work_never_takes_less_time(step_time, decoding, chunks, more):
     number, context = decoding
@@ -168,7 +249,7 @@ def test_more_work_never_takes_less_time(step_time, decoding, chunks, more):
     assert step_time(Step(number, context, (*chunks, (more, 0)))) >= base
 
 
-@given(STEP_TIMES, decodes())
+@given(MODELS, decodes())
 @examples(200)
 def test_the_line_of_decodes_is_the_step_time_to_the_last_bit(step_time, decoding):
     number, context = decoding
@@ -178,7 +259,7 @@ def test_the_line_of_decodes_is_the_step_time_to_the_last_bit(step_time, decodin
     assert (np.float64(context) * slope + base).item() == plain  # as the fast loops add it up
 
 
-@given(STEP_TIMES, decodes(), st.integers(1, 10**6), st.integers(1, 10**9))
+@given(MODELS, decodes(), st.integers(1, 10**6), st.integers(1, 10**9))
 @examples(200)
 def test_what_prompts_add_to_the_line_is_the_step_time_to_the_last_bit(step_time, decoding, tokens, pairs):
     line = step_time.prefill_line()

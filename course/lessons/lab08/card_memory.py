@@ -19,6 +19,8 @@ CARDS: Mapping[str, int] = {
     name: gpus.gpu(name).memory_bytes or 0 for name in ("RTX 4090", "L40S", "A100", "H100", "H200")
 }
 """Bytes of memory of each card, as its runtime reports them."""
+ENGINES_OWN = 0
+"""Of max_num_seqs and max_num_batched_tokens: what vLLM 0.19 takes on the card where nobody says."""
 DENSE = ("llama-3.1-8b", "llama-2-7b", "qwen2-7b", "qwen3-32b")
 """Models of plain attention, which every card's ledger can take."""
 LENGTHS = tuple(2**k for k in range(9, 18))
@@ -44,20 +46,24 @@ def ledger(
     model_name: str,
     card: str,
     gpu_memory_utilization: float = 0.9,
-    max_num_seqs: int = 256,
-    max_num_batched_tokens: int = 2_048,
+    max_num_seqs: int = ENGINES_OWN,
+    max_num_batched_tokens: int = ENGINES_OWN,
     kv_dtype: str = "bfloat16",
     max_model_len: int = 4_096,
+    weights_bytes: float | None = None,
 ) -> Ledger:
     """`memory.ledger` by the names that sliders have."""
+    seqs = None if max_num_seqs == ENGINES_OWN else max_num_seqs
+    tokens = None if max_num_batched_tokens == ENGINES_OWN else max(max_num_batched_tokens, seqs or 0)
     return memory.ledger(
         spec(model_name),
-        memory_bytes=CARDS[card],
+        card,
         kv_dtype=kv_dtype,
         max_model_len=max_model_len,
         gpu_memory_utilization=gpu_memory_utilization,
-        max_num_batched_tokens=max(max_num_batched_tokens, max_num_seqs),
-        max_num_seqs=max_num_seqs,
+        max_num_batched_tokens=tokens,
+        max_num_seqs=seqs,
+        weights_bytes=weights_bytes,
     )
 
 
@@ -105,13 +111,14 @@ def ledger_rows(card: Ledger) -> list[tuple[str, str, str]]:
     each = card.pool.bytes_per_block
     return [
         ("total", gib(card.total_bytes), "the card, as its runtime reports it"),
+        ("a step", f"{card.max_num_seqs:,} seqs", f"and {card.max_num_batched_tokens:,} tokens at most"),
         ("usable", gib(card.usable_bytes), f"gpu_memory_utilization {share:.2f} x total"),
         ("weights", gib(card.weights_bytes), f"{card.weights_bytes:,} B, from the config"),
         ("activation", gib(card.activation_bytes), "estimate: sampler or widest layer"),
         ("other", gib(card.other_bytes), "estimate: CUDA context, libraries"),
         ("KV", gib(card.kv_bytes), "usable - weights - activation - other"),
         ("blocks", count(card.num_blocks), f"KV / {each:,} B a block"),
-        ("tokens", count(card.kv_tokens), f"blocks x {card.pool.block_size} tokens" + _groups(card)),
+        ("tokens", count(card.kv_tokens), _tokens_from(card)),
         (
             f"of {length:,} tokens",
             f"{card.concurrency(length):.2f}x",
@@ -121,9 +128,14 @@ def ledger_rows(card: Ledger) -> list[tuple[str, str, str]]:
     ]
 
 
-def _groups(card: Ledger) -> str:
+def _tokens_from(card: Ledger) -> str:
+    """How the engine counts tokens: with several kinds of layers that depends on its version."""
     groups = len(card.pool.groups)
-    return f" / {groups} groups of layers" if groups > 1 else ""
+    if groups == 1:
+        return f"blocks x {card.pool.block_size} tokens"
+    if any(group.kind == "state" for group in card.pool.groups):
+        return f"times {card.max_model_len:,} (vLLM 0.21 on)"
+    return f"blocks x {card.pool.block_size} / {groups} groups (up to 0.20)"
 
 
 @dataclass(frozen=True)

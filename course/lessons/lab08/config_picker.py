@@ -61,7 +61,7 @@ class ConfigPicker:
         """The ledger of the card, for sequences of 4,096 tokens or of the model's longest."""
         spec = self.spec.with_kv_dtype(self.kv_dtype)
         length = min(LENGTH, spec.max_position_embeddings or LENGTH)
-        return memory.ledger(spec, memory_bytes=card_memory.CARDS[self.card], max_model_len=length)
+        return memory.ledger(spec, self.card, max_model_len=length)
 
     def rows(self) -> Rows:
         """What a sequence keeps, and the ledger of the card."""

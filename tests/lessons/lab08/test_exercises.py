@@ -25,8 +25,8 @@ def test_the_answers_by_hand():
     llama = exercise("token").probes[0][0]
     assert exercise("token").solution(llama, 2) == LLAMA_TOKEN == 131_072
     usable = 0.9 * 85_018_542_080
-    left = usable - 16_059_990_016 - 1_281_228_800 - 139_586_437
-    assert exercise("fits").solution == int(left / (8192 * LLAMA_TOKEN)) == 54
+    left = usable - 16_059_990_016 - 5_124_915_200 - 139_586_437
+    assert exercise("fits").solution == int(left / (8192 * LLAMA_TOKEN)) == 51
     assert exercise("residents").solution == round(41_408 / (1_024 + 512 * (1 + 1) / 2)) == 27
 
 

@@ -30,7 +30,7 @@ def test_the_token_explorer_at_every_corner(layers, heads, dim, size, length):
 @pytest.mark.parametrize("name", card_memory.DENSE)
 def test_the_ledger_explorer_at_every_corner(name, card):
     corners = itertools.product((0.5, 0.98), (64, 1_024), (2_048, 32_768), ("bfloat16", "fp8"), (512, 131_072))
-    for share, seqs, batched, dtype, length in (*corners, (0.9, 256, 2_048, "bfloat16", 4_096)):
+    for share, seqs, batched, dtype, length in (*corners, (0.9, 0, 0, "bfloat16", 4_096)):
         result = card_memory.fit(
             name, card, dtype, length, gpu_memory_utilization=share, max_num_seqs=seqs, max_num_batched_tokens=batched
         )

@@ -1,0 +1,41 @@
+"""Requests that no engine of these settings can serve, found before the first step."""
+
+import numpy as np
+
+from course.base import settings
+from course.memory.block_pool import blocks_for
+from course.memory.kvcache import KVCache
+from course.policies.base import Policy
+from course.policies.continuous import Continuous
+
+
+def check_feasible(
+    prompt: np.ndarray, output: np.ndarray, row: int, policy: Policy, budget: float, cache: KVCache | None
+) -> None:
+    """Raises ValueError for a request that can never be served, and for an endless run.
+
+    prompt, output: tokens; of requests whose numbers count from `row`.
+    """
+    threshold = policy.long_prefill_token_threshold if isinstance(policy, Continuous) else 0
+    steps = np.maximum(np.ceil(prompt / min(threshold or budget, budget)), 1) + output - 1
+    most = int(steps.argmax())
+    if steps[most] > settings.MAX_STEPS:
+        raise ValueError(
+            f"request {row + most} alone, with {prompt[most]:,} prompt and {output[most]:,} output "
+            f"tokens, takes {steps[most]:,.0f} steps, and a run holds at most {settings.MAX_STEPS:,}: shorten it, or "
+            "raise the token budget"
+        )
+    longest = prompt + output - 1  # tokens in the cache when the last one is sampled
+    worst = int(longest.argmax())
+    blocks = blocks_for(int(longest[worst]), cache.block_size) if cache else 0
+    if cache is not None and blocks > cache.num_blocks:
+        raise ValueError(
+            f"request {row + worst} needs {longest[worst]} tokens of KV cache, {blocks} blocks, and num_blocks is "
+            f"{cache.num_blocks}: it can never be served; raise num_blocks or shorten the request"
+        )
+    if isinstance(policy, Continuous) and not policy.enable_chunked_prefill and longest[worst] > budget:
+        raise ValueError(
+            f"request {row + worst} may need {longest[worst]} tokens in one step (its prompt, or all of it after a "
+            f"preemption), and max_num_batched_tokens is {budget} with enable_chunked_prefill=False: raise the budget "
+            f"to {longest[worst]}, or turn chunking on"
+        )

@@ -1,0 +1,173 @@
+"""Products by cuBLASLt, called past CuPy, whose own cuBLAS calls cannot be captured into a graph.
+
+The names of constants are those of NVIDIA's header cublasLt.h.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import glob
+import importlib.util
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from course.gpu.errors import KernelError
+
+if TYPE_CHECKING:
+    from course.gpu.cuda import CudaQueue
+
+CUDA_TYPES = {"bf16": 14, "fp16": 2, "fp32": 0}
+COMPUTE_32F = 68  # sums in float32, and no TF32 for float32 inputs
+TRANSA = 3
+MAX_WORKSPACE_BYTES = 1
+WORKSPACE = 64 << 20
+FLUSH = 128 << 20  # bytes: more than the second cache of any card
+RESULT_BYTES, ALGO_BYTES = 96, 64
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """LibcublasLt of NVIDIA's pip packages or of a toolkit. Raises KernelError where there is none."""
+    names = []
+    found = importlib.util.find_spec("nvidia")
+    for folder in found.submodule_search_locations or () if found else ():
+        names += sorted(glob.glob(f"{folder}/**/libcublasLt.so.*", recursive=True))
+    for name in [*names, "libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"]:
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    raise KernelError("libcublasLt is missing: `pip install nvidia-cublas` brings it")
+
+
+class CublasLt:
+    """Products on the stream of a queue; plans of one shape are made and timed once."""
+
+    def __init__(self, queue: CudaQueue) -> None:
+        self.queue = queue
+        self._handle: ctypes.c_void_p | None = None
+        self._plans: dict[tuple, _Plan] = {}
+
+    def prepared(self, x: Any, w: Any, out: Any, *, add: bool, kind: str) -> Any:
+        """Out (rows, N) = x (rows, K) w^T, or += ; all row by row, so to the column-major library it is w x^T."""
+        self._start()
+        (rows, columns), many = x.shape, w.shape[0]
+        key = (int(rows), int(many), int(columns), add, kind)
+        if key not in self._plans:
+            self._plans[key] = _Plan(self, *key, x, w)
+        plan = self._plans[key]
+        return plan.launch(x, w, out, plan.algo)
+
+    def _start(self) -> None:
+        if self._handle is not None:
+            return
+        self.library = library()
+        handle = ctypes.c_void_p()
+        _check(self.library.cublasLtCreate(ctypes.byref(handle)), "cublasLtCreate")
+        self._handle = handle
+        self.workspace = self.queue.cupy.empty(WORKSPACE, np.uint8)
+        self.flush = self.queue.cupy.empty(FLUSH, np.uint8)
+
+
+class _Plan:
+    """How products of one shape are computed: of what the library suggests, what is fastest here."""
+
+    def __init__(
+        self, blas: CublasLt, rows: int, many: int, columns: int, add: bool, kind: str, x: Any, w: Any
+    ) -> None:
+        self.blas, self.add, self.kind = blas, add, CUDA_TYPES[kind]
+        lt = blas.library
+        self.one, self.beta = ctypes.c_float(1), ctypes.c_float(float(add))
+        self.desc = ctypes.c_void_p()
+        _check(lt.cublasLtMatmulDescCreate(ctypes.byref(self.desc), COMPUTE_32F, 0), "cublasLtMatmulDescCreate")
+        turned = ctypes.c_int(1)
+        _check(
+            lt.cublasLtMatmulDescSetAttribute(self.desc, TRANSA, ctypes.byref(turned), ctypes.c_size_t(4)),
+            "cublasLtMatmulDescSetAttribute",
+        )
+        self.a, self.b, self.c = (
+            self._layout(*size) for size in ((columns, many, columns), (columns, rows, columns), (many, rows, many))
+        )
+        self.algo = self._fastest(x, w, rows, many)
+
+    def _layout(self, rows: int, columns: int, leading: int) -> ctypes.c_void_p:
+        made = ctypes.c_void_p()
+        sizes = ctypes.c_uint64(rows), ctypes.c_uint64(columns), ctypes.c_int64(leading)
+        _check(
+            self.blas.library.cublasLtMatrixLayoutCreate(ctypes.byref(made), self.kind, *sizes),
+            "cublasLtMatrixLayoutCreate",
+        )
+        return made
+
+    def _fastest(self, x: Any, w: Any, rows: int, many: int) -> Any:
+        lt, wanted = self.blas.library, 8
+        preference, size, found = ctypes.c_void_p(), ctypes.c_size_t(WORKSPACE), ctypes.c_int()
+        _check(lt.cublasLtMatmulPreferenceCreate(ctypes.byref(preference)), "cublasLtMatmulPreferenceCreate")
+        _check(
+            lt.cublasLtMatmulPreferenceSetAttribute(
+                preference, MAX_WORKSPACE_BYTES, ctypes.byref(size), ctypes.c_size_t(8)
+            ),
+            "cublasLtMatmulPreferenceSetAttribute",
+        )
+        results = (ctypes.c_uint8 * (RESULT_BYTES * wanted))()
+        _check(
+            lt.cublasLtMatmulAlgoGetHeuristic(
+                self.blas._handle,
+                self.desc,
+                self.a,
+                self.b,
+                self.c,
+                self.c,
+                preference,
+                wanted,
+                results,
+                ctypes.byref(found),
+            ),
+            f"cublasLtMatmulAlgoGetHeuristic for {rows} x {many}",
+        )
+        if not found.value:
+            raise KernelError(f"cuBLASLt has nothing for a product of {rows} rows with {many} columns")
+        algos = [
+            (ctypes.c_uint8 * ALGO_BYTES)(*results[RESULT_BYTES * i : RESULT_BYTES * i + ALGO_BYTES])
+            for i in range(found.value)
+        ]
+        out = self.blas.queue.cupy.zeros((rows, many), x.dtype)  # results of the trials go nowhere
+        self.blas.queue.cupy.cuda.Stream.null.synchronize()
+        best, seconds = algos[0], np.inf
+        for algo in algos:
+            launch = self.launch(x, w, out, algo)
+            try:
+                took = float(np.median([self._cold(launch) for _ in range(4)]))
+            except KernelError:
+                continue
+            if took < seconds:
+                best, seconds = algo, took
+        return best
+
+    def _cold(self, launch: Any) -> float:
+        """Seconds of one launch that finds nothing of its weights in the caches, as in a step."""
+        queue = self.blas.queue
+        self.blas.flush.data.memset_async(0, self.blas.flush.nbytes, queue.stream)
+        return float(queue.seconds(launch, repeats=1, warm=0)[0])
+
+    def launch(self, x: Any, w: Any, out: Any, algo: Any) -> Any:
+        """A launch with one of the ways the library suggested."""
+        blas, pointer = self.blas, ctypes.c_void_p
+        call = blas.library.cublasLtMatmul
+        args = (
+            blas._handle, self.desc, ctypes.byref(self.one), pointer(w.data.ptr), self.a, pointer(x.data.ptr), self.b,
+            ctypes.byref(self.beta), pointer(out.data.ptr), self.c, pointer(out.data.ptr), self.c, algo,
+            pointer(blas.workspace.data.ptr), ctypes.c_size_t(WORKSPACE), pointer(blas.queue.stream.ptr),
+        )  # fmt: skip
+
+        def run(held: Any = (x, w, out)) -> None:
+            _check(call(*args), "cublasLtMatmul")
+
+        return run
+
+
+def _check(status: int, call: str) -> None:
+    if status:
+        raise KernelError(f"{call} failed with status {status} of cuBLAS")

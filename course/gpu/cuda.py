@@ -1,0 +1,192 @@
+"""A stream of a GPU: launches that may overlap (programmatic dependent launch), branches, graphs.
+
+CuPy launches kernels without launch attributes, so on CUDA this goes to the driver itself, through ctypes; CuPy keeps
+the memory, the streams and the graphs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from course.gpu.cublaslt import CublasLt
+from course.gpu.cupy_device import CupyDevice, CupyKernel
+from course.gpu.device import Kernel
+from course.gpu.errors import KernelError
+from course.gpu.ops.queue import Launch, Queue
+
+SERIALIZATION = 6
+"""CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION of the driver's header."""
+SHARED_WITHOUT_ASKING = 48 * 1_024
+
+
+class _Attribute(ctypes.Structure):
+    _fields_ = (("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_uint64 * 8))
+
+
+class _Config(ctypes.Structure):
+    """CUlaunchConfig."""
+
+    _fields_ = (
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.c_void_p),
+        ("count", ctypes.c_uint),
+    )
+
+
+class Graph:
+    """Launches captured once and replayed as a whole."""
+
+    def __init__(self, graph: Any, queue: CupyQueue, held: Any) -> None:
+        self._graph, self._queue, self._held = graph, queue, held  # a graph holds no buffers: keep what has them
+
+    def __call__(self) -> None:
+        """Replay."""
+        self._graph.launch(self._queue.stream)
+
+
+class CupyQueue(Queue):
+    """A stream of CuPy, on CUDA or HIP."""
+
+    def __init__(self, device: CupyDevice, kernels: dict | None = None) -> None:
+        super().__init__(device)
+        self.cupy = device.cupy
+        self.stream = device.cupy.cuda.Stream(non_blocking=True)
+        properties = device.cupy.cuda.runtime.getDeviceProperties(device.cupy.cuda.Device().id)
+        self._multiprocessors = int(properties["multiProcessorCount"])
+        if kernels is not None:
+            self._kernels = kernels
+
+    @property
+    def multiprocessors(self) -> int:
+        """See Queue."""
+        return self._multiprocessors
+
+    def ready(self, kernel: Kernel, grid: tuple, block: tuple, args: tuple, shared: int, chained: bool) -> Launch:
+        """See Queue."""
+        launch = kernel.ready(grid, block, args, shared)
+
+        def on_stream() -> None:
+            with self.stream:
+                launch()
+
+        return on_stream
+
+    def write(self, array: Any, values: np.ndarray) -> None:
+        """See Queue."""
+        array.set(np.ascontiguousarray(values, dtype=array.dtype), stream=self.stream)
+
+    def wait(self) -> None:
+        """See Queue."""
+        self.stream.synchronize()
+        self.cupy.cuda.Stream.null.synchronize()  # where CuPy's own operations go
+
+    def seconds(self, launch: Callable[[], Any], repeats: int = 5, warm: int = 2) -> np.ndarray:
+        """Seconds of each of `repeats` runs of `launch` on this stream, by events around each."""
+        for _ in range(warm):
+            launch()
+        found = []
+        begin, end = self.cupy.cuda.Event(), self.cupy.cuda.Event()
+        for _ in range(repeats):
+            begin.record(self.stream)
+            launch()
+            end.record(self.stream)
+            end.synchronize()
+            found.append(self.cupy.cuda.get_elapsed_time(begin, end) / 1e3)
+        return np.array(found)
+
+
+class CudaQueue(CupyQueue):
+    """A stream on CUDA. Raises KernelError where the driver's library cannot be called."""
+
+    captures = True
+
+    def __init__(self, device: CupyDevice, parent: CudaQueue | None = None) -> None:
+        super().__init__(device, parent._kernels if parent else None)
+        try:
+            self._driver: ctypes.CDLL = parent._driver if parent else ctypes.CDLL("libcuda.so.1")
+        except OSError as error:
+            raise KernelError(f"the driver's library libcuda.so.1 cannot be loaded: {error}") from None
+        self.capability = int(str(device.cupy.cuda.Device().compute_capability)[:-1])  # "90" is 9.0
+        self.blas = CublasLt(self)
+
+    @property
+    def tensor_cores(self) -> bool:
+        """See Queue."""
+        return self.capability >= 8
+
+    def ready(self, kernel: Kernel, grid: tuple, block: tuple, args: tuple, shared: int, chained: bool) -> Launch:
+        """See Queue."""
+        assert isinstance(kernel, CupyKernel)
+        function = kernel._function
+        if shared > SHARED_WITHOUT_ASKING:
+            try:
+                function.max_dynamic_shared_size_bytes = shared
+            except Exception as error:
+                raise KernelError(f"{kernel.name} needs {shared} bytes of shared memory a block: {error}") from None
+        values: list[Any] = []
+        for parameter, arg in zip(kernel.parameters, args, strict=True):
+            if parameter.pointer:
+                values.append(ctypes.c_uint64(arg.data.ptr))
+            else:
+                values.append(ctypes.create_string_buffer(arg.tobytes(), arg.nbytes))
+        pointers = (ctypes.c_void_p * max(1, len(values)))(*(ctypes.addressof(value) for value in values))
+        attribute = _Attribute(SERIALIZATION, 0, (1,) + (0,) * 7)
+        config = _Config(grid, block, shared, self.stream.ptr, ctypes.addressof(attribute), int(chained))
+        call, handle, name = self._driver.cuLaunchKernelEx, ctypes.c_void_p(function.kernel.ptr), kernel.name
+        by_reference = ctypes.byref(config)
+
+        def launch(held: Any = (values, attribute, args, kernel)) -> None:
+            status = call(by_reference, handle, pointers, None)
+            if status:
+                raise KernelError(f"{name} could not be launched: {self._why(status)}")
+
+        return launch
+
+    def _why(self, status: int) -> str:
+        text = ctypes.c_char_p()
+        self._driver.cuGetErrorString(status, ctypes.byref(text))
+        return (text.value or b"unknown error").decode() + f" (CUDA driver error {status})"
+
+    def branch(self) -> CudaQueue:
+        """See Queue."""
+        return CudaQueue(self.device, self)  # type: ignore[arg-type]
+
+    def side_by_side(self, here: Sequence[Launch], there: Sequence[Launch], other: Queue) -> Launch:
+        """See Queue."""
+        assert isinstance(other, CudaQueue)
+        fork, join = (self.cupy.cuda.Event(disable_timing=True) for _ in range(2))
+
+        def launch() -> None:
+            fork.record(self.stream)
+            other.stream.wait_event(fork)
+            for one in there:
+                one()
+            for one in here:
+                one()
+            join.record(other.stream)
+            self.stream.wait_event(join)
+
+        return launch
+
+    def captured(self, launches: Sequence[Launch], held: Any = None) -> Graph:
+        """A graph of these launches, which were prepared on this queue and its branches.
+
+        Raises KernelError where one of them cannot be captured.
+        """
+        with self.stream:
+            self.stream.begin_capture()
+            try:
+                for one in launches:
+                    one()
+            except Exception:
+                self.stream.end_capture()
+                raise
+            graph = self.stream.end_capture()
+        return Graph(graph, self, (list(launches), held))

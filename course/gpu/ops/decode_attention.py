@@ -1,0 +1,173 @@
+"""Attention of one new token a sequence over its paged KV cache: one launch, however long or unequal the sequences."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from course.base.settings import whole
+from course.gpu.ops import numbers, packing, work_list
+from course.gpu.ops.queue import Launch, Queue, array
+
+BLOCK = work_list.BLOCK
+
+
+def uses_tensor_cores(queue: Queue, kind: str, width: int) -> bool:
+    """Whether the form with tensor cores serves this: not for fp32, nor for heads below 64."""
+    return queue.tensor_cores and kind != "fp32" and width in (64, 128)
+
+
+class DecodeAttention:
+    """Workspace and launches for up to `max_sequences` sequences in up to `max_items` items of work.
+
+    heads, kv_heads, width: of the model; at most 8 query heads share a KV head, and a head has 32, 64 or 128 numbers.
+    tensor: with tensor cores or without; None: where they help. warps: of a thread block, 4 or 8; None: as `plan` says.
+
+    Raises ValueError for shapes that the kernel does not have.
+    """
+
+    def __init__(
+        self,
+        queue: Queue,
+        *,
+        heads: int,
+        kv_heads: int,
+        width: int,
+        kind: str = "bf16",
+        max_sequences: int = 256,
+        max_items: int = 1_024,
+        tensor: bool | None = None,
+        warps: int | None = None,
+    ) -> None:
+        if heads % kv_heads or heads // kv_heads > 8:
+            raise ValueError(
+                f"{heads} query heads over {kv_heads} KV heads: the kernel takes 1 to 8 a KV head, all alike"
+            )
+        if width not in (32, 64, 128):
+            raise ValueError(f"heads of {width} numbers: the kernel takes 32, 64 or 128")
+        self.queue, self.heads, self.kv_heads, self.width, self.kind = queue, heads, kv_heads, width, kind
+        self.max_sequences, self.max_items, self.warps = max_sequences, max_items, warps
+        self.tensor = uses_tensor_cores(queue, kind, width) if tensor is None else tensor
+        group = heads // kv_heads
+        device = queue.device
+        self.sums = device.empty((max_items, kv_heads, group * width), np.float32)
+        self.weights = device.empty((max_items, kv_heads, group, 2), np.float32)
+        self.counters = device.to_device(np.zeros((max_sequences, kv_heads), np.uint32))
+
+    def resident(self, warps: int) -> int:
+        """Thread blocks of so many warps that a multiprocessor holds: as many as leave registers enough to each."""
+        room = 12 if self.tensor or self.heads // self.kv_heads <= 4 else 8
+        return max(1, room // warps)
+
+    def plan(self, lengths: Any, bandwidth: float = 3.0e12) -> tuple[int, int]:
+        """(warps of a thread block, blocks of 16 tokens to cut sequences into) that should be fastest."""
+        block_bytes = 2 * BLOCK * self.width * numbers.dtype(self.kind).itemsize
+        most = max(1, self.max_items // max(1, len(lengths)))
+        choices = [self.warps] if self.warps else [4, 8] if self.tensor else [4]
+        found = []
+        for warps in choices:
+            # Seconds a block of 16 tokens, measured on an H100 where nobody competes for memory.
+            latency = (0.40e-6 if warps == 4 else 0.25e-6) if self.tensor else 0.55e-6
+            card = work_list.Card(self.queue.multiprocessors * self.resident(warps), block_bytes / bandwidth, latency)
+            blocks, seconds = work_list.best_blocks(lengths, self.kv_heads, card, min(64, most))
+            found.append((seconds, warps, blocks))
+        return min(found)[1:]
+
+    def prepared(
+        self,
+        q: Any,
+        k_cache: Any,
+        v_cache: Any,
+        table: Any,
+        lengths: Any,
+        items: Any,
+        spans: Any,
+        out: Any,
+        *,
+        groups: int = 0,
+        warps: int | None = None,
+        queue: Queue | None = None,
+        chained: bool = False,
+    ) -> Launch:
+        """A launch over all places of `items`, of which any may be empty.
+
+        q: (sequences, heads, width). caches: (blocks, KV heads, 16, width). table: (sequences, most blocks) int32.
+        lengths: (sequences,) int32. items, spans: of a WorkList, on the device. out: (sequences, heads, width), or
+        packed with room for 8 x groups rows. queue: a branch, to launch on
+        that one. Raises ValueError for arrays that do not fit together.
+        """
+        sequences, places = int(q.shape[0]), int(items.shape[0])
+        if sequences > self.max_sequences or places > self.max_items:
+            raise ValueError(
+                f"{sequences} sequences in {places} items: prepared for {self.max_sequences} in {self.max_items}"
+            )
+        heads, kv_heads, width = self.heads, self.kv_heads, self.width
+        array("q", q, (sequences, heads, width), self.kind)
+        array("k_cache", k_cache, (None, kv_heads, BLOCK, width), self.kind)
+        array("v_cache", v_cache, k_cache.shape, self.kind)
+        array("table", table, (sequences, None), np.int32)
+        array("lengths", lengths, (sequences,), np.int32)
+        array("items", items, (places, 3), np.int32)
+        array("spans", spans, (sequences, 2), np.int32)
+        array("out", out, packing.shape(groups, heads * width) if groups else (sequences, heads, width), self.kind)
+        if self.queue.plain:
+            return lambda: _twin_into(out, q, k_cache, v_cache, table, lengths, self.kind, groups)
+        warps = whole("warps", warps or self.warps or 4, high=8)
+        queue = queue or self.queue
+        kernel = queue.kernel(
+            "decode_attention",
+            self.kind,
+            HEAD_DIM=width,
+            G=heads // kv_heads,
+            KV_HEADS=kv_heads,
+            WARPS=warps,
+            RESIDENT=self.resident(warps),
+            TENSOR=int(self.tensor),
+            OUT_GROUPS=groups,
+        )
+        args: tuple = (q, k_cache, v_cache, table, lengths, items, spans, out, self.sums, self.weights, self.counters)
+        args += (int(table.shape[1]), math.log2(math.e) / math.sqrt(width))
+        return queue.prepared(kernel, (places, kv_heads), 32 * warps, args, chained=chained)
+
+
+def _twin_into(out, q, k_cache, v_cache, table, lengths, kind, groups) -> None:
+    found = twin(q, k_cache, v_cache, table, lengths, kind)
+    if groups:
+        packing.put_rows(out, found.reshape(len(q), -1))
+    else:
+        out[...] = found
+
+
+def twin(q, k_cache, v_cache, table, lengths, kind) -> np.ndarray:
+    """The kernel in NumPy: float32 inside, rounded once at the end; a sequence of length 0 gives zeros."""
+    return numbers.encode(_attended(q, k_cache, v_cache, table, lengths, kind, np.float32), kind)
+
+
+def reference(q, k_cache, v_cache, table, lengths, kind) -> np.ndarray:
+    """The definition in float64, from the numbers as they are stored, shape (sequences, heads, width)."""
+    return _attended(q, k_cache, v_cache, table, lengths, kind, np.float64)
+
+
+def _attended(q, k_cache, v_cache, table, lengths, kind, precision) -> np.ndarray:
+    queries = numbers.decode(q, kind).astype(precision)
+    sequences, heads, width = queries.shape
+    kv_heads = k_cache.shape[1]
+    found = np.zeros(queries.shape, precision)
+    for s in range(sequences):
+        if not lengths[s]:
+            continue
+        keys, values = (
+            numbers.decode(cache[table[s, : -(-int(lengths[s]) // BLOCK)]], kind)
+            .astype(precision)
+            .swapaxes(1, 2)
+            .reshape(-1, kv_heads, width)[: lengths[s]]
+            for cache in (k_cache, v_cache)
+        )
+        grouped = queries[s].reshape(kv_heads, heads // kv_heads, width)
+        scores = np.einsum("hgd,thd->hgt", grouped, keys) / math.sqrt(width)
+        share = np.exp(scores - scores.max(-1, keepdims=True))
+        share /= share.sum(-1, keepdims=True)
+        found[s] = np.einsum("hgt,thd->hgd", share, values).reshape(heads, width)
+    return found

@@ -1,0 +1,140 @@
+"""Where launches go: one after the other on a device, and on CUDA a stream that can be captured as a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from course.base.settings import quote, whole
+from course.gpu import sources
+from course.gpu.device import Device, Kernel
+from course.gpu.errors import KernelError
+from course.gpu.ops import numbers
+
+Launch = Callable[[], None]
+MOST_SHARED = 227 * 1_024
+"""Bytes of shared memory a block may ask for on an H100; a card that has less says so when asked."""
+
+
+class Queue:
+    """Launches on a device that runs them at once: a CPU. `queue(device)` makes the right one."""
+
+    captures = False
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self._kernels: dict[tuple, Kernel] = {}
+
+    @property
+    def plain(self) -> bool:
+        """Whether operations run as NumPy, since there is no compiler."""
+        return self.device.kind == "numpy"
+
+    @property
+    def tensor_cores(self) -> bool:
+        """Whether kernels may be compiled with -DTENSOR=1. The CPU shim computes what a tensor core would."""
+        return self.device.kind == "cpu-shim"
+
+    @property
+    def multiprocessors(self) -> int:
+        """Thread blocks that the device works on at a time, if each takes a multiprocessor of its own."""
+        return 1
+
+    def kernel(self, name: str, kind: str = "bf16", **macros: int) -> Kernel:
+        """kernels/`name`.cu compiled for numbers of `kind` with these macros, once."""
+        macros = {"ELEMENT": numbers.KINDS.index(numbers.checked_kind(kind)), **macros}
+        key = (name, *sorted(macros.items()))
+        if key not in self._kernels:
+            text = sources.text(f"{name}.cu")
+            self._kernels[key] = self.device.compile(text, name, file=f"{name}.cu", macros=macros)
+        return self._kernels[key]
+
+    def prepared(
+        self,
+        kernel: Kernel,
+        grid: Sequence[int],
+        threads: int,
+        args: Sequence[Any],
+        *,
+        shared_bytes: int = 0,
+        chained: bool = False,
+    ) -> Launch:
+        """A launch that is checked now and made as often as it is called.
+
+        chained: it may start while the launch before it drains (programmatic dependent launch), where the device can.
+        """
+        sizes = (*(whole("grid", size, high=2**31 - 1) for size in grid), 1, 1)[:3]
+        shared = whole("shared_bytes", shared_bytes, low=0, high=MOST_SHARED)
+        bound = sources.bind(kernel.name, kernel.parameters, args)
+        return self.ready(kernel, sizes, (whole("threads", threads, high=1_024), 1, 1), bound, shared, chained)
+
+    def ready(self, kernel: Kernel, grid: tuple, block: tuple, args: tuple, shared: int, chained: bool) -> Launch:
+        """A launch whose arguments have been checked."""
+        return kernel.ready(grid, block, args, shared)
+
+    def branch(self) -> Queue:
+        """A queue for launches that may run beside those of this one (see `side_by_side`); shares its kernels."""
+        return self
+
+    def side_by_side(self, here: Sequence[Launch], there: Sequence[Launch], other: Queue) -> Launch:
+        """`here` on this queue and `there` on `other`, at the same time where the device can."""
+
+        def launch() -> None:
+            for one in (*here, *there):
+                one()
+
+        return launch
+
+    def write(self, array: Any, values: np.ndarray) -> None:
+        """Copy numbers from NumPy into an array of the device, before what is launched next."""
+        array[...] = values
+
+    def wait(self) -> None:
+        """Until all that was launched is done."""
+
+
+def queue(device: Device) -> Queue:
+    """A new queue for the device. Raises KernelError where its driver cannot be called."""
+    # Imported where they are used: they need this module.
+    from course.gpu.cuda import CudaQueue, CupyQueue
+    from course.gpu.cupy_device import CupyDevice
+
+    if device.kind == "cuda":
+        return CudaQueue(cast(CupyDevice, device))
+    if device.kind == "hip":
+        return CupyQueue(cast(CupyDevice, device))
+    return Queue(device)
+
+
+def array(name: str, value: Any, shape: Sequence[int | None], kind: Any) -> Any:
+    """`value` itself if it has this shape (None: any size) and kind and no gaps; else ValueError with what it has."""
+    wanted = numbers.dtype(kind) if isinstance(kind, str) else np.dtype(kind)
+    found = getattr(value, "dtype", None)
+    if found is None or not hasattr(value, "flags"):
+        raise ValueError(f"{name} must be an array of the device, not {quote(value)}")
+    sizes = ", ".join("any" if size is None else str(size) for size in shape)
+    fits = len(value.shape) == len(shape) and all(
+        size is None or size == given for size, given in zip(shape, value.shape, strict=True)
+    )
+    if not fits:
+        raise ValueError(f"{name} must have the shape ({sizes}), not {tuple(value.shape)}")
+    if found != wanted:
+        raise ValueError(f"{name} must hold {kind if isinstance(kind, str) else wanted} as {wanted}, not {found}")
+    if not value.flags.c_contiguous:
+        raise ValueError(f"{name} must be contiguous in memory: pass a copy")
+    return value
+
+
+def multiple(name: str, value: Any, of: int, why: str) -> int:
+    """`value` as an int; ValueError unless it is a positive multiple of `of`."""
+    number = whole(name, value)
+    if number % of:
+        raise ValueError(f"{name} must be a multiple of {of} ({why}), not {number}")
+    return number
+
+
+def out_of_memory(error: Exception, wanted: int, what: str) -> KernelError:
+    """A sentence for a device without room for `what`."""
+    return KernelError(f"{what} need {wanted / 1e9:.1f} GB of GPU memory, which the card does not have free: {error}")

@@ -1,0 +1,36 @@
+"""How fast memory can be read: the floor that a kernel's reads are held against."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from course.base.settings import whole
+from course.gpu.ops.queue import Launch, Queue, array
+
+THREADS = 512
+PATTERNS = ("side by side", "a piece each")
+
+
+def prepared(queue: Queue, data: Any, out: Any, *, pattern: int = 0) -> Launch:
+    """Reads `data`, uint32 with a multiple of 4 entries, with as many thread blocks as `out` has entries.
+
+    out: uint32; each block leaves the exclusive or of what it read. pattern: 0, all blocks walk through the buffer
+    side by side; 1, each walks through a piece of its own. Raises ValueError for arrays that do not fit.
+    """
+    array("data", data, (None,), np.uint32)
+    array("out", out, (None,), np.uint32)
+    whole("pattern", pattern, low=0, high=len(PATTERNS) - 1)
+    words = int(data.shape[0])
+    if words % 4:
+        raise ValueError(f"data has {words} entries of 4 bytes: it is read 16 bytes at a time")
+    if queue.plain:
+        return lambda: np.copyto(out, np.concatenate([[reference(data)], np.zeros(len(out) - 1, np.uint32)]))
+    kernel = queue.kernel("read_probe", WALK=pattern)
+    return queue.prepared(kernel, (int(out.shape[0]),), THREADS, (data, words // 4, out))
+
+
+def reference(data: np.ndarray) -> np.uint32:
+    """The exclusive or of all entries: what those of `out` come to."""
+    return np.bitwise_xor.reduce(np.asarray(data))

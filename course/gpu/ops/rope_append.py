@@ -1,0 +1,56 @@
+"""`rope` and `append` in one launch, with the queries copied out: what follows the product with Wq, Wk and Wv."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from course.gpu.ops import append, numbers, rope
+from course.gpu.ops.queue import Launch, Queue, array, multiple
+
+THREADS = 128
+
+
+def prepared(
+    queue: Queue,
+    qkv: Any,
+    q: Any,
+    k_cache: Any,
+    v_cache: Any,
+    table: Any,
+    positions: Any,
+    slots: Any,
+    *,
+    kind: str = "bf16",
+    chained: bool = False,
+) -> Launch:
+    """Arrays as in `rope.prepared` and `append.prepared`; q: (tokens, heads, width).
+
+    Raises ValueError for arrays that do not fit together.
+    """
+    tokens, heads, width = (int(size) for size in q.shape)
+    blocks, kv_heads = int(k_cache.shape[0]), int(k_cache.shape[1])
+    multiple("width", width, 2 * numbers.wide(kind), "16 bytes of each half at a time")
+    array("q", q, (tokens, heads, width), kind)
+    array("qkv", qkv, (tokens, heads + 2 * kv_heads, width), kind)
+    array("k_cache", k_cache, (blocks, kv_heads, append.BLOCK, width), kind)
+    array("v_cache", v_cache, (blocks, kv_heads, append.BLOCK, width), kind)
+    array("table", table, (None, width // 2, 2), np.float32)
+    array("positions", positions, (tokens,), np.int32)
+    array("slots", slots, (tokens,), np.int32)
+    if queue.plain:
+        return lambda: twin(qkv, q, k_cache, v_cache, table, positions, slots, kind)
+    units = (heads + 2 * kv_heads) * (width // (2 * numbers.wide(kind)))
+    args = (qkv, q, k_cache, v_cache, table, positions, slots, heads, kv_heads, width)
+    grid = (tokens, -(-units // THREADS))
+    return queue.prepared(queue.kernel("rope_append", kind), grid, THREADS, args, chained=chained)
+
+
+def twin(qkv, q, k_cache, v_cache, table, positions, slots, kind) -> None:
+    """The kernel in NumPy: writes q and the caches."""
+    turning = q.shape[1] + k_cache.shape[1]
+    turned = np.array(qkv)
+    turned[:, :turning] = rope.twin(turned[:, :turning], table, positions, kind)
+    q[...] = turned[:, : q.shape[1]]
+    append.twin(turned, k_cache, v_cache, slots)

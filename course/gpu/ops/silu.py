@@ -1,0 +1,40 @@
+"""The gate of Llama's MLP: silu(gate) * up, silu(x) = x / (1 + exp(-x))."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from course.gpu.ops import numbers
+from course.gpu.ops.queue import Launch, Queue, array, multiple
+
+THREADS = 128
+
+
+def prepared(queue: Queue, gate_up: Any, out: Any, *, kind: str = "bf16", chained: bool = False) -> Launch:
+    """gate_up: (rows, 2 x columns), the gates first; out: (rows, columns), columns a multiple of 16 bytes.
+
+    Raises ValueError for arrays that do not fit together.
+    """
+    rows, columns = (int(size) for size in out.shape)
+    multiple("columns", columns, numbers.wide(kind), "16 bytes at a time")
+    array("out", out, (rows, columns), kind)
+    array("gate_up", gate_up, (rows, 2 * columns), kind)
+    if queue.plain:
+        return lambda: np.copyto(out, twin(gate_up, kind))
+    grid = (rows, -(-columns // (THREADS * numbers.wide(kind))))
+    return queue.prepared(queue.kernel("silu", kind), grid, THREADS, (gate_up, out, columns), chained=chained)
+
+
+def twin(gate_up: np.ndarray, kind: str) -> np.ndarray:
+    """The kernel in NumPy: float32 inside, rounded once at the end."""
+    gate, up = np.split(numbers.decode(gate_up, kind), 2, axis=-1)
+    with np.errstate(over="ignore"):
+        return numbers.encode(gate / (1 + np.exp(-gate)) * up, kind)
+
+
+def reference(gate_up: np.ndarray) -> np.ndarray:
+    """The definition, in float64."""
+    gate, up = np.split(np.asarray(gate_up, dtype=np.float64), 2, axis=-1)
+    return gate / (1 + np.exp(-gate)) * up

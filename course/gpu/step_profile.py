@@ -1,0 +1,173 @@
+"""Records how long a step takes: decodes by batch and context, prompt chunks by size and context, both together.
+
+The numbers are of one card, one model's sizes and these kernels; `record` writes them, with all that is needed to
+believe them, after every point.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from course.gpu import record as records
+from course.gpu.device import Device
+from course.gpu.errors import KernelError
+from course.gpu.ops.queue import queue as queue_of
+from course.gpu.transformer import Llama, Shape, Step
+from course.models import ModelSpec
+
+BLOCK = 16
+BATCHES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+CONTEXTS = (256, 1_024, 4_096, 16_384, 32_768)
+CHUNKS = (16, 64, 128, 256, 512, 1_024, 2_048, 4_096, 8_192, 16_384)
+CACHED = (0, 2_048, 8_192, 24_576)
+BESIDE = (0, 32, 8, 128)
+"""Decodes beside a chunk; those of 0 and 32 come with every chunk and context, the others with some."""
+CONTEXT_BESIDE = 1_024
+LONGEST = 32_768
+COLUMNS = ("decodes", "decode_context", "chunk", "cached", "seconds", "low", "high", "replays", "form")
+
+Point = tuple[int, int, int, int]
+"""(decodes, tokens that each of them attends to, tokens of the chunk, tokens before it)."""
+
+
+def points(most_tokens: int, longest: int = LONGEST) -> Iterator[Point]:
+    """The points of a recording, those first that matter most, within a cache of `most_tokens`."""
+    found: dict[Point, None] = {}
+    for context in (1_024, *(one for one in CONTEXTS if one != 1_024)):
+        found |= dict.fromkeys((batch, context, 0, 0) for batch in BATCHES)
+    for beside in BESIDE:
+        for cached in CACHED:
+            if beside in (8, 128) and cached not in (0, 8_192):
+                continue
+            sizes = [chunk for chunk in CHUNKS if chunk <= 2_048 or beside in (0, 32)]
+            found |= dict.fromkeys((beside, CONTEXT_BESIDE if beside else 0, chunk, cached) for chunk in sizes)
+    for decodes, context, chunk, cached in found:
+        fits = decodes * context + chunk + cached <= most_tokens and max(context, chunk + cached) <= longest
+        if fits:
+            yield decodes, context, chunk, cached
+
+
+def step_at(llama: Llama, point: Point, rng: np.random.Generator) -> Step:
+    """The step of a point, with random tokens and shuffled blocks, ready to run."""
+    decodes, context, chunk, cached = point
+    chunks = [(chunk, cached)] if chunk else []
+    step = Step(llama, chunks=chunks, lengths=[context] * decodes)
+    order = rng.permutation(llama.blocks)
+    need = [-(-(chunk + cached) // BLOCK)] * bool(chunk) + [-(-context // BLOCK)] * decodes
+    ends = np.cumsum(need)
+    tables = [order[end - many : end].tolist() for end, many in zip(ends, need, strict=True)]
+    step.write(rng.integers(0, llama.shape.vocabulary, step.tokens), tables)
+    return step
+
+
+def seconds_at(llama: Llama, point: Point, rng: np.random.Generator, budget: float = 0.3) -> tuple[np.ndarray, str]:
+    """Seconds of replays of the step of a point, and its form. budget: seconds after which no more replays start."""
+    step = step_at(llama, point, rng)
+    step.run()
+    replay = step.captured()
+    queue = llama.queue
+    first = float(queue.seconds(replay, repeats=1, warm=1)[0])  # type: ignore[attr-defined]
+    repeats = int(np.clip(budget / first, 4, 30))
+    return queue.seconds(replay, repeats=repeats, warm=1), step.form  # type: ignore[attr-defined]
+
+
+def record(
+    device: Device,
+    spec: ModelSpec,
+    out: str | os.PathLike,
+    *,
+    command: str,
+    tied: bool = False,
+    kind: str = "bf16",
+    cache_tokens: int = 262_144,
+    wanted: Sequence[Point] | None = None,
+    limit: float = 600.0,
+    told: Callable[[str], None] = lambda text: None,
+    llama: Llama | None = None,
+) -> dict[str, Any]:
+    """Records the points on a GPU into the JSON file `out`, which holds what was measured so far at any moment.
+
+    spec: whose sizes to take; the weights are random. tied: whether its head is the embedding table. command: how this
+    was started, for the provenance. cache_tokens: room for KV. limit: seconds after which no further point starts.
+    told: is called with a line a point. llama: a model that is there already.
+
+    Raises KernelError without a CUDA device, or where its memory does not suffice; ValueError for a model that is not
+    dense. A point that fails is left out and told.
+    """
+    if device.kind != "cuda":
+        raise KernelError(f"steps are recorded as CUDA graphs: {device.name} has none")
+    began = time.perf_counter()
+    if llama is None:
+        llama = Llama(
+            queue_of(device),
+            Shape.of(spec, tied=tied),
+            kind=kind,
+            blocks=cache_tokens // BLOCK,
+            max_tokens=max(CHUNKS) + max(BESIDE),
+            max_sequences=max(BATCHES),
+            max_positions=LONGEST,
+        )
+        llama.fill_cache()
+    told(f"{time.perf_counter() - began:6.1f} s  the model is in memory")
+    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+    recording: dict[str, Any] = {}
+    clocks: list[str] = []
+    rng = np.random.default_rng(0)
+    for point in points(llama.blocks * BLOCK, llama.max_positions) if wanted is None else wanted:
+        if time.perf_counter() - began > limit:
+            told(f"stopped after {limit:.0f} s, before {point}")
+            break
+        try:
+            found, form = seconds_at(llama, point, rng)
+        except (KernelError, ValueError) as error:
+            told(f"{point}: left out, {error}")
+            continue
+        clocks.append(_clocks())
+        low, middle, high = (float(f"{value:.4g}") for value in np.percentile(found, (10, 50, 90)))
+        decodes, context, chunk, cached = point
+        row = (decodes, decodes * context, chunk, cached, middle, low, high, len(found), form)
+        for name, value in zip(COLUMNS, row, strict=True):
+            columns[name].append(value)
+        told(f"{time.perf_counter() - began:6.1f} s  {row}")
+        recording = {
+            "kernel": "llama_step",
+            "model": spec.name,
+            "sizes": {name: getattr(llama.shape, name) for name in llama.shape.__dataclass_fields__},
+            "kind": kind,
+            "weight_bytes": llama.shape.step_weight_bytes(kind),
+            "kv_bytes_per_token": llama.shape.kv_bytes_per_token(kind),
+            "provenance": records.provenance(device, command) | {"clocks": _seen(clocks), "how": _how(columns)},
+            "points": columns,
+        }
+        scratch = Path(out).with_suffix(".part")
+        scratch.write_text(json.dumps(recording, separators=(",", ":")) + "\n", encoding="utf-8")
+        os.replace(scratch, out)
+    return recording
+
+
+def _how(columns: dict[str, list[Any]]) -> str:
+    return (
+        "one step of all layers and the head as a CUDA graph, events around each replay, warm, median of "
+        f"{min(columns['replays'])} to {max(columns['replays'])} replays, low and high the 10th and 90th percentile; "
+        "random weights, tokens and KV, shuffled blocks; no sampling"
+    )
+
+
+def _clocks() -> str:
+    """Clocks of the multiprocessors and of the memory in MHz, as the driver says while the card is still warm."""
+    return records.output_of("nvidia-smi", "--query-gpu=clocks.sm,clocks.mem", "--format=csv,noheader,nounits")
+
+
+def _seen(clocks: list[str]) -> dict[str, list[int]]:
+    rows = [[int(part) for part in one.split(",")] for one in clocks if one.replace(",", "").replace(" ", "").isdigit()]
+    if not rows:
+        return {}
+    low, high = np.min(rows, 0).tolist(), np.max(rows, 0).tolist()
+    return {"sm_mhz": [low[0], high[0]], "memory_mhz": [low[1], high[1]]}

@@ -1,0 +1,96 @@
+"""A model on a device: weights, the paged cache, and the memory that its steps share."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from course.base.settings import whole
+from course.gpu.ops import append, numbers, rope
+from course.gpu.ops.decode_attention import DecodeAttention
+from course.gpu.ops.prefill_attention import PrefillAttention
+from course.gpu.ops.queue import Queue, out_of_memory
+from course.gpu.transformer.shape import Shape
+from course.gpu.transformer.weights import Weights
+
+
+class Llama:
+    """Everything that is allocated once.
+
+    weights: random ones by default. blocks: of 16 tokens in the cache of each layer. max_tokens: most tokens of a
+    step. max_sequences: most sequences of a step. max_positions: length of the longest sequence.
+
+    Raises ValueError for sizes of no use, KernelError where the memory does not suffice, with the amount.
+    """
+
+    def __init__(
+        self,
+        queue: Queue,
+        shape: Shape,
+        *,
+        blocks: int,
+        weights: Weights | None = None,
+        kind: str = "bf16",
+        max_tokens: int = 512,
+        max_sequences: int = 256,
+        max_positions: int = 8_192,
+    ) -> None:
+        self.queue, self.shape = queue, shape
+        self.kind = weights.kind if weights else numbers.checked_kind(kind)
+        self.max_tokens = max(32, whole("max_tokens", max_tokens))
+        self.max_sequences = whole("max_sequences", max_sequences)
+        self.max_positions = whole("max_positions", max_positions)
+        self.blocks = whole("blocks", blocks)
+        self.weights = weights or Weights.random(queue, shape, kind=self.kind)
+        device, dtype = queue.device, numbers.dtype(self.kind)
+        cache = (self.blocks, shape.kv_heads, append.BLOCK, shape.width)
+        wanted = 2 * shape.layers * math.prod(cache) * dtype.itemsize
+        try:
+            self.k = [device.empty(cache, dtype) for _ in range(shape.layers)]
+            self.v = [device.empty(cache, dtype) for _ in range(shape.layers)]
+            self.turns = device.to_device(rope.turns(self.max_positions, shape.width, shape.theta))
+            columns = {
+                "x": shape.hidden,
+                "normed": shape.hidden,
+                "qkv": shape.qkv_rows,
+                "q": shape.heads * shape.width,
+                "attended": shape.heads * shape.width,
+                "gate_up": 2 * shape.inner,
+                "inner": shape.inner,
+            }
+            self._room = {name: device.empty(self.max_tokens * many, dtype) for name, many in columns.items()}
+            rows = max(32, self.max_sequences)
+            self._room |= {name: device.empty(rows * shape.hidden, dtype) for name in ("ends", "normed_ends")}
+            self._room["logits"] = device.empty(rows * shape.vocabulary, dtype)
+            heads: dict[str, Any] = {
+                "heads": shape.heads,
+                "kv_heads": shape.kv_heads,
+                "width": shape.width,
+                "kind": self.kind,
+            }
+            self.decode_attention = DecodeAttention(
+                queue, max_sequences=self.max_sequences, max_items=4 * self.max_sequences + 1_024, **heads
+            )
+            self.prefill_attention = PrefillAttention(queue, max_parts=128, **heads)
+        except Exception as error:
+            if not isinstance(error, MemoryError) and type(error).__name__ != "OutOfMemoryError":  # CuPy's
+                raise
+            raise out_of_memory(error, wanted, f"a cache of {self.blocks} blocks and the room for a step") from None
+
+    def fill_cache(self, seed: int = 0, bound: float = 3**0.5) -> None:
+        """Random keys and values in every block, for steps that are timed and not believed."""
+        from course.gpu.ops import fill
+
+        for i, cache in enumerate((*self.k, *self.v)):
+            fill.prepared(self.queue, cache, bound=bound, seed=seed + i, kind=self.kind)()
+        self.queue.wait()
+
+    def room(self, name: str, *shape: int) -> Any:
+        """Memory that all steps share, since one runs at a time, as an array of this shape."""
+        return self._room[name][: math.prod(shape)].reshape(shape)
+
+    def ints(self, *shape: int) -> Any:
+        """A new int32 array of the device."""
+        return self.queue.device.to_device(np.zeros(shape, np.int32))

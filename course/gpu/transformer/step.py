@@ -1,0 +1,292 @@
+"""One forward pass: prompt chunks and decodes together, as a list of launches that a graph can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from course.base.settings import quote
+from course.gpu.ops import (
+    append,
+    gather,
+    numbers,
+    packing,
+    product,
+    rms_norm,
+    rope_append,
+    silu,
+    skinny_gemm,
+    work_list,
+)
+from course.gpu.ops.prefill_attention import checked_chunks
+from course.gpu.ops.queue import Launch
+from course.gpu.transformer.llama import Llama
+
+BLOCK = append.BLOCK
+FORMS = ("auto", "fused", "library")
+
+
+class Step:
+    """A step of these token counts, prepared once: `write` its inputs, `run` it or replay `captured()`, take `logits`.
+
+    chunks: (tokens, tokens already in the cache) of each prompt chunk; they come first in every order. lengths: of
+    each decode, the new token included. Both say what to prepare for; `write` may bring other cached tokens and other
+    lengths. max_blocks: columns of the block tables, enough for these by default.
+
+    form: "fused" folds everything between the products into them (decodes only, at most 32, 16-bit numbers);
+    "library" leaves the products to a library, or to NumPy; "auto" takes the first where it can.
+
+    Raises ValueError for a step that the model's memory has no room for.
+    """
+
+    def __init__(
+        self,
+        llama: Llama,
+        *,
+        chunks: Sequence[tuple[int, int]] = (),
+        lengths: Sequence[int] = (),
+        max_blocks: int | None = None,
+        form: str = "auto",
+    ) -> None:
+        if form not in FORMS:
+            raise ValueError(f"a step has the form {', '.join(FORMS)}, not {quote(form)}")
+        self.llama, self.queue = llama, llama.queue
+        self.chunk_tokens = [int(tokens) for tokens, _ in chunks]
+        self.decodes = len(lengths)
+        self.sequences = len(chunks) + self.decodes
+        self.tokens = sum(self.chunk_tokens) + self.decodes
+        if not self.tokens:
+            raise ValueError("a step needs a chunk or a decode")
+        if self.tokens > llama.max_tokens or self.sequences > llama.max_sequences:
+            raise ValueError(
+                f"a step of {self.tokens} tokens of {self.sequences} sequences: the model was made for "
+                f"{llama.max_tokens} and {llama.max_sequences}"
+            )
+        ends = [int(tokens) + int(cached) for tokens, cached in chunks] + [int(length) for length in lengths]
+        self.columns = max_blocks or max(-(-end // BLOCK) for end in ends)
+        self._splits = 1
+        listed = self._listed([int(cached) for _, cached in chunks])
+        if chunks:
+            attention = llama.prefill_attention
+            self._slabs = attention.slabs(listed)
+            self._splits = attention.splits(listed, self._slabs)
+        self._warps, self._blocks_an_item = llama.decode_attention.plan(lengths) if self.decodes else (4, 1)
+        rows = len(work_list.cut(lengths, self._blocks_an_item).items) if self.decodes else 0
+        self._places = min(rows + max(4, self.decodes // 8), llama.decode_attention.max_items) if rows else 0
+        self._places = max(self._places, rows)
+        self.form = self._form(form)
+        self._make_inputs(listed)
+        self._cached = [int(cached) for _, cached in chunks]
+        self._lengths = [int(length) for length in lengths]
+        self.launches: list[Launch] = self._fused() if self.form == "fused" else self._library()
+
+    def _form(self, form: str) -> str:
+        fits = not self.chunk_tokens and self.tokens <= skinny_gemm.MOST_ROWS and bool(self.llama.weights.packed)
+        fits = fits and (self.queue.tensor_cores or self.queue.plain or self.tokens <= 8)
+        if form == "fused" and not fits:
+            raise ValueError("the fused form takes 1 to 32 decodes (8 without tensor cores) and 16-bit packed weights")
+        return "fused" if fits and form != "library" else "library"
+
+    def _listed(self, cached: Sequence[int]) -> list[tuple[int, int, int, int]]:
+        """(first row, tokens, cached, table row) of each chunk."""
+        firsts = np.cumsum([0, *self.chunk_tokens]).tolist()
+        return [
+            (first, tokens, behind, i)
+            for i, (first, tokens, behind) in enumerate(zip(firsts, self.chunk_tokens, cached, strict=False))
+        ]
+
+    def _make_inputs(self, listed: list) -> None:
+        ints = self.llama.ints
+        self.ids, self.positions, self.slots = (ints(self.tokens) for _ in range(3))
+        self.ends, self.table = ints(self.sequences), ints(self.sequences, self.columns)
+        if self.decodes:
+            self.lengths, self.items, self.spans = ints(self.decodes), ints(self._places, 3), ints(self.decodes, 2)
+        if listed:
+            self.chunks = ints(len(listed), 4)
+            self.tiles = ints(len(self.llama.prefill_attention.tiles(listed, self._slabs)), 2)
+
+    # Inputs
+
+    def write(
+        self,
+        ids: Any,
+        tables: Sequence[Sequence[int]],
+        *,
+        cached: Sequence[int] | None = None,
+        lengths: Sequence[int] | None = None,
+    ) -> None:
+        """What the next run computes: tokens, of the chunks first, and the block table of each sequence.
+
+        cached: tokens before each chunk; lengths: of each decode, its new token included; those the step was prepared
+        for by default.
+
+        Raises ValueError for a token outside of the vocabulary, a table that is too short, too long or points outside
+        of the cache, a length of zero, two tokens for one place of the cache, and more items of work than prepared.
+        """
+        llama = self.llama
+        cached = self._cached if cached is None else [int(one) for one in cached]
+        lengths = self._lengths if lengths is None else [int(one) for one in lengths]
+        if len(cached) != len(self.chunk_tokens) or len(lengths) != self.decodes or len(tables) != self.sequences:
+            raise ValueError(
+                f"this step has {len(self.chunk_tokens)} chunks and {self.decodes} decodes, and was given "
+                f"{len(cached)}, {len(lengths)} and {len(tables)} block tables"
+            )
+        ids = np.asarray(ids)
+        if ids.shape != (self.tokens,) or ids.dtype.kind not in "iu":
+            raise ValueError(f"ids must be {self.tokens} whole numbers, not {quote(ids)}")
+        if ids.min() < 0 or ids.max() >= llama.shape.vocabulary:
+            wrong = ids[(ids < 0) | (ids >= llama.shape.vocabulary)][0]
+            raise ValueError(f"token {wrong} is outside of the vocabulary of {llama.shape.vocabulary:,}")
+        listed = self._listed(cached)
+        table = work_list.table_of(tables, self.columns, llama.blocks)
+        ends = [tokens + behind for _, tokens, behind, _ in listed]
+        if self.decodes:
+            ends += work_list.checked_lengths(lengths, llama.max_positions).tolist()
+        positions = [np.arange(behind, behind + tokens) for _, tokens, behind, _ in listed]
+        positions += [np.array([length - 1]) for length in lengths]
+        slots = []
+        for s, (end, where) in enumerate(zip(ends, positions, strict=True)):
+            if end > llama.max_positions:
+                raise ValueError(f"sequence {s} ends at token {end}: the model was made for {llama.max_positions}")
+            if -(-end // BLOCK) > len(tables[s]):
+                raise ValueError(f"sequence {s} has {end} tokens and {len(tables[s])} blocks of {BLOCK}: too few")
+            slots.append(table[s, where // BLOCK].astype(np.int64) * BLOCK + where % BLOCK)
+        into = self.queue.write
+        into(self.ids, ids.astype(np.int32))
+        into(self.positions, np.concatenate(positions).astype(np.int32))
+        into(self.slots, append.checked_slots(np.concatenate(slots), llama.blocks))
+        last_rows = [first + tokens - 1 for first, tokens, _, _ in listed]
+        into(self.ends, np.array([*last_rows, *range(self.tokens - self.decodes, self.tokens)], np.int32))
+        into(self.table, table)
+        if self.decodes:
+            cut = work_list.cut(lengths, self._blocks_an_item)
+            if len(cut.items) > self._places:  # sequences have grown or become unequal: coarser items fit in any case
+                cut = work_list.cut(lengths, -(-max(lengths) // BLOCK))
+            into(self.lengths, np.array(lengths, np.int32))
+            into(self.items, cut.padded(self._places))
+            into(self.spans, cut.spans)
+        if listed:
+            into(self.chunks, checked_chunks(listed, self.tokens, self.columns))
+            into(self.tiles, llama.prefill_attention.tiles(listed, self._slabs))
+
+    # Running
+
+    def run(self) -> None:
+        """Launch everything, one by one."""
+        for launch in self.launches:
+            launch()
+
+    def captured(self) -> Any:
+        """The step as a graph: call it to replay. CUDA only; run once before, so that everything is loaded."""
+        return self.queue.captured(self.launches, self)  # type: ignore[attr-defined]
+
+    def logits(self) -> np.ndarray:
+        """float32 (sequences, vocabulary): what may follow the last token of each chunk, then of each decode."""
+        self.queue.wait()
+        return numbers.decode(self.queue.device.to_numpy(self._logits), self.llama.kind)
+
+    # What a step is made of
+
+    def _decode_attention(self, layer: int, q: Any, out: Any, **how: Any) -> Launch:
+        llama, first = self.llama, len(self.chunk_tokens)
+        return llama.decode_attention.prepared(
+            q,
+            llama.k[layer],
+            llama.v[layer],
+            self.table[first:],
+            self.lengths,
+            self.items,
+            self.spans,
+            out,
+            warps=self._warps,
+            **how,
+        )
+
+    def _fused(self) -> list[Launch]:
+        """Five launches a layer: products with norm, RoPE, append, residual and SiLU folded in, and attention."""
+        llama, shape, queue, rows = self.llama, self.llama.shape, self.queue, self.tokens
+        groups, packed = skinny_gemm.groups_for(rows), llama.weights.packed
+        how: dict[str, Any] = {"kind": llama.kind, "chained": True}
+        x = llama.room("x", *packing.shape(groups, shape.hidden))
+        q = llama.room("q", rows, shape.heads, shape.width)
+        attended = llama.room("attended", *packing.shape(groups, shape.heads * shape.width))
+        inner = llama.room("inner", *packing.shape(groups, shape.inner))
+        self._logits = llama.room("logits", rows, shape.vocabulary)
+
+        def multiply(given: Any, name: str, out: Any, finish: str, **more: Any) -> Launch:
+            return skinny_gemm.prepared(queue, given, packed[name], out, rows, finish=finish, **more, **how)
+
+        table = llama.weights.arrays["embedding"]
+        launches = [gather.prepared(queue, table, self.ids, x, groups=groups, kind=llama.kind)]
+        for i in range(shape.layers):
+            heads = skinny_gemm.Heads(llama.k[i], llama.v[i], llama.turns, self.positions, self.slots)
+            launches += [
+                multiply(x, f"layers.{i}.qkv", q, "heads", norm=shape.epsilon, heads=heads),
+                self._decode_attention(i, q, attended, groups=groups, chained=True),
+                multiply(attended, f"layers.{i}.o", x, "residual"),
+                multiply(x, f"layers.{i}.gate_up", inner, "silu", norm=shape.epsilon),
+                multiply(inner, f"layers.{i}.down", x, "residual"),
+            ]
+        return [*launches, multiply(x, "head", self._logits, "rows", norm=shape.epsilon)]
+
+    def _library(self) -> list[Launch]:
+        """Nine launches a layer, ten where a chunk and decodes attend side by side."""
+        llama, shape, queue, rows, kind = self.llama, self.llama.shape, self.queue, self.tokens, self.llama.kind
+        weights = llama.weights
+        how: dict[str, Any] = {"kind": llama.kind, "chained": True}
+        x, normed = (llama.room(name, rows, shape.hidden) for name in ("x", "normed"))
+        qkv = llama.room("qkv", rows, shape.qkv_rows)
+        q, attended = (llama.room(name, rows, shape.heads, shape.width) for name in ("q", "attended"))
+        gate_up, inner = llama.room("gate_up", rows, 2 * shape.inner), llama.room("inner", rows, shape.inner)
+        self._logits = llama.room("logits", self.sequences, shape.vocabulary)
+        side = queue.branch() if self.chunk_tokens and self.decodes else queue
+        launches = [gather.prepared(queue, weights.arrays["embedding"], self.ids, x, kind=kind)]
+        for i in range(shape.layers):
+            norms = [weights.layer(i, name) for name in ("attention_norm", "mlp_norm")]
+            launches += [
+                rms_norm.prepared(queue, x, norms[0], normed, epsilon=shape.epsilon, **how),
+                product.prepared(queue, normed, weights.layer(i, "qkv"), qkv, kind=kind),
+                rope_append.prepared(
+                    queue, qkv.reshape(rows, -1, shape.width), q, llama.k[i], llama.v[i], llama.turns, self.positions,
+                    self.slots, **how,
+                ),
+                *self._attention(i, q, attended, side),
+                product.prepared(queue, attended.reshape(rows, -1), weights.layer(i, "o"), x, add=True, kind=kind),
+                rms_norm.prepared(queue, x, norms[1], normed, epsilon=shape.epsilon, **how),
+                product.prepared(queue, normed, weights.layer(i, "gate_up"), gate_up, kind=kind),
+                silu.prepared(queue, gate_up, inner, **how),
+                product.prepared(queue, inner, weights.layer(i, "down"), x, add=True, kind=kind),
+            ]  # fmt: skip
+        ends, normed_ends = (llama.room(name, self.sequences, shape.hidden) for name in ("ends", "normed_ends"))
+        if self.chunk_tokens:  # of a chunk only the last token's logits are wanted
+            launches.append(gather.prepared(queue, x, self.ends, ends, **how))
+        else:
+            ends = x
+        return [
+            *launches,
+            rms_norm.prepared(queue, ends, weights.arrays["norm"], normed_ends, epsilon=shape.epsilon, **how),
+            product.prepared(queue, normed_ends, weights.head, self._logits, kind=kind),
+        ]
+
+    def _attention(self, layer: int, q: Any, out: Any, side: Any) -> list[Launch]:
+        """Of chunks, of decodes, or of both beside each other on two branches."""
+        llama, rows = self.llama, self.tokens - self.decodes
+        alone = not (self.chunk_tokens and self.decodes)
+        chunks, decodes = [], []
+        if self.chunk_tokens:
+            # Not chained: it would start on the multiprocessors that are done early, three blocks on one and none on
+            # the next, and a chunk of 512 tokens behind 24,576 was 10% slower on an H100.
+            prefill = llama.prefill_attention
+            chunks = [
+                prefill.prepared(
+                    q, llama.k[layer], llama.v[layer], self.table, self.chunks, self.tiles, out,
+                    slabs=self._slabs, splits=self._splits,
+                )
+            ]  # fmt: skip
+        if self.decodes:
+            decodes = [self._decode_attention(layer, q[rows:], out[rows:], queue=side, chained=alone)]
+        if alone:
+            return chunks + decodes
+        return [self.queue.side_by_side(chunks, decodes, side)]

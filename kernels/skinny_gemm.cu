@@ -1,0 +1,229 @@
+// y = x W^T for few rows x: as fast as W can be read, with what stands before and after it in a transformer folded in.
+//
+// W (N x K) lies packed, once for all steps, so that every load of a warp is 512 bytes in a row: [N / 16 tiles][K / 32]
+// [2 halves][32 lanes] of 16 bytes; lane 4 r + p of half h holds row 8 h + r of the tile, columns 8 p ... 8 p + 7 of the
+// 32. x (up to 8 GROUPS rows) likewise: [K / 32][GROUPS][32 lanes], lane 4 r + p of group i: row 8 i + r. Such words are
+// two k-steps of an mma fragment as they are, since a dot product may add up its terms in any order.
+//
+// A thread block computes TILES tiles of 16 columns of y; its 8 warps share K, and each asks for its next weights before
+// it uses those at hand. Launch: N / 16 / TILES blocks of 256 threads. K: a multiple of 32 * DEPTH. With many rows x is
+// more to fetch than W, from the second cache: two tiles share what is fetched.
+//
+// -DNORM=1: rows of x count as divided by sqrt(mean(x^2) + epsilon): the factor comes in at the end, and the weight of
+// the norm belongs into W. -DFINISH: what becomes of the sums. Which rows of W form a tile depends on it:
+//   0  y[m][16 tile + i], rows as they come: row i of the tile is row 16 tile + i of W
+//   1  added to y, packed as x is (the residual stream); tiles as above
+//   2  y = silu(gate) * up, packed: rows 0-7 of a tile are gates 8 tile + i, rows 8-15 the same rows of up
+//   3  queries, keys and values: RoPE, then queries to y[m][head][HEAD_DIM], keys and values to the cache. A tile is the
+//      dimensions d = 8 (tile % (HEAD_DIM / 16)) + i of a head and the d + HEAD_DIM / 2 they turn with. turns, positions,
+//      slots: as in rope_append.cu
+//
+// -DTENSOR=0 is the same on plain cores, for up to 8 rows.
+#ifndef GROUPS
+#define GROUPS 1
+#endif
+#ifndef DEPTH
+#define DEPTH 4
+#endif
+#ifndef TILES
+#define TILES 1
+#endif
+#ifndef TENSOR
+#define TENSOR 0
+#endif
+#ifndef NORM
+#define NORM 0
+#endif
+#ifndef FINISH
+#define FINISH 0
+#endif
+#ifndef RESIDENT
+#define RESIDENT 2
+#endif
+#ifndef HEAD_DIM
+#define HEAD_DIM 128
+#endif
+#define WARPS 8
+#define THREADS (WARPS * LANES)
+#define BLOCK 16
+#define ROWS (8 * GROUPS)
+
+// Where row m, column n of packed activations is.
+DEVICE long long packed(int m, int n) {
+    return (((long long)(n / 32) * GROUPS + m / 8) * 8 + m % 8) * 32 + n % 32;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_columns, int k_columns, float epsilon,
+            element* k_cache, element* v_cache, const float2* turns, const int* positions, const int* slots, int heads,
+            int kv_heads) {
+    __shared__ float tile_sums[WARPS][16 * TILES][ROWS + 1];
+#if NORM
+    __shared__ float row_squares[WARPS][ROWS];
+#endif
+    const int thread = threadIdx.x, lane = thread % LANES, warp = thread / LANES, row = lane / 4, quarter = lane % 4;
+    const int steps = k_columns / (32 * DEPTH), first_tile = blockIdx.x * TILES;
+    const long long pieces = k_columns / 32;
+    const uint4* weights = (const uint4*)w + (first_tile * pieces + warp * DEPTH) * 64 + lane;  // to be loaded next
+    const uint4* inputs = (const uint4*)x + warp * DEPTH * GROUPS * 32 + lane;
+
+    uint4 next[DEPTH][2 * TILES];  // of each tile the upper and the lower 8 rows
+#define LOAD_WEIGHTS()                                                                                             \
+    {                                                                                                              \
+        _Pragma("unroll") for (int j = 0; j < DEPTH; ++j) _Pragma("unroll") for (int h = 0; h < 2 * TILES; ++h)    \
+            next[j][h] = LOAD_ONCE(weights + h / 2 * pieces * 64 + j * 64 + h % 2 * 32);                           \
+        weights += WARPS * DEPTH * 64;                                                                             \
+    }
+    int left = (steps - warp + WARPS - 1) / WARPS;  // steps of this warp that are not done
+    if (left > 0) LOAD_WEIGHTS()  // weights do not depend on the kernel before: do not wait for it
+    START_NEXT();
+    AWAIT_PREVIOUS();
+
+#if TENSOR
+#if !HAS_MMA
+#error "tensor cores as used here need compute capability 8.0 or later: compile with -DTENSOR=0"
+#endif
+    float sum[TILES][GROUPS][4];
+#pragma unroll
+    for (int r = 0; r < TILES; ++r)
+#pragma unroll
+        for (int i = 0; i < GROUPS; ++i) sum[r][i][0] = sum[r][i][1] = sum[r][i][2] = sum[r][i][3] = 0.0f;
+#else
+#if TILES > 1
+#error "the form without tensor cores computes one tile a block"
+#endif
+    float sum[2][8];  // of the tile's rows `row` and `row` + 8, for each row of x, over this lane's columns
+#pragma unroll
+    for (int m = 0; m < 8; ++m) sum[0][m] = sum[1][m] = 0.0f;
+#endif
+#if NORM
+    float squares[GROUPS];
+#pragma unroll
+    for (int i = 0; i < GROUPS; ++i) squares[i] = 0.0f;
+#endif
+#if NORM || !TENSOR
+    float f[WIDE];
+#endif
+
+#pragma unroll 1
+    for (; left > 0; --left, inputs += WARPS * DEPTH * GROUPS * 32) {
+        uint4 now[DEPTH][2 * TILES];
+#pragma unroll
+        for (int j = 0; j < DEPTH; ++j)
+#pragma unroll
+            for (int h = 0; h < 2 * TILES; ++h) now[j][h] = next[j][h];
+        if (left > 1) LOAD_WEIGHTS()
+#pragma unroll
+        for (int j = 0; j < DEPTH; ++j) {
+            const uint4* words = inputs + j * GROUPS * 32;
+#if TENSOR || NORM
+            uint4 word[GROUPS];
+#pragma unroll
+            for (int i = 0; i < GROUPS; ++i) word[i] = words[32 * i];
+#endif
+#if NORM
+#pragma unroll
+            for (int i = 0; i < GROUPS; ++i) {
+                unpack(f, word[i]);
+#pragma unroll
+                for (int k = 0; k < WIDE; ++k) squares[i] += f[k] * f[k];
+            }
+#endif
+#if TENSOR
+#pragma unroll
+            for (int i = 0; i < GROUPS; ++i)
+#pragma unroll
+                for (int r = 0; r < TILES; ++r) {
+                    const uint4 upper = now[j][2 * r], lower = now[j][2 * r + 1];
+                    mma(sum[r][i], upper.x, lower.x, upper.y, lower.y, word[i].x, word[i].y);
+                    mma(sum[r][i], upper.z, lower.z, upper.w, lower.w, word[i].z, word[i].w);
+                }
+#else
+            float upper[WIDE], lower[WIDE];
+            unpack(upper, now[j][0]);
+            unpack(lower, now[j][1]);
+#pragma unroll
+            for (int m = 0; m < 8; ++m)
+                if (m < m_rows) {
+                    unpack(f, words[4 * m + quarter - lane]);
+#pragma unroll
+                    for (int k = 0; k < WIDE; ++k) sum[0][m] += upper[k] * f[k], sum[1][m] += lower[k] * f[k];
+                }
+#endif
+        }
+    }
+
+#if TENSOR
+#pragma unroll
+    for (int r = 0; r < TILES; ++r)
+#pragma unroll
+        for (int i = 0; i < GROUPS; ++i)
+#pragma unroll
+            for (int k = 0; k < 4; ++k)
+                tile_sums[warp][16 * r + row + k / 2 * 8][8 * i + 2 * quarter + k % 2] = sum[r][i][k];
+#else
+#pragma unroll
+    for (int m = 0; m < 8; ++m)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            float s = sum[half][m];
+            s += SHUFFLE_XOR(s, 1);
+            s += SHUFFLE_XOR(s, 2);
+            if (quarter == 0) tile_sums[warp][row + 8 * half][m] = s;
+        }
+#endif
+#if NORM
+#pragma unroll
+    for (int i = 0; i < GROUPS; ++i) {
+        squares[i] += SHUFFLE_XOR(squares[i], 1);
+        squares[i] += SHUFFLE_XOR(squares[i], 2);
+        if (quarter == 0) row_squares[warp][8 * i + row] = squares[i];
+    }
+#endif
+    __syncthreads();
+
+    // Each thread finishes two sums at a time: rows i and i + 8 of a tile, for one row m of x.
+    for (int at = thread; at < 8 * TILES * m_rows; at += THREADS) {
+        const int i = at % 8, r = at / 8 % TILES, m = at / (8 * TILES), tile = first_tile + r;
+        float first = 0.0f, second = 0.0f;
+#pragma unroll
+        for (int k = 0; k < WARPS; ++k) first += tile_sums[k][16 * r + i][m], second += tile_sums[k][16 * r + i + 8][m];
+#if NORM
+        float total = 0.0f;
+#pragma unroll
+        for (int k = 0; k < WARPS; ++k) total += row_squares[k][m];
+        const float factor = RSQRT(total / k_columns + epsilon);
+        first *= factor;
+        second *= factor;
+#endif
+#if FINISH == 0
+        y[(long long)m * n_columns + 16 * tile + i] = to_element(first);
+        y[(long long)m * n_columns + 16 * tile + 8 + i] = to_element(second);
+#elif FINISH == 1
+        element *to_first = y + packed(m, 16 * tile + i), *to_second = y + packed(m, 16 * tile + 8 + i);
+        *to_first = to_element(to_float(*to_first) + first);
+        *to_second = to_element(to_float(*to_second) + second);
+#elif FINISH == 2
+        y[packed(m, 8 * tile + i)] = to_element(first / (1.0f + EXP2(-1.44269504f * first)) * second);
+#else
+        const int head = tile / (HEAD_DIM / 16), d = 8 * (tile % (HEAD_DIM / 16)) + i, slot = slots[m];
+        if (head < heads + kv_heads) {
+            const float2 turn = turns[(long long)positions[m] * (HEAD_DIM / 2) + d];
+            const float turned = first * turn.x - second * turn.y;
+            second = second * turn.x + first * turn.y;
+            first = turned;
+        }
+        element* to;
+        if (head < heads) {
+            to = y + ((long long)m * heads + head) * HEAD_DIM;
+        } else {
+            if (slot < 0) continue;
+            const int kv = (head - heads) % kv_heads;
+            to = head < heads + kv_heads ? k_cache : v_cache;
+            to += (((long long)(slot / BLOCK) * kv_heads + kv) * BLOCK + slot % BLOCK) * HEAD_DIM;
+        }
+        to[d] = to_element(first);
+        to[d + HEAD_DIM / 2] = to_element(second);
+#endif
+    }
+}

@@ -1,0 +1,111 @@
+"""Paged decode attention against float64: ragged lengths, every head size and kind, cut in every way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from course.gpu.ops import numbers, packing, work_list
+from course.gpu.ops.decode_attention import DecodeAttention, reference
+from course.gpu.ops.numbers import roundoff
+from course.gpu.ops.queue import Queue
+from tests.helpers.gpu_draws import close, fetched, normal, on_device, paged, poisoned
+
+LENGTHS = [1, 17, 100, 16, 150]
+
+
+def attend(queue: Queue, lengths: list[int], blocks: int, *, kind: str, width: int, group: int, seed: int, **how):
+    """(what the device computes, the same in float64, the bound of the error)."""
+    rng = np.random.default_rng([seed, width, group])
+    kv_heads = 2
+    heads, groups = kv_heads * group, how.pop("groups", 0)
+    k, v, table = paged(rng, lengths, kv_heads, width, kind)
+    q = normal(rng, len(lengths), heads, width, kind=kind)
+    cut = work_list.cut(lengths, blocks)
+    given = on_device(queue, q, k, v, table, np.array(lengths, np.int32), cut.padded(len(cut.items) + 2), cut.spans)
+    shape = packing.shape(groups, heads * width) if groups else (len(lengths), heads, width)
+    out = poisoned(queue, *shape, kind=kind)
+    attention = DecodeAttention(
+        queue, heads=heads, kv_heads=kv_heads, width=width, kind=kind, max_sequences=8, max_items=64, **how
+    )
+    launch = attention.prepared(*given, out, groups=groups)
+    launch()
+    first = fetched(queue, out, kind)
+    launch()  # counters are back at zero, so a second launch gives the same
+    found = fetched(queue, out, kind)
+    assert np.array_equal(first, found, equal_nan=True)
+    assert not np.any(queue.device.to_numpy(attention.counters))
+    if groups:
+        found = packing.rows_of(found, len(lengths)).reshape(len(lengths), heads, width)
+    right = reference(q, k, v, table, lengths, kind)
+    # The output is rounded once. With tensor cores each weight is rounded to `kind` too, while their sum is not: a
+    # weighted mean of values up to `size` moves by at most twice that share of it. Float32 sums of up to 150 terms,
+    # and an exponent of up to about 30 in size, add 200 units of 2^-24.
+    size = np.nanmax(np.abs(numbers.decode(v, kind)))
+    tensor = roundoff(kind) if attention.tensor else 0.0
+    return found, right, roundoff(kind) * np.abs(right) + (2 * tensor + 200 * 2.0**-24) * size + 6e-8
+
+
+@pytest.mark.parametrize("kind", ["bf16", "fp16", "fp32"])
+@pytest.mark.parametrize(("width", "group"), [(32, 1), (64, 3), (128, 8)])
+@pytest.mark.parametrize("blocks", [1, 3, 100])
+def test_plain(on: Queue, kind: str, width: int, group: int, blocks: int) -> None:
+    close(*attend(on, LENGTHS, blocks, kind=kind, width=width, group=group, seed=1, tensor=False))
+
+
+@pytest.mark.parametrize("kind", ["bf16", "fp16"])
+@pytest.mark.parametrize(("width", "group"), [(64, 1), (64, 8), (128, 5)])
+@pytest.mark.parametrize(("blocks", "warps"), [(1, 4), (4, 8), (100, 4)])
+def test_tensor_cores(compiled: Queue, kind: str, width: int, group: int, blocks: int, warps: int) -> None:
+    close(*attend(compiled, LENGTHS, blocks, kind=kind, width=width, group=group, seed=2, tensor=True, warps=warps))
+
+
+@pytest.mark.parametrize("tensor", [False, True])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_packed_output(compiled: Queue, groups: int, tensor: bool) -> None:
+    close(*attend(compiled, LENGTHS, 2, kind="bf16", width=64, group=4, seed=3, tensor=tensor, groups=groups))
+
+
+def test_lists_cover_every_block_once() -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(50):
+        lengths = rng.integers(1, 3_000, rng.integers(1, 20))
+        cut = work_list.cut(lengths, int(rng.integers(1, 40)))
+        for s, length in enumerate(lengths):
+            first, parts = cut.spans[s]
+            mine = cut.items[first : first + parts]
+            assert np.all(mine[:, 0] == s)
+            assert mine[0, 1] == 0
+            assert np.array_equal(mine[1:, 1], (mine[:, 1] + mine[:, 2])[:-1])
+            assert mine[-1, 1] + mine[-1, 2] == -(-length // 16)
+            assert mine[:, 2].min() >= 1
+            assert np.ptp(mine[:, 2]) <= 1
+        assert len(cut.items) == cut.spans[:, 1].sum()
+
+
+def test_one_long_sequence_is_cut_however_many_short_ones_there_are() -> None:
+    card = work_list.Card(slots=396, block_seconds=2.7e-9, latency=0.4e-6)
+    lengths = np.array([512] * 63 + [32_768])
+    blocks, seconds = work_list.best_blocks(lengths, 8, card)
+    assert len(work_list.cut(lengths, blocks).items) > 64 + 8
+    # Uncut, the long one alone takes 2,048 blocks x 0.4 us.
+    assert seconds < 2_048 * 0.4e-6 / 3
+    even = np.full(128, 1_024)  # enough sequences for all slots twice over: a merge would only cost
+    assert work_list.best_blocks(even, 8, card)[0] == 64
+
+
+def test_bad_input_is_refused(on: Queue) -> None:
+    with pytest.raises(ValueError, match="sequence 1 has a length of 0 tokens"):
+        work_list.cut([5, 0], 4)
+    with pytest.raises(ValueError, match="whole numbers of tokens"):
+        work_list.cut([5.5], 4)
+    with pytest.raises(ValueError, match="block 9 of sequence 0 is outside of the cache of 9 blocks"):
+        work_list.table_of([[3, 9]], 4, 9)
+    with pytest.raises(ValueError, match="5 blocks, and its table has room for 4"):
+        work_list.table_of([[0] * 5], 4, 9)
+    with pytest.raises(ValueError, match="9 query heads over 1 KV heads"):
+        DecodeAttention(on, heads=9, kv_heads=1, width=64)
+    with pytest.raises(ValueError, match="heads of 96 numbers"):
+        DecodeAttention(on, heads=4, kv_heads=1, width=96)
+    with pytest.raises(ValueError, match="do not fit into the 1 places"):
+        work_list.cut([100, 100], 4).padded(1)

@@ -1,0 +1,66 @@
+"""What a recording of steps asks for, and the recordings that the course brings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from course import gpu
+from course.gpu import step_profile
+from course.gpu.ops.queue import queue
+from course.gpu.transformer import Llama, Shape
+from course.models import model
+from course.steptime import files, recorded
+
+RECORDINGS = ("h100_llama3_8b", "h100_llama3_1b")
+
+
+def test_points_fit_into_the_cache_and_come_once() -> None:
+    for room in (4_096, 65_536, 262_144):
+        points = list(step_profile.points(room))
+        assert len(set(points)) == len(points) > 10
+        for decodes, context, chunk, cached in points:
+            assert decodes + chunk > 0
+            assert decodes * context + chunk + cached <= room
+            assert max(context, chunk + cached) <= step_profile.LONGEST
+    # The batch at 1,024 tokens comes first: it is what a recording that is cut off should have.
+    assert points[: len(step_profile.BATCHES)] == [(batch, 1_024, 0, 0) for batch in step_profile.BATCHES]
+
+
+def test_the_step_of_a_point_runs_on_a_cpu_too() -> None:
+    shape = Shape(layers=1, hidden=64, inner=64, heads=2, kv_heads=1, width=32, vocabulary=64)
+    llama = Llama(queue(gpu.device("numpy")), shape, blocks=16, max_tokens=64, max_positions=128)
+    llama.fill_cache()
+    step = step_profile.step_at(llama, (3, 20, 17, 30), np.random.default_rng(0))
+    step.run()
+    assert step.logits().shape == (4, 64)
+    assert np.all(np.isfinite(step.logits()))
+
+
+def test_without_a_gpu_nothing_is_recorded(tmp_path: Path) -> None:
+    with pytest.raises(gpu.KernelError, match="steps are recorded as CUDA graphs"):
+        step_profile.record(gpu.device("numpy"), model("llama-3.1-8b"), tmp_path / "a.json", command="none")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_recordings_hold_what_they_say(name: str) -> None:
+    recording = files.read("llama_step", name)
+    columns = recording["points"]
+    assert set(columns) == set(step_profile.COLUMNS)
+    assert len({len(column) for column in columns.values()}) == 1
+    low, middle, high = (np.array(columns[part]) for part in ("low", "seconds", "high"))
+    assert np.all((low > 0) & (low <= middle) & (middle <= high))
+    for needed in ("card", "driver", "cupy", "date", "command", "how", "clocks"):
+        assert recording["provenance"][needed]
+    # No step is faster than reading the weights at the data sheet's 3.35 TB/s.
+    assert middle.min() > recording["weight_bytes"] / 3.35e12
+    decodes, context, chunk = (np.array(columns[part]) for part in ("decodes", "decode_context", "chunk"))
+    alone = (chunk == 0) & (context == 1_024 * decodes)
+    order = np.argsort(decodes[alone])
+    # More decodes take longer, but for a few percent between neighbours that are equal work.
+    assert np.all(np.diff(middle[alone][order]) > -0.03 * middle[alone][order][1:])
+    # And a step time reads it off to within the scatter of its points.
+    assert recorded(name.replace("_", "-")).misfit["decodes"] < 0.05
