@@ -125,3 +125,10 @@ def test_an_answer_ends_with_its_last_token_and_not_when_the_line_is_closed(resu
 def test_an_answer_without_a_token_has_failed_whether_or_not_it_says_so(result):
     table = result(changed("vllm_bench_detailed.json", errors=["", "", "", ""])).requests
     assert table.failed.tolist() == [False, False, False, True] and np.isnan(table.ttft[3])
+
+
+@pytest.mark.parametrize(("ms", "there"), [(133.3, False), (110, False), (160, False), (100, True), (170, True)])
+def test_a_tpot_that_its_e2e_and_tokens_do_not_make(result, ms, there):
+    """(566.7 - 300) ms over two gaps of three tokens: 133.3 ms, and a quarter more or less may be."""
+    found = result(changed("vllm_bench_summary.json", mean_tpot_ms=ms, mean_itl_ms=ms))
+    assert said(found, "over 2 gaps are 133.3 ms") == said(found, "does not go with its E2E and TTFT") == there

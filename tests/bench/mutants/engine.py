@@ -3,8 +3,12 @@
 from tests.bench.mutants import BOUNDARY, COMPARISON, ORDER, TERM, UNIT, Mutant
 
 TESTS = (
+    "tests/engine/test_by_hand.py",
     "tests/engine/test_reference.py",
     "tests/engine/test_oracle.py",
+    "tests/engine/test_executors.py",
+    "tests/engine/test_stepping.py",
+    "tests/engine/test_attacks.py",
     "tests/engine/test_invariants.py",
     "tests/engine/test_metrics.py",
     "tests/engine/test_changed_settings.py",
@@ -15,24 +19,25 @@ TESTS = (
 LOOP, TIGHT, PADDED = (f"course/engine/{name}.py" for name in ("loop", "tight", "padded"))
 STEPS, RUN, LOG = (f"course/engine/{name}.py" for name in ("steps", "run", "log"))
 STRETCH, EXECUTOR, ARRIVALS = (f"course/engine/{name}.py" for name in ("stretch", "executor", "arrivals"))
+LIVES = "course/engine/lives.py"
 
 MUTANTS = (
     Mutant(LOOP, "if times[arrivals.head] <= self.now:", "if times[arrivals.head] < self.now:", COMPARISON),
     Mutant(LOOP, "while arrivals.times[arrivals.head] <= now:", "if arrivals.times[arrivals.head] <= now:", COMPARISON),
     Mutant(
-        LOOP,
+        LIVES,
         "self.waiting_shown = (*reversed(self._sent_back), *self._queue)",
         "self.waiting_shown = (*self._sent_back, *self._queue)",
         ORDER,
     ),
     Mutant(
-        LOOP,
+        LIVES,
         "self.waiting_shown = (*reversed(self._sent_back), *self._queue)",
         "self.waiting_shown = (*self._queue, *reversed(self._sent_back))",
         ORDER,
     ),
     Mutant(
-        LOOP,
+        LIVES,
         "return self.limits.max_num_seqs - len(self._running)",
         "return self.limits.max_num_seqs - len(self._running) + 1",
         BOUNDARY,
@@ -40,13 +45,13 @@ MUTANTS = (
     Mutant(LOOP, "slots - len(self._running)\n", "slots - len(self._running) - 1\n", BOUNDARY),
     Mutant(LOOP, "if self._finishes[0][0] <= self.step:", "if self._finishes[0][0] < self.step:", COMPARISON),
     Mutant(
-        LOOP,
+        LIVES,
         "known = request._c, request._prompt_tokens + request._e",
         "known = request._c, request._prompt_tokens",
         TERM,
     ),
-    Mutant(LOOP, "context += known\n", "context += known + 1\n", BOUNDARY),
-    Mutant(LOOP, "total > limits.max_num_batched_tokens or", "total > limits.max_num_batched_tokens + 1 or", BOUNDARY),
+    Mutant(LIVES, "context += known\n", "context += known + 1\n", BOUNDARY),
+    Mutant(LIVES, "total > limits.max_num_batched_tokens or", "total > limits.max_num_batched_tokens + 1 or", BOUNDARY),
     Mutant(LOOP, "limit = finishes[0][0] - self.step", "limit = finishes[0][0] - self.step + 1", BOUNDARY),
     Mutant(LOOP, "if coming < stop:", "if coming > stop:", COMPARISON),
     Mutant(LOOP, "self.context += decodes * taken", "self.context += taken", TERM),
@@ -57,36 +62,36 @@ MUTANTS = (
         TERM,
     ),
     Mutant(
-        LOOP,
+        LIVES,
         "request._since, request._tokens_from = step, step - 1",
         "request._since, request._tokens_from = step, step",
         BOUNDARY,
     ),
-    Mutant(LOOP, "self.context += request._c + 1", "self.context += request._c", BOUNDARY),
+    Mutant(LIVES, "self.context += request._c + 1", "self.context += request._c", BOUNDARY),
     Mutant(
-        LOOP,
-        "step + self.executor.lengths[request._index] - request._e",
-        "step + self.executor.lengths[request._index]",
+        LIVES,
+        "step + self.simulated.lengths[request._index] - request._e",
+        "step + self.simulated.lengths[request._index]",
         BOUNDARY,
     ),
-    Mutant(LOOP, "self.context -= request._prompt_tokens + emitted", "self.context -= request._prompt_tokens", TERM),
-    Mutant(LOOP, "self.context -= request.known", "self.context -= request.computed", BOUNDARY),
+    Mutant(LIVES, "self.context -= request._prompt_tokens + emitted", "self.context -= request._prompt_tokens", TERM),
+    Mutant(LIVES, "self.context -= request.known", "self.context -= request.computed", BOUNDARY),
     Mutant(
-        LOOP,
+        LIVES,
         "self.notes.preemptions.extend((victim._index, self.step, victim._c))",
         "self.notes.preemptions.extend((victim._index, self.step, 0))",
         TERM,
     ),
-    Mutant(LOOP, "victim._c = 0", "victim._c = victim._prompt_tokens", TERM),
+    Mutant(LIVES, "victim._c = 0", "victim._c = victim._prompt_tokens", TERM),
     Mutant(
-        LOOP,
+        LIVES,
         "request._e, request._c = request.emitted + more, request.computed + more",
         "request._e, request._c = request.emitted + more, request.computed",
         TERM,
     ),
-    Mutant(LOOP, "self.context += more", "self.context += 1", TERM),
+    Mutant(LIVES, "self.context += more", "self.context += 1", TERM),
     Mutant(
-        LOOP,
+        LIVES,
         "self.notes.stays.extend((victim._index, victim._admitted, self.step - 1))",
         "self.notes.stays.extend((victim._index, victim._admitted, self.step))",
         BOUNDARY,
@@ -167,15 +172,25 @@ MUTANTS = (
     Mutant(RUN, "float(self.response.max() - self.arrival.min())", "float(self.response.max())", TERM),
     Mutant(RUN, "np.add.at(emitting, rows[:, 1] + 1, 1)", "np.add.at(emitting, rows[:, 1], 1)", BOUNDARY),
     Mutant(
-        STRETCH, "now += usable(step_time(step), step)", "now = now + usable(step_time(step), step) * 1.0000001", UNIT
+        STRETCH,
+        "now += check_seconds(step_time(step), step)",
+        "now += check_seconds(step_time(step), step) * 1.0000001",
+        UNIT,
     ),
     Mutant(
         STRETCH,
         "del clock[bisect_left(clock, stop, start) + 1 :]",
         "del clock[bisect_left(clock, stop, start) :]",
         BOUNDARY,
+        equivalent="a step less at a time: the loop goes on from there with the same step",
     ),
-    Mutant(STRETCH, "begin = int((stop - now) / first) + 2", "begin = int((stop - now) / first)", BOUNDARY),
+    Mutant(
+        STRETCH,
+        "begin = int((stop - now) / first) + 2",
+        "begin = int((stop - now) / first)",
+        BOUNDARY,
+        equivalent="fewer steps at a time: the loop goes on from there with the same steps",
+    ),
     Mutant(
         EXECUTOR,
         "pairs += chunk * cached + chunk * (chunk + 1) // 2",

@@ -6,6 +6,8 @@ TESTS = ("tests/memory",)
 LAYOUT, LEDGER, ESTIMATES = (f"course/memory/{name}.py" for name in ("layout", "ledger", "estimates"))
 PREFIXES, REPORT = "course/memory/prefixes.py", "course/memory/report.py"
 
+CARD = "course/memory/card.py"
+
 MUTANTS = (
     Mutant(LAYOUT, "self.window - 1 + self.reserve", "self.window + self.reserve", BOUNDARY),
     Mutant(LAYOUT, "length) // self.block_size) + 1", "length) // self.block_size)", BOUNDARY),
@@ -20,32 +22,35 @@ MUTANTS = (
     Mutant(
         LAYOUT, "self.blocks_for(middle) <= self.num_blocks", "self.blocks_for(middle) < self.num_blocks", COMPARISON
     ),
-    Mutant(LAYOUT, "memory = min(int(", "memory = max(int(", COMPARISON),
-    Mutant(LAYOUT, "(spec.draft_layers if drafts else ())", "()", TERM),
+    Mutant("course/memory/ranks.py", "return [min(found[", "return [max(found[", COMPARISON),
+    Mutant(LAYOUT, "for layer in drafting.layers]", "for layer in ()]", TERM),
     Mutant(
         LAYOUT,
-        '"state": (2 if mamba_cache_mode == "align" else 1) + drafts',
-        '"state": (2 if mamba_cache_mode == "align" else 1)',
+        '(2 if mamba_cache_mode == "align" else 1) + drafting.tokens',
+        '(2 if mamba_cache_mode == "align" else 1)',
         TERM,
     ),
-    Mutant(LAYOUT, "ceil(count / layers))", "count // layers)", BOUNDARY),
+    Mutant(
+        LAYOUT,
+        "held[kind, window, each], ceil(count / layers_in_group))",
+        "held[kind, window, each], count // layers_in_group)",
+        BOUNDARY,
+    ),
     Mutant(
         LAYOUT, "return most if most < PADDED_UP_TO * fewest", "return most if most > PADDED_UP_TO * fewest", COMPARISON
     ),
-    Mutant(
-        LAYOUT, "cache.elements(tp) * element_bytes + cache.extra_bytes", "cache.elements(tp) * element_bytes", TERM
-    ),
+    Mutant(LAYOUT, "kept.elements(tp) * element_bytes + kept.extra_bytes", "kept.elements(tp) * element_bytes", TERM),
     Mutant(LAYOUT, "if state > block_size * max(attention):", "if state < block_size * max(attention):", COMPARISON),
     Mutant(LAYOUT, "block_size = ALIGNMENT * ceil(state", "block_size = ALIGNMENT * int(state", BOUNDARY),
     Mutant(
-        LEDGER,
-        "kv = usable - weights.bytes - activation.bytes - other.bytes",
-        "kv = usable - weights.bytes - activation.bytes",
+        CARD,
+        "self.usable - self.weights - self.activation - self.other",
+        "self.usable - self.weights - self.activation",
         TERM,
     ),
-    Mutant(LEDGER, "usable = int(share * total.bytes)", "usable = total.bytes", TERM),
-    Mutant(LEDGER, "Amount(ceil(whole / tp)", "Amount(whole", TERM),
-    Mutant(LEDGER, "kv_bytes=claimed * blocks.bytes_per_block", "kv_bytes=claimed * blocks.block_size", UNIT),
+    Mutant(CARD, "int(share * total)", "total", TERM),
+    Mutant(ESTIMATES, "(size - experts) / tp + experts", "(size - experts) + experts", TERM),
+    Mutant(CARD, "kv_bytes=claimed * pool.bytes_per_block", "kv_bytes=claimed * pool.block_size", UNIT),
     Mutant(
         ESTIMATES,
         "SAMPLER_BYTES * max_num_seqs * spec.vocab_size + HIDDEN_STATES * hidden",

@@ -67,7 +67,7 @@ MUTANTS = (
     Mutant(SHORTEST, 'float("inf") if request.guess is None', "0.0 if request.guess is None", ORDER),
     Mutant(SHORTEST, "sorted(waiting, key", "sorted(reversed(waiting), key", ORDER),
     Mutant(WINDOW, "len(state.waiting) >= self.max_num_seqs:", "len(state.waiting) > self.max_num_seqs:", COMPARISON),
-    Mutant(WINDOW, "if first > state.last_step_end else state.now", "if first >= 0 else state.now", COMPARISON),
+    Mutant(WINDOW, "if first > last_end or not last_end else", "if first >= 0 or not last_end else", COMPARISON),
     Mutant(WINDOW, "TOP_UP = 0.25", "TOP_UP = 0.2", CONSTANT),
     Mutant(WINDOW, "newcomers = state.waiting[: state.free_slots]", "newcomers = state.waiting", TERM),
     Mutant(WINDOW, "max(state.last_step_end, first) + self.window", "first + self.window", TERM),

@@ -6,7 +6,10 @@ TESTS = (
     "tests/results/test_thresholds.py",
     "tests/results/test_results.py",
     "tests/results/test_traps.py",
+    "tests/results/test_pieces.py",
+    "tests/results/test_loops.py",
     "tests/results/test_llmservingsim.py",
+    "tests/results/test_sweeps.py",
     "tests/results/test_refusals.py",
     "tests/results/test_fuzz.py",
 )
@@ -16,6 +19,8 @@ AIPERF, INFERENCE_PERF, SERVINGSIM = (
     f"course/results/{name}.py" for name in ("aiperf", "inference_perf", "llmservingsim")
 )
 LISTS, SHAPE, RESULT, SGLANG = (f"course/results/{name}.py" for name in ("lists", "shape", "result", "sglang_bench"))
+
+LOAD, PIECES = "course/results/load.py", "course/results/pieces.py"
 
 MUTANTS = (
     Mutant(
@@ -52,22 +57,22 @@ MUTANTS = (
         TERM,
         equivalent="the arrivals of a table count from the first one, which is 0",
     ),
-    Mutant(REMARKS, "if offered < (1 - SHORTFALL) * requested:", "if offered < requested:", COMPARISON),
+    Mutant(LOAD, "if not offered < (1 - SHORTFALL) * requested:", "if not offered < requested:", COMPARISON),
     Mutant(
-        REMARKS,
+        LOAD,
         "load = offered if isfinite(offered) else requested",
         "load = requested if isfinite(requested) else offered",
         ORDER,
     ),
-    Mutant(REMARKS, "if flying > (1 + SLACK) * most:", "if flying < (1 + SLACK) * most:", COMPARISON),
+    Mutant(LOAD, "if flying > (1 + SLACK) * most and", "if flying < (1 + SLACK) * most and", COMPARISON),
     Mutant(REMARKS, 'total = failed + totals.get("requests", 0)', 'total = totals.get("requests", 0)', TERM),
     Mutant(REMARKS, "abs(value * seconds - amount) > SLACK", "abs(value * seconds - amount) > 10 * SLACK", CONSTANT),
-    Mutant(REMARKS, "not 1 / FAR <= means", "not 0 <= means", COMPARISON),
-    Mutant(REMARKS, '(means["e2e"] - means["ttft"]) / (each - 1)', '(means["e2e"] - means["ttft"]) / each', BOUNDARY),
+    Mutant(PIECES, "not 1 / FAR <= tpot / expected <= FAR", "not 0 <= tpot / expected <= FAR", COMPARISON),
+    Mutant(PIECES, "expected = decode / gaps if", "expected = decode / (gaps + 1) if", BOUNDARY),
     Mutant(
-        REMARKS,
-        "over {each - 1:.4g} gaps are {1000 * expected:.4g} ms",
-        "over {each - 1:.4g} gaps are {expected:.4g} ms",
+        PIECES,
+        "{how} are {1000 * expected:.4g} ms",
+        "{how} are {expected:.4g} ms",
         UNIT,
     ),
     Mutant(ROWS, "LONGEST = 1e6", "LONGEST = 1e7", CONSTANT),
@@ -76,9 +81,14 @@ MUTANTS = (
     Mutant(ROWS, '"median": "p50"', '"median": "mean"', PERCENTILE),
     Mutant(ROWS, "value = number(place, doc, key) / 1_000", "value = number(place, doc, key)", UNIT),
     Mutant(ROWS, "number > 0 else NAN", "number >= 0 else NAN", COMPARISON),
-    Mutant(VLLM, '(totals.get("requests", NAN) or NAN) - 1', '(totals.get("requests", NAN) or NAN)', BOUNDARY),
-    Mutant(VLLM, "mean = first + gap * gaps", "mean = gap * gaps", TERM),
-    Mutant(VLLM, "'faster' if itl < tpot else 'slower'", "'faster' if itl > tpot else 'slower'", COMPARISON),
+    Mutant(
+        PIECES,
+        'totals.get("output_tokens", nan) / requests) - 1',
+        'totals.get("output_tokens", nan) / requests)',
+        BOUNDARY,
+    ),
+    Mutant(PIECES, "by_itl, by_tpot = first + itl * gaps", "by_itl, by_tpot = itl * gaps", TERM),
+    Mutant(PIECES, 'few = "slower" if itl < tpot', 'few = "slower" if itl > tpot', COMPARISON),
     Mutant(VLLM, 'totals["failed"] = sent - completed', 'totals["failed"] = sent', TERM),
     Mutant(
         VLLM,
@@ -95,8 +105,8 @@ MUTANTS = (
         'row, "output_tokens"), tokens(place, row, "prompt_tokens")',
         ORDER,
     ),
-    Mutant(GUIDELLM, "if (~failed).sum() < counted:", "if (~failed).sum() > counted:", COMPARISON),
-    Mutant(GUIDELLM, "start - start.min(), prompt", "start, prompt", TERM),
+    Mutant(GUIDELLM, "if (~failed & inside).sum() != counted:", "if (~failed & inside).sum() < counted:", COMPARISON),
+    Mutant(GUIDELLM, "start - start.min(), *columns", "start, *columns", TERM),
     Mutant(LLMPERF, "gaps = (output[some] - 1).sum()", "gaps = output[some].sum()", BOUNDARY),
     Mutant(LLMPERF, "float((e2e - ttft)[some].sum() / gaps)", "float(e2e[some].sum() / gaps)", TERM),
     Mutant(AIPERF, "(moment - min(starts)) / 10**9", "(moment - min(starts)) / 10**6", UNIT),
@@ -127,7 +137,7 @@ MUTANTS = (
         TERM,
     ),
     Mutant(SERVINGSIM, 'series["kv_usage"] = usage / 100', 'series["kv_usage"] = usage', UNIT),
-    Mutant(LISTS, 'columns["ttft"][i] + gaps[i].sum()', "gaps[i].sum()", TERM),
+    Mutant(LISTS, 'columns["ttft"] + np.array([gap.sum()', "np.array([gap.sum()", TERM),
     Mutant(LISTS, "(table.output_tokens[good] - 1).sum()", "table.output_tokens[good].sum()", BOUNDARY),
     Mutant(LISTS, 'bool(row.get("errors")) or not columns["output"][i] > 0', 'bool(row.get("errors"))', TERM),
     Mutant(SHAPE, "first > EARLY * others", "first > 1 * others", CONSTANT),

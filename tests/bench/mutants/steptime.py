@@ -3,77 +3,84 @@
 from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, ORDER, TERM, UNIT, Mutant
 
 TESTS = (
-    "tests/steptime/test_chunks.py",
-    "tests/steptime/test_own_models.py",
-    "tests/steptime/test_steptime.py",
-    "tests/steptime/test_profiles_chunks.py",
+    "tests/steptime",
+    "tests/lessons/lab07/test_recording_by_hand.py",
+    "tests/lessons/lab07/test_recording.py",
 )
 MODELS, CHUNKS = "course/steptime/steptime.py", "course/steptime/profiles/chunks.py"
 
+STEP, POWER_LAW, ROOFLINE = "course/engine/step.py", "course/steptime/power_law.py", "course/steptime/roofline.py"
+RECORDING = "course/lessons/lab07/recording.py"
+
 MUTANTS = (
     Mutant(
-        MODELS, "tokens * cached + tokens * (tokens + 1) // 2", "tokens * cached + tokens * (tokens - 1) // 2", BOUNDARY
+        STEP, "tokens * cached + tokens * (tokens + 1) // 2", "tokens * cached + tokens * (tokens - 1) // 2", BOUNDARY
     ),
-    Mutant(MODELS, "return sum(tokens + cached for tokens, cached", "return sum(cached for tokens, cached", TERM),
+    Mutant(STEP, "return sum(tokens + cached for tokens, cached", "return sum(cached for tokens, cached", TERM),
     Mutant(
-        MODELS,
+        POWER_LAW,
         "batch = self.c * decodes**self.alpha if decodes else 0.0",
         "batch = self.c * decodes if decodes else 0.0",
         TERM,
     ),
-    Mutant(MODELS, "+ self.pairs * pairs", "+ self.pairs * tokens", TERM),
+    Mutant(POWER_LAW, "+ self.pairs * pairs", "+ self.pairs * tokens", TERM),
     Mutant(
-        MODELS,
+        POWER_LAW,
         "self.t0 + min(self.c, self.prefill) < SHORTEST",
         "self.t0 + max(self.c, self.prefill) < SHORTEST",
         COMPARISON,
     ),
-    Mutant(MODELS, "return self.prefill, self.pairs", "return self.pairs, self.prefill", ORDER),
-    Mutant(MODELS, "11 * self.model.num_layers + 4", "11 * self.model.num_layers", BOUNDARY),
+    Mutant(POWER_LAW, "return self.prefill, self.pairs", "return self.pairs, self.prefill", ORDER),
+    Mutant(ROOFLINE, "11 * self.model.num_layers + 4", "11 * self.model.num_layers", BOUNDARY),
     Mutant(
-        MODELS,
-        "self.per_token = 2 * self.model.layer_parameters",
-        "self.per_token = self.model.layer_parameters",
+        ROOFLINE,
+        "(2 * wide / self.gpu.matrix_flops",
+        "(wide / self.gpu.matrix_flops",
         CONSTANT,
     ),
     Mutant(
-        MODELS,
-        "self.per_context = self.model.kv_bytes_per_token / self.gpu.read_bandwidth",
-        "self.per_context = self.model.kv_bytes_per_token / self.gpu.matrix_flops",
+        ROOFLINE,
+        "full * spec.kv_bytes_per_element / bandwidth",
+        "full * spec.kv_bytes_per_element / self.gpu.matrix_flops",
         UNIT,
     ),
     Mutant(
-        MODELS,
+        ROOFLINE,
         "self.per_token * (decodes + tokens) + self.per_logits * decodes",
         "self.per_token * (decodes + tokens) + self.per_logits * (decodes + tokens)",
         TERM,
     ),
-    Mutant(MODELS, "attention = max(self.per_pair * pairs", "attention = min(self.per_pair * pairs", COMPARISON),
+    Mutant(ROOFLINE, "cached + max(computing, reading)", "cached + min(computing, reading)", COMPARISON),
     Mutant(
-        MODELS,
-        "return self.launch + max(self.weights, products) + self.per_context",
-        "return max(self.weights, products) + self.per_context",
+        ROOFLINE,
+        "return self.launch + max(self._reading(decodes + tokens), products) + cached",
+        "return max(self._reading(decodes + tokens), products) + cached",
         TERM,
     ),
     Mutant(
-        MODELS,
-        "return self.launch + max(self.weights, products), self.per_context",
-        "return self.launch + self.weights + products, self.per_context",
+        ROOFLINE,
+        "self.launch + max(self._reading(decodes), products), self",
+        "self.launch + self._reading(decodes) + products, self",
         TERM,
     ),
     Mutant(
-        MODELS, "return self.weights / (self.per_token + self.per_logits)", "return self.weights / self.per_token", TERM
+        ROOFLINE,
+        "return self.weights / (self.per_token + self.per_logits)",
+        "return self.weights / self.per_token",
+        TERM,
     ),
-    Mutant(MODELS, "for context in (decodes, 1000 * decodes):", "for context in (decodes,):", COMPARISON),
+    Mutant(STEP, "for context in (decodes, 1000 * decodes):", "for context in (decodes,):", COMPARISON),
     Mutant(
-        CHUNKS,
+        "course/gpu/recordings.py",
         "if prompt % chunk or starts[-1] > cached[-1]:",
         "if prompt % chunk or starts[-1] >= cached[-1]:",
         COMPARISON,
     ),
-    Mutant(CHUNKS, "pairs / tokens - (tokens + 1) / 2", "pairs / tokens", TERM),
-    Mutant(CHUNKS, "self._base(tokens + decodes - self.profile.decodes if tokens", "self._base(tokens if tokens", TERM),
-    Mutant(CHUNKS, "seconds - self.seconds_per_context * self.profile.decode_context", "seconds", TERM),
-    Mutant(CHUNKS, "(size - low) / (high - low)", "(high - size) / (high - low)", ORDER),
-    Mutant(CHUNKS, "if size > self.most:", "if size >= self.most:", COMPARISON),
+    Mutant(RECORDING, "pairs / tokens - (tokens + 1) / 2", "pairs / tokens", TERM),
+    Mutant(
+        RECORDING, "self._base(tokens + decodes - self.profile.decodes if tokens", "self._base(tokens if tokens", TERM
+    ),
+    Mutant(RECORDING, "seconds - self.seconds_per_context * self.profile.decode_context", "seconds", TERM),
+    Mutant(RECORDING, "(size - low) / (high - low)", "(high - size) / (high - low)", ORDER),
+    Mutant(RECORDING, "if size > self.most:", "if size >= self.most:", COMPARISON),
 )
