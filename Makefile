@@ -1,6 +1,6 @@
 # `make lab` and `make test` need Python 3.11, 3.12 or 3.13 and a package index the first time, and no network after that.
 .DEFAULT_GOAL := help
-.PHONY: help lab test notebooks notebooks-check bench bench-browser browser lint lock clean FORCE
+.PHONY: help lab test notebooks notebooks-check bench strength bench-browser browser lint lock clean FORCE
 
 # PYTHON=/path/to/python3.12 chooses one; otherwise the newest usable Python on the PATH is taken.
 PYTHON ?=
@@ -47,6 +47,9 @@ notebooks-check: $(STAMP)  ## compare the stored notebooks with a fresh build, c
 bench: $(DEV_STAMP)  ## measure the simulator beside SimPy, then the decode-step kernel
 	@set -e; for script in tests/bench/simulator.py tests/bench/kernel.py; do \
 	  echo "== $$script"; PYTHONPATH=. .venv/bin/python "$$script" $(ARGS); done
+
+strength: $(STAMP)  ## plant wrong changes one by one, and count those that the tests notice (ARGS="queueing lab03 -j 2")
+	PYTHONPATH=. .venv/bin/python tests/bench/strength.py $(ARGS)
 
 bench-browser: $(DEV_STAMP)  ## measure from key press to changed figure in JupyterLab (needs a chromium on the PATH)
 	$(RUN) tests.browser.latency $(ARGS)

@@ -23,3 +23,10 @@ def pytest_configure(config: pytest.Config) -> None:
     sanitize = getattr(config.option, "nbval_sanitize_with", None)
     if sanitize and not Path(sanitize).is_absolute() and not Path(sanitize).exists():
         config.option.nbval_sanitize_with = str(config.rootpath / sanitize)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave the cells of notebooks to nbval's limit, which stops the kernel and not this process; both are 120 s."""
+    for item in items:
+        if not isinstance(item, pytest.Function):
+            item.add_marker(pytest.mark.timeout(0))

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Lab 03: Little's law
 
-# %% tags=["nbval-ignore-output"]
+# %%
 import os
 import time
 from textwrap import fill
@@ -63,13 +63,13 @@ print(
 #
 # Commit to an answer before you see one. Your answers are kept, and the lab comes back to them at the end.
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.predict("p99")
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.predict("bursts")
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.predict("window")
 
 # %% [markdown]
@@ -617,7 +617,7 @@ answer = None
 answer = len(run) / run.makespan * run.e2e.mean()
 ### END SOLUTION
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.check("little", answer)
 
 # %% [markdown]
@@ -632,7 +632,7 @@ wait_s = None
 wait_s = queueing.md1(arrival_rate=16, service_s=0.050).mean_wait_s
 ### END SOLUTION
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.check("md1", wait_s)
 
 # %% [markdown]
@@ -653,7 +653,7 @@ def capacity(step_time, prompt, output, context, slots):
     ### END SOLUTION
 
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.check("capacity", capacity)
 
 # %% [markdown]
@@ -671,10 +671,10 @@ for rate in np.arange(1, one_engine.capacity(), 0.1):
         best = rate
 ### END SOLUTION
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.check("slo", best)
 
-# %% tags=["nbval-ignore-output"]
+# %%
 if best is not None:  # what the simulator says of your rate
     trial = serve(
         one_engine.requests(float(best), num_requests=40_000),
@@ -740,19 +740,19 @@ print(fill(f"Warning of the last run: {run.warnings[0]}", 96))
 #
 # What you predicted, beside what the lab showed:
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.recap("p99")
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.recap("bursts")
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.recap("window")
 
 # %% [markdown]
 # ### Quiz
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.quiz()
 
 # %% [markdown]

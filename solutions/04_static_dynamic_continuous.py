@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Lab 04: Static, dynamic, continuous
 
-# %% tags=["nbval-ignore-output"]
+# %%
 import os
 import time
 
@@ -63,13 +63,13 @@ for rate in (4, 6):
 #
 # Commit to an answer before you see one. Your answers are kept, and the lab comes back to them at the end.
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.predict("gain")
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.predict("bigger")
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.predict("below")
 
 # %% [markdown]
@@ -578,7 +578,7 @@ answer = None
 answer = sum(100 - tokens for tokens in (100, 20, 80))
 ### END SOLUTION
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.check("waste", answer)
 
 # %% [markdown]
@@ -594,7 +594,7 @@ answer = None
 answer = sum(1 / still_running for still_running in range(1, 33))
 ### END SOLUTION
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.check("bound", answer)
 
 # %% [markdown]
@@ -623,14 +623,14 @@ def refill(state):
     return tokens
 
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.check("refill", refill)
 
 # %% [markdown]
 # See your policy at work, next to the one of the package. (The engine checks every answer of a policy, and says what is
 # wrong with it in a sentence. While your function is empty, that is what you get.)
 
-# %% tags=["nbval-ignore-output"]
+# %%
 tiny = Workload.poisson(
     rate=10, num_requests=16, prompt_tokens=1024, output_tokens=lengths.lognormal(64, cv=1)
 )
@@ -661,7 +661,7 @@ batches = answers[: len(answers) // 32 * 32].reshape(-1, 32)
 answer = batches.max(axis=1).sum() * 32 / batches.sum()
 ### END SOLUTION
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.check("trace", answer)
 
 # %% [markdown]
@@ -753,16 +753,16 @@ draw.waiting_line({name: rush[name] for name in ("static", "continuous")}, until
 #    more with more slots.
 # 3. Below saturation everybody delivers the offered tokens/s: compare latency or goodput there.
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.recap("gain")
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.recap("bigger")
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.recap("below")
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.quiz()
 
 # %% [markdown]

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Lab 07: Chunked prefill
 
-# %% tags=["nbval-ignore-output"]
+# %%
 from textwrap import fill
 
 import numpy as np
@@ -56,13 +56,13 @@ print(f"TTFT of a long prompt: {today.long_ttft * 1e3:.0f} ms")
 #
 # Commit to an answer before you see one. Your answers are kept, and the lab comes back to them at the end.
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.predict("p99")
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.predict("newcomers")
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.predict("long")
 
 # %% [markdown]
@@ -469,7 +469,7 @@ answer = None
 answer = 512 * 1024 + 512 * 513 // 2
 ### END SOLUTION
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.check("pairs", answer)
 
 # %% [markdown]
@@ -492,7 +492,7 @@ def prefill_seconds(step_time, prompt, chunk):
     ### END SOLUTION
 
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.check("ttft", prefill_seconds)
 
 # %% [markdown]
@@ -517,10 +517,10 @@ def largest_chunk(step_time, prompt, decodes, context, limit):
     return best
 
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.check("chunk", largest_chunk)
 
-# %% tags=["nbval-ignore-output"]
+# %%
 chunk = largest_chunk(STEP, PROMPT, 32, 700, 0.025)
 if chunk is not None:  # what the simulator says, with 28 chats and 3 newcomers
     before, after = long_prompt.moment(chunk + 32, chunk, PROMPT, 28).longest_gap
@@ -556,14 +556,14 @@ def share(state, cap):
     return tokens
 
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.check("share", share)
 
 # %% [markdown]
 # See your policy at work on the chats, beside the package's, which follows vLLM's order. (While your function is empty,
 # the engine says so.)
 
-# %% tags=["nbval-ignore-output"]
+# %%
 few = long_prompt.requests(num_chats=150)
 theirs = serve(few, long_prompt.engine(2_048, 512), STEP)
 try:
@@ -656,19 +656,19 @@ for size in (72, 2_048):
 #
 # What you predicted, beside what the lab showed:
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.recap("p99")
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.recap("newcomers")
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.recap("long")
 
 # %% [markdown]
 # ### Quiz
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lab.quiz()
 
 # %% [markdown]

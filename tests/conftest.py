@@ -12,6 +12,7 @@ from tests.helpers.places import ROOT, SHARED
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 BROWSER_TESTS = ROOT / "tests" / "browser"
+BROWSER_LIMIT = 900  # seconds a test
 
 
 @pytest.fixture(scope="session")
@@ -42,8 +43,14 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the browser tests last: from the first of them on the process has an event loop that runs."""
+    """Put the browser tests last: from the first of them on the process has an event loop that runs.
+
+    They get a longer limit, since they run whole notebooks; each of their waits has one of its own.
+    """
     items.sort(key=lambda item: item.path.is_relative_to(BROWSER_TESTS))
+    for item in items:
+        if item.path.is_relative_to(BROWSER_TESTS):
+            item.add_marker(pytest.mark.timeout(BROWSER_LIMIT))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

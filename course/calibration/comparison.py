@@ -81,6 +81,8 @@ def compare(result: Result, step_time: StepTime, engine: Engine) -> Comparison:
     notes say so. ValueError where not even that is known, and as in `replay`.
     """
     notes: list[str] = []
+    before, result = len(result.notes), engine.served(result)
+    notes += result.notes[before:]
     load = result.workload() if result.requests is not None else stand_in(result, notes)
     run = replay(load, step_time, engine)
     values = samples(result)

@@ -1,17 +1,20 @@
 """The engine behind a measured run, as far as its file and the caller say: policy, KV pool, replicas."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from course import memory
 from course.base import settings
 from course.memory.kvcache import KVCache
-from course.models import ModelSpec, engine_defaults
+from course.models import ModelSpec, engine_defaults, other_engines
 from course.models.gpus import GPU
-from course.policies import Continuous
+from course.policies import Continuous, PrefillFirst
 from course.results import Result
 
+ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "tensorrt-llm": "TensorRT-LLM"}
 SCHEDULER = (
     "max_num_seqs",
     "max_num_batched_tokens",
@@ -27,26 +30,64 @@ class Engine:
 
     policy: the scheduler. cache: the KV pool of one replica, None for unlimited memory. replicas: engines that the
     requests are dealt out to in turn (data parallelism). ranks: cards of tensor parallelism in each. notes: where each
-    setting comes from that the file did not say.
+    setting comes from that the file did not say. max_model_len: the engine refuses a request that may get longer; None
+    where nobody says.
     """
 
-    policy: Continuous
+    policy: Continuous | PrefillFirst
     cache: KVCache | None
     replicas: int = 1
     ranks: int = 1
     notes: tuple[str, ...] = ()
+    max_model_len: int | None = None
+
+    def served(self, result: Result) -> Result:
+        """The run without the requests that this engine would have refused, on both sides of a comparison.
+
+        ValueError where it would have refused all of them, or where a file without requests has longer ones on average.
+        """
+        longest, table = self.max_model_len, result.requests
+        if longest is None:
+            return result
+        if table is None:
+            totals = result.totals
+            n = totals.get("requests") or np.nan
+            each = [
+                totals.get(f"mean_{side}", totals.get(side, np.nan) / n) for side in ("prompt_tokens", "output_tokens")
+            ]
+            if sum(each) > longest:
+                raise ValueError(
+                    f"{result.name}: a request has {sum(each):,.0f} tokens on average, and max_model_len is {longest:,}"
+                    ": the engine would have refused them"
+                )
+            return result
+        with np.errstate(invalid="ignore"):
+            refused = ~table.failed & (table.prompt_tokens + table.output_tokens > longest)
+        if not refused.any():
+            return result
+        kept = ~refused
+        if not (kept & ~table.failed).any():
+            raise ValueError(f"{result.name}: all requests are longer than max_model_len, {longest:,} tokens")
+        columns = {name: values[kept] for name, values in vars(table).items() if isinstance(values, np.ndarray)}
+        gaps = None if table.itl is None else [gap for gap, keep in zip(table.itl, kept, strict=True) if keep]
+        note = (
+            f"{int(refused.sum()):,} of {len(table):,} requests have more than {longest:,} tokens (max_model_len): the "
+            "engine would have refused them, so they are left out, measured and modelled"
+        )
+        return replace(result, requests=replace(table, itl=gaps, **columns), notes=(*result.notes, note))
 
 
 def engine_of(result: Result, spec: ModelSpec, gpu: GPU, **given: Any) -> Engine:
-    """The engine of a run. What is given counts first, then what the file says, then the defaults of vLLM 0.19.
+    """The engine of a run. What is given counts first, then what the file says, then the defaults of the engine.
 
-    given: max_num_seqs, max_num_batched_tokens, enable_chunked_prefill, long_prefill_token_threshold,
-    scheduler_reserve_full_isl, num_gpu_blocks or kv_tokens, block_size, gpu_memory_utilization, max_model_len,
-    tensor_parallel_size, data_parallel_size; None counts as not given. Without a pool in the file, the card's ledger
-    estimates it.
+    given: engine (vllm, sglang or tensorrt-llm), max_num_seqs, max_num_batched_tokens, enable_chunked_prefill,
+    long_prefill_token_threshold, scheduler_reserve_full_isl, num_gpu_blocks or kv_tokens, block_size,
+    gpu_memory_utilization, max_model_len, tensor_parallel_size, data_parallel_size; None counts as not given. Without a
+    pool in the file, the card's ledger estimates it.
 
     ValueError for settings out of range or unknown, and where the ledger leaves no room for a KV pool.
     """
+    engine = given.pop("engine", None)
     known = {
         *SCHEDULER,
         *("num_gpu_blocks", "kv_tokens", "block_size", "gpu_memory_utilization", "max_model_len"),
@@ -54,24 +95,102 @@ def engine_of(result: Result, spec: ModelSpec, gpu: GPU, **given: Any) -> Engine
     }
     if set(given) - known:
         raise ValueError(
-            f"an engine has no setting {sorted(set(given) - known)[0]}; there are {', '.join(sorted(known))}"
+            f"an engine has no setting {sorted(set(given) - known)[0]}; there are engine, {', '.join(sorted(known))}"
         )
     given = {name: value for name, value in given.items() if value is not None}
     said = {name: result.setup[name] for name in known if name in result.setup}
     notes: list[str] = []
-    policy = _policy({**said, **given}, gpu, notes)
+    served_by = _served_by(result, engine, notes)
+    policy = _policy(served_by, {**said, **_said_otherwise(result), **given}, gpu, notes)
     ranks = settings.whole("tensor_parallel_size", {**said, **given}.get("tensor_parallel_size", 1), high=4096)
     replicas = settings.whole("data_parallel_size", {**said, **given}.get("data_parallel_size", 1), high=4096)
-    cache = _cache(result, spec, gpu, policy, ranks, said, given, notes)
+    cache = _cache(result, spec, gpu, policy, ranks, said, given, served_by, notes)
+    longest = {**said, **given}.get("max_model_len")
+    longest = None if longest is None else settings.whole("max_model_len", longest)
     if replicas > 1:
         notes.append(
             f"{replicas} replicas: requests are dealt out in turn and each replica runs on its own clock. Real ones "
             "wait for each other in every step where experts are shared"
         )
-    return Engine(policy, cache, replicas, ranks, tuple(notes))
+    return Engine(policy, cache, replicas, ranks, tuple(notes), longest)
 
 
-def _policy(found: Mapping[str, Any], gpu: GPU, notes: list[str]) -> Continuous:
+def _served_by(result: Result, given: str | None, notes: list[str]) -> str:
+    """Which engine served, by its key in ENGINES: as given, or as the file says; vLLM with a note where nobody says."""
+    if given is not None:
+        if not isinstance(given, str) or given.lower() not in ENGINES:
+            raise ValueError(f"engine must be one of {', '.join(ENGINES)}, not {settings.quote(given)}")
+        return given.lower()
+    backend = str(result.setup.get("backend", "")).lower()
+    if result.tool == "trtllm-bench" or "trt" in backend:
+        return "tensorrt-llm"
+    if backend.startswith("sglang"):
+        return "sglang"
+    if not (backend == "vllm" or "vllm_version" in result.setup or result.tool == "LLMServingSim request log"):
+        notes.append(
+            "which engine served is not in the file: vLLM's order of work is ASSUMED. SGLang computes new prompts in "
+            "steps of their own while decodes wait, which makes other TTFTs and gaps: --engine says who it was"
+        )
+    return "vllm"
+
+
+def _said_otherwise(result: Result) -> dict[str, Any]:
+    """Settings under the names of TensorRT-LLM."""
+    names = {
+        "max_batch_size": "max_num_seqs",
+        "max_num_tokens": "max_num_batched_tokens",
+        "tp_size": "tensor_parallel_size",
+    }
+    return {ours: int(result.setup[theirs]) for theirs, ours in names.items()
+            if isinstance(result.setup.get(theirs), int | float) and result.tool == "trtllm-bench"}  # fmt: skip
+
+
+def _policy(engine: str, found: Mapping[str, Any], gpu: GPU, notes: list[str]) -> Continuous | PrefillFirst:
+    if engine == "sglang":
+        return _sglang(found, gpu, notes)
+    if engine == "tensorrt-llm":
+        notes.append(
+            f"{other_engines.TENSORRT_LLM}: decodes and prompts share a step, as in vLLM; its default capacity "
+            "scheduler, which admits only what fits to its end, is not modelled"
+        )
+        defaults = {"enable_chunked_prefill": False, "scheduler_reserve_full_isl": True,
+                    "max_num_batched_tokens": other_engines.TENSORRT_LLM_TOKENS}  # fmt: skip
+        for name, value in defaults.items():
+            if name not in found:
+                notes.append(f"{name} is not in the file: {value}, the default of {other_engines.TENSORRT_LLM}")
+        found = {**defaults, **found}
+        if "max_num_seqs" not in found:
+            found["max_num_seqs"] = min(other_engines.TENSORRT_LLM_SLOTS, found["max_num_batched_tokens"])
+        return Continuous(**{name: found[name] for name in SCHEDULER if name in found})
+    return _vllm(found, gpu, notes)
+
+
+def _sglang(found: Mapping[str, Any], gpu: GPU, notes: list[str]) -> PrefillFirst:
+    """SGLang's order: prompts in steps of their own, before decodes."""
+    notes.append(
+        f"SGLang served, so the policy is PrefillFirst, {other_engines.SGLANG}'s order: a step is prompts alone or "
+        "decodes alone, prompts first (without --enable-mixed-chunk)"
+    )
+    for name in ("long_prefill_token_threshold", "scheduler_reserve_full_isl"):
+        if found.get(name):
+            notes.append(f"{name} has no effect: SGLang has no such setting")
+    budget = found.get("max_num_batched_tokens")
+    if budget is None:
+        budget = other_engines.sglang_chunk(gpu)
+        notes.append(
+            f"max_num_batched_tokens is not in the file: {budget:,}, --chunked-prefill-size of {other_engines.SGLANG}"
+            " on this card"
+        )
+    slots = found.get("max_num_seqs")
+    if slots is None:
+        slots = min(other_engines.SGLANG_SLOTS, budget) if isinstance(budget, int) else other_engines.SGLANG_SLOTS
+        notes.append(
+            f"max_num_seqs is not in the file: {slots:,}, the --max-running-requests of {other_engines.SGLANG}"
+        )
+    return PrefillFirst(slots, budget, found.get("enable_chunked_prefill", True))
+
+
+def _vllm(found: Mapping[str, Any], gpu: GPU, notes: list[str]) -> Continuous:
     chosen = {name: found[name] for name in SCHEDULER if name in found}
     seqs, tokens = engine_defaults.batch(gpu)
     for name, value in (("max_num_batched_tokens", tokens), ("max_num_seqs", seqs)):
@@ -88,10 +207,11 @@ def _cache(
     result: Result,
     spec: ModelSpec,
     gpu: GPU,
-    policy: Continuous,
+    policy: Continuous | PrefillFirst,
     ranks: int,
     said: Mapping[str, Any],
     given: Mapping[str, Any],
+    served_by: str,
     notes: list[str],
 ) -> KVCache | None:
     if "num_gpu_blocks" in given and "kv_tokens" in given:
@@ -123,8 +243,9 @@ def _cache(
             f"{spec.name} leaves no room for a KV pool on {gpu.name}: "
             f"{'; '.join(card.problems) or 'the ledger is empty'}. Give the pool that your engine printed (kv_tokens)"
         )
+    how = "" if served_by == "vllm" else f" by vLLM's share, though {ENGINES[served_by]} divides the card otherwise"
     notes.append(
         f"the KV pool is not in the file: {card.num_blocks:,} blocks of {size} tokens, estimated from the memory of "
-        f"{gpu.name}. Give what your engine printed (kv_tokens) instead"
+        f"{gpu.name}{how}. Give what your engine printed (kv_tokens) instead"
     )
     return KVCache(card.num_blocks, size)

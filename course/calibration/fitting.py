@@ -71,6 +71,7 @@ def fit_run(
         raise ValueError(f"an engine was given, so {sorted(settings)[0]} has no effect: leave one of them out")
     kv_dtype = result.setup.get("kv_cache_dtype")
     spec = spec.with_kv_dtype(kv_dtype) if isinstance(kv_dtype, str) else spec
+    result = engine.served(result)
     shape = shape_of(spec, ranks=engine.ranks, weight_bytes=weight_bytes)
     search = _Search(result, engine, shape, gpu)
     found, noise = search.best()

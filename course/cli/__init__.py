@@ -20,7 +20,7 @@ try:  # the first tenths of a second, in which Ctrl-C must not give a traceback 
 except KeyboardInterrupt:
     sys.exit(130)
 except ImportError as error:
-    sys.exit(f"course: the installation is not complete ({error}): run `make lab` again")
+    sys.exit(f"course: the installation is not complete ({error}): remove .venv/.installed, then `make lab`")
 
 
 class OneSentence(TyperGroup):

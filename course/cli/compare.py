@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 
 GIB = 2**30
 ENGINE = (
+    "engine",
     "max_num_seqs",
     "max_num_batched_tokens",
     "enable_chunked_prefill",
     "long_prefill_token_threshold",
     "kv_tokens",
+    "num_gpu_blocks",
     "block_size",
     "gpu_memory_utilization",
     "max_model_len",
@@ -50,7 +52,14 @@ def compare(
     step_weights_gib: Annotated[
         float | None, typer.Option(help="Weights one card reads in a step, where experts are spread over several.")
     ] = None,
-    kv_tokens: Annotated[int | None, typer.Option(help="KV pool, as the engine printed it.")] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(help="Who served: vllm, sglang or tensorrt-llm.  [default: as the file says, else vllm]"),
+    ] = None,
+    kv_tokens: Annotated[int | None, typer.Option(help="KV pool in tokens, as the engine printed it.")] = None,
+    num_gpu_blocks: Annotated[
+        int | None, typer.Option("--num-gpu-blocks-override", "--num-gpu-blocks", help="The same in blocks.")
+    ] = None,
     block_size: Annotated[int | None, typer.Option(help="Tokens of a block.")] = None,
     gpu_memory_utilization: Annotated[float | None, typer.Option(help="Share of the card the engine takes.")] = None,
     max_model_len: Annotated[int | None, typer.Option(help="Tokens of a sequence.")] = None,
@@ -60,8 +69,16 @@ def compare(
     long_prefill_token_threshold: Annotated[
         int | None, typer.Option(help="Most tokens of one prompt in a step.")
     ] = None,
-    tensor_parallel_size: Annotated[int | None, typer.Option(help="Cards that share each layer.")] = None,
-    data_parallel_size: Annotated[int | None, typer.Option(help="Replicas that share the requests.")] = None,
+    tensor_parallel_size: Annotated[
+        int | None, typer.Option("--tensor-parallel-size", "--tp", help="Cards that share each layer.")
+    ] = None,
+    data_parallel_size: Annotated[
+        int | None, typer.Option("--data-parallel-size", "--dp", help="Replicas that share the requests.")
+    ] = None,
+    kv_cache_dtype: Annotated[
+        str | None,
+        typer.Option("--kv-cache-dtype", "--kv-dtype", help="Type of K and V.  [default: as the file says]"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table; times in seconds.")] = False,
     html: Annotated[
         Path | None, typer.Option(help="Draw both distributions into this page; no network needed.")
@@ -69,8 +86,9 @@ def compare(
 ) -> None:
     """Serve the requests of a measured run again in the simulator, and show every metric measured and modelled.
 
-    Engine settings count in this order: the options here, what the file says, the defaults of vLLM 0.19. Without --fit
-    or --constants a step takes what the roofline says, which knows the card and no engine.
+    The engine of the file decides the order of work. Its settings count in this order: the options here, what the file
+    says, the engine's defaults. Requests above --max-model-len are left out, as the engine would have refused them.
+    Without --fit or --constants a step takes what the roofline says, which knows the card and no engine.
 
     \b
     course compare requests.jsonl --model llama-3.1-8b --gpu "RTX PRO 6000" --fit --save-fit pro.json
@@ -83,11 +101,11 @@ def compare(
     with spoken_in_flags(ctx.params):
         _check_choices(ctx.params)
         read = results.read(result, format, run)
-        spec, card = _spec(model, read), gpus.gpu(gpu)
-        engine = calibration.engine_of(read, spec, card, **{name: ctx.params[name] for name in ENGINE})
+        spec, card = _spec(model, read, kv_cache_dtype), gpus.gpu(gpu)
+        served = calibration.engine_of(read, spec, card, **{name: ctx.params[name] for name in ENGINE})
         weights = _weights(step_weights_gib)
-        timing, found, account = _timing(read, spec, card, engine, weights, ctx.params)
-        compared = calibration.compare(read, timing, engine)
+        timing, found, account = _timing(read, spec, card, served, weights, ctx.params)
+        compared = calibration.compare(read, timing, served)
     if save_fit is not None and found is not None:
         _write(
             save_fit, (json.dumps(found.as_dict(), indent=2) + "\n").encode(), b'"kind": "course step-time fit"', result
@@ -109,12 +127,12 @@ def _check_choices(options: dict[str, Any]) -> None:
         raise ValueError("--compute needs --constants: it says how they change from card to card")
 
 
-def _spec(name: str, read: Any) -> Any:
+def _spec(name: str, read: Any, kv_cache_dtype: str | None) -> Any:
     from course.models import ModelSpec, model, names
 
     known = name in names() and not Path(name).exists()
     spec = model(name) if known else ModelSpec.from_config(name)
-    dtype = read.setup.get("kv_cache_dtype")
+    dtype = kv_cache_dtype or read.setup.get("kv_cache_dtype")
     return spec.with_kv_dtype(dtype) if isinstance(dtype, str) else spec
 
 

@@ -1,4 +1,4 @@
-"""`course flags`: a policy as settings of vLLM, SGLang and TensorRT-LLM, and a vLLM command line as a policy."""
+"""`course flags`: a policy as settings of vLLM, SGLang and TensorRT-LLM, and a command line of theirs as a policy."""
 
 import json
 from dataclasses import asdict
@@ -23,19 +23,34 @@ def flags(
     ctx: typer.Context,
     line: Annotated[
         str | None,
-        typer.Option("--from", metavar="COMMAND", help="A vLLM command line, in quotes: what policy is it?"),
+        typer.Option(
+            "--from",
+            metavar="COMMAND",
+            help="A command line of vLLM, SGLang or TensorRT-LLM in quotes, or a file with it, or a YAML of docker "
+            "compose or Kubernetes: what policy is it?",
+        ),
     ] = None,
-    gpu: Annotated[str | None, typer.Option(help="With --from: the card, on which vLLM's defaults depend.")] = None,
+    gpu: Annotated[str | None, typer.Option(help="With --from: the card, on which defaults depend.")] = None,
+    service: Annotated[
+        str | None, typer.Option(help="With --from: which service of a YAML, where several run an engine.")
+    ] = None,
     ignore_unknown: Annotated[
         bool, typer.Option("--ignore-unknown", help="With --from: leave out options that vLLM 0.19 does not have.")
     ] = False,
     policy: Annotated[str, typer.Option(help=f"{NAMES}.")] = "continuous",
     gpu_memory_utilization: Annotated[float, typer.Option(help="Share of the card that the engine takes.")] = 0.9,
-    kv_cache_dtype: Annotated[str, typer.Option(help="auto, bfloat16, fp8, ...")] = "auto",
+    kv_cache_dtype: Annotated[
+        str, typer.Option("--kv-cache-dtype", "--kv-dtype", help="auto, bfloat16, fp8, ...")
+    ] = "auto",
     block_size: Annotated[int, typer.Option(help="Tokens of a KV block.")] = 16,
     max_model_len: Annotated[int | None, typer.Option(help="Tokens of the longest sequence.")] = None,
-    tensor_parallel_size: Annotated[int, typer.Option(help="Cards that share each layer.")] = 1,
-    num_gpu_blocks_override: Annotated[int | None, typer.Option(help="KV blocks, whatever the memory says.")] = None,
+    tensor_parallel_size: Annotated[
+        int, typer.Option("--tensor-parallel-size", "--tp", help="Cards that share each layer.")
+    ] = 1,
+    num_gpu_blocks_override: Annotated[
+        int | None,
+        typer.Option("--num-gpu-blocks-override", "--num-gpu-blocks", help="KV blocks, whatever the memory says."),
+    ] = None,
     enable_prefix_caching: Annotated[bool, typer.Option(help="Whether prompts may share a start.")] = True,
     model: Annotated[str, typer.Option(help="The model's name in the commands.")] = "MODEL",
     engine: Annotated[
@@ -45,13 +60,14 @@ def flags(
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
     **settings: Any,
 ) -> None:
-    """The engine settings that come nearest to a policy, each with its reason; or the policy of a vLLM command line.
+    """The engine settings that come nearest to a policy, each with its reason; or the policy of a command line.
 
     What an engine has no setting for is said. Versions: vLLM 0.19, SGLang 0.5.9, TensorRT-LLM 1.2.
 
     \b
     course flags --max-num-seqs 128 --max-num-batched-tokens 4096 --model meta-llama/Llama-3.1-8B
     course flags --from "vllm serve my/model --max-num-seqs 64 --max-num-batched-tokens 8k" --gpu H100
+    course flags --from docker-compose.yaml --gpu H100
     """
     from course import flags as exports
     from course.cli.build import flag, spoken_in_flags
@@ -64,10 +80,10 @@ def flags(
             clash = sorted(given & {*settings, *KV, "policy", "model"})
             if clash:
                 raise ValueError(f"--from brings its own settings: leave out {', '.join(map(flag, clash))}, or --from")
-            found = exports.parse(line, gpu, ignore_unknown=ignore_unknown)
+            found = exports.parse(line, gpu, ignore_unknown=ignore_unknown, service=service)
             chosen, kv, name = found.policy, found.kv, found.model or "MODEL"
         else:
-            only = sorted(given & {"gpu", "ignore_unknown"})
+            only = sorted(given & {"gpu", "ignore_unknown", "service"})
             if only:
                 raise ValueError(f"{flag(only[0])} needs --from: it is about a command line")
             found, chosen, name = None, build(policy.strip().lower(), settings), model
@@ -87,6 +103,7 @@ def _as_json(policy: Any, kv: Any, found: "ParsedCommand | None", exports: tuple
         "kv": asdict(kv),
         "parsed": found
         and {
+            "engine": found.engine,
             "model": found.model,
             "defaults": found.defaults,
             "left_out": list(found.left_out),
@@ -100,7 +117,7 @@ def _as_json(policy: Any, kv: Any, found: "ParsedCommand | None", exports: tuple
 def _as_text(policy: Any, found: "ParsedCommand | None", exports: tuple["Export", ...]) -> str:
     lines = [f"Policy: {policy!r}"]
     if found is not None:
-        lines += [f"KV: {found.kv!r}", f"Model: {found.model or 'not named'}"]
+        lines += [f"Engine: {found.engine}", f"KV: {found.kv!r}", f"Model: {found.model or 'not named'}"]
         lines += [f"  {name}: {why}" for name, why in found.defaults.items()]
         if found.left_out:
             lines.append(f"  changes neither batching nor KV memory here: {', '.join(found.left_out)}")

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from math import isfinite
@@ -13,6 +14,9 @@ import typer
 if TYPE_CHECKING:
     from course.results import Result
 
+MOST_COLUMNS = 6  # of runs side by side; more are rows
+MOST_ALIKE = 3  # the same for runs of one tool, as of a sweep
+LOOPS = {"open": "open loop", "closed": "closed loop", "burst": "all at once", "": "-"}
 COUNTS = (
     ("requests answered", "", "requests"),
     ("requests failed", "", "failed"),
@@ -23,8 +27,21 @@ COUNTS = (
     ("output tokens", "1/s", "output_tokens_per_second"),
     ("in flight, mean", "", "in_flight"),
     ("in flight, at most", "", "max_concurrency"),
+    ("running at the scrape", "", "running"),
+    ("waiting at the scrape", "", "waiting"),
+    ("KV cache in use", "", "kv_usage"),
+    ("preemptions", "", "preemptions"),
 )
-WORDS = {"ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2e": "E2E", "queue_wait": "queue wait"}
+WORDS = {
+    "ttft": "TTFT",
+    "tpot": "TPOT",
+    "itl": "ITL",
+    "e2e": "E2E",
+    "queue_wait": "queue wait",
+    "client_wait": "wait in the client",
+    "ttft_from_plan": "TTFT from plan",
+    "e2e_from_plan": "E2E from plan",
+}
 STATISTICS = ("mean", "p50", "p90", "p99", "max")
 
 
@@ -34,22 +51,27 @@ def results(
         str | None,
         typer.Option(help="The tool of all the files, such as vllm or guidellm.  [default: told by their content]"),
     ] = None,
+    interval: Annotated[
+        float | None, typer.Option(help="Seconds between two scrapes of a metrics page, which no page says.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table; times in seconds.")] = False,
 ) -> None:
     """What benchmark tools measured, side by side: every metric under one definition, and what to know of it.
 
-    Read are vLLM bench serve, SGLang bench_serving, inference-perf, guidellm, llmperf, aiperf, genai-perf, and the
-    request logs of LLMServingSim. A file with several runs has a column each.
+    Read are vLLM bench serve and its sweeps, SGLang bench_serving, inference-perf, guidellm, llmperf, aiperf,
+    genai-perf, trtllm-bench, the request logs of LLMServingSim, and pages of Prometheus metrics as vLLM prints them.
+    Two pages give what happened between them. Of many runs each has a row, and knee and collapse are named.
 
     \b
     course results before.json after.json
-    course results sglang.jsonl --json
+    course results sweep/summary.json
+    course results first.prom second.prom --interval 60
     """
     from course import results as readers
     from course.cli.build import spoken_in_flags
 
-    with spoken_in_flags({"format": format}):
-        runs = [run for file in files for run in readers.read_all(file, format)]
+    with spoken_in_flags({"format": format, "interval": interval}):
+        runs = readers.read_files(files, format, interval)
     typer.echo(_as_json(runs) if as_json else _as_table(runs))
 
 
@@ -60,6 +82,7 @@ def _as_json(runs: Sequence["Result"]) -> str:
             "tool": run.tool,
             "name": run.name,
             "setup": dict(run.setup),
+            "loop": run.loop,
             "totals": dict(run.totals),
             "per_request": run.requests is not None,
             "summary": run.summary,
@@ -83,9 +106,70 @@ def _finite(value: Any) -> Any:
 
 
 def _as_table(runs: Sequence["Result"]) -> str:
-    """One row a number and one column a run; then what the tools mean by their words, and the notes."""
-    from rich import box
+    """The numbers, then what the tools mean by their words, knee and collapse, and the notes."""
     from rich.console import Console
+    from rich.text import Text
+
+    many = len(runs) > (MOST_ALIKE if len({run.tool for run in runs}) == 1 else MOST_COLUMNS)
+    table = _rows(runs) if many else _columns(runs)
+    terminal = sys.stdout.isatty()
+    out = io.StringIO()
+    width = None if terminal else 240 if many else 60 + 40 * len(runs)  # in a pipe there is no width to keep to
+    console = Console(file=out, force_terminal=terminal, width=width, highlight=False)
+    console.print(table)
+    for line in _sentences(runs, many):
+        console.print(Text(line), soft_wrap=True)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+def _rows(runs: Sequence["Result"]) -> Any:
+    """One row a run, in the order of the files: its load, what was answered, and means and p99 of every metric."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    def totals(key: str) -> list[float | None]:
+        return [run.totals.get(key) for run in runs]
+
+    def times(metric: str, statistic: str) -> list[float | None]:
+        return [None if (value := run.ours.get(metric, {}).get(statistic)) is None else 1_000 * value for run in runs]
+
+    def middle(metric: str) -> str:
+        there = [run.ours.get(metric, {}) for run in runs]
+        return "mean" if any("mean" in one for one in there) else "p50"
+
+    columns = [
+        ("asked\n1/s", totals("requested_rate")), ("in flight\nat most", totals("max_concurrency")),
+        ("answered\n1/s", totals("requests_per_second")), ("failed", totals("failed")),
+        ("output\ntokens/s", totals("output_tokens_per_second")), ("in flight\nmean", totals("in_flight")),
+        *((f"{word}\n{s} ms", times(metric, s)) for metric, word in WORDS.items() for s in (middle(metric), "p99")),
+    ]  # fmt: skip
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("run")
+    table.add_column("load")
+    varied = _varied(runs)
+    for key in varied:
+        table.add_column(Text(_one_line(key)), justify="right")
+    shown = [(heading, values) for heading, values in columns if any(value is not None for value in values)]
+    for heading, _ in shown:
+        table.add_column(heading, justify="right")
+    for place, run in enumerate(runs):
+        settings = [_one_line(str(run.setup.get(key, "-"))) for key in varied]
+        cells = ["-" if (value := values[place]) is None else _number(value) for _, values in shown]
+        table.add_row(Text(_one_line(run.name)), LOOPS[run.loop], *map(Text, settings), *cells)
+    return table
+
+
+def _varied(runs: Sequence["Result"]) -> list[str]:
+    """Settings that a sweep varied, without those that have a column of their own."""
+    own = {"request_rate", "max_concurrency", "rate", "type_", "date", "streams"}
+    keys = dict.fromkeys(key for run in runs for key in run.setup if key not in own)
+    return [key for key in keys if len({str(run.setup.get(key)) for run in runs}) > 1]
+
+
+def _columns(runs: Sequence["Result"]) -> Any:
+    """One row a number and one column a run."""
+    from rich import box
     from rich.table import Table
     from rich.text import Text
 
@@ -94,6 +178,10 @@ def _as_table(runs: Sequence["Result"]) -> str:
     table.add_column("unit", style="dim")
     for run in runs:
         table.add_column(Text(f"{run.tool}\n{_one_line(run.name)}"), justify="right")
+    if any(run.loop for run in runs):
+        table.add_row("load", "", *(LOOPS[run.loop] for run in runs))
+    for key in _varied(runs) if len({run.tool for run in runs}) == 1 else ():
+        table.add_row(_one_line(key), "", *(Text(_one_line(str(run.setup.get(key, "-")))) for run in runs))
     for label, unit, key in COUNTS:
         _row(table, label, unit, [run.totals.get(key) for run in runs])
     for metric, word in WORDS.items():
@@ -104,15 +192,7 @@ def _as_table(runs: Sequence["Result"]) -> str:
             for run in runs
         ]
         _times(table, f"{word} as the tool has it,", own)
-
-    terminal = sys.stdout.isatty()
-    out = io.StringIO()
-    width = None if terminal else 60 + 40 * len(runs)  # in a pipe there is no width, and a cut-off name helps nobody
-    console = Console(file=out, force_terminal=terminal, width=width, highlight=False)
-    console.print(table)
-    for line in _sentences(runs):
-        console.print(Text(line), soft_wrap=True)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+    return table
 
 
 def _times(table: Any, word: str, columns: Sequence[Mapping[str, float]]) -> None:
@@ -136,7 +216,9 @@ def _number(value: float) -> str:
     return f"{value:.4g}" if abs(value) >= 0.001 else f"{value:.2e}"
 
 
-def _sentences(runs: Sequence["Result"]) -> list[str]:
+def _sentences(runs: Sequence["Result"], many: bool) -> list[str]:
+    from course.results import named, sweeps
+
     lines = ["", "Every number is under the definitions of the glossary, except in rows as a tool has it:"]
     seen = []
     for run in runs:
@@ -145,8 +227,30 @@ def _sentences(runs: Sequence["Result"]) -> list[str]:
             if not definition.same and line not in seen:
                 seen.append(line)
     lines = [*lines, *seen] if seen else []
+    for sweep in sweeps(runs):
+        lines += [
+            "",
+            f"Over {sweep.label} from {sweep.loads[0]:g} to {sweep.loads[-1]:g}",
+            *map("- {}".format, named(sweep)),
+        ]
+    if many:
+        return [*lines, "", *_once(runs)]
     for run in runs:
         lines += ["", f"{_one_line(run.name)} ({run.tool})", *[f"- {note}" for note in run.notes]]
+    return lines
+
+
+def _once(runs: Sequence["Result"]) -> list[str]:
+    """Each kind of note once, with the run it is of and how many others have it: kinds differ in more than numbers."""
+    kinds: dict[str, list[tuple[str, str]]] = {}
+    for run in runs:
+        for note in run.notes:
+            kinds.setdefault(re.sub(r"\d[\d.,e+-]*", "#", note), []).append((run.name, note))
+    lines = []
+    for found in kinds.values():
+        name, note = found[0]
+        others = f", and {len(found) - 1} more alike" if len(found) > 1 else ""
+        lines.append(f"- {_one_line(name)}{others}: {note}")
     return lines
 
 

@@ -12,6 +12,7 @@ from course.memory.block_pool import BlockPool, blocks_for
 from course.policies.base import NOTHING, Request, Schedule
 
 if TYPE_CHECKING:
+    from course.engine.lives import Lives
     from course.engine.loop import Engine
 
 
@@ -87,7 +88,7 @@ def chunk_of(request: Request, chunk: Any, remaining: int) -> int:
     return chunk
 
 
-def too_much(engine: Engine, tokens: int) -> Broken:
+def too_much(engine: Lives, tokens: int) -> Broken:
     """What a step takes too much of, once everybody who joins has joined and has its blocks."""
     limits, slots = engine.limits, engine.limits.max_num_seqs
     if tokens > limits.max_num_batched_tokens:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course.engine.arrivals import NEVER
+from course.engine.lives import LAST
 from course.engine.log import check_length
 from course.engine.stretch import LONG, keep, long_stretch
 from course.memory.block_pool import BlockPool
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 _ROUNDS = 1 << 10  # at a time; then the times of the steps so far go where they take less memory
 _PAUSE = 64  # times that the policy is asked before the next try
 _END = 1 << 62
-LAST = (_END, -1, None)  # the end of an engine's heap of finishes, so that there is always a first
 
 
 def shortcut(engine: Engine) -> Shortcut | None:
@@ -135,9 +135,9 @@ class Shortcut:
         self.engine.answered += len(row)
         cut = np.isin(row, list(self.cut)) if self.cut else np.zeros(len(row), dtype=bool)
         first = leave - load.output_tokens[row]
-        lives = np.stack([row, first, leave - 1], axis=1)
-        notes.plain.frombytes(lives[~cut].tobytes())
-        for request, begin, last in lives[cut].tolist():
+        rows = np.stack([row, first, leave - 1], axis=1)
+        notes.plain.frombytes(rows[~cut].tobytes())
+        for request, begin, last in rows[cut].tolist():
             notes.tokens.extend((request, begin, last, 1))
             notes.decodes.extend((request, begin + 1, last, self.prompt[request] + 1))
             notes.stays.extend((request, self.cut.pop(request), last))

@@ -1,4 +1,4 @@
-r"""From a policy to the settings of an engine, and from a vLLM command line back to a policy.
+r"""From a policy to the settings of an engine, and from a command line of one back to a policy.
 
 from course import flags, policies
 
@@ -14,8 +14,9 @@ from course.base.settings import quote
 from course.flags import sglang, tensorrt_llm, vllm
 from course.flags.export import Export, Setting, Wish
 from course.flags.kv import KVSettings
-from course.flags.parse import ParsedCommand, parse
-from course.policies import Continuous, Dynamic, Policy, Static
+from course.flags.parse import parse
+from course.flags.parsed import ParsedCommand
+from course.policies import Continuous, Dynamic, Policy, PrefillFirst, Static
 
 __all__ = ["ENGINES", "Export", "KVSettings", "ParsedCommand", "Setting", "for_policy", "parse"]
 
@@ -27,16 +28,16 @@ def for_policy(
 ) -> tuple[Export, ...]:
     """The settings of each engine that come nearest to a policy and a KV budget.
 
-    policy: Continuous, Static or Dynamic. kv: vLLM's defaults where None. model: the name to put into the commands.
+    policy: Continuous, PrefillFirst, Static or Dynamic. kv: vLLM's defaults if None. model: the name for the commands.
     engines: of ENGINES, in the order wanted.
 
     Each setting has its reason, and what an engine has no setting for is in `warnings`. ValueError for a policy of
     one's own, which no setting can say, and for an unknown engine.
     """
-    if type(policy) not in (Continuous, Static, Dynamic):
+    if type(policy) not in (Continuous, PrefillFirst, Static, Dynamic):
         raise ValueError(
             f"{quote(policy)} is a policy of its own, and no engine's settings can say it: there are settings for "
-            "Continuous, Static and Dynamic"
+            "Continuous, PrefillFirst, Static and Dynamic"
         )
     policy.check_settings()
     if not isinstance(model, str) or not model.strip() or model.startswith("-"):

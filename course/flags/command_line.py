@@ -1,24 +1,49 @@
-"""A vLLM command line as people paste it: its words, and which option each belongs to, as vLLM 0.19 reads them.
+"""The words of a vLLM command line, and which option each belongs to, as vLLM 0.19 reads them.
 
-Quotes, line ends with backslashes, variables before the command, --name=value, underscores for dashes, short options,
-unambiguous beginnings of long ones, and an option given twice (the last counts) are all as in vLLM.
+--name=value, underscores for dashes, short options, --option.key and -cc.key for parts of a JSON option, unambiguous
+beginnings of long options, and an option given twice (the last counts) are all as in vLLM.
 """
 
 import csv
 import difflib
 import re
-import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
 from course.base.settings import quote
+from course.flags import variables
 from course.models import engine_defaults
 
-LONGEST = 100_000
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 SERVER = "vllm.entrypoints.openai.api_server"
 ANOTHER = frozenset({"bench", "chat", "complete", "run-batch", "collect-env", "launch"})
+REMOVED = {
+    "--disable-log-requests": "requests are not logged unless --enable-log-requests says so",
+    "--swap-space": "preempted requests are computed again, and nothing is swapped",
+    "--device": "the platform is found",
+    "--guided-decoding-backend": "--structured-outputs-config has it",
+    "--num-scheduler-steps": "multi-step scheduling is gone; --async-scheduling overlaps instead",
+    "--multi-step-stream-outputs": "multi-step scheduling is gone",
+    "--use-v2-block-manager": "there is one block manager",
+    "--preemption-mode": "preempted requests are computed again",
+    "--max-seq-len-to-capture": "--max-cudagraph-capture-size counts tokens of a step",
+    "--enable-reasoning": "--reasoning-parser suffices",
+    "--speculative-model": "--speculative-config has it",
+    "--num-speculative-tokens": "--speculative-config has it",
+    "--disable-async-output-proc": "--no-async-scheduling",
+    "--worker-use-ray": "--distributed-executor-backend ray",
+    "--engine-use-ray": "there is one engine process",
+    "--disable-frontend-multiprocessing": "the engine has a process of its own",
+    "--num-lookahead-slots": "--speculative-config has it",
+    "--scheduler-delay-factor": "a prompt is scheduled in the next step",
+    "--task": "--runner and --convert",
+    "--full-cuda-graph": "--compilation-config has cudagraph_mode",
+    "--cuda-graph-sizes": "--cudagraph-capture-sizes",
+    "--hf-token-path": "--hf-token",
+}
+"""Options that older versions had, and what has their place in 0.19."""
 
 
 @dataclass(frozen=True)
@@ -42,18 +67,20 @@ def table() -> tuple[dict[str, str], dict[str, str]]:
     return takes, short
 
 
-def words(line: str, *, ignore_unknown: bool = False) -> Words:
-    """Take a command line apart. ValueError, in a sentence, for one that is no vLLM server's or that vLLM refuses.
+def words(parts: Sequence[str], *, ignore_unknown: bool = False) -> Words:
+    """What the words of a command mean. ValueError, in a sentence, where it is no vLLM server's or vLLM refuses it.
 
     ignore_unknown: options that vLLM 0.19 does not have become a note instead.
     """
-    parts, notes = _split(line)
-    parts = _arguments(parts)
+    parts, notes = _arguments(list(parts)), []
     options: dict[str, str | bool] = {}
     model, place, unknown = None, 0, []
     while place < len(parts):
         word, place = parts[place], place + 1
         if not word.startswith("-") or word == "-":
+            if word.startswith("$") and list(variables.empty(word)):
+                notes.append(f"{word} is a shell variable that is not filled in: what it stands for is not read")
+                continue
             if model is not None:
                 raise ValueError(f"{quote(word)} belongs to no option, and the model is {quote(model)} already")
             model = word
@@ -62,13 +89,15 @@ def words(line: str, *, ignore_unknown: bool = False) -> Words:
         found = _option(name)
         if found is None:
             if not ignore_unknown:
-                raise ValueError(f"{engine_defaults.VERSION} has no option {quote(name)}{_near(name)}")
+                raise ValueError(_unknown(name))
             unknown.append(name)
             if not equals and place < len(parts) and not parts[place].startswith("-"):
                 place += 1
             continue
         option, on, kind = found
         if kind in ("flag", "switch"):
+            if equals and list(variables.empty(value)):
+                raise ValueError(f"{name} is {quote(value)}, a variable that is not filled in: put its value in")
             if equals:
                 raise ValueError(f"{name} takes no value: write {option} or --no-{option[2:]}, not {quote(word)}")
             said: str | bool = on
@@ -93,40 +122,6 @@ def words(line: str, *, ignore_unknown: bool = False) -> Words:
             raise ValueError(f"two models are named, {quote(model)} and {quote(options['--model'])}: which is it?")
         model = str(options.pop("--model"))
     return Words(model, options, tuple(notes))
-
-
-def _split(line: str) -> tuple[list[str], list[str]]:
-    """The words of the first command, and a note where the shell would do something else after it."""
-    if not isinstance(line, str):
-        raise ValueError(f"a command line is text, not {quote(line)}")
-    if len(line) > LONGEST:
-        raise ValueError(f"a command line of {len(line):,} letters is too long: at most {LONGEST:,}")
-    line = re.sub(r"\\\r?\n", " ", line)  # a line that ends in a backslash goes on in the next one
-    end = _end(line)
-    rest = line[end:].split()
-    notes = [f"what follows {quote(rest[0])} is not vLLM's, and left out"] if rest and rest[0][0] != "#" else []
-    try:
-        return shlex.split(line[:end]), notes
-    except ValueError as error:
-        raise ValueError(f"the command line does not end well ({str(error).lower()}): is a quote missing?") from None
-
-
-def _end(line: str) -> int:
-    """Where the command ends: before a pipe, a redirection, a semicolon or a remark that no quotes hold."""
-    mark, place = "", 0
-    while place < len(line):
-        letter = line[place]
-        if letter == "\\" and mark != "'":
-            place += 1
-        elif mark:
-            mark = "" if letter == mark else mark
-        elif letter in "'\"":
-            mark = letter
-        elif letter in "|&;<>" or (letter == "#" and line[place - 1 : place].strip() == ""):
-            number = re.search(r"(?:^|\s)[012]$", line[:place]) if letter in "<>" else None  # of 2>&1
-            return number.start() if number else place
-        place += 1
-    return len(line)
 
 
 def _arguments(parts: list[str]) -> list[str]:
@@ -158,7 +153,7 @@ def _option(name: str) -> tuple[str, bool, str] | None:
     if not name.startswith("--"):
         if re.fullmatch(r"-O\d", name):
             return "--optimization-level", True, "switch"  # the level is part of the word
-        long = short.get(name)
+        long = short.get(name.split(".", 1)[0].rstrip("+"))  # -cc.key=value sets one part of a JSON option
         return None if long is None else (long, True, takes[long])
     long = name.split(".", 1)[0].replace("_", "-").rstrip("+")  # --json-option.key sets one part of a JSON option
     known = {option: (option, True, kind) for option, kind in takes.items()}
@@ -170,6 +165,18 @@ def _option(name: str) -> tuple[str, bool, str] | None:
         some = ", ".join(sorted(fitting)[:3]) + (", ..." if len(fitting) > 3 else "")
         raise ValueError(f"{quote(name)} may be {some}: write it out")
     return known[fitting[0]] if fitting else None
+
+
+def _unknown(name: str) -> str:
+    """The sentence about an option that vLLM 0.19 does not have: what became of it, or what it may be meant to be."""
+    if " " in name:
+        return f"{quote(name)} is one word: an option and its value are two items of a list, or one with = between them"
+    plain = "--" + name.lstrip("-").replace("_", "-").removeprefix("no-")
+    sentence = f"{engine_defaults.VERSION} has no option {quote(name)}"
+    if plain in REMOVED:
+        instead = f" ({REMOVED[plain]})" if REMOVED[plain] else ""
+        return f"{sentence}: older versions had it{instead}. --ignore-unknown leaves it out"
+    return f"{sentence}{_near(name)}; --ignore-unknown leaves it out"
 
 
 def _near(name: str) -> str:

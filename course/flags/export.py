@@ -4,7 +4,7 @@ import shlex
 from dataclasses import dataclass
 
 from course.flags.kv import KVSettings
-from course.policies import Continuous, Dynamic, Policy, Static
+from course.policies import Continuous, Dynamic, Policy, PrefillFirst, Static
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,11 @@ class Export:
 
 @dataclass(frozen=True)
 class Wish:
-    """A policy in the words that all engines share."""
+    """A policy in the words that all engines share.
+
+    slots, budget: of a step; budget None: no limit. continuous: the policy where it is one, or what is nearest to
+    prefill first, else None.
+    """
 
     policy: Policy
     kv: KVSettings
@@ -51,8 +55,16 @@ class Wish:
 
     @property
     def continuous(self) -> Continuous | None:
-        """The policy where it is continuous batching."""
-        return self.policy if isinstance(self.policy, Continuous) else None
+        """The policy where it is continuous batching, or the nearest to prefill first."""
+        p = self.policy
+        if isinstance(p, PrefillFirst):
+            return Continuous(p.max_num_seqs, p.max_num_batched_tokens, p.enable_chunked_prefill)
+        return p if isinstance(p, Continuous) else None
+
+    @property
+    def prefill_first(self) -> bool:
+        """Whether steps are prompts alone or decodes alone."""
+        return isinstance(self.policy, PrefillFirst)
 
     @property
     def slots(self) -> int:

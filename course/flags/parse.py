@@ -1,108 +1,124 @@
-"""From a vLLM command line to a policy and KV settings."""
+"""From a command line of an engine to a policy and KV settings."""
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from course.base.settings import quote
-from course.flags import command_line
+from course.base.textfiles import text as text_of
+from course.flags import command_line, sglang_line, sources, tensorrt_llm_line
 from course.flags.kv import KVSettings
+from course.flags.options import ONE_IS_NONE, SHARDED, WITHOUT_MODEL, on_memory
+from course.flags.parsed import ParsedCommand, flag, human, length, present, real, whole, whole_or_none, word
 from course.models import engine_defaults
 from course.models.gpus import GPU, gpu
 from course.policies import Continuous
 
-WITHOUT_MODEL = {
-    "--scheduling-policy": "order: the simulator's is first come first served",
-    "--speculative-config": "drafted tokens: a step of the simulator emits one token a sequence",
-    "--kv-transfer-config": "KV cache that comes from elsewhere",
-    "--kv-offloading-size": "KV cache that moves to the host",
-    "--cpu-offload-gb": "weights that are read over the bus",
-    "--enable-lora": "adapters",
-    "--scheduler-cls": "a scheduler of your own",
-    "--enable-dbo": "overlapped micro-batches",
-    "--max-long-partial-prefills": "several long prompts at once",
-    "--config": "options in a file, which is not read here",
-}
-SHARDING = {"--pipeline-parallel-size": "pipeline stages", "--data-parallel-size": "replicas"}
+MAX_FILE = 2**20
+PLAIN = (("--scheduling-policy", "fcfs"),)  # what the simulator does
 
 
-@dataclass(frozen=True)
-class ParsedCommand:
-    """What a command line means.
+def parse(
+    line: str, gpu_name: GPU | str | None = None, *, ignore_unknown: bool = False, service: str | None = None
+) -> ParsedCommand:
+    """The policy and the KV settings of a command line of vLLM 0.19, SGLang 0.5.9 or TensorRT-LLM 1.2.
 
-    model: its name, None where it names none. policy, kv: what runs. defaults: setting -> why it has the value that
-    nobody gave. left_out: options that change neither batching nor KV memory here. notes: what a reader should know.
-    """
+    line: the command, a script with it, a file of docker compose or a manifest of Kubernetes (as text, or the name of
+    the file). gpu_name: the card, on which defaults depend; without one, a card below 70 GiB. ignore_unknown: options
+    that vLLM 0.19 does not have become a note. service: of a YAML file in which several run an engine.
 
-    model: str | None
-    policy: Continuous
-    kv: KVSettings
-    defaults: dict[str, str]
-    left_out: tuple[str, ...]
-    notes: tuple[str, ...]
-
-
-def parse(line: str, gpu_name: GPU | str | None = None, *, ignore_unknown: bool = False) -> ParsedCommand:
-    """The policy and the KV settings of a vLLM command line, as vLLM 0.19 understands it.
-
-    gpu_name: the card, on which the defaults of max_num_seqs and max_num_batched_tokens depend; without one, a card
-    below 70 GiB. ignore_unknown: options that vLLM 0.19 does not have become a note.
-
-    Raises ValueError, in a sentence, for a line that vLLM refuses, and for settings that the simulator cannot have.
+    Raises ValueError, in a sentence, for a line that the engine refuses, and for settings that the simulator cannot
+    have; OSError for a file that cannot be opened.
     """
     card = gpu_name if gpu_name is None or isinstance(gpu_name, GPU) else gpu(gpu_name)
-    said = command_line.words(line, ignore_unknown=ignore_unknown)
-    rest = dict(said.options)
-    notes = list(said.notes)
+    source = sources.source(line, service)
+    for other in (sglang_line, tensorrt_llm_line):
+        rest = other.arguments(source.words)
+        if rest is not None:
+            return other.parse(rest, source.notes, card)
+    return _vllm(source, card, ignore_unknown)
+
+
+def _vllm(source: sources.Source, card: GPU | None, ignore_unknown: bool) -> ParsedCommand:
+    said = command_line.words(source.words, ignore_unknown=ignore_unknown)
+    options, model, notes = dict(said.options), said.model, [*source.notes, *said.notes]
+    if "--config" in options:
+        file = _config(present("--config", options.pop("--config")), ignore_unknown, notes)
+        options = file.options | options  # the command line counts before the file
+        model = model or file.model
+    rest = dict(options)
 
     def take(option: str, read: Callable[[str, Any], Any], default: Any = None) -> Any:
-        return read(option, rest.pop(option)) if option in rest else default
+        return read(option, present(option, rest.pop(option))) if option in rest else default
 
     kv = KVSettings(
-        gpu_memory_utilization=take("--gpu-memory-utilization", _real, engine_defaults.GPU_MEMORY_UTILIZATION),
-        kv_cache_dtype=take("--kv-cache-dtype", _word, engine_defaults.KV_CACHE_DTYPE),
-        block_size=take("--block-size", _whole, engine_defaults.BLOCK_SIZE),
-        max_model_len=take("--max-model-len", _length),
-        tensor_parallel_size=take("--tensor-parallel-size", _whole, 1),
-        num_gpu_blocks_override=take("--num-gpu-blocks-override", _whole_or_none),
-        kv_cache_memory_bytes=take("--kv-cache-memory-bytes", _human),
-        enable_prefix_caching=take("--enable-prefix-caching", _flag, True),
+        gpu_memory_utilization=take("--gpu-memory-utilization", real, engine_defaults.GPU_MEMORY_UTILIZATION),
+        kv_cache_dtype=take("--kv-cache-dtype", word, engine_defaults.KV_CACHE_DTYPE),
+        block_size=take("--block-size", whole, engine_defaults.BLOCK_SIZE),
+        max_model_len=take("--max-model-len", length),
+        tensor_parallel_size=take("--tensor-parallel-size", whole, 1),
+        num_gpu_blocks_override=take("--num-gpu-blocks-override", whole_or_none),
+        kv_cache_memory_bytes=take("--kv-cache-memory-bytes", human),
+        enable_prefix_caching=take("--enable-prefix-caching", flag, True),
     )
     policy, reasons = _policy(take, rest, kv, card)
     left_out = []
     for option, value in rest.items():
-        if option in WITHOUT_MODEL and value is not False and (option, value) != ("--scheduling-policy", "fcfs"):
+        alone = option in ONE_IS_NONE and value in ("1", "0")
+        memory = on_memory(option, value)
+        if memory is not None:
+            notes.append(memory)
+        elif option in WITHOUT_MODEL and not alone and (option, value) not in PLAIN and value is not False:
             notes.append(f"{option} is not modelled ({WITHOUT_MODEL[option]})")
-        elif option in SHARDING and value != "1":
-            notes.append(f"{option} is not part of a policy ({SHARDING[option]}): this is one engine's")
+        elif option in SHARDED and not alone:
+            notes.append(f"{option} is not part of a policy ({SHARDED[option]}): this is one engine's")
         else:
             left_out.append(option)
-    return ParsedCommand(said.model, policy, kv, reasons, tuple(left_out), tuple(notes))
+    return ParsedCommand(model, policy, kv, reasons, tuple(left_out), tuple(notes), engine_defaults.VERSION)
+
+
+def _config(name: str, ignore_unknown: bool, notes: list[str]) -> command_line.Words:
+    """The options in the file of --config: keys are options without their dashes. A file elsewhere becomes a note."""
+    import yaml
+
+    path = Path(name)
+    if not path.is_file():
+        notes.append(f"--config names {quote(name)}, which is not here: its options are not read")
+        return command_line.Words(None, {}, ())
+    try:
+        found = yaml.safe_load(text_of(path, "configuration", "YAML", MAX_FILE))
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path.name} is no YAML: {getattr(error, 'problem', None) or 'broken'}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"{path.name}: a file for --config has one option a line, as in max-num-seqs: 64")
+    said = command_line.words(sources.words_of(found), ignore_unknown=ignore_unknown)
+    notes.append(f"{len(found):,} options come from {path.name}; those of the command line count before them")
+    notes.extend(said.notes)
+    return said
 
 
 def _policy(
     take: Callable[..., Any], rest: dict[str, Any], kv: KVSettings, card: GPU | None
 ) -> tuple[Continuous, dict[str, str]]:
     reasons: dict[str, str] = {}
-    mode = take("--performance-mode", _word, "balanced")
+    mode = take("--performance-mode", word, "balanced")
     if mode not in ("balanced", "interactivity", "throughput"):
         raise ValueError(f"--performance-mode is balanced, interactivity or throughput, not {quote(mode)}")
-    partial = take("--max-num-partial-prefills", _whole, 1)
+    partial = take("--max-num-partial-prefills", whole, 1)
     if partial != 1:
         raise ValueError(
             f"{engine_defaults.VERSION} refuses --max-num-partial-prefills other than 1, and this is {partial}"
         )
-    chunked = take("--enable-chunked-prefill", _flag)
+    chunked = take("--enable-chunked-prefill", flag)
     if chunked is None:
         chunked, reasons["enable_chunked_prefill"] = True, f"on by default in {engine_defaults.VERSION}"
-    threshold = take("--long-prefill-token-threshold", _whole, None)
+    threshold = take("--long-prefill-token-threshold", whole, None)
     if threshold is None:
         threshold, reasons["long_prefill_token_threshold"] = 0, f"no limit by default in {engine_defaults.VERSION}"
-    reserve = take("--scheduler-reserve-full-isl", _flag)
+    reserve = take("--scheduler-reserve-full-isl", flag)
     if reserve is None:
         reserve, reasons["scheduler_reserve_full_isl"] = True, f"on by default in {engine_defaults.VERSION}"
-    seqs, tokens = take("--max-num-seqs", _whole), take("--max-num-batched-tokens", _human)
+    seqs, tokens = take("--max-num-seqs", whole), take("--max-num-batched-tokens", human)
     seqs, tokens = _batch(seqs, tokens, chunked, kv.max_model_len, card, mode == "throughput", reasons)
     if not chunked and kv.max_model_len is not None and tokens < kv.max_model_len:
         raise ValueError(
@@ -139,63 +155,3 @@ def _batch(
         if tokens < chosen:
             chosen, reasons["max_num_seqs"] = tokens, "the token budget: one decode a sequence"
     return chosen, tokens
-
-
-# Values, as vLLM's command line reads them
-
-
-def _flag(option: str, value: Any) -> bool:
-    return bool(value)
-
-
-def _word(option: str, value: str) -> str:
-    return value
-
-
-def _whole(option: str, value: str) -> int:
-    """A plain whole number: vLLM takes 8k for a few options only."""
-    try:
-        if len(value) > 30:
-            raise ValueError
-        return int(value)
-    except ValueError:
-        hint = ": vLLM reads 8k only for the token budget and lengths" if re.fullmatch(r"\d+[kKmM]", value) else ""
-        raise ValueError(f"{option} must be a whole number, not {quote(value)}{hint}") from None
-
-
-def _whole_or_none(option: str, value: str) -> int | None:
-    return None if value in ("", "None") else _whole(option, value)
-
-
-def _real(option: str, value: str) -> float:
-    try:
-        return float(value)
-    except ValueError:
-        raise ValueError(f"{option} must be a number, not {quote(value)}") from None
-
-
-def _length(option: str, value: str) -> int | None:
-    """A length, or auto (also -1) for what fits the memory."""
-    if value.strip() == "-1" or value.strip().lower() == "auto":
-        return None
-    return _human(option, value)
-
-
-def _human(option: str, value: str) -> int | None:
-    """A whole number, where 1k is 1,000 and 1K is 1,024, as vLLM's human_readable_int."""
-    if value in ("", "None"):
-        return None
-    text = value.strip()
-    match = re.fullmatch(r"(\d{1,18}(?:\.\d{1,18})?)([kKmMgGtT])", text)
-    if match is None:
-        return _whole(option, text)
-    number, letter = match.groups()
-    power = "kmgt".index(letter.lower()) + 1
-    if letter.islower():
-        return int(float(number) * 1000**power)
-    if "." in number:
-        raise ValueError(
-            f"{option} {quote(value)}: vLLM takes no decimals before {letter} (1,024 to the power {power}); "
-            f"{number}{letter.lower()} counts in thousands"
-        )
-    return int(number) * 1024**power

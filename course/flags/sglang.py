@@ -14,7 +14,7 @@ def export(wish: Wish) -> Export:
     found = [Setting("--max-running-requests", str(wish.slots), "slots: the most requests that run at once")]
     warnings: list[str] = []
     if wish.continuous is not None:
-        more, warnings = _prompts(wish.continuous, page)
+        more, warnings = _prompts(wish.continuous, page, wish.prefill_first)
         found += more
         found.append(Setting("--schedule-policy", "fcfs", "first come first served, as in the simulator"))
     else:
@@ -55,7 +55,7 @@ def export(wish: Wish) -> Export:
     return Export("SGLang", VERSION, tuple(found), command(words, found), "", tuple(warnings))
 
 
-def _prompts(p: Continuous, page: int) -> tuple[list[Setting], list[str]]:
+def _prompts(p: Continuous, page: int, alone: bool) -> tuple[list[Setting], list[str]]:
     """How prompts share a step, and what SGLang cannot do about it."""
     found: list[Setting] = []
     warnings: list[str] = []
@@ -63,7 +63,8 @@ def _prompts(p: Continuous, page: int) -> tuple[list[Setting], list[str]]:
     if p.enable_chunked_prefill:
         whole = max(budget // page * page, page)
         found.append(Setting("--chunked-prefill-size", str(whole), "token budget of a step with a prompt in it"))
-        found.append(Setting("--enable-mixed-chunk", None, "decodes run beside the chunk and count against it"))
+        if not alone:
+            found.append(Setting("--enable-mixed-chunk", None, "decodes run beside the chunk and count against it"))
         if budget > MAX_PREFILL_TOKENS:
             found.append(Setting("--max-prefill-tokens", str(whole), f"the default, {MAX_PREFILL_TOKENS:,}, is less"))
         if whole != budget:
@@ -74,7 +75,8 @@ def _prompts(p: Continuous, page: int) -> tuple[list[Setting], list[str]]:
     else:
         found.append(Setting("--chunked-prefill-size", "-1", "prompts are not split"))
         found.append(Setting("--max-prefill-tokens", str(budget), "prompt tokens that are computed at once"))
-        warnings.append("prompts then run in steps of their own, between which everybody else waits")
+        if not alone:
+            warnings.append("prompts then run in steps of their own, between which everybody else waits")
     if p.long_prefill_token_threshold:
         warnings.append("SGLang has no long_prefill_token_threshold: one prompt may take the whole chunk")
     warnings.append(

@@ -23,6 +23,8 @@ def export(wish: Wish) -> Export:
         options.append(Setting("--max_num_tokens", str(p.max_num_batched_tokens), "token budget of a step"))
         if p.enable_chunked_prefill:
             options.append(Setting("--enable_chunked_prefill", None, "split prompts; off by default"))
+        if wish.prefill_first:
+            warnings.append("TensorRT-LLM has no order of prompts first: decodes and prompts share a step")
         if p.long_prefill_token_threshold:
             warnings.append("TensorRT-LLM has no long_prefill_token_threshold: one prompt may take the whole budget")
         if not p.scheduler_reserve_full_isl:

@@ -36,6 +36,11 @@ def export(wish: Wish) -> Export:
             found.append(
                 _switch("scheduler-reserve-full-isl", False, "admit when the first chunk fits the free blocks")
             )
+        if wish.prefill_first:
+            warnings.append(
+                "vLLM has no order of prompts first: a step of its scheduler has all decodes and the chunks of prompts "
+                "beside them"
+            )
         if not p.enable_chunked_prefill:
             warnings.append(
                 "vLLM then refuses to start unless max_model_len is at most the budget, and warns that it does not "

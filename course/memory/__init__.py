@@ -34,6 +34,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+    module = import_module(f"{__name__}.{_HOMES[name]}")
+    # All that it holds, at once: importing the module `ledger` has just put it where the function belongs.
+    globals().update({each: getattr(module, each) for each, home in _HOMES.items() if home == _HOMES[name]})
+    return globals()[name]

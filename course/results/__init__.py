@@ -8,7 +8,20 @@ Nothing is averaged, repaired or left out in silence: `notes` says it, or the fi
 """
 
 from course.results.definitions import OURS, Definition
-from course.results.reading import READERS, read, read_all
+from course.results.reading import READERS, read, read_all, read_files
 from course.results.result import Requests, Result
+from course.results.sweep import Sweep, named, sweeps
 
-__all__ = ["OURS", "READERS", "Definition", "Requests", "Result", "read", "read_all"]
+__all__ = [
+    "OURS",
+    "READERS",
+    "Definition",
+    "Requests",
+    "Result",
+    "Sweep",
+    "named",
+    "read",
+    "read_all",
+    "read_files",
+    "sweeps",
+]

@@ -97,14 +97,63 @@ def _scale(place: str, block: Mapping) -> float:
     return SECONDS[unit]
 
 
-def load_of(doc: Mapping) -> dict[str, float]:
-    """The load that was asked for, wherever a version of the tool keeps it."""
+def load_of(place: str, doc: Mapping) -> tuple[dict[str, float], list[str]]:
+    """The load and the lengths that were asked for, wherever a version of the tool keeps them, and sentences.
+
+    Schema 1.0 to 1.2 has loadgen and input.prompt; 1.3 has phases and datasets; genai-perf has both flat.
+    """
     config = doc.get("input_config")
+    config = config if isinstance(config, dict) else {}
     found: dict[str, float] = {}
-    for name, key in (("max_concurrency", "concurrency"), ("requested_rate", "request_rate")):
-        for holder in (config, config.get("loadgen") if isinstance(config, dict) else None):
-            if isinstance(holder, dict):
-                found |= without_missing({name: setting(holder, key)})
+    for holder in (config, config.get("loadgen"), *_phases(config.get("phases"))):
+        if isinstance(holder, dict):
+            for name, keys in (("max_concurrency", ("concurrency",)), ("requested_rate", ("request_rate", "rate"))):
+                for key in keys:
+                    found |= without_missing({name: setting(holder, key)})
+    found |= _lengths(config)
+    notes = []
+    count = number(f"{place}, osl_mismatch_count", numeric(part(place, doc, "osl_mismatch_count")), "avg")
+    off = number(f"{place}, osl_mismatch_diff_pct", numeric(part(place, doc, "osl_mismatch_diff_pct")), "avg")
+    if count > 0 and abs(off) > 0:
+        less = "shorter" if off < 0 else "longer"
+        notes.append(
+            f"{count:,.0f} answers missed the length that was asked for; answers are {abs(off):.3g}% {less} than asked "
+            "on average"
+        )
+    return found, notes
+
+
+def _phases(phases: Any) -> list[Mapping]:
+    """The phases that count: a list, or an object by name; a warm-up is not measured."""
+    named = phases.items() if isinstance(phases, dict) else ((None, phase) for phase in phases or ())
+    return [
+        phase
+        for name, phase in (named if isinstance(phases, list | dict) else ())
+        if isinstance(phase, dict)
+        and phase.get("exclude_from_results") is not True
+        and (phase.get("kind") or phase.get("name") or name) != "warmup"
+    ]
+
+
+def _lengths(config: Mapping) -> dict[str, float]:
+    """Mean tokens of prompts and answers that were asked for; empty where they came from a file."""
+    datasets = config.get("datasets")
+    holders = list(datasets.values()) if isinstance(datasets, dict) else datasets if isinstance(datasets, list) else []
+    prompts = [one["prompts"] for one in holders if isinstance(one, dict) and isinstance(one.get("prompts"), dict)]
+    found: dict[str, float] = {}
+    for side, new, old in (("prompt", "isl", "input_tokens"), ("output", "osl", "output_tokens")):
+        for one in prompts:
+            value = one.get(new)
+            found |= without_missing(
+                {f"asked_{side}_tokens": setting(value if isinstance(value, dict) else {"mean": value}, "mean")}
+            )
+        prompt = config.get("input")
+        prompt = prompt.get("prompt") if isinstance(prompt, dict) else None
+        block = prompt.get(old) if isinstance(prompt, dict) else None
+        if isinstance(block, dict):
+            found |= without_missing({f"asked_{side}_tokens": setting(block, "mean")})
+    for side, key in (("output", "output_tokens_mean"), ("prompt", "synthetic_input_tokens_mean")):
+        found |= without_missing({f"asked_{side}_tokens": setting(config, key)})
     return found
 
 
@@ -112,9 +161,11 @@ def _summary(path: Path, document: Document) -> Result:
     place = document.place(path)
     doc = mapping(place, document.value)
     reported, totals = blocks(place, doc)
-    totals |= load_of(doc)
+    asked, notes = load_of(place, doc)
+    totals |= asked
     setup = {key: doc[key] for key in ("aiperf_version", "schema_version") if isinstance(doc.get(key), str)}
-    notes = ["The run was cancelled before its end"] if doc.get("was_cancelled") is True else []
+    if doc.get("was_cancelled") is True:
+        notes.append("The run was cancelled before its end")
     return finish(Draft(TOOL, path.stem, MEANINGS, None, reported, {}, totals, setup, {}, notes))
 
 

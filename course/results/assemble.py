@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from course.results import remarks, shape
+from course.results import load, pieces, remarks, shape
 from course.results.definitions import OURS, Definition
 from course.results.documents import Document
 from course.results.result import METRICS, Requests, Result
@@ -23,7 +23,9 @@ class Draft:
     """What a reader took from a file, in seconds and tokens, before anything is judged.
 
     meanings: metric -> what the tool means by it, and whether that is what is meant here. values: metric -> statistic
-    -> seconds under the definitions used here, where the tool's differ and the file holds enough to say.
+    -> seconds under the definitions used here, where the tool's differ and the file holds enough to say. loop: as in
+    Result; None where the rate and the limit in `totals` tell. drafted: mean tokens a step, with speculation.
+    checked: whether rates, counts and means are of the same requests, so that they can be held against each other.
     """
 
     tool: str
@@ -36,6 +38,9 @@ class Draft:
     setup: dict[str, Any] = field(default_factory=dict)
     series: dict[str, np.ndarray] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    loop: str | None = None
+    drafted: float = float("nan")
+    checked: bool = True
 
 
 def finish(draft: Draft) -> Result:
@@ -66,6 +71,9 @@ def finish(draft: Draft) -> Result:
         definitions[name] = Definition(meaning, OURS[name], same, ours)
 
     mine = remarks.totals_of(table) if table is not None else {}
+    loop = load.loop_of(draft.totals, unlimited=False) if draft.loop is None else draft.loop
+    if loop in (load.CLOSED, load.BURST):
+        mine.pop("offered_rate", None)  # when a request went out was no decision of the plan
     totals = mine | without_missing(draft.totals)
     if table is not None and "in_flight" not in draft.totals and draft.totals.get("duration", 0) > 0:
         # Little's law over the file's own duration, so that its rates and the number in flight go together.
@@ -73,12 +81,20 @@ def finish(draft: Draft) -> Result:
     if "in_flight" not in totals:
         mean = (values | reported).get("e2e", {}).get("mean", float("nan"))
         totals |= without_missing({"in_flight": mean * totals.get("requests_per_second", float("nan"))})
-    notes += remarks.on_failures(totals)
-    notes += remarks.on_load(totals)
-    notes += remarks.on_totals(totals, without_missing(draft.totals), mine)
-    notes += remarks.on_means(reported, definitions, totals, seen)
+    if draft.checked:
+        notes += remarks.on_failures(totals)
+        estimated = "e2e" not in reported and "e2e" not in seen
+        notes += load.on_load(totals, values | seen | reported, loop, estimated, table)
+        broken = remarks.on_totals(totals, without_missing(draft.totals), mine)
+        notes += broken
+        notes += remarks.on_lengths(totals)
+        notes += remarks.on_means(reported, definitions, seen)
+        if definitions.get("tpot") and definitions["tpot"].same and not broken:  # else its counts say nothing of tokens
+            notes += pieces.on_tokens(reported, totals, draft.drafted, table)
     summary = {name: dict(stats) for name, stats in (values | seen | reported).items() if stats}
-    return Result(draft.tool, draft.name, table, summary, definitions, totals, draft.setup, draft.series, tuple(notes))
+    return Result(
+        draft.tool, draft.name, table, summary, definitions, totals, draft.setup, draft.series, tuple(notes), loop
+    )
 
 
 def _check(name: str, reported: Statistics) -> None:

@@ -9,6 +9,9 @@ OURS = {
     "itl": "every gap between two tokens of one answer, all answers together",
     "e2e": "arrival to the last token of the answer",
     "queue_wait": "arrival to the first step that works on the request",
+    "client_wait": "planned to sent: how long the client held the request back",
+    "ttft_from_plan": "the moment at which the request was planned to the first token",
+    "e2e_from_plan": "the moment at which the request was planned to the last token",
 }
 
 

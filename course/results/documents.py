@@ -1,5 +1,7 @@
-"""A file of JSON, or of JSON lines, as a list of documents with the lines they stand on."""
+"""A file of JSON, of JSON lines or of a CSV table of runs, as a list of documents with the lines they stand on."""
 
+import csv
+import io
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -7,13 +9,16 @@ from course.base.textfiles import json_lines, json_value
 
 
 class Document(NamedTuple):
-    """A parsed value and its line; None for the line where it is the whole file."""
+    """A parsed value and its line; None for the line where it is the whole file. run: its number in a list of runs."""
 
     line: int | None
     value: Any
+    run: int | None = None
 
     def place(self, path: Path) -> str:
         """How a sentence names it."""
+        if self.run is not None:
+            return f"{path.name}, run {self.run}"
         return path.name if self.line is None else f"{path.name}, row {self.line}"
 
 
@@ -22,6 +27,8 @@ def documents(path: Path, content: str) -> list[Document]:
     begun = content.lstrip()
     if not begun:
         raise ValueError(f"{path.name} is empty")
+    if is_table(begun):
+        return table(path, content)
     head, _, rest = begun.partition("\n")
     if rest.strip():
         try:
@@ -30,3 +37,48 @@ def documents(path: Path, content: str) -> list[Document]:
             return [Document(None, json_value(path, content))]
         return [Document(number, value) for number, value in json_lines(path, content, limit=len(content))]
     return [Document(None, json_value(path, content))]
+
+
+def runs(found: list[Document]) -> list[Document]:
+    """The documents, where a file is one list of objects each of its own: the runs of a sweep."""
+    if len(found) != 1 or not isinstance(found[0].value, list) or not found[0].value:
+        return found
+    return [Document(None, value, number) for number, value in enumerate(found[0].value)]
+
+
+def is_table(content: str) -> bool:
+    """Whether a file begins as the CSV of a sweep does: a line of names, with those of a benchmark among them."""
+    head = content.partition("\n")[0]
+    return not content.startswith(("{", "[")) and "request_throughput" in head.split(",") and "duration" in head
+
+
+def table(path: Path, content: str) -> list[Document]:
+    """Each row as an object of its cells, numbers as numbers; an empty cell is missing. ValueError for ragged rows."""
+    found = []
+    reader = csv.reader(io.StringIO(content))
+    try:
+        names = next(reader)
+        for row in reader:
+            if row and len(row) != len(names):
+                raise ValueError(f"{path.name}, row {reader.line_num}: {len(row)} cells under {len(names)} names")
+            if row:
+                cells = zip(names, row, strict=True)
+                found.append(Document(reader.line_num, {name: _cell(cell) for name, cell in cells if name and cell}))
+    except csv.Error as error:
+        raise ValueError(f"{path.name}, row {reader.line_num}: {error}") from None
+    if not found:
+        raise ValueError(f"{path.name} has names of columns and no rows")
+    return found
+
+
+def _cell(text: str) -> Any:
+    """A number where it is one; a list of numbers as pandas writes it; else the text."""
+    if text[0] == "[" and text[-1] == "]":
+        try:
+            return json_value(Path("cell"), text)
+        except ValueError:
+            return None
+    try:
+        return int(text) if text.lstrip("-").isdecimal() and len(text) < 20 else float(text)
+    except ValueError:
+        return text

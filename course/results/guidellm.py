@@ -8,8 +8,13 @@ A block that counts nothing is full of zeros: they are missing, not zero. "total
 "successful" is read. Reports without `metadata` (version 0) divide the decode time by all n tokens; later ones divide
 the whole time to the last token by n. The inter-token latency divides decode time by n - 1 in both; a percentile of it
 is over requests in version 0, and over tokens, all of a request alike, later. p001 is p0.1.
+
+A warm-up and a cool-down leave a window between start_time and end_time: metrics are of the requests that touch it, the
+list of requests is of the whole run. "synchronous", "concurrent" and "throughput" strategies are closed loops; the
+others send at planned moments, and their max_concurrency is a ceiling of the client.
 """
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +23,7 @@ import numpy as np
 
 from course.results.assemble import Draft, Statistics, finish, requests_of
 from course.results.documents import Document
+from course.results.load import BURST, CLOSED, OPEN
 from course.results.result import Requests, Result
 from course.results.rows import (
     NAN,
@@ -55,6 +61,8 @@ LATER = {
     "e2e": E2E,
 }
 SHORT = 0.9  # of the duration asked for; a run below it is pointed out
+CLOSED_LOOPS = ("synchronous", "concurrent")
+LATE = 0.1  # seconds of delay in sending, on average, that are pointed out
 
 
 def matches(value: Any) -> bool:
@@ -77,13 +85,13 @@ def read(path: Path, documents: list[Document]) -> list[Result]:
         for i, benchmark in enumerate(benchmarks):
             place = f"{document.place(path)}, benchmark {i}"
             name = path.stem if len(benchmarks) == 1 else f"{path.stem}:{i}"
-            found.append(_benchmark(place, name, mapping(place, benchmark), "metadata" in doc))
+            found.append(_benchmark(place, name, mapping(place, benchmark), "metadata" in doc, doc))
     if not found:
         raise ValueError(f"{path.name} has no benchmarks")
     return found
 
 
-def _benchmark(place: str, name: str, doc: Mapping, later: bool) -> Result:
+def _benchmark(place: str, name: str, doc: Mapping, later: bool, report: Mapping) -> Result:
     metrics = part(place, doc, "metrics")
     counts: dict[str, float] = {}
     reported: Statistics = {}
@@ -95,9 +103,10 @@ def _benchmark(place: str, name: str, doc: Mapping, later: bool) -> Result:
             reported[metric] = statistics(here, part(here, block, "percentiles"), scale) | statistics(
                 here, block, scale
             )
-    table, notes = _table(place, doc, counts.get("e2e", NAN))
+    table, flying, notes = _table(place, doc, counts.get("e2e", NAN))
     totals, disagreement = _totals(place, doc, metrics, counts.get("e2e", NAN))
     notes += disagreement
+    totals |= without_missing({"in_flight": flying})
     values: Statistics = {}
     lengths = _good(place, metrics, "output_token_count")
     if "itl" in reported and later:
@@ -107,13 +116,53 @@ def _benchmark(place: str, name: str, doc: Mapping, later: bool) -> Result:
     elif "itl" in reported:
         values["tpot"] = dict(reported["itl"])
     strategy = part(place, part(place, doc, "config") or part(place, doc, "args"), "strategy")
-    setup = {
-        key: strategy[key] for key in ("type_", "rate", "max_concurrency") if isinstance(strategy.get(key), str | int)
-    }
-    totals |= without_missing({"requested_rate": setting(strategy, "rate")})
+    keys = ("type_", "rate", "streams", "max_concurrency")
+    setup = {key: strategy[key] for key in keys if isinstance(strategy.get(key), str | int | float)}
+    loop, load = _load(strategy)
+    totals |= load | _asked(report, doc)
     return finish(
-        Draft(TOOL, name, LATER if later else FIRST_VERSION, table, reported, values, totals, setup, {}, notes)
+        Draft(TOOL, name, LATER if later else FIRST_VERSION, table, reported, values, totals, setup, {}, notes, loop)
     )
+
+
+def _load(strategy: Mapping) -> tuple[str | None, dict[str, float]]:
+    """The loop and what was asked for. None for a strategy that the report does not name."""
+    kind = strategy.get("type_")
+    if kind is None:
+        return None, without_missing({"requested_rate": setting(strategy, "rate")})
+    most = next((value for key in ("streams", "max_concurrency") if (value := setting(strategy, key)) > 0), NAN)
+    if kind in CLOSED_LOOPS:
+        return CLOSED, without_missing({"max_concurrency": 1.0 if kind == "synchronous" else most})
+    if kind == "throughput":
+        return (CLOSED if most > 0 else BURST), without_missing({"max_concurrency": most})
+    return OPEN, without_missing({"requested_rate": setting(strategy, "rate")})
+
+
+def _asked(report: Mapping, doc: Mapping) -> dict[str, float]:
+    """Lengths that were asked for: synthetic data as an object, as JSON, or as prompt_tokens=256,output_tokens=128."""
+    holders = [report.get("args"), report.get("config"), doc.get("config"), doc.get("args")]
+    found: dict[str, float] = {}
+    for holder in holders:
+        data = holder.get("data") if isinstance(holder, dict) else None
+        for one in data if isinstance(data, list) else [data]:
+            if isinstance(one, str):
+                one = _pairs(one)
+            if isinstance(one, dict):
+                for side in ("prompt", "output"):
+                    found |= without_missing({f"asked_{side}_tokens": setting(one, f"{side}_tokens")})
+    return found
+
+
+def _pairs(text: str) -> dict[str, Any]:
+    """The keys of synthetic data in either spelling; empty for a path or a name."""
+    if text.lstrip().startswith("{"):
+        try:
+            value = json.loads(text)
+        except ValueError:
+            return {}
+        return value if isinstance(value, dict) else {}
+    pairs = [part.partition("=") for part in text.split(",")]
+    return {key.strip(): value.strip() for key, equals, value in pairs if equals}
 
 
 def _good(place: str, metrics: Mapping, key: str) -> Mapping:
@@ -139,7 +188,13 @@ def _totals(place: str, doc: Mapping, metrics: Mapping, counted: float) -> tuple
     }
     notes = []
     said = count(place, claimed, "successful")
-    if abs(said - counted) > 0:
+    beside = number(place, doc, "warmup_duration") + number(place, doc, "cooldown_duration")
+    if said > counted and beside > 0:
+        notes.append(
+            f"Averages are of the {counted:,.0f} requests in the measured window of {totals['duration']:.4g} s; the "
+            f"other {said - counted:,.0f} of {said:,.0f} were its warm-up and cool-down of {beside:.4g} s"
+        )
+    elif abs(said - counted) > 0:
         notes.append(
             f"Requests that succeeded: {said:,.0f} by the report, {counted:,.0f} by its latencies. One is wrong"
         )
@@ -148,6 +203,9 @@ def _totals(place: str, doc: Mapping, metrics: Mapping, counted: float) -> tuple
     speed = _good(place, metrics, "requests_per_second")
     if speed.get("count") and rate(place, speed, "std_dev") > totals["requests_per_second"]:
         notes.append("Its spread of requests/s is of the gaps between single answers, so no rate of the run: left out")
+    late = number(place, stats, "request_targeted_start_delay_avg")
+    if late > LATE:
+        notes.append(f"Requests were sent {late:.3g} s late on average, and no latency counts that wait")
     limit = setting(part(place, doc, "args"), "max_duration")
     if totals["duration"] < SHORT * limit:
         notes.append(
@@ -166,20 +224,66 @@ def _mean(place: str, metrics: Mapping, key: str) -> float:
     return rate(f"{place}, {key}", block, "mean") if block.get("count") else NAN
 
 
-def _table(place: str, doc: Mapping, counted: float) -> tuple[Requests | None, list[str]]:
-    """The requests of all statuses; None where the report keeps none, or a sample of those that it counted."""
+def _table(place: str, doc: Mapping, counted: float) -> tuple[Requests | None, float, list[str]]:
+    """The requests of all statuses that the averages count, the mean number in flight, and a sentence where need be.
+
+    None where the report keeps no requests, or other ones than it counted.
+    """
     kept = part(place, doc, "requests")
     rows = []
     for status in ("successful", "errored"):
         for i, value in enumerate(items(f"{place}, requests", kept, status) or []):
             rows.append(_row(f"{place}, {status} request {i}", value, status != "successful"))
     if not rows:
-        return None, []
+        return None, NAN, []
     failed, start, prompt, output, ttft, e2e = (np.array(column) for column in zip(*rows, strict=True))
     failed = failed.astype(bool)
-    if (~failed).sum() < counted:
-        return None, [f"The report keeps {(~failed).sum():,} of the {counted:,.0f} requests that it counted: no table"]
-    return requests_of(failed, start - start.min(), prompt, output, ttft, e2e), []
+    inside, window = _window(place, doc, counted, failed, start, start + e2e)
+    if (~failed & inside).sum() != counted:
+        return (
+            None,
+            NAN,
+            [
+                f"The report keeps {(~failed).sum():,} of the {counted:,.0f} requests that it counted: no table"
+                if (~failed).sum() < counted
+                else f"The report counted {counted:,.0f} requests, and which of its {(~failed).sum():,} those are "
+                "is not to be seen: no table"
+            ],
+        )
+    flying = NAN
+    if window is not None:
+        first, last = window
+        shared = np.minimum(start + e2e, last) - np.maximum(start, first)
+        flying = float(np.nansum(np.clip(shared, 0, None))) / (last - first)
+    start = start[inside]
+    columns = (prompt[inside], output[inside], ttft[inside], e2e[inside])
+    return requests_of(failed[inside], start - start.min(), *columns), flying, []
+
+
+def _window(
+    place: str, doc: Mapping, counted: float, failed: np.ndarray, start: np.ndarray, end: np.ndarray
+) -> tuple[np.ndarray, tuple[float, float] | None]:
+    """Which requests the averages count: all, or those of the window.
+
+    guidellm counts whoever touches it (0.4 to 0.8); other ways to count an edge are tried where that gives another
+    number than the report's.
+    """
+    everybody = np.ones(len(start), dtype=bool)
+    first, last = number(place, doc, "start_time"), number(place, doc, "end_time")
+    if (~failed).sum() == counted or not last > first:
+        return everybody, None
+    with np.errstate(invalid="ignore"):
+        ended = np.where(np.isnan(end), start, end)
+        choices = (
+            (ended >= first) & (start <= last),
+            (ended > first) & (start < last),
+            (start >= first) & (ended <= last),
+            (ended >= first) & (ended <= last),
+        )
+    for inside in choices:
+        if (~failed & inside).sum() == counted:
+            return inside, (first, last)
+    return everybody, None
 
 
 def _row(place: str, value: Any, failed: bool) -> tuple:

@@ -10,26 +10,29 @@ from course.results.result import Requests
 from course.results.rows import NAN, items, seconds, tokens
 
 FEW_CHUNKS = 0.95  # a stream of fewer pieces than this share of its tokens is one of chunks
+MOST = 0.95  # of the answers: from this share on, what holds for them is how the tool counts
+ALIKE = 0.01  # of TTFT: a first gap that is no further off is TTFT itself
 
 
 def table_of(place: str, doc: Mapping) -> tuple[Requests | None, list[str]]:
     """The requests of one run, None where the lists are not there, and sentences about them.
 
     ttfts and itls are in seconds beside summaries in milliseconds. A failed request has an error, or no output tokens;
-    its zeros are no times. E2E is TTFT + the sum of the gaps. ValueError, naming the request, for what cannot be.
+    its zeros are no times. E2E is TTFT + the sum of the gaps, from which TTFT is taken out first where it was counted
+    among them. ValueError, naming the request, for what cannot be.
     """
     outputs = items(place, doc, "output_lens")
     firsts = items(place, doc, "ttfts")
     if not outputs or not firsts:
         return None, []
     n = len(outputs)
-    names = ("input_lens", "ttfts", "itls", "errors", "start_times")
+    names = ("input_lens", "ttfts", "itls", "errors", "start_times", "queue_times")
     lists = {name: values for name in names if (values := items(place, doc, name))}
     for name, values in lists.items():
         if len(values) != n:
             raise ValueError(f"{place}: {len(values):,} {name} but {n:,} output_lens: one a request is needed")
     failed = np.zeros(n, dtype=bool)
-    columns = {name: np.full(n, NAN) for name in ("arrival", "prompt", "output", "ttft", "e2e")}
+    columns = {name: np.full(n, NAN) for name in ("arrival", "prompt", "output", "ttft", "e2e", "wait")}
     gaps: list[np.ndarray] = []
     for i in range(n):
         row = {name: values[i] for name, values in lists.items()} | {"output_lens": outputs[i]}
@@ -41,7 +44,10 @@ def table_of(place: str, doc: Mapping) -> tuple[Requests | None, list[str]]:
         gaps.append(_gaps(here, row.get("itls"), "itls" in lists and not failed[i]))
         if not failed[i]:
             columns["ttft"][i] = seconds(here, row, "ttfts")
-            columns["e2e"][i] = columns["ttft"][i] + gaps[i].sum() if "itls" in lists else NAN
+            columns["wait"][i] = seconds(here, row, "queue_times")
+    gaps, notes = _without_first(columns["ttft"], columns["output"], gaps)
+    if "itls" in lists:
+        columns["e2e"] = columns["ttft"] + np.array([gap.sum() for gap in gaps])
     arrival = columns["arrival"] - (np.nanmin(columns["arrival"]) if np.isfinite(columns["arrival"]).any() else 0)
     table = Requests(
         arrival=arrival,
@@ -53,8 +59,49 @@ def table_of(place: str, doc: Mapping) -> tuple[Requests | None, list[str]]:
         queue_wait=np.full(n, NAN),
         failed=failed,
         itl=gaps if "itls" in lists else None,
+        client_wait=columns["wait"] if "queue_times" in lists else None,
     )
-    return table, _on_chunks(table)
+    return table, notes + _on_chunks(table)
+
+
+def _without_first(ttft: np.ndarray, tokens: np.ndarray, gaps: list[np.ndarray]) -> tuple[list[np.ndarray], list[str]]:
+    """The gaps without TTFT, where a tool writes it as the first of as many gaps as there are tokens."""
+    streamed = [i for i, gap in enumerate(gaps) if len(gap) > 1]
+    inside = [i for i in streamed if len(gaps[i]) == tokens[i] and abs(gaps[i][0] - ttft[i]) <= ALIKE * ttft[i]]
+    if not streamed or len(inside) < MOST * len(streamed):
+        return gaps, []
+    taken = [gap[1:] if len(gap) == n else gap for gap, n in zip(gaps, tokens, strict=True)]
+    return taken, [
+        "TTFT is the first of the gaps in this file (as many gaps as tokens): it was taken out of ITL and of E2E"
+    ]
+
+
+def without_empty(
+    table: Requests | None, totals: dict[str, float], reported: dict[str, dict[str, float]]
+) -> tuple[dict[str, float], dict[str, dict[str, float]], list[str]]:
+    """Totals and statistics of a file that counts answers without a token as completed, without those; and a sentence.
+
+    Unchanged where it does not. The zeros of empty answers are in its means, so those of the rows take their place.
+    """
+    if table is None:
+        return totals, reported, []
+    good, empty = int((~table.failed).sum()), int((table.failed & (table.output_tokens == 0)).sum())
+    if not empty or totals.get("requests") != good + empty:
+        return totals, reported, []
+    seen = {"requests": float(good), "failed": totals.get("failed", 0.0) + empty}
+    if np.isfinite(table.prompt_tokens).all():
+        seen["prompt_tokens"] = float(table.prompt_tokens[~table.failed].sum())
+    if totals.get("duration", 0) > 0:
+        seen["requests_per_second"] = good / totals["duration"]
+    kept = {name: value for name, value in totals.items() if name != "total_tokens_per_second"}
+    return (
+        kept | seen,
+        {},
+        [
+            f"{empty:,} of the {good + empty:,} requests that the file counts as completed have no token: they are no "
+            "answers. Its rates and means count their zeros; here are those of the others"
+        ],
+    )
 
 
 def _moment(place: str, row: Mapping) -> float:

@@ -105,6 +105,8 @@ def _summary(path: Path, document: Document) -> Result:
             "mean_prompt_tokens": rate(place, doc, "results_number_input_tokens_mean"),
             "mean_output_tokens": rate(place, doc, "results_number_output_tokens_mean"),
             "max_concurrency": setting(doc, "num_concurrent_requests"),
+            "asked_prompt_tokens": setting(doc, "mean_input_tokens"),
+            "asked_output_tokens": setting(doc, "mean_output_tokens"),
         }
     )
     if per_minute > 0:

@@ -1,25 +1,30 @@
 """From a path to results: which tool wrote the file, told by what is in it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from course.base.settings import quote, whole
+from course.base.settings import MAX_SECONDS, quote, real, whole
 from course.base.textfiles import MAX_JSON_BYTES, path_of, text
 from course.results import (
     aiperf,
+    aiperf_sweep,
     genai_perf,
     guidellm,
     inference_perf,
     llmperf,
     llmservingsim,
     sglang_bench,
+    trtllm_bench,
     vllm_bench,
+    vllm_metrics,
 )
-from course.results.documents import documents
+from course.results.documents import documents, runs
 from course.results.result import Result
+from course.results.rows import NAN
 
 # In the order in which they are asked: where two tools have keys in common, the one with more of its own first.
 READERS: dict[str, ModuleType] = {
@@ -29,8 +34,11 @@ READERS: dict[str, ModuleType] = {
     "inference-perf": inference_perf,
     "guidellm": guidellm,
     "llmperf": llmperf,
+    "aiperf-sweep": aiperf_sweep,
     "aiperf": aiperf,
     "genai-perf": genai_perf,
+    "trtllm": trtllm_bench,
+    "vllm-metrics": vllm_metrics,
 }
 
 
@@ -49,17 +57,56 @@ def read(path: str | PathLike, format: str | None = None, run: int | None = None
 
 
 def read_all(path: str | PathLike, format: str | None = None) -> list[Result]:
-    """Every run in the file, in its order: SGLang appends one a call, guidellm keeps one a rate. See `read`."""
+    """Every run in the file, in its order: SGLang appends one a call, guidellm keeps one a rate, a sweep is a list.
+
+    See `read`.
+    """
+    return read_files([path], format)
+
+
+def read_files(
+    paths: Sequence[str | PathLike], format: str | None = None, interval: float | None = None
+) -> list[Result]:
+    """Every run in some files. Metrics pages are taken together: of several, what happened between neighbours.
+
+    interval: seconds between two scrapes of a metrics page. Errors as in `read`.
+    """
     if format is not None and format not in READERS:
         raise ValueError(f"format must be one of {', '.join(READERS)}, not {quote(format)}")
-    path = path_of(path, "a result file")
-    parsed = documents(path, text(path, "result", "JSON", MAX_JSON_BYTES))
+    apart = NAN if interval is None else real("interval", interval, above=0, high=MAX_SECONDS)
+    found: list[Result] = []
+    scrapes: list[vllm_metrics.Scrape] = []
+    place = 0
+    for one in paths:
+        path = path_of(one, "a result file")
+        content = text(path, "result", "JSON", MAX_JSON_BYTES)
+        if format == "vllm-metrics" or (format is None and vllm_metrics.is_page(content)):
+            place = place if scrapes else len(found)
+            scrapes += vllm_metrics.scrapes_of(path, content)
+        else:
+            found += _runs(path, content, format)
+    if scrapes:
+        found[place:place] = vllm_metrics.results_of(scrapes, apart)
+    elif interval is not None:
+        raise ValueError("interval is the time between two scrapes of a metrics page, and there is no such page here")
+    return found
+
+
+def _runs(path: Path, content: str, format: str | None) -> list[Result]:
+    printed = format in (None, "trtllm") and trtllm_bench.is_report(content)
+    parsed = trtllm_bench.report(path, content) if printed else documents(path, content)
+    if format is None and _matching(parsed[0].value) is None:
+        parsed = runs(parsed)
     return READERS[format or _format_of(path, parsed[0].value)].read(path, parsed)
 
 
 def _format_of(path: Path, value: Any) -> str:
-    for name, reader in READERS.items():
-        if reader.matches(value):
-            return name
+    name = _matching(value)
+    if name is not None:
+        return name
     keys = f" Its keys are {quote(', '.join(map(str, list(value)[:8])))}." if isinstance(value, dict) else ""
-    raise ValueError(f"{path.name} is of no tool known here.{keys} Known are {', '.join(READERS)}; format= names one")
+    raise ValueError(f"{path.name} is of no tool known here.{keys} Known are {', '.join(READERS)}; `format` names one")
+
+
+def _matching(value: Any) -> str | None:
+    return next((name for name, reader in READERS.items() if reader.matches(value)), None)

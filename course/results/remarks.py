@@ -1,16 +1,15 @@
-"""Sentences that hold for the runs of any tool: what was offered and answered, who was in flight, what cannot be."""
+"""Sentences that hold for the runs of any tool: failures, lengths that were asked for, and numbers that cannot be."""
 
 from collections.abc import Mapping
-from math import isfinite, nan
+from math import nan
 
 import numpy as np
 
 from course.results.definitions import Definition
+from course.results.load import SHORTFALL, SLACK
 from course.results.result import Requests
 
-SHORTFALL = 0.05  # a rate that is further off than this is pointed out
-SLACK = 0.01  # of totals that are one another's quotient
-FAR = 1.25  # a mean TPOT that is further off than this from its E2E, TTFT and tokens is another quantity
+MISSED = 0.05  # of the length asked for: a mean that is further off is pointed out
 
 
 def totals_of(table: Requests) -> dict[str, float]:
@@ -48,32 +47,6 @@ def rates(counts: Mapping[str, float], duration: float, e2e_sum: float) -> dict[
     return found
 
 
-def on_load(totals: Mapping[str, float]) -> list[str]:
-    """Offered against requested, answered against offered, in flight by Little's law; empty where all is well."""
-    found = []
-    requested, offered, answered, flying, most = (
-        totals.get(key, nan)
-        for key in ("requested_rate", "offered_rate", "requests_per_second", "in_flight", "max_concurrency")
-    )
-    if offered < (1 - SHORTFALL) * requested:
-        found.append(
-            f"The client sent {offered:.4g} requests/s where {requested:.4g} were asked for: it could not keep up, so "
-            "the latencies are those of a lower load, and leave out how long requests waited to be sent"
-        )
-    load = offered if isfinite(offered) else requested
-    if answered < (1 - SHORTFALL) * load:
-        found.append(
-            f"{load:.4g} requests/s were {'offered' if isfinite(offered) else 'asked for'} and {answered:.4g} answered,"
-            " over the whole run: a queue built up or the run was short, and a longer run at this rate may wait longer"
-        )
-    if isfinite(flying):
-        sentence = f"Requests in flight on average (Little's law): {flying:.4g}"
-        if flying > (1 + SLACK) * most:
-            sentence += f", more than the {most:,.0f} that were allowed at once: one of these numbers cannot be"
-        found.append(sentence)
-    return found
-
-
 def on_failures(totals: Mapping[str, float]) -> list[str]:
     """How many requests failed; empty where none did."""
     failed = totals.get("failed", 0)
@@ -81,6 +54,30 @@ def on_failures(totals: Mapping[str, float]) -> list[str]:
         return []
     total = failed + totals.get("requests", 0)
     return [f"{failed:,.0f} of {total:,.0f} requests failed ({failed / total:.1%}); no average counts them"]
+
+
+def on_lengths(totals: Mapping[str, float]) -> list[str]:
+    """Tokens that were asked for against those that were counted; empty where they agree within 5%.
+
+    totals: asked_prompt_tokens and asked_output_tokens are means a request; most_output_tokens is a limit alone.
+    """
+    found = []
+    requests = totals.get("requests", nan) or nan
+    for side, what in (("prompt", "prompts"), ("output", "answers")):
+        counted = totals.get(f"mean_{side}_tokens", totals.get(f"{side}_tokens", nan) / requests)
+        asked, most = totals.get(f"asked_{side}_tokens", nan), totals.get(f"most_{side}_tokens", nan)
+        if abs(counted - asked) > MISSED * asked:
+            found.append(
+                f"Asked for were {what} of {asked:,.4g} tokens, counted {counted:,.4g} on average, "
+                f"{counted / asked:.3g} times as many: this is another load than the planned one, or another tokeniser "
+                "counted"
+            )
+        elif counted > (1 + MISSED) * most:
+            found.append(
+                f"Asked for were {what} of at most {most:,.4g} tokens, counted {counted:,.4g} on average: the limit "
+                "did not reach the server, or another tokeniser counted"
+            )
+    return found
 
 
 def on_totals(totals: Mapping[str, float], said: Mapping[str, float], seen: Mapping[str, float]) -> list[str]:
@@ -119,10 +116,9 @@ def on_totals(totals: Mapping[str, float], said: Mapping[str, float], seen: Mapp
 def on_means(
     reported: Mapping[str, Mapping[str, float]],
     definitions: Mapping[str, Definition],
-    totals: Mapping[str, float],
     seen: Mapping[str, Mapping[str, float]],
 ) -> list[str]:
-    """Means of the file against those of its rows, and a TPOT against E2E, TTFT and tokens."""
+    """Means of the file against those of its rows, and a TTFT against E2E."""
     found = []
     for name, values in reported.items():
         said, rows = values.get("mean", nan), seen.get(name, {}).get("mean", nan)
@@ -139,14 +135,4 @@ def on_means(
         first, whole = (reported.get(name, {}).get(statistic, nan) for name in ("ttft", "e2e"))
         if first > whole:
             found.append(f"A {statistic} TTFT of {first:.4g} s above an E2E of {whole:.4g} s cannot be")
-    means = {name: reported.get(name, {}).get("mean", nan) for name in ("ttft", "tpot", "e2e")}
-    each = totals.get("mean_output_tokens", totals.get("output_tokens", nan) / (totals.get("requests", nan) or nan))
-    if each > 1 and isfinite(means["tpot"]) and definitions.get("tpot") and definitions["tpot"].same:
-        expected = (means["e2e"] - means["ttft"]) / (each - 1)
-        if expected > 0 and not 1 / FAR <= means["tpot"] / expected <= FAR:
-            found.append(
-                f"A mean TPOT of {1000 * means['tpot']:.4g} ms does not go with its E2E and TTFT: ({means['e2e']:.4g}"
-                f" - {means['ttft']:.4g}) s over {each - 1:.4g} gaps are {1000 * expected:.4g} ms. Were chunks counted,"
-                " and not tokens?"
-            )
     return found

@@ -11,7 +11,7 @@ from course.engine.metrics import percentiles
 from course.results.definitions import Definition
 from course.workload import Workload
 
-METRICS = ("ttft", "tpot", "itl", "e2e", "queue_wait")
+METRICS = ("ttft", "tpot", "itl", "e2e", "queue_wait", "client_wait", "ttft_from_plan", "e2e_from_plan")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -23,6 +23,7 @@ class Requests:
       the words. A request that failed has none of them.
     - failed: bool.
     - itl: for each request its gaps between tokens [s], or None where the file has none.
+    - client_wait [s]: how long the client held the request back after its planned moment; None where nobody says.
     """
 
     arrival: np.ndarray
@@ -34,11 +35,22 @@ class Requests:
     queue_wait: np.ndarray
     failed: np.ndarray
     itl: list[np.ndarray] | None = None
+    client_wait: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        for name in ("arrival", "prompt_tokens", "output_tokens", *METRICS, "failed"):
-            if name != "itl":
-                getattr(self, name).setflags(write=False)
+        for values in vars(self).values():
+            if isinstance(values, np.ndarray):
+                values.setflags(write=False)
+
+    @property
+    def ttft_from_plan(self) -> np.ndarray | None:
+        """TTFT and the wait in the client before it [s]."""
+        return None if self.client_wait is None else self.ttft + self.client_wait
+
+    @property
+    def e2e_from_plan(self) -> np.ndarray | None:
+        """E2E and the wait in the client before it [s]."""
+        return None if self.client_wait is None else self.e2e + self.client_wait
 
     def __len__(self) -> int:
         return len(self.failed)
@@ -51,7 +63,7 @@ class Requests:
         found = {}
         for name in METRICS:
             values = np.concatenate([*(self.itl or ()), np.empty(0)]) if name == "itl" else getattr(self, name)
-            if np.isfinite(values).any():
+            if values is not None and np.isfinite(values).any():
                 found[name] = percentiles(values)
         return found
 
@@ -68,6 +80,8 @@ class Result:
     - totals: counts, seconds and rates of the run: requests, failed, duration, prompt_tokens, output_tokens,
       requested_rate (the setting), offered_rate (really sent), requests_per_second (answered),
       output_tokens_per_second, in_flight, ...; what the file lacks is not there.
+    - loop: how the load was made: "open" (each at its planned moment), "closed" (a number in flight, and the next when
+      one is answered), "burst" (all at once), or "" where the file does not say.
     - series: the engine's own record over time, where the file comes with one: name -> array; else empty.
     - notes: sentences that a reader of the numbers must know.
     """
@@ -81,6 +95,7 @@ class Result:
     setup: Mapping[str, Any] = field(default_factory=dict)
     series: Mapping[str, np.ndarray] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    loop: str = ""
 
     def __repr__(self) -> str:
         count = self.totals.get("requests")

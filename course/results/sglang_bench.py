@@ -4,17 +4,22 @@
      "total_output_tokens": 5120000, "mean_e2e_latency_ms": 381236.8, "median_ttft_ms": 10014.1, ...}
 
 Early versions write medians of TTFT and ITL alone, and no TPOT. Times are in milliseconds, lists in seconds.
+random_output_len is the longest answer asked for; with random_range_ratio r lengths are even between r times it and it.
+accept_length is the mean of tokens a step, with speculation.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from course.base.textfiles import finite
 from course.results import vllm_bench
 from course.results.assemble import Draft, each, finish
 from course.results.documents import Document
-from course.results.lists import table_of
+from course.results.lists import table_of, without_empty
+from course.results.load import loop_of
 from course.results.result import Result
-from course.results.rows import count, flat, mapping, number, rate, without_missing
+from course.results.rows import count, flat, mapping, number, rate, setting, without_missing
 
 TOOL = "SGLang bench_serving"
 METRICS = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2e_latency": "e2e"}
@@ -57,6 +62,26 @@ def _run(path: Path, document: Document, name: str) -> Result:
             "server's"
         )
     totals |= without_missing({"in_flight": said})
+    totals |= _asked(doc)
     reported = flat(place, doc, METRICS) if totals.get("requests") != 0 else {}
+    totals, reported, sentences = without_empty(table, totals, reported)
+    notes += sentences
     setup = {key: doc[key] for key in SETUP if isinstance(doc.get(key), str | int | float)}
-    return finish(Draft(TOOL, name, MEANINGS, table, reported, {}, totals, setup, {}, notes))
+    loop = loop_of(totals, unlimited=vllm_bench.is_unlimited(doc))
+    drafted = number(place, doc, "accept_length")
+    return finish(Draft(TOOL, name, MEANINGS, table, reported, {}, totals, setup, {}, notes, loop, drafted))
+
+
+def _asked(doc: Mapping) -> dict[str, float]:
+    """Lengths that were asked for, where they were drawn: the mean if the file says the range, else the limit."""
+    if doc.get("dataset_name") not in ("random", "random-ids"):
+        return {}
+    found: dict[str, float] = {}
+    ratio: Any = doc.get("random_range_ratio")
+    for side, key in (("prompt", "random_input_len"), ("output", "random_output_len")):
+        longest = setting(doc, key)
+        if finite(ratio) and 0 <= ratio <= 1:
+            found[f"asked_{side}_tokens"] = longest * (1 + ratio) / 2
+        else:
+            found[f"most_{side}_tokens"] = longest
+    return without_missing(found)

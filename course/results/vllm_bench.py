@@ -1,31 +1,50 @@
-"""`vllm bench serve` (and benchmark_serving.py before it): --save-result, with --save-detailed lists of every request.
+"""`vllm bench serve` (and benchmark_serving.py before it) with --save-result or --save-detailed, and its sweeps.
+
+`vllm bench sweep serve` leaves a summary.json, a list of such runs, and a summary.csv with a row for each.
 
     {"model_id": "...", "num_prompts": 500, "request_rate": "inf", "max_concurrency": 128, "duration": 61.2,
      "completed": 500, "total_output_tokens": 407356, "request_throughput": 8.17, "mean_ttft_ms": 795.2, ...}
 
 Summaries are in milliseconds, lists in seconds. request_rate is a number, "inf", or Infinity. Some versions write the
-key "request_goodput:" with its colon.
+key "request_goodput:" with its colon. Since vLLM 0.30 queue_times and latencies say how long the client held each
+request back at --max-concurrency, and how long it then took. A sweep adds run_number and the options that it varied.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from course.engine.metrics import percentiles
+from course.results import pieces
 from course.results.assemble import Draft, Statistics, each, finish
 from course.results.documents import Document
-from course.results.lists import table_of
+from course.results.lists import table_of, without_empty
+from course.results.load import OPEN, loop_of
 from course.results.result import Result
-from course.results.rows import NAN, count, flat, mapping, rate, seconds, setting, without_missing
+from course.results.rows import NAN, count, flat, items, mapping, number, rate, seconds, setting, without_missing
 
 TOOL = "vLLM bench serve"
-METRICS = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2el": "e2e"}
+METRICS = {
+    "ttft": "ttft",
+    "tpot": "tpot",
+    "itl": "itl",
+    "e2el": "e2e",
+    "client_queue_time": "client_wait",
+    "e2el_including_client_queue": "e2e_from_plan",
+}
 MEANINGS = {
     "ttft": ("request sent to the first piece of the answer", True),
     "tpot": ("(latency - TTFT) / (tokens - 1), mean over requests", True),
     "itl": ("gaps between pieces of the answers, mean over all of them: long answers count more than in TPOT", True),
     "e2e": ("request sent to the last piece of the answer", True),
+    "client_wait": ("planned to sent: the wait for --max-concurrency, in the client", True),
+    "ttft_from_plan": ("client_wait + TTFT", True),
+    "e2e_from_plan": ("client_wait + E2E", True),
 }
-UNLIKE = 0.05  # of the mean TPOT: a mean ITL that is further off is explained
+LACKS = "--percentile-metrics ttft,tpot,itl,e2el adds it"
 SETUP = ("model_id", "endpoint_type", "backend", "num_prompts", "request_rate", "burstiness", "max_concurrency", "date")
 
 
@@ -50,33 +69,75 @@ def _run(path: Path, document: Document, name: str) -> Result:
     for key in ("request_goodput", "request_goodput:"):
         totals |= without_missing({"goodput": rate(place, doc, key)})
     reported = flat(place, doc, METRICS) if completed != 0 else {}  # of no request the tool writes means of 0
-    setup = {key: doc[key] for key in SETUP if isinstance(doc.get(key), str | int | float)}
-    values, sentences = ({}, []) if table is not None else _e2e(reported, totals)
-    notes += sentences + _weights(reported)
-    return finish(Draft(TOOL, name, MEANINGS, table, reported, values, totals, setup, {}, notes))
+    totals, reported, sentences = without_empty(table, totals, reported)
+    notes += sentences
+    setup = {key: doc[key] for key in SETUP if isinstance(doc.get(key), str | int | float)} | varied(doc)
+    drafted = number(place, doc, "spec_decode_acceptance_length")
+    loop = loop_of(totals, unlimited=is_unlimited(doc))
+    values: Statistics = {}
+    if table is None:
+        reported = _lists_alone(place, doc, totals) | reported
+        values, sentences = pieces.e2e_of(reported, totals, drafted, LACKS)
+        notes += sentences
+    wait = reported.get("client_wait", {}).get("mean", NAN)
+    if table is not None and table.client_wait is not None:
+        wait = float(np.nanmean(table.client_wait)) if np.isfinite(table.client_wait).any() else NAN
+        table = table if loop == OPEN else replace(table, client_wait=None)
+    more, sentences = from_plan(reported | values, totals, loop, wait, table is not None)
+    notes += sentences
+    return finish(Draft(TOOL, name, MEANINGS, table, reported, values | more, totals, setup, {}, notes, loop, drafted))
 
 
-def _e2e(reported: Statistics, totals: Mapping[str, float]) -> tuple[Statistics, list[str]]:
-    """The mean E2E where the file lacks it: the mean TTFT, and the mean of all gaps times the gaps of an answer."""
-    first, gap = (reported.get(name, {}).get("mean", NAN) for name in ("ttft", "itl"))
-    gaps = totals.get("output_tokens", NAN) / (totals.get("requests", NAN) or NAN) - 1
-    mean = first + gap * gaps
-    if "e2e" in reported or not mean > 0:
+def _lists_alone(place: str, doc: Mapping, totals: Mapping[str, float]) -> Statistics:
+    """Statistics of the lists that vLLM 0.30 writes without --save-detailed, where every request was answered."""
+    found = {}
+    for metric, key in (("e2e", "latencies"), ("client_wait", "queue_times")):
+        values = items(place, doc, key)
+        if values and len(values) == totals.get("requests"):
+            found[metric] = percentiles(np.array([seconds(f"{place}, {key} {i}", {key: value}, key)
+                                                  for i, value in enumerate(values)]))  # fmt: skip
+    return found
+
+
+def is_unlimited(doc: Mapping) -> bool:
+    """Whether the file says that all requests were sent at once, which the tools write as inf or Infinity."""
+    return str(doc.get("request_rate")).lower() in ("inf", "infinity")
+
+
+def varied(doc: Mapping) -> dict[str, Any]:
+    """The options that a sweep varied: what it adds after the run number."""
+    keys = list(doc)
+    if "run_number" not in doc:
+        return {}
+    added = keys[keys.index("run_number") :]
+    return {
+        key: doc[key] for key in added if isinstance(doc[key], str | int | float) and not isinstance(doc[key], bool)
+    }
+
+
+def from_plan(
+    means: Statistics, totals: Mapping[str, float], loop: str, wait: float, listed: bool
+) -> tuple[Statistics, list[str]]:
+    """Means of TTFT and E2E from the planned moment, where the client held requests back for `wait` seconds on average.
+
+    Where no rate was asked for there was no plan: all of them were due at once, and the wait is the test's own making.
+    listed: there is a table, which has them request by request.
+    """
+    if not wait > 0:
         return {}, []
-    return {"e2e": {"mean": mean}}, [
-        f"E2E is not in the file (--percentile-metrics ttft,tpot,itl,e2el adds it): TTFT + ITL x (tokens - 1) of the "
-        f"means make {mean:.4g} s, if every piece of the stream was one token"
-    ]
-
-
-def _weights(reported: Statistics) -> list[str]:
-    """Why a mean TPOT and a mean ITL differ, where they do."""
-    tpot, itl = (reported.get(name, {}).get("mean", NAN) for name in ("tpot", "itl"))
-    if not abs(tpot - itl) > UNLIKE * tpot:
-        return []
-    return [
-        f"The mean TPOT of {1000 * tpot:.4g} ms counts every request alike, the mean ITL of {1000 * itl:.4g} ms every "
-        f"gap: the requests with many tokens were {'faster' if itl < tpot else 'slower'}"
+    if loop != OPEN:
+        return {}, [
+            f"Requests waited {wait:.4g} s on average in the client. No rate was asked for, so all were due at once "
+            "and nobody planned that wait"
+        ]
+    more: Statistics = {}
+    for name in () if listed else ("ttft", "e2e"):
+        mean = means.get(name, {}).get("mean", NAN) + wait
+        if f"{name}_from_plan" not in means and mean > 0:
+            more[f"{name}_from_plan"] = {"mean": mean}
+    return more, [
+        f"The client held requests back for {wait:.4g} s on average at its limit of "
+        f"{totals.get('max_concurrency', NAN):,.0f} in flight: users would have waited for TTFT and E2E from the plan"
     ]
 
 
@@ -94,5 +155,6 @@ def totals_of(place: str, doc: Mapping) -> dict[str, float]:
             "total_tokens_per_second": rate(place, doc, "total_token_throughput"),
             "requested_rate": setting(doc, "request_rate"),
             "max_concurrency": setting(doc, "max_concurrency"),
+            "peak_in_flight": count(place, doc, "max_concurrent_requests"),
         }
     )

@@ -54,6 +54,7 @@ class Reader:
         self._columns = [_one(path, head, known) for known in COLUMNS]
         label = [name.strip() for name in head if _plain(name) in CLASS][:1]
         self._header = table.Header(path, self.rows, self._columns, label)
+        self.unread = self._header.unread
         self._columns += label
         self._unit = MILLISECOND if _plain(self._columns[0]).endswith("_ms") else rows.PICOSECONDS
         self._dates: bool | None = None  # not known before the first row

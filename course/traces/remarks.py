@@ -1,10 +1,12 @@
 """What to know of a trace before using it: rows left out, times coarser than they look, unusually long contexts."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 LONG_CONTEXT = 32_768
+WORK = re.compile(r"image|video|audio|frame|pixel|adapter|lora|priorit|cache|beam|best_?of", re.I)
 FEW = 20  # rows below which the pattern of their times says nothing
 
 
@@ -20,6 +22,19 @@ def on_failures(name: str, rows: Mapping[str, Sequence[int]], total: int) -> str
     count = sum(map(len, rows.values()))
     signs = ", ".join(f"{kind}, first: row {numbers[0]}" for kind, numbers in rows.items())
     return f"{name}: {count:,} of {total:,} requests failed ({signs}) and were left out"
+
+
+def on_columns(name: str, unread: Sequence[str]) -> str:
+    """Columns that are left out though they change the work of a request: "" where there are none."""
+    found = [column for column in unread if WORK.search(column)]
+    if not found:
+        return ""
+    one = len(found) == 1
+    return (
+        f"{name}: {', '.join(found[:5])}{', ...' if len(found) > 5 else ''} {'is' if one else 'are'} not read, though "
+        f"{'it changes' if one else 'they change'} what a request costs: the requests replayed are their prompt and "
+        "output tokens alone"
+    )
 
 
 def on_times(name: str, arrival: np.ndarray) -> str:

@@ -65,6 +65,8 @@ class Header:
                     f"{path.name}, row {number}: two columns are named {column}. Rename the one that is not meant"
                 )
         self.width = len(cells)
+        taken = {column.lower() for column in (*needed, *optional)}
+        self.unread = tuple(cell.strip() for cell in cells if cell.strip() and cell.strip().lower() not in taken)
         self._places = {
             column: found.index(column.lower()) for column in (*needed, *optional) if column.lower() in found
         }
@@ -88,11 +90,13 @@ class Reader:
 
     needed: Sequence[str] = ()
     optional: Sequence[str] = ()
+    unread: Sequence[str] = ()
     note = ""
 
     def __init__(self, path: Path, content: str, hint: str = ""):
         self.rows = lines(path, content)
         self._header = Header(path, self.rows, self.needed, self.optional, hint)
+        self.unread = self._header.unread
         self._columns = [*self.needed, *(column for column in self.optional if column in self._header)]
 
     def cells(self, row: list[str]) -> dict[str, str]:

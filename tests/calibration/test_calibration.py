@@ -92,7 +92,7 @@ def test_what_cannot_be_fitted(tmp_path):
 
 def test_an_engine_by_what_is_given_then_the_file_then_the_defaults():
     run = served(telling_load().head(20))
-    engine = calibration.engine_of(as_result(run), LLAMA, CARD, max_num_seqs=32, kv_tokens=4000)
+    engine = calibration.engine_of(as_result(run), LLAMA, CARD, engine="vllm", max_num_seqs=32, kv_tokens=4000)
     assert repr(engine.policy) == "Continuous(max_num_seqs=32, max_num_batched_tokens=2048)"
     assert engine.cache == KVCache(250, 16) and engine.notes == ()
     said = {"num_gpu_blocks": 99, "block_size": 32, "data_parallel_size": 1, "enable_chunked_prefill": False}
@@ -101,7 +101,8 @@ def test_an_engine_by_what_is_given_then_the_file_then_the_defaults():
     # Nothing said: vLLM 0.19 takes more on a card of 70 GiB or more, and the ledger estimates the pool.
     engine = calibration.engine_of(as_result(run, {}), LLAMA, CARD)
     assert (engine.policy.max_num_seqs, engine.policy.max_num_batched_tokens) == (1024, 8192)
-    assert len(engine.notes) == 3 and "estimated from the memory of RTX-PRO-6000" in engine.notes[2]
+    assert len(engine.notes) == 4 and "which engine served is not in the file" in engine.notes[0]
+    assert "estimated from the memory of RTX-PRO-6000" in engine.notes[3]
     small = calibration.engine_of(as_result(run, {}), LLAMA, gpus.gpu("RTX 4090"), max_model_len=8192)
     assert (small.policy.max_num_seqs, small.policy.max_num_batched_tokens) == (256, 2048)
     few = calibration.engine_of(as_result(run, {}), LLAMA, CARD, max_num_batched_tokens=100)

@@ -79,6 +79,7 @@ def test_a_wrong_code_is_one_sentence(code):
     assert result.stderr.startswith("course: ") and len(result.stderr.splitlines()) == 1
 
 
+@pytest.mark.timeout(450)  # it compiles and times; the process has a limit of its own
 def test_here_as_a_process(root: Path, tmp_path: Path):
     """In the environment of the tests all that the machine does not decide is ok, and nothing is left behind."""
     env = {**os.environ, "COURSE_PROGRESS_DIR": str(tmp_path / "progress"), "MY_LABS": str(tmp_path / "mine")}
@@ -91,6 +92,7 @@ def test_here_as_a_process(root: Path, tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.timeout(450)
 def test_where_numpy_is_broken_it_says_so(root: Path, tmp_path: Path):
     (tmp_path / "numpy.py").write_text("raise ImportError('libopenblas.so.0: cannot open')")
     env = {**os.environ, "PYTHONPATH": str(tmp_path), "COURSE_PROGRESS_DIR": str(tmp_path)}

@@ -197,3 +197,32 @@ def test_a_pool_from_nothing_but_the_data_of_card_and_model():
     """Llama-3.1-8B on an RTX 4090 with vLLM 0.19: 2,588 blocks were printed. The estimates err to the safe side."""
     card = memory.ledger("llama-3.1-8b", "RTX 4090", max_model_len=32768)
     assert 0.95 * 2588 <= card.num_blocks <= 2588
+
+
+def test_a_hybrid_counts_whole_sequences_and_keeps_a_state_more_for_each_draft():
+    spec = ModelSpec.from_config(HYBRID["qwen3-next-80b"][0])
+    pool = memory.pool(spec, 40 * GIB)
+    assert pool.num_tokens(262144) == pool.num_blocks * 262144 // pool.blocks_for(262144)
+    drafted = memory.pool(spec, 40 * GIB, num_speculative_tokens=2)
+    states = [group.blocks(262144) for group in drafted.groups if group.kind == "state"]
+    assert states and set(states) == {1 + 2}
+
+
+def test_the_key_of_an_indexer_is_kept_beside_the_latent_row():
+    """DeepSeek-V3.2: a row of 512 + 64 in 16 bits, and 128 dimensions in 8 bits with a scale of four bytes."""
+    config = dense(61, 7168, 128, 128, kv_lora_rank=512, qk_rope_head_dim=64, index_head_dim=128)
+    pool = memory.pool(ModelSpec.from_config(config), GIB)
+    assert pool.bytes_per_block == 61 * (576 * 2 + 128 + 4) * 16
+
+
+@pytest.mark.parametrize("tp", [1, 2])
+@pytest.mark.parametrize(("seqs", "tokens"), [(256, 2048), (2, 8192)])
+def test_the_estimates_by_hand(seqs, tokens, tp):
+    """Llama-3.1-8B, 16-bit hidden states of 4,096: two beside the sampler, three beside an MLP of 3 x 14,336."""
+    sizes = {"max_num_seqs": seqs, "max_num_batched_tokens": tokens}
+    card = memory.ledger("llama-3.1-8b", memory_bytes=80 * GIB, max_model_len=4096, tp=tp, **sizes)
+    sampling = 38 * seqs * 128256 + 2 * 4096 * tokens * 2
+    widest = (3 * 14336 // tp + 3 * 4096) * tokens * 2
+    assert (sampling > widest) == (seqs == 256)
+    assert card.activation_bytes == max(sampling, widest)
+    assert card.other_bytes == int(0.13 * GIB) + (int(0.42 * GIB) if tp > 1 else 0)

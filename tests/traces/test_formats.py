@@ -229,3 +229,16 @@ def test_the_command_line_takes_them_too():
     assert "no column is named arrival" in wrong.stderr and "warning: mooncake.jsonl: its 40 requests" in told.stderr
     for result in (told, given):
         assert json.loads(result.stdout)["workload"]["n"] == 10
+
+
+def test_columns_that_change_the_work_are_named(tmp_path):
+    azure, own = tmp_path / "lmm.csv", tmp_path / "own.csv"
+    azure.write_text("TIMESTAMP,NumImages,ContextTokens,GeneratedTokens\n2025-01-01T00:00:00.000Z,4,2400,30\n")
+    with pytest.warns(UserWarning, match="lmm.csv: NumImages is not read, though it changes what a request costs"):
+        load = traces.read(azure)
+    assert "NumImages" in load.notes[0]
+    own.write_text("time,prompt_tokens,output_tokens,lora_id,priority,user\n0,10,5,a,1,u\n")
+    with pytest.warns(UserWarning, match="lora_id, priority are not read, though they change"):
+        traces.read(own)
+    own.write_text("time,prompt_tokens,output_tokens,user\n0,10,5,u\n")
+    assert traces.read(own).notes == ()

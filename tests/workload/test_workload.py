@@ -259,3 +259,22 @@ def test_describe_of_three_requests_by_hand():
     alone = small().head(1).describe()
     assert isnan(alone["rps"]) and isnan(alone["gap_mean_s"]) and alone["span_s"] == 0
     assert even(interval=0, num_requests=2).describe()["rps"] == inf
+
+
+def test_a_rate_counts_from_the_first_arrival():
+    late = small(arrival=[10.0, 11.0, 14.0])
+    assert late.span == 4 and late.rate == 2 / 4
+
+
+def test_on_off_begins_in_its_steady_state():
+    """On with the probability of on_fraction: then the first request comes at once, else after 90 s on average."""
+    first = [Workload.on_off(10, 1, 1, 1, on_fraction=0.1, period=100, seed=seed).arrival[0] for seed in range(400)]
+    begins_on = np.mean(np.array(first) < 1)
+    assert begins_on == pytest.approx(0.1, abs=0.05)  # three standard deviations of 400 draws; 1% are on within 1 s
+
+
+def test_who_follows_an_answer_is_placed_by_the_earliest_time_at_which_it_could_come():
+    talk = small(arrival=[0.0, np.nan, np.nan], after=[-1, 0, 1], think_time=[0.0, 2.0, 2.0])
+    merged = talk.concat(small(arrival=[1.0, 3.0, 5.0], prompt_tokens=[50, 60, 70]))
+    assert merged.prompt_tokens.tolist() == [5, 50, 6, 60, 7, 70]
+    assert merged.after.tolist() == [-1, -1, 0, -1, 2, -1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from course.desk.doctor import machine, software
+from course.desk.doctor import machine, repair, software
 from course.desk.doctor.answer import Answer, problem
 from course.desk.doctor.code import ITEMS
 
@@ -47,7 +47,7 @@ def _answer_of(check: Callable[[], Answer]) -> Answer:
     try:
         return check()
     except ImportError as error:
-        return problem(f"cannot be checked, since a module is missing: {error}", "run `make lab` again")
+        return problem(f"cannot be checked, since a module is missing: {error}", repair.install())
     except OSError as error:  # the sentences of course.desk.copies among them
         named = f"{error.filename}: " if error.filename else ""
         return problem(f"{named}{error.strerror or error}")

@@ -12,11 +12,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from course.desk.doctor import process
+from course.desk.doctor import process, repair
 from course.desk.doctor.answer import Answer, ok, problem
+from course.desk.doctor.repair import PACKAGE, version_of
 
-PACKAGE = "llm-batching-course"
-AGAIN = "run `make lab` again"
 MODULES = (
     "numpy",
     "scipy",
@@ -68,16 +67,8 @@ def packages() -> Answer:
     if version_of(PACKAGE) is None:
         wrong.append("the course itself is not installed")
     if wrong:
-        return problem("; ".join(wrong), AGAIN)
+        return problem("; ".join(wrong), repair.install())
     return ok(f"all {len(wanted)} within their bounds")
-
-
-def version_of(name: str) -> str | None:
-    """The version of a package, or None."""
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 @cache
@@ -93,10 +84,12 @@ def imports() -> Answer:
     """The packages can be imported."""
     found = try_imports()
     if isinstance(found, str):
-        return problem(found, AGAIN)
+        return problem(found, repair.install())
     failed = found["failed"]
     if failed:
-        return problem("; ".join(f"{name} cannot be imported: {why}" for name, why in failed.items()), AGAIN)
+        broken = dict.fromkeys(name.partition(".")[0].lower() for name in failed)
+        why = "; ".join(f"{name} cannot be imported: {why}" for name, why in failed.items())
+        return problem(why, repair.files_of(*broken))
     return ok("every package can be imported")
 
 
@@ -107,20 +100,26 @@ def widgets() -> Answer:
     kernel_side, lab_side = version_of("ipywidgets"), version_of("jupyterlab_widgets")
     if kernel_side is None or lab_side is None:
         missing = "ipywidgets" if kernel_side is None else "jupyterlab_widgets"
-        return problem(f"{missing} is not installed: no slider would be shown", AGAIN)
+        return problem(f"{missing} is not installed: no slider would be shown", repair.install())
     for text in metadata.requires("ipywidgets") or ():
         one = Requirement(text)
         if re.sub(r"[-_.]+", "_", one.name) == "jupyterlab_widgets" and not one.specifier.contains(lab_side):
-            return problem(f"ipywidgets {kernel_side} needs jupyterlab_widgets{one.specifier}, not {lab_side}", AGAIN)
+            return problem(
+                f"ipywidgets {kernel_side} needs jupyterlab_widgets{one.specifier}, not {lab_side}", repair.install()
+            )
     found = try_imports()
     if isinstance(found, str):
-        return problem(found, AGAIN)
+        return problem(found, repair.install())
     if found["why_no_extensions"]:
-        return problem(f"JupyterLab cannot be asked for its extensions: {found['why_no_extensions']}", AGAIN)
+        return problem(
+            f"JupyterLab cannot be asked for its extensions: {found['why_no_extensions']}",
+            repair.files_of("jupyterlab"),
+        )
     extensions = found["extensions"]
     for name, package in WIDGETS.items():
         if name not in extensions["found"]:
-            return problem(f"the lab extension {name} of {package} is not where JupyterLab looks", AGAIN)
+            missing = f"the lab extension {name} of {package} is not where JupyterLab looks"
+            return problem(missing, repair.files_of(package))
         version, folder = extensions["found"][name]
         own = _own(name)
         if own is not None and own != version:
@@ -148,12 +147,14 @@ def kernel(folder: Path) -> Answer:
     try:
         found = process.ask("kernel", *([str(folder)] if os.path.isdir(folder) else []))
     except process.ProcessError as error:
-        return problem(f"starting a kernel {error}", "run `make lab` again; may programs listen on 127.0.0.1 here?")
+        return problem(
+            f"starting a kernel {error}", f"may programs listen on 127.0.0.1 here? Else {repair.files_of('ipykernel')}"
+        )
     if found["prefix"] and not _same_folder(found["prefix"], sys.prefix):
-        where = f"rename {found['spec']}" if found["spec"] else AGAIN
+        where = f"rename {found['spec']}" if found["spec"] else repair.files_of("ipykernel")
         return problem(f"the kernel python3 is another Python, the one of {found['prefix']}", where)
     if found["error"] or not found["prefix"]:
-        return problem(f"the course cannot be imported in a kernel: {found['error'] or 'no answer'}", AGAIN)
+        return problem(f"the course cannot be imported in a kernel: {found['error'] or 'no answer'}", repair.install())
     return ok("starts, and can import the course")
 
 

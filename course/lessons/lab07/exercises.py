@@ -101,8 +101,8 @@ LAB = LabSpec(
             ),
             "d",
             "From 7.2 to 13.9 ms, while the longest gap fell from 954 to 21 ms. A stop of a second hits 14 chats once: "
-            "0.03% of all tokens, which no p99 sees. In 64 chunks the same second makes a hundred times as many gaps, "
-            "each a little long: over 1% of the tokens. The better service has the worse p99.",
+            "0.03% of all tokens, which no p99 sees. In 64 chunks the same second makes 64 times as many gaps, each a "
+            "little long: over 1% of the tokens. The better service has the worse p99.",
         ),
         Prediction(
             "newcomers",

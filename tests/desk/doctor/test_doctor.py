@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from course.desk.doctor import ITEMS, examine, machine, process, report, software
+from course.desk.doctor import ITEMS, examine, machine, process, repair, report, software
 from course.desk.doctor.answer import ok
 
 
@@ -151,7 +152,18 @@ def test_an_extension_that_is_not_there_is_named(monkeypatch, name):
     answer = {"why_no_extensions": "", "extensions": {"found": there, "off": []}}
     monkeypatch.setattr(software, "try_imports", lambda: answer)
     monkeypatch.setattr(software, "_own", lambda name: None)
-    assert f"the lab extension {name} of " in software.widgets().says
+    found = software.widgets()
+    assert f"the lab extension {name} of " in found.says
+    # Its package counts as installed, so nothing but installing its files again puts them back.
+    package = software.WIDGETS[name]
+    assert found.do.endswith(f"-m pip install --force-reinstall --no-deps {package}=={repair.version_of(package)}`")
+
+
+def test_repair_goes_by_what_is_installed(tmp_path, monkeypatch):
+    assert "rm -f" in repair.install() and ".installed" in repair.install() and "`make lab`" in repair.install()
+    assert repair.files_of("numpy", "no-such-package") == repair.install()  # what is missing is not reinstalled
+    monkeypatch.setattr(repair, "FOLDER", tmp_path)  # installed from a wheel: there is no Makefile
+    assert repair.install() == f"`{shlex.quote(sys.executable)} -m pip install --upgrade llm-batching-course`"
 
 
 def kernelspec(folder: Path, *argv: str) -> None:

@@ -1,0 +1,35 @@
+"""How a broken installation is repaired: by what is installed, since `make lab` looks at a stamp and does nothing."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from importlib import metadata
+from pathlib import Path
+
+PACKAGE = "llm-batching-course"
+FOLDER = Path(__file__).resolve().parents[3]
+
+
+def version_of(name: str) -> str | None:
+    """The version of a package, or None."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def install() -> str:
+    """What installs packages that are missing or of another version."""
+    if (FOLDER / "Makefile").is_file():
+        return f"`rm -f {shlex.quote(str(FOLDER / '.venv' / '.installed'))}`, then `make lab`"
+    return f"`{shlex.quote(sys.executable)} -m pip install --upgrade {PACKAGE}`"
+
+
+def files_of(*packages: str) -> str:
+    """What puts back the files of packages that count as installed; what installs them, where one does not."""
+    versions = {name: version_of(name) for name in packages}
+    if not versions or None in versions.values():
+        return install()
+    wanted = " ".join(f"{name}=={version}" for name, version in versions.items())
+    return f"`{shlex.quote(sys.executable)} -m pip install --force-reinstall --no-deps {wanted}`"

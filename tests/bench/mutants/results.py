@@ -1,0 +1,136 @@
+"""Result files of benchmark tools, and what is said of them."""
+
+from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, ORDER, PERCENTILE, TERM, UNIT, Mutant
+
+TESTS = ("tests/results",)
+ASSEMBLE, REMARKS, ROWS = (f"course/results/{name}.py" for name in ("assemble", "remarks", "rows"))
+VLLM, GUIDELLM, LLMPERF = (f"course/results/{name}.py" for name in ("vllm_bench", "guidellm", "llmperf"))
+AIPERF, INFERENCE_PERF, SERVINGSIM = (
+    f"course/results/{name}.py" for name in ("aiperf", "inference_perf", "llmservingsim")
+)
+LISTS, SHAPE, RESULT, SGLANG = (f"course/results/{name}.py" for name in ("lists", "shape", "result", "sglang_bench"))
+
+MUTANTS = (
+    Mutant(
+        ASSEMBLE,
+        "(e2e - ttft) / np.maximum(output_tokens - 1, 1)",
+        "(e2e - ttft) / np.maximum(output_tokens, 1)",
+        BOUNDARY,
+    ),
+    Mutant(ASSEMBLE, "np.where(output_tokens > 1, (e2e", "np.where(output_tokens > 0, (e2e", BOUNDARY),
+    Mutant(
+        ASSEMBLE,
+        'np.nansum(table.e2e)) / draft.totals["duration"]',
+        'np.nanmean(table.e2e)) / draft.totals["duration"]',
+        TERM,
+    ),
+    Mutant(ASSEMBLE, '{"in_flight": mean * totals.get(', '{"in_flight": mean / totals.get(', TERM),
+    Mutant(ASSEMBLE, "table.ttft - table.e2e > 1e-6", "table.e2e - table.ttft > 1e6", ORDER),
+    Mutant(
+        ASSEMBLE, "abs(whole - first) <= SAME_TIME * whole", "abs(whole - first) <= 100 * SAME_TIME * whole", CONSTANT
+    ),
+    Mutant(ASSEMBLE, "(values | seen | reported)", "(reported | seen | values)", ORDER),
+    Mutant(
+        ASSEMBLE,
+        "several.any() and _at_once(table)[several].all()",
+        "several.any() and _at_once(table)[several].any()",
+        COMPARISON,
+    ),
+    Mutant(REMARKS, "float((len(table) - 1) / span)", "float(len(table) / span)", BOUNDARY),
+    Mutant(REMARKS, '"in_flight": e2e_sum / duration,', '"in_flight": e2e_sum / counts["requests"],', UNIT),
+    Mutant(
+        REMARKS,
+        "answered.max() - np.nanmin(table.arrival)",
+        "answered.max()",
+        TERM,
+        equivalent="the arrivals of a table count from the first one, which is 0",
+    ),
+    Mutant(REMARKS, "if offered < (1 - SHORTFALL) * requested:", "if offered < requested:", COMPARISON),
+    Mutant(
+        REMARKS,
+        "load = offered if isfinite(offered) else requested",
+        "load = requested if isfinite(requested) else offered",
+        ORDER,
+    ),
+    Mutant(REMARKS, "if flying > (1 + SLACK) * most:", "if flying < (1 + SLACK) * most:", COMPARISON),
+    Mutant(REMARKS, 'total = failed + totals.get("requests", 0)', 'total = totals.get("requests", 0)', TERM),
+    Mutant(REMARKS, "abs(value * seconds - amount) > SLACK", "abs(value * seconds - amount) > 10 * SLACK", CONSTANT),
+    Mutant(REMARKS, "not 1 / FAR <= means", "not 0 <= means", COMPARISON),
+    Mutant(REMARKS, '(means["e2e"] - means["ttft"]) / (each - 1)', '(means["e2e"] - means["ttft"]) / each', BOUNDARY),
+    Mutant(
+        REMARKS,
+        "over {each - 1:.4g} gaps are {1000 * expected:.4g} ms",
+        "over {each - 1:.4g} gaps are {expected:.4g} ms",
+        UNIT,
+    ),
+    Mutant(ROWS, "LONGEST = 1e6", "LONGEST = 1e7", CONSTANT),
+    Mutant(ROWS, 'value = 100 * float(f"0.{digits}")', 'value = float(f"0.{digits}")', PERCENTILE),
+    Mutant(ROWS, "else float(digits) / 10", "else float(digits)", PERCENTILE),
+    Mutant(ROWS, '"median": "p50"', '"median": "mean"', PERCENTILE),
+    Mutant(ROWS, "value = number(place, doc, key) / 1_000", "value = number(place, doc, key)", UNIT),
+    Mutant(ROWS, "number > 0 else NAN", "number >= 0 else NAN", COMPARISON),
+    Mutant(VLLM, '(totals.get("requests", NAN) or NAN) - 1', '(totals.get("requests", NAN) or NAN)', BOUNDARY),
+    Mutant(VLLM, "mean = first + gap * gaps", "mean = gap * gaps", TERM),
+    Mutant(VLLM, "'faster' if itl < tpot else 'slower'", "'faster' if itl > tpot else 'slower'", COMPARISON),
+    Mutant(VLLM, 'totals["failed"] = sent - completed', 'totals["failed"] = sent', TERM),
+    Mutant(
+        VLLM,
+        '"prompt_tokens": count(place, doc, "total_input_tokens")',
+        '"prompt_tokens": count(place, doc, "total_output_tokens")',
+        ORDER,
+    ),
+    Mutant(GUIDELLM, '"itl": ("inter_token_latency_ms", 1e-3)', '"itl": ("inter_token_latency_ms", 1.0)', UNIT),
+    Mutant(GUIDELLM, "first - start, last - start", "first - start, end - start", TERM),
+    Mutant(GUIDELLM, 'if lengths.get("std_dev") == 0:', 'if lengths.get("std_dev") != 0:', COMPARISON),
+    Mutant(
+        GUIDELLM,
+        'row, "prompt_tokens"), tokens(place, row, "output_tokens")',
+        'row, "output_tokens"), tokens(place, row, "prompt_tokens")',
+        ORDER,
+    ),
+    Mutant(GUIDELLM, "if (~failed).sum() < counted:", "if (~failed).sum() > counted:", COMPARISON),
+    Mutant(GUIDELLM, "start - start.min(), prompt", "start, prompt", TERM),
+    Mutant(LLMPERF, "gaps = (output[some] - 1).sum()", "gaps = output[some].sum()", BOUNDARY),
+    Mutant(LLMPERF, "float((e2e - ttft)[some].sum() / gaps)", "float(e2e[some].sum() / gaps)", TERM),
+    Mutant(AIPERF, "(moment - min(starts)) / 10**9", "(moment - min(starts)) / 10**6", UNIT),
+    Mutant(
+        AIPERF,
+        'meta.get("benchmark_phase") not in (None, "profiling")',
+        'meta.get("benchmark_phase") in (None, "warmup")',
+        COMPARISON,
+    ),
+    Mutant(INFERENCE_PERF, "scale = 1 if top <= 1 else 100", "scale = 1 if top <= 1 else 1", UNIT),
+    Mutant(
+        INFERENCE_PERF,
+        '(totals["mean_output_tokens"] - 1)\n        values',
+        'totals["mean_output_tokens"]\n        values',
+        BOUNDARY,
+    ),
+    Mutant(INFERENCE_PERF, "float(times[0] - start), float(times[-1] - start)", "float(times[0] - start), e2e", TERM),
+    Mutant(
+        INFERENCE_PERF,
+        '"offered_rate": rate(place, load, "achieved_rate")',
+        '"offered_rate": rate(place, load, "requested_rate")',
+        TERM,
+    ),
+    Mutant(
+        SERVINGSIM,
+        "(first - queued, tpot, last - queued, scheduled - queued)",
+        "(first - arrived, tpot, last - arrived, scheduled - arrived)",
+        TERM,
+    ),
+    Mutant(SERVINGSIM, 'series["kv_usage"] = usage / 100', 'series["kv_usage"] = usage', UNIT),
+    Mutant(LISTS, 'columns["ttft"][i] + gaps[i].sum()', "gaps[i].sum()", TERM),
+    Mutant(LISTS, "(table.output_tokens[good] - 1).sum()", "table.output_tokens[good].sum()", BOUNDARY),
+    Mutant(LISTS, 'bool(row.get("errors")) or not columns["output"][i] > 0', 'bool(row.get("errors"))', TERM),
+    Mutant(SHAPE, "first > EARLY * others", "first > 1 * others", CONSTANT),
+    Mutant(
+        SHAPE,
+        "np.percentile(ttft, 99), np.percentile(ttft[later], 99)",
+        "np.percentile(ttft, 90), np.percentile(ttft[later], 90)",
+        PERCENTILE,
+    ),
+    Mutant(RESULT, "table.arrival[kept] - table.arrival[kept[0]]", "table.arrival[kept]", TERM),
+    Mutant(RESULT, "np.flatnonzero(~self.requests.failed)", "np.flatnonzero(self.requests.failed | True)", TERM),
+    Mutant(SGLANG, "> RETOKENISED_SHARE * written", "> 10 * RETOKENISED_SHARE * written", CONSTANT),
+)
