@@ -101,7 +101,7 @@ class _Bench:
     def _measure(self, chunk: int) -> Measurement:
         try:
             device = self._device = self._device or gpu.device()
-            launch = token_kernel(device, HERE).prepared(chunk)
+            launch = token_kernel(device, HERE).prepare(chunk)
             watch = device.stopwatch()
             watch.time(launch)  # the first launch loads and allocates
             began = time.perf_counter()
