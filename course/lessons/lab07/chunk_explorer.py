@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from course import gpu
 from course.explore import Explorer, Slider
-from course.explore.kernel import LiveExplorer
+from course.explore.live import LiveExplorer
 from course.figures.words import seconds
 from course.gpu.recordings import ChunkProfile, prefill_chunks
 from course.lessons.lab07 import prefill as figures
