@@ -195,7 +195,7 @@ def slo(metric: str, options: Options) -> float | None:
     return None if milliseconds is None else real(f"{metric}_slo_ms", milliseconds, above=0) / 1_000
 
 
-def _unlimited(options: Options, given: set[str]) -> bool:
+def _has_unlimited_kv(options: Options, given: set[str]) -> bool:
     if options["num_gpu_blocks_override"] is not None:
         return False
     return options["unlimited_kv"] or (":" in options["step_time"] and "gpu" not in given)
@@ -206,7 +206,7 @@ def without_effect(options: Options, given: set[str]) -> tuple[str, ...]:
     chosen = policies(options)
     idle = {
         **{f"no policy here is {' or '.join(who)}": names for who, names in _only_of_others(chosen).items()},
-        "KV memory is unlimited": ("block_size", "gpu_memory_utilization") if _unlimited(options, given) else (),
+        "KV memory is unlimited": ("block_size", "gpu_memory_utilization") if _has_unlimited_kv(options, given) else (),
         "--num-gpu-blocks-override says it all": ("gpu_memory_utilization",)
         if options["num_gpu_blocks_override"] is not None
         else (),

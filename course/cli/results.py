@@ -114,8 +114,8 @@ def _as_table(runs: Sequence["Result"]) -> str:
     table = _rows(runs) if many else _columns(runs)
     terminal = sys.stdout.isatty()
     out = io.StringIO()
-    width = None if terminal else 240 if many else 60 + 40 * len(runs)  # in a pipe there is no width to keep to
-    console = Console(file=out, force_terminal=terminal, width=width, highlight=False)
+    wide = 240 if many else 60 + 40 * len(runs)  # in a pipe there is no width to keep to
+    console = Console(file=out, force_terminal=terminal, width=None if terminal else wide, highlight=False)
     console.print(table)
     for line in _sentences(runs, many):
         console.print(Text(line), soft_wrap=True)
@@ -147,7 +147,7 @@ def _rows(runs: Sequence["Result"]) -> Any:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("run")
     table.add_column("load")
-    varied = _varied(runs)
+    varied = _varied_settings(runs)
     for key in varied:
         table.add_column(Text(_one_line(key)), justify="right")
     shown = [(heading, values) for heading, values in columns if any(value is not None for value in values)]
@@ -160,7 +160,7 @@ def _rows(runs: Sequence["Result"]) -> Any:
     return table
 
 
-def _varied(runs: Sequence["Result"]) -> list[str]:
+def _varied_settings(runs: Sequence["Result"]) -> list[str]:
     """Settings that a sweep varied, without those that have a column of their own."""
     own = {"request_rate", "max_concurrency", "rate", "type_", "date", "streams"}
     keys = dict.fromkeys(key for run in runs for key in run.setup if key not in own)
@@ -180,7 +180,7 @@ def _columns(runs: Sequence["Result"]) -> Any:
         table.add_column(Text(f"{run.tool}\n{_one_line(run.name)}"), justify="right")
     if any(run.loop for run in runs):
         table.add_row("load", "", *(LOOPS[run.loop] for run in runs))
-    for key in _varied(runs) if len({run.tool for run in runs}) == 1 else ():
+    for key in _varied_settings(runs) if len({run.tool for run in runs}) == 1 else ():
         table.add_row(_one_line(key), "", *(Text(_one_line(str(run.setup.get(key, "-")))) for run in runs))
     for label, unit, key in COUNTS:
         _row(table, label, unit, [run.totals.get(key) for run in runs])
@@ -217,7 +217,7 @@ def _number(value: float) -> str:
 
 
 def _sentences(runs: Sequence["Result"], many: bool) -> list[str]:
-    from course.results import named, sweeps
+    from course.results import sentences, sweeps
 
     lines = ["", "Every number is under the definitions of the glossary, except in rows as a tool has it:"]
     seen = []
@@ -231,7 +231,7 @@ def _sentences(runs: Sequence["Result"], many: bool) -> list[str]:
         lines += [
             "",
             f"Over {sweep.label} from {sweep.loads[0]:g} to {sweep.loads[-1]:g}",
-            *map("- {}".format, named(sweep)),
+            *map("- {}".format, sentences(sweep)),
         ]
     if many:
         return [*lines, "", *_once(runs)]

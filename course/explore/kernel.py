@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 
 from course import gpu
 from course.explore import Explorer, Slider
+from course.explore.live import LiveExplorer
 from course.figures import kernel as figures
 from course.gpu import record
 from course.gpu.recordings import Curve, DecodeProfile, decode_step
@@ -87,18 +88,6 @@ def kernel_explorer(
         "badge": profile.badge,
     }
     return LiveExplorer(Explorer(recorded, **shared), both, **shared)
-
-
-class LiveExplorer(Explorer):
-    """An explorer whose text is that of another, which measures nothing."""
-
-    def __init__(self, recorded: Explorer, simulate: Any, **shared: Any) -> None:
-        super().__init__(simulate, **shared)
-        self._recorded = recorded
-
-    def text(self) -> str:
-        """The text of the recorded part, which is the same on every machine."""
-        return self._recorded.text()
 
 
 class _Bench:

@@ -19,7 +19,7 @@ from course.models import engine_defaults
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 SERVER = "vllm.entrypoints.openai.api_server"
 ANOTHER = frozenset({"bench", "chat", "complete", "run-batch", "collect-env", "launch"})
-REMOVED = {
+REMOVED_OPTIONS = {
     "--disable-log-requests": "requests are not logged unless --enable-log-requests says so",
     "--swap-space": "preempted requests are computed again, and nothing is swapped",
     "--device": "the platform is found",
@@ -173,8 +173,8 @@ def _unknown(name: str) -> str:
         return f"{quote(name)} is one word: an option and its value are two items of a list, or one with = between them"
     plain = "--" + name.lstrip("-").replace("_", "-").removeprefix("no-")
     sentence = f"{engine_defaults.VERSION} has no option {quote(name)}"
-    if plain in REMOVED:
-        instead = f" ({REMOVED[plain]})" if REMOVED[plain] else ""
+    if plain in REMOVED_OPTIONS:
+        instead = f" ({REMOVED_OPTIONS[plain]})" if REMOVED_OPTIONS[plain] else ""
         return f"{sentence}: older versions had it{instead}. --ignore-unknown leaves it out"
     return f"{sentence}{_near(name)}; --ignore-unknown leaves it out"
 

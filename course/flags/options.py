@@ -16,7 +16,7 @@ WITHOUT_MODEL = {
     "--max-long-partial-prefills": "several long prompts at once",
     "--kv-sharing-fast-prefill": "prompts that skip layers",
 }
-SHARDED = {
+SHARDING = {
     "--pipeline-parallel-size": "pipeline stages, which divide layers and KV by the stage",
     "--data-parallel-size": "replicas",
 }
@@ -44,7 +44,7 @@ MEMORY = {
 """Options that change how much KV cache there is, or what a token takes of it: said beside the policy, for `course kv`
 and the engine's own log to answer. None of them changes which tokens a step runs while the pool lasts."""
 ONE_IS_NONE = frozenset(
-    {"--decode-context-parallel-size", "--prefill-context-parallel-size", *SHARDED, "--ubatch-size"}
+    {"--decode-context-parallel-size", "--prefill-context-parallel-size", *SHARDING, "--ubatch-size"}
 )
 WIDE = {"float32": 4, "float": 4}  # --dtype: bytes an element, where it is not two
 

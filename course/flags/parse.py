@@ -8,7 +8,7 @@ from course.base.settings import quote
 from course.base.textfiles import text as text_of
 from course.flags import command_line, sglang_line, sources, tensorrt_llm_line
 from course.flags.kv import KVSettings
-from course.flags.options import ONE_IS_NONE, SHARDED, WITHOUT_MODEL, on_memory
+from course.flags.options import ONE_IS_NONE, SHARDING, WITHOUT_MODEL, on_memory
 from course.flags.parsed import ParsedCommand, flag, human, length, present, real, whole, whole_or_none, word
 from course.models import engine_defaults
 from course.models.gpus import GPU, gpu
@@ -70,8 +70,8 @@ def _vllm(source: sources.Source, card: GPU | None, ignore_unknown: bool) -> Par
             notes.append(memory)
         elif option in WITHOUT_MODEL and not alone and (option, value) not in PLAIN and value is not False:
             notes.append(f"{option} is not modelled ({WITHOUT_MODEL[option]})")
-        elif option in SHARDED and not alone:
-            notes.append(f"{option} is not part of a policy ({SHARDED[option]}): this is one engine's")
+        elif option in SHARDING and not alone:
+            notes.append(f"{option} is not part of a policy ({SHARDING[option]}): this is one engine's")
         else:
             left_out.append(option)
     return ParsedCommand(model, policy, kv, reasons, tuple(left_out), tuple(notes), engine_defaults.VERSION)

@@ -77,13 +77,17 @@ def _from_shell(script: str, known: Mapping[str, str]) -> Source:
         begin = max(script.rfind(mark, 0, match.start()) + len(mark) for mark in ("\n", ";", "&&", "|", "("))
         begin = begin if any(mark in script[: match.start()] for mark in "\n;&|(") else 0
         head, line = script[:begin], script[begin:]
-    values = {**known, **variables.assigned(head), **(variables.assigned(line[: line.find("-")]) if match else {})}
+    values = {
+        **known,
+        **variables.assignments(head),
+        **(variables.assignments(line[: line.find("-")]) if match else {}),
+    }
     taken: dict[str, str] = {}
     end = end_of(line)
     rest = line[end:].split()
     notes = [f"what follows {quote(rest[0])} is not vLLM's, and left out"] if rest and rest[0][0] != "#" else []
     try:
-        words = shlex.split(variables.filled(line[:end], values, taken))
+        words = shlex.split(variables.fill(line[:end], values, taken))
     except ValueError as error:
         raise ValueError(f"the command line does not end well ({str(error).lower()}): is a quote missing?") from None
     notes += [f"{name} is a variable that is not filled in: its default counts, {quote(value)}"
@@ -266,7 +270,7 @@ def _in_container(image: str, words: list[str], environment: Mapping[str, str]) 
     taken: dict[str, str] = {}
     found: list[str] = []
     for word in words:
-        text = variables.filled(word, environment, taken)
+        text = variables.fill(word, environment, taken)
         found += shlex.split(text) if text != word and " " in text else [text]
     notes = [f"{name} is a variable that is not filled in: its default counts, {quote(value)}"
              for name, value in taken.items()]  # fmt: skip

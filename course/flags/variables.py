@@ -22,12 +22,12 @@ ASSIGNMENT = re.compile(
 DEEPEST = 5  # values may name other variables
 
 
-def assigned(text: str) -> dict[str, str]:
+def assignments(text: str) -> dict[str, str]:
     """The variables that a script sets, with their values as they are written; the last one counts."""
     return {name: value[1:-1] if value[:1] in ('"', "'") else value for name, value in ASSIGNMENT.findall(text)}
 
 
-def filled(text: str, known: Mapping[str, str], taken: dict[str, str] | None = None) -> str:
+def fill(text: str, known: Mapping[str, str], taken: dict[str, str] | None = None) -> str:
     """The text with the variables that are known or have a default. taken: gets the defaults that were used."""
 
     def value(match: re.Match) -> str:

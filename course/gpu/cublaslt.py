@@ -50,7 +50,7 @@ class CublasLt:
         self._handle: ctypes.c_void_p | None = None
         self._plans: dict[tuple, _Plan] = {}
 
-    def prepared(self, x: Any, w: Any, out: Any, *, add: bool, kind: str) -> Any:
+    def prepare(self, x: Any, w: Any, out: Any, *, add: bool, kind: str) -> Any:
         """Out (rows, N) = x (rows, K) w^T, or += ; all row by row, so to the column-major library it is w x^T."""
         self._start()
         (rows, columns), many = x.shape, w.shape[0]

@@ -33,10 +33,10 @@ class Kernel(ABC):
         self.parameters = tuple(parameters)
 
     def __call__(self, grid: Any, block: Any, args: Sequence[Any] = (), shared_bytes: int = 0) -> None:
-        """Launch once; see `prepared`."""
-        self.prepared(grid, block, args, shared_bytes)()
+        """Launch once; see `prepare`."""
+        self.prepare(grid, block, args, shared_bytes)()
 
-    def prepared(self, grid: Any, block: Any, args: Sequence[Any] = (), shared_bytes: int = 0) -> Callable[[], None]:
+    def prepare(self, grid: Any, block: Any, args: Sequence[Any] = (), shared_bytes: int = 0) -> Callable[[], None]:
         """A launch of `grid` blocks of `block` threads (each a number, or up to three), checked once for many times.
 
         Checking takes longer than launching, so what is to be timed is prepared first. args: arrays of this device and

@@ -73,7 +73,7 @@ def profile(
                 step = DecodeStep(device, terms, count, max(batch))
                 for sequences in batch:
                     timing = step.time(sequences, launches=launches, max_seconds=max_seconds, warm=10)
-                    kernel = replay(step.prepared(sequences), timing.seconds) if replay else math.nan
+                    kernel = replay(step.prepare(sequences), timing.seconds) if replay else math.nan
                     found[terms, count, sequences].append((timing.seconds, timing.low, timing.high, kernel))
                 empty.append(step.time_empty(1, launches=launches, max_seconds=max_seconds, warm=10).seconds)
         told(f"round {turn + 1} of {rounds}")

@@ -26,7 +26,7 @@ BLOCK = 16
 BATCHES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 CONTEXTS = (256, 1_024, 4_096, 16_384, 32_768)
 CHUNKS = (16, 64, 128, 256, 512, 1_024, 2_048, 4_096, 8_192, 16_384)
-CACHED = (0, 2_048, 8_192, 24_576)
+CACHED_TOKENS = (0, 2_048, 8_192, 24_576)
 BESIDE = (0, 32, 8, 128)
 """Decodes beside a chunk; those of 0 and 32 come with every chunk and context, the others with some."""
 CONTEXT_BESIDE = 1_024
@@ -43,7 +43,7 @@ def points(most_tokens: int, longest: int = LONGEST) -> Iterator[Point]:
     for context in (1_024, *(one for one in CONTEXTS if one != 1_024)):
         found |= dict.fromkeys((batch, context, 0, 0) for batch in BATCHES)
     for beside in BESIDE:
-        for cached in CACHED:
+        for cached in CACHED_TOKENS:
             if beside in (8, 128) and cached not in (0, 8_192):
                 continue
             sizes = [chunk for chunk in CHUNKS if chunk <= 2_048 or beside in (0, 32)]
@@ -143,7 +143,7 @@ def record(
             "kind": kind,
             "weight_bytes": llama.shape.step_weight_bytes(kind),
             "kv_bytes_per_token": llama.shape.kv_bytes_per_token(kind),
-            "provenance": records.provenance(device, command) | {"clocks": _seen(clocks), "how": _how(columns)},
+            "provenance": records.provenance(device, command) | {"clocks": _clocks_seen(clocks), "how": _how(columns)},
             "points": columns,
         }
         scratch = Path(out).with_suffix(".part")
@@ -165,7 +165,7 @@ def _clocks() -> str:
     return records.output_of("nvidia-smi", "--query-gpu=clocks.sm,clocks.mem", "--format=csv,noheader,nounits")
 
 
-def _seen(clocks: list[str]) -> dict[str, list[int]]:
+def _clocks_seen(clocks: list[str]) -> dict[str, list[int]]:
     rows = [[int(part) for part in one.split(",")] for one in clocks if one.replace(",", "").replace(" ", "").isdigit()]
     if not rows:
         return {}

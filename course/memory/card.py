@@ -1,7 +1,8 @@
 """The memory of one card, line by line, from its total to the sequences that fit."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from course.base import settings
 from course.memory import estimates, layout, ranks, report
@@ -81,26 +82,74 @@ class Ledger:
 
 @dataclass(frozen=True)
 class _Card:
-    """One card's figures and their formulas."""
+    """One card's figures, each with its formula."""
 
-    total: int
-    total_from: str
+    total: Amount
     usable: int
-    weights: int
-    weights_from: str
-    activation: int
-    activation_from: str
-    other: int
-    other_from: str
+    weights: Amount
+    activation: Amount
+    other: Amount
 
     @classmethod
     def of_a_pool(cls, pool: Pool) -> "_Card":
         """Of nothing but the pool, where an engine's own figure is all that is known."""
-        return cls(pool.kv_bytes, "", pool.kv_bytes, 0, "", 0, "", 0, "")
+        nothing = Amount(0, "")
+        return cls(Amount(pool.kv_bytes, ""), pool.kv_bytes, nothing, nothing, nothing)
 
     @property
     def kv(self) -> int:
-        return self.usable - self.weights - self.activation - self.other
+        return self.usable - self.weights.bytes - self.activation.bytes - self.other.bytes
+
+    def lines(self, share: float) -> tuple[Line, ...]:
+        """From the total down to what is left for the KV pool. share: gpu_memory_utilization."""
+        return (
+            Line("total", self.total.bytes, "bytes", self.total.formula),
+            Line("usable", self.usable, "bytes", f"gpu_memory_utilization {share:g} x total"),
+            Line("weights", self.weights.bytes, "bytes", self.weights.formula),
+            Line("activation", self.activation.bytes, "bytes", self.activation.formula),
+            Line("other", self.other.bytes, "bytes", self.other.formula),
+        )
+
+
+@dataclass(frozen=True)
+class _Profile:
+    """What vLLM finds on the cards as it starts. totals: of the smallest card of each stage.
+
+    expert_ranks: over which experts are spread besides the `tp` of a layer. world: ranks in all. as_printed: weights,
+    activation and other in bytes, None where they are estimated.
+    """
+
+    spec: ModelSpec
+    stages: list[range]
+    totals: list[Amount]
+    share: float
+    max_num_seqs: int
+    draft_weights_bytes: int
+    tp: int
+    expert_ranks: int
+    world: int
+    as_printed: Mapping[str, float | None]
+
+    def cards(self, tokens: int) -> list[_Card]:
+        """One of each stage, for a profiled step of so many tokens."""
+        found = []
+        for stage, total in zip(self.stages, self.totals, strict=True):
+            last = stage is self.stages[-1]
+            weights = self._given("weights") or estimates.weights(
+                self.spec, stage, last, self.tp, self.expert_ranks, self.draft_weights_bytes
+            )
+            activation = self._given("activation") or estimates.activation(
+                self.spec, self.tp, tokens, self.max_num_seqs, samples=last
+            )
+            other = self._given("other") or estimates.other(self.world)
+            found.append(_Card(total, int(self.share * total.bytes), weights, activation, other))
+        return found
+
+    def _given(self, name: str) -> Amount | None:
+        number = self.as_printed[name]
+        if number is None:
+            return None
+        return Amount(int(settings.real(f"{name}_bytes", number, low=0, high=MAX_BYTES)), "given")
 
 
 def ledger(
@@ -169,62 +218,43 @@ def ledger(
         whole_prompts=release.whole_prompts or not settings.flag("enable_chunked_prefill", enable_chunked_prefill),
     )  # fmt: skip
 
-    def cards(tokens: int) -> list[_Card]:
-        """One of each stage, for a profiled step of so many tokens."""
-        found = []
-        for i, (stage, (total, total_from)) in enumerate(zip(stages, totals, strict=True)):
-            last = i == len(stages) - 1
-            weights = _as_given("weights", weights_bytes) or estimates.weights(
-                spec, stage, last, tp, dp * pcp, drafting.weights_bytes
-            )
-            activation = _as_given("activation", activation_bytes) or estimates.activation(
-                spec, tp, tokens, seqs, samples=last
-            )
-            other = _as_given("other", other_bytes) or estimates.other(tp * pp * pcp * dp)
-            found.append(_Card(total, total_from, int(share * total), *weights, *activation, *other))
-        return found
+    as_printed = {"weights": weights_bytes, "activation": activation_bytes, "other": other_bytes}
+    profile = _Profile(
+        spec, stages, totals, share, seqs, drafting.weights_bytes, tp, dp * pcp, tp * pp * pcp * dp, as_printed
+    )
+    pool_of = partial(
+        layout.pool_with, spec, drafting=drafting, tp=tp, pp=pp, dcp=dcp, pcp=pcp, block_size=block_size,
+        max_num_batched_tokens=batched, mamba_cache_mode=mamba_cache_mode,
+        disable_hybrid_kv_cache_manager=disable_hybrid_kv_cache_manager,
+    )  # fmt: skip
 
-    def blocks(memory: Memory) -> Pool:
-        return layout.pool_with(
-            spec, memory, drafting, tp=tp, pp=pp, dcp=dcp, pcp=pcp, block_size=block_size,
-            max_num_batched_tokens=batched, mamba_cache_mode=mamba_cache_mode,
-            disable_hybrid_kv_cache_manager=disable_hybrid_kv_cache_manager,
-        )  # fmt: skip
-
-    found = [] if alone else cards(batched)
-    pool = blocks([card.kv for card in found] if kv_bytes is None else kv_bytes)
-    card = next((one for one in found if one.kv == pool.kv_bytes), found[0] if found else _Card.of_a_pool(pool))
+    cards = [] if alone else profile.cards(batched)
+    pool = pool_of([card.kv for card in cards] if kv_bytes is None else kv_bytes)
+    card = next((one for one in cards if one.kv == pool.kv_bytes), cards[0] if cards else _Card.of_a_pool(pool))
     kv = card.kv if kv_bytes is None else pool.kv_bytes
     if num_gpu_blocks_override is not None:
-        claimed = settings.whole("num_gpu_blocks_override", num_gpu_blocks_override)
-        pool = replace(pool, num_blocks=claimed, kv_bytes=claimed * pool.bytes_per_block)
+        claim = settings.whole("num_gpu_blocks_override", num_gpu_blocks_override)
+        pool = replace(pool, num_blocks=claim, kv_bytes=claim * pool.bytes_per_block)
     printed = None if version is None else release
-    about_the_card = (
-        Line("total", card.total, "bytes", card.total_from),
-        Line("usable", card.usable, "bytes", f"gpu_memory_utilization {share:g} x total"),
-        Line("weights", card.weights, "bytes", card.weights_from),
-        Line("activation", card.activation, "bytes", card.activation_from),
-        Line("other", card.other, "bytes", card.other_from),
-    )
     lines = (
-        *(() if alone else about_the_card),
+        *(() if alone else card.lines(share)),
         Line("KV", kv, "bytes", "usable - weights - activation - other" if kv_bytes is None else "as printed"),
         *report.pool_lines(pool, length, overridden=num_gpu_blocks_override is not None, release=printed),
         *report.replica_lines(pool, length, dp),
     )
-    problems = report.problems(card.total, card.usable, card.weights, kv, pool, length)
+    problems = report.problems(card.total.bytes, card.usable, card.weights.bytes, kv, pool, length)
     remarks = [drafting.note] if drafting.note else []
     if not problems and length > batched and activation_bytes is None and kv_bytes is None:
-        remarks += report.whole_prompts(cards(length), card.activation, blocks, length, batched)
+        remarks += report.whole_prompts(profile.cards(length), card.activation.bytes, pool_of, length, batched)
     if release.counts_graphs and other_bytes is None:
         remarks.append(
             f"{release.name} also takes its estimate for CUDA graphs off the pool, which is not estimated here: give "
             "other_bytes as your engine prints it"
         )
     return Ledger(
-        spec, tp, length, card.total, card.usable, card.weights, card.activation, card.other, kv, pool, lines, problems,
-        max_num_seqs=seqs, max_num_batched_tokens=batched, pp=len(stages), dp=dp, release=printed, defaults=taken,
-        remarks=tuple(remarks),
+        spec, tp, length, card.total.bytes, card.usable, card.weights.bytes, card.activation.bytes, card.other.bytes,
+        kv, pool, lines, problems, max_num_seqs=seqs, max_num_batched_tokens=batched, pp=len(stages), dp=dp,
+        release=printed, defaults=taken, remarks=tuple(remarks),
     )  # fmt: skip
 
 
@@ -303,9 +333,3 @@ def _batch(
         share = settings.real("gpu_memory_utilization", share, above=0, high=1)
     sentence = (f"not given, so what {release.name} takes on {where}: {', '.join(said)}",) if said else ()
     return share, *taken, sentence
-
-
-def _as_given(name: str, number: float | None) -> Amount | None:
-    if number is None:
-        return None
-    return Amount(int(settings.real(f"{name}_bytes", number, low=0, high=MAX_BYTES)), "given")

@@ -52,7 +52,10 @@ def drafts(
         if idle:
             raise ValueError(f"{idle[0]} drafts nothing without num_speculative_tokens: give it, at least 1")
         return Drafts()
-    method = method or (MODEL if draft_model else MTP if spec.draft_layers and draft_layers is None else EAGLE)
+    if method is None and draft_model is not None:
+        method = MODEL
+    elif method is None:
+        method = MTP if spec.draft_layers and draft_layers is None else EAGLE
     if method in WITHOUT_KV:
         return Drafts(tokens, note=f"drafts from {method} keep no KV")
     if method == MODEL or draft_model is not None:

@@ -93,12 +93,17 @@ class Pool:
         states it is no capacity at all. From 0.21 on: the concurrency x `length`. Without a release the former, and the
         latter with recurrent states. None where there is nothing but states.
         """
-        kinds = {group.kind for group in self.groups}
-        if kinds == {"state"}:
+        if all(group.kind == "state" for group in self.groups):
             return None
-        if "state" in kinds if release is None else release.tokens_by_concurrency:
+        if self.counts_by_concurrency(release):
             return self.num_blocks * length // self.blocks_for(length)
         return self.num_blocks // len(self.groups) * self.block_size * max(group.ranks for group in self.groups)
+
+    def counts_by_concurrency(self, release: Release | None = None) -> bool:
+        """Whether `num_tokens` is the concurrency x the length."""
+        if release is not None:
+            return release.tokens_by_concurrency
+        return any(group.kind == "state" for group in self.groups)
 
     @property
     def longest_sequence(self) -> int | None:
@@ -199,21 +204,7 @@ def pool_with(
     if not caches:
         raise ValueError(f"{spec.name} keeps nothing of a sequence: there is no pool to size")
     ranks = context_ranks(spec, all(one.kind == "full" for one in caches), tp, dcp, pcp)
-    kinds = Counter((one.kind, one.window, one.bytes) for one in caches)
-    if len({(kind, window) for kind, window, _ in kinds}) == 1:
-        # Layers that hold the same tokens share one group, whatever their size.
-        kind, window = caches[0].kind, caches[0].window
-        tokens = 1 if kind == "state" else block_size
-        sizes = [tokens * sum(one.bytes for one in caches if one.stage == stage) for stage in range(len(stages))]
-        layers_in_group, shapes = len(caches), [(kind, window, block_size, 1)]
-    else:
-        page, held = _page(kinds, block_size)
-        layers_in_group = _layers_in_group(kinds.values())
-        shapes = [
-            (kind, window, held[kind, window, each], ceil(count / layers_in_group))
-            for (kind, window, each), count in kinds.items()
-        ]
-        sizes = [page * most for most in _most_of_a_group(caches, kinds, layers_in_group, len(stages))]
+    layers_in_group, shapes, sizes = _shapes(caches, block_size, len(stages))
     reserve = {"window": batched, "chunk": batched}
     reserve["state"] = (2 if mamba_cache_mode == "align" else 1) + drafting.tokens
     groups = tuple(
@@ -225,6 +216,25 @@ def pool_with(
     # A stage without caches has no say.
     number, least, size = min((max(has // size, 0), has, size) for has, size in zip(memory, sizes, strict=True) if size)
     return Pool(least, number, size, tokens, groups)
+
+
+def _shapes(
+    caches: list[_Cache], block_size: int, stages: int
+) -> tuple[int, list[tuple[str, int, int, int]], list[int]]:
+    """Layers of a group; (kind, window, tokens of a block, groups) of each kind; bytes of a block in each stage."""
+    kinds = Counter((one.kind, one.window, one.bytes) for one in caches)
+    if len({(kind, window) for kind, window, _ in kinds}) == 1:
+        # Layers that hold the same tokens share one group, whatever their size.
+        kind, window = caches[0].kind, caches[0].window
+        tokens = 1 if kind == "state" else block_size
+        sizes = [tokens * sum(one.bytes for one in caches if one.stage == stage) for stage in range(stages)]
+        return len(caches), [(kind, window, block_size, 1)], sizes
+    page, held = _page(kinds, block_size)
+    layers = _layers_in_group(kinds.values())
+    shapes = [
+        (kind, window, held[kind, window, each], ceil(count / layers)) for (kind, window, each), count in kinds.items()
+    ]
+    return layers, shapes, [page * most for most in _most_of_a_group(caches, kinds, layers, stages)]
 
 
 def _caches(spec: ModelSpec, drafting: Drafts, tp: int, stages: list[range]) -> list[_Cache]:
@@ -239,11 +249,13 @@ def _caches(spec: ModelSpec, drafting: Drafts, tp: int, stages: list[range]) -> 
 
 
 def _of_a_layer(layer: Layer, element_bytes: int, tp: int, drafted: int, stage: int) -> list[_Cache]:
-    found, kept = [], layer.attention
-    if kept:
-        on_rank("query heads", kept.query_heads, tp, copied=False)
-        kind = "full" if kept.window is None else "chunk" if kept.chunked else "window"
-        found.append(_Cache(kind, kept.window or 0, kept.elements(tp) * element_bytes + kept.extra_bytes, stage))
+    found, cache = [], layer.attention
+    if cache:
+        on_rank("query heads", cache.query_heads, tp, copied=False)
+        kind = "full"
+        if cache.window is not None:
+            kind = "chunk" if cache.chunked else "window"
+        found.append(_Cache(kind, cache.window or 0, cache.elements(tp) * element_bytes + cache.extra_bytes, stage))
     if layer.state:
         found.append(_Cache("state", 0, layer.state_bytes(tp, drafted), stage))
     return found

@@ -64,8 +64,7 @@ def _tokens_from(pool: Pool, length: int, release: Release | None) -> str:
     if pool.num_tokens(length, release) is None:
         return "a recurrent state has no tokens"
     older, newer = (pool.num_tokens(length, engine_defaults.release(version)) for version in ("0.19", "0.21"))
-    states = any(group.kind == "state" for group in pool.groups)
-    if states if release is None else release.tokens_by_concurrency:
+    if pool.counts_by_concurrency(release):
         own = "" if groups == 1 else f"; vLLM from 0.21 on (before: {older:,})"
         return f"{pool.num_blocks:,} blocks / {pool.blocks_for(length):,} a sequence x {length:,} tokens{own}"
     several = f" / {groups} groups" if groups > 1 else ""
@@ -90,7 +89,7 @@ def whole_prompts(
     cards: of each stage, with the activation of a step of `length` tokens.
     """
     whole = blocks([card.kv for card in cards])
-    more = max(card.activation for card in cards) - activation
+    more = max(card.activation.bytes for card in cards) - activation
     if more <= 0 or whole.max_sequences(length):
         return []
     return [

@@ -131,7 +131,7 @@ def gpu(name: str) -> GPU:
     """
     cards, spellings = _catalogue()
     known = isinstance(name, str) and len(name) < 100
-    found = _found(name, cards, spellings) if known else None
+    found = _lookup(name, cards, spellings) if known else None
     if found:
         return found
     near = []
@@ -142,7 +142,7 @@ def gpu(name: str) -> GPU:
     raise ValueError(f"no GPU is called {settings.quote(name)}; known GPUs: {', '.join(cards)}")
 
 
-def _found(name: str, cards: dict[str, GPU], spellings: dict[str, str]) -> GPU | None:
+def _lookup(name: str, cards: dict[str, GPU], spellings: dict[str, str]) -> GPU | None:
     """By its name; else without the words for a socket and a kind of memory; else without a size that is the card's."""
     written = name.lower()
     shorter = FORM.sub(" ", written)

@@ -45,7 +45,7 @@ def model(name: str) -> ModelSpec:
     """
     if not isinstance(name, str) or name not in names():
         raise ValueError(f"no model is called {quote(name)}; known models: {', '.join(names())}")
-    return _MODELS[name] if name in _MODELS else _shipped(name)
+    return _MODELS[name] if name in _MODELS else _from_data(name)
 
 
 def names() -> list[str]:
@@ -62,6 +62,6 @@ def _configs() -> frozenset[str]:
 
 
 @lru_cache
-def _shipped(name: str) -> ModelSpec:
+def _from_data(name: str) -> ModelSpec:
     text = (files("course") / "data" / "configs" / f"{name}.json").read_text(encoding="utf-8")
     return ModelSpec.from_config(json.loads(text), name=name)

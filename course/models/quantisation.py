@@ -70,7 +70,7 @@ def read(keys: Keys, beside: Mapping[str, Any]) -> Quantisation:
     algorithm = str(config.raw("quant_algo") or apart.raw("quant_algo") or "").lower()
     bits, attention_bits = _bits(name, algorithm, config), None
     if bits is None and "config_groups" in config:
-        bits, attention_bits = _mixed(config)
+        bits, attention_bits = _mlp_and_attention_bits(config)
     kept = config.raw("ignore", "modules_to_not_convert", "exclude_modules") or apart.raw("exclude_modules") or []
     attention_kept = isinstance(kept, list) and any("attn" in one for one in kept if isinstance(one, str))
     fp8 = _groups_in_fp8(config) if "config_groups" in config else "fp8" in f"{name} {algorithm}" and bits == 8
@@ -128,7 +128,7 @@ def _of_a_group(group: Any) -> float | None:
     return bits + _scale_bits(bits, size)
 
 
-def _mixed(keys: Keys) -> tuple[float | None, float | None]:
+def _mlp_and_attention_bits(keys: Keys) -> tuple[float | None, float | None]:
     """Bits of MLPs and of attention, where each group names modules of one of them alone; else None and None."""
     found: dict[bool, set[float | None]] = {True: set(), False: set()}
     groups = keys.raw("config_groups")

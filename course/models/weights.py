@@ -198,14 +198,14 @@ def _layer(
     return Part(attention, rest, mixture.number * one, mixture.chosen * one, recurrence)
 
 
-def _gated(keys: Keys) -> bool:
+def _has_gate(keys: Keys) -> bool:
     return keys.flag("attn_output_gate", absent=keys.family in ON_BY_DEFAULT["attn_output_gate"])
 
 
 def _attention(keys: Keys, shape: Heads | Latent, hidden: int) -> int:
     """The projections of queries, keys, values and output; of MLA those down to the latent row and back up."""
     if not isinstance(shape, Latent):
-        gate = hidden * shape.query_heads * shape.value_dim if _gated(keys) else 0
+        gate = hidden * shape.query_heads * shape.value_dim if _has_gate(keys) else 0
         return hidden * (shape.query_heads + shape.kv_heads) * (shape.key_dim + shape.value_dim) + gate
     low, up = keys.size("q_lora_rank"), shape.query_heads * shape.key_dim
     queries = low * (hidden + up) if low else hidden * up

@@ -10,7 +10,7 @@ Nothing is averaged, repaired or left out in silence: `notes` says it, or the fi
 from course.results.definitions import OURS, Definition
 from course.results.reading import READERS, read, read_all, read_files
 from course.results.result import Requests, Result
-from course.results.sweep import Sweep, named, sweeps
+from course.results.sweep import Sweep, sentences, sweeps
 
 __all__ = [
     "OURS",
@@ -19,9 +19,9 @@ __all__ = [
     "Requests",
     "Result",
     "Sweep",
-    "named",
     "read",
     "read_all",
     "read_files",
+    "sentences",
     "sweeps",
 ]

@@ -138,7 +138,9 @@ def _phases(phases: Any) -> list[Mapping]:
 def _lengths(config: Mapping) -> dict[str, float]:
     """Mean tokens of prompts and answers that were asked for; empty where they came from a file."""
     datasets = config.get("datasets")
-    holders = list(datasets.values()) if isinstance(datasets, dict) else datasets if isinstance(datasets, list) else []
+    if isinstance(datasets, dict):
+        datasets = list(datasets.values())
+    holders = datasets if isinstance(datasets, list) else []
     prompts = [one["prompts"] for one in holders if isinstance(one, dict) and isinstance(one.get("prompts"), dict)]
     found: dict[str, float] = {}
     for side, new, old in (("prompt", "isl", "input_tokens"), ("output", "osl", "output_tokens")):

@@ -60,7 +60,7 @@ def _combination(place: str, name: str, doc: Mapping, notes: list[str]) -> Resul
     for key in metrics:
         here = f"{place}, {key}"
         block = part(place, metrics, key)
-        metric, single = _named(key)
+        metric, single = _metric_of(key)
         if metric in TIMES:
             scale = _scale(here, block)
             stats = reported.setdefault(TIMES[metric], {})
@@ -81,7 +81,7 @@ def _combination(place: str, name: str, doc: Mapping, notes: list[str]) -> Resul
     return finish(Draft(TOOL, name, MEANINGS, None, reported, {}, totals, setup, {}, list(notes)))
 
 
-def _named(key: str) -> tuple[str, str | None]:
+def _metric_of(key: str) -> tuple[str, str | None]:
     """(metric, statistic) of a name such as time_to_first_token_p99; the statistic None where the name has none."""
     if key in TIMES or key in RATES:
         return key, None

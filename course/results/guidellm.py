@@ -119,7 +119,7 @@ def _benchmark(place: str, name: str, doc: Mapping, later: bool, report: Mapping
     keys = ("type_", "rate", "streams", "max_concurrency")
     setup = {key: strategy[key] for key in keys if isinstance(strategy.get(key), str | int | float)}
     loop, load = _load(strategy)
-    totals |= load | _asked(report, doc)
+    totals |= load | _asked_lengths(report, doc)
     return finish(
         Draft(TOOL, name, LATER if later else FIRST_VERSION, table, reported, values, totals, setup, {}, notes, loop)
     )
@@ -138,7 +138,7 @@ def _load(strategy: Mapping) -> tuple[str | None, dict[str, float]]:
     return OPEN, without_missing({"requested_rate": setting(strategy, "rate")})
 
 
-def _asked(report: Mapping, doc: Mapping) -> dict[str, float]:
+def _asked_lengths(report: Mapping, doc: Mapping) -> dict[str, float]:
     """Lengths that were asked for: synthetic data as an object, as JSON, or as prompt_tokens=256,output_tokens=128."""
     holders = [report.get("args"), report.get("config"), doc.get("config"), doc.get("args")]
     found: dict[str, float] = {}

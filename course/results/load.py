@@ -14,9 +14,9 @@ OPEN, CLOSED, BURST = "open", "closed", "burst"
 SHORTFALL = 0.05  # a rate that is further off than this is pointed out
 SLACK = 0.01  # of totals that are one another's quotient
 IDLE = 3.0  # times the longest answer: a tail beyond it is no answer's
-REACHED = 0.9  # of a limit in flight: from here on it holds requests back
+LIMIT_SHARE = 0.9  # of a limit in flight: from here on it holds requests back
 FEW = 20  # requests below which their number in the system says nothing
-GROWN = 1.5  # times as many at the end of the sending as halfway
+GROWTH = 1.5  # times as many at the end of the sending as halfway
 STEADY = 10.0  # mean answers: a run that sent for less has not settled
 QUEUE = 0.25  # of the tail: a queue that grows evenly makes a mean wait of half the last; decoding takes the rest
 
@@ -42,7 +42,7 @@ def on_load(
 
     times: metric -> statistic -> seconds. estimated: E2E is an estimate of ours, which convicts no other number.
     """
-    found = [] if loop in (CLOSED, BURST) else [*_sent(totals), *_answered(totals, times, table)]
+    found = [] if loop in (CLOSED, BURST) else [*_on_sending(totals), *_on_answers(totals, times, table)]
     flying, most = totals.get("in_flight", nan), totals.get("max_concurrency", nan)
     if isfinite(flying):
         sentence = f"Requests in flight on average (Little's law): {'about ' if estimated else ''}{flying:.4g}"
@@ -64,10 +64,10 @@ def on_load(
     return found
 
 
-def _held(totals: Mapping[str, float]) -> str:
+def _on_limit(totals: Mapping[str, float]) -> str:
     """The half sentence about a limit that was reached, or nothing."""
     flying, most = totals.get("in_flight", nan), totals.get("max_concurrency", nan)
-    if not REACHED * most <= flying <= (1 + SLACK) * most:
+    if not LIMIT_SHARE * most <= flying <= (1 + SLACK) * most:
         return ""
     return (
         f"its limit of {most:,.0f} in flight was reached ({flying:.4g} on average) and held requests back in the "
@@ -75,13 +75,13 @@ def _held(totals: Mapping[str, float]) -> str:
     )
 
 
-def _sent(totals: Mapping[str, float]) -> list[str]:
+def _on_sending(totals: Mapping[str, float]) -> list[str]:
     requested, offered = totals.get("requested_rate", nan), totals.get("offered_rate", nan)
     if not offered < (1 - SHORTFALL) * requested:
         return []
     return [
         f"The client sent {offered:.4g} requests/s where {requested:.4g} were asked for: "
-        f"{_held(totals) or 'it could not keep up'}, so the latencies are those of a lower load, and leave out how "
+        f"{_on_limit(totals) or 'it could not keep up'}, so the latencies are those of a lower load, and leave out how "
         "long requests waited to be sent"
     ]
 
@@ -99,7 +99,7 @@ def _in_system(table: Requests | None) -> tuple[int, int] | None:
     return at_half, at_last
 
 
-def _answered(totals: Mapping[str, float], times: Statistics, table: Requests | None) -> list[str]:
+def _on_answers(totals: Mapping[str, float], times: Statistics, table: Requests | None) -> list[str]:
     requested, offered, answered = (
         totals.get(key, nan) for key in ("requested_rate", "offered_rate", "requests_per_second")
     )
@@ -110,8 +110,8 @@ def _answered(totals: Mapping[str, float], times: Statistics, table: Requests | 
     good, failed = totals.get("requests", nan), totals.get("failed", 0.0)
     if failed > 0 and good > 0 and answered * (good + failed) / good >= (1 - SHORTFALL) * load:
         return [f"{rates}: the rest are the {failed:,.0f} that failed"]
-    if not isfinite(offered) and _held(totals):
-        return [f"{rates}: {_held(totals)}, and no latency counts that wait"]
+    if not isfinite(offered) and _on_limit(totals):
+        return [f"{rates}: {_on_limit(totals)}, and no latency counts that wait"]
     # From the last request to the last answer: a queue shows in TTFT, or in the number in the system, which grows; a
     # short run has a tail of one answer; what is longer than both is time in which the tool counted and nobody was
     # served.
@@ -127,7 +127,7 @@ def _answered(totals: Mapping[str, float], times: Statistics, table: Requests | 
             f"a queue built up, for a TTFT of {wait:.4g} s in the middle is much of the {tail:.4g} s in which the last "
             "ones were answered. A longer run at this rate waits longer"
         )
-    elif inside is not None and inside[1] > GROWN * max(inside[0], 1):
+    elif inside is not None and inside[1] > GROWTH * max(inside[0], 1):
         why = (
             f"more and more were in the system, {inside[0]:,} halfway through the sending and {inside[1]:,} at its "
             "end. A longer run at this rate waits longer"

@@ -8,8 +8,8 @@ from course.results.exposition import Page
 FULL = 0.9  # of the KV pool: from here on memory is what admission waits for
 MOST = 0.5  # of TTFT: a wait beyond it is most of it
 STALL = 3.0  # times the mean gap: a p99 in a bucket that starts beyond it is no usual step
-CHANGED = 1.5  # times the average in flight: the load of the moment is another one
-ABORTED = 0.05
+ANOTHER_LOAD = 1.5  # times the average in flight: the load of the moment is another one
+ABORTED_SHARE = 0.05
 UNEVEN = 2.0  # times as many running on one engine as on another, and at least UNEVEN_BY more
 UNEVEN_BY = 4
 
@@ -32,7 +32,7 @@ def on_scrape(
     """
     found = [_when(earlier, seconds, source), *_buckets(p99), *_flight(totals, means, earlier)]
     found += _memory(totals, page)
-    found += _preempted(totals)
+    found += _on_preemptions(totals)
     found += _waiting(totals, means)
     found += _stalls(means, p99)
     found += _steps(totals)
@@ -82,9 +82,9 @@ def _flight(totals: Mapping[str, float], means: Statistics, earlier: Page | None
             f"L = lambda W: {totals['requests_per_second']:.4g} requests/s x {whole:.4g} s are {average:.4g} in flight "
             f"on average; {there}"
         )
-        if now > CHANGED * average and now - average > UNEVEN_BY:
+        if now > ANOTHER_LOAD * average and now - average > UNEVEN_BY:
             sentence += ". More than the average: the load or the queue grows, and W will be longer (lab 03)"
-        elif average > CHANGED * now and average - now > UNEVEN_BY:
+        elif average > ANOTHER_LOAD * now and average - now > UNEVEN_BY:
             sentence += ". Fewer than the average: the load was higher before (lab 03)"
         return [sentence]
     if whole > 0 and earlier is None and now > 0:
@@ -110,7 +110,7 @@ def _memory(totals: Mapping[str, float], page: Page) -> list[str]:
     return [sentence]
 
 
-def _preempted(totals: Mapping[str, float]) -> list[str]:
+def _on_preemptions(totals: Mapping[str, float]) -> list[str]:
     lost = totals.get("preemptions", nan)
     if not lost > 0:
         return []
@@ -177,7 +177,7 @@ def _rest(totals: Mapping[str, float], page: Page) -> list[str]:
     if rate > 0:
         found.append(f"{rate:.1%} of prompt tokens were found in the prefix cache and not computed")
     aborted, ended = totals.get("aborted", 0.0), totals.get("requests", nan) + totals.get("failed", 0.0)
-    if aborted > ABORTED * ended:
+    if aborted > ABORTED_SHARE * ended:
         found.append(
             f"{aborted:,.0f} of {ended:,.0f} requests were aborted by their clients: their times are in no average of "
             "those that waited to the end (lab 16)"

@@ -9,7 +9,7 @@ from course.results.definitions import Definition
 from course.results.load import SHORTFALL, SLACK
 from course.results.result import Requests
 
-MISSED = 0.05  # of the length asked for: a mean that is further off is pointed out
+LENGTH_SLACK = 0.05  # of the length asked for: a mean that is further off is pointed out
 
 
 def totals_of(table: Requests) -> dict[str, float]:
@@ -66,13 +66,13 @@ def on_lengths(totals: Mapping[str, float]) -> list[str]:
     for side, what in (("prompt", "prompts"), ("output", "answers")):
         counted = totals.get(f"mean_{side}_tokens", totals.get(f"{side}_tokens", nan) / requests)
         asked, most = totals.get(f"asked_{side}_tokens", nan), totals.get(f"most_{side}_tokens", nan)
-        if abs(counted - asked) > MISSED * asked:
+        if abs(counted - asked) > LENGTH_SLACK * asked:
             found.append(
                 f"Asked for were {what} of {asked:,.4g} tokens, counted {counted:,.4g} on average, "
                 f"{counted / asked:.3g} times as many: this is another load than the planned one, or another tokeniser "
                 "counted"
             )
-        elif counted > (1 + MISSED) * most:
+        elif counted > (1 + LENGTH_SLACK) * most:
             found.append(
                 f"Asked for were {what} of at most {most:,.4g} tokens, counted {counted:,.4g} on average: the limit "
                 "did not reach the server, or another tokeniser counted"

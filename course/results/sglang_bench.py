@@ -62,7 +62,7 @@ def _run(path: Path, document: Document, name: str) -> Result:
             "server's"
         )
     totals |= without_missing({"in_flight": said})
-    totals |= _asked(doc)
+    totals |= _asked_lengths(doc)
     reported = flat(place, doc, METRICS) if totals.get("requests") != 0 else {}
     totals, reported, sentences = without_empty(table, totals, reported)
     notes += sentences
@@ -72,7 +72,7 @@ def _run(path: Path, document: Document, name: str) -> Result:
     return finish(Draft(TOOL, name, MEANINGS, table, reported, {}, totals, setup, {}, notes, loop, drafted))
 
 
-def _asked(doc: Mapping) -> dict[str, float]:
+def _asked_lengths(doc: Mapping) -> dict[str, float]:
     """Lengths that were asked for, where they were drawn: the mean if the file says the range, else the limit."""
     if doc.get("dataset_name") not in ("random", "random-ids"):
         return {}

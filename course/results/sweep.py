@@ -100,7 +100,7 @@ def _text(run: Result, keys: Sequence[str]) -> str:
     return ", ".join(f"{key}={value(key)}" for key in keys if value(key) is not None)
 
 
-def named(sweep: Sweep) -> list[str]:
+def sentences(sweep: Sweep) -> list[str]:
     """Knee and collapse of a sweep, in sentences."""
     where = f" ({sweep.fixed})" if sweep.fixed else ""
     answered = sweep.mean(lambda run: run.totals.get("requests_per_second", nan))

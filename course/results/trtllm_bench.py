@@ -57,7 +57,7 @@ LINES = {
     "KV Cache Dtype": ("engine", "kv_cache_dtype"),
     "Quantization": ("engine", "quantization"),
 }
-PRINTED = re.compile(r"^[^\"{}\n]*Request Throughput \(req/sec\):\s+\d", re.MULTILINE)
+PRINTOUT = re.compile(r"^[^\"{}\n]*Request Throughput \(req/sec\):\s+\d", re.MULTILINE)
 PERCENTILE = re.compile(r"\[(TTFT|TPOT|Latency)\] ([A-Z0-9]+)\s*: ([0-9.eE+-]+)")
 NAMES = {"minimum": "min", "maximum": "max", "average": "mean"}
 
@@ -70,7 +70,7 @@ def matches(value: Any) -> bool:
 
 def is_report(content: str) -> bool:
     """Whether a text holds what the tool prints at the end of a run."""
-    return PRINTED.search(content) is not None
+    return PRINTOUT.search(content) is not None
 
 
 def read(path: Path, documents: list[Document]) -> list[Result]:
@@ -152,7 +152,9 @@ def _run(path: Path, document: Document, name: str) -> Result:
     if "requests" not in totals and {"duration", "requests_per_second"} <= set(totals):
         totals["requests"] = round(totals["duration"] * totals["requests_per_second"])  # a report cut out of a log
     issued = setting(world, "issue_rate")
-    loop = BURST if issued > AT_ONCE else OPEN if issued > 0 else ""
+    loop = ""
+    if issued > 0:
+        loop = BURST if issued > AT_ONCE else OPEN
     if loop == OPEN:
         totals["offered_rate"] = issued
     setup = {key: engine[key] for key in ENGINE if isinstance(engine.get(key), str | int | float)}

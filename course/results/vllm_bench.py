@@ -71,7 +71,7 @@ def _run(path: Path, document: Document, name: str) -> Result:
     reported = flat(place, doc, METRICS) if completed != 0 else {}  # of no request the tool writes means of 0
     totals, reported, sentences = without_empty(table, totals, reported)
     notes += sentences
-    setup = {key: doc[key] for key in SETUP if isinstance(doc.get(key), str | int | float)} | varied(doc)
+    setup = {key: doc[key] for key in SETUP if isinstance(doc.get(key), str | int | float)} | varied_options(doc)
     drafted = number(place, doc, "spec_decode_acceptance_length")
     loop = loop_of(totals, unlimited=is_unlimited(doc))
     values: Statistics = {}
@@ -104,7 +104,7 @@ def is_unlimited(doc: Mapping) -> bool:
     return str(doc.get("request_rate")).lower() in ("inf", "infinity")
 
 
-def varied(doc: Mapping) -> dict[str, Any]:
+def varied_options(doc: Mapping) -> dict[str, Any]:
     """The options that a sweep varied: what it adds after the run number."""
     keys = list(doc)
     if "run_number" not in doc:

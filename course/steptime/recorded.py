@@ -173,7 +173,9 @@ class Recorded(StepTimeModel, files.Recording):
         found: dict[str, float] = {}
         rows = np.stack([points[key] for key in (*COUNTS, "seconds")], axis=1).tolist()
         for n, context, chunk, cached, seconds in rows:
-            kind = ("mixed" if n else "prompts") if chunk else "decodes"
+            kind = "mixed" if chunk and n else "decodes"
+            if chunk and not n:
+                kind = "prompts"
             step = self(Step(int(n), int(context), ((int(chunk), int(cached)),) if chunk else ()))
             found[kind] = max(abs(step / seconds - 1), found.get(kind, 0.0))
         return found

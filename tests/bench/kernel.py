@@ -41,7 +41,7 @@ def launches(device: gpu.Device) -> dict[str, float | None]:
     step = gpu.DecodeStep(device)
     many = 1_000 if device.is_gpu else 20
     found: dict[str, float | None] = {}
-    for name, launch in (("empty", step.prepared_empty(1)), ("step_16", step.prepared(16))):
+    for name, launch in (("empty", step.prepare_empty(1)), ("step_16", step.prepare(16))):
         found[f"{name}_one_by_one"] = gpu.measure(device, launch, launches=many).seconds
         found[f"{name}_queued"] = device.pace(launch, many)
         found[f"{name}_graph_node"] = device.replayed(launch) if device.kind == "cuda" else None

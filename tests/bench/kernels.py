@@ -70,7 +70,7 @@ class Bench:
 
     def random(self, *shape: int, kind: str = "bf16", bound: float = 1.7, seed: int = 0) -> Any:
         array = self.q.device.empty(shape, {"bf16": np.uint16, "fp16": np.float16, "fp32": np.float32}[kind])
-        fill.prepared(self.q, array, bound=bound, seed=seed, kind=kind)()
+        fill.prepare(self.q, array, bound=bound, seed=seed, kind=kind)()
         self.q.wait()
         return array
 
@@ -82,13 +82,13 @@ class Bench:
 
 def probe(b: Bench) -> None:
     data = b.q.cupy.empty(2 * GIB // 4, np.uint32)
-    fill.prepared(b.q, data.view(np.uint16), bound=1.0)()
+    fill.prepare(b.q, data.view(np.uint16), bound=1.0)()
     b.q.wait()
     best = 0.0
     for pattern, name in enumerate(read_probe.PATTERNS):
         for blocks in (132 * 2, 132 * 4, 132 * 8, 132 * 32, 132 * 128):
             out = b.q.device.empty(blocks, np.uint32)
-            seconds = b.each([read_probe.prepared(b.q, data, out, pattern=pattern)] * 2, repeats=7)
+            seconds = b.each([read_probe.prepare(b.q, data, out, pattern=pattern)] * 2, repeats=7)
             best = max(best, 2 * GIB / seconds)
             b.keep("probe", pattern=name, blocks=blocks, tb_s=2 * GIB / seconds / 1e12)
     b.bandwidth = best
@@ -98,7 +98,7 @@ def probe(b: Bench) -> None:
 def matrix(b: Bench) -> None:
     x, w = b.random(8192, 8192), b.random(8192, 8192, seed=1)
     out = b.q.device.empty((8192, 8192), np.uint16)
-    seconds = b.each([product.prepared(b.q, x, w, out)] * 5)
+    seconds = b.each([product.prepare(b.q, x, w, out)] * 5)
     b.flops = 2 * 8192**3 / seconds
     b.found["flops"] = b.flops
     b.keep("matrix", size=8192, tflops=b.flops / 1e12)
@@ -107,7 +107,7 @@ def matrix(b: Bench) -> None:
 def nodes(b: Bench) -> None:
     for name, chained in (("empty", False), ("empty chained", True)):
         kernel = b.q.device.kernel("empty")
-        launch = b.q.prepared(kernel, (1,), 32, (), chained=chained)
+        launch = b.q.prepare(kernel, (1,), 32, (), chained=chained)
         b.keep("nodes", node=name, us=1e6 * b.each([launch] * 400))
 
 
@@ -122,14 +122,14 @@ def rows(b: Bench) -> None:
     turns, where = put(rope.turns(tokens, 128)), put(np.arange(tokens, dtype=np.int32))
     slots, ids = put(np.random.default_rng(0).permutation(tokens).astype(np.int32)), where
     cases = {
-        "rms_norm": (rms_norm.prepared(b.q, x, weight, y, epsilon=1e-5), 2 * tokens * hidden * 2),
-        "silu": (silu.prepared(b.q, gate_up, gated), 3 * tokens * inner * 2),
-        "rope": (rope.prepared(b.q, qkv, turns, where, rotated=heads + kv), 2 * tokens * (heads + kv) * 256),
-        "append": (append.prepared(b.q, qkv, k, v, slots), 2 * tokens * 2 * kv * 256),
+        "rms_norm": (rms_norm.prepare(b.q, x, weight, y, epsilon=1e-5), 2 * tokens * hidden * 2),
+        "silu": (silu.prepare(b.q, gate_up, gated), 3 * tokens * inner * 2),
+        "rope": (rope.prepare(b.q, qkv, turns, where, rotated=heads + kv), 2 * tokens * (heads + kv) * 256),
+        "append": (append.prepare(b.q, qkv, k, v, slots), 2 * tokens * 2 * kv * 256),
         "rope_append": (
-            rope_append.prepared(b.q, qkv, q, k, v, turns, where, slots), 2 * tokens * (heads + 2 * kv) * 256,
+            rope_append.prepare(b.q, qkv, q, k, v, turns, where, slots), 2 * tokens * (heads + 2 * kv) * 256,
         ),
-        "gather": (gather.prepared(b.q, x, ids, y), 2 * tokens * hidden * 2),
+        "gather": (gather.prepare(b.q, x, ids, y), 2 * tokens * hidden * 2),
     }  # fmt: skip
     for name, (launch, moved) in cases.items():
         seconds = b.each([launch] * 10)
@@ -165,7 +165,7 @@ def attend(b: Bench, caches: Caches, attention: DecodeAttention, lengths: np.nda
     cut = work_list.cut(lengths, blocks)
     given = [put(one) for one in (lengths.astype(np.int32), cut.items, cut.spans)]
     tables = caches.tables(lengths)
-    launches = [attention.prepared(q, caches.k, caches.v, table, *given, out, warps=warps) for table in tables]
+    launches = [attention.prepare(q, caches.k, caches.v, table, *given, out, warps=warps) for table in tables]
     return b.each(launches * max(1, 4 // len(launches)))
 
 
@@ -245,7 +245,7 @@ def gemm(b: Bench) -> None:
         moved = 2 * many * columns
         for count in (1, 8, 16, 24, 32, 64):
             x, out = b.random(count, columns), b.random(count, many)
-            seconds = b.each([product.prepared(b.q, x, w, out) for w in plain])
+            seconds = b.each([product.prepare(b.q, x, w, out) for w in plain])
             row = {"cublaslt": 1e6 * seconds}
             if count <= 32:
                 groups = skinny_gemm.groups_for(count)
@@ -256,14 +256,14 @@ def gemm(b: Bench) -> None:
                         continue
                     how = {"depth": depth, "resident": resident, "tiles_a_block": tiles}
                     launches = [
-                        skinny_gemm.prepared(b.q, px, w, out, count, norm=norm, chained=True, **how) for w in packed
+                        skinny_gemm.prepare(b.q, px, w, out, count, norm=norm, chained=True, **how) for w in packed
                     ]
                     row[f"d{depth}r{resident}t{tiles}"] = 1e6 * b.each(launches)
-                launches = [skinny_gemm.prepared(b.q, px, w, out, count) for w in packed]
+                launches = [skinny_gemm.prepare(b.q, px, w, out, count) for w in packed]
                 row["unchained"] = 1e6 * b.each(launches)
             if count in (1, 8):
                 px = b.random(*packing.shape(1, columns))
-                launches = [skinny_gemm.prepared(b.q, px, w, out, count, tensor=False) for w in packed]
+                launches = [skinny_gemm.prepare(b.q, px, w, out, count, tensor=False) for w in packed]
                 row["plain"] = 1e6 * b.each(launches)
             b.keep("gemm", shape=name, rows=count, floor=1e6 * moved / b.bandwidth, **row)
         del plain, packed
@@ -295,7 +295,7 @@ def prefill(b: Bench) -> None:
                 tiles = one.tiles(listed, slabs)
                 if splits > 1 and (slabs > 1 or len(tiles) * splits > 128):
                     continue
-                launch = one.prepared(
+                launch = one.prepare(
                     q,
                     caches.k,
                     caches.v,

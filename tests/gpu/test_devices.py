@@ -84,7 +84,7 @@ def test_a_batch_outside_of_the_buffer_is_not_launched(device: gpu.Device) -> No
     step = gpu.DecodeStep(device, 10, 32, max_batch=4)
     for batch in (0, 5, -1, 1.5, math.nan, "2"):
         with pytest.raises(ValueError, match="batch must be a whole number from 1 to 4"):
-            step.prepared(batch)
+            step.prepare(batch)
 
 
 def test_powers_of_two() -> None:
@@ -105,7 +105,7 @@ def test_a_timing_is_warm_and_the_median_of_many(device: gpu.Device) -> None:
     assert timing.launches == 30 and 0 < timing.low <= timing.seconds <= timing.high
     assert 0 <= timing.gap <= timing.longest_gap
     assert step.time_empty(2, launches=3).seconds > 0
-    assert device.pace(step.prepared_empty(2), 5) > 0
+    assert device.pace(step.prepare_empty(2), 5) > 0
 
 
 def test_only_warm_launches_count(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,4 +164,4 @@ def test_a_graph_holds_the_kernel_alone() -> None:
     if device.kind != "cuda":
         pytest.skip("no NVIDIA GPU that works: nothing can be captured")
     step = gpu.DecodeStep(device)
-    assert 0 < device.replayed(step.prepared(4)) < step.time(4).seconds
+    assert 0 < device.replayed(step.prepare(4)) < step.time(4).seconds

@@ -82,10 +82,10 @@ def test_a_gpu_that_works(monkeypatch: pytest.MonkeyPatch, hip: bool) -> None:
     np.testing.assert_allclose(step.result(5), gpu.reference(5, 1_000), rtol=gpu.tolerance(1_000, 64))
     timing = step.time(5, launches=4)
     assert timing.launches == 4 and 0 < timing.low <= timing.seconds <= timing.high and timing.gap <= timing.longest_gap
-    assert chosen.pace(step.prepared_empty(1), 3) > 0
+    assert chosen.pace(step.prepare_empty(1), 3) > 0
     if hip:
         with pytest.raises(gpu.KernelError, match="graphs are replayed on CUDA only"):
-            chosen.replayed(step.prepared(1))
+            chosen.replayed(step.prepare(1))
 
 
 def test_what_cupy_gets_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,10 +60,12 @@ def test_the_knee_of_an_open_loop_is_where_it_no_longer_keeps_up(tmp_path):
     runs = read(tmp_path, [run(rate * 400 / (400 + rate * 1.0), 1.0, rate=rate) for rate in (40, 10, 20)])
     (sweep,) = results.sweeps(runs)
     assert sweep.axis == "requested_rate" and sweep.loads == (10, 20, 40)
-    assert results.named(sweep) == ["No knee up to 40 requests/s: the engine answered at every rate that was asked for"]
+    assert results.sentences(sweep) == [
+        "No knee up to 40 requests/s: the engine answered at every rate that was asked for"
+    ]
     runs += read(tmp_path, [run(45.0, 3.0, rate=80), run(44.0, 9.0, rate=160)])
     (sweep,) = results.sweeps(runs)
-    assert results.named(sweep)[0] == (
+    assert results.sentences(sweep)[0] == (
         "The knee is between 40 and 80 requests/s: at the first it kept up, at the second 45 were answered. The most "
         "it answered is 45 requests/s"
     )
@@ -73,13 +75,13 @@ def test_the_knee_of_a_closed_loop_is_where_power_is_largest(tmp_path):
     """Throughput over latency: 4 / 0.25 = 16, 14 / 0.285 = 49, 22 / 0.72 = 31, 23 / 2.8 = 8."""
     runs = read(tmp_path, [run(4, 0.25, most=1), run(14, 0.285, most=4), run(22, 0.72, most=16), run(23, 2.8, most=64)])
     (sweep,) = results.sweeps(runs)
-    (knee,) = results.named(sweep)
+    (knee,) = results.sentences(sweep)
     assert knee.startswith(
         "The knee is at in flight, at most 4, where throughput over latency is largest: 14 requests/s"
     )
     assert knee.endswith("At 64 it is 1.64 times the throughput for 9.82 times the latency")
     growing = read(tmp_path, [run(4, 0.25, most=1), run(8, 0.25, most=2), run(16, 0.25, most=4)])
-    assert results.named(results.sweeps(growing)[0]) == [
+    assert results.sentences(results.sweeps(growing)[0]) == [
         "No knee up to in flight, at most 4: throughput still grows as fast as latency"
     ]
 
@@ -87,7 +89,7 @@ def test_the_knee_of_a_closed_loop_is_where_power_is_largest(tmp_path):
 def test_a_collapse_of_throughput_and_one_of_gaps(tmp_path):
     runs = [run(10, 0.8, most=8), run(14, 1.1, most=16), run(14.2, 2.2, most=32, p99=0.9), run(9, 7, most=64, p99=1.0)]
     (sweep,) = results.sweeps(read(tmp_path, runs))
-    said = results.named(sweep)
+    said = results.sentences(sweep)
     assert any(
         s.startswith("It collapses at in flight, at most 64: 27 output tokens/s, 63% of the 42.6 at 32") for s in said
     )

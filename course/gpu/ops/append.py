@@ -14,7 +14,7 @@ BLOCK = 16
 """Tokens a block of the cache."""
 
 
-def prepared(
+def prepare(
     queue: Queue, qkv: Any, k_cache: Any, v_cache: Any, slots: Any, *, kind: str = "bf16", chained: bool = False
 ) -> Launch:
     """Copies the last 2 x KV heads of each token to its slot, block x 16 + place in the block; a negative one nowhere.
@@ -35,7 +35,7 @@ def prepared(
         return lambda: twin(qkv, k_cache, v_cache, slots)
     units = 2 * kv_heads * (width // numbers.wide(kind))
     args = (qkv, k_cache, v_cache, slots, all_heads - 2 * kv_heads, kv_heads, width)
-    return queue.prepared(queue.kernel("append", kind), (tokens, -(-units // THREADS)), THREADS, args, chained=chained)
+    return queue.prepare(queue.kernel("append", kind), (tokens, -(-units // THREADS)), THREADS, args, chained=chained)
 
 
 def twin(qkv: np.ndarray, k_cache: np.ndarray, v_cache: np.ndarray, slots: np.ndarray) -> None:

@@ -45,34 +45,34 @@ class DecodeStep:
         self._empty = device.kernel("empty")
         self._prepared: dict[tuple[str, int], Callable[[], None]] = {}
 
-    def prepared(self, batch: int) -> Callable[[], None]:
+    def prepare(self, batch: int) -> Callable[[], None]:
         """One step for `batch` sequences, ready to be launched; on a GPU it may still run when the call returns."""
         return self._once("step", batch)
 
-    def prepared_empty(self, batch: int) -> Callable[[], None]:
+    def prepare_empty(self, batch: int) -> Callable[[], None]:
         """A launch of the same size that does nothing."""
         return self._once("empty", batch)
 
     def result(self, batch: int) -> np.ndarray:
         """What one step computes, float32, shape (batch,)."""
-        self.prepared(batch)()
+        self.prepare(batch)()
         return self.device.to_numpy(self._out)[:batch]
 
     def time(self, batch: int, **how: Any) -> Timing:
         """Seconds of one step (see `measure`)."""
-        return measure(self.device, self.prepared(batch), **how)
+        return measure(self.device, self.prepare(batch), **how)
 
     def time_empty(self, batch: int, **how: Any) -> Timing:
         """Seconds of a launch of the same size that does nothing: what of a step is only the launch."""
-        return measure(self.device, self.prepared_empty(batch), **how)
+        return measure(self.device, self.prepare_empty(batch), **how)
 
     def _once(self, what: str, batch: int) -> Callable[[], None]:
         key = what, whole("batch", batch, high=self.max_batch)
         if key not in self._prepared:
             if what == "step":
-                ready = self._step.prepared(key[1], self.threads, (self._out, self.work), 4 * self.threads)
+                ready = self._step.prepare(key[1], self.threads, (self._out, self.work), 4 * self.threads)
             else:
-                ready = self._empty.prepared(key[1], self.threads)
+                ready = self._empty.prepare(key[1], self.threads)
             self._prepared[key] = ready
         return self._prepared[key]
 
@@ -92,7 +92,7 @@ class LiveStep:
 
     def __call__(self, batch: int) -> float:
         """Launch a step of this batch and return its seconds."""
-        seconds, gap = self._watch.time(self._step.prepared(batch))
+        seconds, gap = self._watch.time(self._step.prepare(batch))
         self.gaps.append(gap)
         return seconds
 

@@ -14,7 +14,7 @@ from course.gpu.ops.queue import Launch, Queue, array
 THREADS = 256
 
 
-def prepared(queue: Queue, out: Any, *, bound: float, seed: int = 0, first: int = 0, kind: str = "bf16") -> Launch:
+def prepare(queue: Queue, out: Any, *, bound: float, seed: int = 0, first: int = 0, kind: str = "bf16") -> Launch:
     """Fills an array of any shape with numbers uniform in [-bound, bound), whose spread is bound / sqrt(3).
 
     first: place of the first number in the stream of this seed. Raises ValueError for an array with gaps.
@@ -26,7 +26,7 @@ def prepared(queue: Queue, out: Any, *, bound: float, seed: int = 0, first: int 
         return lambda: np.copyto(out, twin(count, bound=bound, seed=seed, first=first, kind=kind).reshape(out.shape))
     blocks = min(-(-count // THREADS), 16 * 132 if queue.device.is_gpu else 4)
     args = (out, count, first, seed, bound)
-    return queue.prepared(queue.kernel("fill", kind), (blocks,), THREADS, args)
+    return queue.prepare(queue.kernel("fill", kind), (blocks,), THREADS, args)
 
 
 def twin(count: int, *, bound: float, seed: int = 0, first: int = 0, kind: str = "bf16") -> np.ndarray:

@@ -12,7 +12,7 @@ from course.gpu.ops.queue import Launch, Queue, array, multiple
 THREADS = 128
 
 
-def prepared(
+def prepare(
     queue: Queue, table: Any, ids: Any, out: Any, *, groups: int = 0, kind: str = "bf16", chained: bool = False
 ) -> Launch:
     """out[i] = table[ids[i]]. table: (any, columns). ids: (rows,) int32, inside of the table (not looked at).
@@ -31,7 +31,7 @@ def prepared(
         return lambda: twin(table, ids, out, groups)
     grid = (rows, -(-columns // (THREADS * numbers.wide(kind))))
     kernel = queue.kernel("gather", kind, GROUPS=groups)
-    return queue.prepared(kernel, grid, THREADS, (table, ids, out, columns), chained=chained)
+    return queue.prepare(kernel, grid, THREADS, (table, ids, out, columns), chained=chained)
 
 
 def twin(table: np.ndarray, ids: np.ndarray, out: np.ndarray, groups: int) -> None:

@@ -72,7 +72,7 @@ class PrefillAttention:
         found.sort(key=lambda tile: -(chunks[tile[0]][2] + tile[1]))
         return np.array(found, np.int32).reshape(-1, 2)
 
-    def prepared(
+    def prepare(
         self,
         q: Any,
         k_cache: Any,
@@ -113,7 +113,7 @@ class PrefillAttention:
         args: tuple = (q, k_cache, v_cache, table, chunks, tiles, out, self.sums, self.weights, self.counters)
         args += (int(table.shape[1]), math.log2(math.e) / math.sqrt(width))
         grid = (count, heads, splits)
-        return self.queue.prepared(kernel, grid, 32 * WARPS, args, shared_bytes=shared, chained=chained)
+        return self.queue.prepare(kernel, grid, 32 * WARPS, args, shared_bytes=shared, chained=chained)
 
 
 def checked_chunks(chunks: Any, rows: int, table_blocks: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from course.gpu.ops import numbers
 from course.gpu.ops.queue import Launch, Queue, array
 
 
-def prepared(queue: Queue, x: Any, w: Any, out: Any, *, add: bool = False, kind: str = "bf16") -> Launch:
+def prepare(queue: Queue, x: Any, w: Any, out: Any, *, add: bool = False, kind: str = "bf16") -> Launch:
     """Computes out = x W^T, or out += x W^T with `add`. x: (rows, K), w: (N, K), out: (rows, N). Sums are float32.
 
     Raises ValueError for arrays that do not fit together, KernelError on a GPU without a library for it.
@@ -25,7 +25,7 @@ def prepared(queue: Queue, x: Any, w: Any, out: Any, *, add: bool = False, kind:
     library = getattr(queue, "blas", None)
     if library is None:
         raise KernelError("products of many rows need cuBLASLt, which is there on CUDA only")
-    return library.prepared(x, w, out, add=add, kind=kind)
+    return library.prepare(x, w, out, add=add, kind=kind)
 
 
 def twin(x: np.ndarray, w: np.ndarray, kind: str, before: np.ndarray | None = None) -> np.ndarray:

@@ -51,7 +51,7 @@ class Queue:
             self._kernels[key] = self.device.compile(text, name, file=f"{name}.cu", macros=macros)
         return self._kernels[key]
 
-    def prepared(
+    def prepare(
         self,
         kernel: Kernel,
         grid: Sequence[int],

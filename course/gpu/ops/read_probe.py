@@ -13,7 +13,7 @@ THREADS = 512
 PATTERNS = ("side by side", "a piece each")
 
 
-def prepared(queue: Queue, data: Any, out: Any, *, pattern: int = 0) -> Launch:
+def prepare(queue: Queue, data: Any, out: Any, *, pattern: int = 0) -> Launch:
     """Reads `data`, uint32 with a multiple of 4 entries, with as many thread blocks as `out` has entries.
 
     out: uint32; each block leaves the exclusive or of what it read. pattern: 0, all blocks walk through the buffer
@@ -28,7 +28,7 @@ def prepared(queue: Queue, data: Any, out: Any, *, pattern: int = 0) -> Launch:
     if queue.plain:
         return lambda: np.copyto(out, np.concatenate([[reference(data)], np.zeros(len(out) - 1, np.uint32)]))
     kernel = queue.kernel("read_probe", WALK=pattern)
-    return queue.prepared(kernel, (int(out.shape[0]),), THREADS, (data, words // 4, out))
+    return queue.prepare(kernel, (int(out.shape[0]),), THREADS, (data, words // 4, out))
 
 
 def reference(data: np.ndarray) -> np.uint32:

@@ -12,7 +12,7 @@ from course.gpu.ops.queue import Launch, Queue, array, multiple
 THREADS = 256
 
 
-def prepared(
+def prepare(
     queue: Queue, x: Any, weight: Any, out: Any, *, epsilon: float, kind: str = "bf16", chained: bool = False
 ) -> Launch:
     """`out` = norm of the rows of `x`. Shapes (rows, columns), weight (columns,); columns a multiple of 16 bytes.
@@ -27,7 +27,7 @@ def prepared(
     if queue.plain:
         return lambda: np.copyto(out, twin(x, weight, epsilon, kind))
     kernel = queue.kernel("rms_norm", kind)
-    return queue.prepared(kernel, (rows,), THREADS, (x, weight, out, columns, epsilon), chained=chained)
+    return queue.prepare(kernel, (rows,), THREADS, (x, weight, out, columns, epsilon), chained=chained)
 
 
 def twin(x: np.ndarray, weight: np.ndarray, epsilon: float, kind: str) -> np.ndarray:

@@ -22,7 +22,7 @@ def turns(positions: int, width: int, theta: float = 500_000.0) -> np.ndarray:
     return np.stack([np.cos(angles), np.sin(angles)], -1).astype(np.float32)
 
 
-def prepared(
+def prepare(
     queue: Queue, x: Any, table: Any, positions: Any, *, rotated: int, kind: str = "bf16", chained: bool = False
 ) -> Launch:
     """Turns the first `rotated` heads of each token, in place.
@@ -40,22 +40,22 @@ def prepared(
         return lambda: np.copyto(x[:, :rotated], twin(x[:, :rotated], table, positions, kind))
     units = rotated * (width // (2 * numbers.wide(kind)))
     args = (x, table, positions, heads, rotated, width)
-    return queue.prepared(queue.kernel("rope", kind), (tokens, -(-units // THREADS)), THREADS, args, chained=chained)
+    return queue.prepare(queue.kernel("rope", kind), (tokens, -(-units // THREADS)), THREADS, args, chained=chained)
 
 
 def twin(x: np.ndarray, table: np.ndarray, positions: np.ndarray, kind: str) -> np.ndarray:
     """The kernel in NumPy: float32 inside, rounded once at the end."""
-    return numbers.encode(turned(numbers.decode(x, kind), np.asarray(table)[positions]), kind)
+    return numbers.encode(rotate(numbers.decode(x, kind), np.asarray(table)[positions]), kind)
 
 
 def reference(x: np.ndarray, positions: np.ndarray, theta: float) -> np.ndarray:
     """The definition, in float64, of all heads of `x` (tokens, heads, width)."""
     width = x.shape[-1]
     angles = np.asarray(positions)[:, None] * float(theta) ** (-np.arange(0, width, 2) / width)
-    return turned(np.asarray(x, dtype=np.float64), np.stack([np.cos(angles), np.sin(angles)], -1))
+    return rotate(np.asarray(x, dtype=np.float64), np.stack([np.cos(angles), np.sin(angles)], -1))
 
 
-def turned(x: np.ndarray, turn: np.ndarray) -> np.ndarray:
+def rotate(x: np.ndarray, turn: np.ndarray) -> np.ndarray:
     """Heads of tokens (tokens, heads, width), turned by the cosines and sines (tokens, width / 2, 2)."""
     first, second = np.split(x, 2, axis=-1)
     cosine, sine = turn[:, None, :, 0], turn[:, None, :, 1]

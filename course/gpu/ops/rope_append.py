@@ -12,7 +12,7 @@ from course.gpu.ops.queue import Launch, Queue, array, multiple
 THREADS = 128
 
 
-def prepared(
+def prepare(
     queue: Queue,
     qkv: Any,
     q: Any,
@@ -25,7 +25,7 @@ def prepared(
     kind: str = "bf16",
     chained: bool = False,
 ) -> Launch:
-    """Arrays as in `rope.prepared` and `append.prepared`; q: (tokens, heads, width).
+    """Arrays as in `rope.prepare` and `append.prepare`; q: (tokens, heads, width).
 
     Raises ValueError for arrays that do not fit together.
     """
@@ -44,7 +44,7 @@ def prepared(
     units = (heads + 2 * kv_heads) * (width // (2 * numbers.wide(kind)))
     args = (qkv, q, k_cache, v_cache, table, positions, slots, heads, kv_heads, width)
     grid = (tokens, -(-units // THREADS))
-    return queue.prepared(queue.kernel("rope_append", kind), grid, THREADS, args, chained=chained)
+    return queue.prepare(queue.kernel("rope_append", kind), grid, THREADS, args, chained=chained)
 
 
 def twin(qkv, q, k_cache, v_cache, table, positions, slots, kind) -> None:

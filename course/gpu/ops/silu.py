@@ -12,7 +12,7 @@ from course.gpu.ops.queue import Launch, Queue, array, multiple
 THREADS = 128
 
 
-def prepared(queue: Queue, gate_up: Any, out: Any, *, kind: str = "bf16", chained: bool = False) -> Launch:
+def prepare(queue: Queue, gate_up: Any, out: Any, *, kind: str = "bf16", chained: bool = False) -> Launch:
     """gate_up: (rows, 2 x columns), the gates first; out: (rows, columns), columns a multiple of 16 bytes.
 
     Raises ValueError for arrays that do not fit together.
@@ -24,7 +24,7 @@ def prepared(queue: Queue, gate_up: Any, out: Any, *, kind: str = "bf16", chaine
     if queue.plain:
         return lambda: np.copyto(out, twin(gate_up, kind))
     grid = (rows, -(-columns // (THREADS * numbers.wide(kind))))
-    return queue.prepared(queue.kernel("silu", kind), grid, THREADS, (gate_up, out, columns), chained=chained)
+    return queue.prepare(queue.kernel("silu", kind), grid, THREADS, (gate_up, out, columns), chained=chained)
 
 
 def twin(gate_up: np.ndarray, kind: str) -> np.ndarray:

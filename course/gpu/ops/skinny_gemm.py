@@ -42,7 +42,7 @@ def variant(groups: int, finish: str, columns: int) -> tuple[int, int, int]:
     return (2, 3, 1) if finish == "heads" and groups > 1 else (4, 2, 1)
 
 
-def prepared(
+def prepare(
     queue: Queue,
     x: Any,
     w: Any,
@@ -115,7 +115,7 @@ def prepared(
         nothing = _nothing(queue)
         extra = (out, out, nothing, nothing, nothing)
     args = (x, w, out, rows, 16 * tiles, columns, norm or 0.0, *extra, query_heads, kv_heads)
-    return queue.prepared(
+    return queue.prepare(
         queue.kernel("skinny_gemm", kind, **macros), (tiles // tiles_a_block,), THREADS, args, chained=chained
     )
 
@@ -147,7 +147,7 @@ def twin(x, w, out, rows, *, finish, norm, heads, kind) -> None:
         order = np.argsort(packing.tile_rows(16 * tiles, "heads", width).reshape(-1))
         found = sums[:, order].reshape(rows, -1, width)
         turn = np.asarray(heads.turns)[np.asarray(heads.positions)]
-        turned = rope.turned(found[:, : query_heads + kv_heads], turn)
+        turned = rope.rotate(found[:, : query_heads + kv_heads], turn)
         whole_rows = numbers.encode(np.concatenate([turned, found[:, query_heads + kv_heads :]], 1), kind)
         out[...] = whole_rows[:, :query_heads]
         append.twin(whole_rows, heads.k_cache, heads.v_cache, np.asarray(heads.slots))

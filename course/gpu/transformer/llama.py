@@ -84,7 +84,7 @@ class Llama:
         from course.gpu.ops import fill
 
         for i, cache in enumerate((*self.k, *self.v)):
-            fill.prepared(self.queue, cache, bound=bound, seed=seed + i, kind=self.kind)()
+            fill.prepare(self.queue, cache, bound=bound, seed=seed + i, kind=self.kind)()
         self.queue.wait()
 
     def room(self, name: str, *shape: int) -> Any:

@@ -191,7 +191,7 @@ class Step:
 
     def _decode_attention(self, layer: int, q: Any, out: Any, **how: Any) -> Launch:
         llama, first = self.llama, len(self.chunk_tokens)
-        return llama.decode_attention.prepared(
+        return llama.decode_attention.prepare(
             q,
             llama.k[layer],
             llama.v[layer],
@@ -216,10 +216,10 @@ class Step:
         self._logits = llama.room("logits", rows, shape.vocabulary)
 
         def multiply(given: Any, name: str, out: Any, finish: str, **more: Any) -> Launch:
-            return skinny_gemm.prepared(queue, given, packed[name], out, rows, finish=finish, **more, **how)
+            return skinny_gemm.prepare(queue, given, packed[name], out, rows, finish=finish, **more, **how)
 
         table = llama.weights.arrays["embedding"]
-        launches = [gather.prepared(queue, table, self.ids, x, groups=groups, kind=llama.kind)]
+        launches = [gather.prepare(queue, table, self.ids, x, groups=groups, kind=llama.kind)]
         for i in range(shape.layers):
             heads = skinny_gemm.Heads(llama.k[i], llama.v[i], llama.turns, self.positions, self.slots)
             launches += [
@@ -242,32 +242,32 @@ class Step:
         gate_up, inner = llama.room("gate_up", rows, 2 * shape.inner), llama.room("inner", rows, shape.inner)
         self._logits = llama.room("logits", self.sequences, shape.vocabulary)
         side = queue.branch() if self.chunk_tokens and self.decodes else queue
-        launches = [gather.prepared(queue, weights.arrays["embedding"], self.ids, x, kind=kind)]
+        launches = [gather.prepare(queue, weights.arrays["embedding"], self.ids, x, kind=kind)]
         for i in range(shape.layers):
             norms = [weights.layer(i, name) for name in ("attention_norm", "mlp_norm")]
             launches += [
-                rms_norm.prepared(queue, x, norms[0], normed, epsilon=shape.epsilon, **how),
-                product.prepared(queue, normed, weights.layer(i, "qkv"), qkv, kind=kind),
-                rope_append.prepared(
+                rms_norm.prepare(queue, x, norms[0], normed, epsilon=shape.epsilon, **how),
+                product.prepare(queue, normed, weights.layer(i, "qkv"), qkv, kind=kind),
+                rope_append.prepare(
                     queue, qkv.reshape(rows, -1, shape.width), q, llama.k[i], llama.v[i], llama.turns, self.positions,
                     self.slots, **how,
                 ),
                 *self._attention(i, q, attended, side),
-                product.prepared(queue, attended.reshape(rows, -1), weights.layer(i, "o"), x, add=True, kind=kind),
-                rms_norm.prepared(queue, x, norms[1], normed, epsilon=shape.epsilon, **how),
-                product.prepared(queue, normed, weights.layer(i, "gate_up"), gate_up, kind=kind),
-                silu.prepared(queue, gate_up, inner, **how),
-                product.prepared(queue, inner, weights.layer(i, "down"), x, add=True, kind=kind),
+                product.prepare(queue, attended.reshape(rows, -1), weights.layer(i, "o"), x, add=True, kind=kind),
+                rms_norm.prepare(queue, x, norms[1], normed, epsilon=shape.epsilon, **how),
+                product.prepare(queue, normed, weights.layer(i, "gate_up"), gate_up, kind=kind),
+                silu.prepare(queue, gate_up, inner, **how),
+                product.prepare(queue, inner, weights.layer(i, "down"), x, add=True, kind=kind),
             ]  # fmt: skip
         ends, normed_ends = (llama.room(name, self.sequences, shape.hidden) for name in ("ends", "normed_ends"))
         if self.chunk_tokens:  # of a chunk only the last token's logits are wanted
-            launches.append(gather.prepared(queue, x, self.ends, ends, **how))
+            launches.append(gather.prepare(queue, x, self.ends, ends, **how))
         else:
             ends = x
         return [
             *launches,
-            rms_norm.prepared(queue, ends, weights.arrays["norm"], normed_ends, epsilon=shape.epsilon, **how),
-            product.prepared(queue, normed_ends, weights.head, self._logits, kind=kind),
+            rms_norm.prepare(queue, ends, weights.arrays["norm"], normed_ends, epsilon=shape.epsilon, **how),
+            product.prepare(queue, normed_ends, weights.head, self._logits, kind=kind),
         ]
 
     def _attention(self, layer: int, q: Any, out: Any, side: Any) -> list[Launch]:
@@ -280,7 +280,7 @@ class Step:
             # the next, and a chunk of 512 tokens behind 24,576 was 10% slower on an H100.
             prefill = llama.prefill_attention
             chunks = [
-                prefill.prepared(
+                prefill.prepare(
                     q, llama.k[layer], llama.v[layer], self.table, self.chunks, self.tiles, out,
                     slabs=self._slabs, splits=self._splits,
                 )

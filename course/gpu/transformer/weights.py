@@ -60,11 +60,12 @@ class Weights:
                 if len(size) == 1:
                     found.arrays[name] = device.to_device(numbers.encode(np.ones(size), kind))
                     continue
-                into_residual = name.endswith((".o", ".down"))
-                spread = 1.0 if name == "embedding" else 0.01 if into_residual else 0.02
+                spread = 0.01 if name.endswith((".o", ".down")) else 0.02  # what goes into the residual is smaller
+                if name == "embedding":
+                    spread = 1.0
                 found.arrays[name] = device.empty(size, numbers.dtype(kind))
                 stream = seed * 1_000_003 + number
-                fill.prepared(queue, found.arrays[name], bound=spread * 3**0.5, seed=stream, kind=kind)()
+                fill.prepare(queue, found.arrays[name], bound=spread * 3**0.5, seed=stream, kind=kind)()
             queue.wait()
             if packed and kind != "fp32":
                 for name in found.matrices():

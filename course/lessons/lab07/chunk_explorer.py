@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from course import gpu
 from course.explore import Explorer, Slider
-from course.explore.kernel import LiveExplorer
+from course.explore.live import LiveExplorer
 from course.figures.words import seconds
 from course.gpu.recordings import ChunkProfile, prefill_chunks
 from course.lessons.lab07 import prefill as figures
@@ -101,7 +101,7 @@ class _Bench:
     def _measure(self, chunk: int) -> Measurement:
         try:
             device = self._device = self._device or gpu.device()
-            launch = token_kernel(device, HERE).prepared(chunk)
+            launch = token_kernel(device, HERE).prepare(chunk)
             watch = device.stopwatch()
             watch.time(launch)  # the first launch loads and allocates
             began = time.perf_counter()

@@ -32,25 +32,27 @@ MUTANTS = (
     ),
     Mutant(
         LAYOUT,
-        "held[kind, window, each], ceil(count / layers_in_group))",
-        "held[kind, window, each], count // layers_in_group)",
+        "held[kind, window, each], ceil(count / layers))",
+        "held[kind, window, each], count // layers)",
         BOUNDARY,
     ),
     Mutant(
         LAYOUT, "return most if most < PADDED_UP_TO * fewest", "return most if most > PADDED_UP_TO * fewest", COMPARISON
     ),
-    Mutant(LAYOUT, "kept.elements(tp) * element_bytes + kept.extra_bytes", "kept.elements(tp) * element_bytes", TERM),
+    Mutant(
+        LAYOUT, "cache.elements(tp) * element_bytes + cache.extra_bytes", "cache.elements(tp) * element_bytes", TERM
+    ),
     Mutant(LAYOUT, "if state > block_size * max(attention):", "if state < block_size * max(attention):", COMPARISON),
     Mutant(LAYOUT, "block_size = ALIGNMENT * ceil(state", "block_size = ALIGNMENT * int(state", BOUNDARY),
     Mutant(
         CARD,
-        "self.usable - self.weights - self.activation - self.other",
-        "self.usable - self.weights - self.activation",
+        "self.usable - self.weights.bytes - self.activation.bytes - self.other.bytes",
+        "self.usable - self.weights.bytes - self.activation.bytes",
         TERM,
     ),
-    Mutant(CARD, "int(share * total)", "total", TERM),
+    Mutant(CARD, "int(self.share * total.bytes)", "total.bytes", TERM),
     Mutant(ESTIMATES, "(size - experts) / tp + experts", "(size - experts) + experts", TERM),
-    Mutant(CARD, "kv_bytes=claimed * pool.bytes_per_block", "kv_bytes=claimed * pool.block_size", UNIT),
+    Mutant(CARD, "kv_bytes=claim * pool.bytes_per_block", "kv_bytes=claim * pool.block_size", UNIT),
     Mutant(
         ESTIMATES,
         "SAMPLER_BYTES * max_num_seqs * spec.vocab_size + HIDDEN_STATES * hidden",

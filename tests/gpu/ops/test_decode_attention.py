@@ -28,7 +28,7 @@ def attend(queue: Queue, lengths: list[int], blocks: int, *, kind: str, width: i
     attention = DecodeAttention(
         queue, heads=heads, kv_heads=kv_heads, width=width, kind=kind, max_sequences=8, max_items=64, **how
     )
-    launch = attention.prepared(*given, out, groups=groups)
+    launch = attention.prepare(*given, out, groups=groups)
     launch()
     first = fetched(queue, out, kind)
     launch()  # counters are back at zero, so a second launch gives the same

@@ -27,7 +27,7 @@ def attend(queue: Queue, chunks: list[tuple[int, int]], *, kind: str, width: int
         queue, q, k, v, table, checked_chunks(listed, rows, table.shape[1]), attention.tiles(listed, slabs)
     )
     out = poisoned(queue, rows, heads, width, kind=kind)
-    launch = attention.prepared(*given, out, slabs=slabs, splits=splits)
+    launch = attention.prepare(*given, out, slabs=slabs, splits=splits)
     launch()
     launch()
     found, right = fetched(queue, out, kind), reference(q, k, v, table, np.array(listed), kind)

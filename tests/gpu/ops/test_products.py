@@ -54,7 +54,7 @@ def test_rows(on: Queue, kind: str, case: tuple, norm: float | None) -> None:
     rows, groups, tensor = case
     drawn = Drawn(on, rows, groups, 48, 1056, kind, "rows")
     out = poisoned(on, rows, 48, kind=kind)
-    skinny_gemm.prepared(on, *drawn.on_device, out, rows, norm=norm, kind=kind, tensor=tensor)()
+    skinny_gemm.prepare(on, *drawn.on_device, out, rows, norm=norm, kind=kind, tensor=tensor)()
     right = skinny_gemm.reference(*drawn.exact, norm)
     scale = 1.0 if norm is None else 1 / np.sqrt((drawn.exact[0] ** 2).mean(-1, keepdims=True) + norm)
     close(fetched(on, out, kind), right, (roundoff(kind) + 1e-6) * np.abs(right) + 2 * drawn.noise * scale + 6e-8)
@@ -70,7 +70,7 @@ def test_residual(on: Queue, kind: str, case: tuple) -> None:
     packed = numbers.encode(np.full(packing.shape(groups, 64), np.nan), kind)
     packing.put_rows(packed, before)
     (out,) = on_device(on, packed)
-    skinny_gemm.prepared(on, *drawn.on_device, out, rows, finish="residual", kind=kind, tensor=tensor)()
+    skinny_gemm.prepare(on, *drawn.on_device, out, rows, finish="residual", kind=kind, tensor=tensor)()
     right = numbers.decode(before, kind) + skinny_gemm.reference(*drawn.exact)
     found = packing.rows_of(fetched(on, out, kind), rows)
     close(found, right, (roundoff(kind) + 1e-6) * np.abs(right) + drawn.noise + 6e-8)
@@ -83,7 +83,7 @@ def test_silu(on: Queue, kind: str, case: tuple) -> None:
     rows, groups, tensor = case
     drawn = Drawn(on, rows, groups, 128, 128, kind, "silu")
     out = poisoned(on, *packing.shape(groups, 64), kind=kind)
-    skinny_gemm.prepared(on, *drawn.on_device, out, rows, finish="silu", norm=1e-5, kind=kind, tensor=tensor)()
+    skinny_gemm.prepare(on, *drawn.on_device, out, rows, finish="silu", norm=1e-5, kind=kind, tensor=tensor)()
     right = silu.reference(skinny_gemm.reference(*drawn.exact, 1e-5))
     found = packing.rows_of(fetched(on, out, kind), rows)
     # The gate's slope is at most 1.1, and factors are below 10 here: ten times the noise of the sums.
@@ -106,7 +106,7 @@ def test_heads(on: Queue, kind: str, case: tuple, width: int) -> None:
     q = poisoned(on, rows, heads, width, kind=kind)
     caches = [poisoned(on, blocks, kv_heads, 16, width, kind=kind) for _ in range(2)]
     needs = skinny_gemm.Heads(*caches, *on_device(on, rope.turns(100, width), positions, slots))
-    skinny_gemm.prepared(
+    skinny_gemm.prepare(
         on, *drawn.on_device, q, rows, finish="heads", norm=1e-5, heads=needs, kind=kind, tensor=tensor
     )()
     right = skinny_gemm.reference(*drawn.exact, 1e-5).reshape(rows, -1, width)
@@ -130,7 +130,7 @@ def test_library_products(on: Queue, kind: str, add: bool, rows: int, many: int,
     x, w = normal(rng, rows, columns, kind=kind), normal(rng, many, columns, kind=kind)
     before = normal(rng, rows, many, kind=kind)
     out = on_device(on, before)[0] if add else poisoned(on, rows, many, kind=kind)
-    product.prepared(on, *on_device(on, x, w), out, add=add, kind=kind)()
+    product.prepare(on, *on_device(on, x, w), out, add=add, kind=kind)()
     exact = [numbers.decode(one, kind).astype(np.float64) for one in (x, w, before)]
     right = exact[0] @ exact[1].T + (exact[2] if add else 0)
     # TF32 would be wrong by 2^-11 of each product: far outside of this. cuBLASLt rounds a product before it adds it to
@@ -147,7 +147,7 @@ def test_variants_give_the_same(compiled: Queue, tiles: int, finish: str, depth:
     found = []
     for how in ({}, {"depth": depth, "resident": resident, "tiles_a_block": tiles}):
         out = poisoned(compiled, *((25, 64) if finish == "rows" else packing.shape(4, 32)))
-        skinny_gemm.prepared(compiled, *drawn.on_device, out, 25, finish=finish, norm=1e-5, **how)()
+        skinny_gemm.prepare(compiled, *drawn.on_device, out, 25, finish=finish, norm=1e-5, **how)()
         one = fetched(compiled, out, "bf16")
         found.append(one if finish == "rows" else packing.rows_of(one, 25))
     # Another depth adds up in another order, which may move the last bit of a rounded number.
@@ -167,14 +167,14 @@ def test_bad_input_is_refused(on: Queue) -> None:
     drawn = Drawn(on, 8, 1, 64, 64, "bf16", "rows")
     out = poisoned(on, 8, 64)
     with pytest.raises(ValueError, match="9 rows: x has room for 8"):
-        skinny_gemm.prepared(on, *drawn.on_device, out, 9)
+        skinny_gemm.prepare(on, *drawn.on_device, out, 9)
     with pytest.raises(ValueError, match="fp32 is multiplied by `product`"):
-        skinny_gemm.prepared(on, *drawn.on_device, out, 8, kind="fp32")
+        skinny_gemm.prepare(on, *drawn.on_device, out, 8, kind="fp32")
     with pytest.raises(ValueError, match=r"out must have the shape \(8, 64\)"):
-        skinny_gemm.prepared(on, *drawn.on_device, poisoned(on, 8, 32), 8)
+        skinny_gemm.prepare(on, *drawn.on_device, poisoned(on, 8, 32), 8)
     with pytest.raises(ValueError, match="cannot be packed"):
         packing.packed_weights(np.zeros((17, 64)))
     with pytest.raises(ValueError, match="w must have the shape"):
-        product.prepared(
+        product.prepare(
             on, *on_device(on, np.zeros((3, 4), np.float32), np.zeros((5, 6), np.float32)), out, kind="fp32"
         )

@@ -21,7 +21,7 @@ def test_rms_norm(on: Queue, kind: str, rows: int, columns: int) -> None:
     rng = np.random.default_rng([1, rows, columns])
     x, weight = normal(rng, rows, columns, kind=kind, scale=3), normal(rng, columns, kind=kind)
     out = poisoned(on, rows, columns, kind=kind)
-    rms_norm.prepared(on, *on_device(on, x, weight), out, epsilon=1e-5, kind=kind)()
+    rms_norm.prepare(on, *on_device(on, x, weight), out, epsilon=1e-5, kind=kind)()
     right = rms_norm.reference(numbers.decode(x, kind), numbers.decode(weight, kind), 1e-5)
     # The sum of squares has at most columns / 256 + 10 additions in a row.
     bound = (roundoff(kind) + SINGLE + columns / 256 * 2.0**-24) * np.abs(right)
@@ -35,7 +35,7 @@ def test_rope(on: Queue, kind: str, heads: int, rotated: int, width: int) -> Non
     positions = rng.integers(0, 500, 5).astype(np.int32)
     x, table = normal(rng, 5, heads, width, kind=kind), rope.turns(500, width)
     given, turns, where = on_device(on, x, table, positions)
-    rope.prepared(on, given, turns, where, rotated=rotated, kind=kind)()
+    rope.prepare(on, given, turns, where, rotated=rotated, kind=kind)()
     right = numbers.decode(x, kind).astype(np.float64)
     right[:, :rotated] = rope.reference(right[:, :rotated], positions, 500_000.0)
     # Cosine and sine are rounded to float32, and two products of up to |x| are added.
@@ -51,7 +51,7 @@ def test_append_writes_where_the_slots_say_and_nowhere_else(on: Queue, kind: str
     slots = np.array([79, 0, -1, 17, 31, 16], np.int32)
     given, k, v, where = on_device(on, qkv, *(normal(rng, blocks, kv_heads, 16, width, kind=kind),) * 2, slots)
     before = fetched(on, k, kind)
-    append.prepared(on, given, k, v, where, kind=kind)()
+    append.prepare(on, given, k, v, where, kind=kind)()
     right_k, right_v = before.copy(), before.copy()
     for token, slot in enumerate(slots):
         if slot >= 0:
@@ -71,9 +71,9 @@ def test_rope_append_is_rope_then_append(on: Queue, kind: str, heads: int, kv_he
     given, turns, where, to = on_device(on, qkv, rope.turns(300, width), positions, slots)
     q = poisoned(on, tokens, heads, width, kind=kind)
     caches = [poisoned(on, blocks, kv_heads, 16, width, kind=kind) for _ in range(4)]
-    rope_append.prepared(on, given, q, *caches[:2], turns, where, to, kind=kind)()
-    rope.prepared(on, given, turns, where, rotated=heads + kv_heads, kind=kind)()
-    append.prepared(on, given, *caches[2:], to, kind=kind)()
+    rope_append.prepare(on, given, q, *caches[:2], turns, where, to, kind=kind)()
+    rope.prepare(on, given, turns, where, rotated=heads + kv_heads, kind=kind)()
+    append.prepare(on, given, *caches[2:], to, kind=kind)()
     together, apart = (fetched(on, one, kind) for one in (q, given))
     assert np.array_equal(together, apart[:, :heads])
     for one, two in zip(caches[:2], caches[2:], strict=True):
@@ -88,7 +88,7 @@ def test_silu(on: Queue, kind: str, rows: int, columns: int) -> None:
     gate_up = normal(rng, rows, 2 * columns, kind=kind, scale=4)
     gate_up[0, :1] = numbers.encode([-100.0], kind)  # exp(100) overflows, and the gate is closed
     out = poisoned(on, rows, columns, kind=kind)
-    silu.prepared(on, *on_device(on, gate_up), out, kind=kind)()
+    silu.prepare(on, *on_device(on, gate_up), out, kind=kind)()
     right = silu.reference(numbers.decode(gate_up, kind))
     # The exponent, up to 100 in size, is rounded before exp2 is taken; fp16 has nothing between 0 and 6e-8.
     bound = (roundoff(kind) + 100 * SINGLE) * np.abs(right) + (6e-8 if kind == "fp16" else 1e-37)
@@ -103,7 +103,7 @@ def test_gather_takes_rows_as_they_are(on: Queue, kind: str, groups: int) -> Non
     if groups and kind == "fp32":
         pytest.skip("packed activations are 16-bit")
     out = poisoned(on, *(packing.shape(groups, 96) if groups else (7, 96)), kind=kind)
-    gather.prepared(on, *on_device(on, table, ids), out, groups=groups, kind=kind)()
+    gather.prepare(on, *on_device(on, table, ids), out, groups=groups, kind=kind)()
     on.wait()
     found = on.device.to_numpy(out)
     found = packing.rows_of(found, 7) if groups else found
@@ -113,7 +113,7 @@ def test_gather_takes_rows_as_they_are(on: Queue, kind: str, groups: int) -> Non
 @pytest.mark.parametrize("kind", KINDS)
 def test_fill_gives_the_same_bits_everywhere(on: Queue, kind: str) -> None:
     out = poisoned(on, 3, 1001, kind=kind)
-    fill.prepared(on, out, bound=0.5, seed=7, first=100, kind=kind)()
+    fill.prepare(on, out, bound=0.5, seed=7, first=100, kind=kind)()
     on.wait()
     right = fill.twin(3003, bound=0.5, seed=7, first=100, kind=kind)
     assert np.array_equal(on.device.to_numpy(out).reshape(-1), right)
@@ -129,7 +129,7 @@ def test_the_read_probe_reads_everything_once(on: Queue, pattern: int, words: in
     rng = np.random.default_rng([8, words])
     data = rng.integers(0, 2**32, words, dtype=np.uint32)
     given, out = on_device(on, data, np.full(3, 0xDEADBEEF, np.uint32))
-    read_probe.prepared(on, given, out, pattern=pattern)()
+    read_probe.prepare(on, given, out, pattern=pattern)()
     on.wait()
     assert np.bitwise_xor.reduce(on.device.to_numpy(out)) == read_probe.reference(data)
 
@@ -148,13 +148,13 @@ def test_arrays_that_do_not_fit_are_refused(on: Queue) -> None:
     x, weight = on_device(on, normal(rng, 4, 64), normal(rng, 64))
     out = poisoned(on, 4, 64)
     with pytest.raises(ValueError, match=r"weight must have the shape \(64\)"):
-        rms_norm.prepared(on, x, x, out, epsilon=1e-5)
+        rms_norm.prepare(on, x, x, out, epsilon=1e-5)
     with pytest.raises(ValueError, match="x must hold fp32 as float32, not uint16"):
-        rms_norm.prepared(on, x, weight, out, epsilon=1e-5, kind="fp32")
+        rms_norm.prepare(on, x, weight, out, epsilon=1e-5, kind="fp32")
     with pytest.raises(ValueError, match="contiguous"):
-        rms_norm.prepared(on, x[:, ::2], weight[:32], out[:, :32], epsilon=1e-5)
+        rms_norm.prepare(on, x[:, ::2], weight[:32], out[:, :32], epsilon=1e-5)
     with pytest.raises(ValueError, match="columns must be a multiple of 8"):
-        rms_norm.prepared(on, x[:, :7], weight[:7], out[:, :7], epsilon=1e-5)
+        rms_norm.prepare(on, x[:, :7], weight[:7], out[:, :7], epsilon=1e-5)
     with pytest.raises(ValueError, match="slot 90 is outside of a cache of 5 blocks"):
         append.checked_slots(np.array([3, 90]), 5)
     with pytest.raises(ValueError, match="the same slot"):

@@ -1,4 +1,4 @@
-"""Policies by name: what a command takes is read off their signatures."""
+"""A policy made of a function, one without its method, and how policies show themselves."""
 
 import math
 
