@@ -4,6 +4,7 @@
 # %%
 import os
 import time
+from textwrap import fill
 
 # For "Measure": what is timed must not depend on who else uses the cores.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
@@ -644,7 +645,7 @@ try:
     )
     picture = timelines({"yours": mine, "continuous": theirs}, follow=5, height=400)
 except ValueError as error:
-    print(error)
+    print(fill(str(error), 90))
 picture
 
 # %% [markdown]

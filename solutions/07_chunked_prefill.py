@@ -578,7 +578,7 @@ try:
     )
     print(np.array_equal(mine.response, theirs.response))
 except ValueError as error:
-    print(error)
+    print(fill(str(error), 90))
 
 # %% [markdown]
 # ## Break it
