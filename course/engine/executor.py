@@ -66,9 +66,11 @@ class Simulated(Executor):
         self.step_time = step_time
         self.lengths: list[int] = []  # output tokens by row
         # A model without straight lines is asked for every step, like any callable.
-        straight = isinstance(step_time, StepTimeModel) and step_time.straight
-        self.model = with_checks(step_time) if straight and isinstance(step_time, StepTimeModel) else None
+        self.model = None
+        if isinstance(step_time, StepTimeModel) and step_time.straight:
+            self.model = with_checks(step_time)
         self.lines = Lines(self.model) if self.model else {}
+        self.prefill_line = self.model.prefill_line() if self.model else None
 
     def expect(self, request: Request, output_tokens: int | None) -> None:
         """Its length. Raises ValueError without one."""
@@ -101,8 +103,10 @@ class Simulated(Executor):
             tokens += chunk
             seen += cached
             pairs += chunk * cached + chunk * (chunk + 1) // 2
-        seen += tokens
-        return self.model.seconds(decodes, context, tokens, pairs, seen)
+        if self.prefill_line is None:
+            return self.model.seconds(decodes, context, tokens, pairs, seen + tokens)
+        (base, slope), (a_token, a_pair) = self.lines[decodes], self.prefill_line
+        return base + a_token * tokens + slope * context + a_pair * pairs
 
     def decode(self, clock: array, now: float, stop: float, count: int, decodes: int, context: int) -> float:
         """Add to the clock when up to `count` steps of decodes alone end; return when the last of them does.

@@ -109,7 +109,8 @@ class Lives:
                 del queue[request]
                 running[request] = None
                 request._admitted, request._c = step, pool.hit(request)
-                self.waiting_shown = self.running_shown = None
+                self.running_shown = None
+                self.waiting_shown = None if queue or self._sent_back else ()
             elif request not in running:
                 self._readmit(request)
             cached, known = request._c, request._prompt_tokens + request._e
@@ -156,20 +157,26 @@ class Lives:
         self._serial += 1
         heappush(self._finishes, (step, self._serial, request))
 
-    def _join(self, request: Request) -> None:
-        """Its prompt is computed: a token has left with the step that just ended, and from now on it decodes."""
-        step = self.step
-        request._e += 1
-        request._since, request._tokens_from = step, step - 1
-        request._decodes_known = request._c + 1
-        self._fruitless = 0
-        self.decodes += 1
-        self.context += request._c + 1
-        self.pool.decode(request._c)
-        if self.simulated:
-            request._leave = leave = step + self.simulated.lengths[request._index] - request._e
-            self._serial += 1
-            heappush(self._finishes, (leave, self._serial, request))
+    def _computed(self, chunks: Sequence[tuple[Request, int, bool]]) -> None:
+        """These chunks are in the cache, with the step that just ended.
+
+        Where a prompt is complete, a token of it has left with that step, and from now on it decodes.
+        """
+        step, pool, simulated = self.step, self.pool, self.simulated
+        for request, chunk, complete in chunks:
+            request._c = computed = request._c + chunk
+            if not complete:
+                continue
+            request._e += 1
+            request._since, request._tokens_from, request._decodes_known = step, step - 1, computed + 1
+            self._fruitless = 0
+            self.decodes += 1
+            self.context += computed + 1
+            pool.decode(computed)
+            if simulated:
+                request._leave = leave = step + simulated.lengths[request._index] - request._e
+                self._serial += 1
+                heappush(self._finishes, (leave, self._serial, request))
 
     def _close(self, request: Request, last: int) -> None:
         """Write down its run of tokens and of decodes, which ended with step `last`."""

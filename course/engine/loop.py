@@ -159,20 +159,21 @@ class Engine(Lives):
         shortcut = tight.shortcut(self) if stop == NEVER else None
         arrivals, policy, state, asked = self.arrivals, self.policy, self.state, 0
         times, total, slots = arrivals.times, len(arrivals.arrival), self.limits.max_num_seqs
+        queue, sent_back, running, prefilling = self._queue, self._sent_back, self._running, self.prefilling
         try:
             while self.answered < total and self.now < stop:
                 if times[arrivals.head] <= self.now:
                     self._let_in()
                 if shortcut is not None and shortcut.taken():
                     continue
-                if not (self._running or self._queue or self._sent_back):
+                if not (running or queue or sent_back):
                     self._wait(NEVER)
                     continue
                 asked += 1
                 if not asked % 1024:
                     check_length(self.clock, self.notes.chunks)
-                state.now, state.decodes, state.free_slots = self.now, self.decodes, slots - len(self._running)
-                state.prefilling = tuple(self.prefilling) if self.prefilling else ()
+                state.now, state.decodes, state.free_slots = self.now, self.decodes, slots - len(running)
+                state.prefilling = tuple(prefilling) if prefilling else ()
                 schedule = policy.schedule(state)
                 if schedule is not DECODES:
                     schedule = answer.checked(schedule, policy)
@@ -200,10 +201,12 @@ class Engine(Lives):
         self.serving = False
 
     def _let_in(self) -> None:
-        arrivals, now = self.arrivals, self.now
-        while arrivals.times[arrivals.head] <= now:
-            self._queue[arrivals.request(arrivals.ids[arrivals.head], self)] = None
-            arrivals.head += 1
+        arrivals, now, queue = self.arrivals, self.now, self._queue
+        times, ids, head = arrivals.times, arrivals.ids, arrivals.head
+        while times[head] <= now:
+            queue[arrivals.request(ids[head], self)] = None
+            head += 1
+        arrivals.head = head
         self._waits = 0
         self.waiting_shown = None
 
@@ -239,10 +242,7 @@ class Engine(Lives):
             self._fruitless = 0
             self.context += self.decodes
         self.step += 1
-        for request, chunk, complete in chunks:
-            request._c += chunk
-            if complete:
-                self._join(request)
+        self._computed(chunks)
         if not self.simulated:
             self._finish_foretold()
         elif (

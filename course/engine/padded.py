@@ -126,19 +126,22 @@ class PaddedBatch:
         engine = self.engine
         if engine.step < self.end if engine.simulated else self._open:
             return
-        for request in engine.running:
+        members, turns = engine.running, engine.arrivals.next_turns
+        for request in members:
             if not engine.simulated:
                 row, last = request._index, engine.step - 1
                 if request._since <= last:
                     engine.notes.decodes.extend((row, request._since, last, request._decodes_known))
                 engine.notes.stays.extend((row, request._admitted, last))
                 engine.pool.pause(request.computed)
-            engine.pool.release(request)
-        members = engine.running
+            if engine.cache is not None:
+                engine.pool.release(request)
         engine._running.clear()
         engine.running_shown = None
         engine.decodes = engine.context = 0
+        engine.answered += len(members)
         for request in members:
-            request._e, request._c, request._since, request._engine = request.emitted, request.computed, -1, None
-            engine.answered += 1
-            engine.arrivals.answered(request._index, engine.now)
+            more = engine.step - request._since
+            request._e, request._c, request._since, request._engine = request._e + more, request._c + more, -1, None
+            if turns:
+                engine.arrivals.answered(request._index, engine.now)

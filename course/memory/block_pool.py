@@ -158,7 +158,7 @@ class Plan:
 
     __slots__ = ("_held", "_pool", "_size", "free")
 
-    def __init__(self, pool: BlockPool, *, decodes: bool = True):
+    def __init__(self, pool: BlockPool, decodes: bool = True):
         self._pool, self._size, self.free = pool, pool.block_size, pool.free
         if decodes:  # what all of them need in the coming step is taken already
             self.free -= pool.phases[pool.step % self._size]

@@ -160,8 +160,8 @@ class State:
     @property
     def waiting(self) -> Sequence[Request]:
         """Those without a slot, in order of arrival, preempted ones first."""
-        shown = self._engine.waiting_shown
-        return self._engine.waiting if shown is None else shown
+        engine = self._engine
+        return engine.waiting if engine.waiting_shown is None else engine.waiting_shown
 
     @property
     def running(self) -> Sequence[Request]:
@@ -192,7 +192,7 @@ class State:
 
     def plan(self, *, decodes: bool = True) -> Plan:
         """A scratch copy of the KV blocks, to see what fits. decodes: what all decodes need in this step is taken."""
-        return Plan(self._engine.pool, decodes=decodes)
+        return Plan(self._engine.pool, decodes)
 
 
 NOTHING: Mapping[Request, int] = MappingProxyType({})

@@ -1,6 +1,7 @@
 """Shortest first: continuous batching whose queue is sorted by length."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Annotated
 
 from course.base import settings
@@ -56,8 +57,7 @@ class ShortestFirst(Continuous):
         return waiting if len(waiting) == 1 else sorted(waiting, key=_prompt if self.by == "prompt" else _guess)
 
 
-def _prompt(request: Request) -> int:
-    return request.prompt_tokens
+_prompt = attrgetter("prompt_tokens")
 
 
 def _guess(request: Request) -> float:
