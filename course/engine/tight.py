@@ -80,6 +80,9 @@ class Shortcut:
             return False
         if not all(request._whole for request in engine._running):
             return False
+        self.reserved = sum(self.blocks[request._index] for request in engine._running) if self.counted else 0
+        if self.reserved > engine.pool.num_blocks:  # those that run could outgrow the cache
+            return False
         self._come_in()
         while not self.special and len(self.answered) + engine.answered < self.requests:
             self._rounds()
@@ -96,7 +99,6 @@ class Shortcut:
         self.decodes, self.context = engine.decodes, engine.context
         self.finishes = [_END, *(request._leave * n + request._index for request in engine._running)]
         heapify(self.finishes)
-        self.reserved = sum(self.blocks[request._index] for request in engine._running) if self.counted else 0
         self.answered, self.partial = [], []
 
     def _go_out(self) -> None:
