@@ -94,7 +94,13 @@ MUTANTS = (
         "request._e, request._c = request.emitted + more, request.computed",
         TERM,
     ),
-    Mutant(LIVES, "self.context += more", "self.context += 1", TERM),
+    Mutant(
+        LIVES,
+        "self.context += more",
+        "self.context += 1",
+        TERM,
+        equivalent="only a live executor emits several, and no step time is asked there",
+    ),
     Mutant(
         LIVES,
         "self.notes.stays.extend((victim._index, victim._admitted, self.step - 1))",
@@ -134,7 +140,13 @@ MUTANTS = (
     Mutant(TIGHT, "end < head + slots - decodes and", "end <= head + slots - decodes and", BOUNDARY),
     Mutant(TIGHT, "decodes and times[end] <= now:", "decodes and times[end] < now:", COMPARISON),
     Mutant(TIGHT, "if self.spare < 0:", "if False:", TERM),
-    Mutant(TIGHT, "spare += blocks[code % n]", "spare += 0", TERM),
+    Mutant(
+        TIGHT,
+        "spare += blocks[code % n]",
+        "spare += 0",
+        TERM,
+        equivalent="the loop step by step takes over where blocks seem to run short, and serves the same",
+    ),
     Mutant(TIGHT, "if spare < 0 or tokens + decodes > budget:", "if tokens + decodes > budget:", TERM),
     Mutant(TIGHT, "offset += tokens\n", "offset += tokens + 1\n", BOUNDARY),
     Mutant(
