@@ -68,7 +68,7 @@ def test_a_plan_leaves_the_pool_alone():
     assert not plan.take(other, 1, if_fit=5) and plan.free == 1
     assert plan.take(other, 5) and plan.free == -1
     plan.release(one)
-    assert plan.free == 1 and pool.free == 3
+    assert plan.free == 1 and plan.need(one, 3) == 1 and pool.free == 3
 
 
 def test_a_plan_counts_what_decodes_are_due():
