@@ -7,7 +7,7 @@ says whatever the rules of an engine allow.
 from dataclasses import dataclass
 from random import Random
 
-from tests.helpers.oracle import begin, new_blocks
+from tests.helpers.oracle import begin, new_blocks, the_step
 
 
 @dataclass
@@ -110,19 +110,8 @@ def serve_decided(requests, step_time, decide, slots, budget=float("inf"), num_b
             cached[who] += tokens
         blocks = sum(new_blocks(0, cached[who], block_size) for who in batch)
         assert sum(turn.values()) <= budget and len(batch) <= slots and (num_blocks is None or blocks <= num_blocks)
-        row = {
-            "start": start,
-            "end": now,
-            "running": len(batch),
-            "wasted": 0,
-            "decodes": len(decodes),
-            "decode_context": context,
-            "prefill_tokens": sum(tokens for tokens, _ in chunks),
-            "preemptions": len(victims),
-            "dropped": dropped,
-            "queue": len(queue),
-            "blocks": blocks if num_blocks is not None else 0,
-        }
+        row = the_step(start, now, batch, decodes, context, chunks, victims, dropped, queue)
+        row["blocks"] = blocks if num_blocks is not None else 0
 
         emitted = [who for who in turn if to_compute(who) == 0]
         for who in emitted:
