@@ -173,7 +173,7 @@ class Recorded(StepTimeModel, files.Recording):
 
 
 class _Sizes(dict):
-    """By tokens of a step with a chunk, beside numbers of decodes from one recorded number to the next; filled as asked.
+    """By tokens of a step with a chunk, beside decodes from one recorded number to the next; filled as it is asked.
 
     (pairs of one prompt from its beginning, the same up to the first line's end, seconds, how much more beside the next
     number of decodes, seconds a pair, how much more of these). IndexError above the largest chunk.
@@ -188,7 +188,8 @@ class _Sizes(dict):
             raise IndexError
         (start, end, *_), (above, end_above, *_) = self.lines(tokens)
         first = self._levels[1]
-        slope, more = (end - start) / first / tokens, (end_above - above) / first / tokens  # a pair, from a cached token
+        pairs = first * tokens  # from no cached tokens to the first recorded number of them
+        slope, more = (end - start) / pairs, (end_above - above) / pairs
         fresh = tokens * (tokens + 1) // 2
         self[tokens] = fresh, fresh + tokens * first, start, above - start, slope, more - slope
         return self[tokens]
@@ -198,7 +199,8 @@ class _Sizes(dict):
         i = min(max(bisect_right(self._sizes, tokens), 1), len(self._sizes) - 1)
         low, high = self._sizes[i - 1], self._sizes[i]
         share = max(tokens - low, 0) / (high - low)
-        lower, upper = ([a + share * (b - a) for a, b in zip(grid[i - 1], grid[i], strict=True)] for grid in self._grids)
+        pairs = (zip(grid[i - 1], grid[i], strict=True) for grid in self._grids)
+        lower, upper = ([a + share * (b - a) for a, b in pair] for pair in pairs)
         return lower, upper
 
 
