@@ -71,7 +71,6 @@ _exponential = queueing.mm1(arrival_rate=SINGLE_RATE, service_s=SERVICE_S)
 LAB = LabSpec(
     number="03",
     title="Little's law",
-    minutes=45,
     predictions=(
         Prediction(
             "p99",

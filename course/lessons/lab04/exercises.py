@@ -26,7 +26,6 @@ TRACE = slot_steps_per_token(trace_lengths())
 LAB = LabSpec(
     number="04",
     title="Static, dynamic, continuous",
-    minutes=50,
     predictions=(
         Prediction(
             id="gain",

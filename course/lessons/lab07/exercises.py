@@ -86,7 +86,6 @@ def _as_budget(step_time, prompt, decodes, context, limit):
 LAB = LabSpec(
     number="07",
     title="Chunked prefill",
-    minutes=50,
     predictions=(
         Prediction(
             "p99",

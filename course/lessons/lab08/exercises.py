@@ -130,7 +130,6 @@ PROBES = (
 LAB = LabSpec(
     number="08",
     title="KV budgeting",
-    minutes=50,
     predictions=(
         Prediction(
             "five",
