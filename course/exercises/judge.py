@@ -75,7 +75,7 @@ def _judge(exercise: Exercise, answer: Any) -> Verdict:
     for position, mistake in enumerate(exercise.mistakes):
         if _alike(got, _mistake(exercise, position), exercise.rtol):
             return Verdict(WRONG, mistake.hint, position)
-    slip = _slip(exercise, got)
+    slip = _slip(exercise, answer, got)
     hint = slip or _describe(exercise, answer, got)
     return Verdict(WRONG, " ".join(filter(None, (hint, "" if slip else exercise.hint))))
 
@@ -158,16 +158,15 @@ def _alike_one(got: Any, want: Any, rtol: float) -> bool:
     return same(got, want, rtol)
 
 
-def _slip(exercise: Exercise, got: Outcome) -> str:
+def _slip(exercise: Exercise, answer: Any, got: Outcome) -> str:
     """Return the hint for a slip of units or a constant typed in; "" for anything else, and for what has no numbers."""
     if exercise.evaluate is not None:
         return ""  # what is compared there is what the answer did, not what it says
     want = _solution(exercise).results
     hint = slips.found(got.results, want, exercise.rtol, exercise.slips)
-    if hint or exercise.probes is None:
+    if hint or exercise.probes is None or any(isinstance(result, RaisedError) for result in got.results):
         return hint
-    same_ = [_alike_one(mine, right, exercise.rtol) for mine, right in zip(got.results, want, strict=True)]
-    return slips.typed_in(same_, got.results)
+    return slips.typed_in(answer, exercise.solution, exercise.probes)
 
 
 def _describe(exercise: Exercise, answer: Any, got: Outcome) -> str:

@@ -6,20 +6,16 @@ looked for after an exercise's own mistakes, in a value and in every result of a
 
 from __future__ import annotations
 
+import copy
+import inspect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from course.exercises.compare import as_number
-
-CONSTANT = "The result is the same for every input: a number is typed in where a parameter of the function belongs."
-ONLY_HERE = (
-    "Some of the results are right and others are not. Is a number of this lab typed in where a parameter of the "
-    "function belongs?"
-)
 
 
 @dataclass(frozen=True)
@@ -94,17 +90,39 @@ def found(got: Sequence[Any], want: Sequence[Any], rtol: float, known: Sequence[
     return ""
 
 
-def typed_in(same: Sequence[bool], got: Sequence[Any]) -> str:
-    """Return the hint for a function that ignores its parameters, "" where that is not so.
+def typed_in(answer: Callable[..., Any], solution: Callable[..., Any], probes: Sequence[tuple[Any, ...]]) -> str:
+    """Return the hint for a function that does not use one of its parameters, "" where that is not so.
 
-    same: whether each result is right. got: the results.
+    Each argument of the first probe is exchanged for that of another one: a result that stays where the solution's
+    moves has a number typed in. The functions may raise; then nothing is said.
     """
-    numbers = _numbers(got)
-    if numbers is None or len(got) < 2:
-        return ""
-    if len({round(number, 12) for number in numbers}) == 1:
-        return CONSTANT
-    return ONLY_HERE if same[0] and not any(same[1:]) else ""
+    first = probes[0]
+    for position, argument in enumerate(first):
+        others = (p[position] for p in probes[1:] if len(p) == len(first))
+        other = next((value for value in others if not _same(value, argument)), None)
+        if other is None:
+            continue
+        moved = (*first[:position], other, *first[position + 1 :])
+        try:
+            pairs = [[function(*copy.deepcopy(call)) for call in (first, moved)] for function in (answer, solution)]
+        except Exception:
+            return ""
+        if _same(*pairs[0]) and not _same(*pairs[1]):
+            name = _name(answer, position)
+            return f"The result does not change with {name}, and it should: is a number typed in where {name} belongs?"
+    return ""
+
+
+def _same(a: Any, b: Any) -> bool:
+    mine, yours = _numbers([a]), _numbers([b])
+    return repr(a) == repr(b) if mine is None or yours is None else mine == yours
+
+
+def _name(function: Callable[..., Any], position: int) -> str:
+    try:
+        return f"`{list(inspect.signature(function).parameters)[position]}`"
+    except (TypeError, ValueError, IndexError):
+        return f"argument {position + 1}"
 
 
 def _numbers(values: Sequence[Any]) -> list[float] | None:
