@@ -77,12 +77,12 @@ LAB = LabSpec(
             "At 10 requests/s the engine runs at 55% of its capacity and the p99 of TTFT is 25 ms. Traffic grows by"
             " 40%, to 14 requests/s. What happens to the p99 of TTFT?",
             (
-                "it hardly moves: the engine is still below 80% of its capacity",
-                "it grows by about 40%, as the traffic does",
-                "it doubles or triples",
                 "it grows more than tenfold",
+                "it doubles or triples",
+                "it grows by about 40%, as the traffic does",
+                "it hardly moves: the engine is still below 80% of its capacity",
             ),
-            "d",
+            "a",
             "From 25 ms to 415 ms, while the mean TTFT went from 14 to 35 ms and the mean E2E from 1.56 to 1.68 s. "
             "At 10 requests/s nobody found all slots taken, at 14 one request in ten did. As long as fewer than one"
             " in a hundred wait, the p99 cannot see the queue; from then on the p99 is the queue. 415 ms is one draw "
