@@ -3,7 +3,7 @@
 // A token at position p of its prompt attends to the keys 0 ... p: the `cached` tokens of earlier chunks and those of
 // its own chunk up to itself. q, out: [tokens][KV_HEADS * G][HEAD_DIM]. k_cache, v_cache, table: as in decode_attention.cu.
 // chunks: (first row of q, tokens, cached tokens, row of the table) of each. tiles: (chunk, first token in the chunk)
-// of each tile of TILE tokens. scale: log2(e) / sqrt(HEAD_DIM).
+// of each tile of TILE tokens; one that begins behind the end of its chunk does nothing. scale: log2(e) / sqrt(HEAD_DIM).
 //
 // Launch: (tiles, query heads, splits) blocks of 32 * WARPS threads. With several splits each takes a share of the
 // keys, and the last to finish adds them up as in decode_attention.cu: sums [tiles][heads][splits][TILE][HEAD_DIM] floats,
@@ -60,6 +60,7 @@ prefill_attention(const element* q, const element* k_cache, const element* v_cac
     const int* mine = table + (long long)chunk[3] * max_blocks;
     START_NEXT();
     AWAIT_PREVIOUS();
+    if (from >= tokens) return;  // the whole block
 
 #if !TENSOR
 #define SPREAD ROW

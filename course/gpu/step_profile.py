@@ -31,13 +31,22 @@ BESIDE = (0, 32, 8, 128)
 """Decodes beside a chunk; those of 0 and 32 come with every chunk and context, the others with some."""
 CONTEXT_BESIDE = 1_024
 LONGEST = 32_768
+FAR: tuple[tuple[int, int, int, int], ...] = (
+    *((0, 0, 32_768, 0), (32, CONTEXT_BESIDE, 32_768, 0), (0, 0, 32_768, 2_048)),
+    *((0, 0, 16_384, 16_384), (32, CONTEXT_BESIDE, 16_384, 16_384)),
+    *((1, 65_536, 0, 0), (2, 65_536, 0, 0), (4, 65_536, 0, 0)),
+    *((0, 0, chunk, 57_344) for chunk in (256, 512, 1_024, 2_048, 4_096, 8_192)),
+    *((0, 0, 65_536, 0), (0, 0, 65_536, 2_048)),
+)
+"""Long prompts, whole and in chunks, up to FARTHEST tokens: the last to be recorded, and half of the time."""
+FARTHEST = 69_632
 COLUMNS = ("decodes", "decode_context", "chunk", "cached", "seconds", "low", "high", "replays", "form")
 
 Point = tuple[int, int, int, int]
 """(decodes, tokens that each of them attends to, tokens of the chunk, tokens before it)."""
 
 
-def points(most_tokens: int, longest: int = LONGEST) -> Iterator[Point]:
+def points(most_tokens: int, longest: int = FARTHEST) -> Iterator[Point]:
     """The points of a recording, those first that matter most, within a cache of `most_tokens`."""
     found: dict[Point, None] = {}
     for context in (1_024, *(one for one in CONTEXTS if one != 1_024)):
@@ -47,7 +56,9 @@ def points(most_tokens: int, longest: int = LONGEST) -> Iterator[Point]:
             if beside in (8, 128) and cached not in (0, 8_192):
                 continue
             sizes = [chunk for chunk in CHUNKS if chunk <= 2_048 or beside in (0, 32)]
+            sizes = [chunk for chunk in sizes if chunk + cached <= LONGEST]
             found |= dict.fromkeys((beside, CONTEXT_BESIDE if beside else 0, chunk, cached) for chunk in sizes)
+    found |= dict.fromkeys(FAR)
     for decodes, context, chunk, cached in found:
         fits = decodes * context + chunk + cached <= most_tokens and max(context, chunk + cached) <= longest
         if fits:
@@ -110,9 +121,9 @@ def record(
             Shape.of(spec, tied=tied),
             kind=kind,
             blocks=cache_tokens // BLOCK,
-            max_tokens=max(CHUNKS) + max(BESIDE),
+            max_tokens=max(chunk + decodes for decodes, _, chunk, _ in FAR) + max(BATCHES),
             max_sequences=max(BATCHES),
-            max_positions=LONGEST,
+            max_positions=FARTHEST,
         )
         llama.fill_cache()
     told(f"{time.perf_counter() - began:6.1f} s  the model is in memory")

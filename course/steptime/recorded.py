@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
@@ -47,7 +48,7 @@ class Recorded(StepTimeModel, files.Recording):
         self.model, self.provenance = recording["model"], recording["provenance"]
         decodes, context, chunk, cached = (points[key] for key in COUNTS)
         self._contexts = int(context.max())
-        self._sequence = int(max((context / np.maximum(decodes, 1)).max(), (chunk + cached).max()))
+        self._sequence = int(min((context / np.maximum(decodes, 1)).max(), (chunk + cached).max()))
         self.longest = REACH * self._sequence
         base, slope = self._decode_lines(points)
         beside = self._chunk_tables(points, base[0], slope)
@@ -105,19 +106,9 @@ class Recorded(StepTimeModel, files.Recording):
             law = grid[i - 1] + more[:, None]
             grid[i] = law + _spread(grid[i] - law, sizes, levels)
         grid = _rising(np.maximum(grid, SHORTEST))
-        every = np.arange(sizes[-1] + 1)
-        tables = [[_along(np.maximum(every, sizes[0]), sizes, line) for line in part.T] for part in grid]
-        start, end = np.array(tables)[:, 0], np.array(tables)[:, 1]
-        slope = (end - start) / levels[1] / np.maximum(every, 1)  # a pair, from a cached token
-        fresh, few = every * (every + 1) // 2, every * levels[1]
-        # By tokens: pairs of one prompt from its beginning and up to the first line's end; seconds, and how much more
-        # beside the next number of decodes; seconds a pair, and how much more.
-        columns = (start[:-1], np.diff(start, axis=0), slope[:-1], np.diff(slope, axis=0))
-        self._near = [
-            list(zip(fresh.tolist(), (fresh + few).tolist(), *(one.tolist() for one in parts), strict=True))
-            for parts in zip(*columns, strict=True)
-        ]
-        self._tables, self._levels = np.array(tables).tolist(), levels.tolist()
+        self._levels = levels.tolist()
+        parts = [part.tolist() for part in grid]
+        self._near = [_Sizes(sizes.tolist(), self._levels, *pair) for pair in itertools.pairwise(parts)]
         return beside
 
     def seconds(self, decodes: int, decode_context: int, tokens: int, pairs: int, prefill_context: int) -> float:
@@ -150,15 +141,15 @@ class Recorded(StepTimeModel, files.Recording):
                 f"{self.name} was recorded with up to {self._sequence:,} tokens of a prompt, and a step asks for a "
                 f"chunk that ends at {cached + tokens:,.0f}: shorten the prompts to {self.longest:,}"
             )
-        levels, lower, upper = self._levels, self._tables[below], self._tables[below + 1]
+        levels, (lower, upper) = self._levels, self._near[below].lines(tokens)
         i = min(bisect_right(levels, cached), len(levels) - 1)
-        start = lower[i - 1][tokens] + share * (upper[i - 1][tokens] - lower[i - 1][tokens])
-        end = lower[i][tokens] + share * (upper[i][tokens] - lower[i][tokens])
+        start = lower[i - 1] + share * (upper[i - 1] - lower[i - 1])
+        end = lower[i] + share * (upper[i] - lower[i])
         return start + (end - start) * (cached - levels[i - 1]) / (levels[i] - levels[i - 1])
 
     def _outside(self, decodes: int, context: int, tokens: int) -> ValueError:
         """What is too much for the recording, and what to change."""
-        batch, budget = len(self._batches) - 1, len(self._near[0]) - 1
+        batch, budget = len(self._batches) - 1, self._near[0].most
         if decodes > batch:
             was, asks = f"up to {batch:,} decodes a step", f"{decodes:,}: lower max_num_seqs to {batch:,}"
         elif tokens > budget:
@@ -179,6 +170,36 @@ class Recorded(StepTimeModel, files.Recording):
             step = self(Step(int(n), int(context), ((int(chunk), int(cached)),) if chunk else ()))
             found[kind] = max(abs(step / seconds - 1), found.get(kind, 0.0))
         return found
+
+
+class _Sizes(dict):
+    """By tokens of a step with a chunk, beside numbers of decodes from one recorded number to the next; filled as asked.
+
+    (pairs of one prompt from its beginning, the same up to the first line's end, seconds, how much more beside the next
+    number of decodes, seconds a pair, how much more of these). IndexError above the largest chunk.
+    """
+
+    def __init__(self, sizes: list[int], levels: list[int], lower: list[list[float]], upper: list[list[float]]):
+        super().__init__()
+        self.most, self._sizes, self._levels, self._grids = sizes[-1], sizes, levels, (lower, upper)
+
+    def __missing__(self, tokens: int) -> tuple[float, ...]:
+        if tokens > self.most:
+            raise IndexError
+        (start, end, *_), (above, end_above, *_) = self.lines(tokens)
+        first = self._levels[1]
+        slope, more = (end - start) / first / tokens, (end_above - above) / first / tokens  # a pair, from a cached token
+        fresh = tokens * (tokens + 1) // 2
+        self[tokens] = fresh, fresh + tokens * first, start, above - start, slope, more - slope
+        return self[tokens]
+
+    def lines(self, tokens: int) -> tuple[list[float], list[float]]:
+        """Seconds behind each of the recorded numbers of cached tokens, beside fewer and beside more decodes."""
+        i = min(max(bisect_right(self._sizes, tokens), 1), len(self._sizes) - 1)
+        low, high = self._sizes[i - 1], self._sizes[i]
+        share = max(tokens - low, 0) / (high - low)
+        lower, upper = ([a + share * (b - a) for a, b in zip(grid[i - 1], grid[i], strict=True)] for grid in self._grids)
+        return lower, upper
 
 
 def recorded(name: str) -> Recorded:

@@ -17,8 +17,8 @@ WORDS = {
     "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11,
     "twelve": 12, "sixteen": 16, "twenty": 20, "fifty": 50, "hundred": 100, "thousand": 1_000,
     "half": 1 / 2, "halves": 1 / 2, "halved": 1 / 2, "third": 1 / 3, "quarter": 1 / 4, "fifth": 1 / 5, "sixth": 1 / 6,
-    "tenth": 1 / 10, "fiftieth": 1 / 50,
-    "twice": 2, "double": 2, "doubles": 2, "doubled": 2, "triples": 3, "fourfold": 4, "tenfold": 10,
+    "tenth": 1 / 10, "thirtieth": 1 / 30, "fiftieth": 1 / 50,
+    "twice": 2, "double": 2, "doubles": 2, "doubled": 2, "triples": 3, "tripled": 3, "fourfold": 4, "tenfold": 10,
 }  # fmt: skip
 # Names with digits in them are no numbers: Llama-3.1-8b, --chunk-2, V1, H100, fp8, arXiv:2403.02310, p99 is 99.
 NAME = re.compile(r"arXiv:[\d.]+|\b[A-Za-z]+-\d[\w.-]*\b|--[\w-]+|\b(?!p\d)[A-Za-z_]+\d\w*")

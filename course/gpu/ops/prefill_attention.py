@@ -89,7 +89,8 @@ class PrefillAttention:
         """A launch. q, out: (tokens, heads, width); a chunk's rows are where `chunks` says, others stay as they are.
 
         chunks: (first row, tokens, cached tokens, row of the table) of each, int32 on the device; see
-        `checked_chunks`. tiles: `self.tiles(...)` on the device, for the same slabs. splits: see `self.splits`.
+        `checked_chunks`. tiles: `self.tiles(...)` on the device, for the same slabs; a tile that begins behind the end
+        of its chunk does nothing. splits: see `self.splits`.
         Raises ValueError for arrays that do not fit together.
         """
         heads, kv_heads, width, kind = self.heads, self.kv_heads, self.width, self.kind
@@ -148,6 +149,8 @@ def reference(q, k_cache, v_cache, table, chunks, kind) -> np.ndarray:
     kv_heads = k_cache.shape[1]
     found = np.zeros(queries.shape)
     for first, tokens, cached, row in np.asarray(chunks).tolist():
+        if not tokens:  # a place that nobody uses
+            continue
         end = cached + tokens
         keys, values = (
             numbers.decode(cache[table[row, : -(-end // BLOCK)]], kind)

@@ -13,8 +13,9 @@ from course import gpu
 from course.explore import Explorer, Slider
 from course.explore.live import LiveExplorer
 from course.figures.words import seconds
-from course.gpu.recordings import ChunkProfile, prefill_chunks
 from course.lessons.lab07 import prefill as figures
+from course.lessons.lab07.prompt_chunks import seconds_of_steps
+from course.steptime import Recorded, recorded
 
 PROMPT, HERE = 32_768, 8_192  # tokens: of the recorded prompt, and of the one that is launched here
 CHUNK = Slider("chunk", "Chunk", 32, 8_192, 2, 512, "tokens", log=True)
@@ -56,7 +57,7 @@ class InChunks:
 
 
 def chunk_explorer(
-    device: gpu.Device | None = None, recording: str = "h100_prefill_chunks", *, max_seconds: float = 0.25
+    device: gpu.Device | None = None, recording: str = "h100-llama3-8b", *, max_seconds: float = 0.25
 ) -> Explorer:
     """A slider for the chunk over launches of the live kernel, with the recorded steps of a real model beside them.
 
@@ -67,14 +68,14 @@ def chunk_explorer(
 
     Raises ValueError: no such recording.
     """
-    profile = prefill_chunks(recording)
+    profile = recorded(recording)
     bench = _Bench(device, max_seconds)
 
-    def recorded(chunk: int) -> InChunks:
-        return InChunks(chunk, profile.steps(PROMPT, chunk))
+    def on_the_card(chunk: int) -> InChunks:
+        return InChunks(chunk, seconds_of_steps(PROMPT, chunk, profile))
 
     def both(chunk: int) -> InChunks:
-        return replace(recorded(chunk), measured=bench(chunk))
+        return replace(on_the_card(chunk), measured=bench(chunk))
 
     shared: dict[str, Any] = {
         "controls": (CHUNK,),
@@ -83,7 +84,7 @@ def chunk_explorer(
         "title": "One long prompt, launched in chunks",
         "badge": profile.badge,
     }
-    return LiveExplorer(Explorer(recorded, **shared), both, **shared)
+    return LiveExplorer(Explorer(on_the_card, **shared), both, **shared)
 
 
 class _Bench:
@@ -113,7 +114,7 @@ class _Bench:
         return Measurement(device.name, np.min(found, axis=0))
 
 
-def _figure(found: InChunks, profile: ChunkProfile) -> go.Figure:
+def _figure(found: InChunks, profile: Recorded) -> go.Figure:
     """The steps in time, a clock for each."""
     runs = {f"recorded: {PROMPT:,} tokens of {profile.model}": ("recorded", found.recorded)}
     if found.measured is not None and len(found.measured.steps):
@@ -121,7 +122,7 @@ def _figure(found: InChunks, profile: ChunkProfile) -> go.Figure:
     return figures.in_time(runs)
 
 
-def _rows(found: InChunks, profile: ChunkProfile) -> list[tuple[str, ...]]:
+def _rows(found: InChunks, profile: Recorded) -> list[tuple[str, ...]]:
     """Recorded numbers, and in a second column those of this machine where it was measured."""
     heads, where = ["recorded"], [profile.card]
     what = [f"{PROMPT:,} tokens, {profile.model}"]

@@ -89,33 +89,33 @@ LAB = LabSpec(
     predictions=(
         Prediction(
             "p99",
-            "Chats stream with a gap of 5.5 ms between tokens. Every 20 s a prompt of 32,768 tokens comes and stops "
-            "all of them for a second. You cut the token budget of a step to 512, so that it runs in 64 chunks. What "
+            "Chats stream with a gap of 5.3 ms between tokens. Every 20 s a prompt of 32,768 tokens comes and stops "
+            "all of them for 1.7 s. You cut the token budget of a step to 512, so that it runs in 64 chunks. What "
             "happens to the p99 of the gaps, over all tokens?",
             (
-                "it falls to about a fiftieth, like the longest gap",
+                "it falls to about a thirtieth, like the longest gap",
                 "it halves",
                 "it does not change: one prompt in 20 s is too rare for a p99",
-                "it about doubles",
+                "it about triples",
             ),
             "d",
-            "From 7.2 to 13.9 ms, while the longest gap fell from 954 to 21 ms. A stop of a second hits 14 chats once: "
-            "0.03% of all tokens, which no p99 sees. In 64 chunks the same second makes 64 times as many gaps, each a "
+            "From 9.9 to 29.5 ms, while the longest gap fell from 1,744 to 56 ms. A stop of 1.7 s hits 15 chats once: "
+            "0.03% of all tokens, which no p99 sees. In 64 chunks the same work makes 64 times as many gaps, each a "
             "little long: over 1% of the tokens. The better service has the worse p99.",
         ),
         Prediction(
             "newcomers",
-            "And the chats that arrive while the long prompt runs? Their p99 TTFT was 795 ms with the whole prompt in "
+            "And the chats that arrive while the long prompt runs? Their p99 TTFT was 1,616 ms with the whole prompt in "
             "one step. What is it with a budget of 512 tokens?",
             (
                 "about 20 ms: they slip in between two chunks",
                 "about half: they wait for half of the chunks",
-                "about the same, and a little longer",
+                "about a third longer",
             ),
             "c",
-            "822 ms. The long prompt came first, and its chunk fills the budget of every step: newcomers wait for its "
-            "last chunk, which comes a little later than before. A smaller budget does not help them. A cap on what "
-            "one prompt may take (long_prefill_token_threshold) does: 35 ms with a budget of 2,048 and a cap of 512.",
+            "2,120 ms. The long prompt came first, and its chunk fills the budget of every step: newcomers wait for "
+            "its last chunk, which comes later than before. A smaller budget does not help them. A cap on what one "
+            "prompt may take (long_prefill_token_threshold) does: 92 ms with a budget of 2,048 and a cap of 512.",
         ),
         Prediction(
             "long",
@@ -125,12 +125,12 @@ LAB = LabSpec(
                 "64 times as long: every step must finish first",
                 "shorter: its first token can be streamed early",
                 "about twice as long",
-                "5 to 25% longer",
+                "about a third longer",
             ),
             "d",
-            "5% in the model (954 ms to 1.01 s); on the recorded card chunks of 512 take 22% longer than chunks of "
-            "8,192. A step with fewer tokens is shorter, so the number of steps says little. The first token "
-            "needs the whole prompt, so chunks never bring it earlier.",
+            "33%, 1.74 s to 2.30 s, and 6% in theory: small chunks cost these kernels more than the roofline says. A "
+            "step with fewer tokens is shorter, so the number of steps says little. The first token needs the whole "
+            "prompt, so chunks never bring it earlier.",
         ),
     ),
     exercises=(
@@ -204,7 +204,7 @@ LAB = LabSpec(
             "chunk",
             "the chunk that a limit allows",
             solution=largest_chunk,
-            probes=((STEP, 32_768, 32, 700, 0.025), (STEP, 16_384, 64, 1_200, 0.040), (PLAIN, 8_192, 48, 900, 0.050)),
+            probes=((STEP, 32_768, 32, 700, 0.050), (STEP, 4_096, 128, 1_600, 0.060), (PLAIN, 8_192, 48, 900, 0.050)),
             mistakes=(
                 Mistake(
                     _search(lambda chunk, prompt, decodes, context: Step(decodes, decodes * context, ((chunk, 0),))),

@@ -103,7 +103,7 @@ def trade(result: Trade, *, height: int = 340) -> go.Figure:
         "yaxis": {"title": {"text": "TTFT, log scale [s]"}, "type": "log", "anchor": "x", "range": [-2.1, 0.6],
                   **TIME_TICKS},
         "yaxis2": {"title": {"text": "ITL, log scale [s]"}, "type": "log", "anchor": "x2",
-                   "range": [-2.5, 0.2], **TIME_TICKS},
+                   "range": [-2.5, 0.4], **TIME_TICKS},
     }  # fmt: skip
     return theme.plain_figure(data, layout)
 

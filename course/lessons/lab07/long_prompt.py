@@ -1,7 +1,8 @@
 """The scenario of lab 07: streaming chats, and now and then one long prompt among them.
 
 Llama-3.1-8B on one H100, continuous batching with 64 slots. Chats have 200 prompt tokens and about 300 answer tokens
-(lognormal, coefficient of variation 0.5); a long prompt has 32,768. Step times are modelled where nothing else is said.
+(lognormal, coefficient of variation 0.5); a long prompt has 32,768. Step times are those recorded on that card where
+nothing else is said; the roofline stands beside them as theory.
 """
 
 from collections.abc import Sequence
@@ -16,14 +17,16 @@ from course.engine.run import Run
 from course.engine.serving import serve
 from course.figures.words import seconds
 from course.policies import Policy
-from course.steptime import Roofline, StepTime
+from course.steptime import Roofline, StepTime, recorded
 from course.workload import Workload, lengths
 
-STEP = Roofline("llama-3.1-8b", "H100")
+STEP = recorded("h100-llama3-8b")
+THEORY = Roofline("llama-3.1-8b", "H100")
 SLOTS = 64
 PROMPT, EVERY = 32_768, 20.0  # tokens of a long prompt, seconds from one to the next
 CHAT_RATE, CHAT_PROMPT, CHAT_ANSWER = 8.0, 200, 300
-WHOLE = 65_536  # a token budget that holds any prompt of this lab beside all decodes
+WHOLE = 65_536  # a token budget that holds any prompt of this lab beside all decodes; no engine has it by default
+DEFAULT = 8_192  # that of `vllm serve` 0.19 on an H100
 BUDGETS = tuple(2**k for k in range(7, 17))
 THRESHOLDS = (0, 256, 512, 1024)
 PROMPTS = (8_192, PROMPT)

@@ -1,6 +1,6 @@
-"""Figures of lab 07's measurements: steps with a chunk as recorded and as modelled, and a prompt's steps in time."""
+"""Figures of lab 07's measurements: steps with a chunk as recorded and in theory, and a prompt's steps in time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import log10
 
 import numpy as np
@@ -9,29 +9,28 @@ import plotly.graph_objects as go
 from course.figures import theme
 from course.figures.parts import LEFT, MARGIN, RIGHT, Part, line, note
 from course.figures.words import seconds
-from course.gpu.recordings import ChunkProfile
 from course.lessons.lab07.figures import TIME_TICKS, bars
-from course.lessons.lab07.prompt_chunks import chunk_steps
-from course.steptime import Step
+from course.lessons.lab07.prompt_chunks import seconds_of_steps
+from course.steptime import StepTime
 
 
 def by_chunk(
-    profile: ChunkProfile, modelled: Callable[[Step], float], prompt: int, chunks: Sequence[int], *, height: int = 380
+    recorded: StepTime, theory: StepTime, prompt: int, chunks: Sequence[int], *, height: int = 380
 ) -> go.Figure:
     """Left, a step at the beginning and at the end of a prompt; right, the whole prompt; over the chunk size.
 
-    Lines with dots are recorded, dashed ones modelled. Every step holds the decodes of the recording as well.
+    Lines with dots are recorded, dashed ones theory. Every step holds the decodes of the recording as well.
     """
     data, notes = [], []
-    took = {chunk: profile.steps(prompt, chunk) for chunk in chunks}
-    model = {chunk: [modelled(step) for step in chunk_steps(prompt, chunk)] for chunk in chunks}
+    took = {chunk: seconds_of_steps(prompt, chunk, recorded) for chunk in chunks}
+    model = {chunk: seconds_of_steps(prompt, chunk, theory) for chunk in chunks}
     rows = (
         (1, "first step", lambda steps: steps[0]),
         (1, "last step", lambda steps: steps[-1]),
         (2, "", sum),
     )
     for panel, name, value in rows:
-        for source, kind, dash in ((took, "recorded", "solid"), (model, "modelled", "dash")):
+        for source, kind, dash in ((took, "recorded", "solid"), (model, "theory", "dash")):
             values = [float(value(source[chunk])) for chunk in chunks]
             trace = line(chunks, values, kind, f"{kind} {name}".strip(), panel, dash=dash)
             dots = {"mode": "lines+markers", "marker": {"color": theme.COLOURS[kind], "size": 7}}
@@ -45,7 +44,7 @@ def by_chunk(
     x = {"xref": "x2", "yref": "y2"}
     notes += [
         note(log10(chunks[0]), log10(took[chunks[0]].sum()), "recorded", "recorded", xshift=14, yshift=6, **x),
-        note(log10(chunks[2]), log10(sum(model[chunks[2]])), "modelled", "modelled", "right", yshift=-12, **x),
+        note(log10(chunks[2]), log10(sum(model[chunks[2]])), "theory", "theory", "right", yshift=-12, **x),
     ]
     short = [f"{chunk // 1024}k" if chunk >= 1024 else str(chunk) for chunk in chunks]
     sizes = {"type": "log", "title": {"text": "chunk [tokens]"}, "tickvals": list(chunks), "ticktext": short}

@@ -3,25 +3,33 @@
 import numpy as np
 
 from course.engine.serving import serve
-from course.gpu.recordings import prefill_chunks
 from course.lessons.lab07.long_prompt import STEP
-from course.lessons.lab07.recording import RecordedStep
 from course.policies import Policy, Schedule, State
 from course.steptime import Step, StepTime
 from course.workload import Workload
 
-RECORDING = prefill_chunks()
-CARD_STEP = RecordedStep(RECORDING, STEP.per_context)
-"""Step times of the recorded card; the K and V of the decodes are read at its measured bandwidth."""
+DECODES, CONTEXT = 32, 1_024  # beside each chunk, as in the steps that were recorded: decodes, tokens of each
+CHUNKS = tuple(2**k for k in range(6, 16))
 
 
 def chunk_steps(
-    prompt: int, chunk: int, decodes: int = RECORDING.decodes, decode_context: int = RECORDING.decode_context
+    prompt: int, chunk: int, decodes: int = DECODES, decode_context: int = DECODES * CONTEXT
 ) -> list[Step]:
     """The steps that compute a prompt in chunks, each beside decodes that attend to `decode_context` tokens in all."""
     return [
         Step(decodes, decode_context, ((min(chunk, prompt - cached), cached),)) for cached in range(0, prompt, chunk)
     ]
+
+
+def seconds_of_steps(prompt: int, chunk: int, step_time: StepTime = STEP) -> np.ndarray:
+    """Seconds of each of these steps."""
+    return np.array([step_time(step) for step in chunk_steps(prompt, chunk)])
+
+
+def seconds_a_pair(chunk: int, step_time: StepTime = STEP, cached: int = 24_576) -> float:
+    """Seconds that a query-key pair adds to a step with a chunk of this size, up to so many cached tokens."""
+    first, last = (step_time(Step(DECODES, DECODES * CONTEXT, ((chunk, behind),))) for behind in (0, cached))
+    return (last - first) / (cached * chunk)
 
 
 def saturated_tokens_per_second(load: Workload, policy: Policy, step_time: StepTime) -> float:

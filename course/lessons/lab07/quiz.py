@@ -9,7 +9,7 @@ QUIZ = (
         (
             (
                 "the p99 of ITL over all tokens",
-                "A stop of a second every 20 s is 0.03% of the tokens: the p99 never sees it.",
+                "A stop of 1.7 s every 20 s is 0.03% of the tokens: the p99 never sees it.",
             ),
             ("the mean TPOT", "It moves by a few per cent: a stop is spread over 300 tokens."),
             (
@@ -42,7 +42,7 @@ QUIZ = (
             ("None but a longer TTFT of the long prompt.", "Short prompts pay as well: the capacity falls for all."),
             (
                 "Tokens/s: below some 280 tokens a step takes as long as reading the weights, and computes less.",
-                "On this lab's trace a quarter of the tokens/s in the model, and a third on the recorded card.",
+                "On this lab's trace a third of the tokens/s on the recorded card, and a quarter in theory.",
             ),
             ("More KV memory.", "Chunks need no more KV, and smaller ones need less room for activations."),
         ),
@@ -72,7 +72,7 @@ QUIZ = (
             ),
             (
                 "The query-key pairs stay the same; K and V of earlier chunks are read again for each chunk.",
-                "537 million pairs either way. On the recorded card a pair takes 1.6 times as long in chunks of 256 as "
+                "537 million pairs either way. On the recorded card a pair takes 1.3 times as long in chunks of 256 as "
                 "in chunks of 2,048.",
             ),
             ("It shrinks, since chunks are small.", "Only causality saves work, and it does so in one step too."),

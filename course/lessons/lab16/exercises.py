@@ -13,23 +13,24 @@ LAB = LabSpec(
         Prediction(
             "stall",
             "A load test plans 2,000 requests at 12 a second and keeps at most 16 in flight. Once, in the middle, the "
-            "engine stands still for 5 seconds. What does the test report as the p99 of TTFT?",
+            "engine computes a long document, and nobody else gets a first token for 5.5 seconds. What does the test "
+            "report as the p99 of TTFT?",
             (
-                "about 5 s: everybody who waited is in the percentile",
-                "about 2 s: the wait was anything from 0 to 5 s",
-                "about 25 ms, as without the stall",
+                "5 s or so: everybody who waited is in the percentile",
+                "half of that: the wait was anything from 0 to 5.5 s",
+                "about 35 ms, as without the stall",
                 "it cannot be said without running it several times",
             ),
             "c",
-            "24 ms, and users would have seen 4.4 s. During the stall 60 requests were due, 3% of the test. The client "
+            "36 ms, and users would have seen 4.7 s. During the stall 66 requests were due, 3% of the test. The client "
             "had most of its 16 out already, so two requests above 1 s are all that it wrote down, the document "
-            "included. It held the others back until the engine ran again: their clocks began when the trouble was "
+            "included. It held the others back until the document was done: their clocks began when the trouble was "
             "over.",
         ),
         Prediction(
             "weights",
-            "300 requests arrive within 2.5 seconds. The tool reports a mean TPOT of 24 ms and, for the same run, a "
-            "mean ITL of 18 ms. What is wrong?",
+            "300 requests arrive within 2.5 seconds. The tool reports a mean TPOT of 30 ms and, for the same run, a "
+            "mean ITL of 22 ms. What is wrong?",
             (
                 "nothing: they weigh the same gaps differently",
                 "the TPOT includes the time to the first token",
@@ -43,11 +44,11 @@ LAB = LabSpec(
         ),
         Prediction(
             "p99itl",
-            "One prompt in 50 is a document of 16,384 tokens, and all answers stand still for 0.4 s while it is "
-            "computed. The p99 of ITL is 10 ms. How many of the requests felt such a stall?",
+            "One prompt in 50 is a document of 16,384 tokens, and while it is computed, in two steps, all answers stand "
+            "still for 0.25 and 0.37 s. The p99 of ITL is 15 ms. How many of the requests felt such a stall?",
             ("below 1%: the p99 says so", "about 2%, as many as there are documents", "about 5%", "nearly one in five"),
             "d",
-            "18%. ITL has one value a token, and a request has over a hundred of them. A stall is one gap of one "
+            "19%. ITL has one value a token, and a request has over a hundred of them. A stall is one gap of one "
             "request and vanishes among 250,000. Count requests by their longest gap instead.",
         ),
     ),

@@ -1,15 +1,14 @@
 """One replica of a service in the long run: the setting of lab 03, for what a percentile is of and how sure it is.
 
-Llama-3.1-8B on one H100 (modelled), 32 slots, 2,048 tokens a step; 512 prompt tokens and about 256 output tokens.
+Llama-3.1-8B on one H100 (recorded), 32 slots, 2,048 tokens a step; 512 prompt tokens and about 256 output tokens.
 """
 
 from course import policies
 from course.engine.run import Run
 from course.engine.serving import serve
-from course.steptime import Roofline
+from course.lessons.lab16.load_test import STEP
 from course.workload import Workload, lengths
 
-STEP = Roofline("llama-3.1-8b", "H100")
 POLICY = policies.Continuous(max_num_seqs=32, max_num_batched_tokens=2048)
 
 

@@ -12,8 +12,11 @@ from course.gpu.ops.queue import Queue
 from tests.helpers.gpu_draws import close, fetched, normal, on_device, paged, poisoned
 
 
-def attend(queue: Queue, chunks: list[tuple[int, int]], *, kind: str, width: int, group: int, slabs=1, splits=1, **how):
-    """(what the device computes, the same in float64, the bound of the error) for chunks of (tokens, cached)."""
+def attend(queue: Queue, chunks: list[tuple[int, int]], *, kind: str, width: int, group: int, slabs=1, splits=1, empty=0, **how):
+    """(what the device computes, the same in float64, the bound of the error) for chunks of (tokens, cached).
+
+    empty: tiles more, in front, that begin behind the end of the first chunk.
+    """
     rng = np.random.default_rng([5, width, group, len(chunks)])
     kv_heads = 2 if group < 4 else 1
     heads = kv_heads * group
@@ -23,9 +26,9 @@ def attend(queue: Queue, chunks: list[tuple[int, int]], *, kind: str, width: int
     listed = [(int(first), *chunk, i) for i, (first, chunk) in enumerate(zip(firsts, chunks, strict=False))]
     q = normal(rng, rows, heads, width, kind=kind)
     attention = PrefillAttention(queue, heads=heads, kv_heads=kv_heads, width=width, kind=kind, **how)
-    given = on_device(
-        queue, q, k, v, table, checked_chunks(listed, rows, table.shape[1]), attention.tiles(listed, slabs)
-    )
+    tiles = attention.tiles(listed, slabs)
+    tiles = np.concatenate([np.full((empty, 2), (0, chunks[0][0] + 60), np.int32), tiles])
+    given = on_device(queue, q, k, v, table, checked_chunks(listed, rows, table.shape[1]), tiles)
     out = poisoned(queue, rows, heads, width, kind=kind)
     launch = attention.prepare(*given, out, slabs=slabs, splits=splits)
     launch()
@@ -67,6 +70,13 @@ def test_tensor_cores(compiled: Queue, kind: str, width: int, group: int, chunks
 @pytest.mark.parametrize("splits", [2, 3])
 def test_split_over_keys(compiled: Queue, splits: int) -> None:
     close(*attend(compiled, [(70, 130), (3, 5)], kind="bf16", width=64, group=2, tensor=True, splits=splits))
+
+
+def test_empty_tiles_do_nothing(on: Queue, compiled: Queue) -> None:
+    how = {"kind": "bf16", "width": 64, "group": 2, "empty": 3}
+    close(*attend(on, [(5, 40), (18, 0)], tensor=False, **how))
+    for splits in (1, 2):
+        close(*attend(compiled, [(70, 130), (3, 5)], tensor=True, splits=splits, **how))
 
 
 def test_bad_chunks_are_refused() -> None:

@@ -49,10 +49,10 @@ def test_the_largest_chunk_keeps_its_limit_and_the_next_breaks_it():
             step_time(Step(decodes, decodes * context, ((size, prompt - size),))) for size in (chunk, chunk + 64)
         )
         assert last <= limit < more
-    assert exercise("chunk").solution(STEP, PROMPT, 32, 700, 0.025) == 576
     # What the lab prints below the exercise: the promise holds in the simulator too.
-    before, after = long_prompt.moment(576 + 32, 576, PROMPT, 28).longest_gap
-    assert after - before == pytest.approx(0.0241, abs=5e-5)
+    chunk = exercise("chunk").solution(STEP, PROMPT, 32, 700, 0.050)
+    before, after = long_prompt.moment(chunk + 32, chunk, PROMPT, 28).longest_gap
+    assert 0.8 * 0.050 < after - before <= 0.050
 
 
 def test_the_shared_step_takes_other_ways_of_writing_it_and_describes_what_it_does_not_know():

@@ -11,8 +11,8 @@ from course import Workload, policies, serve, steptime
 from course.figures import theme
 from course.lessons.lab07 import figures as draw
 from course.lessons.lab07 import long_prompt, prefill
-from course.lessons.lab07.long_prompt import BUDGETS, PROMPT, STEP, THRESHOLDS, WHOLE
-from course.lessons.lab07.prompt_chunks import RECORDING
+from course.lessons.lab07.long_prompt import BUDGETS, PROMPT, STEP, THEORY, THRESHOLDS, WHOLE
+from course.lessons.lab07.prompt_chunks import seconds_of_steps
 
 
 def valid(figure: go.Figure) -> None:
@@ -88,7 +88,7 @@ def test_the_cap_lets_newcomers_in_and_the_budget_does_not():
         found = long_prompt.moment(*setting, PROMPT, 12)
         return found.run.ttft[found.newcomers.start :]
 
-    assert (waits(512, 0) > waits(WHOLE, 0)).all() and (waits(2_048, 512) < 0.03).all()
+    assert (waits(512, 0) > waits(WHOLE, 0)).all() and (waits(2_048, 512) < 0.05).all()
 
 
 # The trade
@@ -149,7 +149,7 @@ def test_percentiles_over_tokens_come_to_see_long_prompts_that_come_often():
     """A long gap hits rate x streaming time = 14 tokens of rate x 300 x every: 1% of them at 0.6 s, and the prompts
     of others lift the p99 earlier."""
     p99 = [long_prompt.hidden(WHOLE, 0, every, 100).outcome.itl["p99"] for every in (2, 5, 20, 60)]
-    assert p99 == sorted(p99, reverse=True) and p99[0] > 4 * p99[1] and p99[1] == pytest.approx(p99[3], rel=0.02)
+    assert p99 == sorted(p99, reverse=True) and p99[0] > 4 * p99[1] and p99[1] < 1.3 * p99[3]
 
 
 # Figures of what was measured
@@ -157,15 +157,15 @@ def test_percentiles_over_tokens_come_to_see_long_prompts_that_come_often():
 
 def test_the_recorded_figure_shows_both_sources():
     sizes = (64, 512, 1_024, 4_096, 8_192)
-    figure = prefill.by_chunk(RECORDING, STEP, PROMPT, sizes)
+    figure = prefill.by_chunk(STEP, THEORY, PROMPT, sizes)
     valid(figure)
     colours = {trace.name.split()[0]: trace.line.color for trace in figure.data}
-    assert colours == {kind: theme.COLOURS[kind] for kind in ("recorded", "modelled")}
+    assert colours == {kind: theme.COLOURS[kind] for kind in ("recorded", "theory")}
     for trace in figure.data:
         assert list(trace.y) == theme.round_digits(np.array(trace.y))  # the same on every machine
     by_name = {trace.name: trace.y for trace in figure.data}
-    assert by_name["recorded"] == pytest.approx([RECORDING.steps(PROMPT, size).sum() for size in sizes], rel=1e-5)
-    assert all(real > model for real, model in zip(by_name["recorded"], by_name["modelled"], strict=True))
+    assert by_name["recorded"] == pytest.approx([seconds_of_steps(PROMPT, size).sum() for size in sizes], rel=1e-5)
+    assert all(real > model for real, model in zip(by_name["recorded"], by_name["theory"], strict=True))
 
 
 def test_steps_in_time_stand_one_after_the_other():

@@ -7,9 +7,11 @@ import pytest
 from course import gpu
 from course.explore import Explorer
 from course.figures import theme
-from course.gpu.recordings import prefill_chunks
 from course.lessons.lab07.chunk_explorer import CHUNK, HERE, PROMPT, chunk_explorer
-from course.steptime import files
+from course.lessons.lab07.prompt_chunks import seconds_of_steps
+from course.steptime import files, recorded
+
+CARD = recorded("h100-llama3-8b")
 
 
 @pytest.fixture(scope="module")
@@ -22,13 +24,14 @@ def test_its_text_is_recorded_alone_and_runs_nothing(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(gpu, "DecodeStep", lambda *_: pytest.fail("a kernel was launched"))
     text = chunk_explorer(gpu.device("numpy")).text()
     assert text == chunk_explorer().text() and "measured" not in text
-    assert text.startswith(f"One long prompt, launched in chunks [{prefill_chunks().badge}]")
-    assert "32.9 ms" in text and "1.64 s" in text
+    assert text.startswith(f"One long prompt, launched in chunks [{CARD.badge}]")
+    steps = seconds_of_steps(PROMPT, CHUNK.default)
+    assert f"{1e3 * steps.max():.1f} ms" in text and f"{steps.sum():.2f} s" in text
 
 
 @pytest.mark.parametrize("chunk", CHUNK.stops)
 def test_every_chunk_size_was_recorded(chunk: int) -> None:
-    steps = prefill_chunks().steps(PROMPT, chunk)
+    steps = seconds_of_steps(PROMPT, chunk)
     assert len(steps) == PROMPT // chunk and (steps > 0).all() and HERE % chunk == 0
 
 
@@ -37,7 +40,7 @@ def test_every_setting_shows_both(explorer: Explorer, chunk: int) -> None:
     found = explorer.compute(chunk=chunk)
     heads, where, what, *rows = explorer.rows(found)
     assert heads[1:] == ("recorded", "measured here")
-    assert where[1:] == (prefill_chunks().card, gpu.device("numpy").name)
+    assert where[1:] == (CARD.card, gpu.device("numpy").name)
     assert what[1:] == ("32,768 tokens, llama-3.1-8b", "8,192 tokens, a toy kernel")
     assert rows[0][1:] == (f"{PROMPT // chunk:,}", f"{HERE // chunk:,}") and not found.warnings
     assert len(found.measured.steps) == HERE // chunk and (found.measured.steps > 0).all()
@@ -66,6 +69,6 @@ def test_a_kernel_that_fails_leaves_the_recording_and_a_sentence(monkeypatch: py
 
 
 def test_an_unknown_recording() -> None:
-    known = ", ".join(files.names("prefill_chunks"))
-    with pytest.raises(ValueError, match=f"no recording of prefill_chunks is called 'mi300x'; there are {known}"):
+    known = ", ".join(files.names("llama_step"))
+    with pytest.raises(ValueError, match=f"no recording of llama_step is called 'mi300x'; there are {known}"):
         chunk_explorer(recording="mi300x")

@@ -9,8 +9,8 @@ from course import traces
 from course.exercises import load
 from course.lessons.lab07 import long_prompt, prompt_chunks, share
 from course.lessons.lab07.exercises import prefill_seconds
-from course.lessons.lab07.long_prompt import CHAT_ANSWER, CHAT_RATE, EVERY, PROMPT, STEP, WHOLE
-from course.lessons.lab07.prompt_chunks import CARD_STEP, RECORDING
+from course.lessons.lab07.long_prompt import CHAT_ANSWER, CHAT_RATE, EVERY, PROMPT, STEP, THEORY, WHOLE
+from course.lessons.lab07.prompt_chunks import seconds_a_pair, seconds_of_steps
 from course.steptime import Step
 from tests.helpers.places import SOLUTIONS
 from tests.helpers.texts import About, agree, right_option, right_words, sentence, with_numbers
@@ -21,8 +21,8 @@ CHUNK, CAP, SHARED = 512, 512, 2_048  # of the predictions
 
 
 @cache
-def found(budget: int, cap: int = 0, recorded: bool = False):
-    step_time = CARD_STEP if recorded else STEP
+def found(budget: int, cap: int = 0, theory: bool = False):
+    step_time = THEORY if theory else STEP
     return long_prompt.outcome(long_prompt.requests(), long_prompt.engine(budget, cap), step_time)
 
 
@@ -34,61 +34,57 @@ def streaming() -> float:
 
 
 def share_of_stalls() -> float:
-    """Of all tokens, those after a gap of a second."""
+    """Of all tokens, those after a gap that a reader notices."""
     gaps, weights = found(WHOLE).run.itl_weighted
     return float(weights[gaps > long_prompt.STALL].sum() / weights.sum())
 
 
-def longer(chunk: int, than: int = 8_192) -> float:
-    """How many times as long a prompt takes in chunks, on the recorded card."""
-    return float(RECORDING.steps(PROMPT, chunk).sum() / RECORDING.steps(PROMPT, than).sum())
-
-
-def seconds_a_pair(chunk: int) -> float:
-    cached, took = RECORDING.lines[chunk]
-    return float((took[-1] - took[0]) / (cached[-1] * chunk))
+def longer(chunk: int, than: int = 8_192, step_time=STEP) -> float:
+    """How many times as long a prompt takes in chunks."""
+    return float(seconds_of_steps(PROMPT, chunk, step_time).sum() / seconds_of_steps(PROMPT, than, step_time).sum())
 
 
 @cache
 def throughput(budget: int) -> tuple[float, float]:
-    """Tokens/s of the trace, modelled and recorded."""
+    """Tokens/s of the trace, in theory and recorded."""
     trace, engine = traces.read(traces.example()), long_prompt.engine(budget)
-    modelled, recorded = (prompt_chunks.saturated_tokens_per_second(trace, engine, t) for t in (STEP, CARD_STEP))
-    return modelled, recorded
+    theory, recorded = (prompt_chunks.saturated_tokens_per_second(trace, engine, t) for t in (THEORY, STEP))
+    return theory, recorded
 
 
 @cache
 def facts() -> dict[str, tuple]:
     whole, cut, capped = found(WHOLE), found(CHUNK), found(SHARED, CAP)
     chunks = PROMPT // CHUNK
-    modelled, recorded = (1 - low / high for low, high in zip(throughput(128), throughput(2_048), strict=True))
+    theory, recorded = (1 - low / high for low, high in zip(throughput(128), throughput(2_048), strict=True))
+    in_theory = found(CHUNK, theory=True).long_ttft / found(WHOLE, theory=True).long_ttft
     return {
-        "p99": (1e3 * whole.itl["p50"], EVERY, PROMPT, CHUNK, chunks, 99),
-        "p99 a": (1 / 50,),
+        "p99": (1e3 * whole.itl["p50"], EVERY, PROMPT, whole.itl["max"], CHUNK, chunks, 99),
+        "p99 a": (About(cut.itl["max"] / whole.itl["max"]),),
         "p99 b": (1 / 2,),
         "p99 c": (EVERY, 99),
         "p99 d": (About(cut.itl["p99"] / whole.itl["p99"]),),
         "p99 why": (
             *(1e3 * found.itl[name] for name in ("p99", "max") for found in (whole, cut)),
-            *(CHAT_RATE * streaming(), 100 * share_of_stalls(), 99, chunks, chunks, 1, 99),
+            *(whole.itl["max"], CHAT_RATE * streaming(), 100 * share_of_stalls(), 99, chunks, chunks, 1, 99),
         ),
         "newcomers": (99, 1e3 * whole.chat_ttft["p99"], CHUNK),
         "newcomers a": (20, 2),
         "newcomers b": (1 / 2, 1 / 2),
+        "newcomers c": (About(cut.chat_ttft["p99"] / whole.chat_ttft["p99"] - 1),),
         "newcomers why": (1e3 * cut.chat_ttft["p99"], 1e3 * capped.chat_ttft["p99"], SHARED, CAP),
         "long": (chunks, CHUNK, PROMPT),
         "long a": (chunks,),
         "long c": (2,),
-        "long d": (5, 25),
+        "long d": (About(cut.long_ttft / whole.long_ttft - 1),),
         "long why": (
-            About(100 * (cut.long_ttft / whole.long_ttft - 1), 0.12), 1e3 * whole.long_ttft, cut.long_ttft, CHUNK,
-            100 * (longer(CHUNK) - 1), 8_192,
+            100 * (cut.long_ttft / whole.long_ttft - 1), whole.long_ttft, cut.long_ttft, 100 * (in_theory - 1),
         ),
         "chunk hint": (64,),
         "share hint": (share.SLOTS, share.BUDGET, share.CAP, 1),
         "share 6": (0,),
         "quiz slo": (1e3 * long_prompt.STALL,),
-        "quiz slo a": (99, EVERY, 100 * share_of_stalls(), 99),
+        "quiz slo a": (99, whole.itl["max"], EVERY, 100 * share_of_stalls(), 99),
         "quiz slo b": (CHAT_ANSWER,),
         "quiz slo c": (99,),
         "quiz short": (SHARED,),
@@ -96,7 +92,7 @@ def facts() -> dict[str, tuple]:
         "quiz short b": (CAP, About(SHARED - CAP, 0.05)),
         "quiz short c": (128,),
         "quiz small": (128,),
-        "quiz small b": (About(STEP.weights / STEP.per_token, 0.02), About(modelled, 0.1), About(recorded, 0.1)),
+        "quiz small b": (About(THEORY.weights / THEORY.per_token, 0.02), About(recorded, 0.1), About(theory, 0.12)),
         "quiz order": (2_048,),
         "quiz attention": (PROMPT, chunks),
         "quiz attention a": (chunks,),
@@ -121,12 +117,11 @@ def test_the_keys_of_the_predictions():
     whole, cut = found(WHOLE), found(CHUNK)
     p99, newcomers, long = LAB.predictions
     times = cut.itl["p99"] / whole.itl["p99"]
-    right_option(p99, times < 0.1, 0.4 < times < 0.6, 0.95 < times < 1.05, 1.7 < times < 2.3)
-    assert 40 < whole.itl["max"] / cut.itl["max"] < 60  # "like the longest gap"
+    right_option(p99, times < 0.1, 0.4 < times < 0.6, 0.95 < times < 1.05, 2.7 < times < 3.3)
     waits = cut.chat_ttft["p99"] / whole.chat_ttft["p99"]
-    right_option(newcomers, cut.chat_ttft["p99"] < 0.03, 0.4 < waits < 0.6, 1 < waits < 1.1)
-    more = [cut.long_ttft / whole.long_ttft, longer(CHUNK)]
-    right_option(long, min(more) > 10, max(more) < 1, 1.8 < min(more) < 2.2, min(more) > 1.05 and max(more) < 1.25)
+    right_option(newcomers, cut.chat_ttft["p99"] < 0.03, 0.4 < waits < 0.6, 1.25 < waits < 1.4)
+    more = cut.long_ttft / whole.long_ttft
+    right_option(long, more > 10, more < 1, 1.8 < more < 2.2, 1.25 < more < 1.4)
 
 
 def test_the_keys_of_the_quiz():
@@ -145,7 +140,7 @@ def test_the_keys_of_the_quiz():
     apart = long_prompt.outcome(few, prompt_chunks.PrefillFirst(64, 2_048))
     smaller = long_prompt.outcome(few, prompt_chunks.PrefillFirst(64, 512))
     mixed = long_prompt.outcome(few, long_prompt.engine(2_048))
-    protects = [here.itl["max"] < 0.1 for here in (apart, mixed, smaller)]
+    protects = [here.itl["max"] < 0.2 for here in (apart, mixed, smaller)]
     right_option(order, *protects)
     pairs = [sum(step.prefill_pairs for step in prompt_chunks.chunk_steps(PROMPT, size)) for size in (PROMPT, 512)]
     right_option(attention, pairs[1] > pairs[0], pairs[1] == pairs[0], pairs[1] < pairs[0])
@@ -160,17 +155,16 @@ def sentences() -> dict[str, tuple]:
     today, load_ = found(WHOLE), long_prompt.requests()
     trace = traces.read(traces.example())
     long = trace.prompt_tokens > 2_048
-    knee = STEP.weights / STEP.per_token
-    card = long_prompt.outcome(trace.scaled(8), long_prompt.engine(8_192), CARD_STEP)
+    knee = THEORY.weights / THEORY.per_token
+    card = long_prompt.outcome(trace.scaled(8), long_prompt.engine(8_192))
     meets = float((card.run.e2e - card.run.ttft).mean())
     heavy = float((card.run.steps.seconds > 0.05).sum() / card.run.makespan)
-    decodes, context = RECORDING.decodes, RECORDING.decode_context
-    ratios = [RECORDING.seconds[0] / STEP(Step(decodes, context, ()))]
-    modelled = {}
-    for chunk in (64, 128, 256, 512, 1_024, 2_048, 4_096, 8_192):
-        took, model = RECORDING.steps(PROMPT, chunk), [STEP(step) for step in prompt_chunks.chunk_steps(PROMPT, chunk)]
-        ratios += [took.max() / max(model), took.sum() / sum(model)]
-        modelled[chunk] = sum(model)
+    plain = Step(32, 32 * 1_024, ())
+    ratios = [STEP(plain) / THEORY(plain)]
+    for chunk in prompt_chunks.CHUNKS:
+        took, theory = (seconds_of_steps(PROMPT, chunk, step_time) for step_time in (STEP, THEORY))
+        ratios += [took.max() / theory.max(), took.sum() / theory.sum()]
+    whole_step = seconds_of_steps(PROMPT, PROMPT)
     tokens = CHAT_RATE * EVERY * CHAT_ANSWER
     caught = CHAT_RATE * streaming()
     kept = found(2_048, 16)
@@ -183,45 +177,57 @@ def sentences() -> dict[str, tuple]:
         "The p99 of the time between two tokens is {} ms": (1e3 * today.itl["p99"],),
         "here one above {} ms.": (1e3 * long_prompt.STALL,),
         "Now {} chats and a long prompt every {} s": (int((load_.class_ == "chat").sum()), EVERY),
-        "computing some {} tokens.)": (About(knee, 0.02),),
+        "long as computing some {} tokens.)": (About(knee, 0.02),),
+        "token budget of a step was raised to {}, so": (WHOLE,),
+        "A budget of {} is no engine's default. `vllm serve` {} takes {} on this card": (WHOLE, 0.19, 8_192),
+        "then a prompt of {} runs in {} chunks and a rest": (PROMPT, PROMPT // 8_192),
         "The products of some {} tokens take as long": (About(knee, 0.02),),
-        "one chat in {} stops for a second": (About(1 / today.stalled(), 0.05),),
+        "one chat in {} stops for nearly {} seconds": (About(1 / today.stalled(), 0.05), About(today.itl["max"], 0.15)),
         "the steps of all {} layers of Llama-3.1-8B for a prompt of {} tokens, with {} decodes in each": (
-            STEP.model.num_layers, PROMPT, decodes,
+            THEORY.model.num_layers, PROMPT, prompt_chunks.DECODES,
         ),
-        "what is recorded takes {} to {} times as long": (About(min(ratios), 0.05), About(max(ratios), 0.03)),
-        "chunks of 512 take {}% longer where the model says {}%, and chunks of 256 take {}% longer where it says {}%": (
-            100 * (longer(512) - 1), 100 * (modelled[512] / modelled[8_192] - 1),
-            100 * (longer(256) - 1), 100 * (modelled[256] / modelled[8_192] - 1),
+        "What is recorded takes {} to {} times as long": (min(ratios), max(ratios)),
+        "compute attention at a {} of the rate of": (
+            About(THEORY.model.attention_flops_per_pair / seconds_a_pair(2_048) / THEORY.gpu.matrix_flops, 0.1),
         ),
-        "the p99 over tokens is worst at {}, a": (_worst(recorded=True),),
-        "at 256 the long prompt waits {}% longer than at 8,192, in the model {}%": (
-            100 * (found(256, recorded=True).long_ttft / found(8_192, recorded=True).long_ttft - 1),
+        "chunks of 512 take {}% longer where theory says {}%, and chunks of 256 take {}% longer where it says {}%": (
+            100 * (longer(512) - 1), 100 * (longer(512, step_time=THEORY) - 1),
+            100 * (longer(256) - 1), 100 * (longer(256, step_time=THEORY) - 1),
+        ),
+        "One step for all {} tokens gains only {}%": (PROMPT, 100 * (1 - longer(PROMPT))),
+        "without a cap the p99 over tokens is worst at {} in": (_worst(),),
+        "over tokens is worst at {} in both": (_worst(theory=True),),
+        "at 256 the long prompt waits {}% longer than at 8,192, in theory {}%": (
             100 * (found(256).long_ttft / found(8_192).long_ttft - 1),
+            100 * (found(256, theory=True).long_ttft / found(8_192, theory=True).long_ttft - 1),
         ),
-        "that 2,048 breaks a promise of {} ms": (100,),
-        "launching the kernels of a step [s] | {} ms": (1e3 * STEP.launch,),
-        "reading them once [s] | {} ms": (1e3 * STEP.weights,),
-        "a little more for a decode | {} µs": (1e6 * STEP.per_token,),
-        "| $m$ | bytes of K and V of one token | {} |": (STEP.model.kv_bytes_per_token,),
-        "q = {} ns": (1e9 * STEP.per_pair,),
-        "it is *worst* at {}. Why?": (_worst(),),
-        "A long prompt finds some {} chats streaming. One step of a second makes {} long gaps, {} steps of {} ms make"
+        "that 2,048 breaks a promise of {} ms, which 1,024": (100,),
+        "launching the kernels of a step [s] | {} ms": (1e3 * THEORY.launch,),
+        "reading them once [s] | {} ms": (1e3 * THEORY.weights,),
+        "a little more for a decode | {} µs": (1e6 * THEORY.per_token,),
+        "| $m$ | bytes of K and V of one token | {} |": (THEORY.model.kv_bytes_per_token,),
+        "q = {} ns": (1e9 * THEORY.per_pair,),
+        "without a cap it is *worst* at {}. Why?": (_worst(),),
+        "A long prompt finds some {} chats streaming. One step of {} s makes {} long gaps, {} steps of {} ms make"
         " {} times as many. Of the {} tokens of {} s the first are {}%, the second {}%": (
-            caught, caught, PROMPT // 512, 1e3 * found(512).long_ttft / 64, PROMPT // 512, tokens, EVERY,
+            caught, whole_step[0], caught, PROMPT // 512, 1e3 * found(512).long_ttft / 64, PROMPT // 512, tokens, EVERY,
             100 * caught / tokens, 100 * 64 * caught / tokens,
         ),
-        "{} ms instead of {} ms. Its": (1e3 * found(2_048, 512).long_ttft, 1e3 * found(2_048).long_ttft),
+        "The long prompt pays: {} ms with a cap of 512 instead of {} ms, {} ms with one of {}.": (
+            *(1e3 * found(2_048, cap).long_ttft for cap in (512, 0, 1_024)), 1_024,
+        ),
+        "the p99 of the gaps, which goes from {} to {} ms": (1e3 * found(2_048).itl["p99"], 1e3 * found(2_048, 512).itl["p99"]),
+        "a notch of {} s every {} s": (today.itl["max"], EVERY),
         "Its longest prompt has {}. Even so, one request in {} has more than {} tokens, and these hold {}% of all": (
             trace.prompt_tokens.max(), About(1 / long.mean(), 0.07), 2_048,
             100 * trace.prompt_tokens[long].sum() / trace.prompt_tokens.sum(),
         ),
-        "At {} requests a second, on recorded": (8,),
+        "At {} requests a second:": (8,),
         "with a budget of 8,192 there are {} of them each second: an answer that streams for {} s meets {}": (
             heavy, meets, About(heavy * meets, 0.1),
         ),
         "step with more than some {} prompt tokens takes over {} ms": (
-            About(next(c for c in range(1_000, 3_000, 10) if CARD_STEP(Step(20, 26_000, ((c, 0),))) > 0.05), 0.05), 50,
+            About(next(c for c in range(1_000, 3_000, 10) if STEP(Step(20, 26_000, ((c, 0),))) > 0.05), 0.05), 50,
         ),
         "With 64 decodes that is a chunk of {} tokens": (64 * 0.2 / 0.8,),
         "the scores of {} tokens need {} MB a head": (10_000, 10_000**2 * 4 / 1e6),
@@ -229,15 +235,15 @@ def sentences() -> dict[str, tuple]:
         "{} s to its first token": (kept.long_ttft,),
         "a short one of {} tokens takes {} steps": (long_prompt.CHAT_PROMPT, -(-long_prompt.CHAT_PROMPT // 16)),
         "Below some {} a smaller cap": (About(knee, 0.02),),
-        "With {} chats a second and {} tokens a step": (30, 72),
+        "With {} chats a second and {} tokens a step": (22, 72),
         "on the recorded card below {}.": (_best_recorded(),),
     }  # fmt: skip
     return sizes
 
 
-def _worst(recorded: bool = False) -> int:
+def _worst(theory: bool = False) -> int:
     """The budget with the highest p99 over tokens."""
-    return max((8_192, 2_048, 512, 256, 128), key=lambda budget: found(budget, recorded=recorded).itl["p99"])
+    return max((8_192, 2_048, 512, 256, 128), key=lambda budget: found(budget, theory=theory).itl["p99"])
 
 
 def _best_recorded() -> int:
@@ -254,4 +260,4 @@ def test_what_is_often_said():
     one, several = (prefill_seconds(STEP, 2_000, chunk) for chunk in (2_000, 512))
     steps = -(-2_000 // 512)
     sentence(SOURCE, "in chunks of 512 takes {} steps instead of one, so its TTFT is {} times as long", steps, steps)
-    assert several / one < 1.1
+    assert several / one < 1.2

@@ -19,7 +19,7 @@ def test_a_model_holds_where_it_was_fitted():
     off = {
         rate: test_at(rate, model).e2e.mean() / test_at(rate, load_test.STEP).e2e.mean() - 1 for rate in (10, 20, 60)
     }
-    assert max(abs(off[10]), abs(off[20])) < 0.02 and off[60] == pytest.approx(-0.3, abs=0.03)
+    assert max(abs(off[10]), abs(off[20])) < 0.03 and off[60] < -0.2
     assert test_at(20, model).ttft.mean() < 0.7 * test_at(20, load_test.STEP).ttft.mean()
 
 

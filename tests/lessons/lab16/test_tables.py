@@ -13,7 +13,7 @@ def table(rows):
 
 
 def test_two_clocks():
-    test = load_test.run_test(12, 16, 98_304)
+    test = load_test.run_test(12, 16, 65_536)
     rows = table(load_test.rows(test))
     ways = (test.run.first_computed - test.sent, test.run.ttft, test.free.ttft)
     for percent in (50, 90, 95, 99):
