@@ -217,7 +217,9 @@ prefill.by_chunk(STEP, THEORY, PROMPT, sizes)
 # %%
 plain = Step(32, 32 * 1_024, ())
 print(STEP.badge)
-print(f"decodes alone: recorded {STEP(plain) * 1e3:.1f} ms, theory {THEORY(plain) * 1e3:.1f} ms")
+print(
+    f"decodes alone: recorded {STEP(plain) * 1e3:.1f} ms, theory {THEORY(plain) * 1e3:.1f} ms"
+)
 print("                longest step          32,768 tokens")
 print(" chunk  steps   recorded    theory     recorded    theory")
 for chunk in sizes:
@@ -318,7 +320,10 @@ for chunk in (64, 256, 512, 2_048, 8_192):
 
 # %%
 capped = ((2_048, 1_024), (2_048, 512), (2_048, 256))
-table(STEP, ((WHOLE, 0), (8_192, 0), (2_048, 0), (1_024, 0), (512, 0), (256, 0), (128, 0), *capped))
+table(
+    STEP,
+    ((WHOLE, 0), (8_192, 0), (2_048, 0), (1_024, 0), (512, 0), (256, 0), (128, 0), *capped),
+)
 
 # %% [markdown]
 # - **The longest gap is the longest step**, and follows the budget. The p99 over tokens does not: without a cap it is
@@ -419,6 +424,7 @@ for name, order in orders.items():
 #
 # Claims that you will meet, each next to a number. First: **"A prompt of 2,000 tokens in chunks of 512 takes four steps
 # instead of one, so its TTFT is four times as long."** The steps are shorter.
+
 
 # %%
 def seconds_in_chunks(step_time, size, prompt=2_000):

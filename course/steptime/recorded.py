@@ -188,7 +188,10 @@ class _Sizes(dict):
             raise IndexError
         (start, end, *_), (above, end_above, *_) = self.lines(tokens)
         first = self._levels[1]
-        slope, more = (end - start) / first / tokens, (end_above - above) / first / tokens  # a pair, from a cached token
+        slope, more = (
+            (end - start) / first / tokens,
+            (end_above - above) / first / tokens,
+        )  # a pair, from a cached token
         fresh = tokens * (tokens + 1) // 2
         self[tokens] = fresh, fresh + tokens * first, start, above - start, slope, more - slope
         return self[tokens]
@@ -198,7 +201,9 @@ class _Sizes(dict):
         i = min(max(bisect_right(self._sizes, tokens), 1), len(self._sizes) - 1)
         low, high = self._sizes[i - 1], self._sizes[i]
         share = max(tokens - low, 0) / (high - low)
-        lower, upper = ([a + share * (b - a) for a, b in zip(grid[i - 1], grid[i], strict=True)] for grid in self._grids)
+        lower, upper = (
+            [a + share * (b - a) for a, b in zip(grid[i - 1], grid[i], strict=True)] for grid in self._grids
+        )
         return lower, upper
 
 

@@ -12,9 +12,7 @@ DECODES, CONTEXT = 32, 1_024  # beside each chunk, as in the steps that were rec
 CHUNKS = tuple(2**k for k in range(6, 16))
 
 
-def chunk_steps(
-    prompt: int, chunk: int, decodes: int = DECODES, decode_context: int = DECODES * CONTEXT
-) -> list[Step]:
+def chunk_steps(prompt: int, chunk: int, decodes: int = DECODES, decode_context: int = DECODES * CONTEXT) -> list[Step]:
     """The steps that compute a prompt in chunks, each beside decodes that attend to `decode_context` tokens in all."""
     return [
         Step(decodes, decode_context, ((min(chunk, prompt - cached), cached),)) for cached in range(0, prompt, chunk)
