@@ -22,7 +22,7 @@ def labs(
     handed_out: HandedOut = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
-    """List the labs: number, minutes, what you have done in each, and your copy of it."""
+    """List the labs: number, counted minutes, what you have done in each, and your copy of it."""
     from course.desk import copies
     from course.exercises.progress import Progress
 
@@ -43,6 +43,7 @@ def labs(
 
 def _row(name: str, content: bytes, mine: Path, record: Any, progress: Any, notes: list[str]) -> dict[str, Any]:
     from course.desk.copies import state
+    from course.exercises import minutes
     from course.exercises.lab import done_so_far, in_words, load
 
     row: dict[str, Any] = {"lab": name[:2], "file": name, "title": None, "minutes": None, "done": None, "in_words": ""}
@@ -53,8 +54,11 @@ def _row(name: str, content: bytes, mine: Path, record: Any, progress: Any, note
     except Exception as error:  # a lab that is being written must not hide the others
         notes.append(f"the exercises of {name} cannot be loaded: {type(error).__name__}: {error}")
     else:
+        if name.removesuffix(".ipynb").endswith(minutes.DEEPER):
+            row |= {"title": f"{spec.title}, deeper", "minutes": minutes.stored(spec.number, "deeper")}
+            return row | {"copy": state(mine / name, content, record)}
         finished = done_so_far(spec, progress)
-        row |= {"title": spec.title, "minutes": spec.minutes, "in_words": in_words(spec, finished)}
+        row |= {"title": spec.title, "minutes": minutes.stored(spec.number), "in_words": in_words(spec, finished)}
         row["done"] = {part: {"done": len(ids), "of": len(getattr(spec, part))} for part, ids in finished.items()}
     return row | {"copy": state(mine / name, content, record)}
 

@@ -21,6 +21,8 @@ from course.base import files
 RECORD = ".handed-out.json"
 LARGEST_RECORD = 1_000_000  # bytes
 LARGEST_LAB = 100_000_000
+DEEPER = "_deeper.ipynb"
+"""Ends the name of a notebook that goes deeper than its lab."""
 
 
 class WorkspaceError(OSError):
@@ -142,12 +144,16 @@ def reset(labs: Path, mine: Path, name: str, now: datetime) -> tuple[bool, Path 
 def find(labs: Path, text: str) -> str:
     """The file name of the handed-out lab that `text` means: its number, or its name with or without .ipynb.
 
+    A number means the lab and not the notebook that goes deeper, which is "07_deeper" or its name.
+
     Raises ValueError, with the labs that there are.
     """
     names = sorted(path.name for path in labs.glob("*.ipynb"))
     asked = Path(text.strip()).name
     if asked.isascii() and asked.isdigit():
-        matching = [name for name in names if name.startswith(f"{asked.zfill(2)}_")]
+        matching = [name for name in names if name.startswith(f"{asked.zfill(2)}_") and not name.endswith(DEEPER)]
+    elif asked[:2].isdigit() and f"{asked[2:].removesuffix('.ipynb')}.ipynb" == DEEPER:
+        matching = [name for name in names if name.startswith(f"{asked[:2]}_") and name.endswith(DEEPER)]
     else:
         matching = [name for name in names if asked in (name, name.removesuffix(".ipynb"))]
     if len(matching) != 1:

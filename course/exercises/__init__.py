@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from course.exercises.lab import Lab, available, load
-    from course.exercises.spec import Exercise, LabSpec, Mistake, Prediction, Question
+    from course.exercises.spec import Exercise, LabSpec, Mistake, Objective, Prediction, Question, Ticket
 
-__all__ = ["Exercise", "Lab", "LabSpec", "Mistake", "Prediction", "Question", "available", "load"]
+__all__ = [
+    "Exercise", "Lab", "LabSpec", "Mistake", "Objective", "Prediction", "Question", "Ticket", "available", "load",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> "Any":

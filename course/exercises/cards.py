@@ -20,24 +20,27 @@ class Card:
     """A heading and lines of text.
 
     heading: the first line. lines: what follows. status: of an exercise: "not attempted yet", "right" or "not right
-    yet"; "" for everything else.
+    yet"; "" for everything else. preformatted: whether blanks and line ends in the lines matter, as in code.
     """
 
     heading: str
     lines: Sequence[str] = field(default_factory=tuple)
     status: str = ""
+    preformatted: bool = False
 
     def __repr__(self) -> str:
         return self.text()
 
     def text(self) -> str:
         """Return the card as plain text."""
-        return "\n".join([self.heading, *(f"  {line}" for line in self.lines)])
+        return "\n".join([self.heading, *(f"  {part}".rstrip() for line in self.lines for part in line.split("\n"))])
 
     def html(self) -> str:
         """Return the card as HTML."""
         style = CARD.format(edge=EDGES[self.status])
-        body = "".join(f"<div>{escape(line)}</div>" for line in self.lines)
+        code = [' style="white-space:pre-wrap;font-family:monospace"' if "\n" in line else "" for line in self.lines]
+        shape = code if self.preformatted else [""] * len(self.lines)
+        body = "".join(f"<div{how}>{escape(line)}</div>" for how, line in zip(shape, self.lines, strict=True))
         return f'<div style="{style}" role="status"><strong>{escape(self.heading)}</strong>{body}</div>'
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Judge an answer: not attempted, right, a known mistake with its hint, or wrong in a way that can be describe."""
+"""Judge an answer: not attempted, right, a known mistake with its hint, a slip, or wrong in a way that is described."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import inspect
 from dataclasses import dataclass
 from typing import Any
 
+from course.exercises import slips
 from course.exercises.compare import brief, difference, same
 from course.exercises.learner import describe, describe_error, watch
 from course.exercises.spec import Exercise
@@ -74,8 +75,9 @@ def _judge(exercise: Exercise, answer: Any) -> Verdict:
     for position, mistake in enumerate(exercise.mistakes):
         if _alike(got, _mistake(exercise, position), exercise.rtol):
             return Verdict(WRONG, mistake.hint, position)
-    hint = _describe(exercise, answer, got)
-    return Verdict(WRONG, " ".join(filter(None, (hint, exercise.hint))))
+    slip = _slip(exercise, answer, got)
+    hint = slip or _describe(exercise, answer, got)
+    return Verdict(WRONG, " ".join(filter(None, (hint, "" if slip else exercise.hint))))
 
 
 def outcome(exercise: Exercise, answer: Any) -> Outcome:
@@ -140,6 +142,8 @@ def _attempt(function: Any, arguments: tuple[Any, ...]) -> Any:
 def _nothing(result: Any) -> bool:
     if isinstance(result, RaisedError):
         return isinstance(result.error, NotImplementedError)
+    if isinstance(result, dict) and result:
+        return all(value is None or value is ... for value in result.values())
     return result is None or result is ...
 
 
@@ -154,6 +158,17 @@ def _alike_one(got: Any, want: Any, rtol: float) -> bool:
         # The engine says by its sentences which rule was broken; Python's own messages differ between versions.
         return not isinstance(got.error, ValueError) or describe(got.error) == describe(want.error)
     return same(got, want, rtol)
+
+
+def _slip(exercise: Exercise, answer: Any, got: Outcome) -> str:
+    """Return the hint for a slip of units or a constant typed in; "" for anything else, and for what has no numbers."""
+    if exercise.evaluate is not None:
+        return ""  # what is compared there is what the answer did, not what it says
+    want = _solution(exercise).results
+    hint = slips.found(got.results, want, exercise.rtol, exercise.slips)
+    if hint or exercise.probes is None or any(isinstance(result, RaisedError) for result in got.results):
+        return hint
+    return slips.typed_in(answer, exercise.solution, exercise.probes)
 
 
 def _describe(exercise: Exercise, answer: Any, got: Outcome) -> str:

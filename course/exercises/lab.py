@@ -13,9 +13,10 @@ from IPython import get_ipython
 from IPython.display import display
 
 from course.base.settings import quote
+from course.exercises import cells, minutes, solutions
 from course.exercises.cards import Card
-from course.exercises.forms import Form, prediction_form, quiz_form, with_letters
-from course.exercises.judge import NOT_ATTEMPTED, RIGHT, judge
+from course.exercises.forms import Feedback, Form, prediction_form, quiz_form, ticket_form, with_letters
+from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
 from course.exercises.progress import Progress
 from course.exercises.spec import LETTERS, LabSpec, Prediction, Question, which
 
@@ -77,6 +78,7 @@ class Lab:
     def __init__(self, number: str | int | LabSpec, progress: Progress | None = None, show: bool = True) -> None:
         self.spec = number if isinstance(number, LabSpec) else load(number)
         self.progress = progress or Progress()
+        self._cells = cells.watched(get_ipython())
         if show and get_ipython() is not None:
             display(self.where())
 
@@ -84,16 +86,20 @@ class Lab:
         return self.where().text()
 
     def where(self) -> Card:
-        """Return a card with the title, the minutes, and where the learner left off."""
+        """Return a card with the title, the minutes, the objectives, and where the learner left off."""
         finished = done_so_far(self.spec, self.progress)
         lines = []
         if any(finished.values()):
             lines += [f"So far: {in_words(self.spec, finished)}.", self._next(finished)]
         else:
             lines.append("Nothing is stored for this lab yet. Start below and run the cells in order.")
-        return Card(
-            f"Lab {self.spec.number}: {self.spec.title}. About {self.spec.minutes} minutes.", lines + self._notices()
-        )
+        spec = self.spec
+        about = spec.minutes or minutes.stored(spec.number)
+        heading = f"Lab {spec.number}: {spec.title}." + (f" About {about} minutes." if about else "")
+        before = [f"Before you start: {spec.needs}"] if spec.needs else []
+        if spec.objectives:
+            before += ["After this lab you can", *(f"- {objective.text}" for objective in spec.objectives)]
+        return Card(heading, before + lines + self._notices())
 
     def predict(self, id: str, choice: str | int | None = None) -> Card | Form:
         """Ask for a prediction, or store one from Python.
@@ -127,68 +133,103 @@ class Lab:
         if given and given[-1] != given[0]:
             lines.append(f"Later you changed to: {options[given[-1]]}")
         met = " as well" if given and given[0] == prediction.right else ""
-        lines += [f"The lab showed{met}: {options[prediction.right]}", prediction.why]
+        lines.append(f"The lab showed{met}: {options[prediction.right]}")
+        answers = [prediction.answers[position] for position in dict.fromkeys(given)]
+        lines += [*filter(None, answers), prediction.why]
         return Card(f"Prediction: {prediction.question}", lines)
 
     def check(self, id: str, answer: Any = None) -> Card:
-        """Judge an answer to an exercise and return the verdict, with a hint if it is not right yet."""
+        """Judge an answer to an exercise and return the verdict, with a hint if it is not right yet.
+
+        From the third wrong answer on a second, plainer hint comes with it, and `solution` opens. Once the solution has
+        been shown, the answer is to the exercise's twin. Nothing is graded where the cell with the answer raised.
+        """
         exercise = _find(self.spec.exercises, id)
         if exercise is None:
             return self._unknown("exercise", id, self.spec.exercises)
-        verdict = judge(exercise, answer)
-        if verdict.status != NOT_ATTEMPTED:
+        head = f"Exercise {self.spec.exercises.index(exercise) + 1} of {len(self.spec.exercises)}, {exercise.title}"
+        failed = self._cells.failure_of(id)
+        if failed is not None:
+            return Card(f"{head}: not graded.", solutions.not_graded(*failed), WRONG)
+        before = solutions.entry(self.progress, self.spec.number, id)
+        instead = exercise.twin if before.shown and not before.done else None
+        verdict = judge(instead or exercise, answer)
+        if verdict.status == NOT_ATTEMPTED:
+            again = [f"In its place: {instead.question}"] if instead else []
+            return Card(f"{head}: {verdict.status}.", again + self._notices(), verdict.status)
+        after = solutions.keep(self.progress, self.spec.number, id, verdict.status == RIGHT, twin=instead is not None)
+        lines = solutions.remarks(exercise, instead, verdict, after)
+        twin = ", with other numbers" if instead else ""
+        return Card(f"{head}{twin}: {verdict.status}.", lines + self._notices(), verdict.status)
 
-            def edit(entry: Any) -> dict[str, Any]:
-                entry = entry if isinstance(entry, dict) else {}
-                tries = entry.get("tries", 0)
-                tries = tries if isinstance(tries, int) else 0
-                if _is_done(entry):
-                    return entry
-                return {**entry, "tries": tries + 1, "done": verdict.status == RIGHT, "at": _now()}
+    def solution(self, id: str) -> Card:
+        """Show the solution of an exercise after three wrong answers; its twin must then be solved for it to count."""
+        exercise = _find(self.spec.exercises, id)
+        if exercise is None:
+            return self._unknown("exercise", id, self.spec.exercises)
+        return Card(*solutions.show(exercise, self.progress, self.spec.number), preformatted=True)
 
-            self.progress.change(self.spec.number, "exercises", id, edit)
-        number = self.spec.exercises.index(exercise) + 1
-        heading = f"Exercise {number} of {len(self.spec.exercises)}, {exercise.title}: {verdict.status}."
-        return Card(heading, [line for line in (verdict.hint, *self._notices()) if line], verdict.status)
+    def earlier(self, **choices: str | int) -> Card | Form:
+        """Ask the questions from earlier labs, or answer them from Python: `lab.earlier(batch="b")`."""
+        return self._questions("questions from earlier labs", self.spec.earlier, choices)
 
     def quiz(self, **choices: str | int) -> Card | Form:
         """Show the quiz, or answer questions from Python: `lab.quiz(q1="b")`."""
-        if not self.spec.quiz:
-            return Card(f"Lab {self.spec.number} has no quiz.")
-        if choices:
-            return self._quiz_from_python(choices)
-        text = []
-        for number, question in enumerate(self.spec.quiz, start=1):
-            text += [f"{number}. {question.question}", *(f"  {option}" for option in with_letters(question.options))]
-        given = {q.id: self._positions("quiz", q) for q in self.spec.quiz}
-        return quiz_form(
-            self.spec.quiz, {name: all_[-1] for name, all_ in given.items() if all_}, self._answer, "\n".join(text)
-        )
+        return self._questions("quiz", self.spec.quiz, choices)
 
-    def _quiz_from_python(self, choices: dict[str, str | int]) -> Card:
+    def ticket(self, **choices: str | int) -> Card | Form:
+        """Show the ticket of "Break it", one question after the other, or answer from Python."""
+        ticket = self.spec.ticket
+        if ticket is None:
+            return Card(f"Lab {self.spec.number} has no ticket.")
+        if choices:
+            return self._from_python(ticket.questions, choices)
+        text = "\n".join([ticket.story, *_as_text(ticket.questions)])
+        return ticket_form(ticket, self._stored(ticket.questions), self._answer, text)
+
+    def _questions(self, kind: str, questions: Sequence[Question], choices: dict[str, str | int]) -> Card | Form:
+        if not questions:
+            return Card(f"Lab {self.spec.number} has no {kind}.")
+        if choices:
+            return self._from_python(questions, choices)
+        return quiz_form(questions, self._stored(questions), self._answer, "\n".join(_as_text(questions)))
+
+    def _stored(self, questions: Sequence[Question]) -> dict[str, Feedback]:
+        """Return what the last answer to each question was, and what was said to it."""
+        given = {question.id: (question, self._positions("quiz", question)) for question in questions}
+        return {name: self._feedback(question, all_[-1]) for name, (question, all_) in given.items() if all_}
+
+    def _from_python(self, questions: Sequence[Question], choices: dict[str, str | int]) -> Card:
         lines = []
         for name, choice in choices.items():
-            question = _find(self.spec.quiz, name)
+            question = _find(questions, name)
             if question is None:
-                return self._unknown("question", name, self.spec.quiz)
+                return self._unknown("question", name, questions)
             try:
                 position = which(choice, question.options, name)
             except ValueError as error:
                 lines.append(f"{error}.")
                 continue
-            explanation, _ = self._answer(question, position)
-            lines.append(f"{name}: {explanation}")
-        return Card(f"Quiz: {self._score()}", lines + self._notices())
+            lines.append(f"{name}: {self._answer(question, position).sentence}")
+        return Card(f"Quiz: {self._score(questions)}", lines + self._notices())
 
-    def _answer(self, question: Question, position: int) -> tuple[str, str]:
+    def _answer(self, question: Question, position: int) -> Feedback:
         self._store("quiz", question, position)
-        word = "Right." if position == question.right else "Not quite."
-        return f"{word} {question.explanations[position]}", self._score()
+        return self._feedback(question, position)
 
-    def _score(self) -> str:
-        last = [(q, self._positions("quiz", q)) for q in self.spec.quiz]
+    def _feedback(self, question: Question, position: int) -> Feedback:
+        right = position == question.right
+        sentence = f"{'Right.' if right else 'Not quite.'} {question.explanations[position]}"
+        group = next(g for g in self._groups() if question in g)
+        return Feedback(position, right, sentence, self._score(group))
+
+    def _groups(self) -> tuple[Sequence[Question], ...]:
+        return self.spec.earlier, self.spec.ticket.questions if self.spec.ticket else (), self.spec.quiz
+
+    def _score(self, questions: Sequence[Question]) -> str:
+        last = [(q, self._positions("quiz", q)) for q in questions]
         right = sum(1 for question, given in last if given and given[-1] == question.right)
-        return f"{right} of {len(self.spec.quiz)} right."
+        return f"{right} of {len(questions)} right."
 
     def _commit(self, prediction: Prediction, position: int) -> str:
         before = self._positions("predictions", prediction)
@@ -214,13 +255,14 @@ class Lab:
         return [item.options.index(a["answer"]) for a in answers if a["answer"] in item.options]
 
     def _next(self, finished: dict[str, list[str]]) -> str:
+        seen = solutions.shown(self.progress, self.spec)
         for part, ids in finished.items():
             for item in getattr(self.spec, part):
-                if item.id not in ids:
+                if item.id not in ids and not (part == "exercises" and item.id in seen and item.twin is None):
                     kind = WORDS[part].removesuffix("s")
                     title = getattr(item, "title", "") or item.question
                     return f"Next: {kind} {item.id} ({title.rstrip('.')})."
-        return "Everything in this lab is done."
+        return "Everything in this lab is done." if not seen else "Everything in this lab is done or was shown."
 
     def _unknown(self, kind: str, id: Any, items: Sequence[Any]) -> Card:
         known = ", ".join(item.id for item in items) or "none"
@@ -230,6 +272,13 @@ class Lab:
         """Return what there is to say about the progress file, once."""
         said, self.progress.notices[:] = list(self.progress.notices), []
         return said
+
+
+def _as_text(questions: Sequence[Question]) -> list[str]:
+    lines: list[str] = []
+    for number, question in enumerate(questions, start=1):
+        lines += [f"{number}. {question.question}", *(f"  {option}" for option in with_letters(question.options))]
+    return lines
 
 
 def _find(items: Sequence[Any], id: Any) -> Any:

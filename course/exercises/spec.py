@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from course.base.settings import quote
+from course.exercises.slips import Slip
 
 LETTERS = "abcdefghij"
 
@@ -43,8 +44,16 @@ class Exercise:
         mistake it may raise: then the error is what is compared.
     rtol: relative tolerance for numbers; 1% suits values worked out by hand.
     hint: one more sentence for wrong answers that fit no mistake.
+    plain: the second, plainer hint, added from the third wrong answer on: the steps in words, without the answer.
+    slips: slips of units that only this exercise knows, such as `slips.per_token(256)`; those that every exercise
+        knows (reciprocal, milliseconds, percent) need not be listed.
+    worked: what `lab.solution(id)` shows for a solution; by default the source of a function, or the value.
+    question: what is asked, for an exercise that has no cell of its own: a twin.
+    twin: the same question with other numbers, an Exercise of the same kind with its `question`. Whoever was shown
+        the solution solves it instead.
 
-    Raises ValueError: both or neither of `probes` and `evaluate` where the solution needs one, or a bad tolerance.
+    Raises ValueError: both or neither of `probes` and `evaluate` where the solution needs one, a bad tolerance, or a
+    twin without a question or with a twin of its own.
     """
 
     id: str
@@ -55,9 +64,17 @@ class Exercise:
     evaluate: Callable[[Any], Any] | None = None
     rtol: float = 1e-2
     hint: str = ""
+    plain: str = ""
+    slips: tuple[Slip, ...] = ()
+    worked: str = ""
+    question: str = ""
+    twin: Exercise | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mistakes", tuple(self.mistakes))
+        object.__setattr__(self, "slips", tuple(self.slips))
+        if self.twin is not None and (not self.twin.question or self.twin.twin is not None):
+            raise ValueError(f"exercise {self.id!r}: its twin needs a question of its own, and no twin")
         if self.probes is not None and self.evaluate is not None:
             raise ValueError(f"exercise {self.id!r} has probes and evaluate: give one of them")
         if self.probes is not None:
@@ -77,20 +94,38 @@ class Prediction:
 
     id: the name used in `lab.predict(id)` and `lab.recap(id)`.
     question: the question.
-    options: two to ten answers; they get the letters a, b, c ...
+    options: two to ten answers; they get the letters a, b, c ... Each is a text, or a triple (text, belief, answer).
+        The belief is the id of an entry in `docs/misconceptions.md`, "" for the right option; the answer is what the
+        recap tells whoever chose this option. After construction `options` holds the texts, `beliefs` and `answers`
+        the rest, "" where there is none.
     right: the right option, as its letter, its position from 0, or its text.
-    why: one or two sentences for the recap.
+    why: one or two sentences for the recap, whatever was chosen.
+
+    Raises ValueError: no such right option, an option that is neither text nor triple, the right option with a belief,
+    or a wrong one without where others have theirs.
     """
 
     id: str
     question: str
-    options: tuple[str, ...]
+    options: tuple[Any, ...]
     right: str | int
     why: str
+    beliefs: tuple[str, ...] = field(init=False)
+    answers: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "options", _options(self.options, self.id))
+        _options([str(option) for option in self.options] if not isinstance(self.options, str) else "", self.id)
+        triples = [(option, "", "") if isinstance(option, str) else tuple(option) for option in self.options]
+        if not all(len(t) == 3 and all(isinstance(part, str) for part in t) for t in triples):
+            raise ValueError(f"prediction {self.id!r}: give each option as a text, or as (text, belief, answer)")
+        object.__setattr__(self, "options", _options([text for text, _, _ in triples], self.id))
         object.__setattr__(self, "right", which(self.right, self.options, self.id))
+        object.__setattr__(self, "beliefs", tuple(belief for _, belief, _ in triples))
+        object.__setattr__(self, "answers", tuple(answer for _, _, answer in triples))
+        if any(self.beliefs):
+            wrong = [text for text, belief in zip(self.options, self.beliefs, strict=True) if not belief]
+            if wrong != [self.options[self.right]]:  # type: ignore[index]  # `right` is a position by now
+                raise ValueError(f"prediction {self.id!r}: every option but the right one needs a belief")
 
 
 @dataclass(frozen=True)
@@ -98,13 +133,15 @@ class Question:
     """A quiz question.
 
     id: a short name, used to store the answer. choices: pairs (option, explanation); the explanation is for whoever
-    chooses that option. right: the right option, as its letter, its position from 0, or its text.
+    chooses that option. right: the right option, as its letter, its position from 0, or its text. lab: the lab whose
+    subject it is, such as "03", for a question that another lab asks again; "" for its own.
     """
 
     id: str
     question: str
     choices: tuple[tuple[str, str], ...]
     right: str | int
+    lab: str = ""
 
     def __post_init__(self) -> None:
         if not all(isinstance(pair, tuple | list) and len(pair) == 2 and pair[1] for pair in self.choices):
@@ -126,40 +163,102 @@ class Question:
 
 
 @dataclass(frozen=True)
+class Objective:
+    """What somebody can do after the lab, and where that shows.
+
+    text: goes on after "After this lab you can", with a verb that somebody could watch: "compute ...", "choose ...".
+    task: id of the task of an explorer. exercise: id of the exercise. retest: the question of a later lab that asks for
+    it again, as "NN:id", such as "08:batch".
+    """
+
+    text: str
+    task: str
+    exercise: str
+    retest: str
+
+    def __post_init__(self) -> None:
+        number, _, name = self.retest.partition(":")
+        if not (len(number) == 2 and number.isdigit() and name):
+            raise ValueError(
+                f"objective {self.text!r}: retest is {self.retest!r}; write a lab and a question, '08:batch'"
+            )
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """What "Break it" asks, backwards: what an operator gets, questions one after the other, and then the setting.
+
+    story: the ticket, in the words of whoever wrote it. questions: the cause, the next measurement, the repair; each is
+    shown once the one before has been answered rightly, or wrongly twice. setting: shown after the last.
+    """
+
+    story: str
+    questions: tuple[Question, ...]
+    setting: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "questions", tuple(self.questions))
+        if not (self.story and self.questions and self.setting):
+            raise ValueError("a ticket needs a story, questions and the setting that is shown at the end")
+
+
+@dataclass(frozen=True)
 class LabSpec:
     """Everything one lab asks.
 
     number: two digits, as in the notebook's name.
     title: the lab's title.
-    minutes: how long it takes.
+    minutes: how long it takes; None: as counted (`course.exercises.minutes`), which is so for every lab of the course.
     predictions: in the order in which the notebook asks them.
     exercises: in the order of the notebook.
     quiz: in the order shown.
+    objectives: what somebody can do afterwards, three at most.
+    needs: what one needs before, in one sentence; "" for nothing.
+    earlier: questions from earlier labs, each with its `lab`: one from the last, one from three or more back.
+    ticket: what "Break it" asks.
+    terms: those of the glossary that are new in this lab, eight at most.
 
-    Raises ValueError: two parts share an id, or a mistake cannot be told from the solution or from another mistake.
+    Raises ValueError: two parts share an id (quiz, earlier questions and ticket count as one part), a mistake cannot be
+    told from the solution or from another mistake, or an earlier question names no lab.
     """
 
     number: str
     title: str
-    minutes: int
+    minutes: int | None = None
     predictions: tuple[Prediction, ...] = ()
     exercises: tuple[Exercise, ...] = ()
     quiz: tuple[Question, ...] = ()
+    objectives: tuple[Objective, ...] = ()
+    needs: str = ""
+    earlier: tuple[Question, ...] = ()
+    ticket: Ticket | None = None
+    terms: tuple[str, ...] = ()
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """Every question with explained options: earlier ones, the ticket's, the quiz."""
+        return (*self.earlier, *(self.ticket.questions if self.ticket else ()), *self.quiz)
 
     def __post_init__(self) -> None:
         from course.exercises.judge import overlaps
 
-        for part in ("predictions", "exercises", "quiz"):
+        for part in ("predictions", "exercises", "quiz", "objectives", "earlier", "terms"):
             object.__setattr__(self, part, tuple(getattr(self, part)))
-            ids = [item.id for item in getattr(self, part)]
+        parts = {"predictions": self.predictions, "exercises": self.exercises, "quiz": self.questions}
+        for part, items in parts.items():
+            ids = [item.id for item in items]
             twice = sorted({name for name in ids if ids.count(name) > 1})
             if twice:
                 raise ValueError(f"lab {self.number}: two {part} are called {twice[0]!r}: give each its own id")
+        for question in self.earlier:
+            if not question.lab or question.lab == self.number:
+                raise ValueError(f"lab {self.number}, question {question.id!r}: say which earlier lab it is from")
         for exercise in self.exercises:
-            # What `evaluate` does may take a while, so that kind is compared by the tests and not at import.
-            problem = None if exercise.evaluate else overlaps(exercise)
-            if problem:
-                raise ValueError(f"lab {self.number}, exercise {exercise.id!r}: {problem}")
+            for one in filter(None, (exercise, exercise.twin)):
+                # What `evaluate` does may take a while, so that kind is compared by the tests and not at import.
+                problem = None if one.evaluate else overlaps(one)
+                if problem:
+                    raise ValueError(f"lab {self.number}, exercise {exercise.id!r}: {problem}")
 
 
 def which(choice: Any, options: tuple[str, ...], name: str) -> int:

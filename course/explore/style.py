@@ -50,6 +50,14 @@ FORM = (
 .course-form .widget-radio-box label input { flex: none; margin: 0.1em 2px 0 0; order: -1; float: none; }
 .course-form .widget-hbox { align-items: center; gap: 12px; }
 .course-form .widget-html-content { line-height: 1.45; white-space: normal; font-size: 15px; }
+.course-form .course-question { margin: 0 0 10px; overflow: visible; }
+.course-form .course-right, .course-form .course-wrong { border-left: 4px solid; padding: 2px 10px; }
+.course-form .course-right { border-color: #0072B2; background: #E8F2F9; }
+.course-form .course-wrong { border-color: #C05500; background: #FBEFE4; }
+.course-form .course-right .course-mark { color: #0072B2; font-weight: 700; }
+.course-form .course-wrong .course-mark { color: #A04500; font-weight: 700; }
+.course-form .course-score { font-weight: 600; }
+.course-form.jupyter-widgets-disconnected .course-said { display: none; }
 </style>"""
 )
 
@@ -60,6 +68,12 @@ def notice(sentence: str) -> str:
 
 
 def dead(what: str) -> str:
-    """Return the sentence for widgets without a kernel, hidden until then."""
-    sentence = f"The kernel behind this has stopped, so the controls {what}. Run the cell again."
+    """Return the sentence for widgets without a kernel, hidden until then.
+
+    The cell alone would meet a NameError, since the names of the cells above are gone as well.
+    """
+    sentence = (
+        f"The kernel behind this has stopped, so the controls {what}. Choose Run &gt; Run All Above Selected Cell, "
+        "then run this cell."
+    )
     return f'<div class="course-dead course-notice">{sentence}</div>'

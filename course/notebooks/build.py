@@ -12,7 +12,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from course.base import files
-from course.notebooks import check, source
+from course.notebooks import check, counts, source
 from course.notebooks.canonical import canonical, to_bytes
 from course.notebooks.execute import ExecutionError, errors, execute
 
@@ -35,26 +35,33 @@ class Target:
 
 
 def sources(root: Path, numbers: Sequence[str] = ()) -> list[Path]:
-    """The sources `solutions/NN_topic.py` under `root`, all or those of the given lab numbers, in order.
+    """The sources `solutions/NN_topic.py` and `NN_topic_deeper.py` under `root`, all or those of the given labs.
 
-    Raises ValueError when a number has no source or two sources share one.
+    In order, what goes deeper behind its lab. Raises ValueError when a number has no source, two sources share one, or
+    one goes deeper than a lab that is not there.
     """
     found: dict[str, Path] = {}
-    for path in sorted((root / "solutions").glob("[0-9][0-9]_*.py")):
-        if path.name[:2] in found:
-            raise ValueError(f"{path.name} and {found[path.name[:2]].name} have the same number; rename one")
-        found[path.name[:2]] = path
-    wanted = list(dict.fromkeys(number.zfill(2) for number in numbers)) or list(found)
+    for path in sorted((root / "solutions").glob("[0-9][0-9]_*.py"), key=lambda path: path.stem):
+        name = source.name_of(path)
+        if name in found:
+            raise ValueError(f"{path.name} and {found[name].name} have the same number; rename one")
+        if name.endswith("d") and (core := path.stem.removesuffix(source.DEEPER)) != getattr(
+            found.get(name[:2]), "stem", None
+        ):
+            raise ValueError(f"{path.name} goes deeper than {core}.py, which is not there; give them the same topic")
+        found[name] = path
+    cores = [name for name in found if not name.endswith("d")]
+    wanted = list(dict.fromkeys(number.zfill(2) for number in numbers)) or cores
     missing = [number for number in wanted if number not in found]
     if missing:
-        raise ValueError(f"no source solutions/{missing[0]}_*.py; there are {', '.join(found) or 'none'}")
-    return [found[number] for number in wanted]
+        raise ValueError(f"no source solutions/{missing[0]}_*.py; there are {', '.join(cores) or 'none'}")
+    return [found[name] for number in wanted for name in (number, f"{number}d") if name in found]
 
 
 def targets(path: Path, text: str) -> list[Target]:
     """The two notebooks of the source at `path`, unexecuted. Raises source.SourceError as source.notebooks does."""
     number, root = path.name[:2], path.parent.parent
-    pair = source.notebooks(text, number)
+    pair = source.notebooks(text, source.name_of(path))
     return [
         Target(root / folder / f"{path.stem}.ipynb", notebook, text, number)
         for folder, notebook in (("labs", pair.lab), ("solutions", pair.solution))
@@ -136,7 +143,7 @@ def build(
         except source.SourceError as error:
             faults.append(f"solutions/{path.name}: {error}")
             continue
-        faults += [f"solutions/{path.name}: {fault}" for fault in check.source_faults(text, path.name[:2])]
+        faults += [f"solutions/{path.name}: {fault}" for fault in check.source_faults(text, source.name_of(path))]
         try:
             todo += targets(path, text)
         except source.SourceError:
@@ -145,9 +152,19 @@ def build(
         for target in todo:
             faults += with_name(target, stored_faults(target))
     if run:
-        for target, found in zip(todo, asyncio.run(run_all(todo, write, cell_timeout, jobs, say)), strict=True):
-            faults += with_name(target, found)
-    return faults
+        found = asyncio.run(run_all(todo, write, cell_timeout, jobs, say))
+        if write and (moved := counts.store(root, [target.path for target in todo if target.is_lab])):
+            # A lab's first card says the counted minutes, so those notebooks say the old ones: once more.
+            say(f"counted minutes have changed: {', '.join(moved)}")
+            again = [target for target in todo if target.number in moved]
+            done = asyncio.run(run_all(again, write, cell_timeout, jobs, say))
+            renewed = {id(target): faults_ for target, faults_ in zip(again, done, strict=True)}
+            found = [renewed.get(id(target), old) for target, old in zip(todo, found, strict=True)]
+        for target, those in zip(todo, found, strict=True):
+            faults += with_name(target, those)
+    if write and not numbers:
+        counts.write_tables(root)
+    return faults + counts.faults(root, [target.path for target in todo if target.is_lab])
 
 
 async def run_all(

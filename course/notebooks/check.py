@@ -15,6 +15,7 @@ from course.notebooks.source import (
     IGNORE_TAG,
     SourceError,
     code_only,
+    deeper_faults,
     heading_faults,
     marker_faults,
     parse,
@@ -27,12 +28,12 @@ MACHINE_PATH = re.compile(r"/(?:home|root|Users|tmp|var/folders)/[\w.-]+|[A-Z]:\
 
 
 def source_faults(text: str, number: str) -> list[str]:
-    """Faults of a source: its headings, its solution markers, empty code cells."""
+    """Faults of a source: its headings, its solution markers, empty code cells. `number` is "03", deeper "03d"."""
     try:
         notebook = parse(text, number)
     except SourceError as error:
         return [str(error)]
-    faults = heading_faults(notebook)
+    faults = deeper_faults(notebook) if number.endswith("d") else heading_faults(notebook)
     for index, cell in enumerate(notebook.cells):
         faults += marker_faults(cell, index)
         if cell.cell_type == "code" and not cell.source.strip():

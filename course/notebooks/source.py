@@ -15,6 +15,8 @@ from course.base import files
 BEGIN = "### BEGIN SOLUTION"
 END = "### END SOLUTION"
 IGNORE_TAG = "nbval-ignore-output"
+DEEPER = "_deeper"
+"""Ends the name of a source that goes deeper: optional, with a question of its own, and without the eight sections."""
 HEADINGS = ("The question", "Predict", "Explore", "Measure", "Explain", "Exercises", "Break it", "Take away")
 
 # The kernel's patch version would differ between 3.11 and 3.13, so the metadata says only what every Python 3 shares.
@@ -63,8 +65,9 @@ def read(path: Path) -> str:
 def parse(text: str, number: str) -> NotebookNode:
     """The notebook written in `text` (percent format), markers still in it.
 
-    `number` ("03") goes into the cell ids, which are the lab's number and the cell's index: two builds of one source
-    have the same ids, and so have the lab and its solution. Raises SourceError for what is no such text.
+    `number` ("03", or "03d" for what goes deeper) goes into the cell ids, which are the lab's number and the cell's
+    index: two builds of one source have the same ids, and so have the lab and its solution. Raises SourceError for what
+    is no such text.
     """
     try:
         notebook = jupytext.reads(text, fmt="py:percent")
@@ -174,6 +177,27 @@ def code_only(source: str) -> str:
     """`source` dedented, without blank lines and whole-line comments."""
     lines = [line.rstrip() for line in source.splitlines() if line.strip() and not line.strip().startswith("#")]
     return dedent("\n".join(lines))
+
+
+def name_of(path: Path) -> str:
+    """The name that goes into cell ids: the lab's number, with a "d" for what goes deeper."""
+    return path.name[:2] + ("d" if path.stem.endswith(DEEPER) else "")
+
+
+ASKS = re.compile(r"\blab\.(?:check|predict|recap|quiz|earlier|ticket|solution)\(")
+
+
+def deeper_faults(notebook: NotebookNode) -> list[str]:
+    """What is wrong with a notebook that goes deeper: no question on top, or something asked that progress keeps."""
+    texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    first = re.search(r"^## +(.*?)\s*$", "\n".join(texts), re.MULTILINE)
+    faults = []
+    if not first or not first[1].startswith(HEADINGS[0]):
+        faults.append(f"the first section is not '## {HEADINGS[0]}': say what this notebook answers")
+    for index, cell in enumerate(notebook.cells):
+        if cell.cell_type == "code" and ASKS.search(cell.source):
+            faults.append(f"cell {index}: asks a question of the lab; what is asked and checked belongs to the core")
+    return faults
 
 
 def heading_faults(notebook: NotebookNode) -> list[str]:

@@ -86,7 +86,7 @@ def test_a_learners_path(lab: LabPage) -> None:
     lab.restart_kernel()
     dead = lab.page.locator(".course-explorer .course-dead")
     expect(dead).to_be_visible()
-    expect(dead).to_contain_text("Run the cell again")
+    expect(dead).to_contain_text("Run > Run All Above Selected Cell")
 
     title = lab.run_cell(SETUP)
     counts = f"1 of {len(LAB.predictions)} predictions, 2 of {len(LAB.exercises)} exercises, 0 of {len(LAB.quiz)} quiz"

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from course.cli import app
-from course.exercises import Lab, load
+from course.exercises import Lab, load, minutes
 from course.exercises.progress import Progress
 
 NAME = "03_littles_law.ipynb"
@@ -52,7 +52,7 @@ def test_every_handed_out_lab_is_listed_with_its_minutes(mine, root):
     assert [row["file"] for row in found["labs"]] == sorted(path.name for path in (root / "labs").glob("*.ipynb"))
     for row in found["labs"]:
         spec = load(row["lab"])
-        assert (row["title"], row["minutes"], row["copy"]) == (spec.title, spec.minutes, "none")
+        assert (row["title"], row["minutes"], row["copy"]) == (spec.title, minutes.stored(row["lab"]), "none")
         assert row["done"]["exercises"] == {"done": 0, "of": len(spec.exercises)}
     assert found["copies"] == str(mine) and not mine.exists()
     assert found["notes"] == []
@@ -67,7 +67,7 @@ def test_progress_is_counted(mine):
         "quiz": {"done": 0, "of": len(spec.quiz)},
     }
     table = call("labs").stdout
-    assert f"03  {spec.title}, {spec.minutes} minutes\n" in table
+    assert f"03  {spec.title}, {minutes.stored('03')} minutes\n" in table
     assert f"done: 1 of {len(spec.predictions)} predictions, 1 of {len(spec.exercises)} exercises" in table
 
 

@@ -140,7 +140,7 @@ def test_everything_is_on_the_screen(explorer):
         "Chunked prefill",
     ]
     html = " ".join(w.value for w in widgets_of(root, widgets.HTML))
-    for text in ("One server", "modelled", "0.625", "Run the cell again"):
+    for text in ("One server", "modelled", "0.625", "Run &gt; Run All Above Selected Cell"):
         assert text in html
     assert len(widgets_of(root, Plot)) == 1
 

@@ -71,19 +71,18 @@ _exponential = queueing.mm1(arrival_rate=SINGLE_RATE, service_s=SERVICE_S)
 LAB = LabSpec(
     number="03",
     title="Little's law",
-    minutes=45,
     predictions=(
         Prediction(
             "p99",
             "At 10 requests/s the engine runs at 61% of its capacity and the p99 of TTFT is 35 ms. Traffic grows by"
             " 40%, to 14 requests/s. What happens to the p99 of TTFT?",
             (
-                "it hardly moves: the engine is still below 90% of its capacity",
-                "it grows by about 40%, as the traffic does",
-                "it doubles or triples",
                 "it grows more than tenfold",
+                "it doubles or triples",
+                "it grows by about 40%, as the traffic does",
+                "it hardly moves: the engine is still below 90% of its capacity",
             ),
-            "d",
+            "a",
             "From 35 ms to 1,018 ms, while the mean TTFT went from 19 to 102 ms and the mean E2E from 1.60 to 1.90 s. "
             "At 10 requests/s nobody found all slots taken, at 14 one request in four did. As long as fewer than one"
             " in a hundred wait, the p99 cannot see the queue; from then on the p99 is the queue. 1,018 ms is one draw "

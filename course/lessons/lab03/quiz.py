@@ -23,7 +23,7 @@ QUIZ = (
         "A load test keeps exactly 64 requests in flight and measures 16 requests/s. The engine gets twice as "
         "fast and the test now measures 32 requests/s. What happened to the mean E2E?",
         (
-            ("it halved, from 4 s to 2 s", "L is fixed at 64 by the test, so W = 64 / rate."),
+            ("it halved", "From 4 s to 2 s: L is fixed at 64 by the test, so W = 64 / rate."),
             ("it stayed the same", "L is fixed and the rate doubled, so W must have changed."),
             ("it depends on the queue", "With L and the rate known nothing is left to depend on."),
             ("it doubled", "A higher rate at the same L means a shorter stay."),
@@ -34,9 +34,15 @@ QUIZ = (
         "early",
         "Which number warns first that the p99 of TTFT is about to leave the floor?",
         (
-            ("the mean TTFT", "It moves late: one slow request in a hundred hardly changes a mean."),
-            ("GPU utilisation", "The GPU is busy in every step, at 30% of capacity as at 95%."),
-            ("the mean E2E", "It rises slowly with the batch and shows no knee."),
+            (
+                "the mean TTFT, since every wait is part of it",
+                "It moves late: one slow request in a hundred hardly changes a mean.",
+            ),
+            (
+                "GPU utilisation, when it comes near its limit",
+                "The GPU is busy in every step, at 30% of capacity as at 95%.",
+            ),
+            ("the mean E2E, which holds queue, prefill, decode", "It rises slowly with the batch and shows no knee."),
             (
                 "the share of arrivals that find all slots taken",
                 "When it passes 1%, the p99 sees the queue: here between 11 and 12 requests/s.",

@@ -26,14 +26,18 @@ TRACE = slot_steps_per_token(trace_lengths())
 LAB = LabSpec(
     number="04",
     title="Static, dynamic, continuous",
-    minutes=50,
     predictions=(
         Prediction(
             id="gain",
             question="More users wait than the card can serve. Answers vary as in a chat (coefficient of variation 1), "
             "32 slots. How many tokens/s does continuous batching deliver, compared with dynamic batching?",
-            options=("about the same", "20 to 30% more", "twice as many", "about four times as many"),
-            right="d",
+            options=(
+                "about 32 times as many, one for each slot",
+                "about four times as many",
+                "20 to 30% more",
+                "about the same",
+            ),
+            right="b",
             why="A batch of 32 runs until its longest answer ends, and that one is over four times the mean. The "
             "quoted 20 to 30% belongs to answers of nearly equal length.",
         ),
@@ -42,19 +46,24 @@ LAB = LabSpec(
             question="You go from 8 to 32 slots to help the static batcher. What happens to its disadvantage against "
             "continuous batching?",
             options=(
-                "it shrinks: a bigger batch uses the GPU better, so static catches up",
-                "it stays as it is: both get the same bigger batch",
                 "it grows",
+                "it shrinks",
+                "it stays as it is",
             ),
-            right="c",
+            right="a",
             why="Both get faster, but the longest of 32 answers is longer than the longest of 8, and everybody in a "
             "static batch waits for it: in this lab's run 2.6 times behind at 8 slots, 4.0 at 32.",
         ),
         Prediction(
             id="below",
             question="At 3 requests/s every one of the three policies keeps up. Who delivers the most tokens/s?",
-            options=("continuous, by far", "continuous, by a little", "nobody: all three deliver the same"),
-            right="c",
+            options=(
+                "static, whose batches are always full",
+                "all three deliver the same",
+                "continuous, by a little",
+                "continuous, by far",
+            ),
+            right="b",
             why="Below saturation all of them deliver what is asked for, and no more. What differs is how long people "
             "wait: compare latency there, or goodput, and compare tokens/s only at saturation.",
         ),
@@ -163,67 +172,73 @@ LAB = LabSpec(
             id="why",
             question="Why does continuous batching beat dynamic batching at saturation?",
             choices=(
+                ("It refills a slot as soon as its answer ends.",
+                 "No slot-step is spent on padding, and the gain is as large as the padding was: nothing for equal "
+                 "lengths, fourfold at a coefficient of variation of 1 with 32 slots."),
                 ("The GPU idles in a dynamic batch once short answers have ended.",
                  "It does not idle: it computes padding at full speed, and every dashboard shows it busy. Count "
                  "wasted slot-steps instead."),
-                ("It refills a slot as soon as its answer ends, so no slot-step is spent on padding.",
-                 "And the gain is as large as the padding was: nothing for equal lengths, fourfold at a coefficient of "
-                 "variation of 1 with 32 slots."),
                 ("It makes larger batches than max_num_seqs.",
                  "max_num_seqs bounds both alike. The slots are the same; what fills them differs."),
             ),
-            right="b",
+            right="a",
         ),
         Question(
             id="size",
             question="A colleague asks which batch size the vLLM server uses. What do you answer?",
             choices=(
-                ("max_num_seqs.", "That is only the most it may hold; at light load it holds one or two."),
-                ("There is none: each step decides anew, up to max_num_seqs, the token budget and the memory.",
-                 "Little's law sets it: arrival rate times time in the system, as long as no limit is reached."),
+                ("max_num_seqs, once the server is warm.",
+                 "That is only the most it may hold; at light load it holds one or two."),
                 ("The one the dynamic batcher in front of it forms.",
                  "The engine mixes requests by itself. A batcher in front only delays them."),
+                ("There is none: each step decides anew.",
+                 "Up to max_num_seqs, the token budget and the memory. As long as no limit is reached, Little's law "
+                 "sets it: arrival rate times time in the system."),
             ),
-            right="b",
+            right="c",
         ),
         Question(
             id="static",
             question="When is static batching a reasonable choice for an LLM?",
             choices=(
-                ("Never.", "It wastes nothing when the lengths are equal, and offline nobody waits for the fill."),
-                ("For chat at light load.", "At light load it waits for its batch to fill, for a minute and more."),
+                ("Never: continuous batching is better wherever it runs.",
+                 "It wastes nothing when the lengths are equal, and offline nobody waits for the fill."),
                 ("Offline, with prompts and answers of nearly equal length.",
                  "Then hardly a slot-step is padding. With prompts of unequal length a static batch pads those too, "
                  "even for one-token answers."),
+                ("For chat at light load, when there are free slots anyway.",
+                 "At light load it waits for its batch to fill, for a minute and more."),
             ),
-            right="c",
+            right="b",
         ),
         Question(
             id="paged",
             question="Does continuous batching need PagedAttention?",
             choices=(
+                ("No, but paging lets more requests fit.",
+                 "More slots are filled then. Scheduling by iterations and storing by pages are two ideas that help "
+                 "each other."),
                 ("Yes: without pages, requests cannot join a running batch.",
                  "Orca did it in 2022 with one contiguous reservation a request."),
-                ("No, but paging lets more requests fit, so more slots are filled.",
-                 "Scheduling by iterations and storing by pages are two ideas that help each other."),
                 ("No, and paging changes nothing for it.", "It changes how many requests fit, and with it the batch."),
             ),
-            right="b",
+            right="a",
         ),
         Question(
             id="triton",
             question="An image classifier behind Triton, 1,000 images/s from people who come by themselves: you "
             "raise max_queue_delay_microseconds from 0 to 10,000. What happens?",
             choices=(
-                ("Throughput rises, since batches are larger.",
+                ("Throughput rises, since each launch carries more images.",
                  "In an open loop it delivers what arrives, as long as it keeps up: 1,000 images/s, as before. (A load "
                  "test with a fixed number of clients can show more, or less.)"),
-                ("Latency falls, since batches are fuller.", "Everybody waits for the batch to fill: latency rises."),
-                ("Batches grow and latency rises; the GPU is busy for less of the time.",
-                 "That is the trade: a few milliseconds of everybody's time for room on the GPU, which pays if another "
-                 "model can use it."),
+                ("Latency rises, and the GPU is busy for less of the time.",
+                 "Batches grow. That is the trade: a few milliseconds of everybody's time for room on the GPU, which "
+                 "pays if another model can use it."),
+                ("Latency falls, since fuller batches get more from the GPU.",
+                 "Everybody waits for the batch to fill: latency rises."),
             ),
-            right="c",
+            right="b",
         ),
     ),
 )  # fmt: skip

@@ -86,7 +86,6 @@ def _as_budget(step_time, prompt, decodes, context, limit):
 LAB = LabSpec(
     number="07",
     title="Chunked prefill",
-    minutes=50,
     predictions=(
         Prediction(
             "p99",
@@ -94,12 +93,12 @@ LAB = LabSpec(
             "all of them for 1.7 s. You cut the token budget of a step to 512, so that it runs in 64 chunks. What "
             "happens to the p99 of the gaps, over all tokens?",
             (
-                "it falls to about a thirtieth, like the longest gap",
-                "it halves",
-                "it does not change: one prompt in 20 s is too rare for a p99",
                 "it about triples",
+                "it does not change: one prompt in 20 s is too rare for a p99",
+                "it halves",
+                "it falls to about a thirtieth, like the longest gap",
             ),
-            "d",
+            "a",
             "From 9.9 to 29.5 ms, while the longest gap fell from 1,744 to 56 ms. A stop of 1.7 s hits 15 chats once: "
             "0.03% of all tokens, which no p99 sees. In 64 chunks the same work makes 64 times as many gaps, each a "
             "little long: over 1% of the tokens. The better service has the worse p99.",
@@ -123,12 +122,12 @@ LAB = LabSpec(
             "The long prompt itself: 64 steps of 512 tokens instead of one step of 32,768. What happens to its own "
             "TTFT?",
             (
-                "64 times as long: every step must finish first",
                 "shorter: its first token can be streamed early",
-                "about twice as long",
                 "about a third longer",
+                "about twice as long",
+                "64 times as long: every step must finish first",
             ),
-            "d",
+            "b",
             "33%, 1.74 s to 2.30 s, and 6% in theory: small chunks cost these kernels more than the roofline says. A "
             "step with fewer tokens is shorter, so the number of steps says little. The first token needs the whole "
             "prompt, so chunks never bring it earlier.",

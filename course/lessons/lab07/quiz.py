@@ -8,12 +8,12 @@ QUIZ = (
         "You want to promise that no stream stands still for more than 100 ms. Which number do you watch?",
         (
             (
-                "the p99 of ITL over all tokens",
+                "the p99 of ITL, over the tokens of all requests",
                 "A stop of 1.7 s every 20 s is 0.03% of the tokens: the p99 never sees it.",
             ),
-            ("the mean TPOT", "It moves by a few per cent: a stop is spread over 300 tokens."),
+            ("the mean TPOT, over all requests", "It moves by a few per cent: a stop is spread over 300 tokens."),
             (
-                "the longest gap of each request, and its p99 over requests",
+                "the p99 of the longest gap of each request",
                 "Count people, not tokens: one stop in an answer is one reader who noticed.",
             ),
         ),
@@ -31,7 +31,10 @@ QUIZ = (
                 "--long-prefill-token-threshold 512",
                 "The long prompt leaves some 1,500 tokens of each step to others: their prompts start at once.",
             ),
-            ("--max-num-seqs 128", "Slots were free; what was missing is room in the step."),
+            (
+                "--max-num-seqs 128, for more of them at a time",
+                "Slots were free; what was missing is room in the step.",
+            ),
         ),
         "b",
     ),
@@ -39,45 +42,50 @@ QUIZ = (
         "small",
         "A colleague sets the budget of an H100 to 128 tokens, to be safe. What is the price?",
         (
-            ("None but a longer TTFT of the long prompt.", "Short prompts pay as well: the capacity falls for all."),
             (
-                "Tokens/s: below some 280 tokens a step takes as long as reading the weights, and computes less.",
-                "On this lab's trace a third of the tokens/s on the recorded card, and a quarter in theory.",
+                "Fewer tokens/s, for everybody.",
+                "Below some 280 tokens a step takes as long as reading the weights, and computes less: on this lab's "
+                "trace a third of the tokens/s on the recorded card, and a quarter in theory.",
             ),
+            ("None but a longer TTFT of the long prompt.", "Short prompts pay as well: the capacity falls for all."),
             ("More KV memory.", "Chunks need no more KV, and smaller ones need less room for activations."),
         ),
-        "b",
+        "a",
     ),
     Question(
         "order",
         "An engine computes prompts in chunks of 2,048, one a step, and decodes only when no prompt is left. Does that"
         " protect the streams?",
         (
-            ("Yes: no step is long.", "True, but none of them holds a decode: the stop is as long as before."),
             (
-                "No: chunks must share their steps with the decodes.",
-                "Chunking bounds a step. Mixing is what lets a token out of each.",
+                "Yes: no step is longer than one chunk.",
+                "True, but none of them holds a decode: the stop is as long as before.",
             ),
             ("Only if the chunks are small.", "More steps without a decode: the sum stays the same or grows."),
+            (
+                "No: no decode runs beside a chunk.",
+                "Chunking bounds a step. Sharing it is what lets a token out of each.",
+            ),
         ),
-        "b",
+        "c",
     ),
     Question(
         "attention",
         "A prompt of 32,768 tokens runs in 64 chunks instead of one step. What happens to the work of its attention?",
         (
             (
+                "The query-key pairs stay the same.",
+                "537 million pairs either way. K and V of earlier chunks are read again for each: on the recorded "
+                "card a pair takes 1.3 times as long in chunks of 256 as "
+                "in chunks of 2,048.",
+            ),
+            (
                 "It grows 64 times: each chunk attends to all earlier ones.",
                 "In one step as well each token attends to all before it, once.",
             ),
-            (
-                "The query-key pairs stay the same; K and V of earlier chunks are read again for each chunk.",
-                "537 million pairs either way. On the recorded card a pair takes 1.3 times as long in chunks of 256 as "
-                "in chunks of 2,048.",
-            ),
             ("It shrinks, since chunks are small.", "Only causality saves work, and it does so in one step too."),
         ),
-        "b",
+        "a",
     ),
     Question(
         "partial",

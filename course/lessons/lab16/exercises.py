@@ -9,7 +9,6 @@ FROM_THE_PLAN = "Each answer has to be compared with the moment at which its own
 LAB = LabSpec(
     number="16",
     title="Measuring honestly",
-    minutes=50,
     predictions=(
         Prediction(
             "stall",

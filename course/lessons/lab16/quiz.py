@@ -8,38 +8,41 @@ QUIZ = (
         "A test keeps 64 requests in flight, always. You make the engine twice as slow. What does the test do?",
         (
             ("its queue grows without end", "It cannot: nobody is sent before somebody is answered."),
+            ("it reports that requests were dropped", "None was sent, so none was dropped."),
+            ("nothing changes but the latency", "With L fixed, W and the rate move together."),
             (
                 "it sends half as many requests a second",
                 "L is fixed at 64, so the rate is 64 / W. A closed loop slows down with the server: it measures what "
                 "the engine can do, and no queue of real users.",
             ),
-            ("it reports that requests were dropped", "None was sent, so none was dropped."),
-            ("nothing changes but the latency", "With L fixed, W and the rate move together."),
         ),
-        "b",
+        "d",
     ),
     Question(
         "average",
         "Ten replicas report their p99 of TTFT every minute. How do you get the p99 of the service over a day?",
         (
-            ("the mean of the 14,400 values", "A mean of percentiles is no percentile of anything."),
-            ("the largest of them", "That is an upper bound, mostly far above."),
             (
-                "add up their histograms, bucket by bucket, and read the percentile off the sum",
-                "Counts can be added, percentiles cannot. It is good to one bucket width.",
+                "from the sum of their histograms",
+                "Added bucket by bucket: counts can be added, percentiles cannot. It is good to one bucket width.",
             ),
-            ("the mean, weighted by requests", "Better weights do not help: the tail of one is not that of all."),
+            ("as the mean of the 14,400 values", "A mean of percentiles is no percentile of anything."),
+            ("as the largest of them", "That is an upper bound, mostly far above."),
+            ("as their mean, weighted by requests", "Better weights do not help: the tail of one is not that of all."),
         ),
-        "c",
+        "a",
     ),
     Question(
         "stall",
         "Which number tells an operator that chats freeze for half a second now and then?",
         (
-            ("the p99 of ITL over all tokens", "One gap in a hundred tokens of a few requests is far above the p99."),
-            ("the mean TPOT", "Half a second over 300 tokens is 1.7 ms."),
             (
-                "the share of requests whose longest gap is above 200 ms",
+                "the p99 of ITL, over the gaps of all requests",
+                "One gap in a hundred tokens of a few requests is far above the p99.",
+            ),
+            ("the mean TPOT of the requests", "Half a second over 300 tokens is 1.7 ms."),
+            (
+                "the share of requests with a gap above 200 ms",
                 "It counts people who felt it, once each.",
             ),
             ("the p99 of TTFT", "Those who felt it had their first token already."),

@@ -37,7 +37,7 @@ def test_the_question():
 def test_predictions():
     right = {p.id: p.options[p.right] for p in LAB.predictions}
     assert right == {
-        "five": "about 27", "slots": "nothing, or they fall a little", "fp8": "less than one second",
+        "five": "about 27", "slots": "they fall a little", "fp8": "less than one second",
     }  # fmt: skip
     few, many = (kv_pool.under_load(slots=n) for n in (24, 48))
     assert [round(one.tokens_per_second) for one in (few, many)] == [826, 820]

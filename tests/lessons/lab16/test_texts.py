@@ -89,9 +89,9 @@ def facts() -> dict[str, tuple]:
         "files 7": (1,),
         "files 13": (99,),
         "quiz closed": (64, 2),
-        "quiz closed b": (1 / 2, 64, 64),
+        "quiz closed d": (1 / 2, 64, 64),
         "quiz average": (10, 99, 99),
-        "quiz average a": (10 * 24 * 60,),
+        "quiz average b": (10 * 24 * 60,),
         "quiz stall": (1 / 2,),
         "quiz stall a": (99, 1 / (1 - 0.99), 99),
         "quiz stall b": (1 / 2, gaps, 1e3 * 0.5 / gaps),
@@ -144,8 +144,8 @@ def test_the_keys_of_the_quiz():
     load_ = steady_window.closed_loop(64).workload
     fast, slow = (serve(load_, policies.Continuous(256, 2_048), steptime.PowerLaw(t, 0, 1)) for t in (10e-3, 20e-3))
     rates = (len(slow) / slow.makespan) / (len(fast) / fast.makespan)
-    right_option(closed, slow.little().L > 65, 0.49 < rates < 0.51, False, rates > 0.9)
-    right_words(average, "add up their histograms")
+    right_option(closed, slow.little().L > 65, False, rates > 0.9, 0.49 < rates < 0.51)
+    right_words(average, "histograms")
     every, longest = documents()
     freezes = 0.2  # seconds
     right_option(

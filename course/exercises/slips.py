@@ -1,0 +1,142 @@
+"""Slips that turn up in every lab: a unit, a reciprocal, per token for per request, a constant typed in.
+
+A slip is known by the factor between the answer and what was asked, or by the answer being 1 / what was asked. It is
+looked for after an exercise's own mistakes, in a value and in every result of a function alike.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from course.exercises.compare import as_number
+
+
+@dataclass(frozen=True)
+class Slip:
+    """An answer that is off by a factor.
+
+    factor: answer / what was asked; None: the answer is the reciprocal. hint: one sentence that names the slip.
+    """
+
+    factor: float | None
+    hint: str
+
+    def of(self, right: float) -> float:
+        """Return what somebody with this slip answers where `right` was asked."""
+        if self.factor is None:
+            return 1 / right if right else math.inf
+        return right * self.factor
+
+
+RECIPROCAL = Slip(None, "That is the reciprocal: one divided by what is asked. Write the unit beside each number.")
+EVERYWHERE = (
+    RECIPROCAL,
+    Slip(1e3, "That is a thousand times what is asked: are these milliseconds, or a prefix such as k?"),
+    Slip(
+        1e-3, "That is a thousandth of what is asked: is a value in milliseconds taken for seconds, or the other way?"
+    ),
+    Slip(1e6, "That is a million times what is asked: look at the prefixes of the units."),
+    Slip(1e-6, "That is a millionth of what is asked: look at the prefixes of the units."),
+    Slip(100, "That is a percentage. Give a share between 0 and 1."),
+    Slip(0.01, "That is a hundredth of what is asked: is a percentage taken for a share?"),
+    Slip(2**30 / 1e9, "GiB and GB are mixed: 2^30 bytes and 10^9 bytes."),
+    Slip(1e9 / 2**30, "GiB and GB are mixed: 2^30 bytes and 10^9 bytes."),
+)
+"""Known to every exercise."""
+
+
+def per_token(tokens: float) -> Slip:
+    """The answer is per token where it is asked per request of so many tokens."""
+    return Slip(1 / tokens, "That is for one token. The question is about a whole request.")
+
+
+def per_request(tokens: float) -> Slip:
+    """The answer is per request of so many tokens where it is asked per token."""
+    return Slip(tokens, "That is for a whole request. The question is about one token.")
+
+
+def per_slot(slots: float) -> Slip:
+    """The answer is for one slot where it is asked for all of them."""
+    return Slip(1 / slots, "That is for one slot. The question is about all of them together.")
+
+
+def all_slots(slots: float) -> Slip:
+    """The answer is for all slots where it is asked for one."""
+    return Slip(slots, "That is for all the slots together. The question is about one.")
+
+
+def found(got: Sequence[Any], want: Sequence[Any], rtol: float, known: Sequence[Slip] = ()) -> str:
+    """Return the hint for the slip that explains every result, "" where none does.
+
+    got: the learner's results, one for each probe. want: those of the solution. rtol: relative tolerance. known: slips
+    of the exercise, which come before those known everywhere.
+    """
+    mine, right = _numbers(got), _numbers(want)
+    if mine is None or right is None or len(mine) != len(right):
+        return ""
+    for slip in (*known, *EVERYWHERE):
+        wrong = [slip.of(value) for value in right]
+        if any(abs(a - b) <= rtol * abs(b) for a, b in zip(wrong, right, strict=True)):
+            continue  # not to be told from the right answer
+        if all(math.isfinite(w) and abs(g - w) <= rtol * abs(w) for g, w in zip(mine, wrong, strict=True)):
+            return slip.hint
+    return ""
+
+
+def typed_in(answer: Callable[..., Any], solution: Callable[..., Any], probes: Sequence[tuple[Any, ...]]) -> str:
+    """Return the hint for a function that does not use one of its parameters, "" where that is not so.
+
+    Each argument of the first probe is exchanged for that of another one: a result that stays where the solution's
+    moves has a number typed in. The functions may raise; then nothing is said.
+    """
+    first = probes[0]
+    for position, argument in enumerate(first):
+        others = (p[position] for p in probes[1:] if len(p) == len(first))
+        other = next((value for value in others if not _same(value, argument)), None)
+        if other is None:
+            continue
+        moved = (*first[:position], other, *first[position + 1 :])
+        try:
+            pairs = [[function(*copy.deepcopy(call)) for call in (first, moved)] for function in (answer, solution)]
+        except Exception:
+            return ""
+        if _same(*pairs[0]) and not _same(*pairs[1]):
+            name = _name(answer, position)
+            return f"The result does not change with {name}, and it should: is a number typed in where {name} belongs?"
+    return ""
+
+
+def _same(a: Any, b: Any) -> bool:
+    mine, yours = _numbers([a]), _numbers([b])
+    return repr(a) == repr(b) if mine is None or yours is None else mine == yours
+
+
+def _name(function: Callable[..., Any], position: int) -> str:
+    try:
+        return f"`{list(inspect.signature(function).parameters)[position]}`"
+    except (TypeError, ValueError, IndexError):
+        return f"argument {position + 1}"
+
+
+def _numbers(values: Sequence[Any]) -> list[float] | None:
+    """Return all numbers in the results, in order, or None where something else is among them."""
+    found: list[float] = []
+    for value in values:
+        if isinstance(value, Mapping):
+            inner = _numbers(list(value.values()))
+        elif isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
+            inner = _numbers(list(value))
+        else:
+            number = as_number(value)
+            inner = None if number is None or not math.isfinite(number) else [number]
+        if inner is None:
+            return None
+        found += inner
+    return found
