@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from course.exercises.lab import Lab, available, load
     from course.exercises.spec import Exercise, LabSpec, Mistake, Prediction, Question
+    from course.exercises.task_record import TaskRecord
 
-__all__ = ["Exercise", "Lab", "LabSpec", "Mistake", "Prediction", "Question", "available", "load"]
+__all__ = ["Exercise", "Lab", "LabSpec", "Mistake", "Prediction", "Question", "TaskRecord", "available", "load"]
 
 
 def __getattr__(name: str) -> "Any":
@@ -26,7 +27,7 @@ def __getattr__(name: str) -> "Any":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    home = "lab" if name in ("Lab", "available", "load") else "spec"
+    home = {"Lab": "lab", "available": "lab", "load": "lab", "TaskRecord": "task_record"}.get(name, "spec")
     value = getattr(import_module(f"{__name__}.{home}"), name)
     globals()[name] = value
     return value

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course.base.settings import quote
+from course.explore.tasks import Task
 
 LETTERS = "abcdefghij"
 
@@ -133,6 +134,7 @@ class LabSpec:
     title: the lab's title.
     minutes: how long it takes.
     predictions: in the order in which the notebook asks them.
+    tasks: of its explorers, in the order of the notebook.
     exercises: in the order of the notebook.
     quiz: in the order shown.
 
@@ -143,13 +145,14 @@ class LabSpec:
     title: str
     minutes: int
     predictions: tuple[Prediction, ...] = ()
+    tasks: tuple[Task, ...] = ()
     exercises: tuple[Exercise, ...] = ()
     quiz: tuple[Question, ...] = ()
 
     def __post_init__(self) -> None:
         from course.exercises.judge import overlaps
 
-        for part in ("predictions", "exercises", "quiz"):
+        for part in ("predictions", "tasks", "exercises", "quiz"):
             object.__setattr__(self, part, tuple(getattr(self, part)))
             ids = [item.id for item in getattr(self, part)]
             twice = sorted({name for name in ids if ids.count(name) > 1})

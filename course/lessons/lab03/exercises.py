@@ -3,7 +3,7 @@
 from course import queueing
 from course.engine.serving import serve
 from course.exercises.spec import Exercise, LabSpec, Mistake, Prediction
-from course.lessons.lab03 import one_engine
+from course.lessons.lab03 import one_engine, tasks
 from course.lessons.lab03.quiz import QUIZ
 from course.steptime import PowerLaw, Step
 
@@ -72,6 +72,7 @@ LAB = LabSpec(
     number="03",
     title="Little's law",
     minutes=45,
+    tasks=(*tasks.LOAD, *tasks.LAW),
     predictions=(
         Prediction(
             "p99",

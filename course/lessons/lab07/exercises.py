@@ -1,7 +1,7 @@
 """Lab 07, chunked prefill: what it asks. Values are computed, and stay true if the scenario's constants change."""
 
 from course.exercises.spec import Exercise, LabSpec, Mistake, Prediction
-from course.lessons.lab07 import share
+from course.lessons.lab07 import share, tasks
 from course.lessons.lab07.long_prompt import STEP
 from course.lessons.lab07.quiz import QUIZ
 from course.steptime import PowerLaw, Step
@@ -87,6 +87,7 @@ LAB = LabSpec(
     number="07",
     title="Chunked prefill",
     minutes=50,
+    tasks=(*tasks.MOMENT, *tasks.HIDDEN),
     predictions=(
         Prediction(
             "p99",

@@ -183,9 +183,7 @@ def sentences() -> dict[str, tuple]:
         "The p99 of the time between two tokens is {} ms": (1e3 * today.itl["p99"],),
         "here one above {} ms.": (1e3 * long_prompt.STALL,),
         "Now {} chats and a long prompt every {} s": (int((load_.class_ == "chat").sum()), EVERY),
-        "computing some {} tokens.)": (About(knee, 0.02),),
         "The products of some {} tokens take as long": (About(knee, 0.02),),
-        "one chat in {} stops for a second": (About(1 / today.stalled(), 0.05),),
         "the steps of all {} layers of Llama-3.1-8B for a prompt of {} tokens, with {} decodes in each": (
             STEP.model.num_layers, PROMPT, decodes,
         ),
