@@ -46,19 +46,17 @@ def joined(one: Ranges, other: Ranges) -> Ranges:
 
 def what_changed(controls: Sequence[Control], before: Shown, now: Shown) -> str:
     """Return one sentence: which controls moved, and the row that changed most. "" where no control did."""
-    moves = []
-    for control in controls:
-        old, new = before.settings[control.name], now.settings[control.name]
-        if old != new:
-            moves.append(f"{control.label} from {control.text(old)} to {control.text(new)}")
-    if not moves:
+    moved = [control for control in controls if before.settings[control.name] != now.settings[control.name]]
+    if not moved:
         return ""
-    moved = " and ".join([", ".join(moves[:-1]), moves[-1]] if moves[1:] else moves)
+    first = moved[0]
+    was, is_ = (first.text(shown.settings[first.name]) for shown in (before, now))
+    head = f"{first.label}: {was} → {is_}." if len(moved) == 1 else f"{len(moved)} controls moved."
     most, change = None, 0.0
     for old_row, new_row in zip(before.rows, now.rows, strict=False):
         if old_row[0] == new_row[0] and (ratio := _change(old_row[1], new_row[1])) > change:
-            most, change = f"{new_row[0]} from {old_row[1]} to {new_row[1]}", ratio
-    return f"{moved}. " + (f"The largest change: {most}." if most else "The table stays the same.")
+            most, change = f"{new_row[0].lstrip('+- ')}, {old_row[1]} → {new_row[1]}", ratio
+    return f"{head} " + (f"Largest change: {most}." if most else "The table stays the same.")
 
 
 def _change(old: str, new: str) -> float:

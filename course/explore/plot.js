@@ -91,9 +91,9 @@ function capture(box) {
   const groups = [];
   for (const plot of box.querySelectorAll(".cartesianlayer > .subplot")) {
     const id = [...plot.classList].find((name) => /^x\d*y\d*$/.test(name));
-    const clip = plot.querySelector(".plot");
-    if (!id || !clip) continue;
-    const copy = clip.cloneNode(true);
+    const marks = plot.querySelector(`.overplot > .${id}`);
+    if (!id || !marks) continue;
+    const copy = marks.cloneNode(true);
     for (const text of copy.querySelectorAll("text, .errorbars")) text.remove();
     for (const line of copy.querySelectorAll("path")) line.style.vectorEffect = "non-scaling-stroke";
     copy.removeAttribute("clip-path");

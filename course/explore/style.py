@@ -30,11 +30,11 @@ EXPLORER = (
 .course-explorer .course-below { display: block; overflow: visible; }
 .course-explorer .course-beside { display: grid; grid-template-columns: minmax(0, 1fr) minmax(260px, auto); gap: 8px;
   align-items: start; overflow: visible; }
-.course-explorer .course-beside > .widget-html { max-width: 320px; }
+.course-explorer .course-beside > .widget-html { max-width: 330px; }
+.course-explorer .course-beside table td { white-space: nowrap; }
 .course-explorer table { border-collapse: collapse; font-size: 13px; line-height: 1.3; margin: 0; }
 .course-explorer table th { font-weight: normal; text-align: left; padding: 1px 6px; overflow-wrap: normal; }
 .course-explorer table td { text-align: right; padding: 1px 6px; font-variant-numeric: tabular-nums; font-weight: 600; }
-.course-explorer .course-below table td { white-space: nowrap; }
 .course-explorer table thead th { text-align: right; font-weight: 600; }
 .course-explorer table tr .course-before { color: #6b6b6b; font-weight: normal; }
 .course-explorer .course-changed { min-height: 20px; }
@@ -57,7 +57,7 @@ EXPLORER = (
 .course-explorer .course-options { overflow: visible; }
 .course-explorer .course-options .widget-radio-box label { display: flex; align-items: flex-start; gap: 6px;
   height: auto; white-space: normal; line-height: 18px; margin: 1px 0; }
-.course-explorer .course-options .widget-radio-box label input { flex: none; margin: 2px 2px 0 0; order: -1;
+.course-explorer .course-options .widget-radio-box label input { flex: none; margin: 3px 2px 0 0; order: -1; align-self: flex-start; height: 13px;
   float: none; }
 .course-explorer .course-right { border-left: 4px solid #009E73; padding-left: 8px; }
 .course-explorer .course-miss { border-left: 4px solid #C05500; padding-left: 8px; }

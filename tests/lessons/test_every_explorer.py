@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -129,7 +130,7 @@ def test_one_sweep_of_a_control_completes_one_task_at_most(name: str) -> None:
 @pytest.mark.parametrize("name", WITH_TASKS)
 def test_no_task_is_done_where_the_one_before_it_is_shown(name: str) -> None:
     tasks = explorer(name).tasks
-    for before, task in zip(tasks, tasks[1:], strict=False):
+    for before, task in pairwise(tasks):
         settings = explorer(name).settings_of(before)
         assert not (isinstance(task, Find) and task.reached(settings, run(name, settings))), task.id
 
