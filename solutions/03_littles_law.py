@@ -11,7 +11,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import numpy as np
 from course import Workload, lengths, policies, queueing, serve, steptime
 from course.exercises import Lab
-from course.explore import Choice, Explorer, Slider
+from course.lessons import lab03
 from course.lessons.lab03 import figures as draw
 from course.lessons.lab03 import one_engine
 from course.steptime import Step
@@ -76,60 +76,25 @@ lab.predict("window")
 # %% [markdown]
 # ## Explore
 #
+# Each explorer has four tasks, one at a time. A task that asks for a setting is checked when the controls rest. What
+# you moved away from stays in the picture, pale, and in the table's column "before".
+#
 # ### Load and bursts
 #
 # Each move serves 2,000 requests and puts three marks on the picture. The lines are theory for Poisson arrivals, from
 # the section "Explain" below; note that the time axis is logarithmic.
-#
-# 1. Go from 10 to 14 requests/s, step by step. Which of the three marks moves, and where does it leave the floor?
-# 2. Back to 10. Raise the CV of the gaps from 1 to 4. The rate is the same; what does theory know of it?
-# 3. At 17 requests/s with a CV of 1, double the slots. What happens to the capacity line, to TTFT, and to E2E?
-# 4. Replay the trace instead. Its prompts are longer, and its gaps nearly Poisson: a CV of 1.05 (the CV slider then
-#    does nothing). Where is its capacity?
 
 # %%
-load_explorer = Explorer(
-    one_engine.under_load,
-    controls=[
-        Slider("rate", "Arrival rate", 2.0, 30.0, 0.5, 10.0, unit="requests/s"),
-        Slider("arrival_cv", "Spread of the gaps (CV)", 0.0, 5.0, 0.5, 1.0),
-        Choice("max_num_seqs", "Slots (max_num_seqs)", [16, 32, 64, 128], 32),
-        Choice(
-            "kind", "Requests", [("drawn", "drawn"), ("Azure-style trace", "trace")], "drawn"
-        ),
-    ],
-    figure=draw.latency_against_load,
-    summary=one_engine.comparison,
-    title="One engine under load",
-    badge=one_engine.STEP.badge,
-)
-load_explorer
+lab03.under_load()
 
 # %% [markdown]
 # ### The number in the system
 #
 # The jagged line counts who is in the system. Its mean over the shaded window is **L**, what a gauge shows. The dashed
 # level is λ W: the arrival rate in the window times the mean E2E of those who arrived in it.
-#
-# 1. Make the window longer, up to 60 s. How far apart are the two levels now?
-# 2. Put a short window where the line falls, then where it rises. Which side is too large, and why?
-# 3. Read the table: what has to be added to λ W, and what taken off, so that nothing is left unexplained?
 
 # %%
-window_explorer = Explorer(
-    one_engine.window,
-    controls=[
-        Slider("rate", "Arrival rate", 4.0, 17.0, 1.0, 14.0, unit="requests/s"),
-        Slider("arrival_cv", "Spread of the gaps (CV)", 0.0, 5.0, 0.5, 1.0),
-        Slider("start", "Window starts at", 0, 80, 5, 70, unit="s"),
-        Slider("length", "Window length", 1, 60, 1, 10, unit="s"),
-    ],
-    figure=draw.number_over_time,
-    summary=one_engine.window_rows,
-    title="Little's law in a window",
-    badge=one_engine.STEP.badge,
-)
-window_explorer
+lab03.law_in_a_window()
 
 # %% [markdown]
 # ## Measure

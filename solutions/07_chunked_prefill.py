@@ -7,10 +7,9 @@ from textwrap import fill
 import numpy as np
 from course import Workload, gpu, policies, serve, traces
 from course.exercises import Lab
-from course.explore import Choice, Explorer, Slider
-from course.lessons.lab07 import figures as draw
+from course.lessons import lab07
 from course.lessons.lab07 import long_prompt, prefill, prompt_chunks
-from course.lessons.lab07.chunk_explorer import chunk_explorer, token_kernel
+from course.lessons.lab07.chunk_explorer import token_kernel
 from course.lessons.lab07.long_prompt import DEFAULT, PROMPT, STEP, THEORY, WHOLE
 from course.steptime import Step
 
@@ -74,89 +73,25 @@ lab.predict("long")
 # %% [markdown]
 # ## Explore
 #
+# Each explorer has four tasks, one at a time. A task that asks for a setting is checked when the controls rest. What
+# you moved away from stays in the picture, pale, and in the table's column "before".
+#
 # ### One long prompt, step by step
 #
 # Some chats stream. At time 0 a long prompt arrives, and just after it three short ones. Each tick is a token that
 # somebody gets; the shaded part is the longest time that a streaming chat went without one.
-#
-# 1. The budget holds any prompt at first. Lower it to 2,048, then to 512. What happens to the ticks, to the end of the
-#    orange bar, and to the newcomers?
-# 2. Why do the ticks move apart towards the end of the long prompt?
-# 3. Set the budget to 2,048 and the cap to 512. Who gains, and who pays?
-# 4. Go down to 128. What did that buy?
 
 # %%
-budget = Slider(
-    "max_num_batched_tokens", "Token budget", 128, WHOLE, 2, WHOLE, "tokens", log=True
-)
-caps = [("none", 0), ("1,024 tokens", 1024), ("512 tokens", 512), ("256 tokens", 256)]
-cap = Choice("long_prefill_token_threshold", "Cap for one prompt", caps, 0)
-
-moment_explorer = Explorer(
-    long_prompt.moment,
-    controls=[
-        budget,
-        cap,
-        Slider("prompt", "Long prompt", 4_096, PROMPT, 2, PROMPT, "tokens", log=True),
-        Slider("streaming", "Chats that stream", 4, 32, 4, 12),
-    ],
-    figure=draw.moment,
-    summary=long_prompt.moment_rows,
-    title="One long prompt among streaming chats",
-    badge=STEP.badge,
-)
-moment_explorer
-
-# %% [markdown]
-# ### The trade
-#
-# Now 1,600 chats and a long prompt every 20 s. Left are those who wait for a first token, right those who wait for the
-# next one. The lines are all budgets; the marks are where the sliders stand.
-#
-# 1. Walk the budget down from 64k. What falls, and what does not? Where does p99 have its peak?
-# 2. Below which budget does everything on the left get worse? (Hint: in theory, reading all weights once takes as
-#    long as computing some 280 tokens.)
-# 3. Set the cap to 512. Which line moves most? From which budget on, and why not below it?
-
-# %%
-long_prompt.compute_lines()  # the lines behind the marks, once
-sizes = [(f"{size:,} tokens", size) for size in long_prompt.PROMPTS]
-trade_explorer = Explorer(
-    long_prompt.trade,
-    controls=[budget, cap, Choice("prompt", "Long prompt", sizes, PROMPT)],
-    figure=draw.trade,
-    summary=long_prompt.trade_rows,
-    title="Who waits, over the token budget",
-    badge=STEP.badge,
-)
-trade_explorer
+lab07.one_long_prompt()
 
 # %% [markdown]
 # ### What a percentile hides
 #
-# The same gaps, counted in two ways: how many *tokens* came after a gap longer than that, and how many *chats* had one
-# in their answer. A p99 is read where a line crosses 1%.
-#
-# 1. At the start one chat in eleven stops for nearly two seconds. Where is the p99 over tokens, and where the p99
-#    over chats?
-# 2. Make the long prompts more frequent. How often must they come until the p99 over tokens sees them?
-# 3. Back to 20 s, and lower the budget to 512. Both lines moved; which p99 tells what a reader feels?
+# Now 1,600 chats and a long prompt every 20 s. The same gaps are counted in two ways: how many *tokens* came after a
+# gap longer than that, and how many *chats* had one in their answer. A p99 is read where a line crosses 1%.
 
 # %%
-hidden_explorer = Explorer(
-    long_prompt.hidden,
-    controls=[
-        budget,
-        cap,
-        Slider("every", "A long prompt every", 2, 60, 1, 20, "s"),
-        Slider("limit_ms", "A stall is a gap above", 10, 1_000, 10, 100, "ms"),
-    ],
-    figure=draw.hidden,
-    summary=long_prompt.hidden_rows,
-    title="Gaps, by tokens and by chats",
-    badge=STEP.badge,
-)
-hidden_explorer
+lab07.what_a_percentile_hides()
 
 # %% [markdown]
 # ## Measure
@@ -205,7 +140,7 @@ assert np.median(with_chunk[8_192]) > 2 * np.median(with_chunk[512]), "more toke
 # 2. The recorded steps grow along the prompt, yours do not. What is missing in the toy?
 
 # %%
-chunk_explorer()
+lab07.launched_in_chunks()
 
 # %% [markdown]
 # What does theory say of the same steps? On the left one step, at the beginning and at the end of the prompt; on the

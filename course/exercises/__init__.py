@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
     from course.exercises.lab import Lab, available, load
     from course.exercises.spec import Exercise, LabSpec, Mistake, Objective, Prediction, Question, Ticket
+    from course.exercises.task_record import TaskRecord
 
 __all__ = [
-    "Exercise", "Lab", "LabSpec", "Mistake", "Objective", "Prediction", "Question", "Ticket", "available", "load",
+    "Exercise", "Lab", "LabSpec", "Mistake", "Objective", "Prediction", "Question", "TaskRecord", "Ticket",
+    "available", "load",
 ]  # fmt: skip
 
 
@@ -28,7 +30,7 @@ def __getattr__(name: str) -> "Any":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    home = "lab" if name in ("Lab", "available", "load") else "spec"
+    home = {"Lab": "lab", "available": "lab", "load": "lab", "TaskRecord": "task_record"}.get(name, "spec")
     value = getattr(import_module(f"{__name__}.{home}"), name)
     globals()[name] = value
     return value

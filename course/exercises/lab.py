@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from course.exercises.forms import Feedback, Form, prediction_form, quiz_form, t
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
 from course.exercises.progress import Progress
 from course.exercises.spec import LETTERS, LabSpec, Prediction, Question, which
+from course.exercises.task_record import task_state
 
 
 def available() -> tuple[str, ...]:
@@ -41,18 +42,15 @@ def load(number: str | int) -> LabSpec:
     return importlib.import_module(f"course.lessons.lab{wanted}.exercises").LAB
 
 
-WORDS = {"predictions": "predictions", "exercises": "exercises", "quiz": "quiz questions"}
+WORDS = {"predictions": "predictions", "tasks": "tasks", "exercises": "exercises", "quiz": "quiz questions"}
 
 
 def done_so_far(spec: LabSpec, progress: Progress) -> dict[str, list[str]]:
-    """Return the ids of what is predicted, solved and answered, under "predictions", "exercises" and "quiz"."""
+    """Return the ids of what is done, by the names of WORDS; a task that was shown counts as done with."""
     stored = progress.lab(spec.number)
+    done: dict[str, Callable[[Any], Any]] = {"exercises": _is_done, "tasks": task_state}
     return {
-        part: [
-            item.id
-            for item in getattr(spec, part)
-            if (_is_done if part == "exercises" else _answers)(stored[part].get(item.id))
-        ]
+        part: [item.id for item in getattr(spec, part) if done.get(part, _answers)(stored[part].get(item.id))]
         for part in WORDS
     }
 
@@ -260,7 +258,7 @@ class Lab:
             for item in getattr(self.spec, part):
                 if item.id not in ids and not (part == "exercises" and item.id in seen and item.twin is None):
                     kind = WORDS[part].removesuffix("s")
-                    title = getattr(item, "title", "") or item.question
+                    title = getattr(item, "title", "") or getattr(item, "question", "") or item.text
                     return f"Next: {kind} {item.id} ({title.rstrip('.')})."
         return "Everything in this lab is done." if not seen else "Everything in this lab is done or was shown."
 

@@ -22,7 +22,7 @@ from course.base.filelock import file_lock
 SCHEMA = 1
 FOLDER = "COURSE_PROGRESS_DIR"
 NAME = "progress.json"
-PARTS = ("predictions", "exercises", "quiz")
+PARTS = ("predictions", "tasks", "exercises", "quiz")
 LARGEST = 8_000_000
 """Bytes. A learner who does everything a hundred times comes to a tenth of it."""
 DEEPEST = 50
@@ -68,7 +68,7 @@ class Progress:
             self._remember(f"{self.path} cannot be used ({getattr(error, 'strerror', None) or error})")
 
     def lab(self, number: str) -> dict[str, dict[str, Any]]:
-        """Return a copy of what is stored for a lab: {"predictions": ..., "exercises": ..., "quiz": ...}."""
+        """Return a copy of what is stored for a lab, a dictionary under each name of PARTS."""
         stored = self._read()["labs"].get(number, {})
         return {part: copy.deepcopy(stored.get(part, {})) for part in PARTS}
 
@@ -90,8 +90,8 @@ class Progress:
         """Replace one entry by `edit(entry)`; `entry` is None the first time. Entries of others stay as they are.
 
         number: the lab, "03".
-        part: "predictions", "exercises" or "quiz".
-        name: id of the prediction, exercise or question.
+        part: "predictions", "tasks", "exercises" or "quiz".
+        name: id of the prediction, task, exercise or question.
         edit: returns the new entry, made of plain JSON values.
         """
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from course.base.settings import quote
 from course.exercises.slips import Slip
+from course.explore.tasks import Task
 
 LETTERS = "abcdefghij"
 
@@ -210,6 +211,7 @@ class LabSpec:
     title: the lab's title.
     minutes: how long it takes; None: as counted (`course.exercises.minutes`), which is so for every lab of the course.
     predictions: in the order in which the notebook asks them.
+    tasks: of its explorers, in the order of the notebook.
     exercises: in the order of the notebook.
     quiz: in the order shown.
     objectives: what somebody can do afterwards, three at most.
@@ -226,6 +228,7 @@ class LabSpec:
     title: str
     minutes: int | None = None
     predictions: tuple[Prediction, ...] = ()
+    tasks: tuple[Task, ...] = ()
     exercises: tuple[Exercise, ...] = ()
     quiz: tuple[Question, ...] = ()
     objectives: tuple[Objective, ...] = ()
@@ -242,9 +245,14 @@ class LabSpec:
     def __post_init__(self) -> None:
         from course.exercises.judge import overlaps
 
-        for part in ("predictions", "exercises", "quiz", "objectives", "earlier", "terms"):
+        for part in ("predictions", "tasks", "exercises", "quiz", "objectives", "earlier", "terms"):
             object.__setattr__(self, part, tuple(getattr(self, part)))
-        parts = {"predictions": self.predictions, "exercises": self.exercises, "quiz": self.questions}
+        parts = {
+            "predictions": self.predictions,
+            "tasks": self.tasks,
+            "exercises": self.exercises,
+            "quiz": self.questions,
+        }
         for part, items in parts.items():
             ids = [item.id for item in items]
             twice = sorted({name for name in ids if ids.count(name) > 1})

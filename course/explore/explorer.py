@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 
 from course.explore.controls import Control, check_controls
 from course.explore.table import Rows, failure, rows_of, text_table, warnings_of
+from course.explore.tasks import Memory, Record, Settings, Task, check_tasks, in_words
 from course.explore.view import View
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -30,9 +31,14 @@ class Explorer:
     badge: where the numbers come from: "modelled", "recorded", "measured" or "theory", perhaps with a detail after a
         colon ("recorded: H100 SXM"); "" shows none.
 
+    tasks: what the learner is to find, read and explain with it, in order (`course.explore.tasks`).
+    record: where the tasks that are done or shown are kept; a lesson gives `course.exercises.TaskRecord`. By default
+        they last as long as this object.
+    beside: whether the table stands beside the figure; None: where it has at most two values a row.
+
     Warnings of a run are shown when the result, or a run inside a mapping or sequence, has `warnings`.
 
-    Raises ValueError: two controls share a name.
+    Raises ValueError: two controls share a name, or two tasks an id.
     """
 
     def __init__(
@@ -43,6 +49,9 @@ class Explorer:
         summary: Callable[[Any], Iterable[Sequence[Any]]],
         title: str = "",
         badge: str = "modelled",
+        tasks: Sequence[Task] = (),
+        record: Record | None = None,
+        beside: bool | None = None,
     ) -> None:
         self.simulate = simulate
         self.controls = check_controls(controls)
@@ -50,6 +59,9 @@ class Explorer:
         self.summary = summary
         self.title = title
         self.badge = badge
+        self.tasks = check_tasks(tasks)
+        self.record = record or Memory()
+        self.beside = beside
         self.view: View | None = None
         self._default: tuple[Any] | None = None
 
@@ -68,6 +80,14 @@ class Explorer:
             if name not in names:
                 raise ValueError(f"there is no control {name!r}: choose from {', '.join(names)}")
         return {c.name: c.clean(given[c.name]) if c.name in given else c.default for c in self.controls}
+
+    def settings_of(self, task: Task) -> dict[str, Any]:
+        """Return where the controls stand when a task is shown.
+
+        Raises ValueError: the task shows what is no setting, or a value that its control cannot stand at.
+        """
+        wanted = self.settings(task.settings)
+        return {control.name: control.at_stop(wanted[control.name]) for control in self.controls}
 
     def compute(self, **settings: Any) -> Any:
         """Run the simulation without any widget; settings left out are at their default.
@@ -109,6 +129,11 @@ class Explorer:
             self._default = (self.compute(),)
         return self._default[0]
 
+    def shown(self, task: Task) -> tuple[Settings, Any]:
+        """Return settings and result where a task is shown."""
+        settings = self.settings_of(task)
+        return settings, self.default_result() if settings == self.defaults else self.compute(**settings)
+
     def text(self) -> str:
         """Return what the explorer shows at its default settings, in words."""
         start = ", ".join(f"{control.label} {control.text(control.default)}" for control in self.controls)
@@ -118,6 +143,7 @@ class Explorer:
             result = self.default_result()
             lines.append(text_table(self.rows(result), indent="  "))
             lines += [f"Warning: {warning}" for warning in warnings_of(result)]
+            lines += in_words(self.tasks, self.shown)
         except Exception as error:  # the widgets stay usable: another setting may work
             lines.append(failure(error))
         return "\n".join(line for line in lines if line)

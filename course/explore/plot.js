@@ -60,6 +60,83 @@ function margins(box) {
   return l === undefined ? "" : `${l} ${r} ${t} ${b}`;
 }
 
+// The ghost: a pale copy of what is drawn when a move begins, in an SVG of its own, so that plotly never draws it again.
+// Where an axis has changed its range since, the copy is moved and stretched with it.
+const SVG = "http://www.w3.org/2000/svg";
+
+function axes(box) {
+  const found = {};
+  for (const name of Object.keys(box._fullLayout ?? {})) {
+    const axis = /^[xy]axis\d*$/.test(name) && box._fullLayout[name];
+    if (!axis || !axis.range || axis._offset === undefined) continue;
+    const ends = axis.range.map((end) => (axis.r2l ? axis.r2l(end) : Number(end)));
+    found[axis._id] = { ends, offset: axis._offset, length: axis._length, type: axis.type, up: axis._id[0] === "y" };
+  }
+  return found;
+}
+
+// From pixels on the old axis to pixels on the new one: p -> scale * p + shift.
+function along(old, now) {
+  const pixels = (axis, value) => {
+    const share = (value - axis.ends[0]) / (axis.ends[1] - axis.ends[0]);
+    return axis.offset + axis.length * (axis.up ? 1 - share : share);
+  };
+  const [a, b] = old.ends.map((end) => pixels(old, end));
+  const [c, d] = old.ends.map((end) => pixels(now, end));
+  const scale = (d - c) / (b - a);
+  return { scale, shift: c - scale * a };
+}
+
+function capture(box) {
+  const groups = [];
+  for (const plot of box.querySelectorAll(".cartesianlayer > .subplot")) {
+    const id = [...plot.classList].find((name) => /^x\d*y\d*$/.test(name));
+    const marks = plot.querySelector(`.overplot > .${id}`);
+    if (!id || !marks) continue;
+    const copy = marks.cloneNode(true);
+    for (const text of copy.querySelectorAll("text, .errorbars")) text.remove();
+    for (const line of copy.querySelectorAll("path")) line.style.vectorEffect = "non-scaling-stroke";
+    copy.removeAttribute("clip-path");
+    for (const clipped of copy.querySelectorAll("[clip-path]")) clipped.removeAttribute("clip-path");
+    const [x, y] = id.match(/[xy]\d*/g);
+    groups.push({ copy, x, y });
+  }
+  return { groups, axes: axes(box) };
+}
+
+function place(ghost, box, layer) {
+  const now = axes(box);
+  layer.replaceChildren();
+  const { width, height } = box._fullLayout;
+  layer.setAttribute("width", width);
+  layer.setAttribute("height", height);
+  for (const { copy, x, y } of ghost.groups) {
+    const [ox, oy, nx, ny] = [ghost.axes[x], ghost.axes[y], now[x], now[y]];
+    if (!ox || !oy || !nx || !ny || ox.type !== nx.type || oy.type !== ny.type) continue;
+    const h = along(ox, nx);
+    const v = along(oy, ny);
+    if (![h.scale, h.shift, v.scale, v.shift].every(Number.isFinite)) continue;
+    // The panel as a window: what the stretched copy has outside of the axes is not shown.
+    const panel = document.createElementNS(SVG, "svg");
+    for (const [name, value] of Object.entries({ x: nx.offset, y: ny.offset, width: nx.length, height: ny.length })) {
+      panel.setAttribute(name, value);
+    }
+    const moved = document.createElementNS(SVG, "g");
+    moved.setAttribute(
+      "transform",
+      `translate(${h.shift - nx.offset} ${v.shift - ny.offset}) scale(${h.scale} ${v.scale})`,
+    );
+    moved.appendChild(copy);
+    panel.appendChild(moved);
+    layer.appendChild(panel);
+    // Marks keep their shape.
+    for (const mark of copy.querySelectorAll(".points > path")) {
+      const at = (mark.dataset.at ??= mark.getAttribute("transform") ?? "");
+      if (at.startsWith("translate")) mark.setAttribute("transform", `${at} scale(${1 / h.scale} ${1 / v.scale})`);
+    }
+  }
+}
+
 async function render({ model, el }) {
   const drawing = await drawingOf(model);
   const box = document.createElement("div");
@@ -68,11 +145,17 @@ async function render({ model, el }) {
   box.setAttribute("role", "img");
   box.setAttribute("aria-label", drawing.get("label"));
   el.style.width = "100%";
-  el.appendChild(box);
+  el.style.position = "relative";
+  const layer = document.createElementNS(SVG, "svg");
+  layer.setAttribute("class", "course-ghost");
+  layer.setAttribute("aria-hidden", "true");
+  el.append(box, layer);
   const Plotly = await plotly(drawing);
 
   let busy = false;
   let stale = true;
+  let ghost = null;
+  let move = 0;
   const draw = async () => {
     stale = true;
     if (busy) return;
@@ -80,12 +163,18 @@ async function render({ model, el }) {
     try {
       while (stale) {
         stale = false;
+        if (drawing.get("move") !== move) {
+          move = drawing.get("move");
+          ghost = move && box._fullLayout ? capture(box) : null;
+          layer.replaceChildren();
+        }
         const layout = structuredClone(drawing.get("plot_layout"));
         box.style.height = `${layout.height || 380}px`;
         const before = margins(box);
         await Plotly.react(box, structuredClone(drawing.get("traces")), layout, CONFIG);
         // Plotly measures labels of the old figure when it makes room for those of the new one.
         if (before && margins(box) !== before) await Plotly.redraw(box);
+        if (ghost) place(ghost, box, layer);
       }
     } finally {
       busy = false;
@@ -93,6 +182,7 @@ async function render({ model, el }) {
   };
   drawing.on("change", draw); // once, when traces and layout come together
   await draw();
+  box.on("plotly_relayout", () => ghost && place(ghost, box, layer)); // somebody zooms
   // A cell that is drawn out of sight has no width yet, and side bars change it without the window changing.
   const width = new ResizeObserver(() => box.clientWidth && box.clientWidth !== box._fullLayout?.width && draw());
   width.observe(box);

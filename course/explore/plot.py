@@ -8,6 +8,7 @@ where they changed, and lets plotly.js find the difference (`Plotly.react`).
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import traitlets
 from plotly.offline import get_plotlyjs, get_plotlyjs_version
 
 HERE = Path(__file__).parent
+NONE: Mapping[str, Sequence[float]] = {}
 
 
 @cache
@@ -39,6 +41,8 @@ class Drawing(widgets.Widget):
     label = traitlets.Unicode().tag(sync=True)
     traces: traitlets.List = traitlets.List().tag(sync=True)
     plot_layout: traitlets.Dict = traitlets.Dict().tag(sync=True)
+    move = traitlets.Int().tag(sync=True)
+    """Number of the move that goes on; with a new one what is drawn becomes the ghost. 0: there is no ghost."""
 
     _carried = False
 
@@ -78,10 +82,20 @@ class Plot(widgets.Box):
         """The traces shown, as plain data."""
         return self.drawing.traces
 
-    def show(self, figure: go.Figure) -> None:
-        """Replace the figure; what stays equal is not sent, and a zoom by the reader is kept."""
+    def show(
+        self, figure: go.Figure, height: int | None = None, ranges: Mapping[str, Sequence[float]] = NONE, move: int = 0
+    ) -> None:
+        """Replace the figure; what stays equal is not sent, and a zoom by the reader is kept.
+
+        height: pixels instead of the figure's own. ranges: of axes, instead of the figure's own. move: see Drawing.
+        """
         drawing, layout = picture(figure)
+        if height is not None:
+            layout["height"] = height
+        for name, ends in ranges.items():
+            layout[name] = {**layout[name], "range": list(ends)}
         with self.drawing.hold_sync():
+            self.drawing.move = move
             self.drawing.traces = drawing
             self.drawing.plot_layout = layout
 

@@ -21,21 +21,48 @@ EXPLORER = (
     + """
 .course-explorer { --jp-widgets-font-size: 14px; padding: 4px 0; overflow: visible; }
 .course-explorer .course-controls { display: grid; grid-template-columns: repeat(auto-fill, minmax(370px, 1fr));
-  gap: 2px 24px; align-items: center; overflow: visible; }
+  gap: 0 20px; align-items: center; overflow: visible; }
 .course-explorer .course-head { justify-content: space-between; align-items: center; }
 .course-explorer .widget-html:has(> .widget-html-content:empty) { display: none; }
-.course-explorer .course-controls > * { margin: 2px 0; }
-.course-explorer .widget-readout { min-width: 64px; }
-.course-explorer table { border-collapse: collapse; font-size: 14px; line-height: 1.5; margin: 0; }
-.course-explorer table th { font-weight: normal; text-align: left; padding: 1px 8px; }
-.course-explorer table td { text-align: right; padding: 1px 8px; font-variant-numeric: tabular-nums; font-weight: 600;
-  white-space: nowrap; }
-.course-explorer table.course-grid thead th { text-align: right; font-weight: 600; }
-.course-explorer table.course-pairs { display: block; }
-.course-explorer table.course-pairs tbody { display: grid; column-gap: 32px;
-  grid-template-columns: repeat(auto-fill, minmax(300px, 1fr)); }
-.course-explorer table.course-pairs tr { display: flex; justify-content: space-between; border-bottom: 1px solid #ddd; }
+.course-explorer .course-controls > * { margin: 2px 0; height: 28px; }
+.course-explorer .widget-readout { min-width: 52px; border: 1px solid #8a8a8a; border-radius: 3px; padding: 0 4px;
+  line-height: 22px; height: 24px; }
+.course-explorer .course-below { display: block; overflow: visible; }
+.course-explorer .course-beside { display: grid; grid-template-columns: minmax(0, 1fr) minmax(260px, auto); gap: 8px;
+  align-items: start; overflow: visible; }
+.course-explorer .course-beside > .widget-html { max-width: 330px; }
+.course-explorer .course-beside table td { white-space: nowrap; }
+.course-explorer table { border-collapse: collapse; font-size: 13px; line-height: 1.3; margin: 0; }
+.course-explorer table th { font-weight: normal; text-align: left; padding: 1px 6px; overflow-wrap: normal; }
+.course-explorer table td { text-align: right; padding: 1px 6px; font-variant-numeric: tabular-nums; font-weight: 600; }
+.course-explorer table thead th { text-align: right; font-weight: 600; }
+.course-explorer table tr .course-before { color: #6b6b6b; font-weight: normal; }
+.course-explorer .course-changed { min-height: 20px; }
+.course-explorer .course-changed .widget-html-content { font-size: 13px; line-height: 20px; white-space: normal; }
 .course-explorer .course-stale { opacity: 0.35; }
+.course-ghost { position: absolute; left: 0; top: 0; opacity: 0.3; pointer-events: none; mix-blend-mode: multiply;
+  overflow: hidden; }
+.course-explorer .course-tasks { border-left: 4px solid #0072B2; padding: 0 10px; margin: 2px 0; overflow: visible;
+  min-height: 92px; }
+.course-explorer .course-tasks > * { margin: 0; }
+.course-explorer .course-tasks .widget-html-content { font-size: 14px; line-height: 20px; white-space: normal; }
+.course-explorer .course-tasks .widget-html { height: auto; }
+.course-explorer .course-task-buttons button { height: 24px; line-height: 24px; margin: 0 0 0 6px; padding: 0 10px; }
+.course-explorer .course-mark { padding: 0 2px; color: #555; }
+.course-explorer .course-mark.course-here { font-weight: bold; color: #0072B2; }
+.course-explorer .course-spoken { position: absolute; width: 1px;
+  height: 1px; overflow: hidden; clip-path: inset(50%); }
+.course-explorer .course-options .widget-radio, .course-explorer .course-options .widget-radio-box { width: auto;
+  height: auto; margin: 0; padding: 0; }
+.course-explorer .course-options { overflow: visible; }
+.course-explorer .course-options .widget-radio-box label { display: flex; align-items: flex-start; gap: 6px;
+  height: auto; white-space: normal; line-height: 18px; margin: 1px 0; }
+.course-explorer .course-options .widget-radio-box label input { flex: none; margin: 3px 2px 0 0; order: -1; align-self: flex-start; height: 13px;
+  float: none; }
+.course-explorer .course-right { border-left: 4px solid #009E73; padding-left: 8px; }
+.course-explorer .course-miss { border-left: 4px solid #C05500; padding-left: 8px; }
+@media (prefers-reduced-motion: reduce) { .course-explorer * {
+  transition: none !important; animation: none !important; } }
 </style>"""
 )
 

@@ -37,25 +37,41 @@ def text_table(rows: Rows, indent: str = "") -> str:
     return "\n".join(lines)
 
 
-def html_table(rows: Rows, caption: str) -> str:
-    """Return the rows as an HTML table: pairs side by side where there is room, several values as a plain grid.
+def html_table(rows: Rows, caption: str, before: Rows | None = None) -> str:
+    """Return the rows as an HTML table.
 
-    Roles are spelled out because a table that CSS lays out as a grid loses them in some browsers.
+    before: the rows of the setting before, () for none yet; they stand pale in a column of their own behind the first
+    value, or, where a row has three values or more, within each cell that has changed. None: there is no such column.
+
+    Roles are spelled out because a table that CSS lays out otherwise loses them in some browsers.
     """
     if not rows:
         return ""
-    pairs = len(rows[0]) == 2
-    head, body = ("", rows) if pairs or rows[0][0] else (rows[0], rows[1:])
-    parts = [
-        f'<table role="table" class="{"course-pairs" if pairs else "course-grid"}" aria-label="{escape(caption)}">'
-    ]
-    if head:
-        cells = "".join(f'<th role="columnheader" scope="col">{escape(text)}</th>' for text in head)
-        parts.append(f'<thead role="rowgroup"><tr role="row">{cells}</tr></thead>')
+    old = {row[0]: row[1:] for row in before or ()}
+    heads, body = (rows[0], rows[1:]) if not rows[0][0] else (None, rows)
+    column = before is not None and len(rows[0]) <= 3
+    if heads is None and column:
+        heads = ("", "now", *([""] * (len(rows[0]) - 2)))
+    parts = [f'<table role="table" class="course-grid" aria-label="{escape(caption)}">']
+    if heads:
+        names = [f'<th role="columnheader" scope="col">{escape(text)}</th>' for text in heads]
+        if column:
+            names.insert(2, '<th role="columnheader" scope="col" class="course-before">before</th>')
+        parts.append(f'<thead role="rowgroup"><tr role="row">{"".join(names)}</tr></thead>')
     parts.append('<tbody role="rowgroup">')
     for label, *values in body:
-        cells = "".join(f'<td role="cell">{escape(value)}</td>' for value in values)
-        parts.append(f'<tr role="row"><th role="rowheader" scope="row">{escape(label)}</th>{cells}</tr>')
+        was = old.get(label, ())
+        cells = [f'<td role="cell">{escape(value)}</td>' for value in values]
+        if column:
+            cells.insert(1, f'<td role="cell" class="course-before">{escape(was[0]) if was else ""}</td>')
+        elif before is not None and len(was) == len(values):
+            cells = [
+                f'<td role="cell">{escape(value)}'
+                + (f'<span class="course-before"> before: {escape(w)}</span>' if w != value else "")
+                + "</td>"
+                for value, w in zip(values, was, strict=True)
+            ]
+        parts.append(f'<tr role="row"><th role="rowheader" scope="row">{escape(label)}</th>{"".join(cells)}</tr>')
     parts.append("</tbody></table>")
     return "".join(parts)
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
 import plotly.graph_objects as go
 
+from course.explore.fit import beside, figure_height
+from course.explore.ghost import Ranges, Shown, joined, ranges_of, what_changed
 from course.explore.keys import with_keys
 from course.explore.latest import Latest
 from course.explore.plot import Plot
+from course.explore.rest import Rest
 from course.explore.style import EXPLORER, dead, notice
-from course.explore.table import failure, html_table, warnings_of
+from course.explore.table import Rows, failure, html_table, warnings_of
+from course.explore.task_view import TaskView
+from course.explore.tasks import Task, Way
 from course.figures.theme import HEIGHT, TEMPLATE, badge_html
 
 if TYPE_CHECKING:
@@ -24,7 +30,10 @@ SLOW = 0.4
 
 
 class View:
-    """One display of an explorer: controls, figure, table, and the wiring between them."""
+    """One display of an explorer: tasks, controls, figure, table, and the wiring between them.
+
+    What stood at rest before a move stays as a ghost: pale in the figure and as a column in the table.
+    """
 
     def __init__(self, explorer: Explorer) -> None:
         self.explorer = explorer
@@ -34,6 +43,14 @@ class View:
         self._quiet = False
         self._seconds = 0.0
         self._latest = Latest(self._run)
+        self._rest = Rest(self._rested)
+        self._still = True
+        self._now: Shown | None = None
+        self._resting: Shown | None = None
+        self._before: Shown | None = None
+        self._held: Ranges = {}
+        self._moves = 0
+        self._drawn_rows: tuple[Rows, Rows] = ((), ())
         self.controls = {control.name: control.widget() for control in explorer.controls}
         for widget in self.controls.values():
             widget.observe(self._moved, names="value")
@@ -42,7 +59,12 @@ class View:
         self.reset.on_click(self._reset)
         self.notice = widgets.HTML()
         self.table = widgets.HTML()
-        self.plot = Plot(self._first(), explorer.title or "Figure")
+        self.changed = widgets.HTML()
+        self.changed.add_class("course-changed")
+        figure, rows = self._first()
+        self.height = figure_height(explorer, rows, figure)
+        figure.layout.height = self.height
+        self.plot = Plot(figure, explorer.title or "Figure")
         self._mark()
         heading = f"<b>{escape(explorer.title)}</b> " if explorer.title else ""
         badge = badge_html(explorer.badge) if explorer.badge else ""
@@ -50,43 +72,72 @@ class View:
         head.add_class("course-head")
         grid = widgets.Box(list(self.controls.values()))
         grid.add_class("course-controls")
-        self.root = with_keys(widgets.VBox([head, grid, self.notice, self.plot, self.table]))
+        body = widgets.Box([self.plot, self.table])
+        body.add_class("course-beside" if beside(explorer, rows, figure) else "course-below")
+        self.tasks: TaskView | None = None
+        parts = [head, grid, body, self.changed, self.notice]
+        if explorer.tasks:
+            self.tasks = TaskView(Way(explorer.tasks, explorer.record, explorer.shown), self._show, self._shown)
+            parts.insert(1, self.tasks.root)
+        self.root = with_keys(widgets.VBox(parts), list(self.controls.values()))
         self.root.add_class("course-explorer")
 
-    def _first(self) -> go.Figure:
-        """Return the figure at the default settings; an empty one if they fail, with the reason in the notice."""
+    def _first(self) -> tuple[go.Figure, Rows]:
+        """Return figure and rows at the default settings; empty ones if they fail, with the reason in the notice."""
         try:
             self.result = self.explorer.default_result()
             figure = self.explorer.drawn(self.result)
-            self._say(self.result)
-            return figure
+            rows = self.explorer.rows(self.result)
+            self._say(self.result, rows)
         except Exception as error:
             self._fail(error)
-            return go.Figure(layout={"template": TEMPLATE, "height": HEIGHT})
+            return go.Figure(layout={"template": TEMPLATE, "height": HEIGHT}), ()
+        self._now = self._resting = Shown(dict(self.settings), rows, ranges_of(figure.to_dict()["layout"]))
+        return figure, rows
 
     def set(self, settings: dict[str, Any]) -> Any:
         """Move the controls to these settings (already checked), run at once, and return the result.
 
         Raises Exception: what the run raised; the explorer shows it too.
         """
+        self._put(settings)
+        self._latest.now()
+        self._rest.now()
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+    def _put(self, settings: Mapping[str, Any]) -> None:
         self._quiet = True
         try:
             for name, value in settings.items():
                 self.controls[name].value = value
         finally:
             self._quiet = False
-        self._latest.now()
+
+    def _show(self, task: Task) -> tuple[Mapping[str, Any], Any]:
+        """Move the controls to where a task is solved; nothing is judged."""
+        wanted = self.explorer.settings_of(task)
+        tasks, self.tasks = self.tasks, None
+        try:
+            self._put(wanted)
+            self._latest.now()
+            self._rest.now()
+        finally:
+            self.tasks = tasks
         if self.error is not None:
             raise self.error
-        return self.result
+        return self.settings, self.result
+
+    def _shown(self) -> tuple[Mapping[str, Any], Any]:
+        return self.settings, None if self.error is not None else self.result
 
     def _reset(self, _button: Any) -> None:
         # A failure at the default settings is shown like any other; there is nobody here to catch it.
-        self._quiet = True
-        for name, value in self.explorer.defaults.items():
-            self.controls[name].value = value
-        self._quiet = False
+        self._put(self.explorer.defaults)
+        self._before, self._resting, self._still = None, None, True
         self._latest.now()
+        self._rest.now()
 
     def _moved(self, _change: Any) -> None:
         if not self._quiet:
@@ -99,14 +150,38 @@ class View:
         began = time.monotonic()
         try:
             result = self.explorer.compute(**wanted)
-            self.plot.show(self.explorer.drawn(result))
-            self._say(result)
+            figure = self.explorer.drawn(result)
+            now = Shown(wanted, self.explorer.rows(result), ranges_of(figure.to_dict()["layout"]))
+            self._leave(now)
+            self.plot.show(figure, self.height, self._held, self._moves if self._before else 0)
+            self._say(result, now.rows)
         except Exception as error:
             self._fail(error)
         else:
+            self._now = now
             self.settings, self.result, self.error = wanted, result, None
         self._mark()
         self._seconds = time.monotonic() - began
+        self._rest.moved()
+
+    def _leave(self, now: Shown) -> None:
+        """Keep what stood at rest as the ghost when a move begins, and the axes wide enough for both."""
+        if self._still and self._resting is not None and now.settings != self._resting.settings:
+            self._before, self._held, self._still = self._resting, self._resting.ranges, False
+            self._moves += 1
+            self.changed.value = ""
+        self._held = joined(self._held, now.ranges) if self._before else {}
+
+    def _rested(self) -> None:
+        """The controls rest: say what changed, and let the task be judged."""
+        moved, self._still = not self._still, True
+        if self.error is not None or self._now is None:
+            return
+        self._resting = self._now
+        said = what_changed(self.explorer.controls, self._before, self._now) if self._before else ""
+        self.changed.value = f'<div role="status">{escape(said)}</div>' if said else ""
+        if self.tasks is not None and moved:
+            self.tasks.rested(self.settings, self.result)
 
     def _mark(self) -> None:
         """Fade the figure while it does not belong to the settings shown."""
@@ -115,8 +190,11 @@ class View:
         elif "course-stale" in self.plot._dom_classes:
             self.plot.remove_class("course-stale")
 
-    def _say(self, result: Any) -> None:
-        self.table.value = html_table(self.explorer.rows(result), self.explorer.title or "Result")
+    def _say(self, result: Any, rows: Rows) -> None:
+        before = self._before.rows if self._before else ()
+        if (rows, before) != self._drawn_rows or not self.table.value:
+            self.table.value = html_table(rows, self.explorer.title or "Result", before)
+            self._drawn_rows = rows, before
         self.notice.value = "".join(notice(text) for text in warnings_of(result))
 
     def _fail(self, error: Exception) -> None:

@@ -19,7 +19,7 @@ TOO_LATE = """AbortSignal.timeout = () => {
 def test_an_explorer_that_loads_late_still_follows_its_controls(browser: Browser, server: Server) -> None:
     with opened(browser, server, "03_littles_law.ipynb", script=TOO_LATE) as lab:
         lab.run_cell("lab = Lab(")
-        lab.run_cell("window_explorer = Explorer(")
+        lab.run_cell("lab03.law_in_a_window()")
         (explorer,) = explorers(lab)
         explorer.settle()
         for control in explorer.controls():

@@ -63,12 +63,14 @@ def test_progress_is_counted(mine):
     spec, row = load("03"), lab_three()
     assert row["done"] == {
         "predictions": {"done": 1, "of": len(spec.predictions)},
+        "tasks": {"done": 0, "of": len(spec.tasks)},
         "exercises": {"done": 1, "of": len(spec.exercises)},
         "quiz": {"done": 0, "of": len(spec.quiz)},
     }
     table = call("labs").stdout
     assert f"03  {spec.title}, {minutes.stored('03')} minutes\n" in table
-    assert f"done: 1 of {len(spec.predictions)} predictions, 1 of {len(spec.exercises)} exercises" in table
+    tasks = f"0 of {len(spec.tasks)} tasks"
+    assert f"done: 1 of {len(spec.predictions)} predictions, {tasks}, 1 of {len(spec.exercises)} exercises" in table
 
 
 def test_the_state_of_a_copy(mine, root):

@@ -12,7 +12,7 @@ import pytest
 from course.exercises import progress as module
 from course.exercises.progress import Progress
 
-EMPTY = {"predictions": {}, "exercises": {}, "quiz": {}}
+EMPTY = {"predictions": {}, "tasks": {}, "exercises": {}, "quiz": {}}
 
 
 @pytest.fixture

@@ -178,7 +178,7 @@ def test_only_what_changed_is_sent(explorer, monkeypatch):
     sent = []
     monkeypatch.setattr(Drawing, "send_state", lambda self, key=None: sent.append(set(key)))
     explorer.set(rate=10)
-    assert sent == [{"traces"}], "one message, without the layout, which is the same"
+    assert sent == [{"traces", "move"}], "one message, without the layout, which is the same"
     sent.clear()
     explorer.set(rate=10)
     assert sent in ([], [set()]), "nothing has changed"

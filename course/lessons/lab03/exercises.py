@@ -3,7 +3,7 @@
 from course import queueing
 from course.engine.serving import serve
 from course.exercises.spec import Exercise, LabSpec, Mistake, Prediction
-from course.lessons.lab03 import one_engine
+from course.lessons.lab03 import one_engine, tasks
 from course.lessons.lab03.quiz import QUIZ
 from course.steptime import PowerLaw, Step
 
@@ -71,6 +71,7 @@ _exponential = queueing.mm1(arrival_rate=SINGLE_RATE, service_s=SERVICE_S)
 LAB = LabSpec(
     number="03",
     title="Little's law",
+    tasks=(*tasks.LOAD, *tasks.LAW),
     predictions=(
         Prediction(
             "p99",

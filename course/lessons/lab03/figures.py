@@ -83,7 +83,7 @@ def latency_against_load(result: UnderLoad) -> go.Figure:
         _note(at, math.log10(np.interp(0.15 * right, known.rate, values)), name, colour, yshift=shift)
         for name, values, _, colour, _, shift in lines
     ]
-    inside = {"xanchor": "right", "xshift": -6} if known.capacity > 0.8 * right else {}  # the right edge cuts text off
+    inside = {"xanchor": "right", "xshift": -6} if known.capacity > 0.6 * right else {}  # the right edge cuts text off
     above = {"yref": "paper", "yanchor": "bottom", "yshift": 2, "xshift": 0}
     notes += [
         _note(known.capacity, 2.45, f"capacity {known.capacity:.1f}/s", "waiting", **inside),
@@ -94,7 +94,7 @@ def latency_against_load(result: UnderLoad) -> go.Figure:
         [*traces, marks],
         _frame("arrival rate [requests/s]", "time, log scale [s]", 420),
         xaxis={"range": [0, right]},
-        yaxis={"type": "log", "range": [-2.35, 2.7], **SECONDS},
+        yaxis={"type": "log", "range": [-2.6, 2.7], **SECONDS},
         annotations=notes,
         shapes=[wall | {"line": {"color": theme.COLOURS["waiting"], "width": 2}}],
     )

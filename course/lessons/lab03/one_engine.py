@@ -168,16 +168,16 @@ def comparison(result: UnderLoad) -> list[tuple[str, str, str]]:
     p95, p99 = np.percentile(run.ttft, (95, 99))
     simulated = [run.ttft.mean(), p95, p99, run.e2e.mean()]
     names = ("TTFT, mean", "TTFT, p95", "TTFT, p99", "E2E, mean")
-    rows = [("", "simulated", "theory, Poisson")]
+    rows = [("", "simulated", "theory")]
     rows += [(name, seconds(a), seconds(b)) for name, a, b in zip(names, simulated, theory, strict=True)]
     in_system = "no limit" if known is None else f"{known.sharing.mean_in_system_requests:.3g}"
     waits = "all" if known is None else f"{known.sharing.p_wait:.2%}"
     return [
         *rows,
-        ("requests in the system, mean", f"{run.little().L:.3g}", in_system),
-        ("requests that wait for a slot", f"{slots_taken(run):.2%}", waits),
-        ("load, rate over capacity", f"{result.rate / result.curve.capacity:.2f}", ""),
-        ("spread of the gaps (CV)", f"{result.gaps_cv:.2f}", "1"),
+        ("in the system, mean", f"{run.little().L:.3g}", in_system),
+        ("wait for a slot", f"{slots_taken(run):.2%}", waits),
+        ("load", f"{result.rate / result.curve.capacity:.2f}", ""),
+        ("CV of the gaps", f"{result.gaps_cv:.2f}", "1"),
     ]
 
 
@@ -200,19 +200,18 @@ def window(rate: float, arrival_cv: float, start: float, length: float) -> Windo
     return Window(_run(rate, arrival_cv, SLOTS, DRAWS, 2_000), start, start + length)
 
 
-def window_rows(result: Window) -> list[tuple[str, str, str]]:
+def window_rows(result: Window) -> list[tuple[str, str]]:
     """Rows for a table: both sides of Little's law in the window, and what joins them."""
     law = result.little
     product = law.arrival_rate * law.W
     share = round(product / law.L - 1, 3) if law.L else 0.0
-    off = f"{abs(share):.1%} {'below' if share < 0 else 'above'} L" if law.L else "nobody was there"
     return [
-        ("", "in the window", "unit"),
-        ("L, mean number in the system", f"{law.L:.2f}", "requests"),
-        ("λ, arrival rate", f"{law.arrival_rate:.2f}", "requests/s"),
-        ("W, mean E2E of those arrivals", f"{law.W:.2f}", "s"),
-        (f"λ W ({off})", f"{product:.2f}", "requests"),
-        ("+ carried in from before", f"{law.carried_in:.2f}", "requests"),
-        ("- carried out after the end", f"{law.carried_out:.2f}", "requests"),
-        ("left unexplained", f"{abs(round(law.residual, 6)):.2f}", "requests"),
+        ("L, mean in the system", f"{law.L:.2f}"),
+        ("λ, arrivals per second", f"{law.arrival_rate:.2f}"),
+        ("W, mean E2E of those", f"{law.W:.2f} s"),
+        ("λ W", f"{product:.2f}"),
+        ("λ W against L", f"{share:+.1%}" if law.L else "nobody was there"),
+        ("+ carried in at the start", f"{law.carried_in:.2f}"),
+        ("- carried out at the end", f"{law.carried_out:.2f}"),
+        ("left unexplained", f"{abs(round(law.residual, 6)):.2f}"),
     ]

@@ -1,7 +1,7 @@
 """Lab 07, chunked prefill: what it asks. Values are computed, and stay true if the scenario's constants change."""
 
 from course.exercises.spec import Exercise, LabSpec, Mistake, Prediction
-from course.lessons.lab07 import share
+from course.lessons.lab07 import share, tasks
 from course.lessons.lab07.long_prompt import STEP
 from course.lessons.lab07.quiz import QUIZ
 from course.steptime import PowerLaw, Step
@@ -86,6 +86,7 @@ def _as_budget(step_time, prompt, decodes, context, limit):
 LAB = LabSpec(
     number="07",
     title="Chunked prefill",
+    tasks=(*tasks.MOMENT, *tasks.HIDDEN),
     predictions=(
         Prediction(
             "p99",

@@ -65,7 +65,7 @@ def moment(found: Moment, *, height: int = 400) -> go.Figure:
     key = [f'<span style="color:{theme.COLOURS[kind]}">■</span> {kind}' for kind in ("waiting", "prefill")]
     longest = seconds(float(np.diff(found.longest_gap)[0]))
     key.append(f'<span style="color:{theme.COLOURS["decode"]}">|</span> a token')
-    key.append(f'<span style="color:{theme.ink("wasted")}">■</span> longest gap: {longest}')
+    key.append(f'<span style="color:{theme.ink("wasted")}">■</span> longest: {longest}')
     layout = {
         "template": theme.TEMPLATE, "height": height, "barmode": "overlay", "margin": MARGIN | {"l": 100},
         "xaxis": {"title": {"text": "time since the long prompt arrived [s]"},
@@ -73,7 +73,7 @@ def moment(found: Moment, *, height: int = 400) -> go.Figure:
         "yaxis": {"range": [len(names) - 0.4, -0.6], "tickvals": list(range(len(names))), "ticktext": names,
                   "showgrid": False, "showline": False, "ticks": ""},
         "shapes": [gap | {"fillcolor": theme.COLOURS["wasted"]}],
-        "annotations": [note(0, 1, "   ".join(key), xref="paper", yref="paper", yanchor="bottom", yshift=4)],
+        "annotations": [note(0, 1, "  ".join(key), xref="paper", yref="paper", yanchor="bottom", yshift=4)],
     }  # fmt: skip
     return theme.plain_figure(data, layout)
 

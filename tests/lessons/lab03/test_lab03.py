@@ -227,7 +227,7 @@ def test_the_window_explorer_at_every_corner(rate, cv):
     for start, length in itertools.product((0, 80), (1, 60)):
         result = one_engine.window(rate, cv, start, length)
         assert result.little.residual == pytest.approx(0, abs=1e-9)
-        assert one_engine.window_rows(result)[-1] == ("left unexplained", "0.00", "requests")
+        assert one_engine.window_rows(result)[-1] == ("left unexplained", "0.00")
         figure = draw.number_over_time(result)
         valid(figure)
         top = figure.layout.yaxis.range[1]
@@ -237,7 +237,7 @@ def test_the_window_explorer_at_every_corner(rate, cv):
 
 def test_a_window_in_which_nobody_is_there_has_no_share():
     quiet = one_engine.Window(run(1e-4, count=3), 1e5, 1e5 + 1)
-    assert ("λ W (nobody was there)", "0.00", "requests") in one_engine.window_rows(quiet)
+    assert ("λ W against L", "nobody was there") in one_engine.window_rows(quiet)
 
 
 def test_times_are_written_for_people():

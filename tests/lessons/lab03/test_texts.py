@@ -187,8 +187,6 @@ def sentences() -> dict[str, tuple]:
         ),
         "there are {} (`max_num_seqs`)": (one_engine.SLOTS,),
         "Each move serves {} requests": (COUNT,),
-        "Go from {} to {} requests/s": (10, 14),
-        "gaps nearly Poisson: a CV of {} (the": (gaps.std() / gaps.mean(),),
         "four weight matrices of {} MiB": (2_048 * 2_048 * 4 / 2**20,),
         "an engine with {} slots on those steps, at about {} of what it can do: {} requests of {} prompt tokens and {}"
         " output": (16, 0.5, 80, 4, 16),

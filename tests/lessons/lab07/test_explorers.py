@@ -77,7 +77,7 @@ def test_the_moment_explorer_at_every_corner(budget, cap, prompt, streaming):
     assert rows["steps it took"] == f"{len(begins):,}" == rows["tokens a chat got meanwhile"]
     figure = draw.moment(found)
     valid(figure)
-    assert f"longest gap: {rows['longest gap of a streaming chat']}" in figure.layout.annotations[0].text
+    assert f"longest: {rows['longest gap of a streaming chat']}" in figure.layout.annotations[0].text
     tokens = figure.data[-1]
     assert len(tokens.x) == len(tokens.y) and set(tokens.y) <= set(range(len(figure.layout.yaxis.ticktext)))
     assert min(bar.base[0] for bar in figure.data[:-1] if len(bar.base)) >= 0

@@ -177,12 +177,10 @@ def sentences() -> dict[str, tuple]:
         "The p99 of the time between two tokens is {} ms": (1e3 * today.itl["p99"],),
         "here one above {} ms.": (1e3 * long_prompt.STALL,),
         "Now {} chats and a long prompt every {} s": (int((load_.class_ == "chat").sum()), EVERY),
-        "long as computing some {} tokens.)": (About(knee, 0.02),),
         "token budget of a step was raised to {}, so": (WHOLE,),
         "A budget of {} is no engine's default. `vllm serve` {} takes {} on this card": (WHOLE, 0.19, 8_192),
         "then a prompt of {} runs in {} chunks and a rest": (PROMPT, PROMPT // 8_192),
         "The products of some {} tokens take as long": (About(knee, 0.02),),
-        "one chat in {} stops for nearly {} seconds": (About(1 / today.stalled(), 0.05), About(today.itl["max"], 0.15)),
         "the steps of all {} layers of Llama-3.1-8B for a prompt of {} tokens, with {} decodes in each": (
             THEORY.model.num_layers, PROMPT, prompt_chunks.DECODES,
         ),

@@ -1,0 +1,48 @@
+"""Where the tasks of a lab's explorers are kept: done by oneself, or shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from course.exercises.progress import Progress
+from course.explore.tasks import DONE, STATES
+
+
+def task_state(entry: Any) -> str:
+    """Return "done" or "shown" from what is stored for a task; "" for anything else."""
+    state = entry.get("state") if isinstance(entry, dict) else None
+    return state if state in STATES else ""
+
+
+class TaskRecord:
+    """The record of one lab's tasks in a learner's progress.
+
+    number: the lab, "03". progress: by default the learner's own file, opened when it is first needed.
+    """
+
+    def __init__(self, number: str, progress: Progress | None = None) -> None:
+        self.number = number
+        self._progress = progress
+
+    @property
+    def progress(self) -> Progress:
+        """The progress file."""
+        if self._progress is None:
+            self._progress = Progress()
+        return self._progress
+
+    def states(self) -> Mapping[str, str]:
+        """Return "done" or "shown" by the id of a task."""
+        stored = self.progress.lab(self.number)["tasks"]
+        return {id: state for id, entry in stored.items() if (state := task_state(entry))}
+
+    def keep(self, id: str, state: str) -> None:
+        """Keep the state of a task; one that was done stays done."""
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+
+        def edit(entry: Any) -> dict[str, str]:
+            return entry if task_state(entry) == DONE else {"state": state, "at": at}
+
+        self.progress.change(self.number, "tasks", id, edit)

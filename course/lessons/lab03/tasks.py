@@ -1,0 +1,230 @@
+"""Lab 03: what its two explorers ask. Settings are searched for, so that they hold for other step times too."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from course.explore.tasks import Find, Read, Settings, Why
+from course.figures.words import seconds
+from course.lessons.lab03 import one_engine
+from course.lessons.lab03.one_engine import UnderLoad, Window
+
+# One engine under load
+
+START = {"rate": 10.0, "arrival_cv": 1.0, "max_num_seqs": 32, "kind": one_engine.DRAWS}
+TIMES = 10.0  # how far the tail must be above its floor to have left it
+
+
+def _p(result: UnderLoad, percent: float) -> float:
+    return float(np.percentile(result.run.ttft, percent))
+
+
+def _times(result: UnderLoad) -> float:
+    """p99 of TTFT, against the start."""
+    return _p(result, 99) / _p(one_engine.under_load(**START), 99)
+
+
+def _knee_facts(settings: Settings, result: UnderLoad) -> Mapping[str, Any]:
+    before = one_engine.under_load(**START)
+    return {
+        "rate": f"{settings['rate']:g}",
+        "load": f"{result.rate / result.curve.capacity:.0%}",
+        "p99": seconds(_p(result, 99)),
+        "times": f"{_times(result):.1f}",
+        "e2e": f"{result.run.e2e.mean() / before.run.e2e.mean():.1f}",
+        "share": f"{one_engine.slots_taken(result.run):.2%}",
+    }
+
+
+def _only(settings: Settings, *free: str) -> bool:
+    """Whether all controls but those named are where they were at the start."""
+    return all(settings[name] == value for name, value in START.items() if name not in free)
+
+
+def _left_the_floor(settings: Settings, result: UnderLoad) -> bool:
+    return _only(settings, "rate") and result.forecast is not None and _times(result) >= TIMES
+
+
+@lru_cache(maxsize=1)
+def _knee() -> Settings:
+    """The lowest rate of the slider at which the tail has left its floor."""
+    rates = np.arange(START["rate"], one_engine.capacity(), 0.5)
+    found = (float(rate) for rate in rates if _times(one_engine.under_load(float(rate))) >= TIMES)
+    return {"rate": next(found)}
+
+
+def _theory(result: UnderLoad) -> float:
+    return float(result.forecast.ttft_percentile_s(0.95)) if result.forecast else np.inf
+
+
+LOAD = (
+    Find(
+        id="knee",
+        text="Raise the arrival rate, and nothing else, until the p99 of TTFT is at least ten times what it is at the "
+        "start. Stay below capacity.",
+        show=_knee,
+        reached=_left_the_floor,
+        miss="The p99 of TTFT is {p99}: {times} times what it was at the start.",
+        answer="At {rate} requests/s, {load} of capacity, the p99 of TTFT is {p99}, {times} times what it was at the "
+        "start. The mean E2E is {e2e} times what it was.",
+        facts=_knee_facts,
+        claim=lambda settings, result: _times(result) > result.run.e2e.mean(),
+    ),
+    Read(
+        id="slots",
+        text="Stay there. What percentage of the simulated requests had to wait for a slot?",
+        show=_knee,
+        value=lambda settings, result: 100 * one_engine.slots_taken(result.run),
+        unit="%",
+        where=_left_the_floor,
+        slips=((0.01, "That is the share: give it in per cent."),),
+        answer="{share} of the requests found all slots taken. As soon as more than one in a hundred does, the p99 of "
+        "TTFT is a wait for a slot.",
+        facts=_knee_facts,
+        claim=lambda settings, result: one_engine.slots_taken(result.run) > 0.01,
+    ),
+    Find(
+        id="gaps",
+        text="Press Reset. Keep the rate, and make the gaps between arrivals more uneven, until the p95 of TTFT is at "
+        "least ten times what theory says.",
+        show={"arrival_cv": 4.0},
+        reached=lambda settings, result: _only(settings, "arrival_cv") and _p(result, 95) >= TIMES * _theory(result),
+        miss="Simulated, the p95 of TTFT is {p95}; theory says {theory}.",
+        answer="With a CV of {cv} the p95 of TTFT is {p95}. Theory still says {theory}: it knows the rate of the "
+        "arrivals and takes them for Poisson ones.",
+        facts=lambda settings, result: {
+            "cv": f"{settings['arrival_cv']:g}",
+            "p95": seconds(_p(result, 95)),
+            "theory": seconds(_theory(result)),
+        },
+        claim=lambda settings, result: _theory(result) == _theory(one_engine.under_load(**START)),
+    ),
+    Why(
+        id="tail",
+        text="Why does the p99 of TTFT rise so far below capacity?",
+        show=_knee,
+        options=(
+            ("Each step takes longer when more requests share it.", "A little, and for everybody: look at the E2E."),
+            ("More than 1 in 100 requests finds all slots taken.", ""),
+            ("1 in 100 requests has a prompt that is much longer.", "All drawn prompts have 512 tokens."),
+        ),
+        right="b",
+        answer="At {rate} requests/s {share} of the requests wait for a slot. The p99 is the wait of those few; most "
+        "others start at once.",
+        facts=_knee_facts,
+        claim=lambda settings, result: 0.01 < one_engine.slots_taken(result.run) < 0.5,
+    ),
+)
+
+
+# Little's law in a window
+
+WINDOW = {"rate": 14.0, "arrival_cv": 1.0, "start": 70, "length": 10}
+SHORT = 5  # seconds
+
+
+def _off(result: Window) -> float:
+    """How far λ W is from L, as a share of L; below 0 where it is too small."""
+    law = result.little
+    return law.arrival_rate * law.W / law.L - 1 if law.L else 0.0
+
+
+def _window(**moved: Any) -> Window:
+    return one_engine.window(**(WINDOW | moved))
+
+
+def _closer(settings: Settings, result: Window) -> bool:
+    others = all(settings[name] == WINDOW[name] for name in ("rate", "arrival_cv", "start"))
+    return others and abs(_off(result)) <= abs(_off(_window())) / 4
+
+
+@lru_cache(maxsize=1)
+def _longest() -> Settings:
+    """The longest window from the start's that brings both sides together."""
+    lengths = (length for length in range(60, WINDOW["length"], -1) if _closer(WINDOW, _window(length=length)))
+    return {"length": next(lengths)}
+
+
+def _rises(settings: Settings, result: Window) -> bool:
+    return settings["start"] != WINDOW["start"] and settings["length"] <= SHORT and _off(result) >= 0.2
+
+
+@lru_cache(maxsize=1)
+def _where_it_rises() -> Settings:
+    """The short window in which λ W is most too large."""
+    starts = [start for start in range(5, 81, 5) if start != WINDOW["start"]]
+    best = max(starts, key=lambda start: _off(_window(start=start, length=SHORT)))
+    return {"start": best, "length": SHORT}
+
+
+def _window_facts(settings: Settings, result: Window) -> Mapping[str, Any]:
+    law = result.little
+    return {
+        "start": f"{result.start:g}",
+        "end": f"{result.end:g}",
+        "off": f"{abs(_off(result)):.1%}",
+        "off_before": f"{abs(_off(_window())):.1%}",
+        "side": "below" if _off(result) < 0 else "above",
+        "length": f"{settings['length']:g}",
+        "L": f"{law.L:.2f}",
+        "product": f"{law.arrival_rate * law.W:.2f}",
+        "carried_in": f"{law.carried_in:.2f}",
+        "carried_out": f"{law.carried_out:.2f}",
+        "edges": f"{law.carried_in - law.carried_out:.2f}",
+    }
+
+
+LAW = (
+    Find(
+        id="longer",
+        text="Make the window longer, and leave its start, until λ W is at most a quarter as far from L as at the "
+        "start.",
+        show=_longest,
+        reached=_closer,
+        miss="λ W is {off} {side} L; with the window of the start it is off by {off_before}.",
+        answer="Over {length} s λ W is {off} {side} L; over the window of the start it was off by {off_before}. What "
+        "crosses the edges of a window counts less the longer it is.",
+        facts=_window_facts,
+    ),
+    Find(
+        id="rises",
+        text="Take a window of 5 s or less, and move its start to where λ W is at least 20% above L.",
+        show=_where_it_rises,
+        reached=_rises,
+        miss="From {start} s to {end} s λ W is {off} {side} L.",
+        answer="From {start} s to {end} s λ W is {product} requests, {off} above L, which is {L}.",
+        facts=_window_facts,
+        claim=lambda settings, result: _off(result) > 0,
+    ),
+    Read(
+        id="edges",
+        text="Stay there. What do the two edges of the window add to λ W together, in requests? Give a minus where "
+        "they take some off.",
+        show=_where_it_rises,
+        value=lambda settings, result: result.little.carried_in - result.little.carried_out,
+        unit="requests",
+        where=_rises,
+        slips=((-1.0, "Mind the sign: what came in from before is added."),),
+        answer="{carried_in} - {carried_out} = {edges}, and {product} with {edges} is {L}, which is L: the law is "
+        "exact in any window, once its edges are counted.",
+        facts=_window_facts,
+        claim=lambda settings, result: abs(result.little.residual) < 1e-6,
+    ),
+    Why(
+        id="before",
+        text="Why is λ W too large in that window?",
+        show=_where_it_rises,
+        options=(
+            ("W of a few arrivals is a bad estimate of the mean.", "It is no estimate: it is the mean of just these."),
+            ("More arrive than Poisson arrivals would.", "λ is what arrived in the window, whatever was expected."),
+            ("Those who arrive in it stay on after its end.", ""),
+        ),
+        right="c",
+        answer="λ W counts all the seconds of those who arrive from {start} s to {end} s, and L only what they spend "
+        "in it: {carried_out} requests go on after the end, and {carried_in} came in from before.",
+        facts=_window_facts,
+        claim=lambda settings, result: result.little.carried_out > result.little.carried_in,
+    ),
+)

@@ -1,0 +1,201 @@
+"""Lab 07: what its explorers ask. The settings shown leave room for other step times."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from course.explore.tasks import Find, Read, Settings, Why
+from course.figures.words import seconds
+from course.lessons.lab07 import long_prompt
+from course.lessons.lab07.long_prompt import EVERY, PROMPT, STALL, WHOLE, Hidden, Moment
+
+# One long prompt among streaming chats
+
+
+def _gap(result: Moment) -> float:
+    begin, end = result.longest_gap
+    return end - begin
+
+
+def _waits(result: Moment) -> np.ndarray:
+    """TTFT of those who come just after the long prompt [s]."""
+    return result.run.ttft[result.newcomers.start :]
+
+
+def _whole(settings: Settings) -> Moment:
+    """The same with the whole prompt in one step."""
+    return long_prompt.moment(WHOLE, 0, settings["prompt"], settings["streaming"])
+
+
+def _moment_facts(settings: Settings, result: Moment) -> Mapping[str, Any]:
+    whole = _whole(settings)
+    cap = settings["long_prefill_token_threshold"]
+    return {
+        "budget": f"{settings['max_num_batched_tokens']:,}",
+        "cap": f"{cap:,}" if cap else "no",
+        "gap": seconds(_gap(result)),
+        "steps": f"{len(result.chunk_steps[0]):,}",
+        "ttft": seconds(result.run.ttft[result.long]),
+        "whole": seconds(whole.run.ttft[whole.long]),
+        "first": seconds(_waits(result)[0]),
+        "first_whole": seconds(_waits(whole)[0]),
+        "worst": seconds(_waits(result).max()),
+    }
+
+
+def _streams(settings: Settings, result: Moment) -> bool:
+    """Whether the budget alone keeps the chats streaming past the longest prompt."""
+    alone = settings["prompt"] == PROMPT and settings["long_prefill_token_threshold"] == 0
+    return alone and _gap(result) <= STALL
+
+
+MOMENT = (
+    Find(
+        id="budget",
+        text="Lower the token budget, and nothing else, until no streaming chat waits longer than 100 ms for a token.",
+        show={"max_num_batched_tokens": 512},
+        reached=_streams,
+        miss="The longest gap of a streaming chat is {gap}.",
+        answer="With {budget} tokens a step the longest gap is {gap}. The long prompt takes {steps} steps, and its "
+        "first token comes after {ttft}; in one step it came after {whole}.",
+        facts=_moment_facts,
+    ),
+    Read(
+        id="newcomer",
+        text="Stay there. After how many milliseconds does newcomer 1 get its first token?",
+        show={"max_num_batched_tokens": 512},
+        value=lambda settings, result: 1e3 * float(_waits(result)[0]),
+        unit="ms",
+        where=_streams,
+        slips=((1e-3, "That is in seconds: give milliseconds."),),
+        answer="After {first}. With the whole prompt in one step it was {first_whole}: a smaller budget does not help "
+        "those who come after the long prompt.",
+        facts=_moment_facts,
+        claim=lambda settings, result: _waits(result)[0] >= 0.95 * _waits(_whole(settings))[0],
+    ),
+    Find(
+        id="both",
+        text="Now help the newcomers too: all three get their first token within 100 ms, and still no chat waits "
+        "longer than that.",
+        show={"max_num_batched_tokens": 2_048, "long_prefill_token_threshold": 512},
+        reached=lambda settings, result: (
+            settings["prompt"] == PROMPT and _gap(result) <= STALL and _waits(result).max() <= STALL
+        ),
+        miss="The newcomers wait {worst} at most, and the longest gap of a chat is {gap}.",
+        answer="With a budget of {budget} and a cap of {cap} tokens for one prompt the newcomers wait {worst} at most, "
+        "and no chat longer than {gap}. The long prompt pays: {ttft} instead of {whole}.",
+        facts=_moment_facts,
+        claim=lambda settings, result: result.run.ttft[result.long] > _whole(settings).run.ttft[result.long],
+    ),
+    Why(
+        id="room",
+        text="Why do newcomers wait as long as before when only the budget is lowered?",
+        show={"max_num_batched_tokens": 512},
+        options=(
+            ("The long prompt takes what the decodes leave.", ""),
+            ("The streaming chats fill the budget.", "Each of them takes one token of it in a step."),
+            ("Their own prompts are cut into chunks as well.", "200 tokens fit into what one step can hold."),
+        ),
+        right="a",
+        answer="The long prompt came first, and in each of its {steps} steps of {budget} tokens it takes all that the "
+        "decodes leave. Its last step ends after {ttft}; newcomer 1 waits {first}.",
+        facts=_moment_facts,
+        claim=lambda settings, result: _waits(result)[0] > 0.8 * result.run.ttft[result.long],
+    ),
+)
+
+
+# Gaps, by tokens and by chats
+
+
+def _tokens(result: Hidden) -> float:
+    """Share of the tokens that come after a gap above the limit."""
+    gaps, weights = result.outcome.run.itl_weighted
+    return float(weights[gaps > result.limit].sum() / weights.sum())
+
+
+def _chats_p99(result: Hidden) -> float:
+    return float(np.percentile(result.outcome.chat_gaps, 99))
+
+
+def _start() -> Hidden:
+    return long_prompt.hidden(WHOLE, 0, EVERY, 1e3 * STALL)
+
+
+def _hidden_facts(settings: Settings, result: Hidden) -> Mapping[str, Any]:
+    before = _start()
+    found = result.outcome
+    return {
+        "budget": f"{settings['max_num_batched_tokens']:,}",
+        "every": f"{settings['every']:g}",
+        "limit": seconds(result.limit),
+        "longest": seconds(found.itl["max"]),
+        "p99": seconds(found.itl["p99"]),
+        "p99_before": seconds(before.outcome.itl["p99"]),
+        "chats_p99": seconds(_chats_p99(result)),
+        "chats_p99_before": seconds(_chats_p99(before)),
+        "chats": f"{found.stalled(result.limit):.1%}",
+        "tokens": f"{_tokens(result):.3%}",
+    }
+
+
+def _as_it_was(settings: Settings, *free: str) -> bool:
+    """Whether all controls but those named are where they were at the start."""
+    start = {"max_num_batched_tokens": WHOLE, "long_prefill_token_threshold": 0, "every": 20, "limit_ms": 100}
+    return all(settings[name] == value for name, value in start.items() if name not in free)
+
+
+HIDDEN = (
+    Read(
+        id="stopped",
+        text="At the start: what percentage of the chats has a gap above 100 ms in its answer?",
+        show={},
+        value=lambda settings, result: 100 * result.outcome.stalled(result.limit),
+        unit="%",
+        where=lambda settings, result: _as_it_was(settings),
+        slips=((0.01, "That is the share: give it in per cent."),),
+        answer="{chats} of the chats stop for longer than {limit}, and the longest gap is {longest}. Of the tokens "
+        "only {tokens} come after such a gap, so the p99 over tokens is {p99}.",
+        facts=_hidden_facts,
+        claim=lambda settings, result: _tokens(result) < 0.01 < result.outcome.stalled(result.limit),
+    ),
+    Find(
+        id="often",
+        text="Let the long prompts come more often, and change nothing else, until the p99 over tokens is at least "
+        "twice what it is at the start.",
+        show={"every": 2},
+        reached=lambda settings, result: (
+            _as_it_was(settings, "every") and result.outcome.itl["p99"] >= 2 * _start().outcome.itl["p99"]
+        ),
+        miss="With one every {every} s the p99 over tokens is {p99}; {chats} of the chats stop.",
+        answer="With one every {every} s the p99 over tokens is {p99}, and was {p99_before}. By then {chats} of the "
+        "chats stop for longer than {limit}.",
+        facts=_hidden_facts,
+    ),
+    Find(
+        id="promise",
+        text="Press Reset. Lower the token budget until the p99 over chats is below 100 ms.",
+        show={"max_num_batched_tokens": 512},
+        reached=lambda settings, result: _as_it_was(settings, "max_num_batched_tokens") and _chats_p99(result) < STALL,
+        miss="The p99 over chats is {chats_p99}.",
+        answer="With {budget} tokens a step the p99 over chats went from {chats_p99_before} to {chats_p99}. The p99 "
+        "over tokens went from {p99_before} to {p99}.",
+        facts=_hidden_facts,
+    ),
+    Why(
+        id="unseen",
+        text="Why does the p99 over tokens not show that the text stops for a second?",
+        show={},
+        options=(
+            ("The longest gaps are left out as outliers.", "Nothing is left out: the line goes on to the longest one."),
+            ("One gap is averaged with its neighbours.", "A percentile averages nothing; TPOT does."),
+            ("A stop is one gap among hundreds of tokens.", ""),
+        ),
+        right="c",
+        answer="A chat that stops has one long gap among some 300 tokens: {tokens} of the tokens, and {chats} of the "
+        "chats. Only what is above 1% moves a p99.",
+        facts=_hidden_facts,
+        claim=lambda settings, result: _tokens(result) < 0.01 < result.outcome.stalled(result.limit),
+    ),
+)
