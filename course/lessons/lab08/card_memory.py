@@ -94,8 +94,15 @@ def fit(model_name: str, card: str, kv_dtype: str, max_model_len: int, **setting
 
 
 def fit_rows(result: Fit) -> list[tuple[str, str, str]]:
-    """The lines of the ledger, each with its formula."""
-    return [("", "value", "from"), *ledger_rows(result.ledger)]
+    """Bytes a token, and the lines of the ledger, each with its formula."""
+    model_spec = result.ledger.spec
+    element = model_spec.kv_bytes_per_element
+    formula = f"2 x {model_spec.num_layers} layers x {model_spec.num_kv_heads} KV heads x {model_spec.head_dim} x {element:g}"
+    return [
+        ("", "value", "from"),
+        ("a token keeps", f"{model_spec.kv_bytes_per_token:,} B", formula),
+        *ledger_rows(result.ledger),
+    ]
 
 
 def ledger_rows(card: Ledger) -> list[tuple[str, str, str]]:
