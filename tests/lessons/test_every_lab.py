@@ -10,6 +10,7 @@ import pytest
 from course.exercises import available, load
 from course.exercises.compare import as_number
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge, overlaps
+from course.notebooks import counts
 
 LABS = {number: load(number) for number in available()}
 EXERCISES = [pytest.param(e, id=f"{number}-{e.id}") for number, lab in LABS.items() for e in lab.exercises]
@@ -92,7 +93,8 @@ def test_words(number):
 
 
 def notebooks(root, folder, number):
-    paths = sorted((root / folder).glob(f"{number}_*.ipynb"))
+    """The core notebook: what goes deeper asks nothing."""
+    paths = [path for path in sorted((root / folder).glob(f"{number}_*.ipynb")) if counts.kind_of(path) == "core"]
     assert paths, f"{folder}/{number}_*.ipynb is missing: run `make notebooks NN={number}`"
     return [nbformat.read(path, as_version=4) for path in paths]
 

@@ -61,21 +61,6 @@ NOT_REWRITTEN: dict[str, set[str]] = {
         "terms",
         "ticket",
     },
-    "08": {
-        "beliefs",
-        "code",
-        "earlier",
-        "explain",
-        "hints",
-        "minutes",
-        "objectives",
-        "predictions",
-        "quiz",
-        "story",
-        "tasks",
-        "terms",
-        "ticket",
-    },
     "16": {
         "beliefs",
         "code",
@@ -93,7 +78,7 @@ NOT_REWRITTEN: dict[str, set[str]] = {
     },
 }
 # Retests in labs that do not exist yet, as "NN -> NN:id". Once such a lab exists, `ties` asks for the question.
-PENDING: set[str] = set()
+PENDING: set[str] = {"08 -> 09:token", "08 -> 15:residents", "08 -> 18:slots"}
 
 
 def core(root, number):

@@ -98,7 +98,7 @@ LAB = LabSpec(
                 Mistake(QWEN.kv_bytes_per_token // 1024, "That is in KiB. Give bytes."),
             ),
             hint="Multiply: two tensors, layers, KV heads, elements of a head, bytes of an element.",
-            plain="Take five numbers from the comment: 2 for K and V, the layers, the KV heads (not the query heads), "
+            plain="Take five numbers from the question: 2 for K and V, the layers, the KV heads (not the query heads), "
             "the 128 elements of a head, and the 2 bytes of 16 bits. Multiply them.",
             worked="2 tensors x layers x KV heads x elements of a head x bytes of an element.",
             twin=Exercise(

@@ -165,7 +165,7 @@ def operator(result: UnderLoad, *, height: int = 390) -> go.Figure:
     run, steps = result.run, result.run.steps
     times = np.linspace(0, float(steps.end[-1]), BIN)
     at = np.minimum(np.searchsorted(steps.end, times), len(steps) - 1)
-    waiting = waiting(run.arrival, run.admitted, times)
+    waiting = queued(run.arrival, run.admitted, times)
     width = float(times[1])
     lost = np.bincount(
         np.minimum((steps.start / width).astype(int), BIN - 2), weights=steps.preemptions, minlength=BIN - 1
@@ -207,7 +207,7 @@ def operator(result: UnderLoad, *, height: int = 390) -> go.Figure:
     return theme.plain_figure(data, layout)
 
 
-def waiting(arrival: np.ndarray, admitted: np.ndarray, times: np.ndarray) -> np.ndarray:
+def queued(arrival: np.ndarray, admitted: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Requests that have arrived and not been admitted yet, at each time; preempted ones are not among them."""
     arrived = np.searchsorted(np.sort(arrival), times, side="right")
     return (arrived - np.searchsorted(np.sort(admitted), times, side="right")).astype(float)

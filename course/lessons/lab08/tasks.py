@@ -52,6 +52,7 @@ def _card_facts(settings: Settings, result: Fit) -> Mapping[str, Any]:
         "times": f"{spec.kv_bytes_per_token / llama.kv_bytes_per_token:g}",
         "heads": spec.num_kv_heads,
         "few": llama.num_kv_heads,
+        "other": llama.name,
         "share": f"{share:.2f}",
         "share_before": f"{CARD['gpu_memory_utilization']:.2f}",
         "grown": f"{_grown(settings, result):.2f}",
@@ -82,7 +83,7 @@ LEDGER = (
         rtol=0.01,
         where=lambda settings, result: settings["model_name"] == "llama-2-7b" and settings["kv_dtype"] == "bfloat16",
         slips=((1 / 1024, "That is in KiB: give bytes."), (1 / 2**20, "That is in MiB: give bytes.")),
-        answer="{bytes}, {times} times as many as llama-3.1-8b: it has {heads} KV heads instead of {few}, in as many "
+        answer="{bytes}, {times} times as many as {other}: it has {heads} KV heads instead of {few}, in as many "
         "layers.",
         facts=_card_facts,
         claim=lambda settings, result: (

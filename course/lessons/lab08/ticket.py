@@ -6,7 +6,7 @@ CAUSE = Question(
     "cause",
     "What is the likeliest cause?",
     (
-        ("The steps are slow: the GPU computes too much.", "Then all gaps grow a little; few grow to 2 s."),
+        ("The steps are slow: the GPU computes too much.", "Then all gaps grow a little, and none to seconds."),
         ("The pool is full, and requests lose blocks.", "They stop and are computed again."),
         ("Requests wait too long for a slot at first.", "That delays first tokens and stops no answer."),
     ),
@@ -33,7 +33,7 @@ REPAIR = Question(
     "c",
 )
 TICKET = Ticket(
-    story="Since Tuesday answers stop in the middle of a sentence for up to 2 s. No errors; tokens/s as before.",
+    story="Since Tuesday answers stop in the middle of a sentence for up to 2.3 s. No errors; tokens/s as before.",
     questions=(CAUSE, NEXT, REPAIR),
     setting="--max-num-seqs went from 23 to 256, since requests waited: 81 preemptions instead of none, 13 more "
     "tokens/s.",

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from course.engine.run import Run
 from course.figures import theme
 from course.figures.parts import MARGIN, line, note
-from course.lessons.lab08.figures import waiting
+from course.lessons.lab08.figures import queued
 from course.lessons.lab08.kv_pool import UnderLoad
 
 
@@ -23,7 +23,7 @@ def ticket(result: UnderLoad, *, height: int = 360) -> go.Figure:
     gaps = _longest_gaps(run, edges)
     data = [
         line(edges, steps.running[at], "decode", "running", 1, width=2),
-        line(edges, waiting(run.arrival, run.admitted, edges), "waiting", "waiting", 1, width=2),
+        line(edges, queued(run.arrival, run.admitted, edges), "waiting", "waiting", 1, width=2),
         line(edges[:-1] + width / 2, said, "decode", "output", 2, width=2),
         line(edges[:-1] + width / 2, gaps, "wasted", "longest gap", 3, width=2),
     ]
