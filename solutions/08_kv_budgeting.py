@@ -88,7 +88,7 @@ lab08.four_requests()
 # $$ k = 2 \cdot n_{\text{layers}} \cdot n_{\text{KV heads}} \cdot d_{\text{head}} \cdot s \qquad
 # \text{residents} = \frac{\text{tokens in the pool}}{P + N\,(1 + CV^2)/2} $$
 #
-# | symbol | meaning | here | where it stands |
+# | symbol | meaning | here | where to find it |
 # |---|---|---|---|
 # | $k$ | bytes a token | 131,072 | |
 # | $n_{\text{layers}}$ | layers | 32 | `num_hidden_layers` |
@@ -136,6 +136,7 @@ lab.check("token", qwen_token)
 
 # %%
 def slots(num_blocks, block_size, tokens):
+    """The most slots with two standard deviations to spare."""
     ### BEGIN SOLUTION
     blocks = np.ceil(np.asarray(tokens) / block_size)
     n = 1

@@ -80,6 +80,12 @@ token_bytes({"num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads"
 # estimate, fitted to logs of five models. The batch is the engine's own: `vllm serve` 0.19 takes 1,024 sequences and
 # 8,192 tokens a step on cards of 70 GiB and more (not on an A100), 256 and 2,048 on others.
 
+# Read the bar of Llama-3.1-8B on an H100, from below. Set `max_num_seqs` to 256, then to 1,024: where do 3.5 GiB go,
+# before a single request has come? Change `max_model_len`: which lines of the table move?
+
+# %%
+lab08.how_many_fit()
+
 # %%
 h100 = card_memory.ledger("llama-3.1-8b", "H100", max_model_len=4_096)
 for name, value, formula in card_memory.ledger_rows(h100):
@@ -187,8 +193,9 @@ for gpu in ("H100", "RTX 4090"):
         )
 
 # %% [markdown]
-# On the large card fp8 K and V double the tokens, and fp8 weights add a seventh. On the small one the weights are most of the bar, and halving them gives two and a half times the tokens. (All matrices
-# are counted as fp8 here; real checkpoints leave the embedding and the head in 16 bits.)
+# On the large card fp8 K and V double the tokens, and fp8 weights add a seventh. On the small one the weights are
+# most of the bar, and halving them gives two and a half times the tokens. (All matrices are counted as fp8 here; real
+# checkpoints leave the embedding and the head in 16 bits.)
 #
 # ## What is often said
 #
@@ -225,7 +232,10 @@ print(f"weights once:     {int(h100.kv_bytes / sequence)} sequences")
 # long as the longest may become. What blocks change is how many fit, and with it the batch:
 
 # %%
-for name, number in (("one piece of 8,192 each", kv_pool.TOKENS // 8_192), ("blocks as they go", 24)):
+for name, number in (
+    ("one piece of 8,192 each", kv_pool.TOKENS // 8_192),
+    ("blocks as they go", 24),
+):
     found = kv_pool.under_load(slots=number)
     print(
         f"{name:24s} {number:2d} slots: {found.tokens_per_second:.0f} tokens/s, "
@@ -368,6 +378,13 @@ draw.slots(sweep)
 # is slower (TPOT 28 ms with 24 slots, 33 with 48), and streams stop for seconds. Tokens/s look fine, since work that
 # is done twice looks like work. Beyond 34 slots nothing changes any more: the pool decides.
 #
+# Does that depend on the card, whose times are modelled? The same pool with steps that were **recorded** on an H100, at
+# a rate that is again too high:
+
+# %%
+lab08.two_cards()
+
+# %% [markdown]
 # Is this one draw? Four others, 24 slots against 48:
 
 # %%

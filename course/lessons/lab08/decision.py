@@ -49,10 +49,10 @@ DECIDE = Exercise(
         Mistake(RIGHT | {"unless": "a"}, "A longer queue wants more slots, and the pool still holds no more."),
         Mistake(RIGHT | {"unless": "c"}, "Users do not change what a request holds, which is what the number is from."),
     ),
-    hint="Which limit is reached, that of the slots or that of the pool? And how many tokens does a request hold at its "
-    "end?",
+    hint="Which limit is reached, that of the slots or that of the pool? And how many tokens does a request hold at "
+    "its end?",
     plain="The slots are all taken and most of the pool is free, so raise the slots. Divide the tokens of the pool by "
     "prompt plus whole answer, and round down.",
-    worked="--max-num-seqs, with tokens of the pool / (prompt + answer), rounded down. Longer answers would change your "
-    "mind.",
+    worked="--max-num-seqs, with tokens of the pool / (prompt + answer), rounded down. Longer answers would change "
+    "your mind.",
 )

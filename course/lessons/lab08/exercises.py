@@ -1,7 +1,7 @@
 """Lab 08, KV budgeting: what it asks. Values are computed from the scenario and stay true if its constants change."""
 
 from course.exercises.spec import Exercise, LabSpec, Mistake, Objective, Prediction
-from course.lessons.lab08 import card_memory, kv_pool, tasks
+from course.lessons.lab08 import card_memory, tasks
 from course.lessons.lab08.decision import DECIDE
 from course.lessons.lab08.quiz import EARLIER, QUIZ
 from course.lessons.lab08.slots import SLOTS
@@ -61,8 +61,8 @@ LAB = LabSpec(
         ),
         Prediction(
             "slots",
-            "2 requests/s are more than the card can do, and all 24 slots are taken. You make it 48. What happens to the "
-            "tokens/s?",
+            "2 requests/s are more than the card can do, and all 24 slots are taken. You make it 48. What happens to "
+            "the tokens/s?",
             (
                 ("they hardly change", "", "Memory was the limit already."),
                 (

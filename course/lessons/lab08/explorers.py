@@ -1,12 +1,17 @@
 """The explorers of lab 08, each one line in the notebook."""
 
+from typing import Any
+
 from course.exercises import TaskRecord
 from course.explore import Choice, Explorer, Slider
 from course.lessons.lab08 import card_memory, figures, kv_pool, tasks
 from course.lessons.lab08.card_memory import ENGINES_OWN
 from course.lessons.lab08.reading import reading_explorer
 
-__all__ = ["full_pool", "one_sequence", "one_token", "reading_kv", "what_fits"]
+__all__ = ["full_pool", "how_many_fit", "one_sequence", "one_token", "reading_kv", "what_fits"]
+
+SEQS: list[Any] = [("the engine's own", ENGINES_OWN), 64, 256, 512, 1_024]
+TYPES = [("16 bits", "bfloat16"), ("fp8", "fp8")]
 
 
 def what_fits() -> Explorer:
@@ -17,16 +22,38 @@ def what_fits() -> Explorer:
             Choice("model_name", "Model", list(card_memory.DENSE), tasks.CARD["model_name"]),
             Choice("card", "Card", list(card_memory.CARDS), tasks.CARD["card"]),
             Slider("gpu_memory_utilization", "gpu_memory_utilization", 0.5, 0.98, 0.02, 0.9),
-            Choice("max_num_seqs", "max_num_seqs", [("the engine's own", ENGINES_OWN), 64, 256, 512, 1_024], ENGINES_OWN),
-            Choice("kv_dtype", "K and V in", [("16 bits", "bfloat16"), ("fp8", "fp8")], "bfloat16"),
+            Choice("max_num_seqs", "max_num_seqs", SEQS, ENGINES_OWN),
+            Choice("kv_dtype", "K and V in", TYPES, "bfloat16"),
             Slider("max_model_len", "max_model_len", 512, 131_072, 2, tasks.CARD["max_model_len"], "tokens", log=True),
         ],
-        figure=figures.ledger,
-        summary=card_memory.fit_rows,
+        figure=figures.card,
+        summary=card_memory.short_rows,
         title="What fits on a card",
         badge="theory: sizes from the config, activation and other estimated",
         tasks=tasks.LEDGER,
+        beside=True,
         record=TaskRecord("08"),
+    )
+
+
+def how_many_fit() -> Explorer:
+    """The whole ledger with its formulas, and how many sequences of each length fit."""
+    sizes: list[Any] = [("the engine's own", ENGINES_OWN), 2_048, 4_096, 8_192, 16_384, 32_768]
+    return Explorer(
+        card_memory.fit,
+        controls=[
+            Choice("model_name", "Model", list(card_memory.DENSE), "llama-3.1-8b"),
+            Choice("card", "Card", list(card_memory.CARDS), "H100"),
+            Slider("gpu_memory_utilization", "gpu_memory_utilization", 0.5, 0.98, 0.02, 0.9),
+            Choice("max_num_seqs", "max_num_seqs", SEQS, ENGINES_OWN),
+            Choice("max_num_batched_tokens", "max_num_batched_tokens", sizes, ENGINES_OWN),
+            Choice("kv_dtype", "K and V in", TYPES, "bfloat16"),
+            Slider("max_model_len", "max_model_len", 512, 131_072, 2, 4_096, "tokens", log=True),
+        ],
+        figure=figures.ledger,
+        summary=card_memory.fit_rows,
+        title="The whole ledger",
+        badge="theory: sizes from the config, activation and other estimated",
     )
 
 
@@ -43,6 +70,7 @@ def full_pool() -> Explorer:
         summary=kv_pool.hour_rows,
         title="One RTX 4090, 240 requests",
         tasks=tasks.FULL,
+        beside=True,
         record=TaskRecord("08"),
     )
 

@@ -8,8 +8,8 @@ EARLIER = (
         "Somebody always waits, and all answers are equally long. What does continuous batching gain over static "
         "batching?",
         (
-            ("four times the tokens/s", "That is at a CV of 1."),
-            ("a quarter more tokens/s", "That is at a CV of about 0.2."),
+            ("four times the tokens/s", "That is about what a CV of 1 gives."),
+            ("a third more tokens/s", "That is about what a CV of 0.2 gives."),
             ("no tokens/s at all", "All slots end together: no padding."),
         ),
         "c",

@@ -137,7 +137,7 @@ class _Bench:
     def _median(self, device: gpu.Device, launch: Callable[[], Any]) -> float:
         watch = device.stopwatch()
         watch.time(launch)  # the first launch loads and allocates
-        began, found = time.perf_counter(), []
+        began, found = time.perf_counter(), list[float]()
         while not found or (len(found) < 15 and time.perf_counter() - began < self._max_seconds):
             found.append(watch.time(launch)[0])
         return float(np.median(found))
@@ -168,8 +168,11 @@ def _on_a_gpu(device: gpu.Device, context: int, kv_heads: int) -> Callable[[], A
     shapes = ((BATCH, HEADS, WIDTH), *2 * ((many, kv_heads, BLOCK, WIDTH),))
     drawn = (numbers.encode(rng.standard_normal(shape, dtype=np.float32), kind) for shape in shapes)
     table = rng.permutation(many).reshape(BATCH, -1).astype(np.int32)
-    given = [device.to_device(one) for one in (*drawn, table, lengths, cut.items, cut.spans)]
-    return op.prepare(*given, device.empty((BATCH, HEADS, WIDTH), numbers.dtype(kind)), warps=warps)
+    q, k, v, blocks_of, tokens, items, spans = (
+        device.to_device(one) for one in (*drawn, table, lengths, cut.items, cut.spans)
+    )
+    out = device.empty((BATCH, HEADS, WIDTH), numbers.dtype(kind))
+    return op.prepare(q, k, v, blocks_of, tokens, items, spans, out, warps=warps)
 
 
 def _figure(found: Reading, profile: Recorded, *, height: int = 300) -> go.Figure:
@@ -186,14 +189,14 @@ def _figure(found: Reading, profile: Recorded, *, height: int = 300) -> go.Figur
     if live and live.seconds:
         values = [1e3 * live.seconds[kv] for kv in KV_HEADS]
         data.append(
-            place(2) | {"type": "bar", "x": [f"{kv} KV heads" for kv in KV_HEADS], "y": theme.round_digits(values),
+            place(2) | {"type": "bar", "x": [f"{kv} heads" for kv in KV_HEADS], "y": theme.round_digits(values),
                        "name": "measured", "marker": {"color": theme.COLOURS["measured"]}}
         )  # fmt: skip
         notes.append(heading(2, "measured here: one layer"))
     axes = {
         "xaxis": {"title": {"text": "context of each [tokens]"}, "domain": LEFT, "anchor": "y", "rangemode": "tozero"},
         "yaxis": {"title": {"text": "time [ms]"}, "anchor": "x", "rangemode": "tozero"},
-        "xaxis2": {"domain": RIGHT, "anchor": "y2", "title": {"text": "attention [KV heads]"}},
+        "xaxis2": {"domain": RIGHT, "anchor": "y2", "title": {"text": "attention [count of KV heads]"}},
         "yaxis2": {"title": {"text": "time [ms]"}, "anchor": "x2", "rangemode": "tozero"},
     }
     layout = {"template": theme.TEMPLATE, "height": height, "margin": MARGIN, "annotations": notes, **axes}
@@ -202,7 +205,7 @@ def _figure(found: Reading, profile: Recorded, *, height: int = 300) -> go.Figur
 
 def _rows(found: Reading, profile: Recorded) -> list[tuple[str, ...]]:
     """The recorded step, and with 8 KV heads what was measured here."""
-    rows = [
+    rows: list[tuple[str, ...]] = [
         ("", "recorded"),
         ("where", profile.card),
         ("what", f"{BATCH} sequences, all layers"),
@@ -227,4 +230,5 @@ def _mb(size: float) -> str:
 
 
 def _rate(size: float, took: float) -> str:
-    return f"{size / took / 1e9:,.3g} GB/s" if took > 0 else "-"
+    rate = size / took / 1e9 if took > 0 else 0.0
+    return f"{float(f'{rate:.3g}'):,.4g} GB/s" if rate else "-"

@@ -4,10 +4,10 @@ import plotly.graph_objects as go
 
 from course.lessons.lab08 import kv_pool, small_pool
 from course.lessons.lab08.small_pool_figure import by_hand
-from course.lessons.lab08.tables import two_cards, with_slots
+from course.lessons.lab08.tables import two_cards
 from course.lessons.lab08.ticket_figure import ticket
 
-__all__ = ["four_requests", "ticket_graphs", "two_cards", "with_slots"]
+__all__ = ["four_requests", "ticket_graphs", "two_cards"]
 
 
 def four_requests() -> go.Figure:

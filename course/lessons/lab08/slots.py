@@ -87,8 +87,8 @@ SLOTS = Exercise(
         Mistake(_one_too_many, "One too many: with that number the blocks do not suffice any more."),
     ),
     hint="Turn each length into blocks, then find the largest n by trying.",
-    plain="Start with n = 1. While n + 1 still fits the inequality, add 1 to n. Mean and standard deviation are those of "
-    "the blocks, rounded up for each sequence, and the deviation is multiplied by the square root of the count.",
+    plain="Start with n = 1. While n + 1 still fits the inequality, add 1 to n. Mean and standard deviation are those "
+    "of the blocks, rounded up for each sequence, and the deviation is multiplied by the square root of the count.",
     twin=Exercise(
         "slots",
         "slots with three standard deviations",

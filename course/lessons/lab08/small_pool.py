@@ -46,6 +46,7 @@ class Small:
 def small() -> Small:
     """All four arrive at once; a step takes one second, whatever is in it."""
     policy = Noted()
-    load = Workload(arrival=[0.0] * REQUESTS, prompt_tokens=[PROMPT] * REQUESTS, output_tokens=[ANSWER] * REQUESTS)
+    prompts, answers = np.full(REQUESTS, PROMPT), np.full(REQUESTS, ANSWER)
+    load = Workload(arrival=np.zeros(REQUESTS), prompt_tokens=prompts, output_tokens=answers)
     run = serve(load, policy, lambda step: 1.0, KVCache(BLOCKS, BLOCK_SIZE))
     return Small(run, np.array(policy.held))

@@ -12,17 +12,19 @@ def by_hand(case: Small, *, height: int = 300) -> go.Figure:
     """Blocks that each of four requests holds in each step, one on top of the other, and the pool's size."""
     steps = np.arange(len(case.held)) + 0.5
     colours = ("continuous", "decode", "prefill", "static")
+    edge = {"width": 1, "color": "#FFFFFF"}
     data: list[Part] = [
-        place(1) | {"type": "bar", "x": theme.round_digits(steps), "y": theme.round_digits(held.astype(float)),
-                   "name": name, "width": 1, "marker": {"color": theme.COLOURS[colour], "line": {"width": 1, "color": "white"}}}
+        place(1)
+        | {"type": "bar", "x": theme.round_digits(steps), "y": theme.round_digits(held.astype(float)), "name": name}
+        | {"width": 1, "marker": {"color": theme.COLOURS[colour], "line": edge}}
         for name, colour, held in zip("ABCD", colours, case.held.T, strict=True)
-    ]  # fmt: skip
+    ]
     data.append(line([0, len(steps)], [BLOCKS] * 2, "theory", "pool", dash="dash", width=1.5))
     middles = np.cumsum(case.held, axis=1) - case.held / 2
     notes = [note(2.5, float(middles[2, i]), name, "#FFFFFF", "center") for i, name in enumerate("ABCD")]
-    for name, held in zip("ABCD", case.held.T, strict=True):
+    for name, held, times in zip("ABCD", case.held.T, case.run.preempted, strict=True):
         lost = np.flatnonzero((held[:-1] > 0) & (held[1:] == 0)) + 1
-        for step in lost[:-1]:  # the last one is its end
+        for step in lost[:times]:  # a further one is its end
             notes.append(note(float(step), BLOCKS + 0.2, f"{name} is preempted", "wasted", "center", yanchor="bottom"))
     layout = {
         "template": theme.TEMPLATE, "height": height, "margin": MARGIN, "annotations": notes, "barmode": "stack",

@@ -1,10 +1,8 @@
 """Tables of lab 08 as a cell shows them: text for everyone, HTML where there is a browser."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
-
-import numpy as np
 
 from course.engine.serving import serve
 from course.explore.table import html_table, rows_of, text_table
@@ -47,18 +45,3 @@ def two_cards() -> Table:
     ):
         rows.append((name, *(f"{speed:,.0f} tokens/s, {lost:,} preemptions" for speed, lost in found)))
     return Table("The same pool of 41,408 tokens, 2,000 requests", rows)
-
-
-def with_slots(slots: Callable[..., Any]) -> Table:
-    """A learner's number of slots at work beside 48, at 2 requests/s; 48 alone where there is no number yet."""
-    try:
-        mine = slots(kv_pool.BLOCKS, kv_pool.BLOCK_SIZE, kv_pool.residents())
-    except Exception:
-        mine = None
-    whole = isinstance(mine, int | np.integer) and not isinstance(mine, bool) and 1 <= mine <= 256
-    rows = [("slots", "tokens/s", "preemptions", "longest gap")]
-    for number in dict.fromkeys((*((int(mine),) if whole else ()), 48)):
-        found = kv_pool.under_load(slots=number)
-        gap = f"{found.longest_gap:.1f} s"
-        rows.append((f"{number}", f"{found.tokens_per_second:.0f}", f"{found.preemptions}", gap))
-    return Table("2,000 requests at 2 requests/s", rows)

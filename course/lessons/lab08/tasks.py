@@ -13,7 +13,7 @@ from course.lessons.lab08.kv_pool import FP8, GQA, UnderLoad
 
 # What fits on a card
 
-CARD = {
+CARD: dict[str, Any] = {
     "model_name": "llama-3.1-8b", "card": "RTX 4090", "gpu_memory_utilization": 0.9, "max_num_seqs": ENGINES_OWN,
     "kv_dtype": "bfloat16", "max_model_len": 8_192,
 }  # fmt: skip
@@ -37,7 +37,7 @@ def _printed(result: Fit) -> float:
 def _grown(settings: Settings, result: Fit) -> float:
     """Tokens of the pool, over those at the start's share of the card."""
     before = _at(settings, gpu_memory_utilization=CARD["gpu_memory_utilization"]).ledger.kv_tokens
-    return result.ledger.kv_tokens / before if before else 0.0
+    return (result.ledger.kv_tokens or 0) / before if before else 0.0
 
 
 def _card_facts(settings: Settings, result: Fit) -> Mapping[str, Any]:
@@ -69,8 +69,8 @@ LEDGER = (
         show={"max_model_len": 2_048},
         reached=lambda settings, result: _only(settings, CARD, "max_model_len") and _printed(result) >= 10,
         miss="The log would print {printed}.",
-        answer="With {length} tokens it prints {printed} instead of {printed_before}. The pool still has {tokens} tokens; "
-        "they are divided by less.",
+        answer="With {length} tokens it prints {printed} instead of {printed_before}. The pool still has {tokens} "
+        "tokens; they are divided by less.",
         facts=_card_facts,
         claim=lambda settings, result: result.ledger.kv_tokens == _at(CARD).ledger.kv_tokens,
     ),
@@ -123,7 +123,7 @@ LEDGER = (
 
 # A full pool
 
-POOL = {"rate": 1.0, "slots": 256, "kind": GQA}
+POOL: dict[str, Any] = {"rate": 1.0, "slots": 256, "kind": GQA}
 BUSY = 2.0  # requests/s
 NEARLY = 0.95  # of the tokens/s that all slots give
 SOON = 1.0  # seconds: a first token that nobody complains of
@@ -158,7 +158,9 @@ def _pool_facts(settings: Settings, result: UnderLoad) -> Mapping[str, Any]:
 def _room(settings: Settings, result: UnderLoad) -> bool:
     """Nobody is preempted, and hardly any output is lost to fewer slots."""
     here = settings["rate"] == BUSY and settings["kind"] == GQA
-    return here and not result.preemptions and result.tokens_per_second >= NEARLY * _all_slots(settings).tokens_per_second
+    return (
+        here and not result.preemptions and result.tokens_per_second >= NEARLY * _all_slots(settings).tokens_per_second
+    )
 
 
 FULL = (
@@ -179,8 +181,8 @@ FULL = (
         show={"rate": BUSY, "slots": 23},
         reached=_room,
         miss="{slots} slots: {lost} preemptions and {speed} tokens/s; with {all_slots} slots it is {speed_all}.",
-        answer="{slots} slots give {speed} tokens/s. {all_slots} slots give {speed_all}, with {lost_all} preemptions and "
-        "{twice_all} of all tokens computed twice.",
+        answer="{slots} slots give {speed} tokens/s. {all_slots} slots give {speed_all}, with {lost_all} preemptions "
+        "and {twice_all} of all tokens computed twice.",
         facts=_pool_facts,
         claim=lambda settings, result: _all_slots(settings).preemptions > 0,
     ),

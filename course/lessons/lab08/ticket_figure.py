@@ -37,7 +37,8 @@ def ticket(result: UnderLoad, *, height: int = 360) -> go.Figure:
         "xaxis3": {"anchor": "y3", "title": {"text": "time [s]"}, "range": theme.round_digits([0, edges[-1]])},
         "yaxis": {"title": {"text": "requests"}, "domain": [0.74, 0.95], "anchor": "x", "rangemode": "tozero"},
         "yaxis2": {"title": {"text": "tokens/s"}, "domain": [0.37, 0.62], "anchor": "x2", "rangemode": "tozero"},
-        "yaxis3": {"title": {"text": "gap [s]"}, "domain": [0, 0.25], "anchor": "x3", "rangemode": "tozero"},
+        "yaxis3": {"title": {"text": "gap [s]"}, "domain": [0, 0.25], "anchor": "x3", "rangemode": "tozero",
+                   "dtick": 1},
     }  # fmt: skip
     return theme.plain_figure(data, layout)
 

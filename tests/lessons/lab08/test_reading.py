@@ -82,3 +82,10 @@ def test_the_attention_is_right(kv_heads: int) -> None:
         for query, got in zip(queries[kv].astype(float), found[kv], strict=True):
             weights = np.exp(keys[:, kv] @ query / 128**0.5)
             assert got == pytest.approx(weights @ values[:, kv] / weights.sum(), abs=1e-5)
+
+
+def test_what_a_gpu_is_given_is_the_attention_of_a_batch() -> None:
+    """The course's kernel takes these arguments; where there is no GPU its NumPy form does."""
+    device = gpu.device("numpy")
+    for kv_heads in KV_HEADS:
+        reading._on_a_gpu(device, 64, kv_heads)()
