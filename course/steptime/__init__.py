@@ -7,6 +7,7 @@ from course.engine.step import LONGEST, SHORTEST, Step, StepTime, StepTimeModel,
 from course.steptime.power_law import PowerLaw
 from course.steptime.recorded import Recorded, recorded
 from course.steptime.roofline import Roofline
+from course.steptime.scaled import Scaled
 
 __all__ = [
     "LONGEST",
@@ -14,6 +15,7 @@ __all__ = [
     "PowerLaw",
     "Recorded",
     "Roofline",
+    "Scaled",
     "Step",
     "StepTime",
     "StepTimeModel",
