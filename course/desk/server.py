@@ -54,8 +54,13 @@ def _load_jupyter_server_extension(app: Any) -> None:
         """Show the newest progress on the start page, and open solutions, when a lab was saved."""
         from course.desk.pages import write_pages
 
-        if os_path.endswith(".ipynb"):
-            for remark in write_pages(Path(labs), Path(mine))[1]:
-                app.log.warning(remark)
+        if not os_path.endswith(".ipynb"):
+            return
+        try:
+            remarks = write_pages(Path(labs), Path(mine))[1]
+        except Exception as error:  # a hook that fails would tell the learner that the lab was not saved
+            remarks = [f"The start page cannot be written: {type(error).__name__}: {error}"]
+        for remark in remarks:
+            app.log.warning(remark)
 
     contents.register_post_save_hook(refresh)

@@ -15,8 +15,8 @@ ABOUT = """\
 
 You move a slider and see what a batching policy does to the people who wait for tokens. Each lab answers one question
 about serving language models: how many requests one GPU can take, who waits, what a long prompt does to everybody else,
-what fits into the memory of a card. Most of it is simulated with step times that were recorded on a GPU; what is measured
-on your machine says so.
+what fits into the memory of a card. Most of it is simulated; each figure says whether its times are modelled, recorded on a
+GPU, or measured on your machine.
 
 ## What you need
 
@@ -101,7 +101,8 @@ def _row(number: str, names: list[str], links: Links, spec: Entry | None, progre
     deeper = next((name for name in names if name.endswith(DEEPER)), None)
     if deeper and len(names) > 1:
         lab += f" ({_link('deeper', deeper)}, optional)"
-    done = in_words(spec, done_so_far(spec, progress)) if spec else ""
+    finished = done_so_far(spec, progress) if spec else {}
+    done = in_words(spec, finished) if any(finished.values()) else "not started" if spec else ""
     solutions = _link("open", links.solutions[number]) if number in links.solutions else "after your first answer"
     return f"| {number} | {lab} | {spec.minutes if spec else ''} | {done} | {solutions} |"
 
