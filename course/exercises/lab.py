@@ -194,7 +194,7 @@ class Lab:
 
     def _next(self, finished: dict[str, list[str]]) -> str:
         for part, ids in finished.items():
-            for item in getattr(self.spec, part):
+            for item in getattr(self.spec, part, ()):
                 if item.id not in ids:
                     kind = WORDS[part].removesuffix("s")
                     title = getattr(item, "title", "") or item.question
