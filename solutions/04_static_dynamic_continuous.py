@@ -56,8 +56,10 @@ for rate in (4, 6):
 # | **continuous** | before any step, if a slot is free | when its own answer ends |
 #
 # All numbers in this lab carry a badge. *Modelled* ones come from a roofline of an H100 (what must be read, against
-# measured bandwidth; what must be computed, against measured peak). They are a floor: a real engine adds scheduling,
-# sampling and HTTP. *Measured* ones come from the machine you sit at.
+# measured bandwidth; what must be computed, against measured peak); a real engine adds scheduling, sampling and HTTP.
+# The steps recorded on that card, which labs 03, 07 and 16 use, do not reach this far: a padded batch of the trace
+# computes 131,296 prompt tokens in one step, and 65,536 are the most that were recorded. *Measured* ones come from the
+# machine you sit at.
 
 # %% [markdown]
 # ## Predict

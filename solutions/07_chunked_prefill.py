@@ -137,7 +137,8 @@ trade_explorer
 # The same gaps, counted in two ways: how many *tokens* came after a gap longer than that, and how many *chats* had one
 # in their answer. A p99 is read where a line crosses 1%.
 #
-# 1. At the start one chat in eleven stops for nearly two seconds. Where is the p99 over tokens, and where the p99 over chats?
+# 1. At the start one chat in eleven stops for nearly two seconds. Where is the p99 over tokens, and where the p99
+#    over chats?
 # 2. Make the long prompts more frequent. How often must they come until the p99 over tokens sees them?
 # 3. Back to 20 s, and lower the budget to 512. Both lines moved; which p99 tells what a reader feels?
 
@@ -333,9 +334,9 @@ table(
 #   times the time they stream, out of rate times 20 s: the time they stream over 20 s.
 # - **The newcomers** wait for the last chunk whatever the budget is, since the long prompt came before them and takes
 #   all that the decodes leave. A smaller budget makes them wait *longer*. Only the cap leaves room for them.
-# - **The cap has its price.** The long prompt pays: 2,313 ms with a cap of 512 instead of 1,866 ms, 1,896 ms with one of
-#   1,024. And so does the p99 of the gaps, which goes from 10 to 45 ms: the chunks are small and many, as with a small
-#   budget, and they share their steps with the prompts of newcomers. Nobody stalls all the same.
+# - **The cap has its price.** The long prompt pays: 2,313 ms with a cap of 512 instead of 1,866 ms, 1,896 ms with one
+#   of 1,024. And so does the p99 of the gaps, which goes from 10 to 45 ms: the chunks are small and many, as with a
+#   small budget, and they share their steps with the prompts of newcomers. Nobody stalls all the same.
 
 # %%
 streaming = (today.run.e2e - today.run.ttft)[today.chats].mean()
@@ -385,9 +386,9 @@ for size, cap in ((8_192, 0), (2_048, 0), (1_024, 0), (512, 0), (2_048, 512)):
     print(f"{size:6,d} {cap or '-':>6} ", *(f"{ms:7.0f} ms" for ms in times), f"{stops:14.0%}")
 
 # %% [markdown]
-# Here nobody is a monster. But on that card a step with more than some 1,800 prompt tokens takes over 50 ms, and with a
-# budget of 8,192 there are 1.4 of them each second: an answer that streams for 2.0 s meets three. A budget of 1,024 ends
-# it. The cap is no replacement: it holds for each prompt alone, and several fit into one step.
+# Here nobody is a monster. But on that card a step with more than some 1,800 prompt tokens takes over 50 ms, and with
+# a budget of 8,192 there are 1.4 of them each second: an answer that streams for 2.0 s meets three. A budget of 1,024
+# ends it. The cap is no replacement: it holds for each prompt alone, and several fit into one step.
 #
 # ### Who goes first
 #

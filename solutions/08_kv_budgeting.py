@@ -12,11 +12,11 @@ import numpy as np
 from course import KVCache, Workload, memory, policies, serve
 from course.exercises import Lab
 from course.explore import Choice, Explorer, Slider
-from course.gpu.recordings import prefill_chunks
 from course.lessons.lab08 import card_memory, kv_pool, reports
 from course.lessons.lab08 import figures as draw
 from course.lessons.lab08.config_picker import ConfigPicker
 from course.lessons.lab08.engine_prints import PRINTS
+from course.steptime import Step, recorded
 
 GIB = 2**30
 lab = Lab("08")
@@ -248,13 +248,12 @@ print(
 
 # %% [markdown]
 # And on a real card? The course comes with a recording of steps of this model on an H100, with random weights. A badge
-# for what you see: **recorded** there, not here. One of its steps has 32 decodes over 22,400 tokens of context, and no
-# prompt:
+# for what you see: **recorded** there, not here. One of its steps has 32 decodes of 1,024 tokens each, and no prompt:
 
 # %%
-recording = prefill_chunks()
-seconds = float(recording.seconds[recording.chunk == 0][0])
-cached = recording.decode_context * kv_pool.SPEC.kv_bytes_per_token
+recording = recorded("h100-llama3-8b")
+seconds = recording(Step(32, 32 * 1_024, ()))
+cached = 32 * 1_024 * kv_pool.SPEC.kv_bytes_per_token
 weights = kv_pool.SPEC.step_weight_bytes
 print(recording.badge)
 print(f"weights {weights / 1e9:.1f} GB, K and V {cached / 1e9:.1f} GB, {1e3 * seconds:.1f} ms")

@@ -1,4 +1,4 @@
-"""What was recorded on real cards of kernels and of steps with a prompt chunk: arrays, with where they come from.
+"""What was recorded on real cards of the decode-step kernel: arrays, with where they come from.
 
 The files stand in steptime/profiles/. A recording that is a step time is read by `steptime.recorded`.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,8 @@ from course.steptime import files
 from course.steptime.files import Recording
 
 COLUMNS = {
-    **dict.fromkeys(("work", "threads", "batch", "chunk", "cached"), np.int64),
-    **dict.fromkeys(("seconds", "low", "high", "kernel_seconds", "other_seconds"), np.float64),
-    "attention": np.str_,
+    **dict.fromkeys(("work", "threads", "batch"), np.int64),
+    **dict.fromkeys(("seconds", "low", "high", "kernel_seconds"), np.float64),
 }
 
 
@@ -64,59 +63,6 @@ class DecodeProfile(Recording):
         return Curve(self.batch[here], self.seconds[here], self.kernel_seconds[here])
 
 
-@dataclass(frozen=True)
-class ChunkProfile(Recording):
-    """Times of steps of one model on one card. Arrays of one entry a measurement.
-
-    chunk: prompt tokens in the step; 0 for decodes alone. cached: tokens of that prompt computed in earlier steps.
-    seconds, low, high: median, 10th and 90th percentile of a step. attention: the kernel that was faster;
-    other_seconds: the median with the other one. Beside the chunk each step holds `decodes` decodes that attend to
-    `decode_context` tokens in all. provenance: card, driver, versions, date, command.
-    """
-
-    name: str
-    model: str
-    decodes: int
-    decode_context: int
-    chunk: np.ndarray
-    cached: np.ndarray
-    seconds: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    attention: np.ndarray
-    other_seconds: np.ndarray
-    provenance: Mapping[str, Any]
-
-    @cached_property
-    def lines(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-        """For each chunk size, which grow, the cached tokens and the seconds of its steps."""
-        found = {}
-        for chunk in np.unique(self.chunk).tolist():
-            here = np.flatnonzero(self.chunk == chunk)
-            here = here[np.argsort(self.cached[here])]
-            found[chunk] = (self.cached[here], self.seconds[here])
-        return found
-
-    def steps(self, prompt: int, chunk: int) -> np.ndarray:
-        """Seconds of each step that computes a prompt of `prompt` tokens in chunks of `chunk`.
-
-        Between two recorded amounts of cached tokens the time is read off the straight line: attention, the only part
-        that depends on them, is linear in them. ValueError unless this chunk was recorded up to the end of the prompt
-        and divides it.
-        """
-        if chunk <= 0 or chunk not in self.lines:
-            known = ", ".join(f"{size:,}" for size in self.lines if size)
-            raise ValueError(f"{self.name} has no chunk of {quote(chunk)}: recorded were {known}")
-        cached, seconds = self.lines[chunk]
-        starts = np.arange(0, prompt, chunk)
-        if prompt % chunk or starts[-1] > cached[-1]:
-            raise ValueError(
-                f"{self.name} has chunks of {chunk:,} up to {cached[-1]:,} cached tokens: a prompt of {quote(prompt)} "
-                "must be whole chunks within that"
-            )
-        return np.interp(starts, cached, seconds)
-
-
 def _list(values: np.ndarray) -> str:
     return ", ".join(f"{value}" for value in np.unique(values))
 
@@ -126,13 +72,6 @@ def decode_step(name: str = "h100_decode_step") -> DecodeProfile:
     """The recording of that name. Raises ValueError with the known names otherwise."""
     found = files.read("decode_step", name)
     return DecodeProfile(name=name, **_points(found), **_facts(found, "empty_seconds"))
-
-
-@cache
-def prefill_chunks(name: str = "h100_prefill_chunks") -> ChunkProfile:
-    """The recording of that name. Raises ValueError with the known names otherwise."""
-    found = files.read("prefill_chunks", name)
-    return ChunkProfile(name=name, **_points(found), **_facts(found, "model", "decodes", "decode_context"))
 
 
 def _points(found: Mapping[str, Any]) -> dict[str, Any]:

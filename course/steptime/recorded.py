@@ -141,7 +141,7 @@ class Recorded(StepTimeModel, files.Recording):
                 f"{self.name} was recorded with up to {self._sequence:,} tokens of a prompt, and a step asks for a "
                 f"chunk that ends at {cached + tokens:,.0f}: shorten the prompts to {self.longest:,}"
             )
-        levels, (lower, upper) = self._levels, self._near[below].lines(tokens)
+        levels, (lower, upper) = self._levels, self._near[below].far[tokens]
         i = min(bisect_right(levels, cached), len(levels) - 1)
         start = lower[i - 1] + share * (upper[i - 1] - lower[i - 1])
         end = lower[i] + share * (upper[i] - lower[i])
@@ -173,7 +173,7 @@ class Recorded(StepTimeModel, files.Recording):
 
 
 class _Sizes(dict):
-    """By tokens of a step with a chunk, beside numbers of decodes from one recorded number to the next; filled as asked.
+    """By tokens of a step with a chunk, beside decodes from one recorded number to the next; filled as it is asked.
 
     (pairs of one prompt from its beginning, the same up to the first line's end, seconds, how much more beside the next
     number of decodes, seconds a pair, how much more of these). IndexError above the largest chunk.
@@ -181,17 +181,16 @@ class _Sizes(dict):
 
     def __init__(self, sizes: list[int], levels: list[int], lower: list[list[float]], upper: list[list[float]]):
         super().__init__()
+        self.far = _Lines(self)
         self.most, self._sizes, self._levels, self._grids = sizes[-1], sizes, levels, (lower, upper)
 
     def __missing__(self, tokens: int) -> tuple[float, ...]:
         if tokens > self.most:
             raise IndexError
-        (start, end, *_), (above, end_above, *_) = self.lines(tokens)
+        (start, end, *_), (above, end_above, *_) = self.far[tokens]
         first = self._levels[1]
-        slope, more = (
-            (end - start) / first / tokens,
-            (end_above - above) / first / tokens,
-        )  # a pair, from a cached token
+        pairs = first * tokens  # from no cached tokens to the first recorded number of them
+        slope, more = (end - start) / pairs, (end_above - above) / pairs
         fresh = tokens * (tokens + 1) // 2
         self[tokens] = fresh, fresh + tokens * first, start, above - start, slope, more - slope
         return self[tokens]
@@ -201,10 +200,21 @@ class _Sizes(dict):
         i = min(max(bisect_right(self._sizes, tokens), 1), len(self._sizes) - 1)
         low, high = self._sizes[i - 1], self._sizes[i]
         share = max(tokens - low, 0) / (high - low)
-        lower, upper = (
-            [a + share * (b - a) for a, b in zip(grid[i - 1], grid[i], strict=True)] for grid in self._grids
-        )
+        pairs = (zip(grid[i - 1], grid[i], strict=True) for grid in self._grids)
+        lower, upper = ([a + share * (b - a) for a, b in pair] for pair in pairs)
         return lower, upper
+
+
+class _Lines(dict):
+    """The lines of those sizes, filled as they are asked for."""
+
+    def __init__(self, sizes: _Sizes):
+        super().__init__()
+        self._sizes = sizes
+
+    def __missing__(self, tokens: int) -> tuple[list[float], list[float]]:
+        self[tokens] = self._sizes.lines(tokens)
+        return self[tokens]
 
 
 def recorded(name: str) -> Recorded:

@@ -192,6 +192,24 @@ def test_a_step_far_outside_is_refused(straight, step, sentence):
         straight(step)
 
 
+def test_a_prompt_may_be_recorded_whole_beyond_the_longest_context():
+    found = recording(PAIRS)
+    for chunk, cached in ((65_536, 0), (65_536, 2_048)):
+        for key, value in {"decodes": 0, "decode_context": 0, "chunk": chunk, "cached": cached}.items():
+            found["points"][key].append(value)
+        seconds = PAIRS(Step(0, 0, ((chunk, cached),)))
+        for key in ("seconds", "low", "high"):
+            found["points"][key].append(seconds)
+    whole = Recorded("whole", found)
+    for chunk in (16_384, 65_536):
+        assert whole(Step(16, 4_000, ((chunk, 0),))) == pytest.approx(PAIRS(Step(16, 4_000, ((chunk, 0),))), **ROUNDING)
+    # Between the two a parabola lies up to (their distance)^2 / 8 pairs below the line, at 20% of a step here.
+    step = Step(0, 0, ((32_768, 0),))
+    assert PAIRS(step) < whole(step) < 1.25 * PAIRS(step)
+    # How long a sequence may be still follows from the contexts that decodes were recorded with.
+    assert whole.longest == 65_536
+
+
 def test_context_may_go_on_along_its_line_for_as_long_again(straight):
     for step in (Step(1, 65_536, ()), Step(256, 524_288, ()), Step(0, 0, ((64, 65_472),))):
         assert straight(step) == pytest.approx(LAW(step), **ROUNDING)

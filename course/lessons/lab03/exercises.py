@@ -74,35 +74,35 @@ LAB = LabSpec(
     predictions=(
         Prediction(
             "p99",
-            "At 10 requests/s the engine runs at 55% of its capacity and the p99 of TTFT is 25 ms. Traffic grows by"
+            "At 10 requests/s the engine runs at 61% of its capacity and the p99 of TTFT is 35 ms. Traffic grows by"
             " 40%, to 14 requests/s. What happens to the p99 of TTFT?",
             (
                 "it grows more than tenfold",
                 "it doubles or triples",
                 "it grows by about 40%, as the traffic does",
-                "it hardly moves: the engine is still below 80% of its capacity",
+                "it hardly moves: the engine is still below 90% of its capacity",
             ),
             "a",
-            "From 25 ms to 415 ms, while the mean TTFT went from 14 to 35 ms and the mean E2E from 1.56 to 1.68 s. "
-            "At 10 requests/s nobody found all slots taken, at 14 one request in ten did. As long as fewer than one"
-            " in a hundred wait, the p99 cannot see the queue; from then on the p99 is the queue. 415 ms is one draw "
-            "of 2,000 requests: 20 others gave 47 to 851 ms, and one of 100,000 gave 465 ms.",
+            "From 35 ms to 1,018 ms, while the mean TTFT went from 19 to 102 ms and the mean E2E from 1.60 to 1.90 s. "
+            "At 10 requests/s nobody found all slots taken, at 14 one request in four did. As long as fewer than one"
+            " in a hundred wait, the p99 cannot see the queue; from then on the p99 is the queue. 1,018 ms is one draw "
+            "of 2,000 requests: 20 others gave 253 to 1,858 ms, and one of 100,000 gave 1,124 ms.",
         ),
         Prediction(
             "bursts",
             "Still 10 requests/s and the same lengths, but the requests come in bursts: the gaps between arrivals "
-            "have a coefficient of variation of 4 instead of 1. With Poisson arrivals the p95 of TTFT was 21 ms. "
+            "have a coefficient of variation of 4 instead of 1. With Poisson arrivals the p95 of TTFT was 29 ms. "
             "And now?",
             (
                 "the same: the rate is the same",
                 "about twice",
                 "about four times, like the coefficient of variation",
-                "about a hundred times",
+                "more than a hundred times",
             ),
             "d",
-            "From 21 ms to 2.02 s. A burst brings requests faster than capacity for a while, and while it lasts the"
+            "From 29 ms to 3.24 s. A burst brings requests faster than capacity for a while, and while it lasts the"
             " queue grows as in an overload. The mean load says nothing about that. This too is one draw: 20 others "
-            "gave 0.51 to 4.70 s, and one of 100,000 requests gave 1.72 s.",
+            "gave 0.73 to 6.95 s, and one of 100,000 requests gave 2.46 s.",
         ),
         Prediction(
             "window",
@@ -112,12 +112,12 @@ LAB = LabSpec(
             (
                 "they are equal: Little's law holds for any system",
                 "below 1%: there are about 140 requests in the window",
-                "about 20%",
+                "about a quarter",
                 "they have nothing to do with each other",
             ),
             "c",
-            "In the window from 70 to 80 s, the worst of this run, they differ by 21.5%; in the long run half of "
-            "all windows are off by more than 5%, and one in ten by more than 12%. The law is exact when nobody is "
+            "In the window from 70 to 80 s, the worst of this run, they differ by 24.1%; in the long run half of "
+            "all windows are off by more than 6%, and one in ten by more than 15%. The law is exact when nobody is "
             "in the system at both edges. A window cuts requests in two: those carried in add to the gauge and not "
             "to the arrivals, those carried out the other way round. With both edge terms it is exact again.",
         ),

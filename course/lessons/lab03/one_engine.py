@@ -1,7 +1,7 @@
 """The scenario of lab 03: one engine under load, and what theory says beside each run.
 
 Llama-3.1-8B on one H100, continuous batching with 32 slots; 512 prompt tokens and about 256 output tokens a request
-(lognormal, coefficient of variation 1). Step times are modelled.
+(lognormal, coefficient of variation 1). Step times are those recorded on that card.
 """
 
 from dataclasses import dataclass
@@ -13,10 +13,11 @@ from course import policies, queueing, traces
 from course.engine.run import Run
 from course.engine.serving import serve
 from course.figures.words import seconds
-from course.steptime import Roofline
+from course.steptime import Roofline, StepTime, recorded
 from course.workload import Workload, lengths
 
-STEP = Roofline("llama-3.1-8b", "H100")
+STEP = recorded("h100-llama3-8b")
+ROOFLINE = Roofline("llama-3.1-8b", "H100")
 SLOTS, BUDGET = 32, 2048
 PROMPT, OUTPUT, OUTPUT_CV = 512, 256, 1.0
 DRAWS, TRACE = "drawn", "trace"
@@ -58,15 +59,15 @@ def need(kind: str = DRAWS) -> queueing.Demand:
 
 
 @lru_cache(maxsize=32)
-def _rates(max_num_seqs: int, kind: str) -> tuple[float, ...]:
+def _rates(max_num_seqs: int, kind: str, step_time: StepTime = STEP) -> tuple[float, ...]:
     """Service rates mu(1) ... mu(slots) in requests/s."""
-    mu = queueing.service_rates(need(kind), STEP, max_num_seqs=max_num_seqs, max_num_batched_tokens=BUDGET)
+    mu = queueing.service_rates(need(kind), step_time, max_num_seqs=max_num_seqs, max_num_batched_tokens=BUDGET)
     return tuple(mu.tolist())
 
 
-def capacity(max_num_seqs: int = SLOTS, kind: str = DRAWS) -> float:
+def capacity(max_num_seqs: int = SLOTS, kind: str = DRAWS, step_time: StepTime = STEP) -> float:
     """Requests/s that the engine can sustain, by hand."""
-    return _rates(max_num_seqs, kind)[-1]
+    return _rates(max_num_seqs, kind, step_time)[-1]
 
 
 def forecast(rate: float, max_num_seqs: int = SLOTS, kind: str = DRAWS) -> queueing.BatchingForecast:

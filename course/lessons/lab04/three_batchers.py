@@ -16,6 +16,7 @@ from course.engine.serving import serve
 from course.lessons.lab04 import side_by_side
 from course.workload import Workload, lengths
 
+# Not the recorded steps: a padded batch of the trace computes more prompt tokens in a step than were recorded.
 H100 = steptime.Roofline("llama-3.1-8b", "H100")
 
 

@@ -105,8 +105,8 @@ LAB = LabSpec(
         ),
         Prediction(
             "newcomers",
-            "And the chats that arrive while the long prompt runs? Their p99 TTFT was 1,616 ms with the whole prompt in "
-            "one step. What is it with a budget of 512 tokens?",
+            "And the chats that arrive while the long prompt runs? Their p99 TTFT was 1,616 ms with the whole prompt "
+            "in one step. What is it with a budget of 512 tokens?",
             (
                 "about 20 ms: they slip in between two chunks",
                 "about half: they wait for half of the chunks",

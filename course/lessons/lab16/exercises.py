@@ -44,8 +44,8 @@ LAB = LabSpec(
         ),
         Prediction(
             "p99itl",
-            "One prompt in 50 is a document of 16,384 tokens, and while it is computed, in two steps, all answers stand "
-            "still for 0.25 and 0.37 s. The p99 of ITL is 15 ms. How many of the requests felt such a stall?",
+            "One prompt in 50 is a document of 16,384 tokens, and while it is computed, in two steps, all answers "
+            "stand still for 0.25 and 0.37 s. The p99 of ITL is 15 ms. How many of the requests felt such a stall?",
             ("below 1%: the p99 says so", "about 2%, as many as there are documents", "about 5%", "nearly one in five"),
             "d",
             "19%. ITL has one value a token, and a request has over a hundred of them. A stall is one gap of one "

@@ -2,15 +2,9 @@
 
 from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, ORDER, TERM, UNIT, Mutant
 
-TESTS = (
-    "tests/steptime",
-    "tests/lessons/lab07/test_recording_by_hand.py",
-    "tests/lessons/lab07/test_recording.py",
-)
-MODELS, CHUNKS = "course/steptime/steptime.py", "course/steptime/profiles/chunks.py"
-
+TESTS = ("tests/steptime",)
 STEP, POWER_LAW, ROOFLINE = "course/engine/step.py", "course/steptime/power_law.py", "course/steptime/roofline.py"
-RECORDING = "course/lessons/lab07/recording.py"
+RECORDED = "course/steptime/recorded.py"
 
 MUTANTS = (
     Mutant(
@@ -76,11 +70,11 @@ MUTANTS = (
         "if prompt % chunk or starts[-1] >= cached[-1]:",
         COMPARISON,
     ),
-    Mutant(RECORDING, "pairs / tokens - (tokens + 1) / 2", "pairs / tokens", TERM),
+    Mutant(RECORDED, "tokens * (tokens + 1) // 2", "tokens * (tokens - 1) // 2", BOUNDARY),
     Mutant(
-        RECORDING, "self._base(tokens + decodes - self.profile.decodes if tokens", "self._base(tokens if tokens", TERM
+        RECORDED, "share = max(tokens - low, 0) / (high - low)", "share = max(high - tokens, 0) / (high - low)", ORDER
     ),
-    Mutant(RECORDING, "seconds - self.seconds_per_context * self.profile.decode_context", "seconds", TERM),
-    Mutant(RECORDING, "(size - low) / (high - low)", "(high - size) / (high - low)", ORDER),
-    Mutant(RECORDING, "if size > self.most:", "if size >= self.most:", COMPARISON),
+    Mutant(RECORDED, "if tokens > self.most:", "if tokens >= self.most:", COMPARISON),
+    Mutant(RECORDED, "REACH * self._contexts", "self._contexts", CONSTANT),
+    Mutant(RECORDED, "pairs = first * tokens ", "pairs = first ", TERM),
 )

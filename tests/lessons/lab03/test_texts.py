@@ -62,16 +62,16 @@ def facts() -> dict[str, tuple]:
         "p99 a": (10,),
         "p99 b": (2, 3),
         "p99 c": (100 * PERCENT_AFTER,),
-        "p99 d": (80,),
+        "p99 d": (90,),
         "p99 why": _p99_why,
         "bursts": (10, 4, 1, 95, 1e3 * ttft(10, 95)),
         "bursts b": (2,),
         "bursts c": (4,),
-        "bursts d": (About(ttft(10, 95, 4.0) / ttft(10, 95)),),
+        "bursts d": (About(ttft(10, 95, 4.0) / ttft(10, 95), 0.2),),
         "bursts why": _bursts_why,
         "window": (10, 14, 2),
         "window b": (1, 10 * 14),
-        "window c": (About(100 * off()),),
+        "window c": (About(off()),),
         "window why": _window_why,
         "md1 0": (1,),
         "md1 1": (1,),
@@ -110,7 +110,7 @@ def _p99_why() -> tuple:
     full = 1 / one_engine.slots_taken(later)  # one request in so many finds all slots taken
     return (
         *(1e3 * ttft(10, 99), 1e3 * ttft(14, 99), 1e3 * today.ttft.mean(), 1e3 * later.ttft.mean()),
-        *(today.e2e.mean(), later.e2e.mean(), 10, 14, About(full, 0.05), 1 / (1 - 0.99), 99, 99),
+        *(today.e2e.mean(), later.e2e.mean(), 10, 14, About(full, 0.08), 1 / (1 - 0.99), 99, 99),
         *(1e3 * ttft(14, 99), COUNT, 20, 1e3 * least, 1e3 * most, 100_000, 1e3 * long),
     )
 
@@ -148,8 +148,8 @@ def test_the_keys_of_the_predictions():
     grows = ttft(14, 99) / ttft(10, 99)
     right_option(p99, grows > 10, 2 <= grows <= 3, abs(grows - 1 - PERCENT_AFTER) < 0.1, grows < 1.1)
     times = ttft(10, 95, 4.0) / ttft(10, 95)
-    right_option(bursts, times < 1.1, 1.5 < times < 2.5, 3 < times < 5, 80 < times < 120)
-    right_option(window, off() < 1e-9, 0 < off() < 0.01, abs(off() - 0.2) < 0.05, off() > 0.9)
+    right_option(bursts, times < 1.1, 1.5 < times < 2.5, 3 < times < 5, 100 < times < 150)
+    right_option(window, off() < 1e-9, 0 < off() < 0.01, abs(off() - 0.25) < 0.03, off() > 0.9)
 
 
 def test_the_keys_of_the_quiz():
@@ -159,7 +159,7 @@ def test_the_keys_of_the_quiz():
     right_option(closed, 64 / 32 == 64 / 16 / 2, False, False, False)
     # The share moves first: at 12 requests/s the p99 has left its floor, and the two means have hardly moved.
     calm, busy = one_engine.forecast(10), one_engine.forecast(12)
-    assert busy.mean_ttft_s < 1.2 * calm.mean_ttft_s and busy.mean_e2e_s < 1.1 * calm.mean_e2e_s
+    assert busy.mean_ttft_s < 1.5 * calm.mean_ttft_s and busy.mean_e2e_s < 1.1 * calm.mean_e2e_s
     assert busy.sharing.p_wait > 10 * calm.sharing.p_wait
     right_option(early, False, False, False, True)
     wait = (20 - 18) * 3_600 / 18
@@ -216,7 +216,7 @@ def sentences() -> dict[str, tuple]:
         "a mean TTFT of {} s, one of a quarter of an hour shows {} s": (short.ttft.mean(), long.ttft.mean()),
         "here {} of {} requests/s": (slo, most),
         "leaves the floor when {}% of the arrivals": (1,),
-        "gaps of CV 4 from about {} requests/s on, a {} of capacity": (3, About(3 / most, 0.05)),
+        "gaps of CV 4 from about {} requests/s on, a {} of capacity": (3, About(3 / most, 0.1)),
         "--request-rate 10 --burstiness {}` (CV {})": (1 / 4**2, 4),
         "--max-concurrency {}`": (64,),
     }  # fmt: skip

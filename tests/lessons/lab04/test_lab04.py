@@ -81,6 +81,17 @@ def test_the_exercises_numbers_come_from_runs():
 # What the text says in numbers. The tolerance of each is the last digit that the text shows.
 
 
+def test_the_recorded_steps_do_not_reach_a_padded_batch_of_the_trace():
+    recorded = steptime.recorded("h100-llama3-8b")
+    most = 65_536
+    assert recorded(steptime.Step(0, 0, ((most, 0),))) > 0
+    with pytest.raises(ValueError, match=f"up to {most:,} prompt tokens a step, and a step asks for 131,296"):
+        serve(side_by_side.at_once(TRACE), policies.Static(32), recorded)
+    assert "computes 131,296 prompt tokens in one step, and 65,536 are the most" in " ".join(
+        SOURCE.read_text(encoding="utf-8").replace("\n# ", " ").split()
+    )
+
+
 def test_the_question():
     four, six = (serve(CHAT.scaled(rate), policies.Static(32), H100) for rate in (4, 6))
     assert np.percentile(four.e2e, 95) == pytest.approx(33.4, abs=0.05)

@@ -216,7 +216,7 @@ def sentences() -> dict[str, tuple]:
         "The long prompt pays: {} ms with a cap of 512 instead of {} ms, {} ms with one of {}.": (
             *(1e3 * found(2_048, cap).long_ttft for cap in (512, 0, 1_024)), 1_024,
         ),
-        "the p99 of the gaps, which goes from {} to {} ms": (1e3 * found(2_048).itl["p99"], 1e3 * found(2_048, 512).itl["p99"]),
+        "the p99 of the gaps, which goes from {} to {} ms": [1e3 * found(2_048, cap).itl["p99"] for cap in (0, 512)],
         "a notch of {} s every {} s": (today.itl["max"], EVERY),
         "Its longest prompt has {}. Even so, one request in {} has more than {} tokens, and these hold {}% of all": (
             trace.prompt_tokens.max(), About(1 / long.mean(), 0.07), 2_048,

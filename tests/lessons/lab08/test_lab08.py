@@ -7,10 +7,10 @@ import pytest
 
 from course import KVCache, Workload, memory, policies, serve
 from course.exercises import load
-from course.gpu.recordings import prefill_chunks
 from course.lessons.lab08 import card_memory, kv_pool
 from course.lessons.lab08.engine_prints import PRINTS
 from course.models import engine_defaults
+from course.steptime import Step, recorded
 from tests.helpers.places import SOLUTIONS
 
 LAB = load("08")
@@ -109,11 +109,10 @@ def test_the_step_time_is_what_it_says():
 
 
 def test_the_recorded_step():
-    recording = prefill_chunks()
-    assert (recording.decodes, recording.decode_context, recording.model) == (32, 22_400, "llama-3.1-8b")
-    assert (recording.chunk == 0).sum() == 1 and "H100" in recording.badge
-    read = kv_pool.SPEC.step_weight_bytes + recording.decode_context * LLAMA_TOKEN
-    rate = read / float(recording.seconds[recording.chunk == 0][0])
+    recording = recorded("h100-llama3-8b")
+    assert recording.model == "llama-3.1-8b" and "H100" in recording.badge
+    read = kv_pool.SPEC.step_weight_bytes + 32 * 1_024 * LLAMA_TOKEN
+    rate = read / recording(Step(32, 32 * 1_024, ()))
     assert 0.5 < rate / 3.35e12 < 0.9  # a real step, not the peak
 
 

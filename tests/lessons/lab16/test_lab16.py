@@ -140,7 +140,7 @@ def test_the_question_and_the_first_prediction():
     # The document's chunks are those of vLLM's budget, each behind the ones before: what the engine takes for it alone.
     alone = serve(load_test.requests(1, 65_536, num_requests=1), load_test.engine(), load_test.STEP)
     assert test.stall == pytest.approx(alone.ttft[0], rel=1e-12) and len(alone.steps) == 8
-    assert engine_defaults.is_large(gpu("H100")) and load_test.BUDGET == engine_defaults.LARGE[1]
+    assert engine_defaults.is_large(gpu("H100")) and engine_defaults.LARGE[1] == load_test.BUDGET
     assert p99(test.free.ttft) > 0.8 * test.stall > 50 * p99(test.written)
     assert p99(load_test.run_test(12, 16, 0).written) == pytest.approx(p99(test.written), rel=0.05)
     document = test.run.workload.prompt_tokens.argmax()
