@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -58,12 +59,12 @@ def _check(bundle: Path, place: Path) -> int:
     began = time.perf_counter()
     subprocess.run(["make", "lab", "ARGS=--copy-only"], cwd=folder, env=environment, check=True)
     print(f"installed in {time.perf_counter() - began:.0f} s")
-    with subprocess.Popen(["make", "lab", "ARGS=--no-browser --port=0"], cwd=folder, env=environment) as server:
+    line = ["make", "lab", "ARGS=--no-browser --port=0"]
+    with subprocess.Popen(line, cwd=folder, env=environment, start_new_session=True) as server:
         try:
             page = _answer(place / "runtime", "api/contents/START.md")["content"]
         finally:
-            subprocess.run(["pkill", "-TERM", "-P", str(server.pid)], check=False)
-            server.terminate()
+            os.killpg(server.pid, signal.SIGTERM)
     code = [str(folder / ".venv/bin/python"), "-c", CODE]
     said = subprocess.run(
         code, cwd=folder / "my-labs", env=environment, capture_output=True, text=True, check=True
