@@ -52,12 +52,12 @@ def pending(spec: LabSpec, specs: Mapping[str, LabSpec]) -> list[str]:
     return [objective.retest for objective in spec.objectives if objective.retest[:2] not in specs]
 
 
-def ties(spec: LabSpec, specs: Mapping[str, LabSpec], tasks: Iterable[str]) -> list[str]:
+def ties(spec: LabSpec, specs: Mapping[str, LabSpec]) -> list[str]:
     """Return where an objective is tied to what is not there.
 
-    specs: every lab there is, by number. tasks: ids of the tasks of the lab's explorers.
+    specs: every lab there is, by number.
     """
-    faults, known = [], set(tasks)
+    faults, known = [], {task.id for task in getattr(spec, "tasks", ())}
     exercises = {exercise.id for exercise in spec.exercises}
     for objective in spec.objectives:
         number, _, name = objective.retest.partition(":")
