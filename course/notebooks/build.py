@@ -174,7 +174,7 @@ def build(
             found = [renewed.get(id(target), old) for target, old in zip(todo, found, strict=True)]
         for target, those in zip(todo, found, strict=True):
             faults += with_name(target, those)
-    if write and not numbers:
+    if write:
         counts.write_tables(root)
     return faults + counts.faults(root, [target.path for target in todo if target.is_lab])
 
