@@ -244,7 +244,11 @@ class LabSpec:
 
         for part in ("predictions", "exercises", "quiz", "objectives", "earlier", "terms"):
             object.__setattr__(self, part, tuple(getattr(self, part)))
-        parts = {"predictions": self.predictions, "exercises": self.exercises, "quiz": self.questions}
+        parts: dict[str, tuple[Any, ...]] = {
+            "predictions": self.predictions,
+            "exercises": self.exercises,
+            "quiz": self.questions,
+        }
         for part, items in parts.items():
             ids = [item.id for item in items]
             twice = sorted({name for name in ids if ids.count(name) > 1})

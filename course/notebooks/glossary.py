@@ -59,7 +59,8 @@ def linked(notebook: NotebookNode, terms: Mapping[str, str], new: Iterable[str] 
     Headings, tables, code, formulas and what is a link already stay as they are, and the next use is linked instead.
     terms: anchors by term. new: terms that this lab introduces, which are linked though they are ordinary words.
     """
-    wanted, done = _patterns(terms, set(new)), set()
+    wanted = _patterns(terms, set(new))
+    done: set[str] = set()
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             lines = _closed_blocks(cell.source)
