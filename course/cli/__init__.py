@@ -24,6 +24,7 @@ except ImportError as error:
 
 
 COMMANDS = {
+    "lab": "Open the labs in JupyterLab.",
     "simulate": "Send requests through one policy or several.",
     "bench": "Measure a toy decode step on the GPU or CPU at hand.",
     "kv": "KV bytes a token of a model, and what fits on a card.",
