@@ -123,6 +123,7 @@ tools_explorer = Explorer(
     figure=draw.many_tools,
     summary=many_tools.rows,
     title="One run, many tools",
+    beside=False,
 )
 tools_explorer
 
