@@ -131,6 +131,7 @@ tools_explorer = Explorer(
     summary=many_tools.rows,
     title="One run, many tools",
     badge=load_test.STEP.badge,
+    beside=False,
 )
 tools_explorer
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets as widgets
 import plotly.graph_objects as go
 
-from course.explore.fit import beside, figure_height
+from course.explore.fit import beside, blocks, figure_height
 from course.explore.ghost import Ranges, Shown, joined, ranges_of, what_changed
 from course.explore.keys import with_keys
 from course.explore.latest import Latest
 from course.explore.plot import Plot
 from course.explore.rest import Rest
 from course.explore.style import EXPLORER, dead, notice
-from course.explore.table import Rows, failure, html_table, warnings_of
+from course.explore.table import Rows, failure, html_tables, warnings_of
 from course.explore.task_view import TaskView
 from course.explore.tasks import Task, Way
 from course.figures.theme import HEIGHT, TEMPLATE, badge_html
@@ -61,6 +61,7 @@ class View:
         self.table = widgets.HTML()
         self.changed = widgets.HTML()
         self.changed.add_class("course-changed")
+        self._blocks = 1
         figure, rows = self._first()
         self.height = figure_height(explorer, rows, figure)
         figure.layout.height = self.height
@@ -73,7 +74,12 @@ class View:
         grid = widgets.Box(list(self.controls.values()))
         grid.add_class("course-controls")
         body = widgets.Box([self.plot, self.table])
-        body.add_class("course-beside" if beside(explorer, rows, figure) else "course-below")
+        if beside(explorer, rows, figure):
+            body.add_class("course-beside")
+        else:
+            body.add_class("course-below")
+            self._blocks = blocks(rows)
+            self.table.value = html_tables(rows, explorer.title or "Result", (), self._blocks)
         self.tasks: TaskView | None = None
         parts = [head, grid, body, self.changed, self.notice]
         if explorer.tasks:
@@ -193,7 +199,7 @@ class View:
     def _say(self, result: Any, rows: Rows) -> None:
         before = self._before.rows if self._before else ()
         if (rows, before) != self._drawn_rows or not self.table.value:
-            self.table.value = html_table(rows, self.explorer.title or "Result", before)
+            self.table.value = html_tables(rows, self.explorer.title or "Result", before, self._blocks)
             self._drawn_rows = rows, before
         self.notice.value = "".join(notice(text) for text in warnings_of(result))
 
