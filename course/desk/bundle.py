@@ -61,4 +61,6 @@ if __name__ == "__main__":
         made = bundle(Path.cwd(), Path("dist"))
     except (OSError, RuntimeError) as problem:
         sys.exit(str(problem))
-    print(f"{made}: {made.stat().st_size / 1e6:,.0f} MB. Unpack it on the other machine and run `make lab` in its folder.")
+    print(
+        f"{made}: {made.stat().st_size / 1e6:,.0f} MB. Unpack it on the other machine and run `make lab` in its folder."
+    )

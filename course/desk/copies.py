@@ -51,10 +51,12 @@ class CopyReport:
         """The lines to show to the learner."""
         lines = [f"New in {mine.name}/: {', '.join(self.new)}"] if self.new else []
         if self.refreshed:
-            lines.append(f"Newer versions in {mine.name}/, of labs that you had not changed: {', '.join(self.refreshed)}")
+            lines.append(
+                f"Newer versions in {mine.name}/, of labs that you had not changed: {', '.join(self.refreshed)}"
+            )
         lines += [
-            f"{name} has changed in {self.labs.name}/ since your copy was made. Yours is untouched; to get the new one, "
-            f"put yours aside with: {command(self.labs, mine, 'reset', name)}"
+            f"{name} has changed in {self.labs.name}/ since your copy was made. Yours is untouched; to get the new "
+            f"one, put yours aside with: {command(self.labs, mine, 'reset', name)}"
             for name in self.changed
         ]
         return [*lines, *self.remarks]
@@ -78,7 +80,9 @@ def copy_labs(labs: Path, mine: Path) -> CopyReport:
             if done == "yours" and record.differs(name, content):
                 changed.append(name)
             if done == "yours" and not copy.is_file():
-                remarks.append(f"{copy} is no file, but a folder or a link that leads nowhere: rename it to get the lab.")
+                remarks.append(
+                    f"{copy} is no file, but a folder or a link that leads nowhere: rename it to get the lab."
+                )
         remarks += record.save()
     kept = tuple(name for name in handed_out if name in found["same"] + found["yours"])
     return CopyReport(tuple(found["new"]), kept, tuple(changed), tuple(found["refreshed"]), tuple(remarks), labs)
@@ -94,7 +98,7 @@ def reset(
     Returns whether a new copy was made, which is not so where the learner's is pristine; where the old copy is, None
     where there was none; and a sentence for each thing that did not stop the rest.
 
-    Raises WorkspaceError: something cannot be read or written; or what `then` raises. The learner's copy is where it was.
+    Raises WorkspaceError: something cannot be read or written; or what `then` raises. The old copy is where it was.
     """
     try:
         content = files.read(labs / name, LARGEST_LAB)

@@ -45,7 +45,7 @@ def with_others(own: Sequence[str], others: Sequence[str]) -> list[str]:
     kept = [
         option
         for position, option in enumerate(options)
-        if len(option) == 1 and "=" not in option[0] or _name(option) in MANY or last[_name(option)] == position
+        if (len(option) == 1 and "=" not in option[0]) or _name(option) in MANY or last[_name(option)] == position
     ]
     return [word for option in kept for word in option]
 

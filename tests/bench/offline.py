@@ -1,4 +1,4 @@
-"""`make bundle-check`: what `make bundle` made is unpacked elsewhere, installed and opened with every index out of reach.
+"""`make bundle-check`: what `make bundle` made is unpacked elsewhere, installed and opened without any index.
 
     python -m tests.bench.offline [BUNDLE]
 
@@ -66,7 +66,9 @@ def _check(bundle: Path, place: Path) -> int:
         finally:
             os.killpg(server.pid, signal.SIGTERM)
     code = [str(folder / ".venv/bin/python"), "-c", CODE]
-    said = subprocess.run(code, cwd=folder / "my-labs", env=environment, capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        code, cwd=folder / "my-labs", env=environment, capture_output=True, text=True, check=True
+    ).stdout
     good = bool(re.search(r"\]\(\d\d_\w+\.ipynb\)", page)) and "the course is here" in said
     print("JupyterLab answers with the start page, and the course can be imported." if good else page)
     return 0 if good else 1
