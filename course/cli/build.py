@@ -42,9 +42,9 @@ def spoken_in_flags(options: Options) -> Iterator[None]:
         sentence = (
             re.sub(rf"(?<![-\w.])(?:{long})(?![-\w.(=])", lambda one: flag(one[0]), sentence) if long else sentence
         )
-        name = re.match(r"(\w+) must be ", sentence)
-        if name and name[1] in options:
-            sentence = flag(name[1]) + sentence[name.end(1) :]
+        first = re.match(r"(\w+) must be ", sentence)
+        if first and first[1] in options:
+            sentence = flag(first[1]) + sentence[first.end(1) :]
         raise ValueError(sentence) from None
 
 
