@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from course.desk.catalogue import DEEPER, Entry, in_order
 from course.exercises.progress import Progress
-from course.exercises.standing import done_so_far, in_words
+from course.exercises.standing import attempted, done_so_far, in_words
 
 ABOUT = """\
 # Batching for language models
@@ -105,7 +105,8 @@ def _row(number: str, names: list[str], links: Links, spec: Entry | None, progre
     if deeper and len(names) > 1:
         lab += f" ({_link('deeper', deeper)}, optional)"
     finished = done_so_far(spec, progress) if spec else {}
-    done = in_words(spec, finished) if any(finished.values()) else "not started" if spec else ""
+    begun = "started" if attempted(number, progress) else "not started"
+    done = in_words(spec, finished) if any(finished.values()) else begun if spec else ""
     solutions = _link("open", links.solutions[number]) if number in links.solutions else "after your first answer"
     return f"| {number} | {lab} | {spec.minutes if spec else ''} | {done} | {solutions} |"
 
