@@ -16,7 +16,8 @@ try:  # the first tenths of a second, in which Ctrl-C must not give a traceback 
     import typer
     from typer.core import TyperGroup
 
-    from course.base.streams import forgiving
+    from course.base.streams import forgiving, shortened
+    from course.cli.output import echo
 except KeyboardInterrupt:
     sys.exit(130)
 except ImportError as error:
@@ -102,7 +103,7 @@ def _of_the_system(error: OSError) -> str:
 
 
 def _refuse(sentence: str, status: int = 2) -> int:
-    typer.echo(f"course: {' '.join(sentence.split())}", err=True)
+    echo(f"course: {shortened(' '.join(sentence.split()))}", err=True)
     return status
 
 
@@ -120,7 +121,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        typer.echo(f"course {version('llm-batching-course')}")
+        echo(f"course {version('llm-batching-course')}")
         raise typer.Exit
 
 
@@ -133,7 +134,7 @@ def _course(
 ) -> None:
     """Batching for LLM inference, from the command line."""
     if ctx.invoked_subcommand is None:
-        typer.echo(ctx.get_help())
+        echo(ctx.get_help())
 
 
 def main() -> None:
