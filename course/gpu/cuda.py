@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,10 @@ class CupyQueue(Queue):
     def write(self, array: Any, values: np.ndarray) -> None:
         """See Queue."""
         array.set(np.ascontiguousarray(values, dtype=array.dtype), stream=self.stream)
+
+    def here(self) -> AbstractContextManager:
+        """See Queue."""
+        return self.stream
 
     def wait(self) -> None:
         """See Queue."""

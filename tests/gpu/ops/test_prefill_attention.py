@@ -12,7 +12,9 @@ from course.gpu.ops.queue import Queue
 from tests.helpers.gpu_draws import close, fetched, normal, on_device, paged, poisoned
 
 
-def attend(queue: Queue, chunks: list[tuple[int, int]], *, kind: str, width: int, group: int, slabs=1, splits=1, empty=0, **how):
+def attend(
+    queue: Queue, chunks: list[tuple[int, int]], *, kind: str, width: int, group: int, slabs=1, splits=1, empty=0, **how
+):
     """(what the device computes, the same in float64, the bound of the error) for chunks of (tokens, cached).
 
     empty: tiles more, in front, that begin behind the end of the first chunk.
