@@ -26,6 +26,7 @@ from course.engine.live import Emitted, Live
 from course.engine.step import Step as StepParts
 from course.gpu.transformer.llama import Llama
 from course.gpu.transformer.padded import PaddedStep
+from course.gpu.transformer.step import BLOCK
 from course.policies.base import Request
 from course.steptime import Recorded
 from course.workload import Workload
@@ -119,8 +120,8 @@ class LiveLlama(Live):
     """Runs the steps of an engine with a model on a card; without one it computes them all the same, slowly.
 
     llama: the model and its cache; the engine's KVCache has as many blocks of 16 tokens, or fewer. longest: tokens of
-    the longest sequence that will come. sizes: what steps are rounded up to. prompts: the token numbers of each request
-    by its index; random ones by default, drawn from `seed`.
+    the longest sequence that will come; typical: of an ordinary one (see PaddedStep). sizes: what steps are rounded up
+    to. prompts: the token numbers of each request by its index; random ones by default, drawn from `seed`.
 
     timings: of each step. late: sizes that were captured only when a step asked for them, while people waited.
     """
@@ -130,6 +131,7 @@ class LiveLlama(Live):
         llama: Llama,
         *,
         longest: int,
+        typical: int | None = None,
         sizes: CaptureSizes | None = None,
         prompts: Callable[[Request], Any] | None = None,
         seed: int = 0,
@@ -137,7 +139,7 @@ class LiveLlama(Live):
     ) -> None:
         super().__init__(**{"sleep": sleep_exactly} | settings)
         self.llama, self.longest = llama, whole("longest", longest, high=llama.max_positions)
-        self.sizes = sizes or CaptureSizes()
+        self.sizes, self.typical = sizes or CaptureSizes(), typical
         self._prompts, self._seed = prompts, seed
         self._steps: dict[Size, tuple[PaddedStep, Callable[[], Any]]] = {}
         self.late: list[Size] = []
@@ -150,6 +152,7 @@ class LiveLlama(Live):
         self.timings = Timings()
         self._answers: list[int] = []
         self.tokens: dict[int, np.ndarray] = {}
+        self._tables: dict[int, tuple[Any, np.ndarray]] = {}
 
     # Who comes
 
@@ -200,7 +203,14 @@ class LiveLlama(Live):
 
     def _captured(self, size: Size) -> tuple[PaddedStep, Callable[[], Any]]:
         tokens, chunks, decodes = size
-        step = PaddedStep(self.llama, chunk_tokens=tokens, chunks=chunks, decodes=decodes, longest=self.longest)
+        step = PaddedStep(
+            self.llama,
+            chunk_tokens=tokens,
+            chunks=chunks,
+            decodes=decodes,
+            longest=self.longest,
+            typical=self.typical,
+        )
         step.write_parts(np.zeros(0, np.int64), [])  # all padding
         step.run()
         if not self.llama.queue.captures:
@@ -212,24 +222,18 @@ class LiveLlama(Live):
     def compute(self, work: Work) -> Emitted:
         """Run one step."""
         began = time.perf_counter()
-        ids, tables, chunks, lengths = [], [], [], []
-        for request, count in work.chunks:
-            cached = request.computed
+        chunks = [(count, request.computed) for request, count in work.chunks]
+        known = [self._known(request) for request, _ in work.chunks]
+        for (request, count), (_, cached) in zip(work.chunks, chunks, strict=True):
             if cached + count > request.known:
                 raise ValueError("this executor runs no padded batches: serve with a policy that has no padding")
-            ids.append(self._known(request)[cached : cached + count])
-            tables.append(work.table(request))
-            chunks.append((count, cached))
-        for request in work.decodes:
-            cached = request.computed
-            ids.append(self._known(request)[cached : cached + 1])
-            tables.append(work.table(request))
-            lengths.append(cached + 1)
-        size = self.sizes.of(sum(count for count, _ in chunks), len(chunks), len(lengths))
-        if size not in self._steps:
-            self.late.append(size)
-            self.capture([size])
-        step, replay = self._steps[size]
+        lengths = [request.computed + 1 for request in work.decodes]
+        rows = [self._known(request) for request in work.decodes]
+        ids = [one[cached : cached + count] for one, (count, cached) in zip(known, chunks, strict=True)]
+        ids.append(np.array([row[end - 1] for row, end in zip(rows, lengths, strict=True)], np.int64))
+        tables = [self._table(request, work) for request in (*(one for one, _ in work.chunks), *work.decodes)]
+        tokens = sum(count for count, _ in chunks)
+        step, replay = self._step(self.sizes.of(tokens, len(chunks), len(lengths)))
         step.write_parts(np.concatenate(ids), tables, chunks=chunks, lengths=lengths)
         launched = time.perf_counter()
         queue = self.llama.queue
@@ -239,28 +243,79 @@ class LiveLlama(Live):
             replay()
             spent = time.perf_counter() - launched
         ready = time.perf_counter()
-        chosen = step.answers(step.most_likely(), len(chunks), len(lengths)).tolist()
-        finished = self._hand_out(work, chosen)
-        timings = self.timings
-        timings.parts.append((sum(count for count, _ in chunks), len(chunks), len(lengths)))
+        chosen = step.answers(step.chosen(), len(chunks), len(lengths)).tolist()
+        finished = []
+        for request, row, (count, cached), token in zip(
+            (request for request, _ in work.chunks), known, chunks, chosen, strict=False
+        ):
+            if cached + count == request.known:  # else the prompt is not complete
+                row[cached + count] = token
+                if cached + count + 1 == len(row):
+                    finished.append(request)
+        for request, row, end, token in zip(work.decodes, rows, lengths, chosen[len(chunks) :], strict=True):
+            row[end] = token
+            if end + 1 == len(row):
+                finished.append(request)
         pairs = sum(count * cached + count * (count + 1) // 2 for count, cached in chunks)
+        timings = self.timings
+        timings.parts.append((tokens, len(chunks), len(lengths)))
         timings.context.append((sum(lengths), pairs))
         timings.gpu.append(spent)
         timings.inputs.append(launched - began)
         timings.after.append(time.perf_counter() - ready)
         return Emitted(finished)
 
-    def _hand_out(self, work: Work, chosen: list[int]) -> list[Request]:
-        """Write down the new tokens; who has all of them."""
-        finished = []
-        for (request, count), token in zip((*work.chunks, *((one, 1) for one in work.decodes)), chosen, strict=True):
-            end = request.computed + count
-            if end < request.known:
-                continue  # a prompt that is not complete
-            self.tokens[request.index][end] = token
-            if request.emitted + 1 == self._answers[request.index]:
-                finished.append(request)
-        return finished
+    def _step(self, size: Size) -> tuple[PaddedStep, Callable[[], Any]]:
+        if size not in self._steps:
+            self.late.append(size)
+            self.capture([size])
+        return self._steps[size]
+
+    def _table(self, request: Request, work: Work) -> np.ndarray:
+        """The blocks of a request, turned into an array when there are more or other ones than before."""
+        blocks = work.table(request)
+        old = self._tables.get(request.index)
+        if old is None or old[0] is not blocks or len(old[1]) != len(blocks):
+            old = self._tables[request.index] = blocks, np.array(blocks, np.int32)
+        return old[1]
+
+    def seconds_at(
+        self, llama: Llama, point: tuple[int, int, int, int], rng: np.random.Generator, budget: float = 0.1
+    ) -> tuple[np.ndarray, str]:
+        """As `step_profile.seconds_at`, of the captured step that serves a point; `timed` for `step_profile.record`.
+
+        Between two replays of a step with a chunk, decodes run for as long as it took, as they do while people are
+        served: under one chunk after the other a card draws more power, and lowers its clocks.
+        Raises ValueError for a point that is no captured size.
+        """
+        decodes, context, chunk, cached = point
+        size = self.sizes.of(chunk, int(chunk > 0), decodes)
+        if size != (chunk, int(chunk > 0), decodes):
+            raise ValueError(f"a step of {decodes} decodes and a chunk of {chunk} runs in the size {size}")
+        replay, queue = self._ready(size, context, cached, rng), llama.queue
+        first = float(queue.seconds(replay, repeats=1, warm=1)[0])  # type: ignore[attr-defined]
+        repeats = int(np.clip(budget / first, 4, 30))
+        if not chunk:
+            return queue.seconds(replay, repeats=repeats, warm=1), "captured"  # type: ignore[attr-defined]
+        between = self._ready((0, 0, self.sizes.decodes), self.longest // 4, 0, rng)
+        short = float(queue.seconds(between, repeats=1, warm=1)[0])  # type: ignore[attr-defined]
+        found = []
+        for _ in range(repeats):
+            queue.seconds(between, repeats=max(1, round(first / short)), warm=0)  # type: ignore[attr-defined]
+            found.append(float(queue.seconds(replay, repeats=1, warm=0)[0]))  # type: ignore[attr-defined]
+        return np.array(found), "captured"
+
+    def _ready(self, size: Size, context: int, cached: int, rng: np.random.Generator) -> Callable[[], Any]:
+        """A replay of a captured size that is used to the full: random tokens, shuffled blocks."""
+        chunk, chunks, decodes = size
+        self.capture([size])
+        step, replay = self._steps[size]
+        order = rng.permutation(self.llama.blocks)
+        need = [-(-(chunk + cached) // BLOCK)] * chunks + [-(-context // BLOCK)] * decodes
+        tables = np.split(order[: sum(need)], np.cumsum(need)[:-1])
+        ids = rng.integers(0, self.llama.shape.vocabulary, chunk + decodes)
+        step.write_parts(ids, tables, chunks=[(chunk, cached)] * chunks, lengths=[context] * decodes)
+        return replay
 
     def overhead(self) -> Overhead:
         """What a step of the last run took beside the card, by its decodes and chunks: least squares, none below zero.

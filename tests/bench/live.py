@@ -1,10 +1,11 @@
 """Model against reality: the same load served live on this GPU and simulated from a recording, side by side.
 
-PYTHONPATH=. python tests/bench/live.py --json live.json [--model 8b] [--runs 5] [--requests 300] [--loads 0.4,0.6,0.8]
+PYTHONPATH=. python tests/bench/live.py --json live.json [--model 8b] [--runs 5] [--requests 300] [--loads 0.5,0.65,0.8]
 
-Continuous batching with and without chunked prefill. A load is a share of what the policy can serve, which a simulated
-run of a burst says beforehand. The overhead of a step beside the card's time is fitted to a run of its own, with a load
-of its own, and is the only thing that is measured here and put into the model; all else is in the recording.
+Continuous batching with and without chunked prefill. First the captured steps are recorded, by
+`course.gpu.step_profile`; --profile takes a recording that is there. The overhead of a step beside the card's time is
+fitted to a run of its own with a load of its own. Nothing else goes into the model. A load is a share of what the policy
+can serve, which a simulated burst says beforehand.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import gc
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ import numpy as np
 
 from course import KVCache, Workload, gpu, lengths, policies, serve, steptime
 from course.engine.live import serve_live
-from course.gpu import record
+from course.gpu import record, step_profile
 from course.gpu.live import AsCaptured, CaptureSizes, LiveLlama, Overhead, replayed, summary
 from course.gpu.ops.queue import queue
 from course.gpu.transformer import Llama, Shape
@@ -32,7 +34,7 @@ MODELS: dict[str, tuple[ModelSpec, bool, str]] = {
     "8b": (model("llama-3.1-8b"), False, "h100-llama3-8b"),
     "1b": (ONE, True, "h100-llama3-1b"),
 }
-SLOTS, BLOCKS, LONGEST = 64, 4_096, 1_024
+SLOTS, BLOCKS, LONGEST, TYPICAL = 64, 8_192, 4_096, 600
 PROMPT, ANSWER = lengths.uniform(128, 896), lengths.uniform(16, 112)
 POLICIES = {
     "chunked": policies.Continuous(SLOTS, 512),
@@ -43,6 +45,17 @@ SIZES = CaptureSizes()
 GUESS = Overhead(3e-4, 5e-6, 2e-5)
 """To find the capacity with, before anything is measured."""
 NAMES = ("ttft", "e2e", "tpot", "response", "admitted")
+
+
+def points() -> Iterator[step_profile.Point]:
+    """What is recorded of the captured sizes: decodes by context, chunks alone and beside decodes."""
+    for context in (512, 256, 1_000):
+        for decodes in (1, 2, 4, 6, 8, 9, 12, 16, 17, 20, 24, 25, 28, 32, 40, 48, 56, 64):
+            yield decodes, context, 0, 0
+    for beside in (0, 32, 16, 8, 24, 48, 64):
+        for cached in (0, 512) if beside in (0, 32) else (0,):
+            for chunk in SIZES.tokens:
+                yield beside, 512 if beside else 0, chunk, cached
 
 
 def capacity(policy: policies.Policy, step_time: Any) -> float:
@@ -79,11 +92,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--steps", type=Path, help="every step of every live run, as a NumPy archive")
+    parser.add_argument("--recorded", type=Path, default=Path("captured.json"), help="where the recording goes")
     parser.add_argument("--model", choices=MODELS, default="8b")
     parser.add_argument("--profile", help="a recording in place of the course's")
     parser.add_argument("--requests", type=int, default=300)
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--loads", default="0.4,0.6,0.8")
+    parser.add_argument("--loads", default="0.5,0.65,0.8")
     parser.add_argument("--limit", type=float, default=1e9, help="seconds after which no further load starts")
     asked = parser.parse_args()
     began = time.perf_counter()
@@ -92,7 +106,6 @@ def main() -> None:
         print(f"{time.perf_counter() - began:6.1f}", *words, flush=True)
 
     spec, tied, name = MODELS[asked.model]
-    recorded = steptime.recorded(asked.profile or name)
     device = gpu.device("cuda")
     llama = Llama(
         queue(device),
@@ -103,18 +116,28 @@ def main() -> None:
         max_positions=LONGEST,
     )
     llama.fill_cache()
-    executor = LiveLlama(llama, longest=LONGEST, sizes=SIZES)
+    executor = LiveLlama(llama, longest=LONGEST, typical=TYPICAL, sizes=SIZES)
     found: dict[str, Any] = {"provenance": record.provenance(device, " ".join(["tests/bench/live.py", asked.model]))}
-    found |= {"model": spec.name, "recording": repr(recorded), "policies": {}}
     for label, policy in POLICIES.items():
         sizes = SIZES.up_to(int(policy.max_num_batched_tokens), 4, SLOTS)
         executor.capture(sizes)
         say(f"{label}: {len(sizes)} sizes captured")
+    profile = asked.profile or str(asked.recorded)
+    if not asked.profile:
+        step_profile.record(
+            device, spec, profile, tied=tied, llama=llama, wanted=list(points()), timed=executor.seconds_at,
+            command=f"tests/bench/live.py --model {asked.model}", clocks_every=10,
+            how="; captured sizes of a live executor, greedy decoding; decodes run as long between chunks",
+        )  # fmt: skip
+    recorded = steptime.recorded(profile)
+    say(f"recorded: {recorded!r}")
+    course = steptime.recorded(name)
+    found |= {"model": spec.name, "recording": repr(recorded), "policies": {}}
     steps_of: dict[str, np.ndarray] = {}
     for label, policy in POLICIES.items():
         most = capacity(policy, AsCaptured(recorded, SIZES, GUESS))
-        live_run(Workload.poisson(0.7 * most, 150, PROMPT, ANSWER, seed=1_000), policy, executor)  # warms up
-        live_run(Workload.poisson(0.7 * most, asked.requests, PROMPT, ANSWER, seed=1_001), policy, executor)
+        live_run(Workload.poisson(0.65 * most, 100, PROMPT, ANSWER, seed=1_000), policy, executor)  # warms up
+        live_run(Workload.poisson(0.65 * most, 250, PROMPT, ANSWER, seed=1_001), policy, executor)
         overhead = executor.overhead()
         step_time = AsCaptured(recorded, SIZES, overhead)
         steps_of[f"{label} warm"] = every_step(executor)
@@ -131,7 +154,7 @@ def main() -> None:
             if time.perf_counter() - began > asked.limit:
                 say("stopped: the time is up")
                 break
-            rows, apart = [], 0.0
+            rows, others, apart = [], [], 0.0
             for seed in range(asked.runs):
                 load = Workload.poisson(share * most, asked.requests, PROMPT, ANSWER, seed=seed)
                 live = live_run(load, policy, executor)
@@ -139,11 +162,13 @@ def main() -> None:
                 apart = max(apart, *(float(np.nanmax(abs(getattr(live, n) - getattr(again, n)))) for n in NAMES))
                 model_run = serve(load, policy, step_time, CACHE)
                 rows.append((summary(live), summary(model_run)))
+                others.append(summary(serve(load, policy, AsCaptured(course, SIZES, overhead), CACHE)))
                 steps_of[f"{label} {share} {seed}"] = every_step(executor)
             table = {
                 key: {
                     "live": float(np.median([one[key] for one, _ in rows])),
                     "model": float(np.median([one[key] for _, one in rows])),
+                    "course's recording": float(np.median([one[key] for one in others])),
                     "each": [one[key] / other[key] - 1 for other, one in rows],
                 }
                 for key in rows[0][0]

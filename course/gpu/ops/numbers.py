@@ -54,14 +54,3 @@ def decode(stored: np.ndarray, kind: str) -> np.ndarray:
     if checked_kind(kind) == "bf16":
         return (np.asarray(stored).astype(np.uint32) << 16).view(np.float32)
     return np.asarray(stored, dtype=np.float32)
-
-
-def ordered(stored: Any, kind: str) -> Any:
-    """Numbers that are larger where those held are larger: the bits of 16-bit numbers as integers, float32 as it is.
-
-    An array of any device, in the order of its stream. NaN counts as beyond infinity, on the side of its sign.
-    """
-    if checked_kind(kind) == "fp32":
-        return stored
-    bits = stored.view(np.int16)
-    return bits ^ ((bits >> 15) & 0x7FFF)  # of a negative number larger bits mean further below zero

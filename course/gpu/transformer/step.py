@@ -70,10 +70,9 @@ class Step:
         self._splits = 1
         listed = self._listed([int(cached) for _, cached in chunks])
         if chunks:
-            attention = llama.prefill_attention
-            self._slabs = attention.slabs(listed)
-            self._splits = attention.splits(listed, self._slabs)
-        self._warps, self._blocks_an_item = llama.decode_attention.plan(lengths) if self.decodes else (4, 1)
+            self._plan_chunks(listed)
+        if self.decodes:
+            self._plan_decodes(lengths)
         rows = len(work_list.cut(lengths, self._blocks_an_item).items) if self.decodes else 0
         self._places = min(rows + max(4, self.decodes // 8), llama.decode_attention.max_items) if rows else 0
         self._places = max(self._places, rows)
@@ -82,6 +81,16 @@ class Step:
         self._cached = [int(cached) for _, cached in chunks]
         self._lengths = [int(length) for length in lengths]
         self.launches: list[Launch] = self._fused() if self.form == "fused" else self._library()
+
+    def _plan_chunks(self, listed: list[tuple[int, int, int, int]]) -> None:
+        """How attention of these chunks is cut up."""
+        attention = self.llama.prefill_attention
+        self._slabs = attention.slabs(listed)
+        self._splits = attention.splits(listed, self._slabs)
+
+    def _plan_decodes(self, lengths: Sequence[int]) -> None:
+        """How attention of decodes of these lengths is cut up."""
+        self._warps, self._blocks_an_item = self.llama.decode_attention.plan(lengths)
 
     def _form(self, form: str) -> str:
         fits = not self.chunk_tokens and self.tokens <= skinny_gemm.MOST_ROWS and bool(self.llama.weights.packed)
@@ -195,12 +204,6 @@ class Step:
         """float32 (sequences, vocabulary): what may follow the last token of each chunk, then of each decode."""
         self.queue.wait()
         return numbers.decode(self.queue.device.to_numpy(self._logits), self.llama.kind)
-
-    def most_likely(self) -> np.ndarray:
-        """int64 (sequences,): the token with the largest logit of each, found on the device."""
-        with self.queue.here():
-            order = numbers.ordered(self._logits, self.llama.kind)
-            return self.queue.device.to_numpy(order.argmax(axis=1))
 
     # What a step is made of
 
