@@ -1,8 +1,8 @@
 """The live executor of a card: an engine's steps run by `course.gpu.transformer`, in wall-clock time.
 
-    sizes = CaptureSizes()
+    sizes = CaptureSizes()                                   # course.gpu.captured, as is AsCaptured
     executor = LiveLlama(llama, longest=1_024, sizes=sizes)
-    executor.capture(policy, prompt_tokens=...)              # once, before anybody comes
+    executor.capture(sizes.up_to(512, chunks=4, decodes=64)) # once, before anybody comes
     run = serve_live(load, policy, executor, KVCache(num_blocks=llama.blocks, block_size=16))
     same = serve(load, policy, AsCaptured(steptime.recorded("h100-llama3-8b"), sizes, executor.overhead()), ...)
 
@@ -23,50 +23,14 @@ import numpy as np
 from course.base.settings import quote, seed_sequence, whole
 from course.engine.executor import Work
 from course.engine.live import Emitted, Live
-from course.engine.step import Step as StepParts
+from course.engine.step import Step
+from course.gpu.captured import CaptureSizes, Overhead, Size, captured_seconds
 from course.gpu.transformer.llama import Llama
 from course.gpu.transformer.padded import PaddedStep
 from course.gpu.transformer.step import BLOCK
 from course.policies.base import Request
 from course.steptime import Recorded
 from course.workload import Workload
-
-Size = tuple[int, int, int]
-"""(prompt tokens, chunks, decodes) of a captured step."""
-
-
-@dataclass(frozen=True)
-class CaptureSizes:
-    """The sizes in which steps are captured.
-
-    tokens: prompt tokens of a step, rounded up to the next of them, above the last to a multiple of it. chunks: alike.
-    decodes: beside prompts, and above `alone`, rounded up to a multiple of this; fewer alone are captured as they are.
-    """
-
-    tokens: tuple[int, ...] = (*range(64, 513, 64), *range(768, 2_049, 256))
-    chunks: tuple[int, ...] = (1, 4)
-    decodes: int = 8
-    alone: int = 32
-
-    def of(self, tokens: int, chunks: int, decodes: int) -> Size:
-        """The size that a step with so many runs in."""
-        if not chunks and decodes <= self.alone:
-            return 0, 0, decodes
-        if not chunks:
-            return 0, 0, -(-decodes // self.decodes) * self.decodes
-        return _next(tokens, self.tokens), _next(chunks, self.chunks), -(-decodes // self.decodes) * self.decodes
-
-    def up_to(self, tokens: int, chunks: int, decodes: int) -> list[Size]:
-        """All sizes that steps with at most so many run in."""
-        every = {self.of(0, 0, n) for n in range(1, decodes + 1)}
-        sizes = {_next(n, self.tokens) for n in range(1, tokens + 1)}
-        groups = {_next(n, self.chunks) for n in range(1, chunks + 1)}
-        beside = {-(-n // self.decodes) * self.decodes for n in range(decodes + 1)}
-        return sorted(every | {(n, c, d) for n in sizes for c in groups for d in beside if c <= n})
-
-
-def _next(number: int, steps: tuple[int, ...]) -> int:
-    return next((step for step in steps if step >= number), -(-number // steps[-1]) * steps[-1])
 
 
 @dataclass
@@ -83,37 +47,6 @@ class Timings:
     gpu: list[float] = field(default_factory=list)
     inputs: list[float] = field(default_factory=list)
     after: list[float] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Overhead:
-    """Seconds that a step takes beside the card's: `step` of each, and more for each decode and each chunk."""
-
-    step: float
-    decode: float
-    chunk: float
-
-    def __call__(self, decodes: int, chunks: int) -> float:
-        """Seconds of a step with so many."""
-        return self.step + self.decode * decodes + self.chunk * chunks
-
-
-class AsCaptured:
-    """A recorded step time as a live executor spends it: in captured sizes, and with the host's overhead."""
-
-    def __init__(self, recorded: Recorded, sizes: CaptureSizes, overhead: Overhead) -> None:
-        self.recorded, self.sizes, self.overhead = recorded, sizes, overhead
-
-    def __call__(self, step: StepParts) -> float:
-        """Seconds of the step."""
-        chunks = step.prefill_chunks
-        tokens, _, decodes = self.sizes.of(step.prefill_tokens, len(chunks), step.decodes)
-        context = step.decode_context + decodes - step.decodes  # a padded decode attends to itself
-        seconds = self.recorded.seconds(decodes, context, tokens, step.prefill_pairs, step.prefill_context)
-        return seconds + self.overhead(step.decodes, len(chunks))
-
-    def __repr__(self) -> str:
-        return f"AsCaptured({self.recorded!r}, {self.overhead!r})"
 
 
 class LiveLlama(Live):
@@ -317,15 +250,21 @@ class LiveLlama(Live):
         step.write_parts(ids, tables, chunks=[(chunk, cached)] * chunks, lengths=[context] * decodes)
         return replay
 
-    def overhead(self) -> Overhead:
-        """What a step of the last run took beside the card, by its decodes and chunks: least squares, none below zero.
+    def overhead(self, recorded: Recorded | None = None) -> Overhead:
+        """What a step of the last run took beside the card's time, by its decodes and chunks.
 
-        A step that began late, because its size had to be captured or the machine did something else, counts as the
-        99th percentile.
+        recorded: fitted to what the steps took beyond the recording instead; that has the host's part in it, and what
+        sequences of unequal length and prompts that share a step cost the card. Least squares, nothing below zero. A
+        step that began late, because its size had to be captured or the machine did something else, counts as the 99th
+        percentile.
         """
         from scipy.optimize import nnls
 
-        beside = np.array(self.seconds) - np.array(self.timings.gpu)
+        card = np.array(self.timings.gpu)
+        if recorded is not None:
+            made_of = zip(self.timings.parts, self.timings.context, strict=True)
+            card = np.array([captured_seconds(recorded, self.sizes, parts, *sums) for parts, sums in made_of])
+        beside = np.array(self.seconds) - card
         beside = np.minimum(beside, np.percentile(beside, 99))
         _, chunks, decodes = np.array(self.timings.parts, float).T
         found, _ = nnls(np.stack([np.ones_like(beside), decodes, chunks], axis=1), beside)
@@ -341,7 +280,7 @@ def sleep_exactly(seconds: float) -> None:
         pass
 
 
-def replayed(seconds: Iterable[float]) -> Callable[[StepParts], float]:
+def replayed(seconds: Iterable[float]) -> Callable[[Step], float]:
     """A step time that gives these seconds, one after the other: what a live run took, for a simulator."""
     left = iter(list(seconds))
     return lambda step: next(left)

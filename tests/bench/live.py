@@ -3,9 +3,9 @@
 PYTHONPATH=. python tests/bench/live.py --json live.json [--model 8b] [--runs 5] [--requests 300] [--loads 0.5,0.65,0.8]
 
 Continuous batching with and without chunked prefill. First the captured steps are recorded, by
-`course.gpu.step_profile`; --profile takes a recording that is there. The overhead of a step beside the card's time is
-fitted to a run of its own with a load of its own. Nothing else goes into the model. A load is a share of what the policy
-can serve, which a simulated burst says beforehand.
+`course.gpu.step_profile`; --profile takes a recording that is there. What a step takes beyond the recording is fitted
+to a run of its own with a load of its own: three constants a policy. Nothing else goes into the model. A load is a
+share of what the policy can serve, which a simulated burst says beforehand.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ import numpy as np
 from course import KVCache, Workload, gpu, lengths, policies, serve, steptime
 from course.engine.live import serve_live
 from course.gpu import record, step_profile
-from course.gpu.live import AsCaptured, CaptureSizes, LiveLlama, Overhead, replayed, summary
+from course.gpu.captured import AsCaptured, CaptureSizes, Overhead, captured_seconds
+from course.gpu.live import LiveLlama, replayed, summary
 from course.gpu.ops.queue import queue
 from course.gpu.transformer import Llama, Shape
 from course.models import ModelSpec, model
@@ -138,16 +139,21 @@ def main() -> None:
         most = capacity(policy, AsCaptured(recorded, SIZES, GUESS))
         live_run(Workload.poisson(0.65 * most, 100, PROMPT, ANSWER, seed=1_000), policy, executor)  # warms up
         live_run(Workload.poisson(0.65 * most, 250, PROMPT, ANSWER, seed=1_001), policy, executor)
-        overhead = executor.overhead()
+        overhead = executor.overhead(recorded)
         step_time = AsCaptured(recorded, SIZES, overhead)
         steps_of[f"{label} warm"] = every_step(executor)
         steps = np.array(executor.timings.gpu) / [
-            recorded_seconds(recorded, parts, context) for parts, context in zip(*made_of(executor), strict=True)
+            captured_seconds(recorded, SIZES, parts, *context)
+            for parts, context in zip(executor.timings.parts, executor.timings.context, strict=True)
         ]
         block: dict[str, Any] = {
-            "capacity": most, "overhead": asdict(overhead), "split": split(executor),
-            "card against recording": [float(x) for x in np.percentile(steps, (5, 50, 95))], "loads": [],
-        }  # fmt: skip
+            "capacity": most,
+            "overhead": asdict(overhead),
+            "host alone": asdict(executor.overhead()),
+            "split": split(executor),
+            "card against recording": [float(x) for x in np.percentile(steps, (5, 50, 95))],
+            "loads": [],
+        }
         found["policies"][label] = block
         say(label, json.dumps(block))
         for share in map(float, asked.loads.split(",")):
@@ -190,18 +196,6 @@ def every_step(executor: LiveLlama) -> np.ndarray:
     """(steps, 9): what each step of the last run was made of, then its seconds, as `Timings` has them."""
     t = executor.timings
     return np.column_stack([np.array(t.parts), np.array(t.context), t.gpu, t.inputs, t.after, executor.seconds])
-
-
-def made_of(executor: LiveLlama) -> tuple[list, list]:
-    """Parts of each step of the last run, and (context of the decodes, pairs of the chunks)."""
-    return executor.timings.parts, executor.timings.context
-
-
-def recorded_seconds(recorded: Any, parts: tuple[int, int, int], context: tuple[int, int]) -> float:
-    """What the recording says of a step in its captured size."""
-    tokens, chunks, decodes = parts
-    size_tokens, _, size_decodes = SIZES.of(tokens, chunks, decodes)
-    return recorded.seconds(size_decodes, context[0] + size_decodes - decodes, size_tokens, context[1], 0)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from course import KVCache, Workload, policies, serve, steptime
 from course.engine.live import serve_live
 from course.engine.step import Step as StepParts
-from course.gpu.live import AsCaptured, CaptureSizes, LiveLlama, Overhead, replayed, summary
+from course.gpu.captured import AsCaptured, CaptureSizes, Overhead, captured_seconds
+from course.gpu.live import LiveLlama, replayed, summary
 from course.gpu.ops import numbers
 from course.gpu.ops.queue import Queue
 from course.gpu.transformer import Llama, Shape, Weights, reference
@@ -156,6 +157,21 @@ def test_the_overhead_is_what_the_card_does_not_explain(on: Queue) -> None:
     found = live.overhead()
     # Three of 300 steps are cut to the 99th percentile, which bends a constant by a percent or two.
     assert [found.step, found.decode, found.chunk] == pytest.approx([2e-4, 5e-6, 3e-5], rel=0.05)
+
+
+def test_beyond_a_recording_the_overhead_has_the_rest_of_the_step(on: Queue) -> None:
+    live = LiveLlama(Tiny(on).llama, longest=64)
+    recorded, rng, true = steptime.recorded("h100-llama3-8b"), np.random.default_rng(2), Overhead(6e-4, 2e-5, 5e-4)
+    for _ in range(300):
+        chunks, decodes = int(rng.integers(0, 4)), int(rng.integers(1, 30))
+        parts, sums = (200 * chunks, chunks, decodes), (700 * decodes, 30_000 * chunks)
+        live.timings.parts.append(parts)
+        live.timings.context.append(sums)
+        live.timings.gpu.append(9.0)  # counts for nothing here
+        live.seconds.append(captured_seconds(recorded, live.sizes, parts, *sums) + true(decodes, chunks))
+    found = live.overhead(recorded)
+    # The three largest of 300 are cut to the 99th percentile.
+    assert [found.step, found.decode, found.chunk] == pytest.approx([6e-4, 2e-5, 5e-4], rel=0.02)
 
 
 def test_refusals(tiny: Tiny) -> None:
