@@ -82,8 +82,8 @@ def fit(batch: Iterable[float], seconds: Iterable[float], *, confidence: float =
     unit = np.array([scale, scale, 1.0])
     middle = np.array([t0, c, alpha]) * unit
     low, high = np.maximum(middle - reach * unit, 0), np.minimum(middle + reach * unit, [np.inf, np.inf, MOST_ALPHA])
-    intervals = tuple(zip(low.tolist(), high.tolist(), strict=True))
-    return Curve(*middle.tolist(), *intervals, confidence, sqrt(squares / (len(b) - 3)))  # type: ignore[arg-type]
+    of_t0, of_c, of_alpha = zip(low.tolist(), high.tolist(), strict=True)
+    return Curve(*middle.tolist(), of_t0, of_c, of_alpha, confidence, sqrt(squares / (len(b) - 3)))
 
 
 def _law(b: np.ndarray, t0: float, c: float, alpha: float) -> np.ndarray:
