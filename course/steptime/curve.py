@@ -81,9 +81,10 @@ def fit(batch: Iterable[float], seconds: Iterable[float], *, confidence: float =
     reach = float(stdtrit(len(b) - 3, (1 + confidence) / 2)) * np.sqrt(np.diag(spread))
     unit = np.array([scale, scale, 1.0])
     middle = np.array([t0, c, alpha]) * unit
+    t0, c, alpha = middle.tolist()
     low, high = np.maximum(middle - reach * unit, 0), np.minimum(middle + reach * unit, [np.inf, np.inf, MOST_ALPHA])
     of_t0, of_c, of_alpha = zip(low.tolist(), high.tolist(), strict=True)
-    return Curve(*middle.tolist(), of_t0, of_c, of_alpha, confidence, sqrt(squares / (len(b) - 3)))
+    return Curve(t0, c, alpha, of_t0, of_c, of_alpha, confidence, sqrt(squares / (len(b) - 3)))
 
 
 def _law(b: np.ndarray, t0: float, c: float, alpha: float) -> np.ndarray:
