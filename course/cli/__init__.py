@@ -28,6 +28,7 @@ COMMANDS = {
     "lab": "Open the labs in JupyterLab.",
     "simulate": "Send requests through one policy or several.",
     "bench": "Measure a toy decode step on the GPU or CPU at hand.",
+    "profile": "Record how long steps of a model take on this GPU.",
     "kv": "KV bytes a token of a model, and what fits on a card.",
     "doctor": "Check that the labs will run on this machine.",
     "flags": "A policy as engine settings, and a vLLM command line as a policy.",

@@ -1,5 +1,7 @@
 """`serve`: a workload, a policy, a step time and perhaps a KV cache make a Run."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from course.base import settings
@@ -45,8 +47,11 @@ def finish(engine: Engine) -> Run:
     submitted in another order than that of their arrival, and as `serve` does.
     """
     log, load, prompts = engine.run(), engine.arrivals.load, np.array(engine.arrivals.prompt)
+    lengths = log.lengths - prompts
     if load is None or len(load) < len(prompts):
-        load = Workload(log.arrival, prompts, log.lengths - prompts)
+        load = Workload(log.arrival, prompts, lengths)
+    elif not np.array_equal(lengths, load.output_tokens):
+        load = replace(load, output_tokens=lengths)
     return Run(load, engine.policy, engine.limits, engine.executor, engine.cache, log)
 
 
