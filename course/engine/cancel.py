@@ -10,9 +10,9 @@ from course.policies.base import Request
 def cancel(engine: Engine, request: Request) -> None:
     """Whoever asked has gone: the request gives its slot and its blocks back and gets no more tokens.
 
-    What it emitted stays in the log. Where the request waits, it leaves the queue. In a padded batch its slot goes on as
-    padding until the batch ends, as after an answer that is complete, and the executor must know. For an engine whose
-    executor knows no lengths.
+    What it emitted stays in the log. Where the request waits, it leaves the queue. In a padded batch its slot goes on
+    as padding until the batch ends, as after an answer that is complete, and the executor must know. For an engine
+    whose executor knows no lengths.
 
     Raises ValueError while the engine serves, for a simulated engine, and for a request that it does not have (any
     more).

@@ -46,7 +46,8 @@ class Answer:
 
     tokens: of the prompt, then of the answer. limit: how many there may be in all. number: what its random numbers
     depend on. ended: "" while it goes on, "stop" at the model's own end, "length" at the limit, "cancelled". heard:
-    called with (number, text, ended) at each of its tokens.
+    called with (number, text, ended) at each of its tokens. ignore_end: only the limit ends it, and no special token is
+    chosen.
     """
 
     tokens: list[int]
@@ -55,6 +56,7 @@ class Answer:
     sampling: Sampling
     number: int
     heard: Heard | None = None
+    ignore_end: bool = False
     ended: str = ""
     padding: int = 0  # tokens of padding after the end
     text: list[str] = field(default_factory=list)
@@ -69,15 +71,15 @@ class Answer:
 class Speaking(Live):
     """Runs each step through a language model. `ask` comes before a request does.
 
-    cache: the KV blocks that the engine counts; their keys and values are kept here. Other settings as in `Live`.
-    LMError where the memory for them is not there.
+    cache: the KV blocks that the engine counts; their keys and values are kept here. memory: where those are, of an
+    executor before this one. Other settings as in `Live`. LMError where the memory for them is not there.
     """
 
-    def __init__(self, model: LanguageModel, cache: KVCache, **how: Any):
+    def __init__(self, model: LanguageModel, cache: KVCache, memory: PagedKV | None = None, **how: Any):
         super().__init__(**how)
         self.model = model
         self.answers: dict[int, Answer] = {}  # by row
-        self.memory = PagedKV(model.config, cache.num_blocks, cache.block_size)
+        self.memory = PagedKV(model.config, cache.num_blocks, cache.block_size) if memory is None else memory
 
     def ask(
         self,
@@ -87,15 +89,17 @@ class Speaking(Live):
         sampling: Sampling = GREEDY,
         number: int | None = None,
         heard: Heard | None = None,
+        ignore_end: bool = False,
     ) -> Answer:
         """What the request of this row asks: the tokens of `LanguageModel.prompt`.
 
         max_tokens: of its answer; without it, until the context is full. number: what its random numbers depend on,
-        its row by default.
+        its row by default. ignore_end: for load tests that ask for a length: the words past the end make no sense.
         """
         context, count = self.model.config.max_position_embeddings, len(tokens)
         limit = context if max_tokens is None else min(context, count + settings.whole("max_tokens", max_tokens))
         answer = Answer(list(tokens), count, limit, sampling, row if number is None else number, heard)
+        answer.ignore_end = ignore_end
         answer.stream = self.model.tokenizer.stream()
         self.answers[row] = answer
         return answer
@@ -143,7 +147,9 @@ class Speaking(Live):
             answers = [self.answers[request.index] for _, request in members]
             numbers = np.array([answer.number for answer in answers])
             places = np.array([len(answer.tokens) for answer in answers])
-            tokens = sampling.choose(logits[[row for row, _ in members]], numbers, places)
+            part = logits[[row for row, _ in members]]  # a copy
+            part[np.ix_([answer.ignore_end for answer in answers], [*self.model.tokenizer.special])] = -np.inf
+            tokens = sampling.choose(part, numbers, places)
             yield from zip((request for _, request in members), tokens.tolist(), strict=True)
 
     def _hear(self, request: Request, token: int) -> bool:
