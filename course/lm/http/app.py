@@ -20,6 +20,7 @@ from course.lm.http.protocol import CHAT, COMPLETION, MODEL, Asked, Refused, Rep
 from course.lm.http.service import BROKEN, Full, Service, Ticket
 
 MAX_BODY = 2**20  # bytes
+MAX_READ = 2**24  # bytes of a longer one that are read before it is refused: who still sends would not hear the answer
 SLOW = 30.0  # seconds that a reader may leave a piece lying
 BODY_SECONDS = 30.0  # in which a body must have come
 HOSTS = ("127.0.0.1", "localhost", "[::1]")
@@ -100,18 +101,21 @@ async def body_of(request: Request) -> bytes:
     """The body, up to MAX_BODY. Refused for a longer one, and where it does not come."""
     too_much = Refused(f"The body is longer than {MAX_BODY:,} bytes.", 413)
     said = request.headers.get("content-length", "")
-    if said.isdigit() and int(said) > MAX_BODY:
+    if said.isdigit() and int(said) > MAX_READ:
         raise too_much
     parts, size = [], 0
     try:
         async with asyncio.timeout(BODY_SECONDS):
             async for part in request.stream():
                 size += len(part)
-                if size > MAX_BODY:
+                if size > MAX_READ:
                     raise too_much
-                parts.append(part)
+                if size <= MAX_BODY:
+                    parts.append(part)
     except TimeoutError:
         raise Refused(f"The body did not come within {BODY_SECONDS:.0f} seconds.", 408) from None
+    if size > MAX_BODY:
+        raise too_much
     return b"".join(parts)
 
 

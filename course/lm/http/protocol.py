@@ -24,8 +24,8 @@ MAX_TOKENS = 16  # of a completion that does not say, as in OpenAI's and vLLM's
 UNCHANGED: dict[str, tuple[Any, ...]] = {  # fields that are not supported, and values that change nothing
     "n": (1,), "best_of": (1,), "echo": (False,), "logprobs": (False,), "top_logprobs": (0,), "logit_bias": ({},),
     "top_p": (1,), "min_p": (0,), "presence_penalty": (0,), "frequency_penalty": (0,), "repetition_penalty": (1,),
-    "stop": ([], ""), "stop_token_ids": ([],), "suffix": ("",), "tools": ([],), "tool_choice": ("none",), "min_tokens": (0,),
-    "response_format": ({"type": "text"},), "use_beam_search": (False,), "skip_special_tokens": (True,),
+    "stop": ([], ""), "stop_token_ids": ([],), "suffix": ("",), "tools": ([],), "tool_choice": ("none",),
+    "min_tokens": (0,), "response_format": ({"type": "text"},), "use_beam_search": (False,), "skip_special_tokens": (True,),
 }  # fmt: skip
 IGNORED = {"user", "store", "metadata", "stream_options", "priority", "request_id"}
 KNOWN = {"model", "prompt", "messages", "max_tokens", "max_completion_tokens", "temperature", "top_k", "seed", "stream",
@@ -36,7 +36,7 @@ class Refused(Exception):
     """A request that gets a sentence and a status instead of an answer."""
 
     def __init__(self, sentence: str, status: int = 400, kind: str = "invalid_request_error"):
-        super().__init__(sentence)
+        super().__init__(sentence if sentence.endswith(".") else f"{sentence}.")
         self.status, self.kind = status, kind
 
     def body(self) -> dict[str, Any]:
@@ -77,9 +77,7 @@ def read(body: bytes, kind: str, model: LanguageModel) -> Asked:
                 f"{len(tokens) + asked - context} too many. Ask for less."
             )
         temperature = given.get("temperature")
-        sampling = Sampling(
-            1.0 if temperature is None else temperature, max(given.get("top_k") or 0, 0), given.get("seed") or 0
-        )
+        sampling = Sampling(1.0 if temperature is None else temperature, _top_k(given), given.get("seed") or 0)
     except (ValueError, TypeError) as error:  # sentences of the model's
         raise Refused(str(error)) from None
     options = given.get("stream_options") or {}
@@ -128,6 +126,14 @@ def _count(given: Mapping[str, Any], name: str) -> int | None:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise Refused(f"{name} must be a whole number from 1 on, not {quote(value)}.")
     return value
+
+
+def _top_k(given: Mapping[str, Any]) -> int:
+    """0 and -1 both leave all tokens, as in vLLM."""
+    value = given.get("top_k")
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < -1):
+        raise Refused(f"top_k must be a whole number from 1 on, or -1, not {quote(value)}.")
+    return max(value or 0, 0)
 
 
 def _flag(given: Mapping[str, Any], name: str) -> bool:

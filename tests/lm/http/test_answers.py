@@ -31,9 +31,7 @@ def events(response):
 def test_a_completion(server, model):
     found = server.client.post("/v1/completions", json=completion()).raise_for_status().json()
     assert found["object"] == "text_completion" and found["model"] == "course-lm"
-    assert found["choices"] == [
-        {"index": 0, "logprobs": None, "finish_reason": "stop", "text": model.answer(ASK)}
-    ]
+    assert found["choices"] == [{"index": 0, "logprobs": None, "finish_reason": "stop", "text": model.answer(ASK)}]
     prompt = len(model.prompt(ASK))
     length = len(model.tokenizer.encode(model.answer(ASK))) + 1
     assert found["usage"] == {
@@ -118,6 +116,7 @@ def test_many_at_once_get_their_own_words(server, prompts):
 @pytest.mark.parametrize("policy", [policies.Static(3), policies.Dynamic(3, 0.02), policies.Window(3, 0.02)])
 def test_other_policies(model, prompts, policy):
     with serving(model, policy) as server:
+
         def ask(one):
             return server.client.post("/v1/chat/completions", json=chat(*one.turns)).json()
 
