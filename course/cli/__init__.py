@@ -16,7 +16,7 @@ try:  # the first tenths of a second, in which Ctrl-C must not give a traceback 
     from typer.core import TyperGroup
 
     from course.base.streams import forgiving
-    from course.cli import bench, compare, doctor, flags, kv, labs, reset, results, simulate
+    from course.cli import bench, compare, doctor, flags, kv, labs, reset, results, serve, simulate, talk
 except KeyboardInterrupt:
     sys.exit(130)
 except ImportError as error:
@@ -98,6 +98,8 @@ def _course(
 
 app.command(name="simulate", short_help="Send requests through one policy or several.")(simulate.simulate)
 app.command(name="bench", short_help="Measure a toy decode step on the GPU or CPU at hand.")(bench.bench)
+app.command(name="talk", short_help="Talk with a small language model, or watch a policy make it speak.")(talk.talk)
+app.command(name="serve", short_help="Serve the small language model over HTTP, for load generators.")(serve.serve)
 app.command(name="kv", short_help="KV bytes a token of a model, and what fits on a card.")(kv.kv)
 app.command(name="doctor", short_help="Check that the labs will run on this machine.")(doctor.doctor)
 app.command(name="flags", short_help="A policy as engine settings, and a vLLM command line as a policy.")(flags.flags)

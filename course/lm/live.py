@@ -13,7 +13,7 @@ keeps its slot, which goes on computing padding, and so does a prompt that is sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +38,7 @@ STOP, LENGTH, CANCELLED = "stop", "length", "cancelled"
 BLOCK_SIZE = 16
 
 Heard = Callable[[int, str, str], None]
+Seen = Callable[[Mapping[int, "Answer"]], None]
 
 
 @dataclass
@@ -78,6 +79,7 @@ class Speaking(Live):
     def __init__(self, model: LanguageModel, cache: KVCache, memory: PagedKV | None = None, **how: Any):
         super().__init__(**how)
         self.model = model
+        self.seen: Seen | None = None  # called after each step with all answers by row
         self.answers: dict[int, Answer] = {}  # by row
         self.memory = PagedKV(model.config, cache.num_blocks, cache.block_size) if memory is None else memory
 
@@ -128,7 +130,10 @@ class Speaking(Live):
             [table for _, _, table in rows],
             self.memory,
         )
-        return Emitted([request for request, token in self._chosen(logits, said) if self._hear(request, token)])
+        finished = [request for request, token in self._chosen(logits, said) if self._hear(request, token)]
+        if self.seen is not None:
+            self.seen(self.answers)
+        return Emitted(finished)
 
     def _decode(self, answer: Answer, table: Sequence[int]) -> tuple[list[int], int, Sequence[int]]:
         place = len(answer.tokens) - 1
@@ -228,13 +233,15 @@ def serve_live(
     *,
     sampling: Sampling = GREEDY,
     heard: Heard | None = None,
+    seen: Seen | None = None,
     waits: bool = True,
 ) -> SpokenRun:
     """Let the model answer questions that come by the clock, under a policy that does not know how long they become.
 
     cache: KV blocks; without one, as many as the slots can fill. sampling: how tokens are chosen; random numbers depend
-    on seed, row and position alone. heard: called as heard(row, text, ended) at each token, while the step under way
-    is computed. waits: False: times in which nobody is there pass at once.
+    on seed, row and position alone. heard: called as heard(row, text, ended) at each token. seen: called after each
+    step with all answers by row, those that are padding too. Both are part of the step's time. waits: False: times in
+    which nobody is there pass at once.
 
     BLAS computes with one thread meanwhile: more are slower for a model of this size as soon as anything else runs.
     LMError for a prompt that cannot be answered, and where the memory is not there; ValueError as `serve` does.
@@ -248,6 +255,7 @@ def serve_live(
     if cache is None:
         cache = full_cache(policy, lm.config, len(prompts))
     speaking = Speaking(lm, cache, waits=waits)
+    speaking.seen = seen
     for row, tokens in enumerate(prompts):
         speaking.ask(row, tokens, load.max_tokens, sampling, heard=heard)
     bounds = np.array([speaking.answers[row].limit for row in range(len(prompts))]) - counts

@@ -25,7 +25,8 @@ UNCHANGED: dict[str, tuple[Any, ...]] = {  # fields that are not supported, and 
     "n": (1,), "best_of": (1,), "echo": (False,), "logprobs": (False,), "top_logprobs": (0,), "logit_bias": ({},),
     "top_p": (1,), "min_p": (0,), "presence_penalty": (0,), "frequency_penalty": (0,), "repetition_penalty": (1,),
     "stop": ([], ""), "stop_token_ids": ([],), "suffix": ("",), "tools": ([],), "tool_choice": ("none",),
-    "min_tokens": (0,), "response_format": ({"type": "text"},), "use_beam_search": (False,), "skip_special_tokens": (True,),
+    "min_tokens": (0,), "response_format": ({"type": "text"},), "use_beam_search": (False,),
+    "skip_special_tokens": (True,),
 }  # fmt: skip
 IGNORED = {"user", "store", "metadata", "stream_options", "priority", "request_id"}
 KNOWN = {"model", "prompt", "messages", "max_tokens", "max_completion_tokens", "temperature", "top_k", "seed", "stream",
