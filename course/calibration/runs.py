@@ -52,4 +52,4 @@ def result_of(run: Run, name: str = "live run") -> Result:
 
 def engine_of_run(run: Run) -> Engine:
     """What served it."""
-    return Engine(run.policy, run.cache)  # type: ignore[arg-type]  # a replay serves with any policy
+    return Engine(run.policy, run.cache)

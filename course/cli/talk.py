@@ -80,7 +80,9 @@ def talk(
         picture = _Picture(texts) if sys.stdout.isatty() and not as_json else None
         began = time.perf_counter()
         try:
-            runs[name] = lm.serve_live(questions, one, model, cache, sampling=sampling, seen=picture and picture.show)
+            runs[name] = lm.serve_live(
+                questions, one, model, cache, sampling=sampling, seen=picture.show if picture else None
+            )
         finally:
             if picture is not None:
                 picture.close()

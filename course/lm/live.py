@@ -260,7 +260,7 @@ def serve_live(
         speaking.ask(row, tokens, load.max_tokens, sampling, heard=heard)
     bounds = np.array([speaking.answers[row].limit for row in range(len(prompts))]) - counts
     with one_thread():
-        run = serve_any(Workload(load.arrival, counts, bounds), policy, speaking, cache)
+        run = serve_any(Workload(np.asarray(load.arrival), counts, bounds), policy, speaking, cache)
     spoken = SpokenRun(run.workload, policy, run.limits, speaking, cache, run._log)
     answers = [speaking.answers[row] for row in range(len(prompts))]
     spoken.words = tuple(answer.words for answer in answers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -28,7 +28,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._lock = threading.Lock()
 
-        def made(kind: type, name: str, text: str, **more: object) -> object:
+        def made(kind: Any, name: str, text: str, **more: Any) -> Any:
             return kind(f"vllm:{name}", text, LABELS, registry=self.registry, **more).labels(model_name, "0")
 
         self._running = made(Gauge, "num_requests_running", "Requests with a slot.")
@@ -40,7 +40,7 @@ class Metrics:
         self._iteration = made(Histogram, "iteration_tokens_total", "Tokens of a step.", buckets=TOKENS)
         self._prompts = made(Histogram, "request_prompt_tokens", "Of a request that ended.", buckets=TOKENS)
         self._answers = made(Histogram, "request_generation_tokens", "Of a request that ended.", buckets=TOKENS)
-        seconds = {"buckets": SECONDS}
+        seconds: dict[str, Any] = {"buckets": SECONDS}
         self._ttft = made(Histogram, "time_to_first_token_seconds", "Arrival to first token.", **seconds)
         self._itl = made(Histogram, "inter_token_latency_seconds", "Gaps between tokens.", **seconds)
         self._tpot = made(

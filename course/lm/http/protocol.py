@@ -190,7 +190,7 @@ class Reply:
     """The answer to one request in OpenAI's form, whole or piece by piece."""
 
     def __init__(self, asked: Asked):
-        self.asked, self.texts, self.count = asked, [], 0
+        self.asked, self.count = asked, 0
         self._head = {
             "id": f"{'cmpl' if asked.kind == COMPLETION else 'chatcmpl'}-{uuid4().hex}",
             "created": int(time.time()),
