@@ -13,6 +13,7 @@ keeps its slot, which goes on computing padding, and so does a prompt that is sh
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -235,13 +236,14 @@ def serve_live(
     heard: Heard | None = None,
     seen: Seen | None = None,
     waits: bool = True,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> SpokenRun:
     """Let the model answer questions that come by the clock, under a policy that does not know how long they become.
 
     cache: KV blocks; without one, as many as the slots can fill. sampling: how tokens are chosen; random numbers depend
     on seed, row and position alone. heard: called as heard(row, text, ended) at each token. seen: called after each
     step with all answers by row, those that are padding too. Both are part of the step's time. waits: False: times in
-    which nobody is there pass at once.
+    which nobody is there pass at once. clock: seconds, for whoever has another one.
 
     BLAS computes with one thread meanwhile: more are slower for a model of this size as soon as anything else runs.
     LMError for a prompt that cannot be answered, and where the memory is not there; ValueError as `serve` does.
@@ -254,7 +256,7 @@ def serve_live(
     counts = np.array([len(tokens) for tokens in prompts])
     if cache is None:
         cache = full_cache(policy, lm.config, len(prompts))
-    speaking = Speaking(lm, cache, waits=waits)
+    speaking = Speaking(lm, cache, waits=waits, clock=clock)
     speaking.seen = seen
     for row, tokens in enumerate(prompts):
         speaking.ask(row, tokens, load.max_tokens, sampling, heard=heard)
