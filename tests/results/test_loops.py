@@ -117,6 +117,13 @@ def test_a_queue_or_a_short_run(result):
     assert said(open_, "whether the engine would keep up over a longer run the file does not say")
 
 
+def test_without_a_duration_it_follows_from_what_was_answered(result):
+    whole = stage(10.0, 200, 40.0, ttft=10.0, e2e=11.0)
+    found = result({key: value for key, value in whole.items() if key != "duration"})
+    assert said(found, "a queue built up, for a TTFT of 10 s in the middle is much of the 20.1 s")
+    assert not any(" nan" in note for note in found.notes)
+
+
 def log(arrival, e2e, ttft=0.01):
     rows = []
     for at, took in zip(arrival, e2e, strict=True):
