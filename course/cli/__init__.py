@@ -2,7 +2,7 @@
 
 Exit status: 0, or 2 with one sentence on stderr for bad input, or 130 after Ctrl-C, or SIGPIPE (141 in a shell) where
 nobody reads on; `course doctor` has 1 where it finds a problem. What a command is asked for goes to stdout, everything
-else to stderr. To add a command, write a module with a function and register it at the end of this one.
+else to stderr. To add a command, write a module with a function of its name and add a line to COMMANDS.
 """
 
 import sys
@@ -10,21 +10,62 @@ import sys
 try:  # the first tenths of a second, in which Ctrl-C must not give a traceback either
     import signal
     from contextlib import suppress
+    from importlib import import_module
     from typing import Annotated, Any
 
     import typer
     from typer.core import TyperGroup
 
     from course.base.streams import forgiving
-    from course.cli import bench, compare, doctor, flags, kv, labs, reset, results, serve, simulate, talk
 except KeyboardInterrupt:
     sys.exit(130)
 except ImportError as error:
     sys.exit(f"course: the installation is not complete ({error}): remove .venv/.installed, then `make lab`")
 
 
+COMMANDS = {
+    "simulate": "Send requests through one policy or several.",
+    "bench": "Measure a toy decode step on the GPU or CPU at hand.",
+    "talk": "Talk with a small language model, or watch a policy make it speak.",
+    "serve": "Serve the small language model over HTTP, for load generators.",
+    "kv": "KV bytes a token of a model, and what fits on a card.",
+    "doctor": "Check that the labs will run on this machine.",
+    "flags": "A policy as engine settings, and a vLLM command line as a policy.",
+    "labs": "List the labs, with your progress and your copies.",
+    "reset": "Start a lab again; your copy is kept.",
+    "compare": "A measured run beside the same requests in the simulator.",
+    "results": "Compare result files of benchmark tools.",
+}
+
+
 class OneSentence(TyperGroup):
-    """A group that answers every kind of bad input in the same way: one sentence on stderr, exit status 2."""
+    """A group that answers every kind of bad input in the same way: one sentence on stderr, exit status 2.
+
+    A command's module is imported when it is asked for: the list of commands needs none of them.
+    """
+
+    def __init__(self, *args: Any, **extra: Any) -> None:
+        super().__init__(*args, **extra)
+        nothing = typer.core.TyperCommand(None)  # "Did you mean" chooses from the names
+        self.commands = dict.fromkeys(COMMANDS, nothing)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names, as they are listed."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name; None where there is none."""
+        if cmd_name not in COMMANDS:
+            return None
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+        function = getattr(import_module(f"course.cli.{cmd_name}"), cmd_name)
+        alone.command(name=cmd_name, short_help=COMMANDS[cmd_name])(function)
+        return typer.main.get_command(alone)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The list for `--help`."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         """Run a command; what it refuses becomes a sentence."""
@@ -94,19 +135,6 @@ def _course(
     """Batching for LLM inference, from the command line."""
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
-
-
-app.command(name="simulate", short_help="Send requests through one policy or several.")(simulate.simulate)
-app.command(name="bench", short_help="Measure a toy decode step on the GPU or CPU at hand.")(bench.bench)
-app.command(name="talk", short_help="Talk with a small language model, or watch a policy make it speak.")(talk.talk)
-app.command(name="serve", short_help="Serve the small language model over HTTP, for load generators.")(serve.serve)
-app.command(name="kv", short_help="KV bytes a token of a model, and what fits on a card.")(kv.kv)
-app.command(name="doctor", short_help="Check that the labs will run on this machine.")(doctor.doctor)
-app.command(name="flags", short_help="A policy as engine settings, and a vLLM command line as a policy.")(flags.flags)
-app.command(name="labs", short_help="List the labs, with your progress and your copies.")(labs.labs)
-app.command(name="reset", short_help="Start a lab again; your copy is kept.")(reset.reset)
-app.command(name="compare", short_help="A measured run beside the same requests in the simulator.")(compare.compare)
-app.command(name="results", short_help="Compare result files of benchmark tools.")(results.results)
 
 
 def main() -> None:

@@ -59,8 +59,9 @@ class Shortcut:
         size = engine.pool.block_size
         needed = -((1 - prompts - outputs) // size)  # blocks at full length
         # Whoever gets the slots, blocks may never run short: then nobody need count them.
-        self.counted = cache is not None and min(policy.max_num_seqs, n) * int(needed.max()) > cache.num_blocks
-        self.blocks = needed.tolist() if self.counted else []
+        counted = cache is not None and min(policy.max_num_seqs, n) * int(needed.max()) > cache.num_blocks
+        self.blocks = needed.tolist() if counted else [0] * n
+        self.total = cache.num_blocks if cache else 0
         # A prompt that must run in chunks counts as more than any budget.
         longest = policy.long_prefill_token_threshold or policy.max_num_batched_tokens
         self.whole = np.where(prompts <= longest, prompts, policy.max_num_batched_tokens + 1).tolist()
@@ -80,8 +81,8 @@ class Shortcut:
             return False
         if not all(request._whole for request in engine._running):
             return False
-        self.reserved = sum(self.blocks[request._index] for request in engine._running) if self.counted else 0
-        if self.reserved > engine.pool.num_blocks:  # those that run could outgrow the cache
+        self.spare = self.total - sum(self.blocks[request._index] for request in engine._running)
+        if self.spare < 0:  # those that run could outgrow the cache
             return False
         self._come_in()
         while not self.special and len(self.answered) + engine.answered < self.requests:
@@ -170,20 +171,13 @@ class Shortcut:
         Ends when all is served, and where those who wait cannot join as they are: `special`, `chunked`. Each line runs
         about once a request: their number is what the simulator's speed depends on.
         """
-        engine, n, slots, budget = (
-            self.engine,
-            self.requests,
-            self.policy.max_num_seqs,
-            self.policy.max_num_batched_tokens,
-        )
-        times, prompts, pairs_of, codes, length = engine.arrivals.times, self.whole, self.pairs, self.codes, self.length
-        counted, blocks, total = self.counted, self.blocks, engine.pool.num_blocks
-        clock, finishes, answered = engine.clock, self.finishes, self.answered
-        seconds, lines, linear = self.model.seconds, self.simulated.lines, self.model.prefill_line()
-        a_token, a_pair = linear or (0.0, 0.0)
-        now, head, decodes, reserved = engine.now, self.head, self.decodes, self.reserved
+        n, slots, budget = self.requests, self.policy.max_num_seqs, self.policy.max_num_batched_tokens
+        times, prompts, codes, length = self.engine.arrivals.times, self.whole, self.codes, self.length
+        blocks, finishes, lines = self.blocks, self.finishes, self.simulated.lines
+        a_token, a_pair = self.model.prefill_line() or (None, 0.0)
+        now, head, decodes, spare = self.engine.now, self.head, self.decodes, self.spare
         ends: list[float] = []  # of the latest steps, not yet in the clock
-        step = len(clock)
+        step = len(self.engine.clock)
         offset = self.context - decodes * step  # the decodes attend to offset + decodes x step tokens
         leave = finishes[0] // n  # the first step without the one who leaves next
         coming = times[head] if decodes < slots else NEVER  # when the next one can join
@@ -191,40 +185,37 @@ class Shortcut:
         for _ in range(_ROUNDS):
             while leave <= step:
                 code = heappop(finishes)
-                answered.append(code)
+                self.answered.append(code)
                 offset += step - length[code % n]
                 decodes -= 1
-                if counted:
-                    reserved -= blocks[code % n]
+                spare += blocks[code % n]
                 leave, coming = finishes[0] // n, times[head]
 
             if coming <= now:  # a step with new prompts
                 end = head + 1
                 if times[end] > now:
-                    tokens, pairs = prompts[head], pairs_of[head]
+                    tokens = prompts[head]
+                    spare -= blocks[head]
                 else:
-                    last = head + slots - decodes
-                    while end < last and times[end] <= now:
+                    while end < head + slots - decodes and times[end] <= now:
                         end += 1
-                    tokens, pairs = sum(prompts[head:end]), sum(pairs_of[head:end])
-                if counted and reserved + sum(blocks[head:end]) > total:
-                    self.special = True
+                    tokens = sum(prompts[head:end])
+                    spare -= sum(blocks[head:end])
+                if spare < 0 or tokens + decodes > budget:
+                    self.special, self.chunked = spare < 0, spare >= 0
+                    spare += sum(blocks[head:end])
                     break
-                if tokens + decodes > budget:
-                    self.chunked = True
-                    break
-                if counted:
-                    reserved += sum(blocks[head:end])
-                if linear:
+                if a_token is None:
+                    context, pairs = offset + decodes * step, sum(self.pairs[head:end])
+                    now += self.model.seconds(decodes, context, tokens, pairs, tokens)
+                else:
                     base, slope = lines[decodes]
                     base += a_token * tokens
                     if slope:
                         base += slope * (offset + decodes * step)
                     if a_pair:
-                        base += a_pair * pairs
+                        base += a_pair * sum(self.pairs[head:end])
                     now += base
-                else:
-                    now += seconds(decodes, offset + decodes * step, tokens, pairs, tokens)
                 ends.append(now)
                 offset += tokens
                 while head < end:
@@ -240,35 +231,34 @@ class Shortcut:
                 if coming == NEVER:
                     break
                 now = coming
-                engine.idle.append((step, now))
+                self.engine.idle.append((step, now))
                 continue
 
             base, slope = lines[decodes]
             if leave - step >= LONG and now + LONG * base < coming:
                 if ends:
-                    keep(clock, ends)
-                now = long_stretch(clock, now, coming, leave - step, decodes, offset + decodes * step, base, slope)
-                step = len(clock)
+                    keep(self.engine.clock, ends)
+                context = offset + decodes * step
+                now = long_stretch(self.engine.clock, now, coming, leave - step, decodes, context, base, slope)
+                step = len(self.engine.clock)
             elif slope:
                 context = offset + decodes * step
-                for done in range(step + 1, leave + 1):  # noqa: B007
+                for step in range(step + 1, leave + 1):  # noqa: B007, B020
                     now += base + slope * context
                     ends.append(now)
                     if now >= coming:
                         break
                     context += decodes
-                step = done
             else:
-                for done in range(step + 1, leave + 1):  # noqa: B007
+                for step in range(step + 1, leave + 1):  # noqa: B007, B020
                     now += base
                     ends.append(now)
                     if now >= coming:
                         break
-                step = done
 
-        keep(clock, ends)
-        check_length(clock)
-        engine.now, self.head, self.decodes, self.reserved = now, head, decodes, reserved
+        keep(self.engine.clock, ends)
+        check_length(self.engine.clock)
+        self.engine.now, self.head, self.decodes, self.spare = now, head, decodes, spare
         self.context = offset + decodes * step
 
     # While the budget cuts prompts
@@ -306,8 +296,7 @@ class Shortcut:
         row = code % self.requests
         self.decodes -= 1
         self.context -= self.length[row]
-        if self.counted:
-            self.reserved -= self.blocks[row]
+        self.spare += self.blocks[row]
         self.answered.append(code)
 
     def _chunk_step(self, step: int) -> bool:
@@ -320,18 +309,17 @@ class Shortcut:
             chunk = min(self.prompt[row] - computed, cap, left)
             plan.append((row, chunk, computed))
             left -= chunk
-        head, slots, reserved = self.head, policy.max_num_seqs - self.decodes - len(plan), self.reserved
+        head, slots, spare = self.head, policy.max_num_seqs - self.decodes - len(plan), self.spare
         while left > 0 and slots > 0 and engine.arrivals.times[head] <= engine.now:
             chunk = min(self.prompt[head], cap)
             if chunk > left:
                 if not policy.enable_chunked_prefill:
                     break
                 chunk = left
-            if self.counted:
-                reserved += self.blocks[head]
-                if reserved > engine.pool.num_blocks:
-                    self.special = True
-                    return False
+            spare -= self.blocks[head]
+            if spare < 0:
+                self.special = True
+                return False
             plan.append((head, chunk, 0))
             left -= chunk
             slots -= 1
@@ -339,7 +327,7 @@ class Shortcut:
         if not plan:
             return False
 
-        self.head, self.reserved = head, reserved
+        self.head, self.spare = head, spare
         tokens = pairs = seen = 0
         for _, chunk, computed in plan:
             tokens += chunk

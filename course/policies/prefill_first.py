@@ -3,6 +3,7 @@
 import math
 
 from course.base import settings
+from course.memory.block_pool import Plan
 from course.policies.base import DECODES, Policy, Request, Schedule, State
 from course.policies.continuous import EnableChunkedPrefill, MaxNumBatchedTokens
 from course.policies.registry import MaxNumSeqs, registered
@@ -20,9 +21,11 @@ class PrefillFirst(Policy):
     enable_chunked_prefill: the prompt that does not fit what is left of a step runs in chunks, one such prompt at a
     time, and its next chunk comes in the next step; otherwise it waits for a step of its own.
 
-    A prompt is admitted if all of it fits the free blocks. Out of blocks for decodes, those with the fewest answer
-    tokens are preempted, the longest prompt first among equals. Not modelled: the share of max_new_tokens that SGLang
-    holds back on admission, and prefixes. Raises ValueError for settings that contradict each other.
+    A prompt is admitted if all of it fits the free blocks, beside one more token of everybody who decodes (SGLang holds
+    back a share of their max_new_tokens, which is not modelled). Out of blocks for decodes, those with the fewest
+    answer tokens are preempted, the longest prompt first among equals. Prefixes are not modelled.
+
+    Raises ValueError for settings that contradict each other.
     """
 
     def __init__(
@@ -55,23 +58,23 @@ class PrefillFirst(Policy):
     def schedule(self, state: State) -> Schedule:
         """Prompts if there are any that can run, else a token for everybody else."""
         begun = [request for request in state.prefilling if not _decodes(request)]
-        tokens = self.prompts(state, begun) if begun or (state.waiting and state.free_slots) else {}
-        if tokens:
-            return Schedule(tokens)
         paused = {request: 1 for request in state.prefilling if _decodes(request)}
-        if not paused and not state.decodes:
-            return self.nobody(state)
         plan = state.plan()
         for request in paused:
             plan.take(request, 1)
         if plan.free < 0:
             return self.make_room(state, begun)
+        tokens = self.prompts(state, begun, plan) if begun or (state.waiting and state.free_slots) else {}
+        if tokens:
+            return Schedule(tokens)
+        if not paused and not state.decodes:
+            return self.nobody(state)
         # Whoever waits has no slot or no blocks, and gets neither before somebody leaves: decodes take blocks.
         return Schedule(paused, decodes=True, until=math.inf) if paused else DECODES
 
-    def prompts(self, state: State, begun: list[Request]) -> dict[Request, int]:
+    def prompts(self, state: State, begun: list[Request], plan: Plan) -> dict[Request, int]:
         """The tokens of each prompt in this step: the ones under way, then the queue, while budget and blocks last."""
-        plan, left, slots = state.plan(), self.max_num_batched_tokens, state.free_slots
+        left, slots = self.max_num_batched_tokens, state.free_slots
         tokens: dict[Request, int] = {}
         for request in begun:
             chunk = min(request.remaining, left)

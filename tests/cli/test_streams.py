@@ -104,11 +104,17 @@ class Pressed:
             raise KeyboardInterrupt
 sys.modules.pop({module!r}, None)
 sys.meta_path.insert(0, Pressed())
+sys.argv = ["course", "simulate"]
 from course.cli import main
 main()
 """
     done = called([sys.executable, "-c", code])
     assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_a_mistyped_command_is_answered_with_the_nearest() -> None:
+    done = called([*COMMAND, "kvv"])
+    assert (done.returncode, done.stderr) == (2, "course: No such command 'kvv'. Did you mean 'kv'?\n")
 
 
 def test_a_missing_package_is_a_sentence() -> None:

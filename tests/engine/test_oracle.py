@@ -98,6 +98,17 @@ def test_shortest_first():
     assert seen["guesses, and some without one"] >= 3
 
 
+def test_prefill_first():
+    seen = compare_many(strategies.prefill_first(), 150)
+    for rare in (
+        "preempted twice",
+        "a prompt in chunks",
+        "a request without a turn",
+        "an answer that brings a request",
+    ):
+        assert seen[rare] >= 3, f"hardly ever: {rare}"
+
+
 def test_windows():
     seen = compare_many(strategies.windows(), 90)
     for rare in ("idle", "an arrival on a step end", "an answer that brings a request", "one slot"):

@@ -21,6 +21,7 @@ SECOND = steptime.PowerLaw(t0=1, c=0, alpha=1)
 KINDS = {
     "continuous": st.one_of(strategies.continuous(most=12), strategies.storms(), strategies.many_in_chunks()),
     "shortest first": strategies.shortest_first(),
+    "prefill first": strategies.prefill_first(),
     "static and dynamic": strategies.batches(),
     "windows": strategies.windows(),
     "own": strategies.decided(),

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import os
 import shutil
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ import pytest
 from course.gpu import build, sources
 from course.gpu.errors import KernelError
 from course.gpu.shim import ShimDevice
+from tests.helpers.nvrtc import nvrtc
 
 CUDA = ("75", "80", "86", "89", "90", "100", "120")
 HIP = ("gfx90a", "gfx1030")
@@ -48,18 +47,6 @@ def test_cuda_from_turing_to_blackwell(source: str, tmp_path: Path) -> None:
     command = [nvcc, "-fatbin", "-std=c++17", "--threads=0", "-Werror=all-warnings", *targets]
     done = subprocess.run([*command, source, "-o", str(tmp_path / "out")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def nvrtc() -> ctypes.CDLL | None:
-    """NVIDIA's run-time compiler, of the pip package nvidia-cuda-nvrtc or of a toolkit; it needs no GPU."""
-    names = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"]
-    found = importlib.util.find_spec("nvidia")
-    for folder in found.submodule_search_locations or () if found else ():
-        names += [str(path) for path in Path(folder).glob("*/lib/libnvrtc.so.*") if "alt" not in path.name]
-    for name in names:
-        with suppress(OSError):
-            return ctypes.CDLL(name)
-    return None
 
 
 @pytest.mark.parametrize("number", CUDA)

@@ -87,6 +87,22 @@ def new_blocks(cached, tokens, block_size):
     return sum(place % block_size == 0 for place in range(cached, cached + tokens))
 
 
+def the_step(start, end, batch, decodes, context, chunks, victims, dropped, queue):
+    """A row of `Outcome.steps`, but for its blocks and the tokens that left."""
+    return {
+        "start": start,
+        "end": end,
+        "running": len(batch),
+        "wasted": 0,
+        "decodes": len(decodes),
+        "decode_context": context,
+        "prefill_tokens": sum(tokens for tokens, _ in chunks),
+        "preemptions": len(victims),
+        "dropped": dropped,
+        "queue": len(queue),
+    }
+
+
 def serve_continuous(
     requests,
     step_time,
@@ -178,19 +194,8 @@ def serve_continuous(
         last_end = now
         out.starved += sum(who not in turn and bool(out.token_times[who]) for who in batch)
         out.chunked += sum(turn[who] < to_compute(who) for who in turn)
-        row = {
-            "start": start,
-            "end": now,
-            "running": len(batch),
-            "wasted": 0,
-            "decodes": len(decodes),
-            "decode_context": context,
-            "prefill_tokens": sum(tokens for tokens, _ in chunks),
-            "preemptions": len(victims),
-            "dropped": dropped,
-            "queue": len(queue),
-            "blocks": sum(held) if num_blocks is not None else 0,
-        }
+        row = the_step(start, now, batch, decodes, context, chunks, victims, dropped, queue)
+        row["blocks"] = sum(held) if num_blocks is not None else 0
 
         told = 0
         for who, tokens in turn.items():

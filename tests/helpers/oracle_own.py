@@ -7,7 +7,7 @@ says whatever the rules of an engine allow.
 from dataclasses import dataclass
 from random import Random
 
-from tests.helpers.oracle import begin, new_blocks
+from tests.helpers.oracle import begin, new_blocks, the_step
 
 
 @dataclass
@@ -26,6 +26,8 @@ class Present:
     remaining: dict
     """Tokens to compute before the next one is emitted, of everybody in the queue and the batch."""
     computed: dict
+    emitted: dict
+    prompt: dict
     decoding: list
     """Those of the batch that emitted a token in the last step that computed anything of them."""
     free: float
@@ -67,6 +69,8 @@ def serve_decided(requests, step_time, decide, slots, budget=float("inf"), num_b
                 arrival=out.arrival,
                 remaining={who: to_compute(who) for who in everybody},
                 computed={who: cached[who] for who in everybody},
+                emitted={who: len(out.token_times[who]) for who in everybody},
+                prompt=dict(enumerate(requests.prompt)),
                 decoding=[who for who in batch if who in decoding],
                 free=float("inf") if num_blocks is None else num_blocks - held,
             )
@@ -106,19 +110,8 @@ def serve_decided(requests, step_time, decide, slots, budget=float("inf"), num_b
             cached[who] += tokens
         blocks = sum(new_blocks(0, cached[who], block_size) for who in batch)
         assert sum(turn.values()) <= budget and len(batch) <= slots and (num_blocks is None or blocks <= num_blocks)
-        row = {
-            "start": start,
-            "end": now,
-            "running": len(batch),
-            "wasted": 0,
-            "decodes": len(decodes),
-            "decode_context": context,
-            "prefill_tokens": sum(tokens for tokens, _ in chunks),
-            "preemptions": len(victims),
-            "dropped": dropped,
-            "queue": len(queue),
-            "blocks": blocks if num_blocks is not None else 0,
-        }
+        row = the_step(start, now, batch, decodes, context, chunks, victims, dropped, queue)
+        row["blocks"] = blocks if num_blocks is not None else 0
 
         emitted = [who for who in turn if to_compute(who) == 0]
         for who in emitted:
@@ -165,6 +158,55 @@ def window_of_the_notes(window):
         return opens if present.now < opens else everybody(present)
 
     return decide
+
+
+# Prompts first
+
+
+def prompts_first(chunked):
+    """As SGLang: a step of prompts while one can run, else a token for everybody whose prompt is complete."""
+
+    def decide(present):
+        complete = [who for who in present.batch if present.emitted[who] and present.remaining[who] == 1]
+        begun = [who for who in present.batch if who not in complete]
+        free = present.free - sum(present.need(who, 1) for who in complete)
+        turn = prompts_of_a_step(present, begun, free, chunked)
+        if turn:
+            return [], turn
+        victims, free = [], present.free
+        while sum(present.need(who, 1) for who in complete if who not in victims) > free:
+            left = [who for who in complete if who not in victims]
+            if len(left) == 1 and begun:
+                gives_way = begun.pop()
+            else:  # of equals the one admitted last, hence the reversed order
+                gives_way = min(reversed(left), key=lambda who: (present.emitted[who], -present.prompt[who]))
+            victims.append(gives_way)
+            free += new_blocks(0, present.computed[gives_way], present.block_size)
+        return victims, {who: 1 for who in complete if who not in victims}
+
+    return decide
+
+
+def prompts_of_a_step(present, begun, free, chunked):
+    """free: blocks beside those for the next token of everybody whose prompt is complete."""
+    turn, left = {}, present.budget
+    for who in begun:
+        tokens = min(present.remaining[who], left)
+        if not tokens or present.need(who, tokens) > free:
+            return turn
+        turn[who] = tokens
+        left -= tokens
+        free -= present.need(who, tokens)
+    for who in present.queue[: present.slots - len(present.batch)]:
+        tokens = min(present.remaining[who], left)
+        if not tokens or (tokens < present.remaining[who] and not chunked):
+            break
+        if present.need(who, present.remaining[who]) > free:
+            break
+        turn[who] = tokens
+        left -= tokens
+        free -= present.need(who, tokens)
+    return turn
 
 
 # Anything at all

@@ -122,6 +122,8 @@ class Decided(Policy):
                 arrival={who: request.arrival for who, request in everybody.items()},
                 remaining={who: request.remaining for who, request in everybody.items()},
                 computed={who: request.computed for who, request in everybody.items()},
+                emitted={who: request.emitted for who, request in everybody.items()},
+                prompt={who: request.prompt_tokens for who, request in everybody.items()},
                 decoding=[request.index for request in state.running if request not in state.prefilling],
                 free=state.free_blocks,
             )

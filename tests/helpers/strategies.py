@@ -96,6 +96,10 @@ class Case:
         if isinstance(policy, Decided):
             limits = policy.max_num_seqs, policy.max_num_batched_tokens
             return oracle_own.serve_decided(requests, step_time, deepcopy(policy.decide), *limits, **memory)
+        if isinstance(policy, policies.PrefillFirst):
+            decide = oracle_own.prompts_first(policy.enable_chunked_prefill)
+            limits = policy.max_num_seqs, policy.max_num_batched_tokens
+            return oracle_own.serve_decided(requests, step_time, decide, *limits, **memory)
         if isinstance(policy, policies.Window):
             noted = isinstance(policy, policies.NoteWindow)
             rule = oracle_own.window_of_the_notes if noted else oracle_own.first_arrival_opens
@@ -267,6 +271,16 @@ def shortest_first(draw):
     return replace(
         case, policy=policy, guess=draw(st.one_of(st.none(), st.lists(guesses, min_size=n, max_size=n).map(tuple)))
     )
+
+
+@st.composite
+def prefill_first(draw):
+    """Often with few blocks, so that somebody who decodes must give way."""
+    case = draw(st.one_of(continuous(), storms()))
+    slots, longest = case.policy.max_num_seqs, max(p + o for p, o in zip(case.prompt, case.output, strict=True))
+    chunked = draw(st.booleans())
+    budget = slots + draw(st.sampled_from([0, 1, 5, 40])) if chunked else max(slots, longest)
+    return replace(case, policy=policies.PrefillFirst(slots, budget, chunked))
 
 
 @st.composite

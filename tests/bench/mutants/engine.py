@@ -23,7 +23,7 @@ LIVES = "course/engine/lives.py"
 
 MUTANTS = (
     Mutant(LOOP, "if times[arrivals.head] <= self.now:", "if times[arrivals.head] < self.now:", COMPARISON),
-    Mutant(LOOP, "while arrivals.times[arrivals.head] <= now:", "if arrivals.times[arrivals.head] <= now:", COMPARISON),
+    Mutant(LOOP, "while times[head] <= now:", "if times[head] <= now:", COMPARISON),
     Mutant(
         LIVES,
         "self.waiting_shown = (*reversed(self._sent_back), *self._queue)",
@@ -42,7 +42,12 @@ MUTANTS = (
         "return self.limits.max_num_seqs - len(self._running) + 1",
         BOUNDARY,
     ),
-    Mutant(LOOP, "slots - len(self._running)\n", "slots - len(self._running) - 1\n", BOUNDARY),
+    Mutant(
+        LOOP,
+        "total, slots = arrivals.times, len(arrivals.arrival), self.limits.max_num_seqs",
+        "total, slots = arrivals.times, len(arrivals.arrival), self.limits.max_num_seqs - 1",
+        BOUNDARY,
+    ),
     Mutant(LOOP, "if self._finishes[0][0] <= self.step:", "if self._finishes[0][0] < self.step:", COMPARISON),
     Mutant(
         LIVES,
@@ -63,15 +68,15 @@ MUTANTS = (
     ),
     Mutant(
         LIVES,
-        "request._since, request._tokens_from = step, step - 1",
-        "request._since, request._tokens_from = step, step",
+        "request._since, request._tokens_from, request._decodes_known = step, step - 1, computed + 1",
+        "request._since, request._tokens_from, request._decodes_known = step, step, computed + 1",
         BOUNDARY,
     ),
-    Mutant(LIVES, "self.context += request._c + 1", "self.context += request._c", BOUNDARY),
+    Mutant(LIVES, "self.context += computed + 1", "self.context += computed", BOUNDARY),
     Mutant(
         LIVES,
-        "step + self.simulated.lengths[request._index] - request._e",
-        "step + self.simulated.lengths[request._index]",
+        "step + simulated.lengths[request._index] - request._e",
+        "step + simulated.lengths[request._index]",
         BOUNDARY,
     ),
     Mutant(LIVES, "self.context -= request._prompt_tokens + emitted", "self.context -= request._prompt_tokens", TERM),
@@ -89,7 +94,13 @@ MUTANTS = (
         "request._e, request._c = request.emitted + more, request.computed",
         TERM,
     ),
-    Mutant(LIVES, "self.context += more", "self.context += 1", TERM),
+    Mutant(
+        LIVES,
+        "self.context += more",
+        "self.context += 1",
+        TERM,
+        equivalent="only a live executor emits several, and no step time is asked there",
+    ),
     Mutant(
         LIVES,
         "self.notes.stays.extend((victim._index, victim._admitted, self.step - 1))",
@@ -120,14 +131,23 @@ MUTANTS = (
     ),
     Mutant(
         TIGHT,
-        "if tokens + decodes > budget:",
-        "if tokens + decodes >= budget:",
+        "if spare < 0 or tokens + decodes > budget:",
+        "if spare < 0 or tokens + decodes >= budget:",
         COMPARISON,
         equivalent="the way step by step gives the same step",
     ),
-    Mutant(TIGHT, "if tokens + decodes > budget:", "if tokens > budget:", TERM),
-    Mutant(TIGHT, "last = head + slots - decodes", "last = head + slots - decodes + 1", BOUNDARY),
-    Mutant(TIGHT, "while end < last and times[end] <= now:", "while end < last and times[end] < now:", COMPARISON),
+    Mutant(TIGHT, "if spare < 0 or tokens + decodes > budget:", "if spare < 0 or tokens > budget:", TERM),
+    Mutant(TIGHT, "end < head + slots - decodes and", "end <= head + slots - decodes and", BOUNDARY),
+    Mutant(TIGHT, "decodes and times[end] <= now:", "decodes and times[end] < now:", COMPARISON),
+    Mutant(TIGHT, "if self.spare < 0:", "if False:", TERM),
+    Mutant(
+        TIGHT,
+        "spare += blocks[code % n]",
+        "spare += 0",
+        TERM,
+        equivalent="the loop step by step takes over where blocks seem to run short, and serves the same",
+    ),
+    Mutant(TIGHT, "if spare < 0 or tokens + decodes > budget:", "if tokens + decodes > budget:", TERM),
     Mutant(TIGHT, "offset += tokens\n", "offset += tokens + 1\n", BOUNDARY),
     Mutant(
         TIGHT,
@@ -197,7 +217,7 @@ MUTANTS = (
         "pairs += chunk * cached + chunk * chunk // 2",
         BOUNDARY,
     ),
-    Mutant(EXECUTOR, "seen += tokens\n", "seen += 0\n", TERM),
+    Mutant(EXECUTOR, "pairs, seen + tokens)", "pairs, seen)", TERM),
     Mutant(
         LOG,
         "(tokens[:, 2] - tokens[:, 1] + 1) * tokens[:, 3]",

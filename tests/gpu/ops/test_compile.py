@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import os
 import re
 import shutil
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from course.gpu import sources
+from tests.helpers.nvrtc import nvrtc
 from tests.helpers.strategies import NIGHTLY
 
 
@@ -105,18 +104,6 @@ def test_tensor_cores_are_refused_where_there_are_none(name: str, tmp_path: Path
     command = [nvcc, "-arch=sm_75", "-cubin", "-std=c++17", "-DTENSOR=1", str(written(tmp_path, name))]
     done = subprocess.run([*command, "-o", str(tmp_path / "out")], capture_output=True, text=True)
     assert "tensor cores as used here need compute capability 8.0 or later" in done.stderr
-
-
-def nvrtc() -> ctypes.CDLL | None:
-    """NVIDIA's run-time compiler, of the pip package nvidia-cuda-nvrtc or of a toolkit; it needs no GPU."""
-    names = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"]
-    found = importlib.util.find_spec("nvidia")
-    for folder in found.submodule_search_locations or () if found else ():
-        names += [str(path) for path in Path(folder).glob("*/lib/libnvrtc.so.*") if "alt" not in path.name]
-    for name in names:
-        with suppress(OSError):
-            return ctypes.CDLL(name)
-    return None
 
 
 @pytest.mark.parametrize(("name", "said"), [PLAIN[0], PLAIN[2], *TENSOR[:1], *TENSOR[-1:], *PLAIN[-6:-5]])
