@@ -29,6 +29,8 @@ COMMANDS = {
     "simulate": "Send requests through one policy or several.",
     "bench": "Measure a toy decode step on the GPU or CPU at hand.",
     "profile": "Record how long steps of a model take on this GPU.",
+    "talk": "Talk with a small language model, or watch a policy make it speak.",
+    "serve": "Serve the small language model over HTTP, for load generators.",
     "kv": "KV bytes a token of a model, and what fits on a card.",
     "doctor": "Check that the labs will run on this machine.",
     "flags": "A policy as engine settings, and a vLLM command line as a policy.",

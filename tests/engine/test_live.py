@@ -130,7 +130,7 @@ def test_turns_of_a_conversation_follow_the_real_answers():
 
 def test_refusals():
     load, policy = Workload([0.0], [4], [1]), policies.Continuous(2, 16)
-    with pytest.raises(ValueError, match="needs a live executor .* not <"):
+    with pytest.raises(ValueError, match="needs a live executor"):
         serve_live(load, policy, Toy(1))
     with pytest.raises(NotImplementedError, match="Live needs a method `compute`"):
         serve_live(load, policy, Live())
