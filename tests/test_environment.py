@@ -116,7 +116,7 @@ def test_make_help_lists_every_target(root: Path) -> None:
 
 
 def test_the_dockerfile_agrees_with_the_project(root: Path, project: dict) -> None:
-    """It cannot be built where the tests run, so what it names is looked up: Python, files, the command and its options."""
+    """It is not built where the tests run, so what it names is looked up: Python, files, the command, its options."""
     text = (root / "Dockerfile").read_text()
     version = re.search(r"^FROM python:(\d+\.\d+)-", text, re.MULTILINE)[1]
     assert Requirement(f"python{project['project']['requires-python']}").specifier.contains(version)
