@@ -140,6 +140,9 @@ function place(ghost, box, layer) {
   }
 }
 
+// Whether the figure fills its box; one of the two is rounded.
+const asWide = (box) => Math.abs(box.clientWidth - (box._fullLayout?.width ?? 0)) < 1;
+
 // Only x and y of some traces differ, and the axes stay: plotly then moves the marks alone, without axes and labels.
 function moves(box, old, traces, layout) {
   if (!old || old.layout !== layout || old.traces.length !== traces.length) return null;
@@ -193,7 +196,7 @@ async function render({ model, el }) {
         const layout = structuredClone(drawing.get("plot_layout"));
         const traces = structuredClone(drawing.get("traces"));
         const now = { traces: drawing.get("traces"), layout: JSON.stringify(layout) };
-        const fits = box.clientWidth === box._fullLayout?.width;
+        const fits = asWide(box);
         const changed = fits ? moves(box, last, now.traces, now.layout) : null;
         last = now;
         if (changed) {
@@ -216,7 +219,7 @@ async function render({ model, el }) {
   await draw();
   box.on("plotly_relayout", () => ghost && place(ghost, box, layer)); // somebody zooms
   // A cell that is drawn out of sight has no width yet, and side bars change it without the window changing.
-  const width = new ResizeObserver(() => box.clientWidth && box.clientWidth !== box._fullLayout?.width && draw());
+  const width = new ResizeObserver(() => box.clientWidth && !asWide(box) && draw());
   width.observe(box);
   return () => {
     width.disconnect();
