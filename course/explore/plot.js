@@ -154,7 +154,9 @@ function moves(box, old, traces, layout) {
     const { x: x0, y: y0, ...rest0 } = old.traces[index];
     if (trace.type !== "scatter" || JSON.stringify(rest) !== JSON.stringify(rest0)) return null;
     if (![x, y, x0, y0].every(Array.isArray) || x.length !== x0.length) return null;
-    if (JSON.stringify([x, y]) !== JSON.stringify([x0, y0])) changed.push(index);
+    if (JSON.stringify([x, y]) === JSON.stringify([x0, y0])) continue;
+    if (trace.mode !== "markers") return null; // a line comes out slightly different than drawn afresh
+    changed.push(index);
   }
   return changed;
 }
