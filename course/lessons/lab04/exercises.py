@@ -32,10 +32,25 @@ LAB = LabSpec(
             question="More users wait than the card can serve. Answers vary as in a chat (coefficient of variation 1), "
             "32 slots. How many tokens/s does continuous batching deliver, compared with dynamic batching?",
             options=(
-                "about 32 times as many, one for each slot",
+                (
+                    "about 32 times as many, one for each slot",
+                    "slots-are-speed",
+                    "Dynamic batching has the same slots. What differs is how many of them do work that somebody "
+                    "wants.",
+                ),
                 "about four times as many",
-                "20 to 30% more",
-                "about the same",
+                (
+                    "20 to 30% more",
+                    "gain-is-a-constant",
+                    "That figure was measured where answers were alike. The gain is the padding, and the padding is "
+                    "the spread.",
+                ),
+                (
+                    "about the same",
+                    "busy-is-useful",
+                    "The card is as busy in both. In a dynamic batch most of it is padding, and no dashboard shows "
+                    "that.",
+                ),
             ),
             right="b",
             why="A batch of 32 runs until its longest answer ends, and that one is over four times the mean. The "
@@ -47,8 +62,16 @@ LAB = LabSpec(
             "continuous batching?",
             options=(
                 "it grows",
-                "it shrinks",
-                "it stays as it is",
+                (
+                    "it shrinks",
+                    "bigger-batches-heal",
+                    "A bigger batch makes both faster. Only one of them must wait for the longest answer in it.",
+                ),
+                (
+                    "it stays as it is",
+                    "same-batch-same-ratio",
+                    "The batch is the same, and the longest answer in it is not: of more draws the largest is larger.",
+                ),
             ),
             right="a",
             why="Both get faster, but the longest of 32 answers is longer than the longest of 8, and everybody in a "
@@ -58,10 +81,23 @@ LAB = LabSpec(
             id="below",
             question="At 3 requests/s every one of the three policies keeps up. Who delivers the most tokens/s?",
             options=(
-                "static, whose batches are always full",
+                (
+                    "static, whose batches are always full",
+                    "full-batches-deliver-more",
+                    "A full batch is efficient. While there is room to spare, what is delivered is what was asked "
+                    "for.",
+                ),
                 "all three deliver the same",
-                "continuous, by a little",
-                "continuous, by far",
+                (
+                    "continuous, by a little",
+                    "better-policy-more-tokens",
+                    "There are no more tokens to deliver than people ask for. Look at how long they wait.",
+                ),
+                (
+                    "continuous, by far",
+                    "better-policy-more-tokens",
+                    "There are no more tokens to deliver than people ask for. Look at how long they wait.",
+                ),
             ),
             right="b",
             why="Below saturation all of them deliver what is asked for, and no more. What differs is how long people "
@@ -82,6 +118,8 @@ LAB = LabSpec(
                 Mistake(300, "That is all that the batch pays for: slots times steps. Part of it is wanted."),
             ),
             hint="Draw three lanes of equal length, and mark where each answer ends.",
+            plain="Every slot pays as many steps as the longest answer has tokens. Take off the tokens that "
+            "somebody wanted.",
         ),
         Exercise(
             id="bound",
@@ -102,6 +140,8 @@ LAB = LabSpec(
             ),
             hint="Go on from the two slots of the text: how long until one of three ends, one of four? Each answer "
             "that still runs is as good as new. Add up all such waits.",
+            plain="The wait until the next of n answers ends is the mean by n. Add these up, from all the slots "
+            "down to the last answer.",
         ),
         Exercise(
             id="refill",
@@ -143,6 +183,8 @@ LAB = LabSpec(
                 ),
             ),
             hint="The run has 4 slots; a step takes 1 s and 0.2 s for every prompt token in it.",
+            plain="Put everybody who runs into the dictionary, with what remains of each. Then add as many of those"
+            " who wait as there are free slots, in order, each with what remains of it.",
         ),
         Exercise(
             id="trace",
@@ -165,6 +207,8 @@ LAB = LabSpec(
                 ),
             ),
             hint="Each row of 32 costs 32 slots for as many steps as its longest answer has tokens.",
+            plain="Cut the lengths into rows of as many as there are slots. Each row costs its slots times its "
+            "longest answer. Divide the sum of these costs by the sum of all lengths in the rows.",
         ),
     ),
     quiz=(

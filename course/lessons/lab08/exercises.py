@@ -46,7 +46,7 @@ LAB = LabSpec(
                 ),
                 (
                     "256, one in each slot",
-                    "slots-decide-the-batch",
+                    "slots-decide",
                     "A sequence costs memory: 256 need nine such pools.",
                 ),
                 ("about 27", "", "You charged what a sequence holds."),
@@ -67,12 +67,12 @@ LAB = LabSpec(
                 ("they hardly change", "", "Memory was the limit already."),
                 (
                     "they rise by a fifth or so",
-                    "more-slots-more-output",
+                    "more-slots-some-gain",
                     "It would, with memory for a larger batch.",
                 ),
                 (
                     "they nearly double",
-                    "output-follows-slots",
+                    "slots-are-speed",
                     "Slots hold nothing by themselves.",
                 ),
             ),
