@@ -6,7 +6,7 @@ Its explorers, tables and figures are at hand here: `from course.lessons import 
 from importlib import import_module
 from typing import Any
 
-SHOWN = ("explorers", "shown")
+SHOWN = ("explorers", "shown", "further")
 
 
 def __getattr__(name: str) -> Any:

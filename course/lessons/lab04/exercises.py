@@ -25,27 +25,24 @@ def ratio(answers: tuple[int, ...]) -> float:
 
 
 def choice(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a decision {flag: value} is compared: the flag, and its value where the flag is the right one.
+    """What of a decision is compared: the flag, and its value where the flag is the right one.
 
-    Raises NotImplementedError where nothing is filled in, ValueError for more than one flag.
+    Raises NotImplementedError where nothing is filled in.
     """
-    chosen = {flag: value for flag, value in answer.items() if value is not None}
-    if not chosen:
+    flag, value = (answer[key] for key in ("flag", "value"))
+    if flag is None and value is None:
         raise NotImplementedError("nothing is chosen yet")
-    if len(chosen) > 1:
-        raise ValueError("choose one flag, and give one value")
-    ((flag, value),) = chosen.items()
     name = "--" + str(flag).strip().lstrip("-").replace("_", "-")
     return {"flag": name, "value": value if name == "--max-num-seqs" else 0}
 
 
 OTHER_FLAGS = (
     Mistake(
-        {"--max-num-batched-tokens": 16_384},
+        {"flag": "--max-num-batched-tokens", "value": 16_384},
         "That limits the tokens of a step. With 32 requests a step has less than a hundred. Which limit is reached?",
     ),
     Mistake(
-        {"--gpu-memory-utilization": 0.95},
+        {"flag": "--gpu-memory-utilization", "value": 0.95},
         "The KV cache is nearly empty: memory is not what they wait for. Which limit is reached?",
     ),
 )
@@ -63,11 +60,15 @@ def keeps_up(right: int, twin: Exercise | None = None, question: str = "") -> Ex
     return Exercise(
         id="decision",
         title="The decision",
-        solution={"--max-num-seqs": right},
+        solution={"flag": "--max-num-seqs", "value": right},
         evaluate=choice,
         mistakes=(
             *OTHER_FLAGS,
-            *(Mistake({"--max-num-seqs": value}, hint) for value, hint in hints.items() if value != right),
+            *(
+                Mistake({"flag": "--max-num-seqs", "value": value}, hint)
+                for value, hint in hints.items()
+                if value != right
+            ),
         ),
         hint="Look at which number of the log stays at a limit.",
         plain="Running does not move and Waiting grows, so the slots are short. Needed are arrivals times tokens of "
@@ -80,18 +81,18 @@ def keeps_up(right: int, twin: Exercise | None = None, question: str = "") -> Ex
 LAB = LabSpec(
     number="04",
     title="Static, dynamic, continuous",
-    needs="percentiles, and functions and dictionaries in Python. No GPU.",
+    needs="percentiles, and dictionaries in Python.",
     objectives=(
         Objective(
-            "compute which part of a static batch is padding",
+            "compute the padding of a static batch",
             task="busy", exercise="waste", retest="15:padding",
         ),
         Objective(
-            "compute what continuous batching gains for given answer lengths",
+            "compute what continuous batching gains",
             task="slots", exercise="ratio", retest="17:longest",
         ),
         Objective(
-            "write the rule by which a free slot is refilled",
+            "write the rule that refills free slots",
             task="late", exercise="refill", retest="09:refill",
         ),
     ),
@@ -102,46 +103,42 @@ LAB = LabSpec(
     predictions=(
         Prediction(
             id="gain",
-            question="More requests wait than the card can serve, and answers vary as in a chat. With 32 slots, how "
-            "many tokens/s does continuous batching deliver, compared with static batching?",
+            question="Somebody always waits, and a batch has 32 slots. In a chat, continuous batching then delivers",
             options=(
                 (
-                    "about 32 times as many",
+                    "32 times the tokens/s of static",
                     "slots-are-speed",
-                    "Static batching has the same 32 slots. What differs is how many of them compute what somebody "
-                    "wants.",
+                    "Both have 32 slots. What differs is how many compute what somebody wants.",
                 ),
-                "about four times as many",
+                "4 times the tokens/s of static",
                 (
-                    "20 to 30% more",
+                    "20 to 30% more tokens/s than static",
                     "gain-is-a-constant",
-                    "That was measured where answers were alike. The gain is as large as the padding.",
+                    "That was measured where answers were alike.",
                 ),
                 (
-                    "about the same number",
+                    "the same tokens/s as static",
                     "busy-is-useful",
-                    "The card is as busy with both, but with static batching most slot-steps are padding.",
+                    "The card is as busy, but most slot-steps of static batching are padding.",
                 ),
             ),
             right="b",
-            why="A batch runs until its longest answer ends. Of 32 answers of a chat that one has about four times the "
-            "mean.",
+            why="A batch runs until its longest answer ends: of 32 in a chat, about four times the mean.",
         ),
         Prediction(
             id="bigger",
-            question="To help the static batcher you go from 8 to 32 slots. How far is it then behind continuous "
-            "batching with as many slots?",
+            question="With 32 slots instead of 8, static batching is behind continuous batching",
             options=(
                 "further than before",
                 (
                     "less far than before",
                     "bigger-batches-heal",
-                    "More slots make both faster, but only one of them waits for the longest answer.",
+                    "More slots make both faster, but one of them waits for the longest answer.",
                 ),
                 (
                     "as far as before",
                     "same-batch-same-ratio",
-                    "The slots are the same. The longest of 32 answers is longer than the longest of 8.",
+                    "The longest of 32 answers is longer than the longest of 8.",
                 ),
             ),
             right="a",

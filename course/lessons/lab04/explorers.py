@@ -15,7 +15,7 @@ def one_trace() -> Explorer:
     return Explorer(
         three_batchers.one_trace,
         controls=[
-            Slider("output_cv", "Spread of answer lengths (CV)", 0.0, 2.0, 0.1, 1.0),
+            Slider("output_cv", "Spread of answers (CV)", 0.0, 2.0, 0.1, 1.0),
             Slider("max_queue_delay", "Delay of dynamic", 0.0, 1.0, 0.05, 0.1, unit="s"),
         ],
         figure=lambda runs: timelines(runs, follow=FOLLOWED, height=300),
@@ -34,7 +34,7 @@ def at_saturation() -> Explorer:
     return Explorer(
         three_batchers.saturated,
         controls=[
-            Slider("output_cv", "Spread of answer lengths (CV)", 0.0, 2.0, 0.1, 1.0),
+            Slider("output_cv", "Spread of answers (CV)", 0.0, 2.0, 0.1, 1.0),
             Slider("max_num_seqs", "Slots", 4, 128, 2, 32, log=True),
         ],
         figure=lambda result: figures.gain(sweep, result.recorded, height=300),
@@ -82,7 +82,7 @@ def _under_load(load: str, badge: str) -> Explorer:
         ],
         figure=lambda result: figures.against_load(result["curves"], result["points"], *result["metric"]),
         summary=other_loads.load_rows,
-        title=f"The {load}, 32 slots, 2,000 requests",
+        title=f"The {load} under load, 32 slots",
         badge=badge,
     )
 

@@ -27,7 +27,7 @@ MOST_ROWS = 256
 TIMES = 7
 CONTROLS = (
     Slider("max_num_seqs", "Slots", 2, 16, 2, 8, log=True),
-    Slider("output_cv", "Spread of answer lengths (CV)", 0.0, 2.0, 0.1, 1.0),
+    Slider("output_cv", "Spread of answers (CV)", 0.0, 2.0, 0.1, 1.0),
 )
 Layer = Callable[[int], float]
 """Computes one step of so many rows and returns its seconds."""

@@ -3,24 +3,23 @@
 from course.exercises.spec import Question, Ticket
 
 TICKET = Ticket(
-    story='From the night shift: "The assistant is slowest when nobody uses it. In the evening, with fifteen times the '
-    "traffic, an answer takes 15 s; between 1 and 4 o'clock it takes 80 s and more, and the GPU does next to nothing. "
-    'Is the card broken?"',
+    story='From the night shift: "With fifteen times the traffic, an answer takes 15 s in the evening. From 1 to 4 '
+    "o'clock it takes 80 s, and the GPU is all but idle. Is the card broken?\"",
     questions=(
         Question(
             "cause",
             "What is the cause?",
             (
                 (
-                    "The queue of the evening is still being worked off.",
+                    "The queue of the evening is still there.",
                     "Then the GPU would be busy. It is busy for 5% of the time.",
                 ),
                 (
-                    "Each batch waits until its last slot is taken.",
+                    "Each batch waits for its last slot.",
                     "At 0.2 requests/s it takes 155 s until 31 more have come.",
                 ),
                 (
-                    "The GPU lowers its clock when it has little to do.",
+                    "The GPU lowers its clock when idle.",
                     "A lower clock would make each step longer, and the GPU busy for more of the time.",
                 ),
             ),
@@ -28,18 +27,18 @@ TICKET = Ticket(
         ),
         Question(
             "measure",
-            "Which measurement do you take next, to be sure?",
+            "What do you measure next?",
             (
                 (
-                    "the wait from arrival to the first step, by night",
-                    "It is nine tenths of the time to an answer: requests wait for each other.",
+                    "the wait from arrival to the first step",
+                    "It is nine tenths of the time.",
                 ),
                 (
-                    "the seconds that one step takes, by day and by night",
+                    "the seconds of a step by night",
                     "A few milliseconds, by day and by night: that does not make a minute.",
                 ),
                 (
-                    "the lengths of the answers, by day and by night",
+                    "the lengths of answers by night",
                     "They are the same. Longer answers would also make the GPU busier.",
                 ),
             ),
@@ -51,15 +50,12 @@ TICKET = Ticket(
             (
                 ("more slots, so that nobody queues", "A batch would wait for even more requests."),
                 ("a second GPU beside this one", "Each of the two would then fill its batches half as fast."),
-                (
-                    "continuous batching, with the same slots",
-                    "Whoever comes takes a free slot: by night an answer then takes 0.9 s.",
-                ),
+                ("continuous batching, same slots", "Whoever comes takes a free slot: 0.9 s by night."),
             ),
             "c",
         ),
     ),
-    setting="It was Static(max_num_seqs=32). A dynamic batcher with a short delay would help by night, not by day.",
+    setting="It was Static(max_num_seqs=32). A dynamic batcher would help by night, not by day.",
 )
 
 QUIZ = (
@@ -68,61 +64,43 @@ QUIZ = (
         "Why does continuous batching beat static batching at saturation?",
         (
             (
-                "The GPU idles in a static batch once short answers have ended.",
+                "In a static batch the GPU idles once short answers end.",
                 "It does not idle: it computes padding, and every dashboard shows it busy.",
             ),
             (
-                "It gives a slot to the next request as soon as an answer ends.",
-                "No slot-step goes to padding, so the gain is as large as the padding was.",
+                "A slot goes to the next request when an answer ends.",
+                "So no slot-step is padding.",
             ),
-            ("Its batches may have more slots than static ones.", "max_num_seqs bounds both alike."),
+            ("Its batches may have more slots.", "max_num_seqs bounds both alike."),
         ),
         "b",
     ),
     Question(
         "size",
-        "A colleague asks which batch size your server with continuous batching uses. What do you answer?",
+        "Which batch size does continuous batching use?",
         (
-            (
-                "max_num_seqs, once the server is warm",
-                "That is the most it may hold. At light load it holds one or two.",
-            ),
-            (
-                "the one of the batcher in front of it",
-                "The engine mixes requests by itself. A batcher only delays them.",
-            ),
-            ("none: each step decides anew", "Up to max_num_seqs, it holds whoever is there."),
+            ("max_num_seqs, once it is warm", "That is the most it may hold. At light load it holds one or two."),
+            ("that of the batcher in front", "The engine mixes requests by itself. A batcher only delays them."),
+            ("none: each step decides anew", "Whoever is there is in it."),
         ),
         "c",
     ),
     Question(
         "equal",
-        "For which work does static batching lose no tokens/s?",
+        "Where does static batching lose no tokens/s?",
         (
-            (
-                "a file of prompts of one length, each answered with 10 tokens",
-                "Equal lengths leave no padding, and nobody waits for a batch to fill.",
-            ),
-            (
-                "a chat by night, when most of the slots are free",
-                "It waits for its batch to fill, for a minute and more.",
-            ),
-            ("none: continuous batching delivers more everywhere", "With equal lengths there is nothing to gain."),
+            ("prompts of one length, 10 tokens each", "No padding, and nobody waits for a batch to fill."),
+            ("a chat by night, with free slots", "It waits for its batch to fill, for a minute and more."),
+            ("nowhere: continuous delivers more", "With equal lengths there is nothing to gain."),
         ),
         "a",
     ),
     Question(
         "below",
-        "At 3 requests/s static and continuous batching both keep up. Which of them delivers more tokens/s?",
+        "At 3 requests/s static and continuous batching both keep up. Which delivers more?",
         (
-            (
-                "static, since its batches are full",
-                "Full batches are worth something only where somebody always waits.",
-            ),
-            (
-                "neither, both deliver what arrives",
-                "Compare how long people wait, or compare tokens/s at saturation.",
-            ),
+            ("static, since its batches are full", "That counts only where somebody always waits."),
+            ("neither, both deliver what arrives", "Compare waiting times here."),
             (
                 "continuous, about four times as many",
                 "That is the gain at saturation. Nobody asks for more tokens here.",

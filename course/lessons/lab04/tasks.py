@@ -74,52 +74,50 @@ def _trace_facts(settings: Settings, runs: Runs) -> Mapping[str, Any]:
 TRACE = (
     Read(
         id="late",
-        text="At the start: how many seconds after its arrival is request 5 answered under static batching?",
+        text="At the start: how many seconds does request 5 take under static batching?",
         show={},
         value=lambda settings, runs: _waited(runs["static"]),
         unit="s",
         where=lambda settings, runs: dict(settings) == START,
         slips=((1e3, "That is in milliseconds: give seconds."),),
-        answer="After {static}, though its last token was there after {own}; continuous batching answers it after "
-        "{continuous}.",
+        answer="It takes {static}, its last token was there after {own}; continuous batching takes {continuous}.",
         facts=_trace_facts,
         claim=lambda settings, runs: _own(runs["static"]) < _waited(runs["static"]) > _waited(runs["continuous"]),
     ),
     Find(
         id="equal",
-        text="Move the spread, and nothing else, until static batching computes no padding.",
+        text="Move only the spread, until static batching computes no padding.",
         show={"output_cv": 0.0},
         reached=lambda settings, runs: (
             _only(settings, START, "output_cv") and int(runs["static"].steps.wasted.sum()) == 0
         ),
         miss="At a spread of {cv} static batching computes {padding} slot-steps of padding.",
-        answer="With {tokens} tokens in every answer there is no padding, and continuous batching still answers sooner: "
-        "after {mean_continuous} on average, not {mean}.",
+        answer="All answers have {tokens} tokens, yet continuous batching answers sooner: after {mean_continuous} on "
+        "average, not {mean}.",
         facts=_trace_facts,
         claim=lambda settings, runs: runs["continuous"].e2e.mean() < runs["static"].e2e.mean(),
     ),
     Find(
         id="delay",
-        text="Press Reset. Raise the delay, and nothing else, until dynamic batching answers exactly when static does.",
+        text="Press Reset. Raise only the delay, until dynamic batching answers exactly when static does.",
         show=_long_delay,
         reached=lambda settings, runs: _only(settings, START, "max_queue_delay") and _alike(runs),
         miss="With a delay of {delay} the mean time to an answer is {mean_dynamic}; static batching needs {mean}.",
-        answer="With a delay of {delay} every batch is full before its delay is over, as in static batching.",
+        answer="With {delay} every batch is full before its delay is over.",
         facts=_trace_facts,
         claim=lambda settings, runs: _full(runs["dynamic"]),
     ),
     Why(
         id="busy",
-        text="Why is the GPU busy all the time, although request 5 has all its tokens early?",
+        text="Why is the GPU busy although request 5 ended early?",
         show={},
         options=(
-            ("Its slot starts on the next request that waits.", "Look at its lane: nobody new starts in this batch."),
-            ("Its slot computes padding until the batch ends.", ""),
-            ("The other slots of the batch then run faster.", "All slots of a batch make the same steps."),
+            ("Its slot starts on the next request.", "Look at its lane: nobody new starts in this batch."),
+            ("Its slot computes padding till the end.", ""),
+            ("The other slots of the batch run faster.", "All slots of a batch make the same steps."),
         ),
         right="b",
-        answer="{padding} slot-steps of static batching, {share} of all, are padding: nobody takes a slot before the "
-        "batch ends.",
+        answer="{padding} slot-steps, {share} of all, are padding.",
         facts=_trace_facts,
         claim=lambda settings, runs: runs["static"].steps.wasted.sum() > 0 == runs["continuous"].steps.wasted.sum(),
     ),
@@ -157,7 +155,7 @@ def _saturation_facts(settings: Settings, result: Saturated) -> Mapping[str, Any
 SATURATION = (
     Read(
         id="gain",
-        text="At the start: how many times the tokens/s of static batching does continuous batching deliver?",
+        text="At the start: how many times the tokens/s of static does continuous batching deliver?",
         show={},
         value=lambda settings, result: result.recorded.gain,
         unit="times",
@@ -169,38 +167,36 @@ SATURATION = (
     ),
     Find(
         id="claim",
-        text='Move the spread, and nothing else, until the claim "20 to 30% more" is true.',
+        text='Move only the spread, until "20 to 30% more" is true.',
         show={"output_cv": 0.1},
         reached=lambda settings, result: (
             _only(settings, LEVEL, "output_cv") and CLAIM[0] <= result.recorded.gain <= CLAIM[1]
         ),
         miss="At a spread of {cv} continuous batching delivers {more} more.",
-        answer="At a spread of {cv} it delivers {more} more; the answers of a chat differ far more than that.",
+        answer="At a spread of {cv} it is {more} more; chats differ far more.",
         facts=_saturation_facts,
     ),
     Find(
         id="closer",
-        text="Press Reset. Change the slots, and nothing else, until static batching is less than three times behind.",
+        text="Press Reset. Change only the slots, until static batching is less than three times behind.",
         show={"max_num_seqs": 8},
         reached=lambda settings, result: _only(settings, LEVEL, "max_num_seqs") and result.recorded.gain < CLOSE,
         miss="With {slots} slots the gain is {gain}.",
-        answer="With {slots} slots the gain is {gain}, but static batching itself falls from {before_static} to {static} "
-        "tokens/s.",
+        answer="With {slots} slots the gain is {gain}, but static falls from {before_static} to {static} tokens/s.",
         facts=_saturation_facts,
         claim=lambda settings, result: result.recorded.static < _level().static,
     ),
     Why(
         id="slots",
-        text="Why does static batching fall further behind when there are more slots?",
+        text="Why does static batching fall further behind with more slots?",
         show={"max_num_seqs": 128},
         options=(
             ("The longest of more answers is longer.", ""),
-            ("A step takes longer when it has more slots.", "It does so for both policies: the gain does not see it."),
-            ("A batch of more slots takes longer to fill.", "Here everybody is there at the start."),
+            ("Each step takes longer with more slots.", "It does so for both policies: the gain does not see it."),
+            ("A batch with more slots is full later.", "Here everybody is there at the start."),
         ),
         right="a",
-        answer="With {few_slots} slots the longest answer of a batch is {few_longest} times the mean, with {slots} it "
-        "is {longest} times.",
+        answer="The longest answer is {few_longest} times the mean with {few_slots} slots, {longest} with {slots}.",
         facts=_saturation_facts,
         claim=lambda settings, result: (
             result.recorded.drawn_bound > three_batchers.gain(min(three_batchers.BATCHES), 1.0).drawn_bound
