@@ -11,20 +11,20 @@ lab = Lab("04")
 # ## The question
 #
 # You run a chat assistant: Llama-3.1-8B on one H100. Prompts have 512 tokens. Answers have 256 on average, some 20 and
-# some 2,000. The server collects 32 requests, runs them as one batch until the longest answer is complete, and sends
-# all 32. At 4 requests a second people grumbled. Now 6 arrive, they wait for minutes, and a colleague wants to buy a
-# second GPU. **What is the first one busy with?**
+# some 2,000. The server runs 32 requests as one batch until the longest answer is complete, and then sends all 32. At 4
+# requests a second people grumbled. Now 6 arrive, they wait for minutes, and a colleague wants a second GPU. **What is
+# the first one busy with?**
 
 # %%
 lab04.busy_and_waiting()
 
 # %% [markdown]
-# One **step** adds one token to every answer of the batch. A **slot** is room for one request. A **slot-step**, one
-# slot during one step, is what you pay with. Three of four above are **padding**: the answer is complete, and its slot
+# One **step** adds one token to every answer of the batch. A **slot** is room for one request. You pay with
+# **slot-steps**, one slot during one step. Three of four above are **padding**: the answer is complete, and its slot
 # computes on until the batch ends. Three policies:
 #
 # - **static batching**: a batch starts when all slots are taken, and ends with its longest answer;
-# - **dynamic batching**: a batch also starts when its oldest request has waited for the delay;
+# - **dynamic batching**: it also starts when its oldest request has waited for the delay;
 # - **continuous batching**: before every step, whoever waits takes a free slot, and leaves with its last token.
 
 # %% [markdown]
@@ -53,7 +53,7 @@ lab04.one_trace()
 # ### Spread and slots
 #
 # Now 2,000 requests are there at the start, so that somebody always waits: **saturation**. Below it every policy
-# delivers what arrives; only here do tokens/s compare them.
+# delivers what arrives.
 
 # %%
 lab04.at_saturation()
@@ -61,14 +61,14 @@ lab04.at_saturation()
 # %% [markdown]
 # ## Measure
 #
-# Are wasted slot-steps wasted seconds? Each move of a slider computes 24 small requests on this machine, on a CPU by a
-# matrix product a step with one row a slot. Beside it is the whole model, recorded on an H100: compare the gains.
+# Are wasted slot-steps wasted seconds? Each move of a slider computes 24 small requests here, on a CPU by one matrix
+# product a step. Beside them is the whole model, recorded on an H100: compare the gains.
 
 # %%
 lab04.launched_here()
 
 # %% [markdown]
-# This is the middle of the lab, and a good place for a break.
+# Half of the lab is done: a good place for a break.
 #
 # ## Explain
 #
@@ -89,12 +89,12 @@ lab04.four_by_hand()
 # | symbol | meaning | unit | by hand | the chat |
 # |---|---|---|---|---|
 # | $b$ | slots | | 2 | 32 |
-# | $E[\max]$ | longest answer of a batch, mean | tokens | 4.5 | 1,111 |
+# | $E[\max]$ | longest answer of a batch, mean | tokens | 4.5 | 1,110 |
 # | $E[L]$ | answer, mean | tokens | 3 | 256 |
 # | gain | | | 1.5 | 4.34 |
 #
-# It grows with the spread and with the slots. Simulated, the chat gained 3.85: the longest answers drawn were 3.94
-# times the mean, and prompts cost both policies the same.
+# Simulated, the chat gained 3.85: the longest answers drawn were 3.94 times the mean, and prompts cost both policies
+# the same.
 #
 # So the GPU was busy with padding. Static batching serves 4 requests/s, continuous batching 16 **on the same card**,
 # since each step decides anew who is in its batch.
@@ -118,7 +118,7 @@ answer = paid - (100 + 20 + 80)
 lab.check("waste", answer)
 
 # %% [markdown]
-# **2.** Now the gain: four slots, every batch with answers of 400, 50, 110 and 80 tokens, and steps that cost the same.
+# **2.** Now the gain, over batches of 400, 50, 110 and 80 tokens in four slots. Steps cost the same.
 
 # %%
 answer = None
@@ -166,8 +166,7 @@ lab.ticket()
 # ## Take away
 #
 # 1. A static batch pays for its longest answer in every slot; the GPU is busy with padding.
-# 2. Continuous batching refills a slot at once. At saturation it gains E[max] / mean: 1 for equal lengths, about 4 for
-#    a chat with 32 slots.
+# 2. Continuous batching refills slots at once and gains E[max] / mean: 1 for equal lengths, about 4 in this chat.
 # 3. Below saturation every policy delivers what arrives: compare waiting times.
 
 # %%

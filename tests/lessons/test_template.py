@@ -32,20 +32,6 @@ NOT_REWRITTEN: dict[str, set[str]] = {
         "terms",
         "ticket",
     },
-    "04": {
-        "beliefs",
-        "code",
-        "explain",
-        "hints",
-        "minutes",
-        "objectives",
-        "predictions",
-        "quiz",
-        "story",
-        "tasks",
-        "terms",
-        "ticket",
-    },
     "07": {
         "beliefs",
         "code",
@@ -93,7 +79,7 @@ NOT_REWRITTEN: dict[str, set[str]] = {
     },
 }
 # Retests in labs that do not exist yet, as "NN -> NN:id". Once such a lab exists, `ties` asks for the question.
-PENDING: set[str] = set()
+PENDING: set[str] = {"04 -> 09:refill", "04 -> 15:padding", "04 -> 17:longest"}
 
 
 def core(root, number):

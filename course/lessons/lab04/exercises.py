@@ -59,7 +59,7 @@ def keeps_up(right: int, twin: Exercise | None = None, question: str = "") -> Ex
     }
     return Exercise(
         id="decision",
-        title="The decision",
+        title="Decision",
         solution={"flag": "--max-num-seqs", "value": right},
         evaluate=choice,
         mistakes=(
@@ -103,7 +103,7 @@ LAB = LabSpec(
     predictions=(
         Prediction(
             id="gain",
-            question="Somebody always waits, and a batch has 32 slots. In a chat, continuous batching then delivers",
+            question="In a chat with 32 slots, while somebody always waits, continuous batching delivers",
             options=(
                 (
                     "32 times the tokens/s of static",
@@ -149,7 +149,7 @@ LAB = LabSpec(
     exercises=(
         Exercise(
             id="waste",
-            title="The padding of a batch",
+            title="Padding",
             solution=padding(WASTE),
             rtol=1e-3,
             mistakes=(
@@ -163,7 +163,7 @@ LAB = LabSpec(
             plain="Every slot pays as many steps as the longest answer has tokens. Take off the tokens of all answers.",
             twin=Exercise(
                 id="waste",
-                title="The padding of a batch",
+                title="Padding",
                 question="Four answers of 60, 10, 30 and 40 tokens in four slots: how many slot-steps are padding?",
                 solution=padding(WASTE_TWIN),
                 rtol=1e-3,
@@ -175,7 +175,7 @@ LAB = LabSpec(
         ),
         Exercise(
             id="ratio",
-            title="The gain over a batch",
+            title="Gain",
             solution=ratio(RATIO),
             rtol=5e-3,
             mistakes=(
@@ -188,7 +188,7 @@ LAB = LabSpec(
             plain="Divide the longest answer of the batch by the mean of all its answers.",
             twin=Exercise(
                 id="ratio",
-                title="The gain over a batch",
+                title="Gain",
                 question="Three slots, batches of answers with 90, 20 and 40 tokens, steps that cost the same: what is "
                 "the gain?",
                 solution=ratio(RATIO_TWIN),
@@ -201,7 +201,7 @@ LAB = LabSpec(
         ),
         Exercise(
             id="refill",
-            title="Write the refill",
+            title="Refill",
             solution=refill.refill,
             probes=refill.PROBES,
             mistakes=(

@@ -39,7 +39,7 @@ def at_saturation() -> Explorer:
         ],
         figure=lambda result: figures.gain(sweep, result.recorded, height=300),
         summary=three_batchers.saturated_rows,
-        title="Gain at saturation, 2,000 requests",
+        title="Gain at saturation",
         badge=STEP.badge,
         tasks=tasks.SATURATION,
         record=TaskRecord("04"),

@@ -64,11 +64,11 @@ QUIZ = (
         "Why does continuous batching beat static batching at saturation?",
         (
             (
-                "In a static batch the GPU idles once short answers end.",
+                "In a static batch the GPU idles after short answers.",
                 "It does not idle: it computes padding, and every dashboard shows it busy.",
             ),
             (
-                "A slot goes to the next request when an answer ends.",
+                "Its slots go to the next request when an answer ends.",
                 "So no slot-step is padding.",
             ),
             ("Its batches may have more slots.", "max_num_seqs bounds both alike."),
@@ -89,9 +89,9 @@ QUIZ = (
         "equal",
         "Where does static batching lose no tokens/s?",
         (
-            ("prompts of one length, 10 tokens each", "No padding, and nobody waits for a batch to fill."),
-            ("a chat by night, with free slots", "It waits for its batch to fill, for a minute and more."),
-            ("nowhere: continuous delivers more", "With equal lengths there is nothing to gain."),
+            ("with answers of equal length", "There is no padding."),
+            ("by night, with slots to spare", "It waits for its batch to fill, for a minute and more."),
+            ("nowhere: it never comes close", "With equal lengths there is nothing to gain."),
         ),
         "a",
     ),
@@ -99,10 +99,10 @@ QUIZ = (
         "below",
         "At 3 requests/s static and continuous batching both keep up. Which delivers more?",
         (
-            ("static, since its batches are full", "That counts only where somebody always waits."),
-            ("neither, both deliver what arrives", "Compare waiting times here."),
+            ("static, with its full batches", "That counts only where somebody always waits."),
+            ("neither: they deliver what arrives", "Compare waiting times here."),
             (
-                "continuous, about four times as many",
+                "continuous, about four times",
                 "That is the gain at saturation. Nobody asks for more tokens here.",
             ),
         ),

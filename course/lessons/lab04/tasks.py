@@ -80,7 +80,7 @@ TRACE = (
         unit="s",
         where=lambda settings, runs: dict(settings) == START,
         slips=((1e3, "That is in milliseconds: give seconds."),),
-        answer="It takes {static}, its last token was there after {own}; continuous batching takes {continuous}.",
+        answer="It takes {static}, though its last token is there after {own}; continuous batching takes {continuous}.",
         facts=_trace_facts,
         claim=lambda settings, runs: _own(runs["static"]) < _waited(runs["static"]) > _waited(runs["continuous"]),
     ),
@@ -178,7 +178,7 @@ SATURATION = (
     ),
     Find(
         id="closer",
-        text="Press Reset. Change only the slots, until static batching is less than three times behind.",
+        text="Press Reset. Change only the slots, until the gain is below 3.",
         show={"max_num_seqs": 8},
         reached=lambda settings, result: _only(settings, LEVEL, "max_num_seqs") and result.recorded.gain < CLOSE,
         miss="With {slots} slots the gain is {gain}.",
