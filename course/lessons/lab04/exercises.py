@@ -8,7 +8,7 @@ from course.exercises.spec import Exercise, LabSpec, Mistake, Objective, Predict
 from course.lessons.lab04 import refill, tasks
 from course.lessons.lab04.quiz import QUIZ, TICKET
 
-WASTE, WASTE_TWIN = (100, 20, 80), (60, 10, 30, 40)
+WASTE, WASTE_TWIN = (100, 20, 80), (60, 10, 30, 50)
 RATIO, RATIO_TWIN = (400, 50, 110, 80), (90, 20, 40)
 """Answers [tokens] of one static batch."""
 ARRIVE, ARRIVE_TWIN = 20, 30  # requests/s of the decision
@@ -164,11 +164,11 @@ LAB = LabSpec(
             twin=Exercise(
                 id="waste",
                 title="Padding",
-                question="Four answers of 60, 10, 30 and 40 tokens in four slots: how many slot-steps are padding?",
+                question="Four answers of 60, 10, 30 and 50 tokens in four slots: how many slot-steps are padding?",
                 solution=padding(WASTE_TWIN),
                 rtol=1e-3,
                 mistakes=(
-                    Mistake(140, "Those are the slot-steps that somebody wanted. What is paid for on top of them?"),
+                    Mistake(150, "Those are the slot-steps that somebody wanted. What is paid for on top of them?"),
                     Mistake(240, "That is all that the batch pays for. Take off what somebody wanted."),
                 ),
             ),

@@ -158,7 +158,7 @@ def test_why_the_gain_leaves_the_bound():
         return g.gain / g.drawn_bound
 
     assert measured(32, 1.0) < 1 < measured(32, 1.0, prompt_tokens=1)
-    assert measured(128, 0.2) < measured(8, 0.2) < measured(8, 0.2, prompt_tokens=1)
+    assert measured(128, 0.2) < measured(8, 0.2) < 1
     assert measured(128, 2.0) > 1.2
     # Padding reads keys and values. Three batches show it; a step time of one's own is called for every step: slow.
     assert measured(128, 2.0, num_requests=384) > 1.5 * measured(128, 2.0, without_keys, num_requests=384)
