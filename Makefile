@@ -1,6 +1,7 @@
 # `make lab` and `make test` need Python 3.11, 3.12 or 3.13 and a package index the first time, and no network after that.
+# What `make bundle` makes needs no network at all.
 .DEFAULT_GOAL := help
-.PHONY: help lab test notebooks notebooks-check bench strength bench-browser browser lint lock clean FORCE
+.PHONY: help lab test notebooks notebooks-check bundle bundle-check bench strength bench-browser browser lint lock clean FORCE
 
 # PYTHON=/path/to/python3.12 chooses one; otherwise the newest usable Python on the PATH is taken.
 PYTHON ?=
@@ -10,7 +11,6 @@ CHECK ?=
 
 # `.venv/bin/python -m tool` also works where a script's first line would not: in a folder whose path is long or has spaces.
 RUN := .venv/bin/python -m
-# --no-compile halves the time: most of the 450 MB is never imported, and Python compiles the rest at its first import.
 INSTALL := $(RUN) pip install --disable-pip-version-check -qq --progress-bar off --no-compile --no-deps
 # A process for each core, four at most; each file, and so each notebook with its kernel, stays in one of them.
 SIDE_BY_SIDE := -n auto --maxprocesses=4 --dist loadfile
@@ -39,13 +39,21 @@ endif
 
 notebooks: $(STAMP)  ## build and execute the notebooks from solutions/*.py (NN=03 for one, CHECK=1 to compare only)
 	$(RUN) course.notebooks build $(if $(CHECK),--check) $(NN)
+	@$(RUN) course.notebooks.catalogue $(if $(CHECK),--check)
 
 notebooks-check: $(STAMP)  ## compare the stored notebooks with a fresh build, change nothing
 	$(RUN) course.notebooks build --check $(NN)
+	@$(RUN) course.notebooks.catalogue --check
+
+bundle: $(STAMP)  ## the course with its packages in one file, for rooms without a network: dist/*.tar
+	@$(RUN) course.desk.bundle
+
+bundle-check: bundle  ## unpack that file elsewhere and open a lab from it with every package index out of reach
+	$(RUN) tests.bench.offline $(ARGS)
 
 # prefill_chunks.py is not among them: it records on a GPU, with PyTorch, which is in no lock file of the course.
-bench: $(DEV_STAMP)  ## measure the simulator beside SimPy, then the decode-step kernel
-	@set -e; for script in tests/bench/simulator.py tests/bench/kernel.py; do \
+bench: $(DEV_STAMP)  ## measure the simulator beside SimPy, the decode-step kernel, then the language model
+	@set -e; for script in tests/bench/simulator.py tests/bench/kernel.py tests/bench/lm.py; do \
 	  echo "== $$script"; PYTHONPATH=. .venv/bin/python "$$script" $(ARGS); done
 
 strength: $(STAMP)  ## plant wrong changes one by one, and count those that the tests notice (ARGS="queueing lab03 -j 2")
@@ -77,26 +85,17 @@ UV_OPTIONS = --quiet --universal --fork-strategy fewest --python-version 3.11 --
 clean:  ## remove .venv/ and caches; my-labs/ stays
 	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis dist build
 
-# The pinned pip comes first: the one that Python 3.11 brings needs twice as long for the rest.
-# Hashes and an editable install cannot go into one call of pip. Without build isolation the second call uses the
-# hatchling from the lock, so that nothing unpinned is ever fetched.
+# course/desk/install.py does the work, with whichever Python is found here; it waits where another `make` installs.
 $(STAMP): requirements.lock pyproject.toml
 	@test -w . || { echo "This folder is read-only, so .venv/ cannot be made in it: copy the project to a folder of yours."; exit 1; }
-	@.venv/bin/python -m pip --version >/dev/null 2>&1 || { \
+	@found=.venv/bin/python; $$found -m pip --version >/dev/null 2>&1 || { found=; \
 	  for python in $(if $(PYTHON),"$(PYTHON)",python3.13 python3.12 python3.11 python3 python); do \
 	    "$$python" -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' >/dev/null 2>&1 || continue; \
-	    found="$$python"; break; done; \
+	    found="$$python"; break; done; }; \
 	  if [ -z "$$found" ]; then \
 	    echo "No usable Python found: the course needs 3.11, 3.12 or 3.13 with its venv module (on Debian and Ubuntu: the package python3-venv)."; \
 	    echo "Tried: $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3 python). Name one with: make PYTHON=/path/to/python3"; exit 1; fi; \
-	  echo "Making .venv/ with $$("$$found" --version) ..."; \
-	  "$$found" -m venv --clear .venv; }
-	@echo "Installing the pinned packages into .venv/ (about 450 MB, a minute or two) ..."
-	@sed -n '/^pip==/,/# via/p' requirements.lock > .venv/pip.lock
-	@$(INSTALL) --require-hashes -r .venv/pip.lock
-	@$(INSTALL) --require-hashes -r requirements.lock
-	@$(INSTALL) --no-build-isolation -e .
-	@printf '%s' "$(CURDIR)" > $(STAMP)
+	  "$$found" -P course/desk/install.py "$(CURDIR)"
 
 $(DEV_STAMP): $(STAMP) requirements-dev.lock
 	@echo "Installing the development tools into .venv/ ..."

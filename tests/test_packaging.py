@@ -1,7 +1,9 @@
-"""The wheel is complete: the package, its data, and the kernels as data of the package."""
+"""The wheel is complete: the package, its data, and as data of the package the kernels, labs and solutions."""
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -23,11 +25,11 @@ def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_the_wheel_holds_the_package_the_kernels_and_nothing_else(wheel: Path, root: Path) -> None:
+def test_the_wheel_holds_the_package_its_data_and_nothing_else(wheel: Path, root: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    expected = {f"course/{path}" for path in files(root / "course")} | {
-        f"course/_kernels/{path}" for path in files(root / "kernels")
-    }
+    expected = {f"course/{path}" for path in files(root / "course")} | {"course/_docs/glossary.md"}
+    for folder in ("kernels", "labs", "solutions"):
+        expected |= {f"course/_{folder}/{path}" for path in files(root / folder)}
     packed = {name for name in names if "/." not in name and not name.startswith("llm_batching_course-")}
     assert packed == expected
     assert any(name.endswith("/licenses/LICENSE") for name in names)
@@ -52,6 +54,31 @@ def test_the_wheel_works_where_the_project_is_not(wheel: Path, tmp_path: Path) -
         str(tmp_path / "course" / "_kernels"),
         "True",
     ]
+
+
+def test_an_installed_course_brings_its_labs(wheel: Path, root: Path, tmp_path: Path) -> None:
+    """The commands about labs, and `course lab` up to the moment in which JupyterLab starts, far from the project."""
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    (tmp_path / "home").mkdir()
+    names = sorted(path.name for path in (root / "labs").glob("*.ipynb"))
+
+    def course(*words: str) -> str:
+        code = f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r}); from course.cli import main; main()"
+        environment = {**os.environ, "COURSE_PROGRESS_DIR": str(tmp_path / "progress"), "PYTHONPATH": ""}
+        environment.pop("MY_LABS", None)
+        line = [sys.executable, "-P", "-c", code, *words]
+        done = subprocess.run(line, cwd=tmp_path / "home", env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert [row["file"] for row in json.loads(course("labs", "--json"))["labs"]] == names
+    assert course("lab", "--", "--copy-only") == f"New in my-labs/: {', '.join(names)}\n"
+    mine = tmp_path / "home" / "my-labs"
+    assert {path.name for path in mine.iterdir()} == {*names, ".handed-out.json", "START.md", "glossary.md"}
+    (mine / names[0]).write_text("my answer")
+    assert f"A fresh copy: {mine / names[0]}" in course("reset", names[0])
+    assert (mine / names[0]).read_bytes() == (root / "labs" / names[0]).read_bytes()
+    assert (tmp_path / "site/course/_solutions" / names[0]).is_file()
 
 
 def test_an_editable_install_has_the_kernels_beside_the_package(root: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,8 +15,10 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-PATIENCE = 2.0
-"""Seconds to wait for another notebook. After that the write goes ahead: losing an entry is better than a hang."""
+PATIENCE = 60.0
+"""Seconds to wait for others. Whoever holds the lock needs milliseconds, or tenths of a second on a slow disk, so
+twenty writers are through long before. A process that was stopped while it held the lock must not stop everybody.
+"""
 
 
 @contextmanager
@@ -30,7 +33,8 @@ def file_lock(path: Path) -> Iterator[None]:
         end = time.monotonic() + PATIENCE
         with suppress(OSError):  # a file system without locks
             while not (held := _take(handle)) and time.monotonic() < end:
-                time.sleep(0.01)
+                # Each waits a different time, so that nobody comes too late again and again.
+                time.sleep(random.uniform(0.001, 0.02))
         yield
     finally:
         if held:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from course.cli.output import echo
+
 if TYPE_CHECKING:
     from course.calibration import Comparison, Fit, Row
 
@@ -44,6 +46,10 @@ def compare(
     fit: Annotated[bool, typer.Option("--fit", help="Fit the step time to this run first (some seconds).")] = False,
     constants: Annotated[
         Path | None, typer.Option(help="Constants of an earlier fit; scaled where model or card differ.")
+    ] = None,
+    recorded: Annotated[
+        str | None,
+        typer.Option(help="Steps recorded on a card, such as h100-llama3-8b; scaled where --gpu is another."),
     ] = None,
     save_fit: Annotated[Path | None, typer.Option(help="With --fit: write the constants to this file.")] = None,
     compute: Annotated[
@@ -88,7 +94,7 @@ def compare(
 
     The engine of the file decides the order of work. Its settings count in this order: the options here, what the file
     says, the engine's defaults. Requests above --max-model-len are left out, as the engine would have refused them.
-    Without --fit or --constants a step takes what the roofline says, which knows the card and no engine.
+    Without --fit, --constants or --recorded a step takes what the roofline says, which knows the card and no engine.
 
     \b
     course compare requests.jsonl --model llama-3.1-8b --gpu "RTX PRO 6000" --fit --save-fit pro.json
@@ -112,15 +118,17 @@ def compare(
         )
     if html is not None:
         _write(html, _page(compared), b"plotly", result)
-    typer.echo(_as_json(compared, found, account) if as_json else _as_table(compared, account))
+    echo(_as_json(compared, found, account) if as_json else _as_table(compared, account))
     for note in (*compared.notes, *(found.unsettled if found and fit else ())):
-        typer.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
 
 
 def _check_choices(options: dict[str, Any]) -> None:
     """Refuse options that contradict each other, before anything takes time."""
     if options["fit"] and options["constants"] is not None:
         raise ValueError("--fit and --constants are two sources of the step time: give one of them")
+    if options["recorded"] is not None and (options["fit"] or options["constants"] is not None):
+        raise ValueError("--recorded is a source of the step time, as --fit and --constants are: give one of them")
     if options["save_fit"] is not None and not options["fit"]:
         raise ValueError("--save-fit needs --fit: there is nothing to save")
     if options["compute"] is not None and options["constants"] is None:
@@ -149,7 +157,7 @@ def _timing(
     from course import calibration, steptime
 
     if options["fit"]:
-        typer.echo("fitting: some two thousand replays", err=True)
+        echo("fitting: some two thousand replays", err=True)
         found = calibration.fit_run(read, spec, card, engine=engine, weight_bytes=weights)
         return found.step_time, found, _fit_lines(found)
     shape = calibration.shape_of(spec, ranks=engine.ranks, weight_bytes=weights)
@@ -164,12 +172,37 @@ def _timing(
             return found.step_time, found, _fit_lines(found)
         scaled = found.scaled_to(card, spec, compute=options["compute"], ranks=engine.ranks, weight_bytes=weights)
         return scaled.step_time, found, scaled.account
+    if options["recorded"] is not None:
+        return _recorded(options["recorded"], spec, card, engine, weights)
     if engine.ranks > 1 or weights is not None:
         timing = calibration.step_time(
             calibration.from_data_sheet(shape, card), f"modelled: {shape.name} on {card.name}"
         )
         return timing, None, f"the data sheet of {card.name}, not fitted; cards talk to each other in no time"
     return steptime.Roofline(spec, card), None, "the roofline, not fitted to any engine"
+
+
+def _recorded(name: str, spec: Any, card: Any, engine: Any, weights: float | None) -> tuple[Any, None, str]:
+    """Recorded steps of this model, and where they come from: of this card, or scaled to it."""
+    from course import steptime
+
+    recording = steptime.recorded(name)
+    if spec.name != recording.model or engine.ranks > 1 or weights is not None:
+        raise ValueError(
+            f"{name} was recorded with {recording.model} on one card: it says nothing of {spec.name} on "
+            f"{engine.ranks} of them. Leave --recorded out for the roofline"
+        )
+    scaled = steptime.Scaled(recording, card)
+    if scaled.before.name == card.name:
+        return recording, None, recording.badge
+    return (
+        scaled,
+        None,
+        (
+            f"{recording.badge}; scaled to {card.name}: reading x {scaled.bandwidth:.2f} (bandwidth), computing x "
+            f"{scaled.compute:.2f} (FLOP/s)"
+        ),
+    )
 
 
 def _fit_lines(found: "Fit") -> str:

@@ -7,10 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from course.cli.folders import HandedOut, Mine
+from course.cli.output import echo
 
 COPIES = {
     "none": "not copied yet",
     "pristine": "copied, not changed",
+    "old": "copied, not changed; `make lab` brings the newer version",
     "yours": "yours",
     "outdated": "yours; the handed-out lab has changed since",
     "unreadable": "no file that can be read",
@@ -29,37 +31,32 @@ def labs(
     labs, mine = copies.folders(handed_out, to)
     found, notes = copies.read_labs(labs)
     progress, record = Progress(), copies.Record(mine)
-    rows = [_row(name, content, mine, record, progress, notes) for name, content in found.items()]
+    rows = [_row(name, content, mine, record, progress) for name, content in found.items()]
     notes += progress.notices
     if as_json:
         rows = [{key: value for key, value in row.items() if key != "in_words"} for row in rows]
         told = {"labs": rows, "copies": str(mine), "progress": str(progress.path), "notes": notes}
-        typer.echo(json.dumps(told, indent=2, allow_nan=False))
+        echo(json.dumps(told, indent=2, allow_nan=False))
     else:
-        typer.echo(_table(rows, mine, progress.path))
+        echo(_table(rows, mine, progress.path))
     for note in notes:
-        typer.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
 
 
-def _row(name: str, content: bytes, mine: Path, record: Any, progress: Any, notes: list[str]) -> dict[str, Any]:
+def _row(name: str, content: bytes, mine: Path, record: Any, progress: Any) -> dict[str, Any]:
+    from course.desk.catalogue import DEEPER, catalogue
     from course.desk.copies import state
-    from course.exercises import minutes
-    from course.exercises.lab import done_so_far, in_words, load
+    from course.exercises.standing import done_so_far, in_words
 
     row: dict[str, Any] = {"lab": name[:2], "file": name, "title": None, "minutes": None, "done": None, "in_words": ""}
-    try:
-        spec = load(name[:2])
-    except ValueError:
-        pass  # a notebook without exercises
-    except Exception as error:  # a lab that is being written must not hide the others
-        notes.append(f"the exercises of {name} cannot be loaded: {type(error).__name__}: {error}")
-    else:
-        if name.removesuffix(".ipynb").endswith(minutes.DEEPER):
-            row |= {"title": f"{spec.title}, deeper", "minutes": minutes.stored(spec.number, "deeper")}
-            return row | {"copy": state(mine / name, content, record)}
+    spec = catalogue().get(name[:2])
+    if spec is not None and name.endswith(DEEPER):
+        row |= {"title": f"{spec.title}, deeper (optional)", "minutes": spec.deeper}
+    elif spec is not None:
         finished = done_so_far(spec, progress)
-        row |= {"title": spec.title, "minutes": minutes.stored(spec.number), "in_words": in_words(spec, finished)}
-        row["done"] = {part: {"done": len(ids), "of": len(getattr(spec, part))} for part, ids in finished.items()}
+        row |= {"title": spec.title, "minutes": spec.minutes, "in_words": in_words(spec, finished)}
+        asked = {part: len(getattr(spec, part)) for part in finished}
+        row["done"] = {part: {"done": len(ids), "of": asked[part]} for part, ids in finished.items() if asked[part]}
     return row | {"copy": state(mine / name, content, record)}
 
 

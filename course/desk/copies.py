@@ -1,32 +1,36 @@
 """The learner's copies of the labs, in `my-labs/` beside the handed-out ones in `labs/`.
 
-`labs/` stays as handed out, so that pulling and testing never meet a learner's edits. A copy is made once and never
-overwritten; a small file remembers which version it was made from, so that the learner can be told when the handed-out
-lab has changed since.
+`labs/` stays as handed out, so that pulling and testing never meet a learner's edits. What a learner has changed is
+never overwritten. A small file remembers which version each copy was made from: a copy that is still exactly that
+version is replaced when the handed-out lab changes, and of a changed one the learner is told.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from course.base import files
+from course.desk.catalogue import DEEPER
+from course.desk.places import WorkspaceError, command, folders, reason
+from course.desk.record import LARGEST_LAB, LARGEST_RECORD, RECORD, Record, bring, holds
 
-RECORD = ".handed-out.json"
-LARGEST_RECORD = 1_000_000  # bytes
-LARGEST_LAB = 100_000_000
-DEEPER = "_deeper.ipynb"
-"""Ends the name of a notebook that goes deeper than its lab."""
-
-
-class WorkspaceError(OSError):
-    """The labs or the folder for the copies cannot be used; the message is a sentence for the learner."""
+__all__ = [
+    "LARGEST_RECORD",
+    "RECORD",
+    "CopyReport",
+    "Record",
+    "WorkspaceError",
+    "copy_labs",
+    "find",
+    "folders",
+    "reset",
+    "state",
+]
 
 
 @dataclass(frozen=True)
@@ -36,93 +40,72 @@ class CopyReport:
     new: tuple[str, ...]
     kept: tuple[str, ...]
     changed: tuple[str, ...]
-    """Those of `kept` whose handed-out version has changed since the copy was made."""
+    """Those of `kept` that are the learner's own, and whose handed-out version has changed since the copy was made."""
+    refreshed: tuple[str, ...] = ()
+    """Those that nobody had touched, now replaced by the version handed out."""
     remarks: tuple[str, ...] = ()
     """A sentence for each thing that is not as it should be and did not stop the rest."""
+    labs: Path = field(default_factory=lambda: Path("labs"))
 
     def report(self, mine: Path) -> list[str]:
         """The lines to show to the learner."""
         lines = [f"New in {mine.name}/: {', '.join(self.new)}"] if self.new else []
+        if self.refreshed:
+            lines.append(
+                f"Newer versions in {mine.name}/, of labs that you had not changed: {', '.join(self.refreshed)}"
+            )
         lines += [
-            f"{name} has changed in labs/ since your copy was made. Yours is untouched; to get the new one, put yours "
-            f"aside with: course reset {name}"
+            f"{name} has changed in {self.labs.name}/ since your copy was made. Yours is untouched; to get the new "
+            f"one, put yours aside with: {command(self.labs, mine, 'reset', name)}"
             for name in self.changed
         ]
         return [*lines, *self.remarks]
 
 
-def folders(labs: str | None = None, mine: str | None = None, *, missing_ok: bool = False) -> tuple[Path, Path]:
-    """Where the handed-out labs and the learner's copies are.
-
-    labs: by default `labs/` here, or else in the project from which the course was installed. mine: by default what
-    MY_LABS names, as for `make lab`, or else `my-labs/`, both seen from the folder that holds `labs/`. An empty name is
-    none.
-
-    Raises WorkspaceError where there is no such folder of labs, unless missing_ok, or where a name is none.
-    """
-    if not labs and not os.path.isdir("labs"):
-        installed = Path(__file__).resolve().parents[2] / "labs"
-        labs = str(installed) if os.path.isdir(installed) else None
-    handed_out = _path_of(labs or "labs")
-    copies = _path_of(mine) if mine else _path_of(os.environ.get("MY_LABS") or "my-labs", handed_out.parent)
-    if not missing_ok and not os.path.isdir(handed_out):
-        raise WorkspaceError(f"No folder {handed_out}: start this in the course's folder, or give --labs.")
-    return handed_out, copies
-
-
-def _path_of(name: str, seen_from: Path | None = None) -> Path:
-    try:
-        path = Path(name).expanduser()
-        return path.absolute() if seen_from is None else seen_from / path
-    except (OSError, RuntimeError) as error:
-        raise WorkspaceError(f"{name} names no folder: {reason(error)}") from error
-
-
 def copy_labs(labs: Path, mine: Path) -> CopyReport:
-    """Copy the notebooks of `labs` that `mine` lacks, and say which handed-out ones have changed since their copy.
+    """Copy the notebooks of `labs` that `mine` lacks, and replace those copies that are still as they were handed out.
 
-    Never overwrites a file of the learner's. Raises WorkspaceError when `mine` cannot be written.
+    Never overwrites what a learner has changed. Raises WorkspaceError when `mine` cannot be written.
     """
-    new, kept, changed = [], [], []
+    found: dict[str, list[str]] = {"new": [], "same": [], "refreshed": [], "yours": []}
+    changed = []
     handed_out, remarks = read_labs(labs)
-    with _sentences(mine):
+    with sentences(mine):
         mine.mkdir(parents=True, exist_ok=True)
         record = Record(mine)
         for name, content in handed_out.items():
             copy = mine / name
-            try:
-                files.write_new(copy, content)
-            except FileExistsError:
-                kept.append(name)
-                if record.differs(name, content):
-                    changed.append(name)
-                elif name not in record.digests and holds(copy, content):
-                    record.note(name, content)
-                if not copy.is_file():
-                    remarks.append(
-                        f"{copy} is no file, but a folder or a link that leads nowhere: rename it to get the lab."
-                    )
-            else:
-                new.append(name)
-                record.note(name, content)
+            done = bring(copy, name, content, record)
+            found[done].append(name)
+            if done == "yours" and record.differs(name, content):
+                changed.append(name)
+            if done == "yours" and not copy.is_file():
+                remarks.append(
+                    f"{copy} is no file, but a folder or a link that leads nowhere: rename it to get the lab."
+                )
         remarks += record.save()
-    return CopyReport(tuple(new), tuple(kept), tuple(changed), tuple(remarks))
+    kept = tuple(name for name in handed_out if name in found["same"] + found["yours"])
+    return CopyReport(tuple(found["new"]), kept, tuple(changed), tuple(found["refreshed"]), tuple(remarks), labs)
 
 
-def reset(labs: Path, mine: Path, name: str, now: datetime) -> tuple[bool, Path | None, list[str]]:
+def reset(
+    labs: Path, mine: Path, name: str, now: datetime, then: Callable[[], None] = lambda: None
+) -> tuple[bool, Path | None, list[str]]:
     """Put the learner's copy of the lab `name` aside, under a name with the time `now`, and make a pristine one.
+
+    then: what else belongs to it, called last. Where it fails the old copy is put back, which needs no space on a disk.
 
     Returns whether a new copy was made, which is not so where the learner's is pristine; where the old copy is, None
     where there was none; and a sentence for each thing that did not stop the rest.
 
-    Raises WorkspaceError: something cannot be read or written. Then the learner's copy is where it was.
+    Raises WorkspaceError: something cannot be read or written; or what `then` raises. The old copy is where it was.
     """
     try:
         content = files.read(labs / name, LARGEST_LAB)
     except (OSError, files.TooLarge) as error:
         raise WorkspaceError(f"{labs / name} cannot be copied: {reason(error)}") from error
     copy, aside = mine / name, None
-    with _sentences(mine):
+    with sentences(mine):
         mine.mkdir(parents=True, exist_ok=True)
         record = Record(mine)
         fresh = not holds(copy, content)
@@ -137,27 +120,40 @@ def reset(labs: Path, mine: Path, name: str, now: datetime) -> tuple[bool, Path 
                 if aside is not None and not os.path.lexists(copy):
                     os.replace(aside, copy)
                 raise
-        record.note(name, content)
+    try:
+        then()
+    except BaseException:
+        if fresh:
+            _undo(copy, aside)
+        raise
+    record.note(name, content)
     return fresh, aside, record.save()
+
+
+def _undo(copy: Path, aside: Path | None) -> None:
+    if aside is None:
+        copy.unlink(missing_ok=True)
+    elif aside.is_dir() and not aside.is_symlink():  # a folder does not take the place of a file
+        copy.unlink(missing_ok=True)
+        os.replace(aside, copy)
+    else:
+        os.replace(aside, copy)
 
 
 def find(labs: Path, text: str) -> str:
     """The file name of the handed-out lab that `text` means: its number, or its name with or without .ipynb.
 
-    A number means the lab and not the notebook that goes deeper, which is "07_deeper" or its name.
-
-    Raises ValueError, with the labs that there are.
+    A number means the lab itself, not its deeper notebook. Raises ValueError, with the labs that there are.
     """
     names = sorted(path.name for path in labs.glob("*.ipynb"))
     asked = Path(text.strip()).name
     if asked.isascii() and asked.isdigit():
-        matching = [name for name in names if name.startswith(f"{asked.zfill(2)}_") and not name.endswith(DEEPER)]
-    elif asked[:2].isdigit() and f"{asked[2:].removesuffix('.ipynb')}.ipynb" == DEEPER:
-        matching = [name for name in names if name.startswith(f"{asked[:2]}_") and name.endswith(DEEPER)]
+        matching = [name for name in names if name.startswith(f"{asked.zfill(2)}_")]
+        matching = [name for name in matching if not name.endswith(DEEPER)] or matching
     else:
         matching = [name for name in names if asked in (name, name.removesuffix(".ipynb"))]
     if len(matching) != 1:
-        from course.base.settings import quote  # brings NumPy, which `course doctor` must do without
+        from course.base.settings import quote
 
         why = "is more than one lab" if matching else "is no lab"
         raise ValueError(f"{quote(text)} {why}: choose from {', '.join(matching or names) or f'none, {labs} is empty'}")
@@ -167,12 +163,15 @@ def find(labs: Path, text: str) -> str:
 def state(copy: Path, content: bytes, record: Record) -> str:
     """What a copy is, beside the handed-out `content`.
 
-    "none"; "pristine"; "yours"; "outdated": yours, made from another version; "unreadable": a folder, a broken link.
+    "none"; "pristine"; "old": not changed, of another version; "yours"; "outdated": yours, made from another version;
+    "unreadable": a folder, a broken link.
     """
     if not os.path.lexists(copy):
         return "none"
     if holds(copy, content):
         return "pristine"
+    if record.untouched(copy.name, copy):
+        return "old"
     if record.differs(copy.name, content):
         return "outdated"
     return "yours" if copy.is_file() else "unreadable"
@@ -190,68 +189,13 @@ def read_labs(labs: Path) -> tuple[dict[str, bytes], list[str]]:
     return found, remarks or ([] if found else [f"There are no notebooks in {labs}."])
 
 
-class Record:
-    """Which handed-out version each copy in `mine` was made from: digests by name, in a small hidden file."""
-
-    def __init__(self, mine: Path) -> None:
-        self.path = mine / RECORD
-        self.digests: dict[str, str] = {}
-        self._problem: OSError | None = None
-        found = None
-        try:
-            found = json.loads(files.read(self.path, LARGEST_RECORD))
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            self._problem = error
-        except (ValueError, RecursionError):
-            pass  # broken: begun anew, since copies that are pristine are recognised again
-        if isinstance(found, dict):
-            self.digests = {name: digest for name, digest in found.items() if isinstance(digest, str)}
-        self._before = dict(self.digests)
-
-    def note(self, name: str, content: bytes) -> None:
-        """The copy `name` was made from `content`."""
-        self.digests[name] = _digest(content)
-
-    def differs(self, name: str, content: bytes) -> bool:
-        """Whether the copy `name` is known to have been made from something else than `content`."""
-        return self.digests.get(name, _digest(content)) != _digest(content)
-
-    def save(self) -> list[str]:
-        """Write what has changed. Returns a sentence where that cannot be: the labs can be taken without."""
-        if self.digests == self._before:
-            return []
-        try:
-            if self._problem is not None:
-                raise self._problem
-            files.replace(self.path, (json.dumps(self.digests, indent=1, sort_keys=True) + "\n").encode())
-        except OSError as error:
-            return [f"{self.path} cannot be used ({reason(error)}): nobody will tell you when a lab has changed."]
-        return []
-
-
-def holds(copy: Path, content: bytes) -> bool:
-    """Whether a copy can be read and holds this."""
-    try:
-        return files.read(copy, len(content)) == content
-    except (OSError, files.TooLarge):
-        return False
-
-
-def reason(error: Exception) -> str:
-    """Why something failed, without the path that the sentence names anyway."""
-    return getattr(error, "strerror", None) or str(error)
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
 @contextmanager
-def _sentences(mine: Path) -> Iterator[None]:
+def sentences(mine: Path) -> Iterator[None]:
+    """What the system refuses inside becomes a WorkspaceError about `mine`."""
     try:
         yield
+    except WorkspaceError:
+        raise
     except OSError as error:
         raise WorkspaceError(
             f"Cannot keep your copies of the labs in {mine}: {reason(error)}. "

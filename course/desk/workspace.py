@@ -1,4 +1,4 @@
-"""`python -m course.desk.workspace` copies the labs that a learner lacks and opens JupyterLab on the copies."""
+"""`make lab` and `course lab`: copy the labs that a learner lacks and open JupyterLab on the copies."""
 
 from __future__ import annotations
 
@@ -7,48 +7,46 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from course.base.quick import without_grammar
 from course.base.streams import forgiving
-from course.desk.copies import WorkspaceError, copy_labs, folders
+from course.desk import home
+from course.desk.copies import copy_labs
+from course.desk.jupyter_options import OWN, value_of, with_others
+from course.desk.places import WorkspaceError, folders
 
-# On this machine only, with JupyterLab's random token, and with everything off that would reach for the network:
-# news, the check for updates, and the extension catalogue. news_url alone leaves the question whether to fetch news;
-# the settings folder answers it. Jupytext is for building the labs, not for taking
-# them. --allow-root matters in containers only; -y stops at the first Ctrl-C instead of asking.
-JUPYTER_OPTIONS = (
-    "--ip=127.0.0.1",
-    "--LabApp.news_url=None",
-    f"--LabApp.app_settings_dir={Path(__file__).parent / 'lab_settings'}",
-    "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
-    "--LabApp.extension_manager=readonly",
-    "--ServerApp.jpserver_extensions=jupyterlab_jupytext=False",
-    "--Application.log_level=WARN",
-    "--allow-root",
-    "-y",
-)
+ROOT, FIRST_PAGE = "--ServerApp.root_dir", "--LabApp.default_url"
 
 
-def jupyter_arguments(mine: Path, extra: Sequence[str] = ()) -> list[str]:
-    """The arguments for JupyterLab opened on `mine`; `extra` comes last and wins."""
-    return [*JUPYTER_OPTIONS, f"--ServerApp.root_dir={mine}", *extra]
+def jupyter_arguments(mine: Path, extra: Sequence[str] = (), start: Path | None = None) -> list[str]:
+    """The arguments for JupyterLab opened on `mine`; `extra` comes last and wins.
+
+    start: a page to open first, if it lies in the folder that JupyterLab shows.
+    """
+    options = with_others([*OWN, f"{ROOT}={mine}"], extra)
+    root = Path(value_of(ROOT, options) or mine).absolute()
+    if start is not None and value_of(FIRST_PAGE, options) is None and start.is_relative_to(root):
+        options.insert(0, f"{FIRST_PAGE}=/lab/tree/{quote(start.relative_to(root).as_posix())}")
+    return options
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, name: str = "python -m course.desk.workspace") -> int:
     """Copy what is missing, say what changed, open JupyterLab (with any options it does not know itself)."""
-    parser = argparse.ArgumentParser(prog="python -m course.desk.workspace", description="Open the labs in JupyterLab.")
-    parser.add_argument("--labs", default="labs", help="the handed-out labs (default: labs)")
-    parser.add_argument("--to", default="my-labs", help="your copies (default: my-labs)")
+    parser = argparse.ArgumentParser(prog=name, description="Open the labs in JupyterLab.", allow_abbrev=False)
+    parser.add_argument("--labs", help="the handed-out labs (default: labs, or those that came with the course)")
+    parser.add_argument("--to", help="your copies (default: MY_LABS, or my-labs)")
     parser.add_argument("--copy-only", action="store_true", help="make the copies and stop")
     options, extra = parser.parse_known_args(arguments)
     forgiving()
     try:
         labs, mine = folders(options.labs, options.to)
         copied = copy_labs(labs, mine)
+        start, remarks = _start_page(labs, mine, not options.copy_only)
     except WorkspaceError as error:
         print(error, file=sys.stderr)
         return 1
-    for line in copied.report(mine):
+    for line in [*copied.report(mine), *remarks]:
         print(line)
     if options.copy_only:
         return 0
@@ -62,9 +60,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ImportError, OSError) as error:
         print(f"JupyterLab cannot be started ({error}): `course doctor` says what is missing.", file=sys.stderr)
         return 1
+    _set_up(labs, mine)
+    return jupyterlab(jupyter_arguments(mine, extra, start)) or 0
+
+
+def _start_page(labs: Path, mine: Path, opens: bool) -> tuple[Path | None, list[str]]:
+    """The start page, written anew, and what there is to say. A home that cannot be written is replaced before."""
+    from course.desk.pages import write_pages
+
+    moved, sentence = home.elsewhere(mine) if opens else ({}, "")
+    os.environ.update(moved)
+    start, remarks = write_pages(labs, mine)
+    return start, [sentence, *remarks] if sentence else remarks
+
+
+def _set_up(labs: Path, mine: Path) -> None:
+    """What the server and its kernels and terminals find in their environment."""
     # Kernels then do not send each move of a slider back to the browser that sent it: one message less to wait for.
     os.environ.setdefault("JUPYTER_WIDGETS_ECHO", "0")
-    return jupyterlab(jupyter_arguments(mine, extra)) or 0
+    os.environ |= {"COURSE_LABS": str(labs), "COURSE_COPIES": str(mine), "MY_LABS": str(mine)}
+    # `course reset 03` in a terminal of JupyterLab, whichever way this was started.
+    scripts = str(Path(sys.executable).parent)
+    if scripts not in os.environ.get("PATH", "").split(os.pathsep):
+        os.environ["PATH"] = os.pathsep.join([scripts, *filter(None, [os.environ.get("PATH")])])
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,7 +19,7 @@ from course.exercises.forms import Feedback, Form, prediction_form, quiz_form, t
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
 from course.exercises.progress import Progress
 from course.exercises.spec import LETTERS, LabSpec, Prediction, Question, which
-from course.exercises.task_record import task_state
+from course.exercises.standing import WORDS, answers, done_so_far, in_words
 
 
 def available() -> tuple[str, ...]:
@@ -40,25 +40,6 @@ def load(number: str | int) -> LabSpec:
     if wanted not in available():
         raise ValueError(f"there is no lab {quote(number)}: choose from {', '.join(available()) or 'none yet'}")
     return importlib.import_module(f"course.lessons.lab{wanted}.exercises").LAB
-
-
-WORDS = {"predictions": "predictions", "tasks": "tasks", "exercises": "exercises", "quiz": "quiz questions"}
-
-
-def done_so_far(spec: LabSpec, progress: Progress) -> dict[str, list[str]]:
-    """Return the ids of what is done, by the names of WORDS; a task that was shown counts as done with."""
-    stored = progress.lab(spec.number)
-    done: dict[str, Callable[[Any], Any]] = {"exercises": _is_done, "tasks": task_state}
-    return {
-        part: [item.id for item in getattr(spec, part) if done.get(part, _answers)(stored[part].get(item.id))]
-        for part in WORDS
-    }
-
-
-def in_words(spec: LabSpec, finished: dict[str, list[str]]) -> str:
-    """Return what `done_so_far` found as "1 of 3 predictions, 0 of 4 exercises", without parts that the lab lacks."""
-    counts = ((len(ids), len(getattr(spec, part)), WORDS[part]) for part, ids in finished.items())
-    return ", ".join(f"{done} of {all_} {word}" for done, all_, word in counts if all_)
 
 
 class Lab:
@@ -242,20 +223,20 @@ class Lab:
         text = item.options[position]
 
         def edit(entry: Any) -> list[dict[str, str]]:
-            answers = _answers(entry)
-            return answers if answers and answers[-1]["answer"] == text else [*answers, {"answer": text, "at": _now()}]
+            given = answers(entry)
+            return given if given and given[-1]["answer"] == text else [*given, {"answer": text, "at": _now()}]
 
         self.progress.change(self.spec.number, part, item.id, edit)
 
     def _positions(self, part: str, item: Prediction | Question) -> list[int]:
         """Return the stored answers as positions; those that are no option any more are left out."""
-        answers = _answers(self.progress.lab(self.spec.number)[part].get(item.id))
-        return [item.options.index(a["answer"]) for a in answers if a["answer"] in item.options]
+        given = answers(self.progress.lab(self.spec.number)[part].get(item.id))
+        return [item.options.index(a["answer"]) for a in given if a["answer"] in item.options]
 
     def _next(self, finished: dict[str, list[str]]) -> str:
         seen = solutions.shown(self.progress, self.spec)
         for part, ids in finished.items():
-            for item in getattr(self.spec, part):
+            for item in getattr(self.spec, part, ()):
                 if item.id not in ids and not (part == "exercises" and item.id in seen and item.twin is None):
                     kind = WORDS[part].removesuffix("s")
                     title = getattr(item, "title", "") or getattr(item, "question", "") or item.text
@@ -281,17 +262,6 @@ def _as_text(questions: Sequence[Question]) -> list[str]:
 
 def _find(items: Sequence[Any], id: Any) -> Any:
     return next((item for item in items if isinstance(id, str) and item.id == id), None)
-
-
-def _is_done(entry: Any) -> bool:
-    return isinstance(entry, dict) and entry.get("done") is True
-
-
-def _answers(entry: Any) -> list[dict[str, str]]:
-    """Return a stored list of answers; anything of another shape counts as no answer."""
-    if not isinstance(entry, list):
-        return []
-    return [a for a in entry if isinstance(a, dict) and isinstance(a.get("answer"), str)]
 
 
 def _now() -> str:

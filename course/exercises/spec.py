@@ -247,7 +247,7 @@ class LabSpec:
 
         for part in ("predictions", "tasks", "exercises", "quiz", "objectives", "earlier", "terms"):
             object.__setattr__(self, part, tuple(getattr(self, part)))
-        parts = {
+        parts: dict[str, tuple[Any, ...]] = {
             "predictions": self.predictions,
             "tasks": self.tasks,
             "exercises": self.exercises,

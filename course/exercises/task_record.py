@@ -7,13 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from course.exercises.progress import Progress
-from course.explore.tasks import DONE, STATES
-
-
-def task_state(entry: Any) -> str:
-    """Return "done" or "shown" from what is stored for a task; "" for anything else."""
-    state = entry.get("state") if isinstance(entry, dict) else None
-    return state if state in STATES else ""
+from course.exercises.standing import task_state
+from course.explore.tasks import DONE
 
 
 class TaskRecord:

@@ -17,19 +17,31 @@ from course.figures.theme import HEIGHT
 if TYPE_CHECKING:
     from course.explore.explorer import Explorer
 
-SCREEN = 588
-HEAD, CONTROLS, ROW, TASKS, CHANGED = 32, 32, 20, 138, 22
+SCREEN = 582
+HEAD, CONTROLS, ROW, TASKS, CHANGED = 32, 28, 20, 138, 22
 COLUMNS = 2
 """Controls side by side."""
-LEAST, MOST = 220, 420
+LEAST, MOST = 190, 420
+BLOCK = 4
+"""Rows of a label and one value that a table below the figure may have before it goes on in a second block."""
 
 
 def beside(explorer: Explorer, rows: Rows, figure: go.Figure) -> bool:
     """Whether the table stands beside the figure: if asked for, else where rows are short and panels few."""
     if explorer.beside is not None:
         return explorer.beside
-    narrow = bool(rows) and len(rows[0]) <= 3
-    return narrow and "xaxis2" not in figure.to_dict()["layout"]
+    return bool(rows) and len(rows[0]) <= 3 and "xaxis2" not in figure.to_dict()["layout"]
+
+
+def blocks(rows: Rows) -> int:
+    """Return in how many blocks side by side a table stands below the figure."""
+    return 2 if rows and len(rows[0]) == 2 and len(rows) > BLOCK else 1
+
+
+def lines(rows: Rows) -> int:
+    """Return how many lines a table below the figure takes, with its head."""
+    headed = bool(rows) and not rows[0][0]
+    return math.ceil((len(rows) - headed) / blocks(rows)) + 1 if rows else 0
 
 
 def figure_height(explorer: Explorer, rows: Rows, figure: go.Figure) -> int:
@@ -37,6 +49,6 @@ def figure_height(explorer: Explorer, rows: Rows, figure: go.Figure) -> int:
     taken = HEAD + CONTROLS * math.ceil(len(explorer.controls) / COLUMNS) + CHANGED
     taken += TASKS if explorer.tasks else 0
     if not beside(explorer, rows, figure):
-        taken += ROW * (len(rows) + (1 if rows and rows[0][0] else 0)) + 6
+        taken += ROW * lines(rows) + 6
     own = figure.layout.height or HEIGHT
     return int(min(own, MOST, max(LEAST, SCREEN - taken)))

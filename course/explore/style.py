@@ -22,16 +22,19 @@ EXPLORER = (
 .course-explorer { --jp-widgets-font-size: 14px; padding: 4px 0; overflow: visible; }
 .course-explorer .course-controls { display: grid; grid-template-columns: repeat(auto-fill, minmax(370px, 1fr));
   gap: 0 20px; align-items: center; overflow: visible; }
+.course-explorer .course-blocks { display: flex; gap: 12px; }
+.course-explorer .course-blocks table { font-size: 12.5px; line-height: 17px; flex: 1 1 0; }
+.course-explorer .course-blocks table th, .course-explorer .course-blocks table td { padding: 1px 4px; }
 .course-explorer .course-head { justify-content: space-between; align-items: center; }
 .course-explorer .widget-html:has(> .widget-html-content:empty) { display: none; }
-.course-explorer .course-controls > * { margin: 2px 0; height: 28px; }
+.course-explorer .course-controls > * { margin: 0; height: 28px; }
 .course-explorer .widget-readout { min-width: 52px; border: 1px solid #8a8a8a; border-radius: 3px; padding: 0 4px;
   line-height: 22px; height: 24px; }
 .course-explorer .course-below { display: block; overflow: visible; }
-.course-explorer .course-beside { display: grid; grid-template-columns: minmax(0, 1fr) minmax(260px, auto); gap: 8px;
+.course-explorer .course-beside { display: grid; grid-template-columns: minmax(0, 1fr) 370px; gap: 8px;
   align-items: start; overflow: visible; }
-.course-explorer .course-beside > .widget-html { max-width: 330px; }
-.course-explorer .course-beside table td { white-space: nowrap; }
+.course-explorer table td, .course-explorer .course-below .course-grid th { white-space: nowrap; }
+.course-explorer .course-below .course-blocks .course-grid th { white-space: normal; }
 .course-explorer table { border-collapse: collapse; font-size: 13px; line-height: 1.3; margin: 0; }
 .course-explorer table th { font-weight: normal; text-align: left; padding: 1px 6px; overflow-wrap: normal; }
 .course-explorer table td { text-align: right; padding: 1px 6px; font-variant-numeric: tabular-nums; font-weight: 600; }
@@ -40,7 +43,7 @@ EXPLORER = (
 .course-explorer .course-changed { min-height: 20px; }
 .course-explorer .course-changed .widget-html-content { font-size: 13px; line-height: 20px; white-space: normal; }
 .course-explorer .course-stale { opacity: 0.35; }
-.course-ghost { position: absolute; left: 0; top: 0; opacity: 0.3; pointer-events: none; mix-blend-mode: multiply;
+.course-ghost { position: absolute; left: 0; top: 0; opacity: 0.3; pointer-events: none;
   overflow: hidden; }
 .course-explorer .course-tasks { border-left: 4px solid #0072B2; padding: 0 10px; margin: 2px 0; overflow: visible;
   min-height: 92px; }
@@ -57,7 +60,8 @@ EXPLORER = (
 .course-explorer .course-options { overflow: visible; }
 .course-explorer .course-options .widget-radio-box label { display: flex; align-items: flex-start; gap: 6px;
   height: auto; white-space: normal; line-height: 18px; margin: 1px 0; }
-.course-explorer .course-options .widget-radio-box label input { flex: none; margin: 3px 2px 0 0; order: -1; align-self: flex-start; height: 13px;
+.course-explorer .course-options .widget-radio-box label input { flex: none; margin: 3px 2px 0 0; order: -1;
+  align-self: flex-start; height: 13px;
   float: none; }
 .course-explorer .course-right { border-left: 4px solid #009E73; padding-left: 8px; }
 .course-explorer .course-miss { border-left: 4px solid #C05500; padding-left: 8px; }

@@ -37,6 +37,16 @@ def text_table(rows: Rows, indent: str = "") -> str:
     return "\n".join(lines)
 
 
+def html_tables(rows: Rows, caption: str, before: Rows | None, blocks: int) -> str:
+    """Return the rows as so many tables side by side, each with the heads."""
+    if blocks < 2:
+        return html_table(rows, caption, before)
+    heads, body = (rows[:1], rows[1:]) if rows and not rows[0][0] else ((), rows)
+    size = -(-len(body) // blocks)
+    parts = [heads + body[start : start + size] for start in range(0, len(body), size)]
+    return f'<div class="course-blocks">{"".join(html_table(part, caption, before) for part in parts)}</div>'
+
+
 def html_table(rows: Rows, caption: str, before: Rows | None = None) -> str:
     """Return the rows as an HTML table.
 
@@ -67,7 +77,7 @@ def html_table(rows: Rows, caption: str, before: Rows | None = None) -> str:
         elif before is not None and len(was) == len(values):
             cells = [
                 f'<td role="cell">{escape(value)}'
-                + (f'<span class="course-before"> before: {escape(w)}</span>' if w != value else "")
+                + (f'<span class="course-before"> was {escape(w)}</span>' if w != value else "")
                 + "</td>"
                 for value, w in zip(values, was, strict=True)
             ]

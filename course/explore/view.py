@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets as widgets
 import plotly.graph_objects as go
 
-from course.explore.fit import beside, figure_height
+from course.explore.fit import beside, blocks, figure_height
 from course.explore.ghost import Ranges, Shown, joined, ranges_of, what_changed
 from course.explore.keys import with_keys
 from course.explore.latest import Latest
-from course.explore.plot import Plot
+from course.explore.plot import Plot, picture
 from course.explore.rest import Rest
 from course.explore.style import EXPLORER, dead, notice
-from course.explore.table import Rows, failure, html_table, warnings_of
+from course.explore.table import Rows, failure, html_tables, warnings_of
 from course.explore.task_view import TaskView
 from course.explore.tasks import Task, Way
 from course.figures.theme import HEIGHT, TEMPLATE, badge_html
@@ -61,6 +61,7 @@ class View:
         self.table = widgets.HTML()
         self.changed = widgets.HTML()
         self.changed.add_class("course-changed")
+        self._blocks = 1
         figure, rows = self._first()
         self.height = figure_height(explorer, rows, figure)
         figure.layout.height = self.height
@@ -73,7 +74,12 @@ class View:
         grid = widgets.Box(list(self.controls.values()))
         grid.add_class("course-controls")
         body = widgets.Box([self.plot, self.table])
-        body.add_class("course-beside" if beside(explorer, rows, figure) else "course-below")
+        if beside(explorer, rows, figure):
+            body.add_class("course-beside")
+        else:
+            body.add_class("course-below")
+            self._blocks = blocks(rows)
+            self.table.value = html_tables(rows, explorer.title or "Result", (), self._blocks)
         self.tasks: TaskView | None = None
         parts = [head, grid, body, self.changed, self.notice]
         if explorer.tasks:
@@ -150,10 +156,12 @@ class View:
         began = time.monotonic()
         try:
             result = self.explorer.compute(**wanted)
-            figure = self.explorer.drawn(result)
-            now = Shown(wanted, self.explorer.rows(result), ranges_of(figure.to_dict()["layout"]))
-            self._leave(now)
-            self.plot.show(figure, self.height, self._held, self._moves if self._before else 0)
+            drawing, layout = picture(self.explorer.drawn(result))
+            ranges = ranges_of(layout)
+            self._leave(wanted, ranges)
+            # The figure goes first: it is what the eye waits for.
+            self.plot.put(drawing, layout | {"height": self.height}, self._held, self._moves if self._before else 0)
+            now = Shown(wanted, self.explorer.rows(result), ranges)
             self._say(result, now.rows)
         except Exception as error:
             self._fail(error)
@@ -164,13 +172,13 @@ class View:
         self._seconds = time.monotonic() - began
         self._rest.moved()
 
-    def _leave(self, now: Shown) -> None:
+    def _leave(self, settings: Mapping[str, Any], ranges: Ranges) -> None:
         """Keep what stood at rest as the ghost when a move begins, and the axes wide enough for both."""
-        if self._still and self._resting is not None and now.settings != self._resting.settings:
+        if self._still and self._resting is not None and settings != self._resting.settings:
             self._before, self._held, self._still = self._resting, self._resting.ranges, False
             self._moves += 1
             self.changed.value = ""
-        self._held = joined(self._held, now.ranges) if self._before else {}
+        self._held = joined(self._held, ranges) if self._before else {}
 
     def _rested(self) -> None:
         """The controls rest: say what changed, and let the task be judged."""
@@ -193,7 +201,7 @@ class View:
     def _say(self, result: Any, rows: Rows) -> None:
         before = self._before.rows if self._before else ()
         if (rows, before) != self._drawn_rows or not self.table.value:
-            self.table.value = html_table(rows, self.explorer.title or "Result", before)
+            self.table.value = html_tables(rows, self.explorer.title or "Result", before, self._blocks)
             self._drawn_rows = rows, before
         self.notice.value = "".join(notice(text) for text in warnings_of(result))
 

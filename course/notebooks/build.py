@@ -12,7 +12,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from course.base import files
-from course.notebooks import check, counts, source
+from course.notebooks import check, counts, glossary, source
 from course.notebooks.canonical import canonical, to_bytes
 from course.notebooks.execute import ExecutionError, errors, execute
 
@@ -59,13 +59,25 @@ def sources(root: Path, numbers: Sequence[str] = ()) -> list[Path]:
 
 
 def targets(path: Path, text: str) -> list[Target]:
-    """The two notebooks of the source at `path`, unexecuted. Raises source.SourceError as source.notebooks does."""
+    """The two notebooks of the source at `path`, unexecuted, with their terms linked to the glossary.
+
+    Raises source.SourceError as source.notebooks does.
+    """
     number, root = path.name[:2], path.parent.parent
     pair = source.notebooks(text, source.name_of(path))
+    terms, new = known_terms(root), counts.new_terms(number)
     return [
-        Target(root / folder / f"{path.stem}.ipynb", notebook, text, number)
+        Target(root / folder / f"{path.stem}.ipynb", glossary.linked(notebook, terms, new), text, number)
         for folder, notebook in (("labs", pair.lab), ("solutions", pair.solution))
     ]
+
+
+def known_terms(root: Path) -> dict[str, str]:
+    """The glossary's anchors by term; none where there is no glossary."""
+    try:
+        return glossary.entries(files.read(root / "docs" / glossary.PAGE, LARGEST).decode("utf-8"))
+    except FileNotFoundError:
+        return {}
 
 
 def orphans(root: Path) -> list[str]:
@@ -162,7 +174,7 @@ def build(
             found = [renewed.get(id(target), old) for target, old in zip(todo, found, strict=True)]
         for target, those in zip(todo, found, strict=True):
             faults += with_name(target, those)
-    if write and not numbers:
+    if write:
         counts.write_tables(root)
     return faults + counts.faults(root, [target.path for target in todo if target.is_lab])
 

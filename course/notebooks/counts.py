@@ -47,6 +47,11 @@ def of_notebook(path: Path) -> minutes.Counted | None:
     return minutes.count(notebook.cells, load(path.name[:2]))
 
 
+def new_terms(number: str) -> tuple[str, ...]:
+    """The terms that a lab introduces; none where no lesson has this number."""
+    return load(number).terms if number in available() else ()
+
+
 def store(root: Path, labs: Sequence[Path]) -> list[str]:
     """Count the notebooks at `labs` and write what has changed. Returns the numbers of labs whose minutes moved."""
     moved = []

@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from course.desk.catalogue import CORE, ELECTIVES
 from course.exercises.minutes import TABLE_RULE, Counted, count, words
 from course.exercises.spec import LabSpec
 
@@ -16,9 +17,6 @@ MINUTES = 60
 CODE_LINES = 15
 EXPLAIN_WORDS, STORY_WORDS = 400, 150
 OBJECTIVES, QUIZ, TASKS, TERMS, PREDICTIONS, EXERCISES = 3, 4, 8, 8, 2, (3, 4)
-PATH = ("00", "01", "02", "04", "03", "08", "07", "16", "09", "10", "15", "17", "18")
-"""The core labs in the order in which they are taken: numbers are names."""
-ELECTIVES = ("05", "06", "11", "12", "13", "14")
 
 Cell = Mapping[str, Any]
 
@@ -54,12 +52,12 @@ def pending(spec: LabSpec, specs: Mapping[str, LabSpec]) -> list[str]:
     return [objective.retest for objective in spec.objectives if objective.retest[:2] not in specs]
 
 
-def ties(spec: LabSpec, specs: Mapping[str, LabSpec], tasks: Iterable[str]) -> list[str]:
+def ties(spec: LabSpec, specs: Mapping[str, LabSpec]) -> list[str]:
     """Return where an objective is tied to what is not there.
 
-    specs: every lab there is, by number. tasks: ids of the tasks of the lab's explorers.
+    specs: every lab there is, by number.
     """
-    faults, known = [], set(tasks)
+    faults, known = [], {task.id for task in getattr(spec, "tasks", ())}
     exercises = {exercise.id for exercise in spec.exercises}
     for objective in spec.objectives:
         number, _, name = objective.retest.partition(":")
@@ -76,14 +74,14 @@ def ties(spec: LabSpec, specs: Mapping[str, LabSpec], tasks: Iterable[str]) -> l
 
 def _later(here: str, there: str) -> bool:
     """Whether a lab is taken later than another; an elective may come at any time."""
-    return there in ELECTIVES or here in ELECTIVES or (there in PATH and PATH.index(there) > PATH.index(here))
+    return there in ELECTIVES or here in ELECTIVES or (there in CORE and CORE.index(there) > CORE.index(here))
 
 
 def _earlier(spec: LabSpec, there: Collection[str]) -> str:
     """One question from the lab before and one from three or more back, where there are such labs; two at most."""
-    if spec.number not in PATH:
+    if spec.number not in CORE:
         return "" if len(spec.earlier) == 2 else f"{len(spec.earlier)} questions from earlier labs, not 2"
-    before = PATH[: PATH.index(spec.number)]
+    before = CORE[: CORE.index(spec.number)]
     asked = [question.lab for question in spec.earlier]
     wrong = [lab for lab in asked if lab not in before]
     if wrong:

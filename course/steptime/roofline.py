@@ -21,10 +21,10 @@ class Roofline(StepTimeModel):
     `models.model(name)`, `gpus.gpu(name)`.
 
     What it is a floor of: the rates are those that a kernel of its kind was measured to reach, and no engine reads or
-    computes less for a dense model; one that fuses its kernels launches fewer of them, by which the recorded step of one
-    sequence on an H100 is 4% below it. Scheduling, sampling and communication come on top. It is no floor where a router
-    sends a batch to fewer experts than chance would, and where contexts in windowed layers differ: there it is an
-    average.
+    computes less for a dense model; one that fuses its kernels launches fewer of them, by which the recorded step of
+    one sequence on an H100 is 4% below it. Scheduling, sampling and communication come on top. It is no floor where a
+    router sends a batch to fewer experts than chance would, and where contexts in windowed layers differ: there it is
+    an average.
 
     model, gpu: names, or a ModelSpec and a GPU. `kernels` is the number of launches a step, by default 11 a layer
     (norm, qkv, rotary, KV write, attention, merge, output, norm, gate and up, activation, down) and 4 around them.

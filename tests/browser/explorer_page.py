@@ -105,6 +105,58 @@ class ExplorerPage:
             return False
         return True
 
+    def height(self) -> float:
+        """Return the height of it in pixels, down to the sentence that says what changed; warnings stand below that."""
+        return self.root.evaluate(
+            """(root) => {
+              const last = root.querySelector(".course-changed").getBoundingClientRect();
+              const body = root.querySelector(".course-beside, .course-below").getBoundingClientRect();
+              return Math.max(last.bottom, body.bottom) - root.getBoundingClientRect().top;
+            }"""
+        )
+
+    def ghosts(self) -> int:
+        """Return how many marks of the setting before are shown."""
+        return self.root.locator(".course-ghost path").count()
+
+    def tasks_by_show_me(self) -> dict[str, float]:
+        """Go through all tasks, missing each twice before it is shown, and return the heights on the way."""
+        heights = {}
+        tasks = self.root.locator(".course-tasks")
+        button = {name: tasks.get_by_role("button", name=name) for name in ("Check", "Show me", "Next task")}
+        while tasks.count():
+            name = tasks.locator(".widget-html-content b").first.text_content()
+            heights[f"{name}, open"] = self.height()
+            for miss in range(20):
+                if button["Show me"].count() or tasks.locator(".course-right").count():
+                    break
+                self._miss(tasks, button["Check"], miss)
+            heights[f"{name}, missed"] = self.height()
+            if button["Show me"].count():
+                button["Show me"].click()
+                tasks.locator(".course-right").wait_for()
+                self.settle()
+            heights[f"{name}, answered"] = self.height()
+            if not button["Next task"].count():
+                return heights
+            button["Next task"].click()
+            self.page.wait_for_timeout(PATIENCE / 10)
+        return heights
+
+    def _miss(self, tasks: Locator, check: Locator, number: int) -> None:
+        """Give a wrong answer, or rest where the task is not solved."""
+        options = tasks.locator("input[type=radio]")
+        if options.count():
+            options.first.click()
+            check.click()
+        elif check.count():
+            tasks.locator("input[type=text]").fill(f"{number + 123456}")
+            check.click()
+        else:
+            self.press(self.controls()[-1], ("ArrowLeft", "ArrowRight")[number % 2])
+            self.page.wait_for_timeout(PATIENCE / 3)
+        self.page.wait_for_timeout(PATIENCE / 15)
+
     def failed(self) -> bool:
         """Whether the figure is faded because the last setting failed."""
         return self.root.locator(".course-stale").count() > 0

@@ -120,6 +120,10 @@ class LabPage:
             self.page.keyboard.press(key)
         self.page.keyboard.type(text)
 
+    def room(self) -> float:
+        """Return how many pixels of the notebook can be seen at a time."""
+        return self.page.locator(".jp-WindowedPanel-outer").first.evaluate("(panel) => panel.clientHeight")
+
     def count(self, call: str) -> int:
         """Return how often the code of the notebook contains the call that the pattern `call` describes."""
         return sum(

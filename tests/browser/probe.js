@@ -90,7 +90,7 @@ function cutOff(top) {
   const walker = document.createTreeWalker(top, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
     const parent = node.parentElement;
-    if (!node.data.trim() || parent.closest("style, script, svg, option, .modebar, .course-dead")) continue;
+    if (!node.data.trim() || parent.closest("style, script, svg, option, .modebar, .course-dead, .course-spoken")) continue;
     const range = document.createRange();
     range.selectNodeContents(node);
     const text = range.getBoundingClientRect();

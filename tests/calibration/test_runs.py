@@ -65,6 +65,38 @@ def test_a_mixture_of_experts_on_two_cards(fit):
     assert found["ttft", "mean"] < -0.8  # so no queue builds up where a real one did
 
 
+@pytest.mark.parametrize(
+    ("card", "kind", "roofline", "scaled"),
+    [
+        ("RTX PRO 6000", "rtxpro6000", (-0.60, -0.25, -0.34), (-0.29, -0.13, -0.17)),
+        ("RTX 4090", "rtx4090", (-0.013, -0.029, -0.017), (0.19, 0.13, 0.18)),
+    ],
+)
+def test_the_table_of_three_step_times(card, kind, roofline, scaled):
+    """docs/calibration.md: the errors of the means, to the last digit that it shows."""
+    result, spec = run_of(kind, "llama31_8b"), model("llama-3.1-8b")
+    recording = steptime.recorded("h100-llama3-8b")
+    for timing, told, digits in (
+        (steptime.Roofline(spec, card), roofline, 5e-3 if kind == "rtxpro6000" else 5e-4),
+        (steptime.Scaled(recording, card), scaled, 5e-3),
+    ):
+        found = errors(result, timing, spec, card)
+        assert [found[metric, "mean"] for metric in ("ttft", "tpot", "e2e")] == pytest.approx(told, abs=digits)
+
+
+def test_two_errors_that_cancel_on_the_rtx_4090():
+    """The roofline's prompts are too slow there, and its decodes too fast."""
+    roofline = steptime.Roofline("llama-3.1-8b", "RTX 4090")
+    assert 1e3 * roofline(steptime.Step(0, 0, ((2_048, 0),))) == pytest.approx(229, abs=0.5)  # the run: 196 to 203
+    spec = ModelSpec.from_config(QWEN3_30B_A3B, "qwen3-30b-a3b")
+    found = errors(
+        run_of("rtxpro6000", "qwen3_30b_a3b_dp2ep"), steptime.Roofline(spec, "RTX PRO 6000"), spec, "RTX PRO 6000"
+    )
+    assert [100 * found[metric, "mean"] for metric in ("ttft", "tpot", "e2e")] == pytest.approx(
+        [-68, -7.5, -9.5], abs=0.5
+    )
+
+
 def test_the_clocks_are_not_mixed():
     """arrival_time is wall-clock time and the others are monotonic: only differences within each are used."""
     for card, kind, mean in (

@@ -197,7 +197,7 @@ def test_fit_and_save(tmp_path):
         (("--kv-tokens", "0"), "--kv-tokens must be a whole number"),
         (("--kv-tokens", "64"), "can never be served"),
         (("--max-num-seqs", "0"), "--max-num-seqs must be a whole number"),
-        (("--max-num-seqs", "4096"), "max_num_batched_tokens=2048 is smaller than one decode"),
+        (("--max-num-seqs", "4096"), "--max-num-batched-tokens 2048 is smaller than one decode"),
         (("--gpu-memory-utilization", "2"), "--gpu-memory-utilization must be"),
         (("--step-weights-gib", "-1"), "--step-weights-gib must be"),
         (("--run", "7"), "--run must be a whole number"),
@@ -262,3 +262,32 @@ def test_the_figure_of_a_summary_has_marks():
     checks.valid(figure)
     marks = next(trace for trace in figure.data if trace.mode == "markers")
     assert list(marks.x) == [0.08, 0.4] and list(marks.y) == [0.5, 0.99]
+
+
+def test_recorded_steps_of_another_card_and_of_this_one(log):
+    read = results.read(log)
+    for card, first in (("RTX PRO 6000", "Step time: modelled"), ("H100", "Step time: recorded")):
+        shown = course(log, "--model", "llama-3.1-8b", "--gpu", card, "--recorded", "h100-llama3-8b")
+        assert shown.exit_code == 0 and first in shown.output
+        assert ("scaled to RTX-PRO-6000: reading x 1.87" in shown.output) == (card != "H100")
+        timing = steptime.Scaled(steptime.recorded("h100-llama3-8b"), card)
+        found = compare(read, timing, engine_of(read, LLAMA, gpus.gpu(card)))
+        row = next(line for line in shown.output.splitlines() if line.startswith("TPOT mean"))
+        assert float(row.split()[4]) == pytest.approx(1e3 * found.row("tpot", "mean").modelled, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--recorded", "h100-llama3-8b", "--fit"), "--recorded is a source of the step time"),
+        (
+            ("--recorded", "h100-llama3-1b"),
+            "was recorded with llama-3.2-1b on one card: it says nothing of llama-3.1-8b",
+        ),
+        (("--recorded", "h100-llama3-8b", "--tp", 2), "says nothing of llama-3.1-8b on 2 of them"),
+        (("--recorded", "mi300x"), "no recording of llama_step is called 'mi300x'"),
+    ],
+)
+def test_recorded_steps_that_say_nothing_of_this_run(log, options, sentence):
+    shown = course(log, *ASKED, *options)
+    assert shown.exit_code and sentence in " ".join(shown.output.split())

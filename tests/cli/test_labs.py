@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from course.base import files
 from course.cli import app
+from course.desk import catalogue
 from course.exercises import Lab, load, minutes
 from course.exercises.progress import Progress
+from course.notebooks import catalogue as from_the_labs
 
 NAME = "03_littles_law.ipynb"
 
@@ -88,16 +93,49 @@ def test_the_state_of_a_copy(mine, root):
     assert lab_three()["copy"] == "unreadable"
 
 
-def test_a_lab_that_cannot_be_loaded_hides_no_other(mine, monkeypatch):
-    from course.exercises import lab
-
-    def broken(number):
-        raise RuntimeError("half written") if number == "03" else ValueError("no exercises")
-
-    monkeypatch.setattr(lab, "load", broken)
+def test_a_notebook_that_the_catalogue_does_not_know_hides_no_other(mine, monkeypatch):
+    known = catalogue.catalogue()
+    monkeypatch.setattr(catalogue, "catalogue", lambda: {number: known[number] for number in known if number != "03"})
     result = call("labs")
-    assert result.exit_code == 0 and f"03  {NAME}\n" in result.stdout
-    assert f"note: the exercises of {NAME} cannot be loaded: RuntimeError: half written\n" == result.stderr
+    assert result.exit_code == 0 and f"03  {NAME}\n" in result.stdout and f"04  {known['04'].title}," in result.stdout
+
+
+def test_the_catalogue_is_what_the_labs_ask():
+    """`make notebooks` writes it; a lab that asks something else must not be counted by the old list."""
+    assert json.loads(catalogue.FILE.read_text()) == from_the_labs.entries()
+
+
+@pytest.mark.parametrize("line", [["labs"], ["reset", "03"]])
+def test_they_load_no_lab(mine, line):
+    """NumPy, SciPy and plotly take seconds to import on a slow machine, and none of them lists a folder."""
+    code = """
+import sys
+from course.base import files
+from course.cli import app
+from course.desk import catalogue
+try:
+    app(sys.argv[1:])
+finally:
+    print(sorted({"numpy", "scipy", "plotly", "IPython", "ipywidgets"}.intersection(sys.modules)))
+"""
+    answer_something()
+    done = subprocess.run([sys.executable, "-c", code, *line], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "[]"
+    assert "1 of " in done.stdout
+
+
+def test_a_deeper_notebook_has_a_row_of_its_own_and_shares_no_number(mine, tmp_path, root):
+    labs = tmp_path / "labs"
+    labs.mkdir()
+    for name in (NAME, "03_littles_law_deeper.ipynb"):
+        (labs / name).write_bytes((root / "labs" / NAME).read_bytes())
+    rows = listed("--labs", labs)["labs"]
+    assert [(row["file"], row["minutes"]) for row in rows] == [
+        (NAME, minutes.stored("03")),
+        ("03_littles_law_deeper.ipynb", minutes.stored("03", "deeper")),
+    ]
+    assert rows[1]["title"].endswith("deeper (optional)") and rows[1]["done"] is None
+    assert call("reset", "03", "--labs", labs).stdout.startswith(f"A fresh copy: {mine / NAME}")
 
 
 def test_a_corrupt_progress_file_is_a_note(mine, tmp_path):
@@ -155,8 +193,44 @@ def test_bad_input_is_one_sentence(mine, line, said):
     assert said in result.stderr and len(result.stderr.splitlines()) == 1
 
 
-def test_progress_that_cannot_be_forgotten_is_a_sentence_after_the_copy(mine, tmp_path):
+def test_progress_that_cannot_be_forgotten_leaves_the_copy(mine, tmp_path):
+    call("reset", "03")
+    (mine / NAME).write_text("my answer")
     (tmp_path / "progress" / "progress.json").mkdir(parents=True)
     result = call("reset", "03", "--progress")
-    assert result.exit_code == 2 and "A fresh copy" in result.stdout
+    assert result.exit_code == 2 and result.stdout == ""
     assert result.stderr.startswith("course: ") and "is a folder, not a file" in result.stderr
+    assert (mine / NAME).read_text() == "my answer" and len(list(mine.glob("*.ipynb"))) == 1
+
+
+@pytest.mark.parametrize("before", ["my answer", None])
+def test_a_disk_that_is_full_when_progress_is_forgotten_changes_nothing(mine, tmp_path, monkeypatch, before):
+    """There is space for the fresh copy, and none for the progress that is written after it."""
+    answer_something()
+    if before:
+        call("reset", "03")
+        (mine / NAME).write_text(before)
+    stored = (tmp_path / "progress" / "progress.json").read_bytes()
+    write_new = files.write_new
+
+    def full(path, content):
+        if path.suffix == ".json":
+            raise OSError(28, "No space left on device", str(path))
+        write_new(path, content)
+
+    monkeypatch.setattr(files, "write_new", full)
+    result = call("reset", "03", "--progress")
+    assert result.exit_code == 2 and "No space left on device" in result.stderr and result.stdout == ""
+    assert [path.read_text() for path in mine.glob("*.ipynb")] == ([before] if before else [])
+    assert (tmp_path / "progress" / "progress.json").read_bytes() == stored
+
+
+def test_a_copy_of_an_older_version_that_nobody_changed(mine, tmp_path, root):
+    labs = tmp_path / "labs"
+    labs.mkdir()
+    (labs / NAME).write_bytes((root / "labs" / NAME).read_bytes())
+    call("reset", "03", "--labs", labs)
+    (labs / NAME).write_bytes((root / "labs" / NAME).read_bytes() + b"\n")
+    (row,) = listed("--labs", labs)["labs"]
+    assert row["copy"] == "old"
+    assert "`make lab` brings the newer version" in call("labs", "--labs", labs).stdout

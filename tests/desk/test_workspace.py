@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -13,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from course.desk import copies, workspace
+from course.desk import copies, places, workspace
 
 
 @pytest.fixture
@@ -52,13 +54,58 @@ def test_a_learners_edit_is_never_overwritten(labs: Path, tmp_path: Path) -> Non
 def test_a_change_is_told_again_until_the_copy_is_renewed(labs: Path, tmp_path: Path) -> None:
     mine = tmp_path / "my-labs"
     copies.copy_labs(labs, mine)
+    (mine / "04_b.ipynb").write_text("my answer")
     (labs / "04_b.ipynb").write_text("second, corrected")
     assert copies.copy_labs(labs, mine).changed == copies.copy_labs(labs, mine).changed == ("04_b.ipynb",)
     (mine / "04_b.ipynb").rename(mine / "04_b_old.ipynb")
     assert copies.copy_labs(labs, mine).new == ("04_b.ipynb",)
     assert copies.copy_labs(labs, mine).changed == ()
     assert (mine / "04_b.ipynb").read_text() == "second, corrected"
-    assert (mine / "04_b_old.ipynb").read_text() == "second"
+    assert (mine / "04_b_old.ipynb").read_text() == "my answer"
+
+
+def test_a_copy_that_nobody_touched_follows_its_lab(labs: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "my-labs"
+    copies.copy_labs(labs, mine)
+    for version in ("second, corrected", "second, corrected twice"):
+        (labs / "04_b.ipynb").write_text(version)
+        copied = copies.copy_labs(labs, mine)
+        assert (copied.refreshed, copied.changed) == (("04_b.ipynb",), ())
+        assert (mine / "04_b.ipynb").read_text() == version
+        assert copied.report(mine) == ["Newer versions in my-labs/, of labs that you had not changed: 04_b.ipynb"]
+        assert copies.copy_labs(labs, mine).report(mine) == []
+
+
+def test_an_untouched_copy_behind_a_link_is_left_alone(labs: Path, tmp_path: Path) -> None:
+    """It is somebody's own arrangement: replacing it would cut the link."""
+    mine = tmp_path / "my-labs"
+    copies.copy_labs(labs, mine)
+    (mine / "04_b.ipynb").rename(tmp_path / "elsewhere.ipynb")
+    (mine / "04_b.ipynb").symlink_to(tmp_path / "elsewhere.ipynb")
+    (labs / "04_b.ipynb").write_text("second, corrected")
+    assert copies.copy_labs(labs, mine).changed == ("04_b.ipynb",)
+    assert (mine / "04_b.ipynb").is_symlink() and (mine / "04_b.ipynb").read_text() == "second"
+
+
+@pytest.mark.parametrize("mine", ["my-labs", "copies of mine"])
+def test_the_advice_is_a_command_that_works_here(
+    labs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mine: str
+) -> None:
+    """With MY_LABS given to make alone: the copy that is renewed is the one that was told about."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MY_LABS", raising=False)
+    monkeypatch.setenv("PATH", os.path.dirname(shutil.which("sh")))
+    folder = tmp_path / mine
+    copies.copy_labs(labs, folder)
+    (folder / "03_a.ipynb").write_text("my answer")
+    (labs / "03_a.ipynb").write_text("first, corrected")
+    (line,) = copies.copy_labs(labs, folder).report(folder)
+    advice = line.partition("put yours aside with: ")[2]
+    done = subprocess.run(["sh", "-c", advice], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "03_a.ipynb").read_text() == "first, corrected"
+    assert copies.copy_labs(labs, folder).report(folder) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([mine, "labs"])
 
 
 def test_an_unchanged_folder_is_not_written_to(labs: Path, tmp_path: Path) -> None:
@@ -116,6 +163,7 @@ def test_started_elsewhere_it_says_where_to_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(places, "PACKAGE", tmp_path / "nowhere" / "course")
     assert workspace.main(["--copy-only"]) == 1
     assert "start this in the course's folder" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
@@ -136,7 +184,7 @@ def test_jupyterlab_opens_on_the_copies_with_a_token(labs: Path, tmp_path: Path)
                 get(f"{address}/api/contents")
         finally:
             server.terminate()
-    assert names == {"03_a.ipynb", "04_b.ipynb"}
+    assert names == {"03_a.ipynb", "04_b.ipynb", "START.md", "glossary.md"}
     # These two are what makes JupyterLab ask whether it may fetch news, and look for updates.
     properties = json.loads(settings)["schema"]["properties"]
     assert (properties["fetchNews"]["default"], properties["checkForUpdates"]["default"]) == ("false", False)
@@ -159,7 +207,7 @@ def started(server: subprocess.Popen[str]) -> tuple[str, str]:
     """Address and token that the server prints when it is ready."""
     assert server.stderr is not None
     for line in server.stderr:
-        if found := re.search(r"(http://127\.0\.0\.1:\d+)/lab\?token=(\w+)", line):
+        if found := re.search(r"(http://127\.0\.0\.1:\d+)/lab\S*\?token=(\w+)", line):
             return found[1], found[2]
     raise AssertionError(f"JupyterLab ended with {server.wait()} before it printed an address")
 

@@ -61,16 +61,24 @@ def numbers(text: str) -> list[Shown]:
 
 
 def parts(lab: LabSpec) -> dict[str, str]:
-    """Every text of a lab by a name of its own: "p99", "p99 a", "p99 why", "little hint", "little 2", "grow c"."""
+    """Every text of a lab by a name of its own: "p99", "p99 a", "p99 a answer", "p99 why", "little hint", "grow c"."""
     found = {}
     for prediction in lab.predictions:
         found[prediction.id] = prediction.question
         found |= {f"{prediction.id} {letter}": text for letter, text in zip(LETTERS, prediction.options, strict=False)}
+        found |= {
+            f"{prediction.id} {letter} answer": text
+            for letter, text in zip(LETTERS, prediction.answers, strict=False)
+            if text
+        }
         found[f"{prediction.id} why"] = prediction.why
     for exercise in lab.exercises:
         found[f"{exercise.id} hint"] = exercise.hint
+        found[f"{exercise.id} plain"] = exercise.plain
+        if exercise.twin:
+            found[f"{exercise.id} twin"] = exercise.twin.question
         found |= {f"{exercise.id} {i}": mistake.hint for i, mistake in enumerate(exercise.mistakes)}
-    for question in lab.quiz:
+    for question in lab.questions:
         # Predictions and questions may share a name.
         found[f"quiz {question.id}"] = question.question
         for letter, option, why in zip(LETTERS, question.options, question.explanations, strict=False):

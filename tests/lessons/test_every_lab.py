@@ -10,6 +10,7 @@ import pytest
 from course.exercises import available, load
 from course.exercises.compare import as_number
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge, overlaps
+from course.exercises.minutes import DEEPER
 
 LABS = {number: load(number) for number in available()}
 EXERCISES = [pytest.param(e, id=f"{number}-{e.id}") for number, lab in LABS.items() for e in lab.exercises]
@@ -69,7 +70,7 @@ def test_no_hint_contains_the_answer(exercise):
     answer = as_number(exercise.solution)
     if answer is None:
         answer = exercise.solution if isinstance(exercise.solution, str) else None
-    for hint in [*(mistake.hint for mistake in exercise.mistakes), exercise.hint]:
+    for hint in [*(mistake.hint for mistake in exercise.mistakes), exercise.hint, exercise.plain]:
         if isinstance(answer, str):
             assert answer.casefold() not in hint.casefold()
         elif answer is not None:
@@ -84,15 +85,15 @@ def test_words(number):
     lab = LABS[number]
     assert lab.number == number and lab.minutes is None, "minutes are counted, not typed in"
     assert lab.predictions and lab.quiz and 2 <= len(lab.exercises) <= 4
-    texts = [lab.title, *(p.question + p.why + "".join(p.options) for p in lab.predictions)]
-    texts += [e.title + e.hint + "".join(m.hint for m in e.mistakes) for e in lab.exercises]
+    texts = [lab.title, *(p.question + p.why + "".join(p.options + p.answers) for p in lab.predictions)]
+    texts += [e.title + e.hint + e.plain + "".join(m.hint for m in e.mistakes) for e in lab.exercises]
     texts += [q.question + "".join(q.options) + "".join(q.explanations) for q in lab.quiz]
     for text in texts:
         assert "!" not in text and "simply" not in text.casefold()
 
 
 def notebooks(root, folder, number):
-    paths = sorted((root / folder).glob(f"{number}_*.ipynb"))
+    paths = sorted(path for path in (root / folder).glob(f"{number}_*.ipynb") if not path.stem.endswith(DEEPER))
     assert paths, f"{folder}/{number}_*.ipynb is missing: run `make notebooks NN={number}`"
     return [nbformat.read(path, as_version=4) for path in paths]
 

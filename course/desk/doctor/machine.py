@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from course.desk import home
 from course.desk.doctor import process
 from course.desk.doctor.answer import Answer, note, ok, problem
+from course.desk.home import unwritable
 
 LITTLE = 200e6  # bytes: the labs with their outputs, compiled kernels, and room for what browsers and Python keep
 ELSEWHERE = "name a folder that you can write: `make lab MY_LABS=~/my-labs`"
@@ -38,7 +39,8 @@ def copies(mine: Path) -> Answer:
     )
     if hiding:
         return problem(f"{', '.join(hiding)} in {mine} hides a module of that name from the labs", "rename it")
-    return ok(f"{mine} can be written")
+    _, moved = home.elsewhere(mine)
+    return note(moved) if moved else ok(f"{mine} can be written")
 
 
 def progress() -> Answer:
@@ -57,25 +59,6 @@ def progress() -> Answer:
     if found:
         return note(f"{stored.path} {found}", "nothing: it will be kept under another name, and a new one begun")
     return ok(f"{stored.path.parent} can be written")
-
-
-def unwritable(folder: Path) -> str:
-    """Why a folder, or where there is none yet the one in which it would be made, cannot be written; or ""."""
-    try:
-        while folder != folder.parent:
-            try:
-                folder.lstat()
-            except (FileNotFoundError, NotADirectoryError):
-                folder = folder.parent
-            else:
-                break
-        trial = folder / f".course-{secrets.token_hex(6)}.tmp"
-        with trial.open("xb") as file:
-            file.write(b"1")
-        trial.unlink()
-    except OSError as error:
-        return error.strerror or str(error)
-    return ""
 
 
 def space(folder: Path) -> Answer:

@@ -79,9 +79,21 @@ LAB = LabSpec(
             " 40%, to 14 requests/s. What happens to the p99 of TTFT?",
             (
                 "it grows more than tenfold",
-                "it doubles or triples",
-                "it grows by about 40%, as the traffic does",
-                "it hardly moves: the engine is still below 90% of its capacity",
+                (
+                    "it doubles or triples",
+                    "queues-grow-gently",
+                    "The tail was on its floor, and left it as soon as enough arrivals had to queue.",
+                ),
+                (
+                    "it grows by about 40%, as the traffic does",
+                    "latency-follows-traffic",
+                    "The mean E2E grew by less than that, the tail by far more: waiting is not shared out evenly.",
+                ),
+                (
+                    "it hardly moves: the engine is still below 90% of its capacity",
+                    "safe-below-capacity",
+                    "Capacity is a matter of the mean. Chance fills the slots for a while long before the mean does.",
+                ),
             ),
             "a",
             "From 35 ms to 1,018 ms, while the mean TTFT went from 19 to 102 ms and the mean E2E from 1.60 to 1.90 s. "
@@ -95,9 +107,21 @@ LAB = LabSpec(
             "have a coefficient of variation of 4 instead of 1. With Poisson arrivals the p95 of TTFT was 29 ms. "
             "And now?",
             (
-                "the same: the rate is the same",
-                "about twice",
-                "about four times, like the coefficient of variation",
+                (
+                    "the same: the rate is the same",
+                    "rate-is-all",
+                    "The rate says how much comes in the long run. Who waits depends on how much comes at a time.",
+                ),
+                (
+                    "about twice",
+                    "bursts-average-out",
+                    "Requests that come together wait for each other, and calm stretches do not pay that back.",
+                ),
+                (
+                    "about four times, like the coefficient of variation",
+                    "linear-in-the-spread",
+                    "The mean wait grows about with the square of the spread, and the tail faster still.",
+                ),
                 "more than a hundred times",
             ),
             "d",
@@ -111,10 +135,22 @@ LAB = LabSpec(
             "the mean E2E of the requests that arrived in it, and compare with the mean of the gauge 'requests in "
             "the system' over the same window. How far apart are the two in a bad window?",
             (
-                "they are equal: Little's law holds for any system",
-                "below 1%: there are about 140 requests in the window",
+                (
+                    "they are equal: Little's law holds for any system",
+                    "law-holds-in-any-window",
+                    "It holds for a run that starts and ends empty. A window has people at both edges.",
+                ),
+                (
+                    "below 1%: there are about 140 requests in the window",
+                    "many-requests-small-error",
+                    "The error comes from those at the edges, and they are as many as are in the system.",
+                ),
                 "about a quarter",
-                "they have nothing to do with each other",
+                (
+                    "they have nothing to do with each other",
+                    "law-needs-a-model",
+                    "The law needs no model of arrivals. With the edge terms it is exact here as well.",
+                ),
             ),
             "c",
             "In the window from 70 to 80 s, the worst of this run, they differ by 24.1%; in the long run half of "
@@ -150,6 +186,8 @@ LAB = LabSpec(
                 ),
             ),
             hint="Multiply a rate in requests/s by a time in seconds, both over the whole run.",
+            plain="The rate is that of the whole run: all requests by its makespan. The time is the mean E2E, from "
+            "arrival to the last token. Multiply them.",
         ),
         Exercise(
             "md1",
@@ -188,6 +226,8 @@ LAB = LabSpec(
                 Mistake(_single.mean_wait_s * 1e3, "That is in milliseconds. Give seconds."),
             ),
             hint="Start from the load: arrival rate times service time.",
+            plain="Multiply the load by the service time and divide by the share of the time in which the slot is "
+            "free. Since all services are equal, halve that.",
         ),
         Exercise(
             "capacity",
@@ -229,6 +269,9 @@ LAB = LabSpec(
             rtol=0.02,
             hint="How many steps does one request cost when all the slots share each of them? One of those steps also "
             "holds a prompt. A Step wants the context of all its decodes together.",
+            plain="A request's share of the steps is output by slots. All but the step with its prompt take as long"
+            " as a step full of decodes; that step holds the prompt beside the decodes of the others. Add up "
+            "the seconds and take the reciprocal.",
         ),
         Exercise(
             "slo",
@@ -258,6 +301,8 @@ LAB = LabSpec(
                 ),
             ),
             hint="one_engine.forecast(rate).ttft_percentile_s(0.99) is the p99 of TTFT in seconds.",
+            plain="Go through the rates in small steps and keep the last one whose forecast, at the percentile of "
+            "the SLO, meets it.",
         ),
     ),
     quiz=QUIZ,

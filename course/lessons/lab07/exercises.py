@@ -95,9 +95,21 @@ LAB = LabSpec(
             "happens to the p99 of the gaps, over all tokens?",
             (
                 "it about triples",
-                "it does not change: one prompt in 20 s is too rare for a p99",
-                "it halves",
-                "it falls to about a thirtieth, like the longest gap",
+                (
+                    "it does not change: one prompt in 20 s is too rare for a p99",
+                    "rare-is-invisible",
+                    "True of the long gap, and that is why no percentile showed it. Its chunks are not rare.",
+                ),
+                (
+                    "it halves",
+                    "smaller-steps-smaller-gaps",
+                    "The longest gap shrinks. Most gaps had no chunk beside them before, and now more of them do.",
+                ),
+                (
+                    "it falls to about a thirtieth, like the longest gap",
+                    "p99-shows-the-stall",
+                    "The percentile over tokens never held the stall, so it had nothing to lose.",
+                ),
             ),
             "a",
             "From 9.9 to 29.5 ms, while the longest gap fell from 1,744 to 56 ms. A stop of 1.7 s hits 15 chats once: "
@@ -109,8 +121,17 @@ LAB = LabSpec(
             "And the chats that arrive while the long prompt runs? Their p99 TTFT was 1,616 ms with the whole prompt "
             "in one step. What is it with a budget of 512 tokens?",
             (
-                "about 20 ms: they slip in between two chunks",
-                "about half: they wait for half of the chunks",
+                (
+                    "about 20 ms: they slip in between two chunks",
+                    "chunks-let-others-in",
+                    "There is no between: the next chunk of the long prompt takes what the decodes leave, in every "
+                    "step.",
+                ),
+                (
+                    "about half: they wait for half of the chunks",
+                    "wait-for-half",
+                    "Who comes late in the prompt waits less. A high percentile is about those who come early in it.",
+                ),
                 "about a third longer",
             ),
             "c",
@@ -123,10 +144,22 @@ LAB = LabSpec(
             "The long prompt itself: 64 steps of 512 tokens instead of one step of 32,768. What happens to its own "
             "TTFT?",
             (
-                "shorter: its first token can be streamed early",
+                (
+                    "shorter: its first token can be streamed early",
+                    "chunks-stream-early",
+                    "A first token needs the whole prompt, however it was cut.",
+                ),
                 "about a third longer",
-                "about twice as long",
-                "64 times as long: every step must finish first",
+                (
+                    "about twice as long",
+                    "chunks-double-the-work",
+                    "Each token still attends to all before it, in either way. Small chunks cost more, but not that.",
+                ),
+                (
+                    "64 times as long: every step must finish first",
+                    "a-step-is-a-step",
+                    "A step with fewer tokens is shorter. The number of steps says little.",
+                ),
             ),
             "b",
             "33%, 1.74 s to 2.30 s, and 6% in theory: small chunks cost these kernels more than the roofline says. A "
@@ -169,6 +202,8 @@ LAB = LabSpec(
                 ),
             ),
             hint="Tokens times what is cached, and a triangle for the chunk itself.",
+            plain="Multiply the tokens of the chunk by those in the cache. Inside the chunk the first token sees "
+            "itself and the last one sees all of them: add up such a row for each token.",
         ),
         Exercise(
             "ttft",
@@ -200,6 +235,8 @@ LAB = LabSpec(
                 ),
             ),
             hint="One Step a chunk, with no decodes: ((tokens, tokens already in the cache),).",
+            plain="Walk through the prompt in strides of a chunk. Each stride is a Step of what is left, a chunk at"
+            " most, with all that was walked before in the cache. Add up the seconds.",
         ),
         Exercise(
             "chunk",
@@ -235,6 +272,8 @@ LAB = LabSpec(
             ),
             rtol=5e-3,
             hint="Try multiples of 64. The step to look at is the last one, which attends to the whole prompt.",
+            plain="For each size in the grid build the step that holds all decodes and this chunk behind the rest "
+            "of the prompt. Keep the largest size whose step is within the limit.",
         ),
         Exercise(
             "share",
@@ -282,6 +321,9 @@ LAB = LabSpec(
                 ),
             ),
             hint="The run has 5 slots, a budget of 12 tokens and a cap of 5; each step takes 1 s.",
+            plain="Those who decode come first, with a token each. Then go through the running prompts and as many "
+            "waiting ones as there are free slots. Each gets the least of what it needs, the cap, and what is"
+            " left of the budget.",
         ),
     ),
     quiz=QUIZ,

@@ -189,11 +189,11 @@ def moment_rows(found: Moment) -> list[tuple[str, str]]:
     waits = run.ttft[found.newcomers.start :]
     meanwhile = int(((run.token_times(0) > begins[0]) & (run.token_times(0) <= ends[-1])).sum())
     return [
-        ("the long prompt: TTFT", seconds(run.ttft[found.long])),
+        ("long prompt: TTFT", seconds(run.ttft[found.long])),
         ("steps it took", f"{len(begins):,}"),
-        ("longest gap of a streaming chat", seconds(end - begin)),
-        ("tokens a chat got meanwhile", f"{meanwhile:,}"),
-        ("newcomers: TTFT", ", ".join(seconds(wait) for wait in waits)),
+        ("longest gap of a chat", seconds(end - begin)),
+        ("tokens a chat got", f"{meanwhile:,}"),
+        *((f"newcomer {n}: TTFT", seconds(wait)) for n, wait in enumerate(waits, start=1)),
     ]
 
 

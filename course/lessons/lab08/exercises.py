@@ -135,7 +135,24 @@ LAB = LabSpec(
             "five",
             "The engine prints: Maximum concurrency for 8,192 tokens per request: 5.05x. Your requests have 1,024 "
             "prompt tokens and answers of 512 on average. How many of them can this card work on at once?",
-            ("five", "about ten", "about 27", "as many as it has slots, 256"),
+            (
+                (
+                    "five",
+                    "printed-concurrency-is-a-limit",
+                    "The printed figure divides the pool by the longest request allowed. It limits nobody.",
+                ),
+                (
+                    "about ten",
+                    "half-length-requests",
+                    "Go by what a request really holds at a random moment, and not by a share of the longest allowed.",
+                ),
+                "about 27",
+                (
+                    "as many as it has slots, 256",
+                    "slots-decide",
+                    "Slots are what may run. The pool is what can.",
+                ),
+            ),
             "c",
             "The 5.05 is for requests of 8,192 tokens, and none of yours is so long. A sequence of the batch holds "
             "about 1,536 tokens at a random moment, and 41,408 / 1,536 is 27. In the run at 1 request/s up to 26 ran "
@@ -145,7 +162,19 @@ LAB = LabSpec(
             "slots",
             "2 requests/s come, more than the card can do, and its 24 slots are always taken. You double them to 48. "
             "What happens to the tokens/s?",
-            ("they fall a little", "they rise by a fifth or so", "they nearly double"),
+            (
+                "they fall a little",
+                (
+                    "they rise by a fifth or so",
+                    "more-slots-some-gain",
+                    "There was hardly a free block left, so more slots only admit what has to be thrown out again.",
+                ),
+                (
+                    "they nearly double",
+                    "slots-are-speed",
+                    "The pool was nearly full already. A slot without blocks computes nothing.",
+                ),
+            ),
             "a",
             "From 826 to 820 tokens/s, and preemptions from 63 to 907. The pool was nearly full already. More slots "
             "admit requests that it cannot hold to their end, and what they had computed is computed again: a quarter "
@@ -155,7 +184,19 @@ LAB = LabSpec(
             "fp8",
             "Still 2 requests/s. You store K and V in fp8, which halves the bytes a token. The p95 of TTFT was 202 s "
             "over 2,000 requests. And now?",
-            ("about the same: the GPU is no faster", "about half", "less than one second"),
+            (
+                (
+                    "about the same: the GPU is no faster",
+                    "memory-is-not-speed",
+                    "Where the pool limits the batch, room in it is speed.",
+                ),
+                (
+                    "about half",
+                    "halves-carry-over",
+                    "A queue does not scale with the bytes: it grows without end, or it is hardly there.",
+                ),
+                "less than one second",
+            ),
             "c",
             "0.31 s, and no preemption. 16-bit K and V allowed a batch of about 27, which is not enough for 2 "
             "requests/s, so the queue grew for as long as the run lasted. With twice the room the batch is as large as "
@@ -191,6 +232,9 @@ LAB = LabSpec(
                 ),
             ),
             hint="Multiply: two tensors, layers, KV heads, elements of a head, bytes of an element.",
+            plain="Multiply K and V, the layers, the KV heads, the elements of a head, and the bytes of an element."
+            " Where the config leaves heads or their size out, they follow from the attention heads and the "
+            "hidden size.",
         ),
         Exercise(
             "fits",
@@ -224,6 +268,8 @@ LAB = LabSpec(
                 ),
             ),
             hint="Which bytes are left once everything else is paid for, and how many does one such sequence take?",
+            plain="Take weights, activations and the rest off the usable share. Divide what is left by the bytes of"
+            " a token times the tokens of a sequence, and round down.",
         ),
         Exercise(
             "residents",
@@ -255,6 +301,9 @@ LAB = LabSpec(
                 ),
             ),
             hint="How many tokens does a sequence hold at a random moment: its prompt, and how much of its answer?",
+            plain="A sequence holds its prompt and what it has said so far. At a random moment long answers are met"
+            " more often: the answer that is met has the mean length times the sum of a whole and the squared"
+            " CV, and is in its middle on average. Divide the pool by that and the prompt together.",
         ),
         Exercise(
             "slots",
@@ -281,6 +330,8 @@ LAB = LabSpec(
                 Mistake(_one_too_many, "One too many: with that number the blocks do not suffice any more."),
             ),
             hint="Turn each length into blocks, then find the largest n by trying.",
+            plain="Turn the tokens of each sequence into blocks, rounded up. Take mean and standard deviation of "
+            "the blocks. Count n up while the left side of the formula is within the pool.",
         ),
     ),
     quiz=QUIZ,

@@ -90,7 +90,7 @@ def ledger(result: Fit, *, height: int = 350) -> go.Figure:
                   "showgrid": False, "title": {"text": result.card}},
         "yaxis": {"title": {"text": "memory [GiB]"}, "anchor": "x", "range": theme.round_digits([0, 1.03 * top])},
         "xaxis2": {"title": {"text": "sequence [tokens]"}, "domain": RIGHT, "anchor": "y2", **_thousands(LENGTHS)},
-        "yaxis2": {"title": {"text": "sequences that fit [count]"}, "type": "log", "anchor": "x2",
+        "yaxis2": {"title": {"text": "fit [count]"}, "type": "log", "anchor": "x2",
                    "range": theme.round_digits([-0.1, log10(most) + 0.2]), "tickvals": [1, 10, 100, 1000, 10_000]},
     }  # fmt: skip
     return theme.plain_figure([*bar, *lines], layout)

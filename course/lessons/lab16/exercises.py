@@ -16,13 +16,25 @@ LAB = LabSpec(
             "engine computes a long document, and nobody else gets a first token for 5.5 seconds. What does the test "
             "report as the p99 of TTFT?",
             (
-                "5 s or so: everybody who waited is in the percentile",
-                "half of that: the wait was anything from 0 to 5.5 s",
+                (
+                    "5 s or so: everybody who waited is in the percentile",
+                    "client-sees-what-users-see",
+                    "Those who waited were not sent, and their clocks had not begun.",
+                ),
+                (
+                    "half of that: the wait was anything from 0 to 5.5 s",
+                    "waits-are-spread-evenly",
+                    "That would be so for users who came by themselves. The client had held nearly all of them back.",
+                ),
                 "about 35 ms, as without the stall",
-                "it cannot be said without running it several times",
+                (
+                    "it cannot be said without running it several times",
+                    "more-runs-tell",
+                    "Every run of this client leaves out the same people.",
+                ),
             ),
             "c",
-            "36 ms, and users would have seen 4.7 s. During the stall 66 requests were due, 3% of the test. The client "
+            "35 ms, and users would have seen 4.8 s. During the stall 66 requests were due, 3% of the test. The client "
             "had most of its 16 out already, so two requests above 1 s are all that it wrote down, the document "
             "included. It held the others back until the document was done: their clocks began when the trouble was "
             "over.",
@@ -33,9 +45,21 @@ LAB = LabSpec(
             "mean ITL of 22 ms. What is wrong?",
             (
                 "nothing: they weigh the same gaps differently",
-                "the TPOT includes the time to the first token",
-                "some gaps are missing: tokens arrived in pieces",
-                "the two were measured at different places",
+                (
+                    "the TPOT includes the time to the first token",
+                    "tpot-holds-ttft",
+                    "Some tools do that. Here both means are made of the same gaps.",
+                ),
+                (
+                    "some gaps are missing: tokens arrived in pieces",
+                    "pieces-explain-it",
+                    "Pieces make gaps fewer and longer, which raises the mean ITL and does not lower it.",
+                ),
+                (
+                    "the two were measured at different places",
+                    "measured-elsewhere",
+                    "The client computes both from the same times of arrival.",
+                ),
             ),
             "a",
             "TPOT counts every request alike, ITL every gap. Short answers ended while the batch was still full and "
@@ -45,8 +69,25 @@ LAB = LabSpec(
         Prediction(
             "p99itl",
             "One prompt in 50 is a document of 16,384 tokens, and while it is computed, in two steps, all answers "
-            "stand still for 0.25 and 0.37 s. The p99 of ITL is 15 ms. How many of the requests felt such a stall?",
-            ("below 1%: the p99 says so", "about 2%, as many as there are documents", "about 5%", "nearly one in five"),
+            "stand still for 0.26 and 0.38 s. The p99 of ITL is 15 ms. How many of the requests felt such a stall?",
+            (
+                (
+                    "below 1%: the p99 says so",
+                    "p99-is-a-share-of-people",
+                    "It is a share of gaps. A request has so many of them that its worst hardly counts.",
+                ),
+                (
+                    "about 2%, as many as there are documents",
+                    "one-victim-a-cause",
+                    "A document stops everybody who streams at that moment, and that is many people.",
+                ),
+                (
+                    "about 5%",
+                    "one-victim-a-cause",
+                    "A document stops everybody who streams at that moment, and that is many people.",
+                ),
+                "nearly one in five",
+            ),
             "d",
             "19%. ITL has one value a token, and a request has over a hundred of them. A stall is one gap of one "
             "request and vanishes among 250,000. Count requests by their longest gap instead.",
@@ -87,6 +128,8 @@ LAB = LabSpec(
                 ),
             ),
             hint="Walk through the requests and carry one number along: when the client was free again.",
+            plain="Keep the moment at which the client is free. A request is sent at that moment, or when it was "
+            "planned if that is later, and is answered after its own time. Take its plan off the answer.",
         ),
         Exercise(
             "ours",
@@ -126,6 +169,9 @@ LAB = LabSpec(
                 ),
             ),
             hint="Undo the tool's division first: what seconds are left? Then divide by the gaps.",
+            plain="Multiply by what the tool divided by, which gives back seconds. Take TTFT off where they include"
+            " it, and divide by the gaps between the tokens. Where there is no gap, or nothing was measured, "
+            "it is NaN.",
         ),
         Exercise(
             "samples",
@@ -160,6 +206,8 @@ LAB = LabSpec(
                 ),
             ),
             hint="The largest of n is below the p99 only if all n are. What is the chance of that?",
+            plain="The chance that all of n are below the percentile is its share to the power of n. Raise n until "
+            "that chance is as small as the question allows.",
         ),
         Exercise(
             "files",
@@ -179,6 +227,9 @@ LAB = LabSpec(
             ),
             hint="Compare rates with the file's own counts and seconds, TTFT with E2E, and the rate that was asked for "
             "with the one that was reached.",
+            plain="Do the divisions of each file again: requests by seconds, tokens by seconds. Where the file "
+            "prints another value, that is its flaw. Then hold TTFT against E2E, and the rate reached against"
+            " the rate asked for.",
         ),
     ),
     quiz=QUIZ,

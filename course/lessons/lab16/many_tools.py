@@ -113,18 +113,16 @@ def read_by_all(rate: float, output_cv: float, tokens_per_piece: int) -> OneRun:
     return OneRun(run, seen, readings(seen))
 
 
-def rows(result: OneRun) -> list[tuple[str, str, str]]:
+def rows(result: OneRun) -> list[tuple[str, str]]:
     """Each tool's mean in milliseconds, and how far it is from ours of the same run."""
     ours = result.readings[0].mean
     return [
-        ("mean time per token", "value", "against our TPOT"),
         *(
             (
                 f"{r.tool}: {r.metric}",
-                f"{r.mean * 1e3:.2f} ms",
-                "" if k == 0 else f"{r.mean / ours - 1:+.0%}".replace("-0%", "+0%"),
+                f"{r.mean * 1e3:.2f} ms" + ("" if k == 0 else f" {r.mean / ours - 1:+.0%}".replace("-0%", "+0%")),
             )
             for k, r in enumerate(result.readings)
         ),
-        ("answers of one token", f"{int((result.seen.tokens == 1).sum())}", ""),
+        ("answers of one token", f"{int((result.seen.tokens == 1).sum())}"),
     ]

@@ -7,18 +7,18 @@ ASKS, QUIZ, ENGINE = (f"course/lessons/lab03/{name}.py" for name in ("exercises"
 FIGURES, TEXT = "course/lessons/lab03/figures.py", "solutions/03_littles_law.py"
 
 MUTANTS = (
-    Mutant(ASKS, '"d",\n            "From 25 ms to 415 ms', '"c",\n            "From 25 ms to 415 ms', KEY),
-    Mutant(ASKS, '"d",\n            "From 21 ms', '"a",\n            "From 21 ms', KEY),
+    Mutant(ASKS, '"d",\n            "From 35 ms to 1,018 ms', '"c",\n            "From 35 ms to 1,018 ms', KEY),
+    Mutant(ASKS, '"d",\n            "From 29 ms', '"a",\n            "From 29 ms', KEY),
     Mutant(ASKS, '"c",\n            "In the window', '"b",\n            "In the window', KEY),
-    Mutant(ASKS, "From 25 ms to 415 ms", "From 25 ms to 451 ms", NUMBER),
-    Mutant(ASKS, "E2E from 1.56 to 1.68 s", "E2E from 1.56 to 1.86 s", NUMBER),
-    Mutant(ASKS, "at 14 one request in ten did", "at 14 one request in five did", NUMBER),
-    Mutant(ASKS, "20 others gave 47 to 851 ms", "20 others gave 47 to 581 ms", NUMBER),
-    Mutant(ASKS, "one of 100,000 gave 465 ms", "one of 100,000 gave 456 ms", NUMBER),
-    Mutant(ASKS, "the p95 of TTFT was 21 ms", "the p90 of TTFT was 21 ms", PERCENTILE),
-    Mutant(ASKS, "about a hundred times", "about fifty times", NUMBER),
-    Mutant(ASKS, "they differ by 21.5%", "they differ by 12.5%", NUMBER),
-    Mutant(ASKS, "one in ten by more than 12%", "one in ten by more than 17%", NUMBER),
+    Mutant(ASKS, "From 35 ms to 1,018 ms", "From 35 ms to 1,108 ms", NUMBER),
+    Mutant(ASKS, "E2E from 1.60 to 1.90 s", "E2E from 1.60 to 1.09 s", NUMBER),
+    Mutant(ASKS, "at 14 one request in four did", "at 14 one request in five did", NUMBER),
+    Mutant(ASKS, "20 others gave 253 to 1,858 ms", "20 others gave 253 to 1,588 ms", NUMBER),
+    Mutant(ASKS, "one of 100,000 gave 1,124 ms", "one of 100,000 gave 1,142 ms", NUMBER),
+    Mutant(ASKS, "the p95 of TTFT was 29 ms", "the p90 of TTFT was 29 ms", PERCENTILE),
+    Mutant(ASKS, "more than a hundred times", "more than fifty times", NUMBER),
+    Mutant(ASKS, "they differ by 24.1%", "they differ by 14.2%", NUMBER),
+    Mutant(ASKS, "one in ten by more than 15%", "one in ten by more than 17%", NUMBER),
     Mutant(ASKS, "The SLO is on the p99, which", "The SLO is on the p95, which", PERCENTILE),
     Mutant(ASKS, "Rounded to 0.1 requests/s", "Rounded to 0.5 requests/s", NUMBER),
     Mutant(
@@ -49,7 +49,12 @@ MUTANTS = (
     Mutant(QUIZ, '("0.0625", "1 / 4^2', '("0.125", "1 / 4^2', NUMBER),
     Mutant(QUIZ, "from 4 s to 2 s", "from 8 s to 4 s", NUMBER),
     Mutant(ENGINE, "SLOTS, BUDGET = 32, 2048", "SLOTS, BUDGET = 32, 1024", CONSTANT),
-    Mutant(ENGINE, "return _rates(max_num_seqs, kind)[-1]", "return _rates(max_num_seqs, kind)[-2]", BOUNDARY),
+    Mutant(
+        ENGINE,
+        "return _rates(max_num_seqs, kind, step_time)[-1]",
+        "return _rates(max_num_seqs, kind, step_time)[-2]",
+        BOUNDARY,
+    ),
     Mutant(ENGINE, ">= run.policy.max_num_seqs).mean()", "> run.policy.max_num_seqs).mean()", COMPARISON),
     Mutant(
         ENGINE,
@@ -78,17 +83,17 @@ MUTANTS = (
         "np.array([f.ttft_percentile_s(0.9) for f in known])",
         PERCENTILE,
     ),
-    Mutant(TEXT, "14 ms on average, 25 ms at the 99th", "14 ms on average, 52 ms at the 99th", NUMBER),
+    Mutant(TEXT, "19 ms on average, 35 ms at the 99th", "19 ms on average, 53 ms at the 99th", NUMBER),
     Mutant(
         TEXT,
-        "sustains 0.74 requests/s, and 32 slots sustain 18",
-        "sustains 0.47 requests/s, and 32 slots sustain 18",
+        "sustains 0.77 requests/s, and 32 slots sustain 16",
+        "sustains 0.47 requests/s, and 32 slots sustain 16",
         NUMBER,
     ),
     Mutant(
         TEXT, "and Erlang says that 6% of the requests wait", "and Erlang says that 16% of the requests wait", NUMBER
     ),
-    Mutant(TEXT, "here 12.7 of 18.1 requests/s", "here 13.7 of 18.1 requests/s", NUMBER),
-    Mutant(TEXT, "TPOT levels off at 6.9 ms", "TPOT levels off at 9.6 ms", NUMBER),
-    Mutant(TEXT, "from about 3 requests/s on, a sixth", "from about 3 requests/s on, a third", NUMBER),
+    Mutant(TEXT, "here 11.7 of 16.3 requests/s", "here 12.7 of 16.3 requests/s", NUMBER),
+    Mutant(TEXT, "TPOT levels off at 7.6 ms", "TPOT levels off at 6.7 ms", NUMBER),
+    Mutant(TEXT, "from about 3 requests/s on, a fifth", "from about 3 requests/s on, a third", NUMBER),
 )

@@ -8,37 +8,37 @@ THREE, SIDE = "course/lessons/lab04/three_batchers.py", "course/lessons/lab04/si
 TEXT = "solutions/04_static_dynamic_continuous.py"
 
 MUTANTS = (
-    Mutant(ASKS, 'right="d"', 'right="c"', KEY),
-    Mutant(ASKS, 'right="c",\n            why="Both get faster', 'right="a",\n            why="Both get faster', KEY),
-    Mutant(ASKS, 'right="c",\n            why="Below saturation', 'right="b",\n            why="Below saturation', KEY),
+    Mutant(ASKS, 'right="b",\n            why="A batch of 32', 'right="c",\n            why="A batch of 32', KEY),
+    Mutant(ASKS, 'right="a",\n            why="Both get faster', 'right="c",\n            why="Both get faster', KEY),
+    Mutant(ASKS, 'right="b",\n            why="Below saturation', 'right="c",\n            why="Below saturation', KEY),
     Mutant(
         ASKS,
-        'fills them differs."),\n            ),\n            right="b"',
         'fills them differs."),\n            ),\n            right="a"',
+        'fills them differs."),\n            ),\n            right="b"',
         KEY,
     ),
     Mutant(
         ASKS,
-        'front only delays them."),\n            ),\n            right="b"',
-        'front only delays them."),\n            ),\n            right="a"',
+        'time in the system."),\n            ),\n            right="c"',
+        'time in the system."),\n            ),\n            right="a"',
         KEY,
     ),
     Mutant(
         ASKS,
-        'one-token answers."),\n            ),\n            right="c"',
-        'one-token answers."),\n            ),\n            right="b"',
+        'a minute and more."),\n            ),\n            right="b"',
+        'a minute and more."),\n            ),\n            right="c"',
         KEY,
     ),
     Mutant(
         ASKS,
-        'with it the batch."),\n            ),\n            right="b"',
+        'with it the batch."),\n            ),\n            right="a"',
         'with it the batch."),\n            ),\n            right="c"',
         KEY,
     ),
     Mutant(
         ASKS,
-        'model can use it."),\n            ),\n            right="c"',
-        'model can use it."),\n            ),\n            right="a"',
+        'latency rises."),\n            ),\n            right="b"',
+        'latency rises."),\n            ),\n            right="a"',
         KEY,
     ),
     Mutant(ASKS, "2.6 times behind at 8 slots", "3.6 times behind at 8 slots", NUMBER),

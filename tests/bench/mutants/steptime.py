@@ -64,12 +64,6 @@ MUTANTS = (
         TERM,
     ),
     Mutant(STEP, "for context in (decodes, 1000 * decodes):", "for context in (decodes,):", COMPARISON),
-    Mutant(
-        "course/gpu/recordings.py",
-        "if prompt % chunk or starts[-1] > cached[-1]:",
-        "if prompt % chunk or starts[-1] >= cached[-1]:",
-        COMPARISON,
-    ),
     Mutant(RECORDED, "tokens * (tokens + 1) // 2", "tokens * (tokens - 1) // 2", BOUNDARY),
     Mutant(
         RECORDED, "share = max(tokens - low, 0) / (high - low)", "share = max(high - tokens, 0) / (high - low)", ORDER

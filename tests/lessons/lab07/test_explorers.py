@@ -74,10 +74,10 @@ def test_the_moment_explorer_at_every_corner(budget, cap, prompt, streaming):
     assert last - first <= steps.seconds.max() * (1 + 1e-12)
     assert (run.response[:streaming] > ends[-1]).all()  # who streams, streams all the time
     rows = dict(long_prompt.moment_rows(found))
-    assert rows["steps it took"] == f"{len(begins):,}" == rows["tokens a chat got meanwhile"]
+    assert rows["steps it took"] == f"{len(begins):,}" == rows["tokens a chat got"]
     figure = draw.moment(found)
     valid(figure)
-    assert f"longest: {rows['longest gap of a streaming chat']}" in figure.layout.annotations[0].text
+    assert f"longest: {rows['longest gap of a chat']}" in figure.layout.annotations[0].text
     tokens = figure.data[-1]
     assert len(tokens.x) == len(tokens.y) and set(tokens.y) <= set(range(len(figure.layout.yaxis.ticktext)))
     assert min(bar.base[0] for bar in figure.data[:-1] if len(bar.base)) >= 0

@@ -174,7 +174,7 @@ def test_the_explorer_of_tools_at_every_corner(rate, output_cv, size):
     if output_cv == 0:
         assert found["this course", "ITL"] == pytest.approx(ours)
     rows = many_tools.rows(result)
-    assert {len(row) for row in rows} == {3} and len(rows) == len(found) + 2
+    assert {len(row) for row in rows} == {2} and len(rows) == len(found) + 1
     figure = draw.many_tools(result)
     valid(figure)
     assert figure.layout.xaxis.range[1] > max(figure.data[0].x)

@@ -1,0 +1,66 @@
+"""What the course adds to the Jupyter server of `make lab`: what is saved, and a start page that keeps up.
+
+Loaded as a server extension, `--ServerApp.jpserver_extensions=course.desk.server=True`, so that nothing of a learner's
+or an instructor's own configuration is replaced.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+AGAIN = "Run > Run All Cells brings the sliders and buttons."
+
+
+def strip_views(model: Mapping[str, Any], **_: Any) -> None:
+    """Take the live widgets out of a notebook that is being saved; what they show as text stays, with a line below it.
+
+    They belong to the kernel of this moment: opened again without it, JupyterLab would show "Error displaying widget:
+    model not found" instead of the stored tables.
+
+    model: the contents model that will be written. Its notebook is changed in place; other files are left alone.
+    """
+    content = model.get("content")
+    if model.get("type") != "notebook" or not isinstance(content, dict):
+        return
+    content.get("metadata", {}).pop("widgets", None)
+    for cell in content.get("cells", ()):
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            if data.pop(WIDGET_VIEW, None) is not None:
+                data["text/plain"] = _with_line(data.get("text/plain", ""))
+
+
+def _with_line(text: Any) -> str:
+    stored = "".join(text) if isinstance(text, list) else str(text)
+    return f"{stored}\n\n{AGAIN}" if stored else AGAIN
+
+
+def _jupyter_server_extension_points() -> list[dict[str, str]]:
+    return [{"module": "course.desk.server"}]
+
+
+def _load_jupyter_server_extension(app: Any) -> None:
+    contents = app.contents_manager
+    contents.register_pre_save_hook(strip_views)
+    labs, mine = (os.environ.get(name) for name in ("COURSE_LABS", "COURSE_COPIES"))
+    if not labs or not mine:
+        return
+
+    def refresh(os_path: str, **_: Any) -> None:
+        """Show the newest progress on the start page, and open solutions, when a lab was saved."""
+        from course.desk.pages import write_pages
+
+        if not os_path.endswith(".ipynb"):
+            return
+        try:
+            remarks = write_pages(Path(labs), Path(mine))[1]
+        except Exception as error:  # a hook that fails would tell the learner that the lab was not saved
+            remarks = [f"The start page cannot be written: {type(error).__name__}: {error}"]
+        for remark in remarks:
+            app.log.warning(remark)
+
+    contents.register_post_save_hook(refresh)

@@ -1,0 +1,115 @@
+"""The start page: what the course is, the labs as paths with minutes and progress, and how to get help. Text only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from course.desk.catalogue import DEEPER, Entry, in_order
+from course.exercises.progress import Progress
+from course.exercises.standing import attempted, done_so_far, in_words
+
+ABOUT = """\
+# Batching for language models
+
+You move a slider and see what a batching policy does to the people who wait for tokens. Each lab answers one question
+about serving language models: how many requests one GPU can take, who waits, what a long prompt does to everybody else,
+what fits into the memory of a card. Most of it is simulated; each figure says whether its times are modelled, recorded
+on a GPU, or measured on your machine.
+
+## What you need
+
+- You read Python, and you have seen a NumPy array.
+- You know what a request, a queue and a percentile are. You need not have served a language model before: each term is
+  explained where it first appears, and the [glossary]({glossary}) has them all.
+- No GPU and no network. Where there is a GPU, the labs use it.
+"""
+
+AROUND = """\
+## How to take a lab
+
+Open a lab by its link above, or in the list on the left. Run its cells from top to bottom with Shift+Enter, and commit
+to your predictions before you move anything. Answers are checked at once. You may stop anywhere: predictions, tasks and
+answers are kept, and the lab says where you left it. The labs in this folder are your copies: change what you like.
+
+The solutions of a lab open here once an answer of yours to one of its exercises has been checked, right or wrong.
+
+## When something does not work
+
+| What you see | What to do |
+|---|---|
+| Tables where sliders should be | *Run > Run All Cells* |
+| Sliders that move nothing, or a `NameError` | *Run > Run All Above Selected Cell*, then run the cell |
+| A cell that does not end | *Kernel > Interrupt Kernel* |
+| A lab that you want to start again | *File > New > Terminal*, then `course reset 03`; your copy is kept |
+| Anything else | the same way, `course doctor`: it looks at the installation and says what to do |
+
+{kept}
+"""
+
+THIS_PAGE = """\
+The course writes this page again at each start and whenever a lab is saved: close it and open it again to see where you
+are, and keep your notes in a file of your own."""
+
+
+@dataclass(frozen=True)
+class Links:
+    """What the page may link to, as paths from its folder. solutions: by number of the lab, those that are open."""
+
+    labs: tuple[str, ...]
+    glossary: str
+    solutions: Mapping[str, str]
+
+
+def text(links: Links, known: Mapping[str, Entry], progress: Progress) -> str:
+    """The page in Markdown.
+
+    known: what the labs ask, by number. A notebook that it does not know is listed by its name.
+    """
+    named: dict[str, list[str]] = {}
+    for name in links.labs:
+        named.setdefault(name[:2], []).append(name)
+    core, electives = in_order(set(named))
+    rows = {number: _row(number, named[number], links, known.get(number), progress) for number in named}
+    parts = [ABOUT.format(glossary=quote(links.glossary)), "## The labs\n", _next(core, named, known, progress)]
+    parts += [_table(core, rows, known)] if core else []
+    parts += ["Electives, in any order:\n", _table(electives, rows, known)] if electives else []
+    stored = f"Your progress is kept in `{progress.path}`." if progress.kept() else " ".join(progress.notices)
+    kept = f"{stored} {THIS_PAGE}"
+    return "\n".join([*parts, AROUND.format(kept=kept)])
+
+
+def _next(core: list[str], named: dict[str, list[str]], known: Mapping[str, Entry], progress: Progress) -> str:
+    """One sentence: which lab comes next on the core path."""
+    for number in core:
+        spec = known.get(number)
+        if spec is None:
+            continue
+        finished = done_so_far(spec, progress)
+        if any(len(ids) < len(getattr(spec, part)) for part, ids in finished.items()):
+            word = "Go on with" if any(finished.values()) else "Next"
+            return f"{word}: {_link(f'lab {number}, {spec.title}', named[number][0])}.\n"
+    return "You have done every lab of the core path.\n" if core else ""
+
+
+def _table(numbers: list[str], rows: Mapping[str, str], known: Mapping[str, Entry]) -> str:
+    minutes = sum(known[number].minutes or 0 for number in numbers if number in known)
+    head = "| | Lab | Minutes | You have done | Solutions |\n|---|---|---|---|---|"
+    return "\n".join([head, *(rows[number] for number in numbers), f"| | | {minutes} | | |", ""])
+
+
+def _row(number: str, names: list[str], links: Links, spec: Entry | None, progress: Progress) -> str:
+    lab = _link(spec.title if spec else names[0], next((n for n in names if not n.endswith(DEEPER)), names[0]))
+    deeper = next((name for name in names if name.endswith(DEEPER)), None)
+    if deeper and len(names) > 1:
+        lab += f" ({_link('deeper', deeper)}, optional)"
+    finished = done_so_far(spec, progress) if spec else {}
+    begun = "started" if attempted(number, progress) else "not started"
+    done = in_words(spec, finished) if any(finished.values()) else begun if spec else ""
+    solutions = _link("open", links.solutions[number]) if number in links.solutions else "after your first answer"
+    return f"| {number} | {lab} | {spec.minutes if spec else ''} | {done} | {solutions} |"
+
+
+def _link(words: str, path: str) -> str:
+    return f"[{words}]({quote(path)})"

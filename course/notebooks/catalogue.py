@@ -1,0 +1,50 @@
+"""`python -m course.notebooks.catalogue [--check]` writes down what each lab asks, for all that only lists the labs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from course.desk.catalogue import FILE
+from course.exercises import minutes
+from course.exercises.lab import available, load
+from course.exercises.standing import WORDS
+
+
+def entries() -> dict[str, dict[str, Any]]:
+    """Title, counted minutes and ids of each lab that has exercises, by number."""
+    found = {}
+    for number in available():
+        spec = load(number)
+        asks = {part: [item.id for item in getattr(spec, part, ())] for part in WORDS}
+        found[number] = {
+            "title": spec.title,
+            "minutes": minutes.stored(number),
+            "deeper": minutes.stored(number, "deeper"),
+            "asks": {part: ids for part, ids in asks.items() if ids},
+        }
+    return found
+
+
+def text() -> str:
+    """The content of the file."""
+    return json.dumps(entries(), indent=1, ensure_ascii=False) + "\n"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the file, or with --check only compare it; 1 where it differs."""
+    check = "--check" in (sys.argv[1:] if arguments is None else arguments)
+    fresh = text()
+    if FILE.is_file() and FILE.read_text(encoding="utf-8") == fresh:
+        return 0
+    if check:
+        print(f"{FILE.name} is not what the labs ask: run `make notebooks`", file=sys.stderr)
+        return 1
+    FILE.write_text(fresh, encoding="utf-8")
+    print(f"{FILE.name} is written")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
