@@ -145,7 +145,10 @@ def delivered(
     panels: seconds of each step, by the heading of the panel ("recorded", "measured here") and by policy. useful:
     tokens of each step that somebody wanted, by policy. Each panel has a clock of its own.
     """
-    data, labels, headings, clocks = [], [], [], []
+    data: list[Part] = []
+    labels: list[Part] = []
+    headings: list[Part] = []
+    clocks: list[Part] = []
     for panel, (heading, steps) in enumerate(panels.items(), start=1):
         for name, took in steps.items():
             ends, tokens = np.cumsum(took), np.cumsum(useful[name])
@@ -157,8 +160,8 @@ def delivered(
         longest = max(float(took.sum()) for took in steps.values())
         clocks.append({"title": {"text": "time [s]"}, "range": theme.round_digits([0, 1.03 * longest], 4)})
     clocks += [{"visible": False}] * (2 - len(clocks))
-    tokens_axis = {"title": {"text": "wanted tokens [tokens]"}, "rangemode": "tozero"}
-    right = tokens_axis if len(panels) > 1 else {"visible": False}
+    tokens_axis: Part = {"title": {"text": "wanted tokens [tokens]"}, "rangemode": "tozero"}
+    right: Part = tokens_axis if len(panels) > 1 else {"visible": False}
     return parts.pair(
         [*data, *_words(labels)], (clocks[0], tokens_axis), (clocks[1], right), height, annotations=headings
     )
@@ -172,7 +175,8 @@ def operators_graphs(found: Night, *, height: int = 380) -> go.Figure:
         ("median time to<br>an answer [s]", found.median, "static"),
         ("GPU busy<br>[% of time]", 100 * found.busy, "decode"),
     )
-    data, layout = [], {"template": theme.TEMPLATE, "height": height, "margin": parts.MARGIN | {"l": 90}}
+    data: list[Part] = []
+    layout: Part = {"template": theme.TEMPLATE, "height": height, "margin": parts.MARGIN | {"l": 90}}
     for row, (title, values, colour) in enumerate(rows, start=1):
         data.append(parts.line(hours, values, colour, title.replace("<br>", " "), row))
         end, top = "" if row == 1 else str(row), 1.0 - (row - 1) * 0.355

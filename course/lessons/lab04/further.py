@@ -102,7 +102,7 @@ def the_trace() -> Table:
     for slots in (8, 32, 128):
         runs = serve_each(at_once(TRACE), side_by_side.three_policies(slots), ROOFLINE)
         static, continuous = (saturated_tokens_per_second(runs[name]) for name in ("static", "continuous"))
-        bound = queueing.empirical_gain(batch=slots, output_tokens=TRACE.output_tokens).gain
+        bound = queueing.empirical_gain(batch=slots, output_tokens=TRACE.output_tokens.tolist()).gain
         prompts = runs["static"].steps.prefill_tokens.sum() / TRACE.prompt_tokens.sum()
         rows.append(
             (

@@ -193,7 +193,9 @@ def _seconds(label: str, steps: Mapping[str, np.ndarray], names: list[str]) -> t
 
 def _figure(found: Launched) -> go.Figure:
     """Tokens that somebody wanted over time, a panel and a clock for each machine."""
-    panels = {"recorded": {name: run.steps.seconds for name, run in found.runs.items()}}
+    panels: dict[str, Mapping[str, np.ndarray]] = {
+        "recorded": {name: run.steps.seconds for name, run in found.runs.items()}
+    }
     if found.measured is not None and found.measured.steps:
         panels["measured here"] = found.measured.steps
     useful = {name: run.steps.useful for name, run in found.runs.items()}

@@ -37,7 +37,7 @@ FEW = {"num_requests": 12, "slots": 3, "rate": 6.0}
 
 def weeks() -> list[tuple[str, ...]]:
     """The static service of the question at 4 and at 6 requests/s, in rows."""
-    rows = [("", "95% answered within", "GPU busy", "slot-steps wanted")]
+    rows: list[tuple[str, ...]] = [("", "95% answered within", "GPU busy", "slot-steps wanted")]
     for rate in (4, 6):
         run = serve(CHAT.scaled(rate), policies.Static(SLOTS), STEP)
         busy = run.steps.seconds.sum() / run.makespan
