@@ -1,6 +1,6 @@
 """Lab 07: chunked prefill.
 
-Its explorers, tables and figures are at hand here: `from course.lessons import lab07`.
+Its explorers, tables, figures and step times are at hand here: `from course.lessons import lab07`.
 """
 
 from importlib import import_module

@@ -14,8 +14,8 @@ GAP, FIRST = 0.1, 0.12  # seconds that are promised: of every gap, and of the p9
 SOONER = 0.06  # the twin's promise for the TTFT
 CAPS = (1_024, 512, 256)
 FLAG = "--long-prefill-token-threshold"
-ITL_EDGES = (0.01, 0.025, 0.05, 0.1, 0.5, 0.75)  # some of the engine's, in seconds
-TTFT_EDGES = (0.04, 0.1, 0.25, 1.0, 2.5)
+ITL_EDGES = (0.01, 0.1, 0.5)  # some of the engine's, in seconds
+TTFT_EDGES = (0.1, 1.0, 2.5)
 
 
 def now() -> Outcome:

@@ -5,16 +5,15 @@ from math import ceil
 from course.exercises.spec import Exercise, LabSpec, Mistake, Objective, Prediction
 from course.lessons.lab07 import share, tasks
 from course.lessons.lab07.decision import keeps
-from course.lessons.lab07.long_prompt import STEP
+from course.lessons.lab07.long_prompt import PROMPT, STEP
 from course.lessons.lab07.quiz import EARLIER, QUIZ, TICKET
-from course.steptime import PowerLaw, Step
+from course.steptime import Step
 
 STEPS, STEPS_TWIN = (10_000, 512, 32), (9_000, 256, 16)
 """Prompt, token budget, and decodes of exercise 1."""
 GRID = 64  # exercise 2: chunks are multiples of it
-
-# A card on which the weights are read in no time and attention is dear, so that every slip shows.
-PLAIN = PowerLaw(5.5e-3, 30e-6, 1, prefill=25e-6, context=45e-9, pairs=2e-9)
+LIMIT, LIMIT_TWIN = 0.050, 0.040  # seconds, of exercise 2
+DECODES, CONTEXT = 32, 700  # beside its chunk, tokens of each
 
 
 def steps(prompt: int, budget: int, decodes: int) -> int:
@@ -22,62 +21,32 @@ def steps(prompt: int, budget: int, decodes: int) -> int:
     return ceil(prompt / (budget - decodes))
 
 
-def largest_chunk(step_time, prompt, decodes, context, limit):
-    """The largest multiple of 64 tokens whose last step, behind the rest of the prompt, keeps the limit."""
-    best = None
-    for chunk in range(GRID, prompt + 1, GRID):
-        if step_time(Step(decodes, decodes * context, ((chunk, prompt - chunk),))) <= limit:
-            best = chunk
-    return best
+def step_with(chunk: int, cached: int) -> float:
+    """Recorded seconds of a step with a chunk behind so many tokens, beside the decodes."""
+    return STEP(Step(DECODES, DECODES * CONTEXT, ((chunk, cached),)))
 
 
-def _search(step_of):
-    """The same search over other steps."""
+def largest_chunk(limit: float, *, first: bool = False) -> int:
+    """The largest multiple of 64 tokens whose last step keeps a limit [s]; first: whose first step does."""
+    chunks = range(GRID, PROMPT, GRID)
+    return max(chunk for chunk in chunks if step_with(chunk, 0 if first else PROMPT - chunk) <= limit)
 
-    def wrong(step_time, prompt, decodes, context, limit):
-        chunks = range(GRID, prompt + 1, GRID)
-        return max(chunk for chunk in chunks if step_time(step_of(chunk, prompt, decodes, context)) <= limit)
-
-    return wrong
-
-
-first_step = _search(lambda chunk, prompt, decodes, context: Step(decodes, decodes * context, ((chunk, 0),)))
-
-
-def first_chunk(step_time, prompt, decodes, context, limit):
-    """The largest multiple of 64 tokens whose first step keeps the limit."""
-    best = None
-    for chunk in range(GRID, prompt + 1, GRID):
-        if step_time(Step(decodes, decodes * context, ((chunk, 0),))) <= limit:
-            best = chunk
-    return best
-
-
-def _one_too_many(step_time, prompt, decodes, context, limit):
-    return largest_chunk(step_time, prompt, decodes, context, limit) + GRID
-
-
-def _as_budget(step_time, prompt, decodes, context, limit):
-    return largest_chunk(step_time, prompt, decodes, context, limit) + decodes
-
-
-PROBES = ((STEP, 32_768, 32, 700, 0.050), (STEP, 4_096, 128, 1_600, 0.060), (PLAIN, 8_192, 48, 900, 0.050))
 
 LAB = LabSpec(
     number="07",
     title="Chunked prefill",
-    needs="Lab 04 (continuous batching, slots) and functions and dictionaries in Python. No GPU.",
+    needs="labs 04 and 03, dictionaries in Python.",
     objectives=(
         Objective(
-            "compute in how many steps a prompt runs beside chats that stream",
+            "compute in how many steps a prompt runs",
             task="budget", exercise="steps", retest="15:steps",
         ),
         Objective(
-            "choose the limit that keeps a promise to those who stream and to those who come",
+            "choose the limit that keeps a promise",
             task="both", exercise="decision", retest="17:limit",
         ),
         Objective(
-            "write the rule that shares a step between decodes and prompts",
+            "write the rule that shares a step",
             task="room", exercise="share", retest="09:share",
         ),
     ),
@@ -87,56 +56,52 @@ LAB = LabSpec(
     predictions=(
         Prediction(
             "p99",
-            "You cut the token budget to 512, so that a contract runs in 64 chunks. What happens to the p99 of the "
-            "gaps, over all tokens? It was 10 ms.",
+            "A contract now runs in 64 chunks of 512. What happens to the p99 of gaps?",
             (
                 "it about triples",
                 (
-                    "it stays: one prompt in 20 s is too rare for a p99",
+                    "it stays",
                     "rare-is-invisible",
-                    "True of the long gap, and that is why no percentile showed it. Its chunks are not rare.",
+                    "True of the long gap. But 64 chunks make 64 gaps, each a little long.",
                 ),
                 (
-                    "it halves, since steps are shorter",
+                    "it halves",
                     "smaller-steps-smaller-gaps",
-                    "The longest gap shrinks. But most gaps had no chunk beside them before, and now more of them do.",
+                    "The longest gap shrinks. But now more gaps have a chunk beside them.",
                 ),
                 (
-                    "it falls to a thirtieth, as the longest gap does",
+                    "it falls to a thirtieth",
                     "p99-shows-the-stall",
-                    "The p99 over tokens never held the stall, so it had nothing to lose.",
+                    "The p99 over tokens never held the stall.",
                 ),
             ),
             "a",
-            "From 9.9 to 29.5 ms, while the longest gap fell from 1,744 to 56 ms. 64 chunks make 64 times as many gaps "
-            "as one step, each a little long: over 1% of all. The better service has the worse p99.",
+            "9.9 to 29.5 ms, and the longest gap fell from 1,744 to 56 ms.",
         ),
         Prediction(
             "newcomers",
-            "And the chats that arrive while a contract runs? Their p99 TTFT was 1.6 s with the whole prompt in one "
-            "step. What is it with a budget of 512?",
+            "The p99 of the TTFT of chats was 1.6 s. What is it now?",
             (
                 (
-                    "about 20 ms, since they slip in between two chunks",
+                    "20 ms: they slip in between two chunks",
                     "chunks-let-others-in",
-                    "There is no between: in every step the next chunk takes all that the decodes leave.",
+                    "In every step the next chunk takes all that the decodes leave.",
                 ),
                 (
-                    "about 0.8 s, since they wait for half of the chunks",
+                    "0.8 s: they wait for half of the chunks",
                     "wait-for-half",
-                    "Who comes late in the prompt waits less. A high percentile is about those who come early in it.",
+                    "The mean does. A p99 shows those who come early in the prompt.",
                 ),
-                "about 2.1 s, since they wait for all of the chunks",
+                "2.1 s: they wait for all of the chunks",
             ),
             "c",
-            "2.12 s. The contract came first, and takes what the decodes leave until its last chunk, which comes later "
-            "than before. A cap for one prompt helps: 92 ms with a budget of 2,048 and a cap of 512.",
+            "With a budget of 2,048 and a cap of 512 it is 92 ms.",
         ),
     ),
     exercises=(
         Exercise(
             "steps",
-            "Steps of a prompt",
+            "Steps",
             solution=steps(*STEPS),
             rtol=1e-3,  # counted, not measured
             mistakes=(
@@ -152,7 +117,7 @@ LAB = LabSpec(
             plain="Each chat that streams takes one token of the budget. Divide the prompt by the rest, and round up.",
             twin=Exercise(
                 "steps",
-                "Steps of a prompt",
+                "Steps",
                 question="A prompt of 9,000 tokens, 16 chats that stream, a budget of 256: in how many steps does it run?",
                 solution=steps(*STEPS_TWIN),
                 rtol=1e-3,
@@ -164,53 +129,34 @@ LAB = LabSpec(
         ),
         Exercise(
             "chunk",
-            "The chunk that a limit allows",
-            solution=largest_chunk,
-            probes=PROBES,
+            "The chunk",
+            solution=largest_chunk(LIMIT),
+            rtol=1e-3,  # a multiple of 64, and no other
             mistakes=(
                 Mistake(
-                    first_step,
-                    "That keeps the limit in the first step. The last one attends to the whole prompt and is longer.",
+                    largest_chunk(LIMIT, first=True),
+                    "With that the first step keeps the limit. The last one attends to the whole prompt.",
                 ),
+                Mistake(largest_chunk(LIMIT) + GRID, "The last step with that chunk is just above the limit."),
+                Mistake(largest_chunk(LIMIT) - GRID, "That keeps the limit. Does a larger chunk keep it too?"),
                 Mistake(
-                    _search(lambda chunk, prompt, decodes, context: Step(0, 0, ((chunk, prompt - chunk),))),
-                    "The step holds the chunk alone. The chats whose gaps you limit decode in it too.",
-                ),
-                Mistake(
-                    _search(lambda chunk, prompt, decodes, context: Step(decodes, context, ((chunk, prompt - chunk),))),
-                    "A Step wants the context of all its decodes together; `context` is that of one.",
-                ),
-                Mistake(
-                    _search(
-                        lambda chunk, prompt, decodes, context: Step(decodes, decodes * context, ((chunk, prompt),))
-                    ),
-                    "When the last chunk runs, what is cached is the prompt without that chunk.",
-                ),
-                Mistake(
-                    _one_too_many, "The last step of that chunk is above the limit: it is the first that breaks it."
-                ),
-                Mistake(
-                    _as_budget,
-                    "That is the token budget: the decodes of the step are counted in it. The question is the chunk.",
+                    largest_chunk(LIMIT) + DECODES,
+                    "That is the token budget: the decodes are counted in it. The question is the chunk.",
                 ),
             ),
-            rtol=5e-3,
-            hint="Look at the last step, in which the chunk attends to all the rest of the prompt.",
-            plain="For each multiple of 64 build the step of the worked example, with this chunk in it. Keep the "
-            "largest chunk whose step is within the limit.",
+            hint="Put another multiple of 64 into the cell above, and run it again.",
+            plain="Go down from 512 in strides of 64, and stop at the first chunk whose step keeps the limit.",
             twin=Exercise(
                 "chunk",
-                "The first chunk that a limit allows",
-                question="Now the promise is for the first step of the prompt alone. Return the largest chunk, a "
-                "multiple of 64, whose first step takes at most `limit` seconds.",
-                solution=first_chunk,
-                probes=PROBES,
-                rtol=5e-3,
+                "The chunk",
+                question="And for a limit of 40 ms?",
+                solution=largest_chunk(LIMIT_TWIN),
+                rtol=1e-3,
                 mistakes=(
-                    Mistake(largest_chunk, "That is the last step. How many tokens are cached in the first one?"),
+                    Mistake(largest_chunk(LIMIT_TWIN) + GRID, "The last step with that chunk is above the limit."),
                     Mistake(
-                        _search(lambda chunk, prompt, decodes, context: Step(0, 0, ((chunk, 0),))),
-                        "The step holds the chunk alone. The chats decode in it too.",
+                        largest_chunk(LIMIT_TWIN, first=True),
+                        "With that the first step keeps the limit. The last one takes longer.",
                     ),
                 ),
             ),

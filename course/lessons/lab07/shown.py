@@ -1,4 +1,4 @@
-"""Tables and figures of lab 07 that are no explorers, each one line in the notebook."""
+"""What lab 07 has at hand beside its explorers: tables, figures, and the recorded step times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from course.figures.words import seconds
 from course.lessons.lab07 import by_hand, decision, figures, long_prompt, rush, share
 from course.lessons.lab07.long_prompt import DEFAULT, SLOTS, STALL, STEP, WHOLE
 
-__all__ = ["at_work", "four_by_hand", "metrics_page", "people_and_dashboard", "ticket_graphs"]
+__all__ = ["STEP", "at_work", "four_by_hand", "metrics_page", "people_and_dashboard", "ticket_graphs"]
 
 BUDGET, CAP = 2_048, 512  # tokens, where the learner's share is at work
 
@@ -65,14 +65,14 @@ def ticket_graphs() -> go.Figure:
 
 def metrics_page() -> Card:
     """What the engine of the decision reports of itself."""
-    heading = f"GET /metrics, vLLM {decision.VERSION}, labels left out"
+    heading = f"GET /metrics, vLLM {decision.VERSION}"
     return Card(heading, [decision.metrics_page()], preformatted=True)
 
 
 def at_work(function: share.Share) -> go.Figure | Card:
     """The learner's share in the engine, with a long prompt among chats; a sentence where it is empty or refused."""
     if _empty(function):
-        return Card("Your share does not run yet.", ["It returns nothing yet."])
+        return Card("Your share returns nothing yet.")
     policy = share.as_policy(function, SLOTS, BUDGET, CAP)
     try:
         theirs = long_prompt.moment(BUDGET, CAP, long_prompt.PROMPT, 12)
