@@ -6,7 +6,7 @@ Its explorers, tables, figures and step times are at hand here: `from course.les
 from importlib import import_module
 from typing import Any
 
-SHOWN = ("explorers", "shown")
+SHOWN = ("explorers", "shown", "deeper")
 
 
 def __getattr__(name: str) -> Any:
