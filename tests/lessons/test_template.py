@@ -39,19 +39,6 @@ NOT_REWRITTEN: dict[str, set[str]] = {
         "terms",
         "ticket",
     },
-    "07": {
-        "code",
-        "earlier",
-        "explain",
-        "minutes",
-        "objectives",
-        "predictions",
-        "quiz",
-        "story",
-        "tasks",
-        "terms",
-        "ticket",
-    },
     "08": {
         "code",
         "earlier",
@@ -80,7 +67,7 @@ NOT_REWRITTEN: dict[str, set[str]] = {
     },
 }
 # Retests in labs that do not exist yet, as "NN -> NN:id". Once such a lab exists, `ties` asks for the question.
-PENDING: set[str] = set()
+PENDING: set[str] = {"07 -> 15:steps", "07 -> 17:limit", "07 -> 09:share"}
 
 
 def core(root, number):

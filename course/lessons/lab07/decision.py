@@ -66,7 +66,9 @@ def choice(answer: Mapping[str, Any]) -> dict[str, Any]:
 def keeps(right: int, twin: Exercise | None = None, question: str = "") -> Exercise:
     """The decision with its right value, one of CAPS."""
     hints = {value: "It keeps the promises, but so does a larger cap, with a quicker long prompt." for value in CAPS}
-    hints |= {value: "Look at the p99 of the TTFT with that cap: is the promise kept?" for value in CAPS if value > right}
+    hints |= {
+        value: "Look at the p99 of the TTFT with that cap: is the promise kept?" for value in CAPS if value > right
+    }
     return Exercise(
         id="decision",
         title="The decision",

@@ -17,8 +17,8 @@ from course.policies import Policy
 from course.steptime import Step, StepTime
 
 __all__ = [
-    "attention_share", "chunking_off", "chunks_recorded", "claims", "readings", "seconds_by_chunk", "settings_in_theory",
-    "settings_recorded", "small_caps", "the_trace", "throughput", "who_goes_first",
+    "attention_share", "chunking_off", "chunks_recorded", "claims", "readings", "seconds_by_chunk",
+    "settings_in_theory", "settings_recorded", "small_caps", "the_trace", "throughput", "who_goes_first",
 ]  # fmt: skip
 
 SETTINGS = ((WHOLE, 0), (8_192, 0), (2_048, 0), (1_024, 0), (512, 0), (256, 0), (128, 0), (2_048, 1_024), (2_048, 512),
@@ -143,7 +143,10 @@ def claims() -> Table:
             "chunks bring the answer of a long prompt earlier",
             f"{seconds(float(chunked.run.ttft[12]))} in chunks, {seconds(float(whole.run.ttft[12]))} in one step",
         ),
-        ("keep prefill below 20% of the tokens of a step", f"16 tokens beside 64 decodes: {halfway:.0f} s for a contract"),
+        (
+            "keep prefill below 20% of the tokens of a step",
+            f"16 tokens beside 64 decodes: {halfway:.0f} s for a contract",
+        ),
         ("the scores of 10,000 tokens need 400 MB a head", f"a tile of 128 x 128 needs {128 * 128 * 4 // 1024} KiB"),
     )
     return table(list(rows), "What is often said")

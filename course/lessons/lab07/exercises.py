@@ -118,12 +118,12 @@ LAB = LabSpec(
             twin=Exercise(
                 "steps",
                 "Steps",
-                question="A prompt of 9,000 tokens, 16 chats that stream, a budget of 256: in how many steps does it run?",
+                question="16 chats, a budget of 256, a prompt of 9,000 tokens: in how many steps does it run?",
                 solution=steps(*STEPS_TWIN),
                 rtol=1e-3,
                 mistakes=(
                     Mistake(ceil(STEPS_TWIN[0] / STEPS_TWIN[1]), "That gives the whole budget to the prompt."),
-                    Mistake(STEPS_TWIN[0] / (STEPS_TWIN[1] - STEPS_TWIN[2]), "The rest of the prompt takes a step too."),
+                    Mistake(STEPS_TWIN[0] / (STEPS_TWIN[1] - STEPS_TWIN[2]), "The rest takes a step too."),
                 ),
             ),
         ),

@@ -173,7 +173,9 @@ def by_hand(cases: Mapping[str, Case], *, height: int = 470) -> go.Figure:
         data.append(bars(begins, ends, [2] * len(begins), "prefill", "a chunk of the long prompt") | where)
         new_end = float(run.first_computed[NEW]) - case.start
         (new_step,) = np.flatnonzero(np.isclose(run.steps.end - case.start, new_end))
-        data.append(bars(run.steps.start[[new_step]] - case.start, np.array([new_end]), [3], "prefill", "prefill") | where)
+        data.append(
+            bars(run.steps.start[[new_step]] - case.start, np.array([new_end]), [3], "prefill", "prefill") | where
+        )
         times = [case.tokens(request) for request in lanes.values()]
         shown = [tokens[(tokens >= -4) & (tokens <= end)] for tokens in times]
         data.append(
@@ -182,8 +184,8 @@ def by_hand(cases: Mapping[str, Case], *, height: int = 470) -> go.Figure:
              "marker": {"symbol": "line-ns-open", "size": 12, "color": theme.COLOURS["decode"], "line": {"width": 2}}}
             | where
         )  # fmt: skip
-        says = f"<b>{name}</b>: longest gap {case.longest_gap:g} ms, first token after {case.new_ttft:g} ms (new chat)"
-        says += f" and {case.long_ttft:g} ms (long prompt)"
+        waits = f"TTFT {case.new_ttft:g} ms (new chat) and {case.long_ttft:g} ms (long prompt)"
+        says = f"<b>{name}</b>: longest gap {case.longest_gap:g} ms, {waits}"
         notes.append(note(0, top, says, xref="paper", yref="paper", yanchor="bottom"))
         last = row == len(cases)
         layout[axis("xaxis", row)] = {

@@ -29,13 +29,13 @@ EARLIER = (
 
 TICKET = Ticket(
     story='"Since this morning the text flows better, but the first word takes longer by the minute, although '
-    "half of the slots are free. Traffic is as yesterday: 12 questions a second, each with 1,000 tokens.\"",
+    'half of the slots are free. Traffic is as yesterday: 12 questions a second, each with 1,000 tokens."',
     questions=(
         Question(
             "cause",
             "What is the cause?",
             (
-                ("The KV cache is full.", "30 requests of about 1,200 tokens are 5 GB: there is room for many more."),
+                ("The KV cache is full.", "30 requests of about 1,150 tokens are 4.5 GB: there is room for many more."),
                 ("The slots are all taken.", "30 of 64 are, and yesterday up to 61 were."),
                 ("The steps are too small.", "They leave prompts less than what arrives."),
             ),

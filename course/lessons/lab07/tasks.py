@@ -57,7 +57,8 @@ MOMENT = (
         show={"max_num_batched_tokens": 512},
         reached=_streams,
         miss="The longest gap of a streaming chat is {gap}.",
-        answer="With {budget} tokens the longest gap is {gap}. The long prompt takes {steps} steps and {ttft}, not {whole}.",
+        answer="With {budget} tokens the longest gap is {gap}. The long prompt takes {steps} steps and {ttft}, not "
+        "{whole}.",
         facts=_moment_facts,
     ),
     Read(
