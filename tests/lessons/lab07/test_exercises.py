@@ -89,7 +89,7 @@ def test_an_answer_at_work():
     assert not isinstance(lab07.at_work(share.share), Card)
     assert lab07.at_work(lambda *_: None).heading == "Your share returns nothing yet."
     for wrong, said in (
-        (share.forgets_the_budget, "max_num_batched_tokens"),
+        (lambda decoding, prompts, *_: dict.fromkeys(decoding, 1) | prompts, "max_num_batched_tokens"),
         (lambda *_: {}, "does not run yet"),
         (lambda *_: {99: 1}, "request 99 is neither"),
         (lambda *_: 3, "no dictionary"),

@@ -7,13 +7,13 @@ from course.engine.metrics import percentiles
 from course.lessons import lab07
 from course.lessons.lab07 import by_hand, deeper, long_prompt, rush
 from course.lessons.lab07.long_prompt import DEFAULT, EVERY, PROMPT, WHOLE
-from tests.lessons.lab07.test_explorers import by_hand
+from tests.lessons.lab07.test_explorers import by_hand as gaps_by_hand
 
 
 def test_the_columns_of_an_outcome():
     found = long_prompt.outcome(long_prompt.requests(num_chats=400), long_prompt.engine(2_048))
     run, chats = found.run, found.run.workload.class_ == "chat"
-    gaps = by_hand(run)
+    gaps = gaps_by_hand(run)
     cells = dict(zip(long_prompt.HEADS, long_prompt.row(found), strict=True))
     assert cells == {
         "long TTFT": f"{1e3 * np.median(run.ttft[~chats]):,.0f} ms",
@@ -30,7 +30,7 @@ def test_the_same_gaps_counted_twice(every):
     rows = dict(long_prompt.hidden_rows(result))
     run = result.outcome.run
     chats = run.workload.class_ == "chat"
-    longest = by_hand(run)[chats]
+    longest = gaps_by_hand(run)[chats]
     longest = longest[~np.isnan(longest)]
     assert rows["p99 over all tokens"] == long_prompt.seconds(percentiles(run.itl)["p99"])
     assert rows["p99 over chats, of each one's longest gap"] == long_prompt.seconds(np.percentile(longest, 99))
