@@ -13,7 +13,7 @@ from course.lessons.lab03.one_engine import UnderLoad, Window
 
 # One engine under load
 
-START = {"rate": 10.0, "arrival_cv": 1.0, "max_num_seqs": 32, "kind": one_engine.DRAWS}
+START: dict[str, Any] = {"rate": 10.0, "arrival_cv": 1.0, "max_num_seqs": 32, "kind": one_engine.DRAWS}
 TIMES = 10.0  # how far the tail must be above its floor to have left it
 
 
@@ -50,9 +50,8 @@ def _left_the_floor(settings: Settings, result: UnderLoad) -> bool:
 @lru_cache(maxsize=1)
 def _knee() -> Settings:
     """The lowest rate of the slider at which the tail has left its floor."""
-    rates = np.arange(START["rate"], one_engine.capacity(), 0.5)
-    found = (float(rate) for rate in rates if _times(one_engine.under_load(float(rate))) >= TIMES)
-    return {"rate": next(found)}
+    rates = np.arange(START["rate"], one_engine.capacity(), 0.5).tolist()
+    return {"rate": next(rate for rate in rates if _times(one_engine.under_load(rate)) >= TIMES)}
 
 
 def _theory(result: UnderLoad) -> float:
@@ -121,7 +120,7 @@ LOAD = (
 
 # Little's law in a window
 
-WINDOW = {"rate": 14.0, "arrival_cv": 1.0, "start": 70, "length": 10}
+WINDOW: dict[str, Any] = {"rate": 14.0, "arrival_cv": 1.0, "start": 70, "length": 10}
 SHORT = 5  # seconds
 
 
