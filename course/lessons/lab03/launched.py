@@ -67,7 +67,7 @@ def engine(max_num_seqs: int) -> policies.Continuous:
 def recorded(load: float, max_num_seqs: int) -> Launched:
     """The requests on recorded steps, at this share of the capacity that those have."""
     need = queueing.demand(prompt_tokens=PROMPT, output_tokens=ANSWER, output_cv=ANSWER_CV)
-    limits = {"max_num_seqs": max_num_seqs, "max_num_batched_tokens": BUDGET}
+    limits: dict[str, int] = {"max_num_seqs": max_num_seqs, "max_num_batched_tokens": BUDGET}
     capacity = queueing.continuous_capacity(need, STEP, **limits).requests_per_s
     return Launched(serve(requests(load * capacity), engine(max_num_seqs), STEP))
 

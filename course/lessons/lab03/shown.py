@@ -10,19 +10,16 @@ import numpy as np
 import plotly.graph_objects as go
 
 from course.engine.serving import serve
-from course.engine.step import Step
 from course.explore.table import Rows, html_table, rows_of, text_table
 from course.figures.words import seconds
 from course.lessons.lab03 import evening, one_engine, shown_figures
 from course.lessons.lab03.one_engine import STEP
 
-__all__ = ["by_hand", "steps_of_a_full_batch", "ticket_graphs", "today"]
+__all__ = ["by_hand", "ticket_graphs", "today"]
 
 RATE = 10.0  # requests/s, today
 FOUR, WINDOW = ((0, 4), (1, 3), (2, 6), (5, 7)), (2, 6)
 """Arrival and answer of four requests, and a window of their time [s]."""
-CONTEXT = one_engine.PROMPT + one_engine.OUTPUT
-"""Tokens that a decode attends to on average: with a CV of 1 its prompt and a whole mean answer (lab 03, deeper)."""
 
 
 @dataclass(frozen=True)
@@ -58,19 +55,6 @@ def today() -> Table:
         ("capacity by the roofline [theory]", f"{roofline:.1f} requests/s"),
     ]
     return table(rows, f"Today [{STEP.badge}]")
-
-
-def steps_of_a_full_batch() -> Table:
-    """The step times that capacity by hand needs."""
-    slots, prompt = one_engine.SLOTS, one_engine.PROMPT
-    decode = STEP(Step(slots, slots * CONTEXT, ()))
-    mixed = STEP(Step(slots - 1, (slots - 1) * CONTEXT, ((prompt, 0),)))
-    rows = [
-        ("one step holds", "takes"),
-        (f"{slots} decodes", seconds(decode)),
-        (f"{slots - 1} decodes and one prompt of {prompt} tokens", seconds(mixed)),
-    ]
-    return table(rows, f"Steps of a full batch [{STEP.badge}]")
 
 
 def by_hand() -> go.Figure:

@@ -83,7 +83,10 @@ def operators_graphs(found: Evening, *, height: int = 400) -> go.Figure:
 
 def numbers_in_system(runs: Mapping[str, Run], *, height: int = 300) -> go.Figure:
     """The number in the system over a whole run, a panel and a clock for each machine, with L and λ W as levels."""
-    data, headings, clocks, counts = [], [], [], []
+    data: list[Part] = []
+    headings: list[Part] = []
+    clocks: list[Part] = []
+    counts: list[Part] = []
     for panel, (name, run) in enumerate(runs.items(), start=1):
         law, end = run.little(), float(run.response.max())
         times, seen = run.number_in_system()
@@ -97,6 +100,6 @@ def numbers_in_system(runs: Mapping[str, Run], *, height: int = 300) -> go.Figur
         headings.append(parts.heading(panel, f"<b>{name}</b>"))
         clocks.append({"title": {"text": "time [s]"}, "range": [0, float(f"{1.02 * end:.4g}")]})
         counts.append({"title": {"text": "in the system [requests]"}, "rangemode": "tozero"})
-    hidden = [{"visible": False}] * (2 - len(clocks))
+    hidden: list[Part] = [{"visible": False}] * (2 - len(clocks))
     clocks, counts = [*clocks, *hidden], [*counts, *hidden]
     return parts.pair(data, (clocks[0], counts[0]), (clocks[1], counts[1]), height, annotations=headings)
