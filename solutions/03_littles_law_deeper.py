@@ -457,7 +457,7 @@ draw.overload(runs, {"20/s": 20 - one_engine.capacity()})
 # What an operator sees, in this order: the number running stays at 32. The number waiting climbs in
 # a straight line. TTFT climbs with it, for everybody, while TPOT levels off at 7.6 ms. Tokens/s look excellent: they
 # are at their maximum. A test of one minute shows a mean TTFT of 6 s, one of a quarter of an hour shows 93 s. The
-# number tells how long you measured, and nothing else:
+# number only shows how long you measured:
 
 # %%
 print("at 20/s:   requests   lasted   served/s   mean TTFT   p99 TTFT   TPOT")
