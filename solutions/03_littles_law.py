@@ -29,7 +29,7 @@ lab03.today()
 # - The **arrival rate** λ counts requests per second. **Capacity** is the rate sustained when somebody always waits.
 #   **Load** is λ / capacity.
 #
-# *Recorded* step times come from an H100. The roofline is theory: what a step must at least read and compute.
+# The roofline is theory: what a step must at least read and compute.
 
 # %% [markdown]
 # ## Predict
@@ -85,10 +85,10 @@ lab03.by_hand()
 #
 # $$L = \lambda W$$
 #
-# The shaded window cuts requests in two. Its arrivals are 3 and 4: λ W = 0.5 x 3 = 1.5. But L is 2: requests 1 and 2
-# bring 3 seconds in, and request 4 takes 1 second out. So 1.5 + 3/4 - 1/4 = 2.
+# The shaded window cuts requests in two. Requests 3 and 4 arrive in it: λ W = 0.5 x 3 = 1.5. But L is 2: 1 and 2
+# bring 3 seconds in, and 4 takes 1 second out. So 1.5 + 3/4 - 1/4 = 2.
 #
-# The law holds for any part of the system: the queue, the batch, the way from client to engine.
+# The law holds for any part of the system: the queue, the batch, a proxy.
 #
 # A load test fixes one of the three. `vllm bench serve --request-rate` fixes λ; `--max-concurrency` fixes L, the
 # number in flight, and then W = L / λ.
@@ -111,7 +111,7 @@ lab03.by_hand()
 # **The tail.** While fewer than 1 in 100 requests find no free slot, the p99 of TTFT shows no queue. Above that it is
 # a wait for a slot: by theory from 12 requests/s on. The mean hardly moves. Bursts take all slots at a far lower load.
 #
-# **Above capacity** no mean exists. The queue grows by λ minus capacity each second, and later drains only by capacity
+# **Above capacity** no mean exists. The queue grows by λ minus capacity each second, and later drains by capacity
 # minus λ.
 
 # %% [markdown]
@@ -120,8 +120,8 @@ lab03.by_hand()
 # **Worked example.** On average 34 requests run and 6 wait; 16 finish each second. So L is 34 + 6 = 40, and each stays
 # W = L / λ = 40 / 16 = 2.5 s.
 #
-# **1.** Complete it: `run` serves 17 requests/s to the last answer. Give L over the whole run. W is `run.e2e.mean()`, and
-# λ comes from `len(run)` and `run.makespan`, in seconds.
+# **1.** Complete it: `run` serves 17 requests/s to the last answer. Give L over the whole run. W is `run.e2e.mean()`,
+# and λ comes from `len(run)` and `run.makespan`, in seconds.
 
 # %%
 run = serve(one_engine.requests(rate=17), one_engine.engine(), one_engine.STEP)
@@ -147,8 +147,8 @@ answer = 8 / 16
 lab.check("waiting", answer)
 
 # %% [markdown]
-# **3.** Write capacity by hand. Below is the step with a prompt: 31 decodes, which attend to 768 tokens each on average,
-# and a whole prompt of 512 tokens. Without a prompt write `()`.
+# **3.** Write capacity by hand. Below is the step with a prompt: 31 decodes, which attend to 768 tokens each on
+# average, and a whole prompt of 512 tokens. Without a prompt write `()`. Call `step_time` like `one_engine.STEP`.
 
 # %%
 round(one_engine.STEP(Step(31, 31 * 768, ((512, 0),))), 4)  # s

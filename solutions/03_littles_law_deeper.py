@@ -246,8 +246,8 @@ draw.tail_over_mean(
 # %% [markdown]
 # ## Capacity by hand
 #
-# When somebody always waits, a request of $N$ tokens costs $N/B$ steps of a full batch of $B$ slots. One of them carries
-# its prompt as well:
+# When somebody always waits, a request of $N$ tokens costs $N/B$ steps of a full batch of $B$ slots. One of them
+# carries its prompt as well:
 #
 # $$\frac{1}{\text{capacity}} = \left(\frac{N}{B} - 1\right) t_{\text{decode}} + t_{\text{with prompt}}$$
 #

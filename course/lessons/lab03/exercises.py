@@ -88,12 +88,12 @@ CAPACITY = Exercise(
     ),
     rtol=0.02,
     hint="How many steps does one request cost when all the slots share each of them?",
-    plain="A request's share is output by slots steps. All but one hold decodes alone; that one holds the prompt beside "
-    "the decodes of the other slots. Add up the seconds and take the reciprocal.",
+    plain="A request's share is output by slots steps. All but one hold decodes alone; that one holds the prompt "
+    "beside the decodes of the other slots. Add up the seconds and take the reciprocal.",
     twin=Exercise(
         id="capacity",
         title="Tokens by hand",
-        question="Write a function with the same arguments for the tokens/s of a full batch of decodes, without prompts.",
+        question="Write a function with the same arguments for the tokens/s of a full batch of decodes, no prompts.",
         solution=full_batch.decode_tokens,
         probes=PROBES,
         mistakes=(
@@ -188,12 +188,13 @@ LAB = LabSpec(
                 ),
             ),
             "a",
-            "From 35 to 1,018 ms, while the mean E2E grew from 1.60 to 1.90 s: one request in four waits for a slot.",
+            "From 35 to 1,018 ms, while the mean E2E grew from 1.60 to 1.90 s: one request in four waits for a "
+            "slot.",
         ),
         Prediction(
             "window",
-            "In a window of 10 s you multiply the arrival rate by the mean E2E of those who arrive. How far can that be "
-            "from the mean number in the system?",
+            "In a window of 10 s you multiply the arrival rate by the mean E2E of those who arrive. How far can that "
+            "be from the mean number in the system?",
             (
                 (
                     "they are equal in any window",

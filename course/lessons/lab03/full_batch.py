@@ -1,4 +1,4 @@
-"""Capacity by hand, and the ways in which it goes wrong. All: requests/s, lengths in tokens, the context of a decode."""
+"""Capacity by hand, and the ways in which it goes wrong. Lengths in tokens, `context` is that of one decode."""
 
 from course.engine.step import Step, StepTime
 

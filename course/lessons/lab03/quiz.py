@@ -17,8 +17,8 @@ EARLIER = (
 )
 
 TICKET = Ticket(
-    story='"It is 18:42 and 12 requests/s arrive, as on any evening. Usually a first token takes 20 ms, now more than a '
-    'minute. Nothing was deployed. What is broken?"',
+    story='"It is 18:42 and 12 requests/s arrive, as on any evening. Usually a first token takes 20 ms, now more than '
+    'a minute. Nothing was deployed. What is broken?"',
     questions=(
         Question(
             "cause",
@@ -34,9 +34,9 @@ TICKET = Ticket(
             "measure",
             "What do you measure next?",
             (
-                ("who waits, this last hour", "It rose to 4,257 until 18:30, and has fallen since."),
-                ("GPU utilisation, this last hour", "It is high in every step, queue or not."),
-                ("the time of a step, this last hour", "A full batch takes what it always takes."),
+                ("how many wait, in the last hour", "It rose to 4,257 until 18:30, and has fallen since."),
+                ("GPU utilisation in the last hour", "It is high in every step, queue or not."),
+                ("step times in the last hour", "A full batch takes what it always takes."),
             ),
             "a",
         ),

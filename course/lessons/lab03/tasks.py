@@ -61,7 +61,7 @@ def _theory(result: UnderLoad) -> float:
 LOAD = (
     Find(
         id="knee",
-        text="Raise the rate alone, below capacity, until the p99 of TTFT is tenfold.",
+        text="Raise the rate alone, below capacity, until the p99 of TTFT is ten times as long.",
         show=_knee,
         reached=_left_the_floor,
         miss="The p99 of TTFT is {p99}: {times} times what it was at the start.",
@@ -191,7 +191,7 @@ LAW = (
     ),
     Read(
         id="edges",
-        text="Stay there. What do both edges together add to λ W (minus: take off)?",
+        text="Stay there. What do both edges together add to λ W (negative: take off)?",
         show=_where_it_rises,
         value=lambda settings, result: result.little.carried_in - result.little.carried_out,
         unit="requests",

@@ -129,7 +129,7 @@ def test_the_keys_of_the_predictions():
 def test_the_keys_of_the_quiz():
     dashboard, closed, early, grow = LAB.quiz
     right_option(dashboard, False, 16 * 2.5 - 32 == 8, False)
-    right_option(closed, *(64 / 32 == factor * 64 / 16 for factor in (1 / 2, 1, 2)))
+    right_option(closed, *(factor * 64 / 16 == 64 / 32 for factor in (1 / 2, 1, 2)))
     # The share moves first: at 12 requests/s the p99 has left its floor, and the two means have hardly moved.
     calm, busy = one_engine.forecast(10), one_engine.forecast(12)
     assert busy.mean_ttft_s < 1.5 * calm.mean_ttft_s and busy.mean_e2e_s < 1.1 * calm.mean_e2e_s
@@ -152,7 +152,7 @@ def test_the_keys_of_the_ticket_and_of_the_question_from_lab_04():
     right_option(measure, waiting[evening.END] > 4_000 > 100 > waiting[evening.BEGIN - 1], False, False)
     right_option(repair, False, True, False)
     (padding,) = LAB.earlier
-    right_option(padding, *(2 * 10 - 14 == said for said in (14, 6, 20)))
+    right_option(padding, *(said == 2 * 10 - 14 for said in (14, 6, 20)))
 
 
 # What the notebooks say, sentence by sentence.
@@ -169,6 +169,7 @@ def sentences() -> dict[str, tuple]:
     before = [(b, e) for b, e in shown.FOUR if b < start]
     brought = sum(min(e, stop) - start for _, e in before if e > start)
     taken = sum(max(0, e - stop) for _, e in inside)
+    assert (brought, taken, stop - start) == (3, 1, 4)  # "3/4 - 1/4"
     cut = sum(min(e, stop) - max(b, start) for b, e in shown.FOUR) / (stop - start)
     rate, mean = len(inside) / (stop - start), sum(e - b for b, e in inside) / len(inside)
     full = serve(one_engine.requests(1e6, num_requests=20_000), one_engine.engine(), one_engine.STEP)
@@ -188,8 +189,8 @@ def sentences() -> dict[str, tuple]:
         ),
         "the clock: {} request-seconds in {} s are a mean of {}. Both": (sum(stays), length, sum(stays) / length),
         "Both add up the same {} seconds": (sum(stays),),
-        "λ W = {} x {} = {}. But L is {}: requests": (rate, mean, rate * mean, cut),
-        "bring {} seconds in, and request {} takes 1 second out. So {} + 3/4 - 1/4 = {}.": (
+        "λ W = {} x {} = {}. But L is {}: 1 and": (rate, mean, rate * mean, cut),
+        "bring {} seconds in, and {} takes 1 second out. So {} + 3/4 - 1/4 = {}.": (
             brought, 4, rate * mean, cut,
         ),
         "| $L$ | in the system, mean | requests | {} |": (law.L,),
@@ -286,7 +287,7 @@ def test_the_sentences_of_the_deeper_notebook(template):
 def test_what_is_asked_is_what_is_solved():
     assert "run = serve(one_engine.requests(rate=17)" in SOURCE
     assert LAB.exercises[1].solution == WAITING / FINISHED
-    # "Bursts take all slots at a far lower load": one arrival in a hundred at 3 requests/s, where Poisson ones never do.
+    # "Bursts take all slots at a far lower load": at 3 requests/s, where Poisson arrivals never do.
     assert one_engine.slots_taken(run(3, 4.0, 20_000)) > 0.01 > 1e-9 > one_engine.forecast(3).sharing.p_wait
     # "M/D/1 and M/M/1: twice the wait".
     mm1, md1 = (kind(arrival_rate=10, service_s=0.05).mean_wait_s for kind in (queueing.mm1, queueing.md1))
