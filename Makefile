@@ -52,8 +52,8 @@ bundle-check: bundle  ## unpack that file elsewhere and open a lab from it with 
 	$(RUN) tests.bench.offline $(ARGS)
 
 # prefill_chunks.py is not among them: it records on a GPU, with PyTorch, which is in no lock file of the course.
-bench: $(DEV_STAMP)  ## measure the simulator beside SimPy, then the decode-step kernel
-	@set -e; for script in tests/bench/simulator.py tests/bench/kernel.py; do \
+bench: $(DEV_STAMP)  ## measure the simulator beside SimPy, the decode-step kernel, then the language model
+	@set -e; for script in tests/bench/simulator.py tests/bench/kernel.py tests/bench/lm.py; do \
 	  echo "== $$script"; PYTHONPATH=. .venv/bin/python "$$script" $(ARGS); done
 
 strength: $(STAMP)  ## plant wrong changes one by one, and count those that the tests notice (ARGS="queueing lab03 -j 2")

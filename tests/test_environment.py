@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -12,6 +13,10 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from course.cli import COMMANDS
+from course.desk.jupyter_options import value_of
+from course.desk.workspace import jupyter_arguments
 
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 
@@ -108,3 +113,20 @@ def test_make_help_lists_every_target(root: Path) -> None:
         ["make", "--no-print-directory", "help"], cwd=root, capture_output=True, text=True, check=True
     ).stdout
     assert {line.split()[1] for line in shown.splitlines()} == set(phony) - {"FORCE"}
+
+
+def test_the_dockerfile_agrees_with_the_project(root: Path, project: dict) -> None:
+    """It is not built where the tests run, so what it names is looked up: Python, files, the command, its options."""
+    text = (root / "Dockerfile").read_text()
+    version = re.search(r"^FROM python:(\d+\.\d+)-", text, re.MULTILINE)[1]
+    assert Requirement(f"python{project['project']['requires-python']}").specifier.contains(version)
+    for line in re.findall(r"^COPY (.*) \S+$", text, re.MULTILINE):
+        assert all((root / name).exists() for name in line.split())
+    ignored = (root / ".dockerignore").read_text().split()
+    needed = [*project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"], "course", "README.md", "LICENSE"]
+    assert not {Path(name).parts[0] for name in needed}.intersection(ignored)
+    entry, options = (json.loads(re.search(rf"^{word} (.*)$", text, re.MULTILINE)[1]) for word in ("ENTRYPOINT", "CMD"))
+    assert entry[0] in project["project"]["scripts"] and entry[1] in COMMANDS and entry[2] == "--"
+    assert f"EXPOSE {next(option.partition('=')[2] for option in options if option.startswith('--port'))}" in text
+    arguments = jupyter_arguments(Path("/home/learner/my-labs"), options)
+    assert value_of("--ServerApp.ip", arguments) == "0.0.0.0" and "USER learner" in text

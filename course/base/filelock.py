@@ -16,8 +16,8 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 PATIENCE = 60.0
-"""Seconds to wait for others. Whoever holds the lock needs milliseconds, or a few tenths of a second on a slow disk, so
-twenty writers are through long before; a process that was stopped while it held the lock must not stop everybody for good.
+"""Seconds to wait for others. Whoever holds the lock needs milliseconds, or tenths of a second on a slow disk, so
+twenty writers are through long before. A process that was stopped while it held the lock must not stop everybody.
 """
 
 

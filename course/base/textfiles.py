@@ -5,7 +5,9 @@ Row numbers are those that an editor shows; the first line is row 1.
 
 import json
 import math
+import os
 import stat
+import time
 from collections.abc import Iterator
 from os import PathLike, fspath
 from pathlib import Path
@@ -16,6 +18,7 @@ from course.base.settings import quote
 MAX_BYTES = 2**30  # four times what 5 million rows of a trace take
 MAX_JSON_BYTES = 2**28  # parsed, JSON takes about ten times its size
 MAX_LINE = 2**24  # of JSON lines; a prompt of a million tokens has 62,500 block ids, less than 1 MiB
+PIPE_SECONDS = 5.0  # to wait for whoever writes into a named pipe
 _OTHER_FORMATS = {
     b"\x1f\x8b": "gzip",
     b"PK\x03\x04": "zip or Excel",
@@ -43,8 +46,7 @@ def text(path: Path, what: str, form: str = "CSV", limit: int | None = None) -> 
         raise ValueError(f"{path} is a folder: give the {what} file inside it")
     if not (stat.S_ISREG(shape) or stat.S_ISFIFO(shape)):
         raise ValueError(f"{path} is a device, not a {what} file")
-    with path.open("rb") as file:
-        data = file.read(limit + 1)
+    data = _from_a_pipe(path, what, limit + 1) if stat.S_ISFIFO(shape) else _start_of(path, limit + 1)
     if len(data) > limit:
         raise ValueError(f"{path.name} is larger than {limit // 2**20} MiB: cut it into smaller files")
     for magic, kind in _OTHER_FORMATS.items():
@@ -61,6 +63,33 @@ def text(path: Path, what: str, form: str = "CSV", limit: int | None = None) -> 
     except UnicodeDecodeError as error:
         place = f"{path.name}, row {_row(data, error.start)}"
         raise ValueError(f"{place}: byte 0x{data[error.start]:02x} is not UTF-8. Save the file as UTF-8") from None
+
+
+def _start_of(path: Path, most: int) -> bytes:
+    with path.open("rb") as file:
+        return file.read(most)
+
+
+def _from_a_pipe(path: Path, what: str, most: int) -> bytes:
+    """What is written into a named pipe; ValueError where nobody opens it for writing within PIPE_SECONDS."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with os.fdopen(handle, "rb") as file:
+        end = time.monotonic() + PIPE_SECONDS
+        while True:
+            try:
+                first = os.read(handle, min(most, 65_536))
+            except BlockingIOError:  # there is a writer, who may think as long as it takes
+                first = b""
+                break
+            if first:
+                break
+            if time.monotonic() > end:
+                raise ValueError(
+                    f"{path} is a pipe into which nobody writes: start the program that writes the {what} first"
+                )
+            time.sleep(0.02)
+        os.set_blocking(handle, True)
+        return first + file.read(most - len(first))
 
 
 def _row(data: bytes, offset: int) -> int:

@@ -15,6 +15,7 @@ from course.calibration.engine import Engine, engine_of
 from course.calibration.fit import Constant, Fit
 from course.calibration.fitting import fit_run
 from course.calibration.replay import Replay, replay
+from course.calibration.runs import result_of
 from course.calibration.scaling import ScaledConstants
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "fit_run",
     "from_data_sheet",
     "replay",
+    "result_of",
     "shape_of",
     "stand_in",
     "step_time",

@@ -16,8 +16,10 @@ from course.calibration.constants import NAMES, Shape, from_data_sheet, shape_of
 from course.calibration.engine import Engine, engine_of
 from course.calibration.fit import SAME, Constant, Fit
 from course.calibration.replay import replay
+from course.calibration.runs import engine_of_run, result_of
 from course.calibration.samples import STATISTICS, samples
 from course.engine.metrics import percentiles
+from course.engine.run import Run
 from course.models import ModelSpec, gpus, model
 from course.models.gpus import GPU
 from course.results import Result
@@ -42,7 +44,7 @@ Errors = Callable[[np.ndarray], np.ndarray]
 
 
 def fit_run(
-    result: Result,
+    result: Result | Run,
     model_name: ModelSpec | str,
     gpu_name: GPU | str,
     *,
@@ -57,6 +59,7 @@ def fit_run(
     E2E come out as measured: the sum of the squares of their relative errors, together with the distance from the data
     sheet (see LOOSENESS), is made as small as can be found. Deterministic.
 
+    result: what was read from a file, or a Run that took real time; a Run brings its engine with it.
     model_name, gpu_name: names, or a ModelSpec and a GPU. engine: what served, by default what the file says; settings:
     what it does not say, as in `engine_of`. weight_bytes: what one card reads in a step, where that is not all weights.
 
@@ -65,6 +68,8 @@ def fit_run(
     """
     spec = model_name if isinstance(model_name, ModelSpec) else model(model_name)
     gpu = gpu_name if isinstance(gpu_name, GPU) else gpus.gpu(gpu_name)
+    if isinstance(result, Run):
+        engine, result = engine or engine_of_run(result), result_of(result)
     if engine is None:
         engine = engine_of(result, spec, gpu, **settings)
     elif settings:

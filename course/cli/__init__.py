@@ -16,7 +16,8 @@ try:  # the first tenths of a second, in which Ctrl-C must not give a traceback 
     import typer
     from typer.core import TyperGroup
 
-    from course.base.streams import forgiving
+    from course.base.streams import forgiving, shortened
+    from course.cli.output import echo
 except KeyboardInterrupt:
     sys.exit(130)
 except ImportError as error:
@@ -27,6 +28,9 @@ COMMANDS = {
     "lab": "Open the labs in JupyterLab.",
     "simulate": "Send requests through one policy or several.",
     "bench": "Measure a toy decode step on the GPU or CPU at hand.",
+    "profile": "Record how long steps of a model take on this GPU.",
+    "talk": "Talk with a small language model, or watch a policy make it speak.",
+    "serve": "Serve the small language model over HTTP, for load generators.",
     "kv": "KV bytes a token of a model, and what fits on a card.",
     "doctor": "Check that the labs will run on this machine.",
     "flags": "A policy as engine settings, and a vLLM command line as a policy.",
@@ -102,7 +106,7 @@ def _of_the_system(error: OSError) -> str:
 
 
 def _refuse(sentence: str, status: int = 2) -> int:
-    typer.echo(f"course: {' '.join(sentence.split())}", err=True)
+    echo(f"course: {shortened(' '.join(sentence.split()))}", err=True)
     return status
 
 
@@ -120,7 +124,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        typer.echo(f"course {version('llm-batching-course')}")
+        echo(f"course {version('llm-batching-course')}")
         raise typer.Exit
 
 
@@ -133,7 +137,7 @@ def _course(
 ) -> None:
     """Batching for LLM inference, from the command line."""
     if ctx.invoked_subcommand is None:
-        typer.echo(ctx.get_help())
+        echo(ctx.get_help())
 
 
 def main() -> None:

@@ -8,10 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from course.cli.context import typed_options
+from course.cli.output import echo
 
 ONLY_LOOP = {"nreq", "rate", "tokens", "bmax", "window_ms", "seed", "loop"}
 FLAGS = {"rate": "--lambda"}
 MAX_BATCHES = 64
+MUCH_WORK = 2**24  # terms a step; a CPU core computes about 10^8 a second, and each batch is launched several times
 
 
 def bench(
@@ -59,18 +61,20 @@ def bench(
         if batches is None:
             text, found = _loop(live)
         else:
+            if not where.is_gpu and max(batches) * work > MUCH_WORK:
+                echo(f"measuring {fixed_batch} on the CPU, each several times: this takes a while ...", err=True)
             text, found = _sweep(live, batches)
     except gpu.KernelError as error:
         raise ValueError(str(error)) from None
-    typer.echo(json.dumps(found, indent=2, allow_nan=False) if as_json else text)
+    echo(json.dumps(found, indent=2, allow_nan=False) if as_json else text)
     for note in where.notes:
-        typer.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
     if batches is None and live.overloaded:
-        typer.echo(f"warning: {live.overloaded}", err=True)
+        echo(f"warning: {live.overloaded}", err=True)
     if batches is not None:
         for name in sorted(ONLY_LOOP & given):
             flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
-            typer.echo(f"warning: {flag} has no effect: --fixed-batch has no arrivals", err=True)
+            echo(f"warning: {flag} has no effect: --fixed-batch has no arrivals", err=True)
 
 
 def _batches(text: str) -> list[int]:

@@ -36,11 +36,26 @@ def spoken_in_flags(options: Options) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        sentence = str(error).replace('on_error="skip"', "--on-error skip").replace("sort=True", "--sort")
-        name = re.match(r"(\w+) must be ", sentence)
-        if name and name[1] in options:
-            sentence = flag(name[1]) + sentence[name.end(1) :]
+        sentence = re.sub(r"`(\w+)`", lambda one: f"`{flag(one[1])}`" if one[1] in options else one[0], str(error))
+        sentence = re.sub(r"""\b(\w+)=(["']?)([\w.]+)\2""", lambda one: _typed(one, options), sentence)
+        long = "|".join(name for name in options if "_" in name)
+        sentence = (
+            re.sub(rf"(?<![-\w.])(?:{long})(?![-\w.(=])", lambda one: flag(one[0]), sentence) if long else sentence
+        )
+        first = re.match(r"(\w+) must be ", sentence)
+        if first and first[1] in options:
+            sentence = flag(first[1]) + sentence[first.end(1) :]
         raise ValueError(sentence) from None
+
+
+def _typed(pair: re.Match[str], options: Options) -> str:
+    """An argument of Python as an option: max_num_seqs=4 as --max-num-seqs 4, sort=True as --sort."""
+    name, value = pair[1], pair[3]
+    if name not in options:
+        return pair[0]
+    if value in ("True", "False"):
+        return flag(name) if value == "True" else flag(f"no_{name}")
+    return f"{flag(name)} {value}"
 
 
 def check(options: Options) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from course.cli.output import echo
+
 if TYPE_CHECKING:
     from course.calibration import Comparison, Fit, Row
 
@@ -116,9 +118,9 @@ def compare(
         )
     if html is not None:
         _write(html, _page(compared), b"plotly", result)
-    typer.echo(_as_json(compared, found, account) if as_json else _as_table(compared, account))
+    echo(_as_json(compared, found, account) if as_json else _as_table(compared, account))
     for note in (*compared.notes, *(found.unsettled if found and fit else ())):
-        typer.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
 
 
 def _check_choices(options: dict[str, Any]) -> None:
@@ -155,7 +157,7 @@ def _timing(
     from course import calibration, steptime
 
     if options["fit"]:
-        typer.echo("fitting: some two thousand replays", err=True)
+        echo("fitting: some two thousand replays", err=True)
         found = calibration.fit_run(read, spec, card, engine=engine, weight_bytes=weights)
         return found.step_time, found, _fit_lines(found)
     shape = calibration.shape_of(spec, ranks=engine.ranks, weight_bytes=weights)

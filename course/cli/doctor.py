@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from course.cli.folders import HandedOut, Mine
+from course.cli.output import echo
 
 
 def doctor(
@@ -32,7 +33,7 @@ def doctor(
         answers[name] = answer
         if not as_json:
             do = f". To do: {answer.do}" if answer.do else ""
-            typer.echo(f"{answer.status:<7}  {name:<{width}}  {' '.join(answer.says.split())}{do}")
+            echo(f"{answer.status:<7}  {name:<{width}}  {' '.join(answer.says.split())}{do}")
     code = in_code([answer.status for answer in answers.values()])
     problems = [name for name, answer in answers.items() if answer.status == "problem"]
     if as_json:
@@ -40,10 +41,10 @@ def doctor(
             {"name": name, "status": answer.status, "says": answer.says, "do": answer.do}
             for name, answer in answers.items()
         ]
-        typer.echo(json.dumps({"code": code, "ok": not problems, "items": items}, indent=2))
+        echo(json.dumps({"code": code, "ok": not problems, "items": items}, indent=2))
     else:
         verdict = f"Look at: {', '.join(problems)}." if problems else "The labs will run."
-        typer.echo(f"{verdict} Code for the instructor: {code}")
+        echo(f"{verdict} Code for the instructor: {code}")
     if problems:
         raise typer.Exit(1)
 
@@ -54,7 +55,7 @@ def _explain(text: str, as_json: bool) -> None:
     codes = [part for part in text.replace(",", " ").split() if part] or [text]
     found = {code: statuses_of(code) for code in codes}
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        echo(json.dumps(found, indent=2))
         return
     for code, statuses in found.items():
         told = [
@@ -62,4 +63,4 @@ def _explain(text: str, as_json: bool) -> None:
             for status in ("problem", "note")
             if status in statuses.values()
         ]
-        typer.echo(f"{code}  {'; '.join(told) or 'all ok'}")
+        echo(f"{code}  {'; '.join(told) or 'all ok'}")

@@ -8,6 +8,7 @@ import typer
 
 from course.cli.context import typed_options
 from course.cli.knobs import NAMES, build, with_policy_options
+from course.cli.output import echo
 
 if TYPE_CHECKING:
     from course.flags import Export, ParsedCommand
@@ -89,12 +90,12 @@ def flags(
             found, chosen, name = None, build(policy.strip().lower(), settings), model
             kv = exports.KVSettings(**{key: options[key] for key in KV})
         wanted = exports.for_policy(chosen, kv, model=name, engines=engines)
-    typer.echo(_as_json(chosen, kv, found, wanted) if as_json else _as_text(chosen, found, wanted))
+    echo(_as_json(chosen, kv, found, wanted) if as_json else _as_text(chosen, found, wanted))
     for note in found.notes if found else ():
-        typer.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
     for export in wanted:
         for warning in export.warnings:
-            typer.echo(f"warning: {export.engine}: {warning}", err=True)
+            echo(f"warning: {export.engine}: {warning}", err=True)
 
 
 def _as_json(policy: Any, kv: Any, found: "ParsedCommand | None", exports: tuple["Export", ...]) -> str:

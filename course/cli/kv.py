@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from course.cli.context import typed_options
+from course.cli.output import echo
 
 GIB = 2**30
 OF_THE_LEDGER = {
@@ -129,23 +130,21 @@ def kv(
     except (ValueError, OSError) as error:
         refused = ValueError(_in_flags(error, options))
         if as_json:
-            typer.echo(json.dumps({"refused": str(refused)}))
+            echo(json.dumps({"refused": str(refused)}))
         raise refused from None
     if as_json:
         found = _model(spec, drafted) | ({"ledger": _card(card)} if card else {})
-        typer.echo(json.dumps(found, indent=2, allow_nan=False))
+        echo(json.dumps(found, indent=2, allow_nan=False))
     else:
-        typer.echo(_table(spec, card, drafted))
+        echo(_table(spec, card, drafted))
     for note in (*spec.notes, *(_in_flags(remark, options) for remark in (card.remarks if card else ()))):
-        typer.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
     for problem in card.problems if card else ():
-        typer.echo(f"warning: {problem}", err=True)
+        echo(f"warning: {problem}", err=True)
     if card is None:
         given = typed_options(ctx) & options.keys()
         for name in sorted(given - {"num_speculative_tokens"}):
-            typer.echo(
-                f"warning: --{name.replace('_', '-')} has no effect without --gpu, --memory-gib or --kv-gib", err=True
-            )
+            echo(f"warning: --{name.replace('_', '-')} has no effect without --gpu, --memory-gib or --kv-gib", err=True)
 
 
 def _spec(config: str, kv_dtype: str | None = None) -> Any:

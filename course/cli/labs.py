@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from course.cli.folders import HandedOut, Mine
+from course.cli.output import echo
 
 COPIES = {
     "none": "not copied yet",
@@ -35,11 +36,11 @@ def labs(
     if as_json:
         rows = [{key: value for key, value in row.items() if key != "in_words"} for row in rows]
         told = {"labs": rows, "copies": str(mine), "progress": str(progress.path), "notes": notes}
-        typer.echo(json.dumps(told, indent=2, allow_nan=False))
+        echo(json.dumps(told, indent=2, allow_nan=False))
     else:
-        typer.echo(_table(rows, mine, progress.path))
+        echo(_table(rows, mine, progress.path))
     for note in notes:
-        typer.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
 
 
 def _row(name: str, content: bytes, mine: Path, record: Any, progress: Any) -> dict[str, Any]:

@@ -1,13 +1,16 @@
-"""A progress bar for long runs, on a terminal only."""
+"""Something to see during long runs: a progress bar on a terminal, else one line when it starts."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from course.cli.output import echo
 from course.steptime import StepTimeModel
 from course.workload import Workload
 
 LONG = 50_000  # requests; fewer are done within a second or two
+LARGE = 10_000_000  # bytes of a trace; fewer are read within a second or two
 
 
 class WatchedStepTime(StepTimeModel):
@@ -33,12 +36,16 @@ class WatchedStepTime(StepTimeModel):
 
 @contextmanager
 def progress_bar(model: StepTimeModel, load: Workload, name: str) -> Iterator[StepTimeModel]:
-    """`model`, behind a progress bar on stderr where the run is long and somebody is looking.
+    """`model`, behind a progress bar on stderr where the run is long and somebody is looking; else a line is written.
 
     The bar counts prompt tokens: every request computes its prompt once, and few of them again after a preemption.
     Padding makes batches of static and dynamic compute more, so their bar may be full early.
     """
-    if len(load) < LONG or sys.stderr is None or not sys.stderr.isatty():
+    if len(load) < LONG or sys.stderr is None:
+        yield model
+        return
+    if not sys.stderr.isatty():
+        echo(f"serving {len(load):,} requests, {name} ...", err=True)
         yield model
         return
     from rich.console import Console
@@ -49,3 +56,13 @@ def progress_bar(model: StepTimeModel, load: Workload, name: str) -> Iterator[St
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(f"{name}, {len(load):,} requests", total=total)
         yield WatchedStepTime(model, total // 200, lambda done: progress.update(task, completed=min(done, total)))
+
+
+def say_reading(path: str | None) -> None:
+    """Say on stderr that a large file is being read, which takes seconds a million rows."""
+    try:
+        size = 0 if path is None else os.stat(path).st_size
+    except (OSError, ValueError):
+        return  # whoever reads it says why it cannot be read
+    if size > LARGE and sys.stderr is not None:
+        echo(f"reading {size / 1e6:,.0f} MB ...", err=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from course.cli.folders import HandedOut, Mine
+from course.cli.output import echo
 
 if TYPE_CHECKING:
     from course.exercises.progress import Progress
@@ -35,14 +36,14 @@ def reset(
 
     fresh, aside, remarks = copies.reset(labs, mine, name, now, forget)
     if not fresh:
-        typer.echo(f"{mine / name} is as it was handed out: nothing to reset.")
+        echo(f"{mine / name} is as it was handed out: nothing to reset.")
     else:
-        typer.echo(f"A fresh copy: {mine / name}")
+        echo(f"A fresh copy: {mine / name}")
     if aside is not None:
-        typer.echo(f"Yours is kept as: {aside}")
-        typer.echo("Where it is open in JupyterLab, close its tab without saving before you open the fresh one.")
+        echo(f"Yours is kept as: {aside}")
+        echo("Where it is open in JupyterLab, close its tab without saving before you open the fresh one.")
     for kept in forgotten:
-        typer.echo(
+        echo(
             f"There is no progress of lab {number} to forget."
             if kept is None
             else f"The progress of lab {number} is forgotten. A copy is kept as: {kept}"
@@ -50,7 +51,7 @@ def reset(
     if not progress:
         _say_what_stays(number, stored)
     for remark in (*remarks, *stored.notices):
-        typer.echo(f"note: {remark}", err=True)
+        echo(f"note: {remark}", err=True)
 
 
 def _say_what_stays(number: str, stored: "Progress") -> None:
@@ -60,4 +61,4 @@ def _say_what_stays(number: str, stored: "Progress") -> None:
     spec = catalogue().get(number)
     finished = done_so_far(spec, stored) if spec else {}
     if any(finished.values()):
-        typer.echo(f"Your progress stays: {in_words(spec, finished)}. `course reset {number} --progress` forgets it.")
+        echo(f"Your progress stays: {in_words(spec, finished)}. `course reset {number} --progress` forgets it.")

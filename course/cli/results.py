@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from course.cli.output import echo
+
 if TYPE_CHECKING:
     from course.results import Result
 
@@ -72,7 +74,7 @@ def results(
 
     with spoken_in_flags({"format": format, "interval": interval}):
         runs = readers.read_files(files, format, interval)
-    typer.echo(_as_json(runs) if as_json else _as_table(runs))
+    echo(_as_json(runs) if as_json else _as_table(runs))
 
 
 def _as_json(runs: Sequence["Result"]) -> str:

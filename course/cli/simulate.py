@@ -7,6 +7,7 @@ import typer
 
 from course.cli.context import typed_options
 from course.cli.knobs import NAMES, with_policy_options
+from course.cli.output import echo
 
 
 @with_policy_options
@@ -79,7 +80,7 @@ def simulate(
     docs/glossary.md says what TTFT, ITL, slots and the other words mean.
     """
     from course.cli import build, report
-    from course.cli.progress import progress_bar
+    from course.cli.progress import progress_bar, say_reading
     from course.engine.serving import serve
 
     asked = {name: value for name, value in ctx.params.items() if name != "as_json"}
@@ -90,6 +91,7 @@ def simulate(
         timing = build.step_time(asked)
         slos = {name: build.slo(name, asked) for name in ("ttft", "tpot", "e2e")}
         idle = build.without_effect(asked, given)
+        say_reading(asked["trace"])
         load = build.workload(asked, given)
         cache, memory = build.cache(asked, given, load)
         results = []
@@ -100,9 +102,9 @@ def simulate(
             results.append(report.Result(name, repr(chosen), numbers, run.warnings))
 
     setup = report.Setup(load, timing, cache, slos, asked, (*idle, *load.notes), memory)
-    typer.echo(report.as_json(setup, results) if as_json else report.as_table(setup, results))
+    echo(report.as_json(setup, results) if as_json else report.as_table(setup, results))
     for warning in setup.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        echo(f"warning: {warning}", err=True)
     for result in results:
         for warning in result.warnings:
-            typer.echo(f"warning: {result.name}: {warning}", err=True)
+            echo(f"warning: {result.name}: {warning}", err=True)

@@ -55,8 +55,8 @@ class CopyReport:
                 f"Newer versions in {mine.name}/, of labs that you had not changed: {', '.join(self.refreshed)}"
             )
         lines += [
-            f"{name} has changed in {self.labs.name}/ since your copy was made. Yours is untouched; to get the new one, "
-            f"put yours aside with: {command(self.labs, mine, 'reset', name)}"
+            f"{name} has changed in {self.labs.name}/ since your copy was made. Yours is untouched; to get the new "
+            f"one, put yours aside with: {command(self.labs, mine, 'reset', name)}"
             for name in self.changed
         ]
         return [*lines, *self.remarks]
@@ -98,7 +98,7 @@ def reset(
     Returns whether a new copy was made, which is not so where the learner's is pristine; where the old copy is, None
     where there was none; and a sentence for each thing that did not stop the rest.
 
-    Raises WorkspaceError: something cannot be read or written; or what `then` raises. The learner's copy is where it was.
+    Raises WorkspaceError: something cannot be read or written; or what `then` raises. The old copy is where it was.
     """
     try:
         content = files.read(labs / name, LARGEST_LAB)

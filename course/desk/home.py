@@ -55,8 +55,8 @@ def elsewhere(mine: Path, environment: Mapping[str, str] = os.environ) -> tuple[
     folder = jupyter_folders(environment)[first]
     moved = {name: str(mine / HIDDEN / name.lower()) for name in refused}
     return moved, (
-        f"{folder} cannot be written ({why}): JupyterLab's settings, and your progress if it would be there too, are kept "
-        f"in {mine / HIDDEN} instead."
+        f"{folder} cannot be written ({why}): JupyterLab's settings, and your progress if it would be there too, are "
+        f"kept in {mine / HIDDEN} instead."
     )
 
 

@@ -118,8 +118,9 @@ def _pip(command: Sequence[str], offline: Sequence[str]) -> None:
         raise InstallError("The disk is full: the packages need 500 MB in .venv/.")
     if offline and "No matching distribution found" in said:
         missing = re.search(r"No matching distribution found for ([^\s(]+)", said)
+        version = ".".join(map(str, sys.version_info[:2]))
         raise InstallError(
-            f"wheels/ has no {missing[1] if missing else 'package'} for Python {sys.version_info[0]}.{sys.version_info[1]} "
+            f"wheels/ has no {missing[1] if missing else 'package'} for Python {version} "
             "on this machine: make the bundle with the same Python on the same kind of machine."
         )
     if NO_NETWORK.search(said):

@@ -8,15 +8,15 @@ from urllib.parse import quote
 
 from course.desk.catalogue import DEEPER, Entry, in_order
 from course.exercises.progress import Progress
-from course.exercises.standing import done_so_far, in_words
+from course.exercises.standing import attempted, done_so_far, in_words
 
 ABOUT = """\
 # Batching for language models
 
 You move a slider and see what a batching policy does to the people who wait for tokens. Each lab answers one question
 about serving language models: how many requests one GPU can take, who waits, what a long prompt does to everybody else,
-what fits into the memory of a card. Most of it is simulated; each figure says whether its times are modelled, recorded on a
-GPU, or measured on your machine.
+what fits into the memory of a card. Most of it is simulated; each figure says whether its times are modelled, recorded
+on a GPU, or measured on your machine.
 
 ## What you need
 
@@ -29,8 +29,8 @@ GPU, or measured on your machine.
 AROUND = """\
 ## How to take a lab
 
-Open a lab by its link above, or in the list on the left. Run its cells from top to bottom with Shift+Enter, and commit to
-your predictions before you move anything. Answers are checked at once. You may stop anywhere: predictions, tasks and
+Open a lab by its link above, or in the list on the left. Run its cells from top to bottom with Shift+Enter, and commit
+to your predictions before you move anything. Answers are checked at once. You may stop anywhere: predictions, tasks and
 answers are kept, and the lab says where you left it. The labs in this folder are your copies: change what you like.
 
 The solutions of a lab open here once an answer of yours to one of its exercises has been checked, right or wrong.
@@ -42,11 +42,15 @@ The solutions of a lab open here once an answer of yours to one of its exercises
 | Tables where sliders should be | *Run > Run All Cells* |
 | Sliders that move nothing, or a `NameError` | *Run > Run All Above Selected Cell*, then run the cell |
 | A cell that does not end | *Kernel > Interrupt Kernel* |
-| A lab that you want to start again | *File > New > Terminal*, then `course reset 03`; your copy is kept under another name |
+| A lab that you want to start again | *File > New > Terminal*, then `course reset 03`; your copy is kept |
 | Anything else | the same way, `course doctor`: it looks at the installation and says what to do |
 
 {kept}
 """
+
+THIS_PAGE = """\
+The course writes this page again at each start and whenever a lab is saved: close it and open it again to see where you
+are, and keep your notes in a file of your own."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +76,7 @@ def text(links: Links, known: Mapping[str, Entry], progress: Progress) -> str:
     parts += [_table(core, rows, known)] if core else []
     parts += ["Electives, in any order:\n", _table(electives, rows, known)] if electives else []
     stored = f"Your progress is kept in `{progress.path}`." if progress.kept() else " ".join(progress.notices)
-    this = (
-        "The course writes this page again at each start and when a lab is saved: close it and open it to see where you"
-    )
-    kept = f"{stored}\n{this} are, and keep your notes in a file of your own."
+    kept = f"{stored} {THIS_PAGE}"
     return "\n".join([*parts, AROUND.format(kept=kept)])
 
 
@@ -104,7 +105,8 @@ def _row(number: str, names: list[str], links: Links, spec: Entry | None, progre
     if deeper and len(names) > 1:
         lab += f" ({_link('deeper', deeper)}, optional)"
     finished = done_so_far(spec, progress) if spec else {}
-    done = in_words(spec, finished) if any(finished.values()) else "not started" if spec else ""
+    begun = "started" if attempted(number, progress) else "not started"
+    done = in_words(spec, finished) if any(finished.values()) else begun if spec else ""
     solutions = _link("open", links.solutions[number]) if number in links.solutions else "after your first answer"
     return f"| {number} | {lab} | {spec.minutes if spec else ''} | {done} | {solutions} |"
 

@@ -24,12 +24,13 @@ class Work:
 
     decodes: requests that compute one token and emit the next. chunks: (request, tokens) for those that compute their
     prompt; a prompt that is completed emits its first token. table: from a request to the numbers of its KV blocks, in
-    the order of its tokens, those of this step included.
+    the order of its tokens, those of this step included. start: when the step may begin [s], on the engine's clock.
     """
 
     decodes: Sequence[Request]
     chunks: Sequence[tuple[Request, int]]
     table: Callable[[Request], Sequence[int]]
+    start: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,8 @@ class Notes:
         """
         check_length(clock, self.chunks)
         ends = np.frombuffer(clock, dtype=np.float64)
-        begun = dict(idle)
+        # Whoever was waited for may have been given up.
+        begun = {step: seconds for step, seconds in idle if step < len(clock)}
         steps, starts = np.array(list(begun), dtype=np.int64), np.array(list(begun.values()))
         _check_moves(ends, steps, starts)
         prompts = np.array(prompt, dtype=np.int64)

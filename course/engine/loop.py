@@ -295,7 +295,7 @@ class Engine(Lives):
         computed = dict(chunks)
         decodes = tuple(request for request in self._running if request._since >= 0)
         table = self.pool.table
-        work = Work(decodes, tuple(chunks), lambda request: table(request, computed.get(request, 1)))
+        work = Work(decodes, tuple(chunks), lambda request: table(request, computed.get(request, 1)), self.now)
         self._outcome = checked_outcome(self.executor.execute(work), self.executor)
         return self._outcome.seconds
 

@@ -1,5 +1,7 @@
 """`serve`: a workload, a policy, a step time and perhaps a KV cache make a Run."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from course.base import settings
@@ -42,11 +44,18 @@ def finish(engine: Engine) -> Run:
     """Serve all that an engine still has to do, and return what happened since its beginning.
 
     The workload of the Run is what came, with answers as long as they became. Raises ValueError where requests were
-    submitted in another order than that of their arrival, and as `serve` does.
+    submitted in another order than that of their arrival, or given up before their first token, and as `serve` does.
     """
     log, load, prompts = engine.run(), engine.arrivals.load, np.array(engine.arrivals.prompt)
+    lengths = log.lengths - prompts
+    if not lengths.all():
+        raise ValueError(
+            f"request {int(lengths.argmin())} was given up before its first token, and a Run has no row for such a one"
+        )
     if load is None or len(load) < len(prompts):
-        load = Workload(log.arrival, prompts, log.lengths - prompts)
+        load = Workload(log.arrival, prompts, lengths)
+    elif not np.array_equal(lengths, load.output_tokens):
+        load = replace(load, output_tokens=lengths)
     return Run(load, engine.policy, engine.limits, engine.executor, engine.cache, log)
 
 

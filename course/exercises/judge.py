@@ -10,6 +10,7 @@ from typing import Any
 from course.exercises import slips
 from course.exercises.compare import brief, difference, same
 from course.exercises.learner import describe, describe_error, watch
+from course.exercises.printing import limited
 from course.exercises.spec import Exercise
 
 NOT_ATTEMPTED, RIGHT, WRONG = "not attempted yet", "right", "not right yet"
@@ -67,7 +68,8 @@ def _judge(exercise: Exercise, answer: Any) -> Verdict:
         return Verdict(
             WRONG, f"Your answer is the class {answer.__name__}: give an object of it, {answer.__name__}(...)."
         )
-    got = outcome(exercise, answer)
+    with limited():
+        got = outcome(exercise, answer)
     if _alike(got, _solution(exercise), exercise.rtol):
         return Verdict(RIGHT)
     if got.empty:

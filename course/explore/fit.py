@@ -17,7 +17,7 @@ from course.figures.theme import HEIGHT
 if TYPE_CHECKING:
     from course.explore.explorer import Explorer
 
-SCREEN = 588
+SCREEN = 582
 HEAD, CONTROLS, ROW, TASKS, CHANGED = 32, 28, 20, 138, 22
 COLUMNS = 2
 """Controls side by side."""

@@ -106,6 +106,9 @@ function capture(box) {
 
 function place(ghost, box, layer) {
   const now = axes(box);
+  const key = JSON.stringify([now, box._fullLayout.width, box._fullLayout.height]);
+  if (ghost.placed === key) return;
+  ghost.placed = key;
   layer.replaceChildren();
   const { width, height } = box._fullLayout;
   layer.setAttribute("width", width);
@@ -137,6 +140,29 @@ function place(ghost, box, layer) {
   }
 }
 
+// Whether the figure fills its box; one of the two is rounded.
+const asWide = (box) => Math.abs(box.clientWidth - (box._fullLayout?.width ?? 0)) < 1;
+
+// Only x and y of some traces differ, and the axes stay: plotly then moves the marks alone, without axes and labels.
+function moves(box, old, traces, layout) {
+  if (!old || old.layout !== layout || old.traces.length !== traces.length) return null;
+  const drawn = Object.entries(box._fullLayout ?? {}).filter(([name]) => /^[xy]axis\d*$/.test(name));
+  if (drawn.some(([, axis]) => axis.autorange)) return null;
+  const changed = [];
+  for (const [index, trace] of traces.entries()) {
+    const { x, y, ...rest } = trace;
+    const { x: x0, y: y0, ...rest0 } = old.traces[index];
+    if (trace.type !== "scatter" || JSON.stringify(rest) !== JSON.stringify(rest0)) return null;
+    if (![x, y, x0, y0].every(Array.isArray) || x.length !== x0.length) return null;
+    if (JSON.stringify([x, y]) === JSON.stringify([x0, y0])) continue;
+    if (trace.mode !== "markers") return null; // a line comes out slightly different than drawn afresh
+    changed.push(index);
+  }
+  return changed;
+}
+
+const AT_ONCE = { mode: "immediate", transition: { duration: 0 }, frame: { duration: 0, redraw: false } };
+
 async function render({ model, el }) {
   const drawing = await drawingOf(model);
   const box = document.createElement("div");
@@ -156,6 +182,7 @@ async function render({ model, el }) {
   let stale = true;
   let ghost = null;
   let move = 0;
+  let last = null;
   const draw = async () => {
     stale = true;
     if (busy) return;
@@ -169,11 +196,21 @@ async function render({ model, el }) {
           layer.replaceChildren();
         }
         const layout = structuredClone(drawing.get("plot_layout"));
-        box.style.height = `${layout.height || 380}px`;
-        const before = margins(box);
-        await Plotly.react(box, structuredClone(drawing.get("traces")), layout, CONFIG);
-        // Plotly measures labels of the old figure when it makes room for those of the new one.
-        if (before && margins(box) !== before) await Plotly.redraw(box);
+        const traces = structuredClone(drawing.get("traces"));
+        const now = { traces: drawing.get("traces"), layout: JSON.stringify(layout) };
+        const fits = asWide(box);
+        const changed = fits ? moves(box, last, now.traces, now.layout) : null;
+        last = now;
+        if (changed) {
+          const data = changed.map((index) => ({ x: traces[index].x, y: traces[index].y }));
+          if (changed.length) await Plotly.animate(box, { data, traces: changed }, AT_ONCE);
+        } else {
+          box.style.height = `${layout.height || 380}px`;
+          const before = margins(box);
+          await Plotly.react(box, traces, layout, CONFIG);
+          // Plotly measures labels of the old figure when it makes room for those of the new one.
+          if (before && margins(box) !== before) await Plotly.redraw(box);
+        }
         if (ghost) place(ghost, box, layer);
       }
     } finally {
@@ -184,7 +221,7 @@ async function render({ model, el }) {
   await draw();
   box.on("plotly_relayout", () => ghost && place(ghost, box, layer)); // somebody zooms
   // A cell that is drawn out of sight has no width yet, and side bars change it without the window changing.
-  const width = new ResizeObserver(() => box.clientWidth && box.clientWidth !== box._fullLayout?.width && draw());
+  const width = new ResizeObserver(() => box.clientWidth && !asWide(box) && draw());
   width.observe(box);
   return () => {
     width.disconnect();

@@ -82,21 +82,26 @@ class Plot(widgets.Box):
         """The traces shown, as plain data."""
         return self.drawing.traces
 
-    def show(
-        self, figure: go.Figure, height: int | None = None, ranges: Mapping[str, Sequence[float]] = NONE, move: int = 0
-    ) -> None:
-        """Replace the figure; what stays equal is not sent, and a zoom by the reader is kept.
+    def show(self, figure: go.Figure) -> None:
+        """Replace the figure; what stays equal is not sent, and a zoom by the reader is kept."""
+        self.put(*picture(figure))
 
-        height: pixels instead of the figure's own. ranges: of axes, instead of the figure's own. move: see Drawing.
+    def put(
+        self,
+        traces: list[dict[str, Any]],
+        layout: dict[str, Any],
+        ranges: Mapping[str, Sequence[float]] = NONE,
+        move: int = 0,
+    ) -> None:
+        """Replace the figure by plain data, as `picture` returns it.
+
+        ranges: of axes, instead of those in the layout. move: see Drawing.
         """
-        drawing, layout = picture(figure)
-        if height is not None:
-            layout["height"] = height
         for name, ends in ranges.items():
             layout[name] = {**layout[name], "range": list(ends)}
         with self.drawing.hold_sync():
             self.drawing.move = move
-            self.drawing.traces = drawing
+            self.drawing.traces = traces
             self.drawing.plot_layout = layout
 
 

@@ -31,9 +31,10 @@ EXPLORER = (
 .course-explorer .widget-readout { min-width: 52px; border: 1px solid #8a8a8a; border-radius: 3px; padding: 0 4px;
   line-height: 22px; height: 24px; }
 .course-explorer .course-below { display: block; overflow: visible; }
-.course-explorer .course-beside { display: grid; grid-template-columns: minmax(0, 1fr) fit-content(410px); gap: 8px;
+.course-explorer .course-beside { display: grid; grid-template-columns: minmax(0, 1fr) 370px; gap: 8px;
   align-items: start; overflow: visible; }
-.course-explorer table td { white-space: nowrap; }
+.course-explorer table td, .course-explorer .course-below .course-grid th { white-space: nowrap; }
+.course-explorer .course-below .course-blocks .course-grid th { white-space: normal; }
 .course-explorer table { border-collapse: collapse; font-size: 13px; line-height: 1.3; margin: 0; }
 .course-explorer table th { font-weight: normal; text-align: left; padding: 1px 6px; overflow-wrap: normal; }
 .course-explorer table td { text-align: right; padding: 1px 6px; font-variant-numeric: tabular-nums; font-weight: 600; }
@@ -42,7 +43,7 @@ EXPLORER = (
 .course-explorer .course-changed { min-height: 20px; }
 .course-explorer .course-changed .widget-html-content { font-size: 13px; line-height: 20px; white-space: normal; }
 .course-explorer .course-stale { opacity: 0.35; }
-.course-ghost { position: absolute; left: 0; top: 0; opacity: 0.3; pointer-events: none; mix-blend-mode: multiply;
+.course-ghost { position: absolute; left: 0; top: 0; opacity: 0.3; pointer-events: none;
   overflow: hidden; }
 .course-explorer .course-tasks { border-left: 4px solid #0072B2; padding: 0 10px; margin: 2px 0; overflow: visible;
   min-height: 92px; }

@@ -14,7 +14,7 @@ from course.explore.fit import beside, blocks, figure_height
 from course.explore.ghost import Ranges, Shown, joined, ranges_of, what_changed
 from course.explore.keys import with_keys
 from course.explore.latest import Latest
-from course.explore.plot import Plot
+from course.explore.plot import Plot, picture
 from course.explore.rest import Rest
 from course.explore.style import EXPLORER, dead, notice
 from course.explore.table import Rows, failure, html_tables, warnings_of
@@ -156,10 +156,12 @@ class View:
         began = time.monotonic()
         try:
             result = self.explorer.compute(**wanted)
-            figure = self.explorer.drawn(result)
-            now = Shown(wanted, self.explorer.rows(result), ranges_of(figure.to_dict()["layout"]))
-            self._leave(now)
-            self.plot.show(figure, self.height, self._held, self._moves if self._before else 0)
+            drawing, layout = picture(self.explorer.drawn(result))
+            ranges = ranges_of(layout)
+            self._leave(wanted, ranges)
+            # The figure goes first: it is what the eye waits for.
+            self.plot.put(drawing, layout | {"height": self.height}, self._held, self._moves if self._before else 0)
+            now = Shown(wanted, self.explorer.rows(result), ranges)
             self._say(result, now.rows)
         except Exception as error:
             self._fail(error)
@@ -170,13 +172,13 @@ class View:
         self._seconds = time.monotonic() - began
         self._rest.moved()
 
-    def _leave(self, now: Shown) -> None:
+    def _leave(self, settings: Mapping[str, Any], ranges: Ranges) -> None:
         """Keep what stood at rest as the ghost when a move begins, and the axes wide enough for both."""
-        if self._still and self._resting is not None and now.settings != self._resting.settings:
+        if self._still and self._resting is not None and settings != self._resting.settings:
             self._before, self._held, self._still = self._resting, self._resting.ranges, False
             self._moves += 1
             self.changed.value = ""
-        self._held = joined(self._held, now.ranges) if self._before else {}
+        self._held = joined(self._held, ranges) if self._before else {}
 
     def _rested(self) -> None:
         """The controls rest: say what changed, and let the task be judged."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from course.gpu.cublaslt import CublasLt
 from course.gpu.cupy_device import CupyDevice, CupyKernel
 from course.gpu.device import Kernel
-from course.gpu.errors import KernelError
+from course.gpu.errors import KernelError, while_it_answers
 from course.gpu.ops.queue import Launch, Queue
 
 SERIALIZATION = 6
@@ -48,7 +49,8 @@ class Graph:
 
     def __call__(self) -> None:
         """Replay."""
-        self._graph.launch(self._queue.stream)
+        with while_it_answers(self._queue.device.name):
+            self._graph.launch(self._queue.stream)
 
 
 class CupyQueue(Queue):
@@ -80,25 +82,32 @@ class CupyQueue(Queue):
 
     def write(self, array: Any, values: np.ndarray) -> None:
         """See Queue."""
-        array.set(np.ascontiguousarray(values, dtype=array.dtype), stream=self.stream)
+        with while_it_answers(self.device.name):
+            array.set(np.ascontiguousarray(values, dtype=array.dtype), stream=self.stream)
+
+    def here(self) -> AbstractContextManager:
+        """See Queue."""
+        return self.stream
 
     def wait(self) -> None:
         """See Queue."""
-        self.stream.synchronize()
-        self.cupy.cuda.Stream.null.synchronize()  # where CuPy's own operations go
+        with while_it_answers(self.device.name):
+            self.stream.synchronize()
+            self.cupy.cuda.Stream.null.synchronize()  # where CuPy's own operations go
 
     def seconds(self, launch: Callable[[], Any], repeats: int = 5, warm: int = 2) -> np.ndarray:
         """Seconds of each of `repeats` runs of `launch` on this stream, by events around each."""
-        for _ in range(warm):
-            launch()
         found = []
-        begin, end = self.cupy.cuda.Event(), self.cupy.cuda.Event()
-        for _ in range(repeats):
-            begin.record(self.stream)
-            launch()
-            end.record(self.stream)
-            end.synchronize()
-            found.append(self.cupy.cuda.get_elapsed_time(begin, end) / 1e3)
+        with while_it_answers(self.device.name):
+            for _ in range(warm):
+                launch()
+            begin, end = self.cupy.cuda.Event(), self.cupy.cuda.Event()
+            for _ in range(repeats):
+                begin.record(self.stream)
+                launch()
+                end.record(self.stream)
+                end.synchronize()
+                found.append(self.cupy.cuda.get_elapsed_time(begin, end) / 1e3)
         return np.array(found)
 
 
@@ -137,8 +146,9 @@ class CudaQueue(CupyQueue):
             else:
                 values.append(ctypes.create_string_buffer(arg.tobytes(), arg.nbytes))
         pointers = (ctypes.c_void_p * max(1, len(values)))(*(ctypes.addressof(value) for value in values))
+        early = chained and self.capability >= 9  # older cards refuse the attribute, and run one after the other
         attribute = _Attribute(SERIALIZATION, 0, (1,) + (0,) * 7)
-        config = _Config(grid, block, shared, self.stream.ptr, ctypes.addressof(attribute), int(chained))
+        config = _Config(grid, block, shared, self.stream.ptr, ctypes.addressof(attribute), int(early))
         call, handle, name = self._driver.cuLaunchKernelEx, ctypes.c_void_p(function.kernel.ptr), kernel.name
         by_reference = ctypes.byref(config)
 

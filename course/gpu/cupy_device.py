@@ -12,7 +12,7 @@ import numpy as np
 from course.gpu import sources
 from course.gpu.device import Device, Kernel, Stopwatch
 from course.gpu.diagnosis import compile_error, first_line
-from course.gpu.errors import KernelError
+from course.gpu.errors import KernelError, while_it_answers
 from course.gpu.probe import dotted_version
 
 
@@ -27,13 +27,20 @@ class CupyKernel(Kernel):
         self, grid: tuple[int, int, int], block: tuple[int, int, int], args: tuple, shared_bytes: int
     ) -> Callable[[], None]:
         """See Kernel."""
-        return partial(self._function, grid, block, args, shared_mem=shared_bytes)
+        function, name = self._function, self.name
+
+        def launch() -> None:
+            with while_it_answers(f"the GPU, with {name} launched,"):
+                function(grid, block, args, shared_mem=shared_bytes)
+
+        return launch
 
 
 class EventStopwatch(Stopwatch):
     """Events of the GPU around each launch; two pairs in turn, so that the gap between two launches is seen too."""
 
-    def __init__(self, cupy: ModuleType) -> None:
+    def __init__(self, cupy: ModuleType, name: str = "the GPU") -> None:
+        self._name = name
         self._elapsed = cupy.cuda.get_elapsed_time
         self._pairs = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(2)]
         self._before: Any = None
@@ -42,13 +49,14 @@ class EventStopwatch(Stopwatch):
     def time(self, launch: Callable[[], Any]) -> tuple[float, float]:
         """See Stopwatch."""
         begin, end = self._pairs[self._turn]
-        begin.record()
-        launch()
-        end.record()
-        end.synchronize()
-        gap = float("nan") if self._before is None else self._elapsed(self._before, begin) / 1_000
-        self._before, self._turn = end, 1 - self._turn
-        return self._elapsed(begin, end) / 1_000, gap
+        with while_it_answers(self._name):
+            begin.record()
+            launch()
+            end.record()
+            end.synchronize()
+            gap = float("nan") if self._before is None else self._elapsed(self._before, begin) / 1_000
+            self._before, self._turn = end, 1 - self._turn
+            return self._elapsed(begin, end) / 1_000, gap
 
 
 class CupyDevice(Device):
@@ -91,27 +99,30 @@ class CupyDevice(Device):
 
     def to_device(self, array: np.ndarray) -> Any:
         """See Device."""
-        copy = self.cupy.asarray(array)
-        self.cupy.cuda.Stream.null.synchronize()  # other streams do not wait for this one
-        return copy
+        with while_it_answers(self.name):
+            copy = self.cupy.asarray(array)
+            self.cupy.cuda.Stream.null.synchronize()  # other streams do not wait for this one
+            return copy
 
     def to_numpy(self, array: Any) -> np.ndarray:
         """See Device."""
-        return self.cupy.asnumpy(array)
+        with while_it_answers(self.name):
+            return self.cupy.asnumpy(array)
 
     def stopwatch(self) -> Stopwatch:
         """See Device."""
-        return EventStopwatch(self.cupy)
+        return EventStopwatch(self.cupy, self.name)
 
     def pace(self, launch: Callable[[], Any], launches: int) -> float:
         """See Device."""
-        begin, end = self.cupy.cuda.Event(), self.cupy.cuda.Event()
-        begin.record()
-        for _ in range(launches):
-            launch()
-        end.record()
-        end.synchronize()
-        return self.cupy.cuda.get_elapsed_time(begin, end) / 1_000 / launches
+        with while_it_answers(self.name):
+            begin, end = self.cupy.cuda.Event(), self.cupy.cuda.Event()
+            begin.record()
+            for _ in range(launches):
+                launch()
+            end.record()
+            end.synchronize()
+            return self.cupy.cuda.get_elapsed_time(begin, end) / 1_000 / launches
 
     def replayed(self, launch: Callable[[], Any], nodes: int = 100, replays: int = 20) -> float:
         """Seconds of one launch among `nodes` of a captured graph: the kernel, without the program that launches it.

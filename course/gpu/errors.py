@@ -1,5 +1,31 @@
 """What can go wrong between a kernel's source and its result, told in one sentence each."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+FAILURES = ("CUDARuntimeError", "CUDADriverError", "HIPRuntimeError", "HIPDriverError")
+"""By their names, since where CuPy keeps these classes has changed more than once."""
+
 
 class KernelError(RuntimeError):
     """A kernel that does not compile or breaks off, or a device that cannot be used; the message is a sentence."""
+
+
+@contextmanager
+def while_it_answers(name: str) -> Iterator[None]:
+    """What a GPU reports inside of this becomes a KernelError: it was lost, or a kernel before broke it off.
+
+    name: of the GPU. A device that has failed so answers nothing more in this process.
+    """
+    try:
+        yield
+    except Exception as error:
+        if type(error).__name__ not in FAILURES:
+            raise
+        said = " ".join(str(error).split())
+        raise KernelError(
+            f"{name} stopped in the middle ({said}): restart the kernel or the program to use it again; the recorded "
+            "step times need no GPU"
+        ) from None

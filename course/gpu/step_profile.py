@@ -99,6 +99,9 @@ def record(
     kind: str = "bf16",
     cache_tokens: int = 262_144,
     wanted: Sequence[Point] | None = None,
+    timed: Callable[[Llama, Point, np.random.Generator], tuple[np.ndarray, str]] | None = None,
+    how: str = "",
+    clocks_every: int = 1,
     limit: float = 600.0,
     told: Callable[[str], None] = lambda text: None,
     llama: Llama | None = None,
@@ -136,11 +139,12 @@ def record(
             told(f"stopped after {limit:.0f} s, before {point}")
             break
         try:
-            found, form = seconds_at(llama, point, rng)
+            found, form = (timed or seconds_at)(llama, point, rng)
         except (KernelError, ValueError) as error:
             told(f"{point}: left out, {error}")
             continue
-        clocks.append(_clocks())
+        if len(columns["form"]) % clocks_every == 0:
+            clocks.append(_clocks())
         low, middle, high = (float(f"{value:.4g}") for value in np.percentile(found, (10, 50, 90)))
         decodes, context, chunk, cached = point
         row = (decodes, decodes * context, chunk, cached, middle, low, high, len(found), form)
@@ -154,7 +158,8 @@ def record(
             "kind": kind,
             "weight_bytes": llama.shape.step_weight_bytes(kind),
             "kv_bytes_per_token": llama.shape.kv_bytes_per_token(kind),
-            "provenance": records.provenance(device, command) | {"clocks": _clocks_seen(clocks), "how": _how(columns)},
+            "provenance": records.provenance(device, command)
+            | {"clocks": _clocks_seen(clocks), "how": _how(columns) + how},
             "points": columns,
         }
         scratch = Path(out).with_suffix(".part")

@@ -13,6 +13,7 @@ from course.lm.cache import PagedKV
 from course.lm.config import Config
 from course.lm.errors import LMError
 from course.lm.forward import Model
+from course.lm.live import Questions, Speaking, SpokenRun, full_cache, serve_live
 from course.lm.sampling import GREEDY, Sampling
 from course.lm.speaker import LanguageModel, load
 from course.lm.tokenizer import TextStream, Tokenizer
@@ -24,8 +25,13 @@ __all__ = [
     "LanguageModel",
     "Model",
     "PagedKV",
+    "Questions",
     "Sampling",
+    "Speaking",
+    "SpokenRun",
     "TextStream",
     "Tokenizer",
+    "full_cache",
     "load",
+    "serve_live",
 ]

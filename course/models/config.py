@@ -55,6 +55,8 @@ def _spec(config: Mapping[str, Any], name: str, place: str, quantised: Mapping, 
     keys, inside = _language(outer)
     keys, notes = families.with_defaults(keys, inside)
     unknown.check(keys)
+    quantisation.check_dtype(outer)
+    quantisation.check_dtype(keys)
     number = _number(keys)
     drafts = _drafts(keys)
     kinds = pattern.kinds(keys, number, drafts)

@@ -23,6 +23,12 @@ KV_BYTES = {
     "int8": 1,
 }
 
+DTYPES = (
+    *("float16", "bfloat16", "float32", "float64", "half", "float", "double", "fp16", "bf16", "fp32", "auto"),
+    *("float8_e4m3fn", "float8_e5m2", "fp8", "int8", "uint8"),
+)
+"""Types of a tensor, as a checkpoint's config names them."""
+
 
 def kv_bytes(dtype: str) -> int:
     """Bytes an element of a KV cache of that type. ValueError for a type that is not known."""
@@ -49,6 +55,17 @@ class Quantisation:
     understood: bool = True
     fp8: bool = False
     attention_bits: float | None = None
+
+
+def check_dtype(keys: Keys) -> None:
+    """Raise ValueError where `torch_dtype`, or `dtype` as newer files call it, is no type of a tensor.
+
+    Of the known ones every engine makes 16 bits where no quantisation is named, so none of them is counted otherwise.
+    """
+    for name in ("torch_dtype", "dtype"):
+        value = keys.values.get(name)
+        if isinstance(value, str) and value.removeprefix("torch.") not in DTYPES:
+            raise keys.refusal(f"{name} is {quote(value)}, which is no type of weights: known are {', '.join(DTYPES)}")
 
 
 def read(keys: Keys, beside: Mapping[str, Any]) -> Quantisation:

@@ -115,7 +115,7 @@ def _on_answers(totals: Mapping[str, float], times: Statistics, table: Requests 
     # From the last request to the last answer: a queue shows in TTFT, or in the number in the system, which grows; a
     # short run has a tail of one answer; what is longer than both is time in which the tool counted and nobody was
     # served.
-    duration = totals.get("duration", nan)
+    duration = totals.get("duration", good / answered if answered > 0 else nan)
     sending = (good + failed - 1) / load
     tail = duration - sending
     first, whole = times.get("ttft", {}), times.get("e2e", {})

@@ -97,7 +97,17 @@ def _runs(path: Path, content: str, format: str | None) -> list[Result]:
     parsed = trtllm_bench.report(path, content) if printed else documents(path, content)
     if format is None and _matching(parsed[0].value) is None:
         parsed = runs(parsed)
-    return READERS[format or _format_of(path, parsed[0].value)].read(path, parsed)
+    found = READERS[format or _format_of(path, parsed[0].value)].read(path, parsed)
+    if not any(map(_holds_a_number, found)):
+        raise ValueError(f"{path.name} holds no number of what was measured. Did the benchmark end?")
+    return found
+
+
+def _holds_a_number(result: Result) -> bool:
+    measured = [*result.totals.values(), *(value for metric in result.ours.values() for value in metric.values())]
+    return any(value is not None and value == value for value in measured) or bool(
+        result.requests is not None and len(result.requests.ttft)
+    )
 
 
 def _format_of(path: Path, value: Any) -> str:

@@ -4,6 +4,7 @@ What the engine asks of any step time is `course.engine.step`; its names are at 
 """
 
 from course.engine.step import LONGEST, SHORTEST, Step, StepTime, StepTimeModel, seconds_of
+from course.steptime.curve import Curve, fit
 from course.steptime.power_law import PowerLaw
 from course.steptime.recorded import Recorded, recorded
 from course.steptime.roofline import Roofline
@@ -12,6 +13,7 @@ from course.steptime.scaled import Scaled
 __all__ = [
     "LONGEST",
     "SHORTEST",
+    "Curve",
     "PowerLaw",
     "Recorded",
     "Roofline",
@@ -19,6 +21,7 @@ __all__ = [
     "Step",
     "StepTime",
     "StepTimeModel",
+    "fit",
     "recorded",
     "seconds_of",
 ]

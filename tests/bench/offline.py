@@ -1,4 +1,4 @@
-"""`make bundle-check`: what `make bundle` made is unpacked elsewhere, installed and opened with every index out of reach.
+"""`make bundle-check`: what `make bundle` made is unpacked elsewhere, installed and opened without any index.
 
     python -m tests.bench.offline [BUNDLE]
 

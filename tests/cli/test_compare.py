@@ -197,7 +197,7 @@ def test_fit_and_save(tmp_path):
         (("--kv-tokens", "0"), "--kv-tokens must be a whole number"),
         (("--kv-tokens", "64"), "can never be served"),
         (("--max-num-seqs", "0"), "--max-num-seqs must be a whole number"),
-        (("--max-num-seqs", "4096"), "max_num_batched_tokens=2048 is smaller than one decode"),
+        (("--max-num-seqs", "4096"), "--max-num-batched-tokens 2048 is smaller than one decode"),
         (("--gpu-memory-utilization", "2"), "--gpu-memory-utilization must be"),
         (("--step-weights-gib", "-1"), "--step-weights-gib must be"),
         (("--run", "7"), "--run must be a whole number"),

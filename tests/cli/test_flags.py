@@ -64,7 +64,7 @@ def test_json_says_the_same():
         (("--max-num-seqs", 4096), "smaller than one decode"),
         (("--block-size", 0), "--block-size must be"),
         (("--gpu-memory-utilization", 7), "--gpu-memory-utilization must be"),
-        (("--kv-cache-dtype", "int1"), "kv_cache_dtype is one of"),
+        (("--kv-cache-dtype", "int1"), "--kv-cache-dtype is one of"),
         (("--policy", "dynamic", "--max-queue-delay-ms", -1), "max_queue_delay must be|--max-queue-delay"),
         (("--model", "--x"), ""),
         (("--gpu", "H100"), "--gpu needs --from"),

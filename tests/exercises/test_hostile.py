@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from course.exercises import Lab, load
+from course.exercises import Lab, load, printing
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
 from course.exercises.progress import Progress
 from tests.helpers.toy_lab import TOY
@@ -192,3 +192,31 @@ def test_a_class_is_left_as_it_was_after_an_interrupt():
     with pytest.raises(KeyboardInterrupt):
         judge(POLICY, cls())
     assert vars(cls)["schedule"] is own
+
+
+def test_an_answer_that_prints_without_end_is_cut_once_for_all_its_runs(capsys):
+    def area(*arguments):
+        print("x" * 30_000)
+        sys.stderr.write("z" * 30_000)
+        return AREA.solution(*arguments)
+
+    assert AREA.probes and len(AREA.probes) > 1
+    assert judge(AREA, area).status == RIGHT
+    out, err = capsys.readouterr()
+    for text, letter, newlines in ((out, "x", len(AREA.probes)), (err, "z", 0)):
+        assert text.count(letter) == printing.MOST
+        left = 30_000 * len(AREA.probes) + newlines - printing.MOST
+        assert text.endswith(f"\n... and {left:,} letters more that your answer printed.\n")
+
+
+def test_what_an_answer_prints_is_shown_and_the_streams_are_given_back(capsys):
+    def area(*arguments):
+        print("here", flush=True)
+        print("there", file=sys.stderr)
+        raise ValueError
+
+    before = sys.stdout, sys.stderr
+    judge(AREA, area)
+    assert (sys.stdout, sys.stderr) == before
+    out, err = capsys.readouterr()
+    assert out == "here\n" * len(AREA.probes) and err == "there\n" * len(AREA.probes)

@@ -88,6 +88,27 @@ def test_a_gpu_that_works(monkeypatch: pytest.MonkeyPatch, hip: bool) -> None:
             chosen.replayed(step.prepare(1))
 
 
+def test_a_gpu_that_is_lost_in_the_middle_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    libraries(monkeypatch, nvidia=Library(version=13_010))
+    pretend = fake_cupy.module()
+    cupy(monkeypatch, pretend)
+    step = gpu.DecodeStep(gpu.device("cuda"), 1_000, 64)
+    step.time(5, launches=2)
+
+    def lost(*args: object, **settings: object) -> None:
+        raise fake_cupy.CUDARuntimeError("cudaErrorLaunchFailure: unspecified launch failure")
+
+    sentence = r"stopped in the middle \(cudaErrorLaunchFailure: unspecified launch failure\): restart .* need no GPU"
+    monkeypatch.setattr(fake_cupy.Event, "synchronize", lost)
+    with pytest.raises(gpu.KernelError, match=f"^NVIDIA Pretend {sentence}"):
+        step.time(5, launches=2)
+    with pytest.raises(gpu.KernelError, match=sentence):
+        gpu.device("cuda").pace(step.prepare_empty(1), 3)
+    pretend.asnumpy = lost
+    with pytest.raises(gpu.KernelError, match=sentence):
+        gpu.device("cuda").to_numpy(0)
+
+
 def test_what_cupy_gets_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:
     """compat.h first, then the source; lines counted as in the file; macros as options; no name expressions."""
     libraries(monkeypatch, nvidia=Library())

@@ -117,6 +117,17 @@ def test_a_queue_or_a_short_run(result):
     assert said(open_, "whether the engine would keep up over a longer run the file does not say")
 
 
+def test_without_a_duration_it_follows_from_what_was_answered(result):
+    """A stage of inference-perf: 200 sent in 20 s, 5 a second answered, so for 40 s."""
+    whole = changed("inference_perf_stage.json", failures={"count": 0})
+    whole["load_summary"] |= {"count": 200, "requested_rate": 10.0, "achieved_rate": 10.0}
+    whole["successes"] |= {"count": 200, "throughput": {"requests_per_sec": 5.0}}
+    whole["successes"]["latency"] |= {"time_to_first_token": {"mean": 10.0}, "request_latency": {"mean": 11.0}}
+    found = result(whole)
+    assert said(found, "a queue built up, for a TTFT of 10 s in the middle is much of the 20.1 s")
+    assert not any(" nan" in note for note in found.notes)
+
+
 def log(arrival, e2e, ttft=0.01):
     rows = []
     for at, took in zip(arrival, e2e, strict=True):

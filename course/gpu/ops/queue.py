@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
 import numpy as np
@@ -90,6 +91,10 @@ class Queue:
     def write(self, array: Any, values: np.ndarray) -> None:
         """Copy numbers from NumPy into an array of the device, before what is launched next."""
         array[...] = values
+
+    def here(self) -> AbstractContextManager:
+        """Inside of it, operations on arrays come behind the launches of this queue."""
+        return nullcontext()
 
     def wait(self) -> None:
         """Until all that was launched is done."""

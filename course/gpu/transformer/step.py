@@ -22,6 +22,7 @@ from course.gpu.ops import (
 )
 from course.gpu.ops.prefill_attention import checked_chunks
 from course.gpu.ops.queue import Launch
+from course.gpu.transformer.inputs import Inputs
 from course.gpu.transformer.llama import Llama
 
 BLOCK = append.BLOCK
@@ -69,10 +70,9 @@ class Step:
         self._splits = 1
         listed = self._listed([int(cached) for _, cached in chunks])
         if chunks:
-            attention = llama.prefill_attention
-            self._slabs = attention.slabs(listed)
-            self._splits = attention.splits(listed, self._slabs)
-        self._warps, self._blocks_an_item = llama.decode_attention.plan(lengths) if self.decodes else (4, 1)
+            self._plan_chunks(listed)
+        if self.decodes:
+            self._plan_decodes(lengths)
         rows = len(work_list.cut(lengths, self._blocks_an_item).items) if self.decodes else 0
         self._places = min(rows + max(4, self.decodes // 8), llama.decode_attention.max_items) if rows else 0
         self._places = max(self._places, rows)
@@ -81,6 +81,16 @@ class Step:
         self._cached = [int(cached) for _, cached in chunks]
         self._lengths = [int(length) for length in lengths]
         self.launches: list[Launch] = self._fused() if self.form == "fused" else self._library()
+
+    def _plan_chunks(self, listed: list[tuple[int, int, int, int]]) -> None:
+        """How attention of these chunks is cut up."""
+        attention = self.llama.prefill_attention
+        self._slabs = attention.slabs(listed)
+        self._splits = attention.splits(listed, self._slabs)
+
+    def _plan_decodes(self, lengths: Sequence[int]) -> None:
+        """How attention of decodes of these lengths is cut up."""
+        self._warps, self._blocks_an_item = self.llama.decode_attention.plan(lengths)
 
     def _form(self, form: str) -> str:
         fits = not self.chunk_tokens and self.tokens <= skinny_gemm.MOST_ROWS and bool(self.llama.weights.packed)
@@ -98,14 +108,16 @@ class Step:
         ]
 
     def _make_inputs(self, listed: list) -> None:
-        ints = self.llama.ints
-        self.ids, self.positions, self.slots = (ints(self.tokens) for _ in range(3))
-        self.ends, self.table = ints(self.sequences), ints(self.sequences, self.columns)
+        sizes: dict[str, tuple[int, ...]] = dict.fromkeys(("ids", "positions", "slots"), (self.tokens,))
+        sizes |= {"ends": (self.sequences,), "table": (self.sequences, self.columns)}
         if self.decodes:
-            self.lengths, self.items, self.spans = ints(self.decodes), ints(self._places, 3), ints(self.decodes, 2)
+            sizes |= {"lengths": (self.decodes,), "items": (self._places, 3), "spans": (self.decodes, 2)}
         if listed:
-            self.chunks = ints(len(listed), 4)
-            self.tiles = ints(len(self.llama.prefill_attention.tiles(listed, self._slabs)), 2)
+            sizes |= {
+                "chunks": (len(listed), 4),
+                "tiles": (len(self.llama.prefill_attention.tiles(listed, self._slabs)), 2),
+            }
+        self.inputs = Inputs(self.queue, sizes)
 
     # Inputs
 
@@ -153,23 +165,29 @@ class Step:
             if -(-end // BLOCK) > len(tables[s]):
                 raise ValueError(f"sequence {s} has {end} tokens and {len(tables[s])} blocks of {BLOCK}: too few")
             slots.append(table[s, where // BLOCK].astype(np.int64) * BLOCK + where % BLOCK)
-        into = self.queue.write
-        into(self.ids, ids.astype(np.int32))
-        into(self.positions, np.concatenate(positions).astype(np.int32))
-        into(self.slots, append.checked_slots(np.concatenate(slots), llama.blocks))
+        here = self.inputs.here
+        here["ids"][:] = ids
+        here["positions"][:] = np.concatenate(positions)
+        here["slots"][:] = append.checked_slots(np.concatenate(slots), llama.blocks)
         last_rows = [first + tokens - 1 for first, tokens, _, _ in listed]
-        into(self.ends, np.array([*last_rows, *range(self.tokens - self.decodes, self.tokens)], np.int32))
-        into(self.table, table)
+        here["ends"][:] = [*last_rows, *range(self.tokens - self.decodes, self.tokens)]
+        here["table"][:] = table
         if self.decodes:
-            cut = work_list.cut(lengths, self._blocks_an_item)
-            if len(cut.items) > self._places:  # sequences have grown or become unequal: coarser items fit in any case
-                cut = work_list.cut(lengths, -(-max(lengths) // BLOCK))
-            into(self.lengths, np.array(lengths, np.int32))
-            into(self.items, cut.padded(self._places))
-            into(self.spans, cut.spans)
+            self._write_work(np.array(lengths))
         if listed:
-            into(self.chunks, checked_chunks(listed, self.tokens, self.columns))
-            into(self.tiles, llama.prefill_attention.tiles(listed, self._slabs))
+            here["chunks"][:] = checked_chunks(listed, self.tokens, self.columns)
+            here["tiles"][:] = llama.prefill_attention.tiles(listed, self._slabs)
+        self.inputs.send()
+
+    def _write_work(self, lengths: np.ndarray) -> None:
+        """Lengths and items of work of the decodes."""
+        here = self.inputs.here
+        cut = work_list.cut(lengths, self._blocks_an_item)
+        if len(cut.items) > self._places:  # sequences have grown or become unequal: coarser items fit in any case
+            cut = work_list.cut(lengths, -(-int(lengths.max()) // BLOCK))
+        here["lengths"][:] = lengths
+        here["items"][:] = cut.padded(self._places)
+        here["spans"][:] = cut.spans
 
     # Running
 
@@ -190,15 +208,15 @@ class Step:
     # What a step is made of
 
     def _decode_attention(self, layer: int, q: Any, out: Any, **how: Any) -> Launch:
-        llama, first = self.llama, len(self.chunk_tokens)
+        llama, there, first = self.llama, self.inputs.there, len(self.chunk_tokens)
         return llama.decode_attention.prepare(
             q,
             llama.k[layer],
             llama.v[layer],
-            self.table[first:],
-            self.lengths,
-            self.items,
-            self.spans,
+            there["table"][first:],
+            there["lengths"],
+            there["items"],
+            there["spans"],
             out,
             warps=self._warps,
             **how,
@@ -207,6 +225,7 @@ class Step:
     def _fused(self) -> list[Launch]:
         """Five launches a layer: products with norm, RoPE, append, residual and SiLU folded in, and attention."""
         llama, shape, queue, rows = self.llama, self.llama.shape, self.queue, self.tokens
+        there = self.inputs.there
         groups, packed = skinny_gemm.groups_for(rows), llama.weights.packed
         how: dict[str, Any] = {"kind": llama.kind, "chained": True}
         x = llama.room("x", *packing.shape(groups, shape.hidden))
@@ -219,9 +238,9 @@ class Step:
             return skinny_gemm.prepare(queue, given, packed[name], out, rows, finish=finish, **more, **how)
 
         table = llama.weights.arrays["embedding"]
-        launches = [gather.prepare(queue, table, self.ids, x, groups=groups, kind=llama.kind)]
+        launches = [gather.prepare(queue, table, there["ids"], x, groups=groups, kind=llama.kind)]
         for i in range(shape.layers):
-            heads = skinny_gemm.Heads(llama.k[i], llama.v[i], llama.turns, self.positions, self.slots)
+            heads = skinny_gemm.Heads(llama.k[i], llama.v[i], llama.turns, there["positions"], there["slots"])
             launches += [
                 multiply(x, f"layers.{i}.qkv", q, "heads", norm=shape.epsilon, heads=heads),
                 self._decode_attention(i, q, attended, groups=groups, chained=True),
@@ -234,7 +253,7 @@ class Step:
     def _library(self) -> list[Launch]:
         """Nine launches a layer, ten where a chunk and decodes attend side by side."""
         llama, shape, queue, rows, kind = self.llama, self.llama.shape, self.queue, self.tokens, self.llama.kind
-        weights = llama.weights
+        weights, there = llama.weights, self.inputs.there
         how: dict[str, Any] = {"kind": llama.kind, "chained": True}
         x, normed = (llama.room(name, rows, shape.hidden) for name in ("x", "normed"))
         qkv = llama.room("qkv", rows, shape.qkv_rows)
@@ -242,15 +261,15 @@ class Step:
         gate_up, inner = llama.room("gate_up", rows, 2 * shape.inner), llama.room("inner", rows, shape.inner)
         self._logits = llama.room("logits", self.sequences, shape.vocabulary)
         side = queue.branch() if self.chunk_tokens and self.decodes else queue
-        launches = [gather.prepare(queue, weights.arrays["embedding"], self.ids, x, kind=kind)]
+        launches = [gather.prepare(queue, weights.arrays["embedding"], there["ids"], x, kind=kind)]
         for i in range(shape.layers):
             norms = [weights.layer(i, name) for name in ("attention_norm", "mlp_norm")]
             launches += [
                 rms_norm.prepare(queue, x, norms[0], normed, epsilon=shape.epsilon, **how),
                 product.prepare(queue, normed, weights.layer(i, "qkv"), qkv, kind=kind),
                 rope_append.prepare(
-                    queue, qkv.reshape(rows, -1, shape.width), q, llama.k[i], llama.v[i], llama.turns, self.positions,
-                    self.slots, **how,
+                    queue, qkv.reshape(rows, -1, shape.width), q, llama.k[i], llama.v[i], llama.turns,
+                    there["positions"], there["slots"], **how,
                 ),
                 *self._attention(i, q, attended, side),
                 product.prepare(queue, attended.reshape(rows, -1), weights.layer(i, "o"), x, add=True, kind=kind),
@@ -261,7 +280,7 @@ class Step:
             ]  # fmt: skip
         ends, normed_ends = (llama.room(name, self.sequences, shape.hidden) for name in ("ends", "normed_ends"))
         if self.chunk_tokens:  # of a chunk only the last token's logits are wanted
-            launches.append(gather.prepare(queue, x, self.ends, ends, **how))
+            launches.append(gather.prepare(queue, x, there["ends"], ends, **how))
         else:
             ends = x
         return [
@@ -272,7 +291,7 @@ class Step:
 
     def _attention(self, layer: int, q: Any, out: Any, side: Any) -> list[Launch]:
         """Of chunks, of decodes, or of both beside each other on two branches."""
-        llama, rows = self.llama, self.tokens - self.decodes
+        llama, there, rows = self.llama, self.inputs.there, self.tokens - self.decodes
         alone = not (self.chunk_tokens and self.decodes)
         chunks, decodes = [], []
         if self.chunk_tokens:
@@ -281,7 +300,7 @@ class Step:
             prefill = llama.prefill_attention
             chunks = [
                 prefill.prepare(
-                    q, llama.k[layer], llama.v[layer], self.table, self.chunks, self.tiles, out,
+                    q, llama.k[layer], llama.v[layer], there["table"], there["chunks"], there["tiles"], out,
                     slabs=self._slabs, splits=self._splits,
                 )
             ]  # fmt: skip

@@ -22,7 +22,7 @@ def _by_name(table: list[tuple[str, str]]) -> list[list[tuple[str, str]]]:
 
 CUDA = ("80", "86", "89", "90", "100", "120")
 HIP = ("gfx90a", "gfx1030")
-ROWS = ("rms_norm", "rope", "append", "rope_append", "silu", "gather", "fill")
+ROWS = ("rms_norm", "rope", "append", "rope_append", "silu", "gather", "fill", "most_likely")
 PLAIN = [
     ("read_probe", "WALK=0"),
     ("read_probe", "WALK=1"),

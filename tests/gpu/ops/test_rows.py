@@ -5,7 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from course.gpu.ops import append, fill, gather, numbers, packing, read_probe, rms_norm, rope, rope_append, silu
+from course.gpu.ops import (
+    append,
+    fill,
+    gather,
+    most_likely,
+    numbers,
+    packing,
+    read_probe,
+    rms_norm,
+    rope,
+    rope_append,
+    silu,
+)
 from course.gpu.ops.numbers import KINDS, roundoff
 from course.gpu.ops.queue import Queue
 from tests.helpers.gpu_draws import close, fetched, normal, on_device, poisoned
@@ -93,6 +105,22 @@ def test_silu(on: Queue, kind: str, rows: int, columns: int) -> None:
     # The exponent, up to 100 in size, is rounded before exp2 is taken; fp16 has nothing between 0 and 6e-8.
     bound = (roundoff(kind) + 100 * SINGLE) * np.abs(right) + (6e-8 if kind == "fp16" else 1e-37)
     close(fetched(on, out, kind), right, bound)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("columns", [8, 4104])
+def test_most_likely_is_the_first_of_the_largest(on: Queue, kind: str, columns: int) -> None:
+    rng = np.random.default_rng(8)
+    values = np.round(rng.normal(0, 3, (6, columns)))  # many are equal
+    values[1], values[2], values[3, : columns // 2] = -np.inf, -7.0, np.nan
+    values[4, [columns - 3, columns - 1]] = 50.0
+    values[5] = -5.0 - np.arange(columns) % 7
+    (given,) = on_device(on, numbers.encode(values, kind))
+    out = on.device.to_device(np.full(6, -1, np.int32))
+    most_likely.prepare(on, given, out, kind=kind)()
+    on.wait()
+    rows = [[(value, -i) for i, value in enumerate(row.tolist()) if value == value] for row in values]
+    assert on.device.to_numpy(out).tolist() == [-max(row)[1] for row in rows]
 
 
 @pytest.mark.parametrize("kind", KINDS)

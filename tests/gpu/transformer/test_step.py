@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from course import gpu
 from course.gpu.ops import numbers
 from course.gpu.ops.queue import Queue
 from course.gpu.transformer import Llama, Shape, Step, Weights, reference
@@ -152,8 +153,6 @@ def test_random_weights_are_the_same_everywhere(on: Queue) -> None:
 
 
 def _numpy() -> Any:
-    from course import gpu
-
     return gpu.device("numpy")
 
 
@@ -200,3 +199,23 @@ def test_bad_input_is_refused() -> None:
     del arrays["norm"]
     with pytest.raises(ValueError, match="the weight 'norm' is missing"):
         Weights.given(Queue(_numpy()), TINY, arrays)
+
+
+class OutOfMemoryError(Exception):
+    """Has the name that CuPy's has."""
+
+
+@pytest.mark.parametrize("error", [MemoryError, OutOfMemoryError])
+def test_too_little_memory_is_said_with_the_amount(error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = Queue(_numpy())
+    weights = Weights.random(queue, TINY)
+
+    def none(shape: Any, dtype: Any) -> Any:
+        raise error("no room")
+
+    monkeypatch.setattr(type(queue.device), "empty", lambda self, shape, dtype: none(shape, dtype))
+    # 2 layers x K and V x 5,000,000 blocks of 2 heads x 16 tokens x 32 numbers of 2 bytes.
+    with pytest.raises(gpu.KernelError, match=r"a cache of 5000000 blocks .* need 41\.0 GB of GPU memory"):
+        Llama(queue, TINY, blocks=5_000_000, weights=weights)
+    with pytest.raises(gpu.KernelError, match=r"the weights of 2 layers need 0\.0 GB of GPU memory"):
+        Weights.random(queue, TINY)

@@ -1,0 +1,76 @@
+"""`course serve`: the small language model behind an HTTP server on this machine, for real load generators."""
+
+import secrets
+from importlib.util import find_spec
+from typing import Annotated, Any
+
+import typer
+
+from course.cli.knobs import NAMES, with_policy_options
+
+NEEDED = ("starlette", "uvicorn", "prometheus_client")
+
+
+@with_policy_options
+def serve(
+    port: Annotated[int, typer.Option(help="Port of 127.0.0.1; 0 takes a free one.")] = 8000,
+    api_key: Annotated[
+        str | None, typer.Option(help="The token that clients send.  [default: a new one, which is printed]")
+    ] = None,
+    policy: Annotated[str, typer.Option(help=f"One of {NAMES}.")] = "continuous",
+    num_gpu_blocks_override: Annotated[
+        int | None,
+        typer.Option(
+            "--num-gpu-blocks-override", "--num-gpu-blocks", help="KV blocks.  [default: enough for all slots]"
+        ),
+    ] = None,
+    block_size: Annotated[int, typer.Option(help="Tokens in a KV block.")] = 16,
+    max_waiting: Annotated[
+        int, typer.Option(help="Requests that may wait for a slot; the next one is refused with status 429.")
+    ] = 256,
+    **settings: Any,
+) -> None:
+    """Serve a small language model over HTTP, with OpenAI's API, so that a load generator can be pointed at a policy.
+
+    /v1/completions and /v1/chat/completions, with streams, /v1/models and /metrics under vLLM's names. On 127.0.0.1
+    only, and below /v1 only for who knows the token. Ctrl-C ends it.
+
+    \b
+    course serve --policy continuous --max-num-seqs 16 --max-num-batched-tokens 128
+    curl localhost:8000/v1/completions -H "Authorization: Bearer TOKEN" -d '{"prompt": "Spell owl."}'
+    """
+    from course.cli import build, knobs
+    from course.memory.kvcache import KVCache
+
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise ValueError(
+            f"the server needs {', '.join(missing)}, which is not installed: pip install 'llm-batching-course[serve]'"
+        )
+    asked = {**settings, "policy": [policy], "block_size": block_size}
+    with build.spoken_in_flags(asked):
+        knobs.check(asked)
+        chosen = build.policies(asked)
+    if len(chosen) != 1:
+        raise ValueError("a server has one policy: give --policy one name")
+    if api_key is not None and not (api_key.isascii() and api_key.isprintable() and api_key.strip() == api_key != ""):
+        raise ValueError("--api-key must be letters, digits and signs of ASCII, without spaces around them")
+    ((name, one),) = chosen.items()
+    cache = None if num_gpu_blocks_override is None else KVCache(num_gpu_blocks_override, block_size)
+
+    from course import lm
+    from course.lm.http.run import open_port, run
+    from course.lm.http.service import Service
+
+    token = secrets.token_urlsafe(16) if api_key is None else api_key
+    listening = open_port(port)
+    service = Service(lm.load(), one, cache, max_waiting)
+
+    def started() -> None:
+        shown = f"token {token}" if api_key is None else "token as given"
+        typer.echo(f"http://127.0.0.1:{listening.getsockname()[1]}/v1  model course-lm  {shown}  {one!r}")
+        typer.echo("What is asked stays on this machine. Ctrl-C ends.", err=True)
+        if name == "static":
+            typer.echo(f"note: {one!r} begins when its batch is full; who comes last waits until others come", err=True)
+
+    run(service, listening, token, started)

@@ -1,0 +1,235 @@
+"""`course talk`: a chat with the small language model, or a list of prompts under one policy or several."""
+
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from course.cli.knobs import NAMES, with_policy_options
+
+MOST = 1_000  # prompts of a replay
+REFRESH = 0.05  # seconds between two pictures on a terminal
+TAIL = 60  # letters of an answer that a line shows
+
+
+@with_policy_options
+def talk(
+    prompts: Annotated[
+        Path | None,
+        typer.Option(help="A file with one prompt a line, answered side by side; - reads them from the input."),
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="With --prompts: so many come a second (Poisson).  [default: all at once]")
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(help=f"{NAMES}; several, with commas or repeated, one after the other.  [default: continuous]"),
+    ] = None,
+    num_gpu_blocks_override: Annotated[
+        int | None,
+        typer.Option(
+            "--num-gpu-blocks-override", "--num-gpu-blocks", help="KV blocks.  [default: enough for all slots]"
+        ),
+    ] = None,
+    block_size: Annotated[int, typer.Option(help="Tokens in a KV block.")] = 16,
+    max_tokens: Annotated[
+        int | None, typer.Option(help="The most tokens of an answer.  [default: what the context has room for]")
+    ] = None,
+    temperature: Annotated[float, typer.Option(help="0: always the likeliest token.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Seed of the arrivals and of the tokens.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="With --prompts: JSON; times in seconds.")] = False,
+    **settings: Any,
+) -> None:
+    """Talk with a small language model that runs on this machine, or watch it answer many prompts under a policy.
+
+    It counts, adds, spells, makes lists and tells stories. course/lm/CARD.md says how it was
+    made, and what it cannot do.
+
+    \b
+    course talk
+    course talk --prompts prompts.txt --policy static,continuous --max-num-seqs 4
+    """
+    from course import lm
+    from course.cli import build, knobs
+
+    asked = {**settings, "policy": policy, "block_size": block_size}
+    with build.spoken_in_flags(asked):
+        knobs.check(asked)
+        chosen = build.policies(asked)
+    cache = _cache(num_gpu_blocks_override, block_size)
+    sampling = lm.Sampling(temperature, seed=seed)
+    if prompts is None:
+        for name, value in (("--rate", rate), ("--policy", policy), ("--json", as_json or None)):
+            if value is not None:
+                raise ValueError(f"{name} is for --prompts FILE: a chat has one reader, and nobody to wait for")
+        _chat(lm.load(), sampling, max_tokens)
+        return
+    texts = _lines(prompts)
+    questions = (
+        lm.Questions.at_once(texts, max_tokens) if rate is None else lm.Questions.poisson(texts, rate, seed, max_tokens)
+    )
+    model = lm.load()
+    runs: dict[str, Any] = {}
+    for name, one in chosen.items():
+        if not as_json:
+            typer.echo(f"== {one!r}, {len(texts)} prompts")
+        picture = _Picture(texts) if sys.stdout.isatty() and not as_json else None
+        began = time.perf_counter()
+        try:
+            runs[name] = lm.serve_live(
+                questions, one, model, cache, sampling=sampling, seen=picture.show if picture else None
+            )
+        finally:
+            if picture is not None:
+                picture.close()
+        if not as_json:
+            _report(texts, runs[name], time.perf_counter() - began, shown=picture is not None)
+    if as_json:
+        typer.echo(json.dumps([_as_dict(name, repr(chosen[name]), run) for name, run in runs.items()], indent=2))
+    elif len(runs) > 1:
+        same = len({run.words for run in runs.values()}) == 1
+        typer.echo("The words are the same under all of them." if same else "The words are NOT the same under all.")
+
+
+def _cache(num_blocks: int | None, block_size: int) -> Any:
+    from course.memory.kvcache import KVCache
+
+    return None if num_blocks is None else KVCache(num_blocks, block_size)
+
+
+def _lines(path: Path) -> list[str]:
+    """The prompts of a file. ValueError for none, and for bytes that are no text."""
+    data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+    try:
+        texts = [line.strip() for line in data.decode().splitlines() if line.strip()]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no text in UTF-8: byte {error.start} is {data[error.start]:#04x}") from None
+    if not texts:
+        raise ValueError(f"{path} has no prompts: write one a line")
+    if len(texts) > MOST:
+        raise ValueError(f"{path} has {len(texts):,} prompts, and {MOST:,} are answered at most: take fewer")
+    return texts
+
+
+def _chat(model: Any, sampling: Any, max_tokens: int | None) -> None:
+    """One conversation after the other, until the input ends."""
+    from course import lm
+    from course.policies import Continuous
+
+    context = model.config.max_position_embeddings
+    if sys.stdin.isatty():
+        typer.echo("Ask something, such as: Count from 3 to 9. An empty line begins anew, Ctrl-D ends.", err=True)
+    turns: list[str] = []
+    while (line := _ask()) is not None:
+        if not line.strip():
+            turns = []
+            continue
+        turns.append(line)
+        # What was said first is forgotten where the context is full; a long answer has 170 tokens.
+        while len(turns) > 1 and len(model.tokenizer.prompt(turns)) > context - 170:
+            turns = turns[2:]
+        try:
+            run = lm.serve_live(
+                lm.Questions([turns], [0.0], max_tokens), Continuous(1, 512), model, sampling=sampling, heard=_write
+            )
+        except lm.LMError as error:
+            typer.echo(f"course: {error}", err=True)
+            turns.pop()
+            continue
+        typer.echo()
+        turns.append(run.words[0])
+
+
+def _ask() -> str | None:
+    """The next line of the input; None at its end."""
+    if sys.stdin.isatty():
+        try:
+            return input("> ")
+        except EOFError:
+            typer.echo()
+            return None
+    line = sys.stdin.readline()
+    return line.rstrip("\n") if line else None
+
+
+def _write(row: int, text: str, ended: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+class _Picture:
+    """All answers as they grow, one line each; a dot a token of padding."""
+
+    def __init__(self, prompts: Sequence[str]):
+        from rich.console import Console
+        from rich.live import Live
+
+        self.prompts, self.last = prompts, 0.0
+        self.console = Console()
+        self.live = Live(console=self.console, auto_refresh=False, transient=True)
+        self.live.start()
+
+    def show(self, answers: Mapping[int, Any]) -> None:
+        """The picture now, unless there was one a moment ago. Part of the step's time, as all that is done with it."""
+        from rich.text import Text
+
+        now = time.perf_counter()
+        if now - self.last < REFRESH:
+            return
+        self.last = now
+        begun = [(row, one) for row, one in answers.items() if len(one.tokens) > one.prompt_tokens]
+        lines = []
+        for row, one in begun[-(self.console.height - 2) :]:
+            line = Text(f"{row:4} {self.prompts[row][:30]:30} ", style="dim" if one.ended else "")
+            line.append(" ".join(one.words.split())[-TAIL:])
+            line.append("." * min(one.padding, 40), style="red")
+            lines.append(line)
+        self.live.update(Text("\n").join(lines), refresh=True)
+
+    def close(self) -> None:
+        """The terminal as it was."""
+        self.live.stop()
+
+
+def _report(prompts: Sequence[str], run: Any, seconds: float, shown: bool) -> None:
+    import numpy as np
+
+    for row in np.argsort(run.response, kind="stable").tolist():
+        words = " ".join(run.words[row].split())
+        cut = "" if run.ended[row] == "stop" else f" [{run.ended[row]}]"
+        typer.echo(f"{run.response[row]:8.3f} s  #{row} {prompts[row]}\n            {words}{cut}")
+    tokens = int(run.workload.output_tokens.sum())
+    for name in ("ttft", "tpot", "e2e"):
+        values = getattr(run, name)
+        if np.isfinite(values).any():
+            middle, high = np.nanpercentile(values, [50, 95])
+            typer.echo(f"{name.upper():5} p50 {1e3 * middle:9.1f} ms   p95 {1e3 * high:9.1f} ms")
+    wasted = int(run.steps.wasted.sum())
+    typer.echo(
+        f"{tokens:,} tokens in {run.makespan:.2f} s, {tokens / run.makespan:,.0f} a second; {len(run.steps):,} steps, "
+        f"{wasted:,} tokens of padding, {int(run.preempted.sum()):,} preemptions. Measured now, on this machine."
+    )
+
+
+def _as_dict(name: str, policy: str, run: Any) -> dict[str, Any]:
+    rows = [
+        {"arrival": arrival, "ttft": ttft, "e2e": e2e, "prompt_tokens": prompt, "output_tokens": output,
+         "words": words, "ended": ended}
+        for arrival, ttft, e2e, prompt, output, words, ended in zip(
+            run.arrival.tolist(), run.ttft.tolist(), run.e2e.tolist(), run.workload.prompt_tokens.tolist(),
+            run.workload.output_tokens.tolist(), run.words, run.ended, strict=True,
+        )
+    ]  # fmt: skip
+    return {
+        "name": name,
+        "policy": policy,
+        "steps": len(run.steps),
+        "padding_tokens": int(run.steps.wasted.sum()),
+        "preemptions": int(run.preempted.sum()),
+        "makespan": run.makespan,
+        "answers": rows,
+    }

@@ -1,0 +1,235 @@
+"""OpenAI's requests as questions to the model, and its answers as OpenAI's; what is not supported has its sentence.
+
+Of https://platform.openai.com/docs/api-reference the two endpoints that load generators use, with vLLM's `ignore_eos`,
+`top_k` and `continuous_usage_stats`. A field at the value that changes nothing, or null, is as good as not there.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from course.base.settings import quote
+from course.lm.errors import LMError
+from course.lm.sampling import Sampling
+from course.lm.speaker import LanguageModel
+
+MODEL = "course-lm"
+COMPLETION, CHAT = "text_completion", "chat.completion"
+MAX_TOKENS = 16  # of a completion that does not say, as in OpenAI's and vLLM's
+UNCHANGED: dict[str, tuple[Any, ...]] = {  # fields that are not supported, and values that change nothing
+    "n": (1,), "best_of": (1,), "echo": (False,), "logprobs": (False,), "top_logprobs": (0,), "logit_bias": ({},),
+    "top_p": (1,), "min_p": (0,), "presence_penalty": (0,), "frequency_penalty": (0,), "repetition_penalty": (1,),
+    "stop": ([], ""), "stop_token_ids": ([],), "suffix": ("",), "tools": ([],), "tool_choice": ("none",),
+    "min_tokens": (0,), "response_format": ({"type": "text"},), "use_beam_search": (False,),
+    "skip_special_tokens": (True,),
+}  # fmt: skip
+IGNORED = {"user", "store", "metadata", "stream_options", "priority", "request_id"}
+KNOWN = {"model", "prompt", "messages", "max_tokens", "max_completion_tokens", "temperature", "top_k", "seed", "stream",
+         "ignore_eos"}  # fmt: skip
+
+
+class Refused(Exception):
+    """A request that gets a sentence and a status instead of an answer."""
+
+    def __init__(self, sentence: str, status: int = 400, kind: str = "invalid_request_error"):
+        super().__init__(sentence if sentence.endswith(".") else f"{sentence}.")
+        self.status, self.kind = status, kind
+
+    def body(self) -> dict[str, Any]:
+        """As OpenAI's errors look."""
+        return {"error": {"message": str(self), "type": self.kind, "param": None, "code": self.status}}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a request asks. tokens: of its prompt. usage, running_usage: at the end of a stream, in every piece."""
+
+    kind: str
+    tokens: list[int]
+    max_tokens: int
+    sampling: Sampling
+    number: int | None
+    ignore_end: bool
+    stream: bool
+    usage: bool
+    running_usage: bool
+
+
+def read(body: bytes, kind: str, model: LanguageModel) -> Asked:
+    """The request in a body. Raises Refused with the sentence."""
+    given = _object(body)
+    _check_fields(given, kind)
+    name = given.get("model")
+    if name is not None and name != MODEL:
+        raise Refused(f"There is no model {quote(name)} here: it is called {MODEL}.", 404, "not_found_error")
+    asked = _count(given, "max_completion_tokens" if given.get("max_completion_tokens") is not None else "max_tokens")
+    context = model.config.max_position_embeddings
+    try:
+        tokens = _tokens(given, kind, model)
+        room = context - len(tokens)
+        if asked is not None and asked > room:
+            raise Refused(
+                f"The context has {context} tokens: {len(tokens)} of the prompt and max_tokens={asked} are "
+                f"{len(tokens) + asked - context} too many. Ask for less."
+            )
+        temperature = given.get("temperature")
+        sampling = Sampling(1.0 if temperature is None else temperature, _top_k(given), given.get("seed") or 0)
+    except (ValueError, TypeError) as error:  # sentences of the model's
+        raise Refused(str(error)) from None
+    options = given.get("stream_options") or {}
+    if not isinstance(options, dict):
+        raise Refused(f"stream_options must be an object, not {quote(options)}.")
+    return Asked(
+        kind,
+        tokens,
+        asked if asked is not None else min(room, MAX_TOKENS) if kind == COMPLETION else room,
+        sampling,
+        0 if given.get("seed") is not None else None,
+        _flag(given, "ignore_eos"),
+        _flag(given, "stream"),
+        _flag(options, "include_usage"),
+        _flag(options, "continuous_usage_stats"),
+    )
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        given = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"The body is no JSON: {error}.") from None
+    if not isinstance(given, dict):
+        raise Refused(f"The body must be a JSON object, not {quote(given)}.")
+    return given
+
+
+def _check_fields(given: Mapping[str, Any], kind: str) -> None:
+    for name, value in given.items():
+        if value is None or name in IGNORED or name in KNOWN:
+            continue
+        if name not in UNCHANGED:
+            raise Refused(f"The field {quote(name)} is not known here: leave it out.")
+        if value not in UNCHANGED[name]:
+            raise Refused(f"{name}={quote(value)} is not supported here: leave it out.")
+    other = "messages" if kind == COMPLETION else "prompt"
+    if given.get(other) is not None:
+        raise Refused(f"The field {other!r} belongs to the other endpoint.")
+
+
+def _count(given: Mapping[str, Any], name: str) -> int | None:
+    value = given.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise Refused(f"{name} must be a whole number from 1 on, not {quote(value)}.")
+    return value
+
+
+def _top_k(given: Mapping[str, Any]) -> int:
+    """0 and -1 both leave all tokens, as in vLLM."""
+    value = given.get("top_k")
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < -1):
+        raise Refused(f"top_k must be a whole number from 1 on, or -1, not {quote(value)}.")
+    return max(value or 0, 0)
+
+
+def _flag(given: Mapping[str, Any], name: str) -> bool:
+    value = given.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise Refused(f"{name} must be true or false, not {quote(value)}.")
+    return bool(value)
+
+
+def _tokens(given: Mapping[str, Any], kind: str, model: LanguageModel) -> list[int]:
+    if kind == CHAT:
+        return model.prompt(_turns(given.get("messages")))
+    prompt = given.get("prompt")
+    if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], str):
+        prompt = prompt[0]
+    if not isinstance(prompt, str):
+        raise Refused(f"prompt must be one text, not {quote(prompt)}: one request asks one question here.")
+    return model.prompt(prompt)
+
+
+def _turns(messages: Any) -> list[str]:
+    if not isinstance(messages, list) or not messages:
+        raise Refused(f"messages must be a list with at least one message, not {quote(messages)}.")
+    turns: list[str] = []
+    for place, message in enumerate(messages):
+        if not isinstance(message, dict):
+            raise Refused(f"message {place} must be an object with role and content, not {quote(message)}.")
+        role, text = message.get("role"), _text(message.get("content"), place)
+        if role in ("system", "developer"):
+            if text.strip():
+                raise Refused(f"message {place}: this model knows no system prompts. Leave it out, or empty.")
+            continue
+        if role != ("assistant" if len(turns) % 2 else "user"):
+            raise Refused(f"message {place} is of {quote(role)}: user and assistant take turns, the user first.")
+        turns.append(text)
+    if len(turns) % 2 == 0:
+        raise Refused("The last message must be the user's.")
+    return turns
+
+
+def _text(content: Any, place: int) -> str:
+    """A text, or the texts of its parts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else [None]
+    texts = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") == "text"]
+    if len(texts) != len(parts) or not all(isinstance(text, str) for text in texts):
+        raise Refused(f"message {place}: content must be a text, or parts of type text, not {quote(content)}.")
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+class Reply:
+    """The answer to one request in OpenAI's form, whole or piece by piece."""
+
+    def __init__(self, asked: Asked):
+        self.asked, self.count = asked, 0
+        self._head = {
+            "id": f"{'cmpl' if asked.kind == COMPLETION else 'chatcmpl'}-{uuid4().hex}",
+            "created": int(time.time()),
+            "model": MODEL,
+        }
+
+    def usage(self) -> dict[str, int]:
+        """Tokens so far, the end of the answer included."""
+        prompt = len(self.asked.tokens)
+        return {"prompt_tokens": prompt, "completion_tokens": self.count, "total_tokens": prompt + self.count}
+
+    def piece(self, text: str, ended: str) -> dict[str, Any]:
+        """One token of a stream."""
+        self.count += 1
+        choice: dict[str, Any] = {"index": 0, "logprobs": None, "finish_reason": ended or None}
+        if self.asked.kind == COMPLETION:
+            choice["text"] = text
+        else:
+            choice["delta"] = {"role": "assistant", "content": text} if self.count == 1 else {"content": text}
+        running = {"usage": self.usage()} if self.asked.running_usage else {}
+        return {**self._head, "object": self._stream_object, "choices": [choice], **running}
+
+    def last(self) -> dict[str, Any]:
+        """The piece with the usage, after all others."""
+        return {**self._head, "object": self._stream_object, "choices": [], "usage": self.usage()}
+
+    def whole(self, texts: list[str], ended: str) -> dict[str, Any]:
+        """Everything at once. texts: one a token."""
+        self.count, text = len(texts), "".join(texts)
+        choice: dict[str, Any] = {"index": 0, "logprobs": None, "finish_reason": ended}
+        if self.asked.kind == COMPLETION:
+            choice["text"] = text
+        else:
+            choice["message"] = {"role": "assistant", "content": text}
+        return {**self._head, "object": self.asked.kind, "choices": [choice], "usage": self.usage()}
+
+    @property
+    def _stream_object(self) -> str:
+        return COMPLETION if self.asked.kind == COMPLETION else "chat.completion.chunk"
+
+
+__all__ = ["CHAT", "COMPLETION", "MODEL", "Asked", "LMError", "Refused", "Reply", "read"]

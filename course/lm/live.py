@@ -1,0 +1,282 @@
+"""The model as what spends the time of a step: a policy decides, and words come out.
+
+    from course import lm, policies
+
+    model = lm.load()
+    asked = lm.Questions.poisson(["Count from 3 to 9.", "Spell owl."], rate=20, seed=0)
+    run = lm.serve_live(asked, policies.Continuous(8, 256), model)
+    run.ttft, run.words
+
+Nobody knows how long an answer will be: it ends where the model says so. In a padded batch an answer that is complete
+keeps its slot, which goes on computing padding, and so does a prompt that is shorter than the longest.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from course.base import settings
+from course.engine.executor import Work
+from course.engine.live import Emitted, Live
+from course.engine.live import serve_live as serve_any
+from course.engine.run import Run
+from course.lm.cache import PagedKV
+from course.lm.config import Config
+from course.lm.errors import LMError
+from course.lm.sampling import GREEDY, Sampling
+from course.lm.speaker import Conversation, LanguageModel
+from course.lm.threads import one_thread
+from course.memory.kvcache import KVCache
+from course.policies.base import Limits, Policy, Request
+from course.workload import Workload
+
+STOP, LENGTH, CANCELLED = "stop", "length", "cancelled"
+BLOCK_SIZE = 16
+
+Heard = Callable[[int, str, str], None]
+Seen = Callable[[Mapping[int, "Answer"]], None]
+
+
+@dataclass
+class Answer:
+    """One request as the model sees it.
+
+    tokens: of the prompt, then of the answer. limit: how many there may be in all. number: what its random numbers
+    depend on. ended: "" while it goes on, "stop" at the model's own end, "length" at the limit, "cancelled". heard:
+    called with (number, text, ended) at each of its tokens. ignore_end: only the limit ends it, and no special token is
+    chosen.
+    """
+
+    tokens: list[int]
+    prompt_tokens: int
+    limit: int
+    sampling: Sampling
+    number: int
+    heard: Heard | None = None
+    ignore_end: bool = False
+    ended: str = ""
+    padding: int = 0  # tokens of padding after the end
+    text: list[str] = field(default_factory=list)
+    stream: Any = None
+
+    @property
+    def words(self) -> str:
+        """The text so far."""
+        return "".join(self.text)
+
+
+class Speaking(Live):
+    """Runs each step through a language model. `ask` comes before a request does.
+
+    cache: the KV blocks that the engine counts; their keys and values are kept here. memory: where those are, of an
+    executor before this one. Other settings as in `Live`. LMError where the memory for them is not there.
+    """
+
+    def __init__(self, model: LanguageModel, cache: KVCache, memory: PagedKV | None = None, **how: Any):
+        super().__init__(**how)
+        self.model = model
+        self.seen: Seen | None = None  # called after each step with all answers by row
+        self.answers: dict[int, Answer] = {}  # by row
+        self.memory = PagedKV(model.config, cache.num_blocks, cache.block_size) if memory is None else memory
+
+    def ask(
+        self,
+        row: int,
+        tokens: Sequence[int],
+        max_tokens: int | None = None,
+        sampling: Sampling = GREEDY,
+        number: int | None = None,
+        heard: Heard | None = None,
+        ignore_end: bool = False,
+    ) -> Answer:
+        """What the request of this row asks: the tokens of `LanguageModel.prompt`.
+
+        max_tokens: of its answer; without it, until the context is full. number: what its random numbers depend on,
+        its row by default. ignore_end: for load tests that ask for a length: the words past the end make no sense.
+        """
+        context, count = self.model.config.max_position_embeddings, len(tokens)
+        limit = context if max_tokens is None else min(context, count + settings.whole("max_tokens", max_tokens))
+        answer = Answer(list(tokens), count, limit, sampling, row if number is None else number, heard)
+        answer.ignore_end = ignore_end
+        answer.stream = self.model.tokenizer.stream()
+        self.answers[row] = answer
+        return answer
+
+    def compute(self, work: Work) -> Emitted:
+        """One forward pass over everything in the step, padding too; then the next token of each complete prompt."""
+        rows: list[tuple[list[int], int, Sequence[int]]] = []  # tokens to compute, tokens before them, blocks
+        said: list[tuple[int, Request]] = []  # (row of the pass, who gets a token from it)
+        for request in work.decodes:
+            answer = self.answers[request.index]
+            if not answer.ended:
+                said.append((len(rows), request))
+            rows.append(self._decode(answer, work.table(request)))
+        for request, count in work.chunks:
+            answer, table, done = self.answers[request.index], work.table(request), request.computed
+            real = answer.tokens[done : done + count]
+            if not answer.ended and done + count >= len(answer.tokens):
+                said.append((len(rows), request))
+            rows.append((real, done, table))
+            if count > len(real):  # a padded batch: the rest of the longest prompt, behind this one
+                rows.append(([self.model.tokenizer.end] * (count - len(real)), done + len(real), table))
+        logits = self.model.forward(
+            np.concatenate([tokens for tokens, _, _ in rows]),
+            [len(tokens) for tokens, _, _ in rows],
+            [before for _, before, _ in rows],
+            [table for _, _, table in rows],
+            self.memory,
+        )
+        finished = [request for request, token in self._chosen(logits, said) if self._hear(request, token)]
+        if self.seen is not None:
+            self.seen(self.answers)
+        return Emitted(finished)
+
+    def _decode(self, answer: Answer, table: Sequence[int]) -> tuple[list[int], int, Sequence[int]]:
+        place = len(answer.tokens) - 1
+        if not answer.ended:
+            return answer.tokens[-1:], place, table
+        place = min(place + answer.padding, self.model.config.max_position_embeddings - 1)
+        answer.padding += 1
+        return [self.model.tokenizer.end], place, table
+
+    def _chosen(self, logits: np.ndarray, said: Sequence[tuple[int, Request]]) -> Iterable[tuple[Request, int]]:
+        """The next token of each, those that are sampled alike together."""
+        groups: dict[Sampling, list[tuple[int, Request]]] = {}
+        for row, request in said:
+            groups.setdefault(self.answers[request.index].sampling, []).append((row, request))
+        for sampling, members in groups.items():
+            answers = [self.answers[request.index] for _, request in members]
+            numbers = np.array([answer.number for answer in answers])
+            places = np.array([len(answer.tokens) for answer in answers])
+            part = logits[[row for row, _ in members]]  # a copy
+            part[np.ix_([answer.ignore_end for answer in answers], [*self.model.tokenizer.special])] = -np.inf
+            tokens = sampling.choose(part, numbers, places)
+            yield from zip((request for _, request in members), tokens.tolist(), strict=True)
+
+    def _hear(self, request: Request, token: int) -> bool:
+        """Add a token to an answer; whether it is complete."""
+        answer = self.answers[request.index]
+        answer.tokens.append(token)
+        if token == self.model.tokenizer.end:
+            answer.ended, text = STOP, answer.stream.close()
+        else:
+            text = answer.stream.add(token)
+            if len(answer.tokens) >= answer.limit:
+                answer.ended = LENGTH
+                text += answer.stream.close()
+        answer.text.append(text)
+        if answer.heard is not None:
+            answer.heard(answer.number, text, answer.ended)
+        return bool(answer.ended)
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Prompts that come at given times [s], in order. max_tokens: of each answer; None: until the context is full.
+
+    conversations: each a prompt, or prompt, answer, ..., prompt. ValueError where there are not as many as times.
+    """
+
+    conversations: Sequence[Conversation]
+    arrival: Sequence[float] | np.ndarray
+    max_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.conversations) != len(self.arrival):
+            raise ValueError(
+                f"there are {len(self.conversations)} conversations and {len(self.arrival)} arrivals: each needs one"
+            )
+        if not len(self.conversations):
+            raise LMError("There is no prompt, so there is nothing to answer.")
+        if self.max_tokens is not None:
+            settings.whole("max_tokens", self.max_tokens)
+
+    @classmethod
+    def poisson(
+        cls, conversations: Sequence[Conversation], rate: float, seed: int = 0, max_tokens: int | None = None
+    ) -> Questions:
+        """They come at random, `rate` a second."""
+        if not len(conversations):
+            raise LMError("There is no prompt, so there is nothing to answer.")
+        drawn = Workload.poisson(
+            rate=rate, num_requests=len(conversations), prompt_tokens=1, output_tokens=1, seed=seed
+        )
+        return cls(conversations, drawn.arrival, max_tokens)
+
+    @classmethod
+    def at_once(cls, conversations: Sequence[Conversation], max_tokens: int | None = None) -> Questions:
+        """All are there at the beginning."""
+        return cls(conversations, np.zeros(len(conversations)), max_tokens)
+
+
+class SpokenRun(Run):
+    """A Run with what was said. words: the answers, in the order of the questions.
+
+    ended: "stop" where the model said that its answer was complete, "length" where there was no room for more.
+    """
+
+    words: tuple[str, ...]
+    ended: tuple[str, ...]
+    seconds: tuple[float, ...]
+    """Of each step: what to feed a simulator with, to make the same run of it."""
+
+
+def serve_live(
+    load: Questions,
+    policy: Policy,
+    lm: LanguageModel,
+    cache: KVCache | None = None,
+    *,
+    sampling: Sampling = GREEDY,
+    heard: Heard | None = None,
+    seen: Seen | None = None,
+    waits: bool = True,
+    clock: Callable[[], float] = time.perf_counter,
+) -> SpokenRun:
+    """Let the model answer questions that come by the clock, under a policy that does not know how long they become.
+
+    cache: KV blocks; without one, as many as the slots can fill. sampling: how tokens are chosen; random numbers depend
+    on seed, row and position alone. heard: called as heard(row, text, ended) at each token. seen: called after each
+    step with all answers by row, those that are padding too. Both are part of the step's time. waits: False: times in
+    which nobody is there pass at once. clock: seconds, for whoever has another one.
+
+    BLAS computes with one thread meanwhile: more are slower for a model of this size as soon as anything else runs.
+    LMError for a prompt that cannot be answered, and where the memory is not there; ValueError as `serve` does.
+    """
+    if not isinstance(load, Questions):
+        raise ValueError(f"the first argument must be Questions, not {settings.quote(load)}")
+    if not isinstance(lm, LanguageModel):
+        raise ValueError(f"the third argument must be a language model (lm.load()), not {settings.quote(lm)}")
+    prompts = [lm.prompt(conversation) for conversation in load.conversations]
+    counts = np.array([len(tokens) for tokens in prompts])
+    if cache is None:
+        cache = full_cache(policy, lm.config, len(prompts))
+    speaking = Speaking(lm, cache, waits=waits, clock=clock)
+    speaking.seen = seen
+    for row, tokens in enumerate(prompts):
+        speaking.ask(row, tokens, load.max_tokens, sampling, heard=heard)
+    bounds = np.array([speaking.answers[row].limit for row in range(len(prompts))]) - counts
+    with one_thread():
+        run = serve_any(Workload(np.asarray(load.arrival), counts, bounds), policy, speaking, cache)
+    spoken = SpokenRun(run.workload, policy, run.limits, speaking, cache, run._log)
+    answers = [speaking.answers[row] for row in range(len(prompts))]
+    spoken.words = tuple(answer.words for answer in answers)
+    spoken.ended = tuple(answer.ended for answer in answers)
+    spoken.seconds = tuple(speaking.seconds)
+    return spoken
+
+
+def full_cache(policy: Policy, config: Config, requests: int | None = None) -> KVCache:
+    """KV blocks for every slot of the policy with a full context. requests: how many there are, where that is known.
+
+    In a padded batch a slot may hold the longest prompt and, behind it, the longest answer.
+    """
+    limits = Limits.of(policy)
+    slots = limits.max_num_seqs if requests is None else min(limits.max_num_seqs, requests)
+    tokens = config.max_position_embeddings * (2 if limits.padded else 1)
+    return KVCache(slots * -(-tokens // BLOCK_SIZE), BLOCK_SIZE)
