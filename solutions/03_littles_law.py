@@ -98,7 +98,7 @@ lab03.by_hand()
 #
 # $$\frac{1}{\text{capacity}} = \left(\frac{N}{B} - 1\right) t_d + t_p$$
 #
-# | symbol | meaning | unit | here |
+# | symbol | meaning | unit | today |
 # |---|---|---|---|
 # | $L$ | in the system, mean | requests | 15.6 |
 # | $\lambda$ | arrival rate, whole run | requests/s | 9.79 |
