@@ -117,6 +117,7 @@ LAB = LabSpec(
             "people",
             "the people behind a p99",
             solution=_all * SHARE,
+            rtol=0.004,  # all and all but one in a hundred are to be told apart
             mistakes=(
                 Mistake(_all, "Those are all requests of the hour. Which share of them is above the p99?"),
                 Mistake(_all * (1 - SHARE), "Those are below the p99. The question is about the others."),
