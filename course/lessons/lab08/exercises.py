@@ -21,16 +21,7 @@ LAB = LabSpec(
         Objective("work out how many of your requests fit at once", "printed", "decide", "15:residents"),
         Objective("recognise preemption and choose max_num_seqs", "room", "slots", "18:slots"),
     ),
-    terms=(
-        "KV cache",
-        "block",
-        "KV pool",
-        "KV bytes a token",
-        "MHA, GQA, MQA",
-        "ledger",
-        "concurrency",
-        "preemption",
-    ),
+    terms=("block", "KV pool", "KV bytes a token", "MHA", "GQA", "ledger", "concurrency", "preemption"),
     earlier=EARLIER,
     tasks=(*tasks.LEDGER, *tasks.FULL),
     predictions=(

@@ -22,21 +22,14 @@ LENGTH = 8_192
 
 
 def more(lab: LabSpec) -> dict[str, str]:
-    """What `parts` does not name: what is said to a prediction, plain hints, twins, the ticket, earlier ones, tasks."""
+    """What `parts` does not name: what a solution says, twins, the ticket, tasks."""
     found = {}
-    for prediction in lab.predictions:
-        found |= {f"{prediction.id} answer {x}": said for x, said in zip(LETTERS, prediction.answers, strict=False)}
     for exercise in lab.exercises:
-        found |= {f"{exercise.id} plain": exercise.plain, f"{exercise.id} worked": exercise.worked}
+        found[f"{exercise.id} worked"] = exercise.worked
         if twin := exercise.twin:
             name = f"{exercise.id} twin"
-            found |= {name: twin.question, f"{name} hint": twin.hint, f"{name} plain": twin.plain}
+            found |= {f"{name} hint": twin.hint, f"{name} plain": twin.plain}
             found |= {f"{name} {i}": mistake.hint for i, mistake in enumerate(twin.mistakes)}
-    for kind, questions in (("earlier", lab.earlier), ("ticket", lab.ticket.questions)):
-        for question in questions:
-            found[f"{kind} {question.id}"] = question.question
-            for letter, (option, why) in zip(LETTERS, question.choices, strict=False):
-                found[f"{kind} {question.id} {letter}"] = f"{option} | {why}"
     found |= {"ticket story": lab.ticket.story, "ticket setting": lab.ticket.setting}
     for task in lab.tasks:
         name = f"task {task.id}"
@@ -83,8 +76,8 @@ def facts() -> dict[str, tuple]:
         "five c": (residents,),
         "five d": (About(kv_pool.TOKENS / kv_pool.PROMPT, 0.02),),
         "five why": (held(), kv_pool.TOKENS, held(), residents),
-        "five answer a": (LENGTH,),
-        "five answer b": (tasks.POOL["slots"], int(tasks.POOL["slots"] / residents)),
+        "five a answer": (LENGTH,),
+        "five b answer": (tasks.POOL["slots"], int(tasks.POOL["slots"] / residents)),
         "slots": (few.rate, few.slots, many.slots),
         "slots b": (1 / 5,),
         "slots c": (2,),
@@ -112,13 +105,13 @@ def facts() -> dict[str, tuple]:
         "quiz limit c": (About(kv_pool.TOKENS / 1_500, 0.03), kv_pool.TOKENS / 32_768, 32_768, 1_500),
         "quiz gqa": (old.kv_bytes_per_token / llama.kv_bytes_per_token,),
         "quiz gqa a": (llama.num_kv_heads,),
-        "earlier spread a": (About(gain(1.0), 0.15), 1),
-        "earlier spread b": (About(gain(0.2) - 1, 0.15), 0.2),
-        "earlier little": (1, 11),
-        "earlier little a": (1 * 11,),
-        "earlier little b": (1, 11),
-        "ticket next b": (100, 2),
-        "ticket repair": (at_start.preemptions,),
+        "quiz spread a": (About(gain(1.0), 0.15), 1),
+        "quiz spread b": (About(gain(0.2) - 1, 0.15), 0.2),
+        "quiz little": (1, 11),
+        "quiz little a": (1 * 11,),
+        "quiz little b": (1, 11),
+        "quiz next b": (100, 2),
+        "quiz repair": (at_start.preemptions,),
         "ticket story": (at_start.longest_gap,),
         "ticket setting": (
             *(room.slots, at_start.slots, at_start.preemptions),
