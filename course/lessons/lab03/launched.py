@@ -18,6 +18,7 @@ from course.explore.live import LiveExplorer
 from course.figures.words import seconds
 from course.lessons.lab03 import shown_figures
 from course.lessons.lab03.one_engine import STEP
+from course.lm.threads import one_thread
 from course.workload import Workload, lengths
 
 REQUESTS, PROMPT, ANSWER, ANSWER_CV = 80, 8, 24, 1.0  # tokens; the answer on average
@@ -147,7 +148,8 @@ class _Bench:
         self._layer = self._layer or layer(device)
         self._layer(1)  # the first launch loads and allocates
         timed = by_size(self._layer)
-        return at_load(load, max_num_seqs, lambda step: timed(step.decodes + step.prefill_tokens))
+        with one_thread():
+            return at_load(load, max_num_seqs, lambda step: timed(step.decodes + step.prefill_tokens))
 
 
 def rows(found: Launched) -> list[tuple[str, ...]]:
