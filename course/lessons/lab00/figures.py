@@ -99,7 +99,7 @@ def traffic(result: Traffic, *, height: int = 360) -> go.Figure:
     """Left, how many requests come in each second; right, how many get which TTFT, with the mean and percentiles."""
     ttft = np.maximum(result.run.ttft, SHORTEST)
     top = float(f"{1.02 * ttft.max():.3g}")
-    low, high = (log10(SHORTEST), log10(LONGEST)) if result.log else (0.0, top)
+    low, high = (log10(SHORTEST), log10(max(LONGEST, top))) if result.log else (0.0, top)
     edges = np.linspace(low, high, BINS + 1)
     counts = np.histogram(np.log10(ttft) if result.log else ttft, edges)[0]
     middles, width = (edges[1:] + edges[:-1]) / 2, (high - low) / BINS
