@@ -1,4 +1,4 @@
-"""One question to the small language model, answered step by step: its tokens, its KV cache, the seconds of each step."""
+"""One question to the small language model, answered step by step: tokens, KV cache, seconds of each step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUESTIONS = (
 )
 MOST_STEPS = 44
 """Of the longest of these answers."""
-TRIES = 5  # an answer is computed so often, and each step gets the median of its seconds
+TRIES = 9  # an answer is computed so often, and each step gets the median of its seconds
 
 
 @lru_cache(maxsize=1)

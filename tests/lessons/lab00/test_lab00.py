@@ -110,8 +110,10 @@ def test_the_traffic_figure_at_every_corner(rate, cv, log):
     figure = figures.traffic(result)
     valid(figure)
     assert sum(figure.data[1].y) == len(result.run), "each request is in a bar"
-    low, high = figure.layout.xaxis2.range
-    marks = [shape.x0 for shape in figure.layout.shapes if shape.xref == "x2"]
+    panel = 3 if log else 2  # a scale has axes of its own
+    assert ("xaxis3" in figure.to_dict()["layout"]) == log
+    low, high = figure.layout[f"xaxis{panel}"].range
+    marks = [shape.x0 for shape in figure.layout.shapes if shape.xref == f"x{panel}"]
     assert len(marks) == 1 + len(traffic.PERCENTS) and all(low <= x <= high for x in marks)
 
 
