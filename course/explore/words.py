@@ -1,4 +1,4 @@
-"""Words on the screen: the language model answers under a policy, one lane a slot, and each word appears as it is computed.
+"""Words on the screen: the language model answers under a policy, and each word appears as it is computed.
 
     words_on_the_screen(["Count from 3 to 9.", "Spell owl."])
 
@@ -27,7 +27,7 @@ from course.figures.words import seconds
 from course.lm.prompts import held_out_prompts
 from course.lm.speaker import Conversation
 from course.lm.watch import STEP_SECONDS
-from course.policies.base import Policy
+from course.policies.base import Limits, Policy
 from course.policies.registry import POLICIES, Knob
 
 MOST = 64
@@ -47,6 +47,18 @@ class Spoken:
 
     def __init__(self, prompts: Sequence[Conversation], policy: str, watch: lm.Watch, counted: bool):
         self.prompts, self.policy, self.watch, self.counted = prompts, policy, watch, counted
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What the browser has to know before the first step, as JSON values."""
+        limits = Limits.of(self.watch.policy)
+        return {
+            "asked": [asked(conversation) for conversation in self.prompts],
+            "arrival": [float(at) for at in self.watch.load.arrival],
+            "slots": limits.max_num_seqs,
+            "padded": limits.padded,
+            "policy": self.policy,
+        }
 
     @cached_property
     def run(self) -> lm.SpokenRun:
@@ -233,7 +245,7 @@ def rows(result: Spoken) -> list[tuple[str, str]]:
 
 def _line(result: Spoken, row: int) -> str:
     words = " ".join(result.run.words[row].split())
-    return f"  #{row} TTFT {result.time(float(result.run.ttft[row])):>11}  {asked(result.prompts[row])} {words}"
+    return f"  #{row} TTFT {result.time(float(result.run.ttft[row])):>11}  {asked(result.prompts[row])} → {words}"
 
 
 def asked(conversation: Conversation) -> str:

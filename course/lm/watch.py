@@ -95,9 +95,8 @@ class _Watched(Speaking):
         padding = {row: self.answers[row].padding - before for row, before in padded_before.items()}
         padding |= {request.index: count - real[request.index] for request, count in work.chunks}
         parts = [
-            Part(lane, row, real.get(row, 0), padding[row], self.said.get(row), self.answers[row].ended)
+            Part(lane, row, real.get(row, 0), padding.get(row, 0), self.said.get(row), self.answers[row].ended)
             for row, lane in self._places(rows)
-            if row in padding
         ]
         sent: Sequence[int] = [
             row for row in self.said if len(self.answers[row].tokens) == self.answers[row].prompt_tokens + 1
@@ -123,7 +122,7 @@ class Watch:
     Times in which nobody is there pass at once; the seconds of the steps are real (`serve_live` with waits=False).
     cache, sampling, clock: as for `serve_live`.
 
-    frames: of the steps so far. LMError and ValueError as `serve_live` raises them.
+    load, policy: as given. frames: of the steps so far. LMError and ValueError as `serve_live` raises them.
     """
 
     def __init__(
@@ -136,6 +135,7 @@ class Watch:
         sampling: Sampling = GREEDY,
         clock: Callable[[], float] = time.perf_counter,
     ):
+        self.load, self.policy = load, policy
         prompts = [model.prompt(conversation) for conversation in load.conversations]
         cache = full_cache(policy, model.config, len(prompts)) if cache is None else cache
         self._speaking = _Watched(model, cache, Limits.of(policy).padded, waits=False, clock=clock)
