@@ -1,8 +1,8 @@
 """The widgets of one displayed live view: controls and tasks here, lanes and buttons in the browser (words.js).
 
 The browser asks for steps while it shows a run that is not complete, and only then are some computed: a slice of
-`SLICE` seconds a message, in the kernel's own thread. A cell that is cleared, a tab that is hidden and a page that is
-closed ask for nothing, so nothing runs on; and other cells, which may measure, have the processor to themselves.
+`SLICE` seconds a message or two, in whichever thread the kernel handles it. A cell that is cleared, a tab that is
+hidden and a page that is closed ask for nothing, so nothing runs on, and no thread is left behind.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import anywidget
@@ -65,6 +66,8 @@ class WordsView:
         self.error: Exception | None = None
         self._spoken: Spoken | None = None
         self._number = 0
+        # JupyterLab sends what widgets say to a thread beside that of the cells, and at first to that of the cells.
+        self._lock = RLock()
         self._quiet = self._moving = False
         self._before: Shown | None = None
         self._latest = Latest(self._begin)
@@ -101,14 +104,15 @@ class WordsView:
 
         Raises Exception: what the run raised; the view shows it too.
         """
-        self._put(settings)
-        self._moving = True
-        self._latest.now()
-        self._complete()
-        self._rest.now()
-        if self.error is not None:
-            raise self.error
-        return self.result
+        with self._lock:
+            self._put(settings)
+            self._moving = True
+            self._latest.now()
+            self._complete()
+            self._rest.now()
+            if self.error is not None:
+                raise self.error
+            return self.result
 
     def _put(self, settings: Mapping[str, Any]) -> None:
         self._quiet = True
@@ -120,12 +124,13 @@ class WordsView:
 
     def _show(self, task: Task) -> tuple[Mapping[str, Any], Any]:
         """Move the controls to where a task is solved; nothing is judged."""
-        tasks, self.tasks = self.tasks, None
-        try:
-            result = self.set(self.explorer.settings_of(task))
-            return self.settings, result
-        finally:
-            self.tasks = tasks
+        with self._lock:
+            tasks, self.tasks = self.tasks, None
+            try:
+                result = self.set(self.explorer.settings_of(task))
+                return self.settings, result
+            finally:
+                self.tasks = tasks
 
     def _now(self) -> tuple[Mapping[str, Any], Any]:
         return self.settings, self.result
@@ -144,16 +149,17 @@ class WordsView:
 
     def _begin(self) -> None:
         """Another run, of which nothing is computed yet; the one before it is dropped."""
-        settings = {name: widget.value for name, widget in self.controls.items()}
-        self.settings, self.result, self.error, self._spoken = settings, None, None, None
-        self._number += 1
-        try:
-            self._spoken = spoken = self.explorer.begin(settings)
-        except Exception as error:
-            self._fail(error)
-            return
-        self.notice.value = ""
-        self.stage.load = {"run": self._number, **spoken.described}
+        with self._lock:
+            settings = {name: widget.value for name, widget in self.controls.items()}
+            self.settings, self.result, self.error, self._spoken = settings, None, None, None
+            self._number += 1
+            try:
+                self._spoken = spoken = self.explorer.begin(settings)
+            except Exception as error:
+                self._fail(error)
+                return
+            self.notice.value = ""
+            self.stage.load = {"run": self._number, **spoken.described}
 
     def _fail(self, error: Exception) -> None:
         self.error, self._spoken = error, None
@@ -162,21 +168,22 @@ class WordsView:
 
     def _asked(self, _widget: Any, content: Any, _buffers: Any) -> None:
         """The browser has so many frames of a run, and wants more."""
-        if not isinstance(content, dict) or content.get("run") != self._number or self._spoken is None:
-            return
-        has, watch = content.get("has"), self._spoken.watch
-        if type(has) is not int or not 0 <= has <= len(watch.frames):
-            return
-        try:
-            if has == len(watch.frames):
-                watch.advance(SLICE)
-            self._send(has)
-            watch.advance(SLICE)  # while the answer is on its way
-        except Exception as error:
-            self._fail(error)
-            return
-        if watch.done and self.result is None:
-            self._completed()
+        with self._lock:
+            if not isinstance(content, dict) or content.get("run") != self._number or self._spoken is None:
+                return
+            has, watch = content.get("has"), self._spoken.watch
+            if type(has) is not int or not 0 <= has <= len(watch.frames):
+                return
+            try:
+                if has == len(watch.frames):
+                    watch.advance(SLICE)
+                self._send(has)
+                watch.advance(SLICE)  # while the answer is on its way
+            except Exception as error:
+                self._fail(error)
+                return
+            if watch.done and self.result is None:
+                self._completed()
 
     def _send(self, has: int) -> None:
         assert self._spoken is not None
@@ -203,8 +210,9 @@ class WordsView:
         self._judge()
 
     def _rested(self) -> None:
-        self._moving, moved = False, self._moving
-        self._judge(moved)
+        with self._lock:
+            self._moving, moved = False, self._moving
+            self._judge(moved)
 
     def _judge(self, moved: bool = True) -> None:
         """Once the controls rest and the run is complete: say what changed, and let the task be judged."""
