@@ -1,4 +1,4 @@
-"""Figures of lab 16: what a client writes down beside what users felt, one run read by many tools, and what counts.
+"""Figures of lab 16's explorers: two clocks, one run read by many tools, a launched stall, and a window that counts.
 
 Put together as plain data, since an explorer builds one with each key press: the tests have plotly check them.
 """
@@ -107,7 +107,7 @@ def many_tools(result: OneRun, *, height: int = 440) -> go.Figure:
         "type": "bar", "orientation": "h", "x": theme.round_digits(values), "y": list(range(len(found))),
         "marker": {"color": [theme.COLOURS[c] for c in colours]}, "customdata": [r.how for r in found],
         "text": [f"{value:.2f} ms" for value in values], "textposition": "outside", "cliponaxis": False,
-        "hovertemplate": "%{customdata}<extra></extra>", "name": "mean",
+        "hovertemplate": "%{customdata}<extra></extra>", "name": "mean", "textfont": {"size": 13},
     }  # fmt: skip
     here = theme.round_digits([values[0]])[0]
     level = {"type": "line", "x0": here, "x1": here, "y0": 0, "y1": 1, "yref": "paper"}
@@ -115,10 +115,29 @@ def many_tools(result: OneRun, *, height: int = 440) -> go.Figure:
         "template": theme.TEMPLATE, "height": height, "margin": {"l": 300, "r": 24, "t": 12, "b": 52}, "bargap": 0.25,
         "xaxis": {**title("mean time per token [ms]"), "range": [0, most]},
         "yaxis": {"autorange": "reversed", "tickvals": list(range(len(found))),
-                  "ticktext": [f"{r.tool}: {r.metric}" for r in found], "ticks": ""},
+                  "ticktext": [f"{r.tool}: {r.metric}" for r in found], "ticks": "", "tickfont": {"size": 13}},
         "shapes": [level | {"line": {"color": "#666666", "width": 1, "dash": "dot"}}],
     }  # fmt: skip
     return theme.plain_figure([bars], layout)
+
+
+def launched(panels: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]], *, height: int = 280) -> go.Figure:
+    """TTFT of each request over the moment of its plan, a panel for each machine.
+
+    panels: (planned, written down, from the plan) [s], by the heading of the panel; one or two of them.
+    """
+    data, notes, axes = [], [], []
+    most = max(float(plan.max()) for _, _, plan in panels.values())
+    for panel, (heading, (moments, written, plan)) in enumerate(panels.items(), start=1):
+        for values, colour, name in ((plan, PLAN, "from the plan"), (written, REPORT, "written down")):
+            data.append(line(moments, values, colour, name, panel))
+        notes.append(headings(heading, heading)[panel - 1])
+        span = theme.round_digits([0, 1.1 * most])
+        axes.append(({**title("planned at [s]"), "range": theme.round_digits([0, float(moments[-1])])},
+                     {**title("TTFT [s]"), "range": span}))  # fmt: skip
+    axes += [({"visible": False}, {"visible": False})] * (2 - len(axes))
+    key = legend([("written down", REPORT), ("from the plan", PLAN)])
+    return pair(data, axes[0], axes[1], height, annotations=[*notes, key])
 
 
 WINDOW_KEY = legend(

@@ -13,7 +13,7 @@ import numpy as np
 from course import policies
 from course.engine.run import Run
 from course.engine.serving import serve
-from course.lessons.lab16.load_test import OUTPUT, PROMPT, SLOTS, STEP
+from course.lessons.lab16.load_test import OUTPUT, PROMPT, SLOTS, STEP, seconds
 from course.workload import Workload, lengths
 
 REQUESTS = 300
@@ -125,4 +125,16 @@ def rows(result: OneRun) -> list[tuple[str, str]]:
             for k, r in enumerate(result.readings)
         ),
         ("answers of one token", f"{int((result.seen.tokens == 1).sum())}"),
+    ]
+
+
+def few_rows(result: OneRun) -> list[tuple[str, str]]:
+    """What the bars do not say: both means of ours, the lowest and the highest reading, and short answers."""
+    by_mean = sorted(result.readings, key=lambda r: r.mean)
+    tpot, itl = (r.mean for r in result.readings[:2])
+    return [
+        ("TPOT, mean over requests", f"{tpot * 1e3:.2f} ms"),
+        ("ITL, mean over gaps", f"{itl * 1e3:.2f} ms"),
+        ("highest over lowest", f"{by_mean[-1].mean / by_mean[0].mean:.2f}x"),
+        ("last arrival", seconds(float(result.run.arrival[-1]))),
     ]
