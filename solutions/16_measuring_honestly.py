@@ -18,7 +18,7 @@ lab.earlier()
 # 65,536 tokens stalls the engine for 5.5 seconds, and nobody else gets a first token. **How can a test meet the trouble
 # and not report it?**
 #
-# - A **client** is the program that sends the requests of a test.
+# - A **client** sends the requests of a test.
 # - **In flight** is what was sent and not yet answered. `--max-concurrency 16` keeps it at 16 or below.
 
 # %%
@@ -38,8 +38,8 @@ lab.predict("weights")
 #
 # ### One test, two clocks
 #
-# A test of 2,000 requests, with the document in its middle. The client writes TTFT down from the moment it sends a
-# request; beside it, the same from the plan. "No limit" is what users feel.
+# A test of 2,000 requests, with the document in its middle. "Written down" is TTFT from the moment the client sends a
+# request. "No limit" is what users feel.
 
 # %%
 lab16.one_test_two_clocks()
@@ -56,8 +56,8 @@ lab16.one_run_many_tools()
 # %% [markdown]
 # ## Measure
 #
-# Each move lets the course's language model answer 30 questions on your CPU, planned at 20 a second, with one stall.
-# Beside it is the same plan on steps recorded on an H100. The models differ; compare the clocks.
+# Each move lets the course's language model answer 30 questions on your CPU, 20 a second, with one stall, beside steps
+# recorded on an H100. The models differ; compare the clocks.
 
 # %%
 lab16.a_client_that_waits()
@@ -93,7 +93,7 @@ lab16.a_client_by_hand()
 # | TTFT plan | what a user feels | s | 2.0, request 3 | |
 # | C | limit in flight | requests | 16 | 15.7 |
 # | E2E | mean, from sending | s | 0.844 | 0.844 |
-# | rate | sent, of 40 asked for | requests/s | 19.0 | 19.0 |
+# | rate | sent, of 40 asked for | requests/s | 18.9 | 19.0 |
 #
 # In an **open loop** each request is sent as planned, as users do.
 #
@@ -103,32 +103,30 @@ lab16.a_client_by_hand()
 # %% [markdown]
 # ## Exercises
 #
-# **Worked example.** In the figure above the second request is answered at 1 + 2.5 = 3.5 s. The third is sent then and
-# answered at 4 s, 2 s after its plan. Another: a tool divides the 270 ms from first to last token by all 10 tokens, and
-# says 27 ms. There are 9 gaps, so TPOT is 30 ms.
+# **Worked example.** In the figure the second request is answered at 1 + 2.5 = 3.5 s. The third is sent then and
+# answered at 4 s, 2 s after its plan. And a tool that divides the 270 ms from first to last token by 10 tokens says 27
+# ms; with 9 gaps TPOT is 30 ms.
 #
 # **1.** Complete it: the same plan, written down 0.5, 3.25, 0.5 and 0.25 s. How many seconds after its plan does the
 # fourth request get its first token?
 
 # %%
-second_answered = 1 + 3.25
-answer = None
+answer = None  # the second request is answered at 1 + 3.25
 ### BEGIN SOLUTION
-answer = second_answered + 0.5 + 0.25 - 3
+answer = (1 + 3.25) + 0.5 + 0.25 - 3
 ### END SOLUTION
 
 # %%
 lab.check("late", answer)
 
 # %% [markdown]
-# **2.** Change the tool: llmperf divides E2E by all tokens. It says 50 ms for an answer of 20 tokens with a TTFT of 525
-# ms. What is TPOT, in ms?
+# **2.** Change the tool: llmperf divides E2E by all tokens, and says 50 ms for 20 tokens with a TTFT of 525 ms. What is
+# TPOT, in ms?
 
 # %%
-e2e = 50 * 20  # ms
-answer = None
+answer = None  # ms
 ### BEGIN SOLUTION
-answer = (e2e - 525) / 19
+answer = (50 * 20 - 525) / 19
 ### END SOLUTION
 
 # %%
@@ -136,7 +134,7 @@ lab.check("ours", answer)
 
 # %% [markdown]
 # **3.** Write the correction for one request in flight. `planned` are moments, `seconds` what was written down. Return
-# a list: the seconds from plan to first token, which is the whole answer here.
+# a list: the seconds from plan to answer.
 
 
 # %%
@@ -167,7 +165,7 @@ lab.ticket()
 # ## Take away
 #
 # 1. Count from the plan: a client that waits leaves out those who would have waited.
-# 2. A limit in flight that is always reached makes a closed loop: the engine sets its rate.
+# 2. A limit that is always reached makes a closed loop: the engine sets the rate.
 # 3. Compare under one definition: over answers or gaps, by token or by piece, with TTFT or without.
 
 # %%
@@ -187,7 +185,6 @@ lab.recap("weights")
 # Request throughput (req/s):              16.00
 # P99 TTFT (ms):                           33.00
 # Mean E2EL (ms):                          1980.00
-# ==================================================
 # ```
 #
 # Choose one flag to change, and the smallest power of two that keeps the rate if E2E stays. What in the file would
@@ -207,5 +204,4 @@ lab.check("decision", decision)
 lab.quiz()
 
 # %% [markdown]
-# **Read next:** G. Tene, *How NOT to Measure Latency*, Strange Loop 2015. The optional notebook: how sure a p99 is, and
-# flaws of result files.
+# **Read next:** G. Tene, *How NOT to Measure Latency*, Strange Loop 2015.

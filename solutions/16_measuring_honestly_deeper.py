@@ -229,7 +229,7 @@ lab16.the_window_that_counts()
 
 # %% [markdown]
 # "The p99 of TTFT is nine times what we see in production." 64 users who all begin at once make one burst, and in a
-# test of 3,000 requests those 64 are 2%. Leave out the start, and the end as well.
+# test of 2,944 requests those 64 are 2%. Leave out the start, and the end as well.
 
 # %%
 run = steady_window.closed_loop(64)
@@ -390,8 +390,8 @@ for rate in (10, 40):
 #
 # With `--max-concurrency`, vLLM's TTFT and E2E begin after the wait for a permit. Recent versions write that wait
 # down separately (`queue_times`, `mean_client_queue_time_ms`); in older files it is in no number. vLLM also stretches
-# the drawn gaps so that the plan has exactly the rate asked for, and its warm-up requests are sent at once and end before
-# the test begins: they warm up the engine and leave the burst at the start of a closed loop where it is.
+# the drawn gaps so that the plan has exactly the rate asked for, and its warm-up requests are sent at once and end
+# before the test begins: they warm up the engine and leave the burst at the start of a closed loop where it is.
 #
 # **What to read next**
 #

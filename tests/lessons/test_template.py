@@ -65,22 +65,9 @@ NOT_REWRITTEN: dict[str, set[str]] = {
         "terms",
         "ticket",
     },
-    "16": {
-        "code",
-        "earlier",
-        "explain",
-        "minutes",
-        "objectives",
-        "predictions",
-        "quiz",
-        "story",
-        "tasks",
-        "terms",
-        "ticket",
-    },
 }
 # Retests in labs that do not exist yet, as "NN -> NN:id". Once such a lab exists, `ties` asks for the question.
-PENDING: set[str] = set()
+PENDING = {"16 -> 15:tools", "16 -> 17:held", "16 -> 18:felt"}
 
 
 def core(root, number):

@@ -33,7 +33,7 @@ def _fourth_mistakes(took: tuple[float, ...]) -> tuple[Mistake, ...]:
 LAB = LabSpec(
     number="16",
     title="Measuring honestly",
-    needs="Lab 03 (TTFT, TPOT, Little's law), lab 07 (ITL), and lists in Python. No GPU.",
+    needs="Labs 03 and 07, and lists in Python. No GPU.",
     objectives=(
         Objective(
             "compute what users felt from what a client wrote down",
@@ -53,20 +53,20 @@ LAB = LabSpec(
     predictions=(
         Prediction(
             "stall",
-            "A client plans 2,000 requests at 12 a second, with at most 16 in flight. Once the engine stalls for 5.5 "
-            "s. Which p99 of TTFT is in the report?",
+            "A client plans 2,000 requests at 12 a second, at most 16 in flight. Once the engine stalls for 5.5 s. "
+            "Which p99 of TTFT does it report?",
             (
                 (
-                    "about 5 s, as users felt it",
+                    "about 5 s",
                     "client-sees-what-users-see",
-                    "Those who waited were not sent, and their clocks had not begun.",
+                    "Those who waited were not sent yet.",
                 ),
                 (
                     "about half of the stall",
                     "waits-are-spread-evenly",
-                    "Users would wait so. The client held nearly all of them back.",
+                    "Users would wait so. The client held them back.",
                 ),
-                "about 35 ms, as without it",
+                "about 35 ms",
                 (
                     "a different one in each run",
                     "more-runs-tell",
@@ -74,17 +74,17 @@ LAB = LabSpec(
                 ),
             ),
             "c",
-            "For users it was 4.8 s. 66 requests were due during the stall, and the client sent most of them after it.",
+            "For users it was 4.8 s. 66 requests were due in the stall, and most were sent after it.",
         ),
         Prediction(
             "weights",
-            "300 requests arrive within 2.5 seconds. Their mean TPOT is 30 ms, their mean ITL 22 ms. What is wrong?",
+            "300 requests arrive within 2.5 s. Mean TPOT is 30 ms, mean ITL 22 ms. What is wrong?",
             (
                 "nothing: they weigh gaps differently",
                 (
                     "TPOT includes the first token",
                     "tpot-holds-ttft",
-                    "Some tools do that. Here both means are made of the same gaps.",
+                    "Some tools do that. Here both use the same gaps.",
                 ),
                 (
                     "gaps are missing: tokens came in pieces",
@@ -98,8 +98,7 @@ LAB = LabSpec(
                 ),
             ),
             "a",
-            "Short answers end while steps are slow. Long ones go on when the batch has emptied, and "
-            "have most of the gaps.",
+            "Short answers end while steps are slow. Long ones go on, and have most of the gaps.",
         ),
     ),
     tasks=(*tasks.CLOCKS, *tasks.TOOLS),

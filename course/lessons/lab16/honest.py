@@ -3,8 +3,6 @@
 Lengths of time are in seconds. What the wrong ones do is said by the hints in `exercises.py`.
 """
 
-import math
-
 
 def felt_ttft(planned, seconds):
     """TTFT from the plan, for a client with one request in flight: it sends late while an answer is late."""
@@ -51,8 +49,3 @@ def late(planned, seconds):
 def tpot_of(per_token: float, tokens: int, ttft: float) -> float:
     """TPOT from E2E / tokens of one answer, in the unit of the arguments."""
     return (per_token * tokens - ttft) / (tokens - 1)
-
-
-def fewest_requests(percent: float, confidence: float) -> int:
-    """The smallest n for which the largest of n independent values is above the percentile with this confidence."""
-    return math.ceil(math.log(1 - confidence) / math.log(percent / 100))

@@ -113,21 +113,6 @@ def read_by_all(rate: float, output_cv: float, tokens_per_piece: int) -> OneRun:
     return OneRun(run, seen, readings(seen))
 
 
-def rows(result: OneRun) -> list[tuple[str, str]]:
-    """Each tool's mean in milliseconds, and how far it is from ours of the same run."""
-    ours = result.readings[0].mean
-    return [
-        *(
-            (
-                f"{r.tool}: {r.metric}",
-                f"{r.mean * 1e3:.2f} ms" + ("" if k == 0 else f" {r.mean / ours - 1:+.0%}".replace("-0%", "+0%")),
-            )
-            for k, r in enumerate(result.readings)
-        ),
-        ("answers of one token", f"{int((result.seen.tokens == 1).sum())}"),
-    ]
-
-
 def few_rows(result: OneRun) -> list[tuple[str, str]]:
     """What the bars do not say: both means of ours, the lowest and the highest reading, and short answers."""
     by_mean = sorted(result.readings, key=lambda r: r.mean)

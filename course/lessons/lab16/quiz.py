@@ -9,7 +9,7 @@ EARLIER = (
         (
             ("the p99 of ITL over all gaps", "A chat has hundreds of gaps, and the stop is one of them."),
             ("the mean TPOT of the chats", "One gap of 0.4 s hardly moves a mean over hundreds of gaps."),
-            ("the share of chats with a gap above 0.1 s", "It counts everybody who noticed, once each."),
+            ("the share of chats with a gap above 0.1 s", "It counts each chat once."),
         ),
         "c",
         lab="07",
@@ -37,18 +37,18 @@ TICKET = Ticket(
             (
                 (
                     "The engine makes better batches under load.",
-                    "It answers 19 requests/s, whether it is asked for 20 or for 40.",
+                    "It answers 18.5 requests/s, asked for 20 or for 40.",
                 ),
-                ("The client cannot send as planned.", "All 16 are out: a request leaves when another is answered."),
+                ("The client cannot send as planned.", "All 16 are out."),
                 ("The engine drops what it cannot serve.", "All 2,000 are answered."),
             ),
             "b",
         ),
         Question(
             "measure",
-            "Which measurement do you take next?",
+            "What do you measure next?",
             (
-                ("a higher percentile of the same TTFT", "Its clock starts when a request is sent, as for the p99."),
+                ("a higher percentile of TTFT", "Its clock starts when a request is sent, as for the p99."),
                 ("how busy the GPU is at each rate", "Busy or not, it does not show where requests wait."),
                 ("when each was planned and sent", "At 40 requests/s the last is sent 55 s after its plan."),
             ),
@@ -71,21 +71,21 @@ TICKET = Ticket(
 QUIZ = (
     Question(
         "closed",
-        "A test always keeps 64 requests in flight. The engine gets twice as slow. What does the test do?",
+        "A test always keeps 64 requests in flight. What does it do when the engine gets twice as slow?",
         (
-            ("its queue grows without end", "It cannot: nobody is sent before somebody is answered."),
-            ("nothing changes but the latency", "64 / E2E is the rate, so it changes with the latency."),
-            ("it sends half as many a second", "The rate is 64 / E2E: a closed loop slows down with the server."),
+            ("its queue grows", "It cannot: nobody is sent before somebody is answered."),
+            ("only its latency changes", "64 / E2E is the rate, so it changes with the latency."),
+            ("it sends half as many a second", "The rate is 64 / E2E."),
         ),
         "c",
     ),
     Question(
         "sign",
-        "What shows that the client held requests back?",
+        "What shows that a client held requests back?",
         (
-            ("a p99 of TTFT far above its median", "A queue in the engine does that. A held request has a short TTFT."),
-            ("fewer requests/s reached than asked for", "And the limit in flight is always reached."),
-            ("a mean ITL below the mean TPOT", "Both begin after the first token, and so after sending."),
+            ("a p99 far above the median", "A queue in the engine does that. A held request has a short TTFT."),
+            ("a lower rate than asked for", "And the limit is always reached."),
+            ("an ITL below the TPOT", "Both begin after the first token, and so after sending."),
         ),
         "b",
     ),

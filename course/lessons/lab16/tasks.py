@@ -98,8 +98,7 @@ CLOCKS = (
         show={"document_tokens": 0, "max_concurrency": 8},
         reached=_held,
         miss="The p99 from the plan is {plan}; without a limit it is {free}.",
-        answer="With {limit} in flight it is {plan}, not {free}: requests wait in the client, which writes down "
-        "{written}.",
+        answer="With {limit} in flight it is {plan}, not {free}: requests wait in the client.",
         facts=_clock_facts,
         claim=lambda settings, result: _p99(result.written) < 2 * _p99(result.free.ttft),
     ),
@@ -108,12 +107,12 @@ CLOCKS = (
         text="At the start: why does the client miss most of those who waited?",
         show={},
         options=(
-            ("They gave up before their first token.", "All requests are answered: nobody gives up in this test."),
-            ("Its p99 is of too few requests.", "Look at the longest and at the count above 1 s: they miss it too."),
-            ("It sent them after the stall.", ""),
+            ("They gave up before a first token.", "All requests are answered: nobody gives up in this test."),
+            ("Its requests are too few.", "Look at the longest and at the count above 1 s: they miss it too."),
+            ("It sent them afterwards.", ""),
         ),
         right="c",
-        answer="About {due} were due in {stall}, with {limit} in flight at most: the others were sent later.",
+        answer="About {due} were due in {stall}, with {limit} in flight at most.",
         facts=_clock_facts,
         claim=lambda settings, result: settings["rate"] * result.stall > 2 * settings["max_concurrency"],
     ),
@@ -192,7 +191,7 @@ TOOLS = (
     ),
     Find(
         id="equal",
-        text="Change only the spread, until our ITL and TPOT differ by 2% at most.",
+        text="Change only the spread, until our ITL and TPOT differ by at most 2%.",
         show={"output_cv": 0.0},
         reached=_equal,
         miss="At a spread of {cv} the mean TPOT is {tpot} and the mean ITL {itl}.",
@@ -205,8 +204,7 @@ TOOLS = (
         show={"tokens_per_piece": 4},
         reached=lambda settings, result: _only(settings, LEVEL, "tokens_per_piece") and _vllm(result) >= MANY,
         miss="With {pieces} tokens in a piece vLLM's ITL is {times} times our TPOT.",
-        answer="With {pieces} tokens in a piece it is {vllm}, since it counts gaps between pieces; TPOT is still "
-        "{tpot}.",
+        answer="With {pieces} tokens in a piece it is {vllm}: it counts the gaps between pieces.",
         facts=_tool_facts,
         claim=lambda settings, result: np.isclose(_ours(result)[0], _ours(many_tools.read_by_all(**LEVEL))[0]),
     ),
@@ -216,8 +214,8 @@ TOOLS = (
         show={},
         options=(
             ("Long answers have most of the gaps.", ""),
-            ("TPOT includes the time to the first token.", "Ours does not: it begins at the first token."),
-            ("Some gaps hold more than one token.", "At the start each piece holds one token."),
+            ("TPOT includes the first token.", "Ours does not: it begins at the first token."),
+            ("Some gaps hold several tokens.", "At the start each piece holds one token."),
         ),
         right="a",
         answer="The longer half of the answers has {share} of the gaps, and {long} a token; the shorter half has "

@@ -173,8 +173,10 @@ def test_the_explorer_of_tools_at_every_corner(rate, output_cv, size):
         assert found["inference-perf", "TPOT"] == pytest.approx(ours)
     if output_cv == 0:
         assert found["this course", "ITL"] == pytest.approx(ours)
-    rows = many_tools.rows(result)
-    assert {len(row) for row in rows} == {2} and len(rows) == len(found) + 1
+    rows = dict(many_tools.few_rows(result))
+    assert rows["TPOT, mean over requests"] == f"{ours * 1e3:.2f} ms"
+    assert rows["ITL, mean over gaps"] == f"{found['this course', 'ITL'] * 1e3:.2f} ms"
+    assert rows["highest over lowest"] == f"{max(found.values()) / min(found.values()):.2f}x"
     figure = draw.many_tools(result)
     valid(figure)
     assert figure.layout.xaxis.range[1] > max(figure.data[0].x)
