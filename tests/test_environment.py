@@ -87,13 +87,8 @@ def test_environment_yml_lists_the_locked_versions(root: Path, project: dict) ->
     assert Requirement(f"python{project['project']['requires-python']}").specifier.contains(wanted.version)
 
 
-def test_what_the_server_needs_is_locked_for_its_tests(project: dict) -> None:
-    assert set(project["project"]["optional-dependencies"]["serve"]) <= set(project["dependency-groups"]["test"])
-
-
 def test_extras_for_each_gpu(project: dict) -> None:
-    extras = {name: one for name, one in project["project"]["optional-dependencies"].items() if name != "serve"}
-    assert {name: Requirement(text).name for name, (text,) in extras.items()} == {
+    assert {name: Requirement(text).name for name, (text,) in project["project"]["optional-dependencies"].items()} == {
         "cuda12": "cupy-cuda12x",
         "cuda13": "cupy-cuda13x",
         "rocm": "cupy-rocm-7-0",
@@ -121,7 +116,7 @@ def test_make_help_lists_every_target(root: Path) -> None:
 
 
 def test_the_dockerfile_agrees_with_the_project(root: Path, project: dict) -> None:
-    """It cannot be built where the tests run, so what it names is looked up: Python, files, the command and its options."""
+    """It is not built where the tests run, so what it names is looked up: Python, files, the command, its options."""
     text = (root / "Dockerfile").read_text()
     version = re.search(r"^FROM python:(\d+\.\d+)-", text, re.MULTILINE)[1]
     assert Requirement(f"python{project['project']['requires-python']}").specifier.contains(version)

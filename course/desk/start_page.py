@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from course.desk.catalogue import DEEPER, Entry, in_order
+from course.desk.catalogue import DEEPER, PRIMER, Entry, in_order
 from course.exercises.progress import Progress
 from course.exercises.standing import attempted, done_so_far, in_words
 
@@ -24,6 +24,11 @@ on a GPU, or measured on your machine.
 - You know what a request, a queue and a percentile are. You need not have served a language model before: each term is
   explained where it first appears, and the [glossary]({glossary}) has them all.
 - No GPU and no network. Where there is a GPU, the labs use it.
+"""
+
+PRIMER_FIRST = """\
+{primer}, is the primer: what a token, a step and a percentile are. It begins with a test of six questions. Whoever answers
+five of them rightly may go on with the next lab.
 """
 
 AROUND = """\
@@ -72,7 +77,11 @@ def text(links: Links, known: Mapping[str, Entry], progress: Progress) -> str:
         named.setdefault(name[:2], []).append(name)
     core, electives = in_order(set(named))
     rows = {number: _row(number, named[number], links, known.get(number), progress) for number in named}
-    parts = [ABOUT.format(glossary=quote(links.glossary)), "## The labs\n", _next(core, named, known, progress)]
+    parts = [ABOUT.format(glossary=quote(links.glossary)), "## The labs\n"]
+    if PRIMER in named and PRIMER in known:
+        primer = _link(f"Lab {PRIMER}, {known[PRIMER].title}", named[PRIMER][0])
+        parts.append(PRIMER_FIRST.format(primer=primer))
+    parts.append(_next(core, named, known, progress))
     parts += [_table(core, rows, known)] if core else []
     parts += ["Electives, in any order:\n", _table(electives, rows, known)] if electives else []
     stored = f"Your progress is kept in `{progress.path}`." if progress.kept() else " ".join(progress.notices)
@@ -87,10 +96,18 @@ def _next(core: list[str], named: dict[str, list[str]], known: Mapping[str, Entr
         if spec is None:
             continue
         finished = done_so_far(spec, progress)
+        if number == PRIMER and _only_tested(spec, finished):
+            continue
         if any(len(ids) < len(getattr(spec, part)) for part, ids in finished.items()):
             word = "Go on with" if any(finished.values()) else "Next"
             return f"{word}: {_link(f'lab {number}, {spec.title}', named[number][0])}.\n"
     return "You have done every lab of the core path.\n" if core else ""
+
+
+def _only_tested(spec: Entry, finished: Mapping[str, list[str]]) -> bool:
+    """Whether the test of the primer has been answered and nothing else of it: then the next lab comes first."""
+    begun = [part for part, ids in finished.items() if ids]
+    return begun == ["quiz"] and len(finished["quiz"]) == len(spec.quiz)
 
 
 def _table(numbers: list[str], rows: Mapping[str, str], known: Mapping[str, Entry]) -> str:

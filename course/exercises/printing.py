@@ -37,7 +37,7 @@ def limited(most: int = MOST) -> Iterator[None]:
     """Let through at most `most` letters to stdout and as many to stderr; say how many were left out."""
     before = sys.stdout, sys.stderr
     now = tuple(stream if stream is None else _Limited(stream, most) for stream in before)
-    sys.stdout, sys.stderr = now  # type: ignore[assignment]
+    sys.stdout, sys.stderr = now
     try:
         yield
     finally:

@@ -140,6 +140,9 @@ function place(ghost, box, layer) {
   }
 }
 
+// Whether the figure fills its box; one of the two is rounded.
+const asWide = (box) => Math.abs(box.clientWidth - (box._fullLayout?.width ?? 0)) < 1;
+
 // Only x and y of some traces differ, and the axes stay: plotly then moves the marks alone, without axes and labels.
 function moves(box, old, traces, layout) {
   if (!old || old.layout !== layout || old.traces.length !== traces.length) return null;
@@ -151,7 +154,9 @@ function moves(box, old, traces, layout) {
     const { x: x0, y: y0, ...rest0 } = old.traces[index];
     if (trace.type !== "scatter" || JSON.stringify(rest) !== JSON.stringify(rest0)) return null;
     if (![x, y, x0, y0].every(Array.isArray) || x.length !== x0.length) return null;
-    if (JSON.stringify([x, y]) !== JSON.stringify([x0, y0])) changed.push(index);
+    if (JSON.stringify([x, y]) === JSON.stringify([x0, y0])) continue;
+    if (trace.mode !== "markers") return null; // a line comes out slightly different than drawn afresh
+    changed.push(index);
   }
   return changed;
 }
@@ -193,7 +198,7 @@ async function render({ model, el }) {
         const layout = structuredClone(drawing.get("plot_layout"));
         const traces = structuredClone(drawing.get("traces"));
         const now = { traces: drawing.get("traces"), layout: JSON.stringify(layout) };
-        const fits = box.clientWidth === box._fullLayout?.width;
+        const fits = asWide(box);
         const changed = fits ? moves(box, last, now.traces, now.layout) : null;
         last = now;
         if (changed) {
@@ -216,7 +221,7 @@ async function render({ model, el }) {
   await draw();
   box.on("plotly_relayout", () => ghost && place(ghost, box, layer)); // somebody zooms
   // A cell that is drawn out of sight has no width yet, and side bars change it without the window changing.
-  const width = new ResizeObserver(() => box.clientWidth && box.clientWidth !== box._fullLayout?.width && draw());
+  const width = new ResizeObserver(() => box.clientWidth && !asWide(box) && draw());
   width.observe(box);
   return () => {
     width.disconnect();

@@ -31,7 +31,7 @@ EXPLORER = (
 .course-explorer .widget-readout { min-width: 52px; border: 1px solid #8a8a8a; border-radius: 3px; padding: 0 4px;
   line-height: 22px; height: 24px; }
 .course-explorer .course-below { display: block; overflow: visible; }
-.course-explorer .course-beside { display: grid; grid-template-columns: minmax(0, 1fr) fit-content(410px); gap: 8px;
+.course-explorer .course-beside { display: grid; grid-template-columns: minmax(0, 1fr) 370px; gap: 8px;
   align-items: start; overflow: visible; }
 .course-explorer table td, .course-explorer .course-below .course-grid th { white-space: nowrap; }
 .course-explorer .course-below .course-blocks .course-grid th { white-space: normal; }

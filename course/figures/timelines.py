@@ -83,15 +83,19 @@ def timelines(runs: Mapping[str, Run], follow: int = 0, *, height: int = 540, no
     pitch = HEADER + STRIP + slots + GAP
     tops = {name: -pitch * panel for panel, name in enumerate(runs)}
 
+    lane_pixels = (height - sum(MARGINS)) / (pitch * len(runs) - GAP)
+    title_size = int(min(15, max(11, HEADER * lane_pixels)))  # a title leaves the waiting line below it free
+
     data = [_bars(kind, bars, tops, thin, follow) for kind in KINDS]
-    _fit_numbers(data[KINDS.index("decode")], (height - sum(MARGINS)) / (pitch * len(runs) - GAP), end)
+    _fit_numbers(data[KINDS.index("decode")], lane_pixels, end)
 
     ticks, names, labels = [], [], []
     for name, run in runs.items():
         top = tops[name] - HEADER
         ticks += [top - STRIP / 2, *(top - STRIP - slot - 0.5 for slot in range(slots))]
         names += ["queue", *(str(slot + 1) for slot in range(slots))]
-        labels.append(_label(_title(name, run, follow), y=tops[name] - HEADER / 2 - 0.05))
+        font = {"size": title_size, "color": theme.INK}
+        labels.append(_label(_title(name, run, follow), y=tops[name] - HEADER / 2 - 0.05, font=font))
     key = [f'<span style="color:{theme.COLOURS[kind]}">■</span> {WORDS[kind]}' for kind in KINDS]
     labels.append(
         _label("   ".join([*key, f"<b>{note}</b>"]), y=1, xref="paper", yref="paper", yanchor="bottom", yshift=6)

@@ -8,11 +8,14 @@ import re
 import nbformat
 from nbformat import NotebookNode
 
+from course.desk.catalogue import PRIMER
 from course.notebooks.canonical import WIDGET_VIEW, canonical, to_bytes
 from course.notebooks.source import (
     BEGIN,
     END,
+    HEADINGS,
     IGNORE_TAG,
+    PRIMER_HEADINGS,
     SourceError,
     code_only,
     deeper_faults,
@@ -33,7 +36,8 @@ def source_faults(text: str, number: str) -> list[str]:
         notebook = parse(text, number)
     except SourceError as error:
         return [str(error)]
-    faults = deeper_faults(notebook) if number.endswith("d") else heading_faults(notebook)
+    headings = PRIMER_HEADINGS if number == PRIMER else HEADINGS
+    faults = deeper_faults(notebook) if number.endswith("d") else heading_faults(notebook, headings)
     for index, cell in enumerate(notebook.cells):
         faults += marker_faults(cell, index)
         if cell.cell_type == "code" and not cell.source.strip():

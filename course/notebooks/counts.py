@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,14 @@ from course.base import files
 from course.exercises import minutes
 from course.exercises.lab import available, load
 from course.notebooks import check
-from course.notebooks.source import HEADINGS
+from course.notebooks.source import HEADINGS, PRIMER_HEADINGS
 
 LARGEST = 100_000_000  # bytes of a notebook or a text
 BEGIN, END = "<!-- counted minutes: written by `make notebooks` -->", "<!-- end of counted minutes -->"
 ROWS = (
+    ("Primer: its test", PRIMER_HEADINGS[:1]),
+    ("Primer: part 1", PRIMER_HEADINGS[1:2]),
+    ("Primer: part 2", PRIMER_HEADINGS[2:]),
     ("The question, Predict", ("The question", "Predict")),
     ("Explore", ("Explore",)),
     ("Measure, Explain", ("Measure", "Explain")),
@@ -119,11 +122,9 @@ def section_table() -> str:
     labs = {number: stored for number, stored in labs.items() if "core" in stored}
     lines = ["| | " + " | ".join(f"Lab {number}" for number in labs) + " |", "|---" * (len(labs) + 1) + "|"]
     for title, names in ROWS:
-        cells = [
-            round(sum(value for key, value in stored["core"]["sections"].items() if key.startswith(names)))
-            for stored in labs.values()
-        ]
-        lines.append(f"| {title} | " + " | ".join(map(str, cells)) + " |")
+        cells = [_of_sections(stored["core"]["sections"], names) for stored in labs.values()]
+        if any(cells):
+            lines.append(f"| {title} | " + " | ".join(cells) + " |")
     lines.append("| **Lab** | " + " | ".join(f"**{stored['core']['minutes']}**" for stored in labs.values()) + " |")
     if any("deeper" in stored for stored in labs.values()):
         more = [str(stored["deeper"]["minutes"]) if "deeper" in stored else "" for stored in labs.values()]
@@ -131,8 +132,14 @@ def section_table() -> str:
     return "\n".join(lines)
 
 
+def _of_sections(sections: Mapping[str, float], names: tuple[str, ...]) -> str:
+    """The minutes of sections that begin with one of these names; nothing where a lab has none of them."""
+    found = [value for key, value in sections.items() if key.startswith(names)]
+    return str(round(sum(found))) if found else ""
+
+
 TABLES = {"README.md": readme, "docs/instructor.md": instructor}
-assert {name for _, names in ROWS for name in names} == set(HEADINGS)
+assert {name for _, names in ROWS for name in names} == {*PRIMER_HEADINGS, *HEADINGS}
 
 
 def _home(root: Path, number: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
@@ -18,6 +19,8 @@ IGNORE_TAG = "nbval-ignore-output"
 DEEPER = "_deeper"
 """Ends the name of a source that goes deeper: optional, with a question of its own, and without the eight sections."""
 HEADINGS = ("The question", "Predict", "Explore", "Measure", "Explain", "Exercises", "Break it", "Take away")
+PRIMER_HEADINGS = ("Can you skip it", "Part 1", "Part 2")
+"""Those of the primer, which is exempt from the eight sections."""
 
 # The kernel's patch version would differ between 3.11 and 3.13, so the metadata says only what every Python 3 shares.
 METADATA = {
@@ -200,18 +203,18 @@ def deeper_faults(notebook: NotebookNode) -> list[str]:
     return faults
 
 
-def heading_faults(notebook: NotebookNode) -> list[str]:
-    """What is wrong with the section headings: each of HEADINGS once, as `## Heading`, in that order."""
+def heading_faults(notebook: NotebookNode, headings: Sequence[str] = HEADINGS) -> list[str]:
+    """What is wrong with the section headings: each of these once, as `## Heading`, in that order."""
     found = []
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             for line in cell.source.splitlines():
                 match = re.match(r"##\s+(?:\d+\.?\s+)?(.*?)\s*$", line)
-                if match and (name := next((h for h in HEADINGS if match[1].startswith(h)), None)):
+                if match and (name := next((h for h in headings if match[1].startswith(h)), None)):
                     found.append(name)
-    missing = [name for name in HEADINGS if name not in found]
+    missing = [name for name in headings if name not in found]
     faults = [f"heading '## {name}' is missing" for name in missing]
-    faults += [f"heading '## {name}' stands {found.count(name)} times" for name in HEADINGS if found.count(name) > 1]
-    if not faults and found != list(HEADINGS):
-        faults.append(f"headings are in the order {', '.join(found)}; they must be {', '.join(HEADINGS)}")
+    faults += [f"heading '## {name}' stands {found.count(name)} times" for name in headings if found.count(name) > 1]
+    if not faults and found != list(headings):
+        faults.append(f"headings are in the order {', '.join(found)}; they must be {', '.join(headings)}")
     return faults

@@ -9,14 +9,18 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from course.desk.catalogue import CORE, ELECTIVES
+from course.desk.catalogue import CORE, ELECTIVES, PRIMER
 from course.exercises.minutes import TABLE_RULE, Counted, count, words
 from course.exercises.spec import LabSpec
+from course.notebooks.source import PRIMER_HEADINGS
 
 MINUTES = 60
 CODE_LINES = 15
 EXPLAIN_WORDS, STORY_WORDS = 400, 150
 OBJECTIVES, QUIZ, TASKS, TERMS, PREDICTIONS, EXERCISES = 3, 4, 8, 8, 2, (3, 4)
+PART_MINUTES, PRIMER_TERMS, PRIMER_TEST = 15, 12, 6
+PARTS = PRIMER_HEADINGS[1:]
+"""Of the primer; each has one prediction, one task and one check."""
 
 Cell = Mapping[str, Any]
 
@@ -28,6 +32,8 @@ def limits(cells: Sequence[Cell], spec: LabSpec, there: Collection[str]) -> dict
     since a lab repeats questions only from those.
     """
     counted = count(cells, spec)
+    if spec.number == PRIMER:
+        return _primer_limits(cells, spec, counted)
     found = {
         "minutes": _above(counted.minutes, MINUTES, "counted minutes"),
         "code": _code(cells),
@@ -42,7 +48,26 @@ def limits(cells: Sequence[Cell], spec: LabSpec, there: Collection[str]) -> dict
         "ticket": "" if spec.ticket else "no ticket in Break it",
         "quiz": _not(len(spec.quiz), QUIZ, "quiz questions"),
         "earlier": _earlier(spec, there),
-        "terms": _terms(spec),
+        "terms": _terms(spec, TERMS),
+    }
+    return {name: fault for name, fault in found.items() if fault}
+
+
+def _primer_limits(cells: Sequence[Cell], spec: LabSpec, counted: Counted) -> dict[str, str]:
+    """The same for the primer, which has two parts in place of the eight sections."""
+    minutes = {name: part.minutes for name, part in counted.sections.items() if name.startswith(PARTS)}
+    long = [f"{name!r} has {value:.1f}" for name, value in minutes.items() if value > PART_MINUTES]
+    found = {
+        "minutes": f"more than {PART_MINUTES} counted minutes: {', '.join(long)}" if long else "",
+        "code": _code(cells),
+        "objectives": _objectives(spec),
+        "predictions": _not(len(spec.predictions), len(PARTS), "predictions"),
+        "beliefs": _beliefs(spec),
+        "tasks": _not(counted.whole.tasks, len(PARTS), "tasks"),
+        "exercises": _not(len(spec.exercises), len(PARTS), "exercises"),
+        "hints": _hints(spec),
+        "quiz": _not(len(spec.quiz), PRIMER_TEST, "questions of the test"),
+        "terms": _terms(spec, PRIMER_TERMS),
     }
     return {name: fault for name, fault in found.items() if fault}
 
@@ -78,7 +103,10 @@ def _later(here: str, there: str) -> bool:
 
 
 def _earlier(spec: LabSpec, there: Collection[str]) -> str:
-    """One question from the lab before and one from three or more back, where there are such labs; two at most."""
+    """One question from the lab before and one from three or more back, where there are such labs; two at most.
+
+    The primer may be asked about and need not be, since its test lets people skip it.
+    """
     if spec.number not in CORE:
         return "" if len(spec.earlier) == 2 else f"{len(spec.earlier)} questions from earlier labs, not 2"
     before = CORE[: CORE.index(spec.number)]
@@ -86,7 +114,8 @@ def _earlier(spec: LabSpec, there: Collection[str]) -> str:
     wrong = [lab for lab in asked if lab not in before]
     if wrong:
         return f"a question from lab {wrong[0]}, which is not taken before"
-    last, far = [lab for lab in before[-1:] if lab in there], [lab for lab in before[:-2] if lab in there]
+    taken = [lab for lab in before if lab in there and lab != PRIMER]
+    last, far = ([lab for lab in part if lab in taken] for part in (before[-1:], before[:-2]))
     for name, labs in (("the lab before", last), ("three or more labs back", far)):
         if labs and not any(lab in labs for lab in asked):
             return f"no question from {name}: {', '.join(labs)}"
@@ -164,6 +193,6 @@ def _hints(spec: LabSpec) -> str:
     return f"exercises without a second, plainer hint: {', '.join(bare)}" if bare else ""
 
 
-def _terms(spec: LabSpec) -> str:
+def _terms(spec: LabSpec, most: int) -> str:
     many = len(spec.terms)
-    return "" if 1 <= many <= TERMS else f"{many} new terms, at least 1 and at most {TERMS}"
+    return "" if 1 <= many <= most else f"{many} new terms, at least 1 and at most {most}"

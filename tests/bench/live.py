@@ -88,8 +88,8 @@ def split(executor: LiveLlama) -> dict[str, float]:
     }
 
 
-def main() -> None:
-    """Capture, calibrate, then the runs."""
+def options() -> argparse.Namespace:
+    """What the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--steps", type=Path, help="every step of every live run, as a NumPy archive")
@@ -100,7 +100,21 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--loads", default="0.5,0.65,0.8")
     parser.add_argument("--limit", type=float, default=1e9, help="seconds after which no further load starts")
-    asked = parser.parse_args()
+    return parser.parse_args()
+
+
+def against_recording(executor: LiveLlama, recorded: steptime.Recorded) -> list[float]:
+    """The steps of the last run on the card, as multiples of what was recorded: percentiles 5, 50 and 95."""
+    expected = [
+        captured_seconds(recorded, SIZES, parts, *context)
+        for parts, context in zip(executor.timings.parts, executor.timings.context, strict=True)
+    ]
+    return np.percentile(np.array(executor.timings.gpu) / expected, (5, 50, 95)).tolist()
+
+
+def main() -> None:
+    """Capture, calibrate, then the runs."""
+    asked = options()
     began = time.perf_counter()
 
     def say(*words: Any) -> None:
@@ -142,16 +156,12 @@ def main() -> None:
         overhead = executor.overhead(recorded)
         step_time = AsCaptured(recorded, SIZES, overhead)
         steps_of[f"{label} warm"] = every_step(executor)
-        steps = np.array(executor.timings.gpu) / [
-            captured_seconds(recorded, SIZES, parts, *context)
-            for parts, context in zip(executor.timings.parts, executor.timings.context, strict=True)
-        ]
         block: dict[str, Any] = {
             "capacity": most,
             "overhead": asdict(overhead),
             "host alone": asdict(executor.overhead()),
             "split": split(executor),
-            "card against recording": [float(x) for x in np.percentile(steps, (5, 50, 95))],
+            "card against recording": against_recording(executor, recorded),
             "loads": [],
         }
         found["policies"][label] = block

@@ -12,7 +12,7 @@ from tests.helpers import oracle
 
 POLICIES = {
     "one at a time": (policies.Static(1), None),
-    "static": (policies.Static(16), None),
+    "static": (policies.Static(36), None),
     "dynamic": (policies.Dynamic(16, 0.01), None),
     "small chunks": (policies.Continuous(20, 20), None),
     "preempting": (policies.Continuous(24, 256), KVCache(64, 8)),
@@ -25,9 +25,9 @@ COLUMNS = ("arrival", "admitted", "first_computed", "last_computed", "response",
 
 @pytest.fixture(scope="module", params=POLICIES)
 def answered(request, model, prompts) -> lm.SpokenRun:
-    """The committed prompts, or where one is answered after the other the first few, at a rate that fills the slots."""
+    """The committed prompts at a rate that fills the slots; the first few where it takes long."""
     policy, cache = POLICIES[request.param]
-    some = prompts[:12] if policy.max_num_seqs == 1 else prompts
+    some = prompts[: {"one at a time": 12, "dynamic": 24}.get(request.param)]
     asked = lm.Questions.poisson([one.turns for one in some], rate=200, seed=1)
     return lm.serve_live(asked, policy, model, cache)
 

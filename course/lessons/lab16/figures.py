@@ -16,7 +16,7 @@ from course.figures.parts import INKS, Part, line, trace, words
 from course.figures.parts import pair as side_by_side
 from course.lessons.lab16 import steady_window
 from course.lessons.lab16.load_test import LoadTest, seconds
-from course.lessons.lab16.many_tools import OneRun
+from course.lessons.lab16.many_tools import SAME_AS_OTHERS, OneRun
 from course.lessons.lab16.steady_window import Window
 
 LEFT, RIGHT = (0.0, 0.425), (0.59, 1.0)  # two panels side by side, as shares of the width
@@ -64,7 +64,7 @@ def two_clocks(result: LoadTest, *, height: int = 420) -> go.Figure:
         data.append(line(share, np.quantile(values, 1 - share), colour, name, 2, **style))
     top = max(float(values.max()) for values, *_ in ways)
     span = [-2.3, log10(max(top, 0.1)) + 0.25]
-    times = {**title("TTFT, log scale [s]"), "type": "log", "range": theme.round_digits(span), **TIME_TICKS}
+    times = {**title("TTFT [s]"), "type": "log", "range": theme.round_digits(span), **TIME_TICKS}
     slower = {
         **title("requests that waited longer [share]"), "type": "log", "range": [0.05, -3.05],
         "tickvals": SLOWER, "ticktext": ["all", "10%", "1%", "0.1%"],
@@ -97,7 +97,7 @@ SAME = 0.02  # of our TPOT: a reading further off is another quantity
 
 def many_tools(result: OneRun, *, height: int = 440) -> go.Figure:
     """Every tool's mean time per token of one run, as bars; in another colour where it is another number than ours."""
-    found = result.readings
+    found = [r for r in result.readings if (r.tool, r.metric) not in SAME_AS_OTHERS]
     ours = found[0].mean
     colours = [TOOL_COLOURS["same" if abs(r.mean / ours - 1) <= SAME else "other"] for r in found]
     colours[0] = TOOL_COLOURS["ours"]

@@ -132,7 +132,6 @@ def rows(result: LoadTest) -> list[tuple[str, ...]]:
     return [
         ("", "written down", "from the plan", "no limit"),
         *((f"TTFT p{q}", *(seconds(float(np.percentile(way, q))) for way in ways)) for q in PERCENTILES),
-        ("TTFT, longest", *(seconds(float(way.max())) for way in ways)),
         ("requests above 1 s", *(f"{int((way > 1).sum()):,}" for way in ways)),
         ("sent, requests/s", f"{limited:.2f}", f"{limited:.2f}", f"{free:.2f}"),
         ("at the server, mean", f"{result.in_flight:.1f}", f"{result.in_flight:.1f}", f"{result.free.little().L:.1f}"),

@@ -153,7 +153,9 @@ def _equal(settings: Settings, result: OneRun) -> bool:
 def _halves(result: OneRun) -> tuple[float, float, float]:
     """Mean TPOT of the shorter and of the longer half of the answers [s], and the share of gaps in the longer half."""
     gaps, tpot = result.seen.tokens - 1, result.seen.tpot
-    short = gaps < np.median(gaps)
+    short = gaps <= np.median(gaps)
+    if short.all():  # all answers have as many gaps
+        return float(np.nanmean(tpot)), float(np.nanmean(tpot)), 0.5
     return float(np.nanmean(tpot[short])), float(tpot[~short].mean()), float(gaps[~short].sum() / gaps.sum())
 
 

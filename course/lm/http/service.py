@@ -7,9 +7,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from course.base import settings
 from course.engine.cancel import cancel
 from course.engine.executor import Work
+from course.engine.feasible import check_feasible
 from course.engine.live import Emitted
 from course.engine.loop import Engine
 from course.lm.cache import PagedKV
@@ -63,8 +66,9 @@ class Service:
     def __init__(self, model: LanguageModel, policy: Policy, cache: KVCache | None = None, max_waiting: int = 256):
         self.model, self.policy = model, policy
         self.cache = full_cache(policy, model.config) if cache is None else cache
-        self.slots = Limits.of(policy).max_num_seqs
-        self.most = self.slots + settings.whole("max_waiting", max_waiting, low=0)
+        limits = Limits.of(policy)
+        self._budget = limits.max_num_batched_tokens
+        self.most = limits.max_num_seqs + settings.whole("max_waiting", max_waiting, low=0)
         self.metrics = Metrics("course-lm", self.cache)
         self._memory = PagedKV(model.config, self.cache.num_blocks, self.cache.block_size)
         self._bell = threading.Condition()
@@ -93,6 +97,7 @@ class Service:
             limit = min(limit, len(ticket.tokens) + ticket.max_tokens)
         if limit - 1 > needed:
             raise ValueError(f"{limit} tokens do not fit the KV cache of {needed}: ask for fewer max_tokens.")
+        check_feasible(np.array([len(ticket.tokens)]), np.array([1]), 0, self.policy, self._budget, self.cache)
         with self._bell:
             if self._closed:
                 raise Full("The server is going down.")

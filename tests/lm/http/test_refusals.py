@@ -231,6 +231,14 @@ def test_a_cache_that_is_too_small_for_a_request(model):
         assert "KV cache" in sentence(server.client.post("/v1/chat/completions", json=chat(ASK)), 400)
 
 
+def test_a_prompt_that_no_step_has_room_for(model):
+    with serving(model, policies.Continuous(2, 40, enable_chunked_prefill=False)) as server:
+        for stream in (True, False):
+            asked = completion(prompt="owl " * 60, stream=stream)
+            assert "max_num_batched_tokens is 40" in sentence(server.client.post("/v1/completions", json=asked), 400)
+        assert server.client.post("/v1/completions", json=completion(max_tokens=5)).status_code == 200
+
+
 def test_a_port_that_is_taken():
     with open_port(0) as one, pytest.raises(ValueError, match="cannot be had"):
         open_port(one.getsockname()[1])

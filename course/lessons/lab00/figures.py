@@ -1,0 +1,144 @@
+"""Figures of lab 00: an answer in tokens, a step for several sequences, and arrivals beside the TTFT they lead to."""
+
+from collections.abc import Sequence
+from math import ceil, log10
+
+import numpy as np
+import plotly.graph_objects as go
+
+from course.figures import theme
+from course.figures.parts import INKS, MARGIN, Part, dots, heading, line, note, pair, place, words
+from course.figures.words import seconds
+from course.lessons.lab00 import together
+from course.lessons.lab00.answer import Answer
+from course.lessons.lab00.together import Together
+from course.lessons.lab00.traffic import PERCENTS, SHOWN, Traffic
+
+ACROSS = 8  # tokens in a row
+WIDE = (0.0, 0.6), (0.7, 1.0)
+BINS = 40
+SHORTEST, LONGEST = 0.01, 10.0  # seconds on the log axis
+TIMES = [0.01, 0.1, 1, 10]
+
+
+def _bars(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, colour: str | list[str], name: str,
+          panel: int = 1, **more: object) -> Part:  # fmt: skip
+    colours = colour if isinstance(colour, list) else theme.COLOURS[colour]
+    bars = {"type": "bar", "x": theme.round_digits(x), "y": theme.round_digits(y), "name": name}
+    return bars | {"marker": {"color": colours, "line": {"width": 0}}} | place(panel) | more
+
+
+def answer(result: Answer, *, height: int = 380) -> go.Figure:
+    """Left, the tokens so far, those in the KV cache filled; right, how long each step took here."""
+    pieces = [*result.prompt, *result.said[: result.step]]
+    kinds = ["prefill"] * len(result.prompt) + ["decode"] * result.step
+    fill = [theme.COLOURS[kind] for kind in kinds]
+    fill[-1] = theme.PAPER  # the newest is not in the cache before the next step computes it
+    inks = ["#000000" if kind == "prefill" else "#FFFFFF" for kind in kinds[:-1]] + [theme.INK]
+    spots = np.arange(len(pieces))
+    boxes = _bars(np.full(len(pieces), 0.94), -(spots // ACROSS), fill, "tokens") | {
+        "orientation": "h", "base": (spots % ACROSS).tolist(), "width": 0.8, "text": pieces, "textangle": 0,
+        "textposition": "inside", "insidetextanchor": "middle", "hoverinfo": "text", "constraintext": "none",
+        "textfont": {"color": inks, "size": 12},
+        "marker": {"color": fill, "line": {"width": 1.5, "color": [theme.COLOURS[kind] for kind in kinds]}},
+    }  # fmt: skip
+    lines = max(5, ceil((len(result.prompt) + len(result.said)) / ACROSS))
+    taken = 1e3 * np.array(result.seconds[: result.step])
+    steps = np.arange(1, len(taken) + 1)
+    shown = ["prefill", *["decode"] * max(0, len(taken) - 1)][: len(taken)]
+    times = _bars(steps, taken, [theme.COLOURS[kind] for kind in shown], "seconds of a step", 2, width=0.8)
+    most = 1e3 * max(result.seconds, default=1e-3)
+    blank = {"showticklabels": False, "showgrid": False, "showline": False, "ticks": ""}
+    key = [f'<span style="color:{INKS[kind]}">■</span> {what}' for kind, what in
+           (("prefill", "prompt: prefill"), ("decode", "answer: decode"))]  # fmt: skip
+    return pair(
+        [boxes, times],
+        (blank | {"range": [0, ACROSS]}, blank | {"range": [-lines + 0.5, 0.5]}),
+        (
+            {"title": {"text": "step [number]"}, "range": [0.4, max(6, len(result.said)) + 0.6]},
+            {"title": {"text": "time [ms]"}, "range": [0, float(f"{1.15 * most:.3g}")]},
+        ),
+        height,
+        columns=WIDE,
+        margin=MARGIN | {"l": 12},
+        annotations=[heading(1, "  ".join([*key, "□ newest"])), heading(2, "this machine, measured")],
+    )
+
+
+def step(result: Together, *, height: int = 380) -> go.Figure:
+    """How many times as long as a step for one a step for several takes: on the H100, here, and one after the other."""
+    sizes = np.arange(1, together.MOST + 1)
+    alone = together.on_h100(1)
+    data = [
+        line(sizes, sizes, "theory", "one after the other", dash="dash"),
+        line(sizes, [together.on_h100(int(size)) / alone for size in sizes], "recorded", "H100, recorded"),
+    ]
+    labels = [(12.2, 12.2, "one after the other", "theory", "top left"), (12, 1.2, "H100, 8B model", "recorded",
+              "top center")]  # fmt: skip
+    spots, colours = [(result.sequences, result.ratio)], ["recorded"]
+    if result.measured:
+        counts = list(result.measured)
+        here = [result.measured[count] / result.measured[1] for count in counts]
+        data.append(line(counts, here, "measured", "this CPU, measured"))
+        y = float(np.interp(12, counts, here))
+        labels.append((12, y, "this CPU, small model", "measured", "top center"))
+        spots.append((result.sequences, float(np.interp(result.sequences, counts, here))))
+        colours.append("measured")
+    data.append(dots(*zip(*spots, strict=True), colours, "the step chosen"))
+    x, y, texts, inks, corners = zip(*labels, strict=True)
+    data.append(words(x, y, texts, inks, corner=corners))
+    layout = {
+        "template": theme.TEMPLATE, "height": height, "margin": MARGIN,
+        "xaxis": {"title": {"text": "in the step [sequences]"}, "range": [0, 17], "tickvals": [1, 4, 8, 12, 16]},
+        "yaxis": {"title": {"text": "against a step for one [times]"}, "range": [0, 17], "tickvals": [1, 4, 8, 12, 16]},
+    }  # fmt: skip
+    return theme.plain_figure(data, layout)
+
+
+def traffic(result: Traffic, *, height: int = 360) -> go.Figure:
+    """Left, how many requests come in each second; right, how many get which TTFT, with the mean and percentiles."""
+    ttft = np.maximum(result.run.ttft, SHORTEST)
+    top = float(f"{1.02 * ttft.max():.3g}")
+    low, high = (log10(SHORTEST), log10(LONGEST)) if result.log else (0.0, top)
+    edges = np.linspace(low, high, BINS + 1)
+    counts = np.histogram(np.log10(ttft) if result.log else ttft, edges)[0]
+    middles, width = (edges[1:] + edges[:-1]) / 2, (high - low) / BINS
+    most = 1.5 * float(counts.max())
+    marks = [("mean", result.mean, "wasted"), *((f"p{p}", result.percentile(p), "decode") for p in PERCENTS)]
+    shapes, notes = [], []
+    for place_, (name, value, colour) in enumerate(marks):
+        x = float(f"{log10(max(value, SHORTEST)) if result.log else value:.5g}")
+        y = float(f"{most * (0.97 - 0.09 * place_):.4g}")
+        end = {"x0": x, "x1": x, "y0": 0, "y1": y, "xref": "x2", "yref": "y2", "type": "line"}
+        shapes.append(end | {"line": {"color": INKS[colour], "width": 2}})
+        inside = (x - low) < 0.6 * (high - low)
+        text = f"{name} {seconds(value)}"
+        side = {"anchor": "left", "xshift": 3} if inside else {"anchor": "right", "xshift": -3}
+        notes.append(note(x, y, text, colour, **side, xref="x2", yref="y2"))
+    times = [log10(value) for value in TIMES] if result.log else None
+    ticks = {"tickvals": times, "ticktext": [seconds(value) for value in TIMES]} if times else {}
+    word = "log" if result.log else "linear"
+    arrivals = result.arrivals
+    rate = {"type": "line", "x0": 0, "x1": SHOWN, "y0": result.rate, "y1": result.rate, "xref": "x", "yref": "y"}
+    shapes.append(rate | {"line": {"color": theme.INK, "width": 2, "dash": "dash"}})
+    notes += [
+        heading(1, f"requests in each second; dashed: the rate, {result.rate:g}/s"),
+        heading(2, f"TTFT, {word} axis"),
+    ]
+    return pair(
+        [
+            _bars(np.arange(SHOWN) + 0.5, arrivals, "waiting", "arrivals", width=0.9),
+            _bars(middles, counts, "prefill", "requests", 2, width=float(f"{width:.4g}")),
+        ],
+        (
+            {"title": {"text": "time [s]"}, "range": [0, SHOWN]},
+            {"title": {"text": "arrivals [requests]"}, "range": [0, max(30, 1.15 * int(arrivals.max()))]},
+        ),
+        (
+            {"title": {"text": f"TTFT, {word} scale [s]"}, "range": theme.round_digits([low, high])} | ticks,
+            {"title": {"text": "how many [requests]"}, "range": [0, float(f"{most:.4g}")]},
+        ),
+        height,
+        shapes=shapes,
+        annotations=notes,
+    )

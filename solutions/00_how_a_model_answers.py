@@ -1,0 +1,165 @@
+# %% [markdown]
+# # Lab 00: How a language model answers
+
+# %%
+from course import lm
+from course.exercises import Lab
+from course.lessons import lab00
+from course.lessons.lab00 import machines
+
+lab = Lab("00")
+
+# %% [markdown]
+# This primer has two parts of 15 minutes. You may stop after the first.
+#
+# ## Can you skip it?
+#
+# If you have served language models before, try these six questions. With five right, go on with the next lab.
+# Otherwise leave them, take both parts, and come back.
+
+# %%
+lab.quiz()
+
+# %% [markdown]
+# ## Part 1: How a model answers
+#
+# A language model reads text as **tokens**: words or pieces of words, each with a number. It does one thing. Given some
+# tokens, it computes which token comes next. An answer is that, again and again.
+#
+# Below, a model of 3.9 million weights answers on the machine you sit at. Choose a question, and press the right arrow
+# key on *Step*. A dot in a token is a blank; filled tokens have been computed.
+
+# %%
+lab00.one_answer()
+
+# %% [markdown]
+# What you saw has names:
+#
+# - A **sequence** is a question with its answer so far. A **step** is one pass through the model; it brings each
+#   sequence in it one token.
+# - The first step is the **prefill**. It computes all tokens of the prompt at once, and brings the first token of the
+#   answer.
+# - Each later step is a **decode**. It computes the newest token alone, and brings the next one.
+# - The **KV cache** keeps what the model has computed of each token (its keys and values), so that no step computes it
+#   again. It grows by 3,072 bytes a token here, and by 131,072 with Llama-3.1-8B.
+#
+# So an answer of $N$ tokens takes one prefill and $N - 1$ decodes. With Llama-3.1-8B on an H100, the prefill of 512
+# tokens takes 13.4 ms and a decode 5.04 ms.
+
+# %%
+lab.predict("sixteen")
+
+# %% [markdown]
+# A step may hold several sequences. That changes no word of any answer:
+
+# %%
+model = lm.load()
+questions = ["Spell hedgehog.", "What is 17 plus 25?", "Count from 3 to 9."]
+together = model.answers(questions)
+assert together == [model.answer(question) for question in questions]
+together
+
+# %% [markdown]
+# It does change the time. One task comes with the next figure; it is judged when the slider rests.
+
+# %%
+lab00.a_step_together()
+
+# %% [markdown]
+# **Why.** In each step the machine reads all weights of the model from memory, and multiplies them with the numbers of
+# every token in the step. It reads them once, for one sequence or for sixteen. On the H100 reading takes 4.97 ms, and
+# multiplying 0.02 ms for each sequence: fifteen more hardly show. A CPU multiplies more slowly for the speed at which
+# it reads, so there multiplying soon takes longer than reading. A step for sixteen took about four times as long as a
+# step for one where this was written. That is still far less than sixteen steps.
+#
+# ### Check 1
+#
+# A prompt has 512 tokens and its answer 21. With the times above, how many **seconds** pass from the start of the
+# prefill to the last token of the answer, if nobody else is there?
+
+# %%
+seconds = None
+### BEGIN SOLUTION
+seconds = 0.0134 + (21 - 1) * 0.00504
+### END SOLUTION
+
+# %%
+lab.check("answer", seconds)
+
+# %%
+lab.recap("sixteen")
+
+# %% [markdown]
+# ## Part 2: Reading a serving graph
+#
+# Requests come to a server at a **rate**, in requests a second. They do not come evenly. The **CV** (coefficient of
+# variation) of the gaps between them says how unevenly: 0 is a clock, 1 is many people who know nothing of each other,
+# more is bursts.
+#
+# **TTFT**, the time to first token, is how long somebody waits from the request to the first token. A **percentile** is
+# a value that a share of people stays within: a p99 of 2 s means that 99 in 100 wait 2 s at most. The p50 is the
+# **median**: half wait less, half longer.
+
+# %%
+lab.predict("mean")
+
+# %%
+lab00.requests_and_waits()
+
+# %% [markdown]
+# **Log axes.** On a log axis equal distances are equal ratios: from 10 to 100 ms is as far as from 100 ms to 1 s. It
+# shows 20 ms and 2 s in one picture. What looks twice as far is not twice as much: read the ticks.
+#
+# ### Check 2
+#
+# At 12 requests a second and a CV of 1 the p99 of TTFT is 271 ms. How many people wait longer than that in **one
+# hour**?
+
+# %%
+people = None
+### BEGIN SOLUTION
+people = 12 * 3600 / 100
+### END SOLUTION
+
+# %%
+lab.check("people", people)
+
+# %%
+lab.recap("mean")
+
+# %% [markdown]
+# ### Bandwidth against FLOPs
+#
+# **Bandwidth** is how many bytes a machine reads from memory in a second. A **FLOP** is one floating-point operation; a
+# step needs two for each weight and sequence. The H100's column is from measurements on such a card; yours is measured
+# now.
+
+# %% tags=["nbval-ignore-output"]
+h100, here = machines.h100(), machines.here()
+assert here.sequences < h100.sequences
+machines.table([h100, here])
+
+# %% [markdown]
+# With fewer sequences than in the last row a step takes as long as reading does, and one more is nearly free: the step
+# is **bound by memory**. With more it is **bound by compute**, and each one costs its products. Curves of throughput
+# bend there: first steep, then flat.
+#
+# ### Badges
+#
+# The **badge** beside a title says where its numbers come from. Do not compare two badges as if they were one.
+#
+# | badge | the numbers come from |
+# |---|---|
+# | recorded | the clock of a real card, earlier |
+# | measured | the clock of your machine, just now |
+# | modelled | a model of a card: bytes by bandwidth, FLOPs by peak |
+# | theory | a formula |
+#
+# ### How to use a lab
+#
+# - Commit to each prediction before you move anything.
+# - Solve the tasks of a figure in their order. After two misses "Show me" moves the controls.
+# - A wrong answer brings a hint. After three, `lab.solution("people")` shows the solution of an exercise by its name.
+# - What you do is kept. Stop anywhere; after a restart, choose *Run > Run All Cells*.
+#
+# Now the six questions at the top should be easy. The start page says which lab comes next.
