@@ -13,21 +13,7 @@ LABS = {number: load(number) for number in available()}
 
 # Labs that are not rewritten yet, each with the limits that it does not keep. The list only shrinks: what a lab keeps
 # is taken out here, and no lab is added.
-NOT_REWRITTEN: dict[str, set[str]] = {
-    "16": {
-        "code",
-        "earlier",
-        "explain",
-        "minutes",
-        "objectives",
-        "predictions",
-        "quiz",
-        "story",
-        "tasks",
-        "terms",
-        "ticket",
-    },
-}
+NOT_REWRITTEN: dict[str, set[str]] = {}
 # Retests in labs that do not exist yet, as "NN -> NN:id". Once such a lab exists, `ties` asks for the question.
 PENDING: set[str] = {
     "00 -> 01:behind-the-p99",
@@ -44,6 +30,9 @@ PENDING: set[str] = {
     "08 -> 09:token",
     "08 -> 15:residents",
     "08 -> 18:slots",
+    "16 -> 15:tools",
+    "16 -> 17:held",
+    "16 -> 18:felt",
 }
 
 
