@@ -12,7 +12,7 @@ SHOWN = ("explorers", "shown", "deeper")
 
 def __getattr__(name: str) -> Any:
     """Fetched at first use: what a lab asks is read without plotly and widgets."""
-    own = name.startswith("_") or find_spec(f"{__name__}.{name}") is not None  # a module of this folder: Python finds it
+    own = name.startswith("_") or find_spec(f"{__name__}.{name}") is not None  # a module here
     for module in SHOWN if not own else ():
         found = import_module(f"course.lessons.lab07.{module}")
         if name in found.__all__:
