@@ -4,6 +4,7 @@ Its explorers, tables, figures and step times are at hand here: `from course.les
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 SHOWN = ("explorers", "shown", "deeper")
@@ -11,7 +12,8 @@ SHOWN = ("explorers", "shown", "deeper")
 
 def __getattr__(name: str) -> Any:
     """Fetched at first use: what a lab asks is read without plotly and widgets."""
-    for module in SHOWN if not name.startswith("_") else ():
+    own = name.startswith("_") or find_spec(f"{__name__}.{name}") is not None  # a module here
+    for module in SHOWN if not own else ():
         found = import_module(f"course.lessons.lab07.{module}")
         if name in found.__all__:
             return getattr(found, name)
