@@ -93,7 +93,7 @@ print(f"capacity of one slot: {1 / mean:.2f} requests/s")
 # %% [markdown]
 # One slot sustains 0.77 requests/s, and 32 slots sustain 16: that is what batching buys.
 #
-# ## 32 slots: which formula fits batching?
+# ## Many slots: which formula fits batching?
 #
 # **M/M/c** (Erlang, 1917) has c servers that do not disturb each other. It seems to fit 32 slots, and misses what
 # batching is about: a step takes longer with more sequences in it, so everybody slows everybody down. **Processor

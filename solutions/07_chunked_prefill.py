@@ -60,8 +60,8 @@ lab07.what_a_percentile_hides()
 # ## Measure
 #
 # The slider launches: each step of a prompt is one launch of a toy kernel on your device, **measured**. Above are steps
-# of the whole model, **recorded** on an H100. Halve the chunk: down to which size do steps
-# halve? Recorded steps grow, since a chunk attends to all before it. The toy has no attention.
+# of the whole model, **recorded** on an H100. Halve the chunk: down to which size do steps halve? Recorded steps grow,
+# since a chunk attends to all before it. The toy has no attention.
 
 # %%
 lab07.launched_in_chunks()
@@ -195,8 +195,8 @@ lab.recap("newcomers")
 lab07.metrics_page()
 
 # %% [markdown]
-# Choose `--max-num-batched-tokens` (budget), `--long-prefill-token-threshold` (cap) or `--max-num-seqs` (slots), and the
-# largest of 256, 512 and 1,024 that keeps both; the second explorer shows them. What would change your mind?
+# Choose `--max-num-batched-tokens` (budget), `--long-prefill-token-threshold` (cap) or `--max-num-seqs` (slots), and
+# the largest of 256, 512 and 1,024 that keeps both; the second explorer shows them. What would change your mind?
 
 # %%
 decision = None  # {"--flag": value}

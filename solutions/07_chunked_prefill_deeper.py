@@ -16,8 +16,8 @@ from course.lessons import lab07
 lab07.who_waits()
 
 # %% [markdown]
-# Both kinds of people over all budgets: on the left those who come, on the right those who stream. Move the cap, and see
-# which side answers.
+# Both kinds of people over all budgets: on the left those who come, on the right those who stream. Move the cap, and
+# see which side answers.
 #
 # ## What a step with a chunk costs, in theory
 #
@@ -84,10 +84,10 @@ lab07.settings_recorded()
 #
 # ## Chunks do not add pairs, they add readings
 #
-# A **pair** is one token that attends to one token, itself included. However a prompt is cut, each of its tokens attends
-# once to all before it, so the pairs are the same. What grows with the number of chunks: the weights are read again, and
-# the K and V of all earlier chunks too. And kernels want to be large: on the recorded card a pair takes longer in chunks
-# of 512 and below.
+# A **pair** is one token that attends to one token, itself included. However a prompt is cut, each of its tokens
+# attends once to all before it, so the pairs are the same. What grows with the number of chunks: the weights are read
+# again, and the K and V of all earlier chunks too. And kernels want to be large: on the recorded card a pair takes
+# longer in chunks of 512 and below.
 
 # %%
 lab07.readings()
@@ -149,7 +149,7 @@ lab07.claims()
 # - A first token needs the whole prompt, however it was cut. "To give users a quick first token, do not chunk" is right
 #   for that one prompt, and wrong for everybody else.
 # - With 64 decodes, 20% of the tokens is a chunk of 16 tokens.
-# - The scores of 10,000 tokens need 400 MB a head only if somebody stores them. Kernels that work tile by tile never do.
+# - The scores of 10,000 tokens need 400 MB a head only if somebody stores them. Kernels that work by tiles do not.
 #
 # ## A cap that is too small, and no chunks at all
 #

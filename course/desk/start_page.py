@@ -21,14 +21,14 @@ on a GPU, or measured on your machine.
 ## What you need
 
 - You read Python, and you have seen a NumPy array.
-- You know what a request, a queue and a percentile are. You need not have served a language model before: each term is
+- You know what a request and a queue are. You need not have served a language model before: each term is
   explained where it first appears, and the [glossary]({glossary}) has them all.
 - No GPU and no network. Where there is a GPU, the labs use it.
 """
 
 PRIMER_FIRST = """\
-{primer}, is the primer: what a token, a step and a percentile are. It begins with a test of six questions. Whoever answers
-five of them rightly may go on with the next lab.
+{primer}, is the primer: what a token, a step and a percentile are. It begins with a test of six questions: with
+five right answers, go on with the next lab.
 """
 
 AROUND = """\

@@ -15,9 +15,9 @@ PAGE = "glossary.md"
 ROW = re.compile(r"^\|\s*(?:<a id=\"[\w-]+\"></a>)?\s*([^|]+?)\s*\|", re.MULTILINE)
 ANCHOR = re.compile(r'<a id="([\w-]+)"></a>')
 ORDINARY = frozenset((
-    "block", "capacity", "chunk", "client", "concurrency", "fitted", "group", "here", "indexer", "load",
-    "measured", "modelled", "pair", "percentile", "piece", "predicted", "rank", "replay", "request", "requests",
-    "settled", "slot", "step", "theory", "window",
+    "badge", "bandwidth", "block", "capacity", "chunk", "client", "concurrency", "fitted", "group", "here", "indexer",
+    "load", "measured", "modelled", "pair", "percentile", "piece", "predicted", "rank", "replay", "request", "requests",
+    "settled", "slot", "step", "theory", "token", "window",
 ))  # fmt: skip
 """Words that also mean what they always mean: linked only in a lab that has them among its new terms."""
 

@@ -91,6 +91,30 @@ def test_progress_and_what_comes_next(progress: Progress) -> None:
         assert "You have done every lab of the core path." in start_page.text(links, known, progress)
 
 
+def test_the_primer_comes_first_and_its_test_lets_one_skip_it(progress: Progress) -> None:
+    known = {
+        "00": Entry("00", "Primer", 36, predictions=(Item("p"),), quiz=(Item("q"), Item("r"))),
+        "04": Entry("04", "Batches", 50, exercises=(Item("a"),)),
+    }
+    links = start_page.Links(("00_p.ipynb", "04_b.ipynb"), "g.md", {})
+
+    def text() -> str:
+        return start_page.text(links, known, progress)
+
+    assert "[Lab 00, Primer](00_p.ipynb), is the primer" in text()
+    assert "Next: [lab 00, Primer](00_p.ipynb)." in text()
+    progress.change("00", "quiz", "q", lambda _: [{"answer": "x"}])
+    assert "Go on with: [lab 00, Primer](00_p.ipynb)." in text(), "the test is not done yet"
+    progress.change("00", "quiz", "r", lambda _: [{"answer": "x"}])
+    assert "Next: [lab 04, Batches](04_b.ipynb)." in text()
+    progress.change("00", "predictions", "p", lambda _: [{"answer": "x"}])
+    assert "Next: [lab 04, Batches](04_b.ipynb)." in text(), "all of it is done"
+    more = known | {"00": Entry("00", "Primer", 36, predictions=(Item("p"), Item("o")), quiz=(Item("q"), Item("r")))}
+    assert "Go on with: [lab 00, Primer](00_p.ipynb)." in start_page.text(links, more, progress), "part 1 was begun"
+    without = start_page.Links(("04_b.ipynb",), "g.md", {})
+    assert "primer" not in start_page.text(without, known, progress)
+
+
 def test_it_is_written_again_and_only_when_something_has_changed(
     labs: Path, tmp_path: Path, progress: Progress
 ) -> None:

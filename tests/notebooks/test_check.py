@@ -98,6 +98,13 @@ def test_the_eight_headings_are_required_in_order() -> None:
     assert any("in the order" in fault for fault in check.source_faults(swapped, "07"))
 
 
+def test_the_primer_has_headings_of_its_own() -> None:
+    parts = "# %% [markdown]\n# ## Can you skip it?\n#\n# ## Part 1: A\n#\n# ## Part 2: B\n"
+    assert check.source_faults(parts, "00") == []
+    assert "heading '## Predict' is missing" in check.source_faults(parts, "07")
+    assert check.source_faults(parts.replace("## Part 2: B", ""), "00") == ["heading '## Part 2' is missing"]
+
+
 def test_an_empty_code_cell_is_a_fault_of_the_source() -> None:
     assert "cell 0: empty code cell" in check.source_faults("# %%\n\n# %%\nx = 1\n", "07")
 

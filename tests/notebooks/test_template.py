@@ -108,6 +108,46 @@ def test_questions_come_from_the_lab_before_and_from_three_back_as_far_as_there_
     assert exceeded(spec=both, there=("02", "03", "04", "08")) == set()
 
 
+def test_the_primer_may_be_asked_about_and_need_not_be():
+    four = replace(GOOD, number="04", earlier=())
+    assert exceeded(spec=four, there=("00", "03", "04")) == set()
+    assert exceeded(spec=replace(four, earlier=(replace(LAW, lab="00"),)), there=("00", "04")) == set()
+
+
+PRIMER = replace(
+    GOOD,
+    number="00",
+    exercises=tuple(replace(exercise, plain="Step by step.") for exercise in TOY.exercises[:2]),
+    quiz=tuple(Question(f"q{i}", "?", ASK, "a") for i in range(6)),
+    earlier=(),
+    ticket=None,
+    terms=tuple("abcdefghijkl"),
+)
+TASK = "One server [modelled]\nAt the start: Load 0.5\n  wait 3 s\nTask 1. Find it.\n"
+PARTS = [text("## Can you skip it?"), text("## Part 1: A"), code("one", TASK), text("## Part 2: B"), code("two", TASK)]
+
+
+def test_the_primer_has_two_parts_in_place_of_the_sections():
+    assert limits(PARTS, PRIMER, ("00",)) == {}
+    ends = {"minutes": [*PARTS, text("word " * 1_800)], "tasks": PARTS[:-1], "code": [*PARTS, code("x = 1\n" * 16)]}
+    for name, cells in ends.items():
+        assert set(limits(cells, PRIMER, ("00",))) == {name}
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("predictions", {"predictions": PRIMER.predictions[:1]}),
+        ("exercises", {"exercises": PRIMER.exercises[:1]}),
+        ("quiz", {"quiz": PRIMER.quiz[:5]}),
+        ("terms", {"terms": tuple("abcdefghijklm")}),
+        ("objectives", {"objectives": ()}),
+    ],
+)
+def test_a_primer_beyond_a_limit(name, parts):
+    assert set(limits(PARTS, replace(PRIMER, **parts), ("00",))) == {name}
+
+
 def test_ties_to_what_is_there():
     object.__setattr__(GOOD, "tasks", (A(),))
     later = replace(GOOD, number="08", earlier=(Question("law3", "?", ASK, "a", lab="03"),))

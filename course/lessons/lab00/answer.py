@@ -1,4 +1,4 @@
-"""One question to the small language model, answered step by step: its tokens, its KV cache, the seconds of each step."""
+"""One question to the small language model, answered step by step: tokens, KV cache, seconds of each step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUESTIONS = (
 )
 MOST_STEPS = 44
 """Of the longest of these answers."""
-TRIES = 5  # an answer is computed so often, and each step gets the median of its seconds
+TRIES = 9  # an answer is computed so often, and each step gets the median of its seconds
 
 
 @lru_cache(maxsize=1)
@@ -83,7 +83,9 @@ def _run(question: str) -> tuple[tuple[int, ...], tuple[float, ...]]:
     mind, prompt = model(), model().prompt(question)
     context = mind.config.max_position_embeddings
     cache = lm.PagedKV(mind.config, context, 1)
-    given, computed, said, seconds = prompt, 0, [], []
+    said: list[int] = []
+    seconds: list[float] = []
+    given, computed = prompt, 0
     while not said or (said[-1] != mind.tokenizer.end and computed < context):
         began = time.perf_counter()
         logits = mind.forward(given, [len(given)], [computed], [range(context)], cache)

@@ -37,8 +37,8 @@ LAB = LabSpec(
     predictions=(
         Prediction(
             "sixteen",
-            "On an H100 a decode step of Llama-3.1-8B for one sequence takes 5 ms. How long is a step that moves sixteen "
-            "sequences on by one token each?",
+            "On an H100 a decode step of Llama-3.1-8B for one sequence takes 5 ms. How long is a step that moves "
+            "sixteen sequences on by one token each?",
             (
                 "about 5 ms",
                 (
@@ -54,7 +54,8 @@ LAB = LabSpec(
             ),
             "a",
             "5.37 ms against 5.04 ms: 1.07 times as long. The weights are read once for all, which takes about 5 ms; "
-            "multiplying them takes 0.02 ms for each sequence. What is added is mostly the KV cache of the other fifteen.",
+            "multiplying them takes 0.02 ms for each sequence. What is added is mostly the KV cache of the "
+            "other fifteen.",
         ),
         Prediction(
             "mean",
@@ -106,8 +107,8 @@ LAB = LabSpec(
                 "how long an answer takes",
                 solution=_twin_prefill + (TWIN_TOKENS - 1) * _decode,
                 rtol=0.02,
-                question="The prompt has 128 tokens, whose prefill takes 6.48 ms, and the answer has 101. A decode takes "
-                "5.04 ms. How many seconds until the last token?",
+                question="The prompt has 128 tokens, whose prefill takes 6.48 ms, and the answer has 101. A decode "
+                "takes 5.04 ms. How many seconds until the last token?",
                 mistakes=(
                     Mistake((TWIN_TOKENS - 1) * _decode - _twin_prefill, "The prefill is added, not taken off."),
                 ),

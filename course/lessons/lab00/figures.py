@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from math import ceil, log10
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from course.figures import theme
-from course.figures.parts import INKS, MARGIN, Part, dots, heading, line, note, pair, place, words
+from course.figures.parts import INKS, LEFT, MARGIN, RIGHT, Part, dots, heading, line, note, pair, place, words
 from course.figures.words import seconds
 from course.lessons.lab00 import together
 from course.lessons.lab00.answer import Answer
@@ -17,7 +19,8 @@ from course.lessons.lab00.traffic import PERCENTS, SHOWN, Traffic
 ACROSS = 8  # tokens in a row
 WIDE = (0.0, 0.6), (0.7, 1.0)
 BINS = 40
-SHORTEST, LONGEST = 0.01, 10.0  # seconds on the log axis
+BARS, LABEL = 0.5, 0.115  # shares of the height: of the highest bar, and of a label
+SHORTEST, LONGEST = 0.01, 30.0  # seconds on the log axis
 TIMES = [0.01, 0.1, 1, 10]
 
 
@@ -39,7 +42,7 @@ def answer(result: Answer, *, height: int = 380) -> go.Figure:
     boxes = _bars(np.full(len(pieces), 0.94), -(spots // ACROSS), fill, "tokens") | {
         "orientation": "h", "base": (spots % ACROSS).tolist(), "width": 0.8, "text": pieces, "textangle": 0,
         "textposition": "inside", "insidetextanchor": "middle", "hoverinfo": "text", "constraintext": "none",
-        "textfont": {"color": inks, "size": 12},
+        "textfont": {"color": inks, "size": 11},
         "marker": {"color": fill, "line": {"width": 1.5, "color": [theme.COLOURS[kind] for kind in kinds]}},
     }  # fmt: skip
     lines = max(5, ceil((len(result.prompt) + len(result.said)) / ACROSS))
@@ -73,72 +76,92 @@ def step(result: Together, *, height: int = 380) -> go.Figure:
         line(sizes, sizes, "theory", "one after the other", dash="dash"),
         line(sizes, [together.on_h100(int(size)) / alone for size in sizes], "recorded", "H100, recorded"),
     ]
-    labels = [(12.2, 12.2, "one after the other", "theory", "top left"), (12, 1.2, "H100, 8B model", "recorded",
-              "top center")]  # fmt: skip
+    end = together.MOST
+    labels = [
+        (12.2, 12.2, "one after the other", "theory", "top left"),
+        (end, together.on_h100(end) / alone, " H100", "recorded", "middle right"),
+    ]
     spots, colours = [(result.sequences, result.ratio)], ["recorded"]
     if result.measured:
         counts = list(result.measured)
         here = [result.measured[count] / result.measured[1] for count in counts]
         data.append(line(counts, here, "measured", "this CPU, measured"))
-        y = float(np.interp(12, counts, here))
-        labels.append((12, y, "this CPU, small model", "measured", "top center"))
+        labels.append((end, here[-1], " this CPU", "measured", "middle right"))
         spots.append((result.sequences, float(np.interp(result.sequences, counts, here))))
         colours.append("measured")
-    data.append(dots(*zip(*spots, strict=True), colours, "the step chosen"))
+    across, up = zip(*spots, strict=True)
+    data.append(dots(across, up, colours, "the step chosen"))
     x, y, texts, inks, corners = zip(*labels, strict=True)
     data.append(words(x, y, texts, inks, corner=corners))
     layout = {
         "template": theme.TEMPLATE, "height": height, "margin": MARGIN,
-        "xaxis": {"title": {"text": "in the step [sequences]"}, "range": [0, 17], "tickvals": [1, 4, 8, 12, 16]},
+        "xaxis": {"title": {"text": "in the step [sequences]"}, "range": [0, 19.5], "tickvals": [1, 4, 8, 12, 16]},
         "yaxis": {"title": {"text": "against a step for one [times]"}, "range": [0, 17], "tickvals": [1, 4, 8, 12, 16]},
     }  # fmt: skip
     return theme.plain_figure(data, layout)
 
 
 def traffic(result: Traffic, *, height: int = 360) -> go.Figure:
-    """Left, how many requests come in each second; right, how many get which TTFT, with the mean and percentiles."""
+    """Left, how many requests come in each second; right, how many get which TTFT, with the mean and percentiles.
+
+    The two scales of the right panel have axes of their own: what was drawn on one means nothing on the other.
+    """
+    panel = 3 if result.log else 2
     ttft = np.maximum(result.run.ttft, SHORTEST)
-    top = float(f"{1.02 * ttft.max():.3g}")
-    low, high = (log10(SHORTEST), log10(LONGEST)) if result.log else (0.0, top)
+    if result.log:
+        low, high = log10(SHORTEST), log10(max(LONGEST, 1.1 * float(ttft.max())))
+    else:
+        low, high = 0.0, max(1.02 * float(ttft.max()), result.percentile(99) / 0.7)
     edges = np.linspace(low, high, BINS + 1)
     counts = np.histogram(np.log10(ttft) if result.log else ttft, edges)[0]
-    middles, width = (edges[1:] + edges[:-1]) / 2, (high - low) / BINS
-    most = 1.5 * float(counts.max())
-    marks = [("mean", result.mean, "wasted"), *((f"p{p}", result.percentile(p), "decode") for p in PERCENTS)]
-    shapes, notes = [], []
-    for place_, (name, value, colour) in enumerate(marks):
-        x = float(f"{log10(max(value, SHORTEST)) if result.log else value:.5g}")
-        y = float(f"{most * (0.97 - 0.09 * place_):.4g}")
-        end = {"x0": x, "x1": x, "y0": 0, "y1": y, "xref": "x2", "yref": "y2", "type": "line"}
-        shapes.append(end | {"line": {"color": INKS[colour], "width": 2}})
-        inside = (x - low) < 0.6 * (high - low)
-        text = f"{name} {seconds(value)}"
-        side = {"anchor": "left", "xshift": 3} if inside else {"anchor": "right", "xshift": -3}
-        notes.append(note(x, y, text, colour, **side, xref="x2", yref="y2"))
-    times = [log10(value) for value in TIMES] if result.log else None
-    ticks = {"tickvals": times, "ticktext": [seconds(value) for value in TIMES]} if times else {}
-    word = "log" if result.log else "linear"
-    arrivals = result.arrivals
-    rate = {"type": "line", "x0": 0, "x1": SHOWN, "y0": result.rate, "y1": result.rate, "xref": "x", "yref": "y"}
+    most = float(counts.max()) / BARS
+    values = [("mean", result.mean, "wasted"), *((f"p{p}", result.percentile(p), "decode") for p in PERCENTS)]
+    shapes: list[dict[str, Any]] = []
+    notes: list[dict[str, Any]] = []
+    # The further right, the lower: no label is crossed by a line.
+    for rank, (name, value, colour) in enumerate(sorted(values, key=itemgetter(1))):
+        x = float(f"{log10(max(value, SHORTEST)) if result.log else value:.6g}")
+        y = float(f"{most * (0.95 - LABEL * rank):.4g}")
+        axes = {"xref": f"x{panel}", "yref": f"y{panel}"}
+        end: dict[str, Any] = {
+            "type": "line",
+            "x0": x,
+            "x1": x,
+            "y0": 0,
+            "y1": y,
+            "line": {"color": INKS[colour], "width": 2},
+        }
+        shapes.append(end | axes)
+        notes.append(note(x, y, f"{name} {seconds(value)}", colour, xshift=3, **axes))
+    rate: dict[str, Any] = {
+        "type": "line",
+        "x0": 0,
+        "x1": SHOWN,
+        "y0": result.rate,
+        "y1": result.rate,
+        "xref": "x",
+        "yref": "y",
+    }
     shapes.append(rate | {"line": {"color": theme.INK, "width": 2, "dash": "dash"}})
-    notes += [
-        heading(1, f"requests in each second; dashed: the rate, {result.rate:g}/s"),
-        heading(2, f"TTFT, {word} axis"),
+    scale = "log" if result.log else "linear"
+    notes += [heading(1, "requests each second (dashed: rate)"), heading(panel, f"requests by TTFT, {scale} axis")]
+    ticks = {"tickvals": [log10(value) for value in TIMES], "ticktext": [seconds(value) for value in TIMES]}
+    ends = theme.round_digits([low, high])
+    width = float(f"{(high - low) / BINS:.4g}")
+    middles = (edges[1:] + edges[:-1]) / 2
+    layout = {
+        "template": theme.TEMPLATE, "height": height, "margin": MARGIN | {"r": 60}, "shapes": shapes,
+        "annotations": notes, "bargap": 0,
+        "xaxis": {"title": {"text": "time [s]"}, "range": [0, SHOWN], "domain": LEFT, "anchor": "y"},
+        "yaxis": {"title": {"text": "arrivals [requests]"}, "range": [0, max(30, 1.15 * int(result.arrivals.max()))],
+                  "anchor": "x"},
+        f"xaxis{panel}": {"title": {"text": f"TTFT, {scale} scale [s]"}, "range": ends, "domain": RIGHT,
+                          "anchor": f"y{panel}"} | (ticks if result.log else {}),
+        f"yaxis{panel}": {"title": {"text": "how many [requests]"}, "range": [0, float(f"{most:.4g}")],
+                          "anchor": f"x{panel}"},
+    }  # fmt: skip
+    bars = [
+        _bars(np.arange(SHOWN) + 0.5, result.arrivals, "modelled", "arrivals", width=0.9),
+        _bars(middles, counts, "waiting", "requests", panel, width=width),
     ]
-    return pair(
-        [
-            _bars(np.arange(SHOWN) + 0.5, arrivals, "waiting", "arrivals", width=0.9),
-            _bars(middles, counts, "prefill", "requests", 2, width=float(f"{width:.4g}")),
-        ],
-        (
-            {"title": {"text": "time [s]"}, "range": [0, SHOWN]},
-            {"title": {"text": "arrivals [requests]"}, "range": [0, max(30, 1.15 * int(arrivals.max()))]},
-        ),
-        (
-            {"title": {"text": f"TTFT, {word} scale [s]"}, "range": theme.round_digits([low, high])} | ticks,
-            {"title": {"text": "how many [requests]"}, "range": [0, float(f"{most:.4g}")]},
-        ),
-        height,
-        shapes=shapes,
-        annotations=notes,
-    )
+    return theme.plain_figure(bars, layout)

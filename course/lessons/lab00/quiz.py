@@ -5,8 +5,8 @@ from course.exercises.spec import Question
 QUIZ = (
     Question(
         "steps",
-        "An engine computes a prompt of 500 tokens in one step. How many steps does it need in all for an answer of 100 "
-        "tokens?",
+        "An engine computes a prompt of 500 tokens in one step. How many steps does it need in all for an answer of "
+        "100 tokens?",
         (
             ("600", "The tokens of the prompt share one step; only those of the answer take one each."),
             ("101", "The step of the prompt already brings the first token of the answer."),
@@ -51,8 +51,8 @@ QUIZ = (
     ),
     Question(
         "log",
-        "The ticks of a log axis are 10 ms, 100 ms and 1 s, equally far apart. A mark at 200 ms moves up by the distance "
-        "of two ticks. Where is it now?",
+        "The ticks of a log axis are 10 ms, 100 ms and 1 s, equally far apart. A mark at 200 ms moves up by the "
+        "distance of two ticks. Where is it now?",
         (
             ("at 220 ms", "Equal distances are equal ratios on a log axis, not equal differences."),
             ("at 400 ms", "The distance of two ticks here is a factor of ten, not of two."),

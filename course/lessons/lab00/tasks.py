@@ -72,7 +72,7 @@ TRAFFIC = (
         reached=_far,
         miss="The p99 is {p99} and the median {p50}: {times} times. The rate is {rate}/s, the axis {axis}.",
         answer="With a CV of {cv} half of the people see their first token within {p50}, and one in a hundred waits "
-        "more than {p99}: {times} times as long. The mean, {mean}, is neither.",
+        "more than {p99}: {times} times as long. The mean, {mean}, describes neither.",
         facts=lambda settings, result: {
             "cv": f"{settings['arrival_cv']:g}",
             "rate": f"{settings['rate']:g}",

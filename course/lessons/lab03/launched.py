@@ -9,21 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from course import gpu, policies, queueing
+from course import gpu, policies
 from course.engine.run import Run
 from course.engine.serving import serve
-from course.engine.step import Step
+from course.engine.step import StepTime
 from course.explore import Explorer, Slider
 from course.explore.live import LiveExplorer
 from course.figures.words import seconds
 from course.lessons.lab03 import shown_figures
 from course.lessons.lab03.one_engine import STEP
+from course.lm.threads import one_thread
 from course.workload import Workload, lengths
 
 REQUESTS, PROMPT, ANSWER, ANSWER_CV = 80, 8, 24, 1.0  # tokens; the answer on average
 BUDGET = 256  # tokens a step, and rows that a layer has room for
 WIDTH = 1_024  # of the matrix; with 4 bytes each, 4 MB are read in every step
 TIMES = 7
+AT_ONCE = 1e9  # requests/s
 CONTROLS = (
     Slider("load", "Load", 0.2, 0.9, 0.1, 0.5, "of capacity"),
     Slider("max_num_seqs", "Slots (max_num_seqs)", 2, 16, 2, 8, log=True),
@@ -66,10 +68,13 @@ def engine(max_num_seqs: int) -> policies.Continuous:
 
 def recorded(load: float, max_num_seqs: int) -> Launched:
     """The requests on recorded steps, at this share of the capacity that those have."""
-    need = queueing.demand(prompt_tokens=PROMPT, output_tokens=ANSWER, output_cv=ANSWER_CV)
-    limits: dict[str, int] = {"max_num_seqs": max_num_seqs, "max_num_batched_tokens": BUDGET}
-    capacity = queueing.continuous_capacity(need, STEP, **limits).requests_per_s
-    return Launched(serve(requests(load * capacity), engine(max_num_seqs), STEP))
+    return Launched(at_load(load, max_num_seqs, STEP))
+
+
+def at_load(load: float, max_num_seqs: int, step_time: StepTime) -> Run:
+    """The requests at this share of what these step times sustain while somebody waits."""
+    full = serve(requests(AT_ONCE), engine(max_num_seqs), step_time)
+    return serve(requests(load * REQUESTS / full.makespan), engine(max_num_seqs), step_time)
 
 
 def launch_explorer(device: gpu.Device | None = None) -> Explorer:
@@ -143,12 +148,8 @@ class _Bench:
         self._layer = self._layer or layer(device)
         self._layer(1)  # the first launch loads and allocates
         timed = by_size(self._layer)
-        capacity = max_num_seqs / (ANSWER * timed(max_num_seqs))  # about: prompts come on top
-
-        def step_time(step: Step) -> float:
-            return timed(step.decodes + step.prefill_tokens)
-
-        return serve(requests(load * capacity), engine(max_num_seqs), step_time)
+        with one_thread():
+            return at_load(load, max_num_seqs, lambda step: timed(step.decodes + step.prefill_tokens))
 
 
 def rows(found: Launched) -> list[tuple[str, ...]]:

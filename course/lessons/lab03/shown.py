@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 import plotly.graph_objects as go
 
 from course.engine.serving import serve
-from course.explore.table import Rows, html_table, rows_of, text_table
+from course.explore.table import Table, table
 from course.figures.words import seconds
 from course.lessons.lab03 import evening, one_engine, shown_figures
 from course.lessons.lab03.one_engine import STEP
@@ -20,25 +16,6 @@ __all__ = ["by_hand", "ticket_graphs", "today"]
 RATE = 10.0  # requests/s, today
 FOUR, WINDOW = ((0, 4), (1, 3), (2, 6), (5, 7)), (2, 6)
 """Arrival and answer of four requests, and a window of their time [s]."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of texts, the first of them the heads of the columns: as text for everyone, as HTML in a browser."""
-
-    rows: Rows
-    caption: str
-
-    def __repr__(self) -> str:
-        return f"{self.caption}\n{text_table(self.rows, indent='  ')}"
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": html_table(self.rows, self.caption)}
-
-
-def table(rows: Sequence[Sequence[Any]], caption: str) -> Table:
-    """Return a table; ValueError where its rows differ in length."""
-    return Table(rows_of(rows), caption)
 
 
 def today() -> Table:

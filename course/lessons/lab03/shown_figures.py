@@ -33,7 +33,8 @@ def four_by_hand(stays: Sequence[tuple[float, float]], window: tuple[float, floa
     data.append(parts.line([0, end], [mean, mean], "decode", "L", 2, dash="dash"))
     data.append(parts.words([end], [mean], [f"L = {mean:g}"], ["decode"], 2, corner="top left"))
     shade = [
-        {"type": "rect", "x0": window[0], "x1": window[1], "y0": 0, "y1": 1, "opacity": 0.25, "line": {"width": 0},
+        {"type": "rect", "x0": window[0], "x1": window[1], "y0": 0, "y1": 1, "opacity": 0.35, "layer": "below",
+         "line": {"width": 0},
          "xref": parts.axis("x", panel), "yref": parts.axis("y", panel) + " domain",
          "fillcolor": theme.COLOURS["prefill"]}
         for panel in (1, 2)
@@ -46,18 +47,18 @@ def four_by_hand(stays: Sequence[tuple[float, float]], window: tuple[float, floa
                   "title": {"text": "request"}},
         "xaxis2": time | {"anchor": "y2", "title": {"text": "time [s]"}},
         "yaxis2": {"anchor": "x2", "domain": [0, 0.42], "range": [0, float(counts.max()) + 0.7], "dtick": 1,
-                   "title": {"text": "in the system<br>[requests]"}},
+                   "title": {"text": "number<br>[requests]"}},
     })  # fmt: skip
 
 
 def operators_graphs(found: Evening, *, height: int = 400) -> go.Figure:
-    """Arrived and finished, output tokens and TTFT, minute by minute, one above the other."""
+    """Requests arrived and finished, output tokens and median TTFT, minute by minute, one above the other."""
     begin, end = SHOWN
     minutes = slice(begin, end)
     rows: tuple[tuple[str, tuple[tuple[str, np.ndarray, str], ...]], ...] = (
-        ("requests<br>[requests/s]", (("finished", found.finished, "decode"), ("arrived", found.arrived, "waiting"))),
+        ("rate<br>[1/s]", (("finished", found.finished, "decode"), ("arrived", found.arrived, "waiting"))),
         ("output<br>[tokens/s]", (("output", found.tokens, "continuous"),)),
-        ("TTFT, median<br>[s]", (("TTFT", found.ttft, "wasted"),)),
+        ("TTFT<br>[s]", (("TTFT", found.ttft, "wasted"),)),
     )
     x = np.arange(begin, end) + 0.5
     data: list[Part] = []
@@ -66,7 +67,8 @@ def operators_graphs(found: Evening, *, height: int = 400) -> go.Figure:
         for name, values, colour in lines:
             data.append(parts.line(x, values[minutes], colour, name, row))
             if len(lines) > 1:
-                data.append(parts.words([x[1]], [values[minutes][1]], [name], [colour], row))
+                corner = "bottom right" if name == "arrived" else "top right"
+                data.append(parts.words([x[1]], [values[minutes][1]], [name], [colour], row, corner=corner))
         number, top, last = "" if row == 1 else str(row), 1.0 - (row - 1) * 0.355, row == len(rows)
         highest = max(float(values[minutes].max()) for _, values, _ in lines)
         layout[f"xaxis{number}"] = {
@@ -95,9 +97,8 @@ def numbers_in_system(runs: Mapping[str, Run], *, height: int = 300) -> go.Figur
             line | {"line": line["line"] | {"shape": "hv"}},
             parts.line([0, end], [law.L] * 2, "decode", "L", panel, width=4),
             parts.line([0, end], [law.arrival_rate * law.W] * 2, "wasted", "λ W", panel, width=4, dash="6px,4px"),
-            parts.words([end], [law.L], [f"L = λ W = {law.L:.3g}"], ["decode"], panel, corner="top left"),
         ]
-        headings.append(parts.heading(panel, f"<b>{name}</b>"))
+        headings.append(parts.heading(panel, f"<b>{name}:</b> L = λ W = {law.L:.3g}"))
         clocks.append({"title": {"text": "time [s]"}, "range": [0, float(f"{1.02 * end:.4g}")]})
         counts.append({"title": {"text": "in the system [requests]"}, "rangemode": "tozero"})
     hidden: list[Part] = [{"visible": False}] * (2 - len(clocks))

@@ -172,7 +172,7 @@ def _window_facts(settings: Settings, result: Window) -> Mapping[str, Any]:
 LAW = (
     Find(
         id="longer",
-        text="Make the window longer until λ W is at most a quarter as far from L.",
+        text="Make the window longer until λ W is at most a quarter as far from L as now.",
         show=_longest,
         reached=_closer,
         miss="λ W is {off} {side} L; with the window of the start it is off by {off_before}.",

@@ -43,7 +43,7 @@ def gain(sweep: Sequence[Gain], point: Gain, *, height: int = 400) -> go.Figure:
              "line": {"width": 0}}
         )  # fmt: skip
     end, highest, highest_bound = by_spread[-1]
-    middle = by_spread[len(by_spread) * 2 // 3]
+    middle = by_spread[len(by_spread) // 2]
     labels = [
         _label(end, 1.16, 'the claim, "20 to 30%"', theme.INK, "right"),
         _label(end, highest_bound, "E[max] / mean", "theory", "right", above=highest_bound > highest),
@@ -153,9 +153,10 @@ def delivered(
         for name, took in steps.items():
             ends, tokens = np.cumsum(took), np.cumsum(useful[name])
             data.append(parts.line(np.append(0, ends), np.append(0, tokens), name, name, panel))
-            side = "right" if name == "static" else "left"
-            at = len(ends) // 2 if name == "static" else len(ends) // 3
-            labels.append(_label(ends[at], float(tokens[at]), name, name, side, panel, above=name != "static"))
+            first = name == "continuous"  # its line is the upper one: its label stands to the left of it
+            at = len(ends) * 4 // 5 if first else len(ends) * 3 // 5
+            side = "right" if first else "left"
+            labels.append(_label(float(ends[at]), float(tokens[at]), name, name, side, panel, above=first))
         headings.append(parts.heading(panel, f"<b>{heading}</b>"))
         longest = max(float(took.sum()) for took in steps.values())
         clocks.append({"title": {"text": "time [s]"}, "range": theme.round_digits([0, 1.03 * longest], 4)})
@@ -167,18 +168,20 @@ def delivered(
     )
 
 
-def operators_graphs(found: Night, *, height: int = 380) -> go.Figure:
+def operators_graphs(found: Night, *, height: int = 400) -> go.Figure:
     """Rate of arrivals, median time to an answer and GPU busy, hour by hour, one above the other."""
     hours = np.arange(len(found.rate)) + 0.5
     rows = (
-        ("arrivals<br>[requests/s]", found.rate, "waiting"),
-        ("median time to<br>an answer [s]", found.median, "static"),
-        ("GPU busy<br>[% of time]", 100 * found.busy, "decode"),
+        ("requests a second", "rate [1/s]", found.rate, "waiting"),
+        ("median time to an answer", "time [s]", found.median, "static"),
+        ("GPU busy", "busy [%]", 100 * found.busy, "decode"),
     )
     data: list[Part] = []
     layout: Part = {"template": theme.TEMPLATE, "height": height, "margin": parts.MARGIN | {"l": 90}}
-    for row, (title, values, colour) in enumerate(rows, start=1):
-        data.append(parts.line(hours, values, colour, title.replace("<br>", " "), row))
+    headings = []
+    for row, (heading, title, values, colour) in enumerate(rows, start=1):
+        data.append(parts.line(hours, values, colour, heading, row))
+        headings.append(parts.heading(row, heading))
         end, top = "" if row == 1 else str(row), 1.0 - (row - 1) * 0.355
         last = row == len(rows)
         layout[f"xaxis{end}"] = {
@@ -187,10 +190,10 @@ def operators_graphs(found: Night, *, height: int = 380) -> go.Figure:
             "showticklabels": last, "title": {"text": "time of day [hours]" if last else ""},
         }  # fmt: skip
         layout[f"yaxis{end}"] = {
-            "anchor": f"x{end}", "domain": theme.round_digits([top - 0.29, top]), "rangemode": "tozero",
-            "title": {"text": title}, "nticks": 4,
+            "anchor": f"x{end}", "domain": theme.round_digits([top - 0.25, top]), "rangemode": "tozero",
+            "title": {"text": title, "font": {"size": 13}}, "nticks": 4,
         }  # fmt: skip
-    return theme.plain_figure(data, layout)
+    return theme.plain_figure(data, layout | {"annotations": headings})
 
 
 def _label(

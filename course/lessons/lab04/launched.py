@@ -55,7 +55,7 @@ def layer(device: gpu.Device) -> Layer:
 
     def product(rows: int) -> float:
         begin = time.perf_counter()
-        inputs[:rows] @ weights
+        inputs[: max(rows, 2)] @ weights  # for one row NumPy's library takes a routine that suffers from busy cores
         return time.perf_counter() - begin
 
     return product
@@ -135,7 +135,7 @@ class _Bench:
             compute = self._layer = self._layer or layer(device)
             compute(1)  # the first launch loads and allocates
             timed = {name: _timed(run, compute) for name, run in runs.items()}
-            usual = {count: _shortest(count, seconds, compute) for count, seconds in _by_rows(timed).items()}
+            usual = _shortest(_by_rows(timed), compute)
         except gpu.KernelError as error:
             return Measurement("", {}, (f"Nothing is measured here: {error}.",))
         return Measurement(device.name, {n: np.array([usual[r] for r in steps[:, 0]]) for n, steps in timed.items()})
@@ -149,9 +149,13 @@ def _by_rows(timed: Mapping[str, np.ndarray]) -> dict[int, list[float]]:
     return found
 
 
-def _shortest(count: int, seconds: list[float], compute: Layer) -> float:
-    """The shortest step of so many rows, after TIMES of them."""
-    return min([*seconds, *(compute(count) for _ in range(TIMES - len(seconds)))])
+def _shortest(timed: Mapping[int, list[float]], compute: Layer) -> dict[int, float]:
+    """The shortest step of so many rows, after TIMES of them in turns: a busy moment of the machine then meets all."""
+    for turn in range(1, TIMES):
+        for count, took in timed.items():
+            if len(took) <= turn:
+                took.append(compute(count))
+    return {count: min(took) for count, took in timed.items()}
 
 
 def _timed(run: Run, compute: Layer) -> np.ndarray:

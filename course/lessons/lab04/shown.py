@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
-
 import plotly.graph_objects as go
 
 from course.engine.serving import serve
 from course.exercises.cards import Card
-from course.explore.table import Rows, html_table, rows_of, text_table
+from course.explore.table import Table, table
 from course.figures.timelines import timelines
 from course.lessons.lab04 import figures, night, refill, three_batchers
 from course.lessons.lab04.side_by_side import three_policies
@@ -18,25 +14,6 @@ from course.lessons.lab04.three_batchers import FEW, STEP
 from course.workload import Workload, lengths
 
 __all__ = ["at_work", "busy_and_waiting", "four_by_hand", "ticket_graphs"]
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of texts, the first of them the heads of the columns: as text for everyone, as HTML in a browser."""
-
-    rows: Rows
-    caption: str
-
-    def __repr__(self) -> str:
-        return f"{self.caption}\n{text_table(self.rows, indent='  ')}"
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": html_table(self.rows, self.caption)}
-
-
-def table(rows: Sequence[Sequence[Any]], caption: str) -> Table:
-    """Return a table; ValueError where its rows differ in length."""
-    return Table(rows_of(rows), caption)
 
 
 def busy_and_waiting() -> Table:

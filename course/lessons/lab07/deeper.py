@@ -54,7 +54,7 @@ def settings_in_theory() -> Table:
 
 
 def _settings(step_time: StepTime, badge: str) -> Table:
-    rows = [("budget", "cap", *long_prompt.HEADS)]
+    rows: list[tuple[str, ...]] = [("budget", "cap", *long_prompt.HEADS)]
     for budget, cap in SETTINGS:
         found = long_prompt.outcome(long_prompt.requests(), long_prompt.engine(budget, cap), step_time)
         rows.append((f"{budget:,}", f"{cap:,}" if cap else "none", *long_prompt.row(found)))
@@ -63,7 +63,7 @@ def _settings(step_time: StepTime, badge: str) -> Table:
 
 def attention_share() -> Table:
     """Matrix products and attention of whole prompts, in theory."""
-    rows = [("prompt", "matrix products", "attention", "attention / products")]
+    rows: list[tuple[str, ...]] = [("prompt", "matrix products", "attention", "attention / products")]
     for tokens in (2_048, 8_192, 32_768, 131_072):
         products, attention = THEORY.per_token * tokens, THEORY.per_pair * tokens * (tokens + 1) / 2
         rows.append((f"{tokens:,}", seconds(products), seconds(attention), f"{attention / products:.0%}"))
@@ -72,7 +72,7 @@ def attention_share() -> Table:
 
 def readings() -> Table:
     """What grows with the number of chunks, and what one pair takes."""
-    rows = [("chunk", "pairs", "weights read", "K and V read", "a pair: theory", "recorded")]
+    rows: list[tuple[str, ...]] = [("chunk", "pairs", "weights read", "K and V read", "a pair: theory", "recorded")]
     for chunk in (64, 256, 512, 2_048, 8_192):
         steps = prompt_chunks.chunk_steps(CONTRACT, chunk)
         weights = len(steps) * THEORY.model.step_weight_bytes
@@ -87,7 +87,7 @@ def readings() -> Table:
 def throughput() -> Table:
     """Tokens a second of the trace at saturation, over the budget."""
     trace = traces.read(traces.example())
-    rows = [("budget", "theory", "recorded")]
+    rows: list[tuple[str, ...]] = [("budget", "theory", "recorded")]
     for budget in (8_192, 2_048, 1_024, 512, 256, 128):
         engine = long_prompt.engine(budget)
         rates = (prompt_chunks.saturated_tokens_per_second(trace, engine, t) for t in (THEORY, STEP))
@@ -99,7 +99,9 @@ def the_trace() -> Table:
     """The trace at 8 requests/s: long and short prompts."""
     trace = traces.read(traces.example())
     long = trace.prompt_tokens > 2_048
-    rows = [("budget", "cap", "TTFT p99: long", "short", "ITL p99", "longest gap", "answers that stop > 50 ms")]
+    rows: list[tuple[str, ...]] = [
+        ("budget", "cap", "TTFT p99: long", "short", "ITL p99", "longest gap", "answers that stop > 50 ms")
+    ]
     for budget, cap in ((8_192, 0), (2_048, 0), (1_024, 0), (512, 0), (2_048, 512)):
         found = long_prompt.outcome(trace.scaled(8), long_prompt.engine(budget, cap))
         waits = [float(np.percentile(found.run.ttft[group], 99)) for group in (long, ~long)]
@@ -116,7 +118,7 @@ def who_goes_first() -> Table:
         "prompts first, chunks of 2,048": prompt_chunks.PrefillFirst(64, 2_048),
         "prompts first, chunks of 512": prompt_chunks.PrefillFirst(64, 512),
     }
-    rows = [("", "longest step", "longest gap")]
+    rows: list[tuple[str, ...]] = [("", "longest step", "longest gap")]
     for name, order in orders.items():
         found = long_prompt.outcome(few, order)
         rows.append((name, seconds(float(found.run.steps.seconds.max())), seconds(found.itl["max"])))
@@ -154,7 +156,9 @@ def claims() -> Table:
 
 def small_caps() -> Table:
     """Caps from 512 down, with a budget of 2,048."""
-    rows = [("cap", "TTFT of a long prompt", "TTFT of a chat, p99", "longest gap", "steps of a long prompt")]
+    rows: list[tuple[str, ...]] = [
+        ("cap", "TTFT of a long prompt", "TTFT of a chat, p99", "longest gap", "steps of a long prompt")
+    ]
     for cap in (512, 256, 128, 64, 16):
         found = long_prompt.outcome(long_prompt.requests(), long_prompt.engine(2_048, cap))
         times = (seconds(value) for value in (found.long_ttft, found.chat_ttft["p99"], found.itl["max"]))

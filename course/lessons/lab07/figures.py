@@ -75,7 +75,7 @@ def moment(found: Moment, *, height: int = 300) -> go.Figure:
         "yaxis": {"range": [len(names) - 0.4, -0.6], "tickvals": list(range(len(names))), "ticktext": names,
                   "showgrid": False, "showline": False, "ticks": ""},
         "shapes": [gap | {"fillcolor": theme.COLOURS["wasted"]}],
-        "annotations": [note(0, 1, "  ".join(key), xref="paper", yref="paper", yanchor="bottom", yshift=4)],
+        "annotations": [note(0, 1, "  ".join(key), xref="paper", yref="paper", yanchor="bottom", xshift=-92, yshift=4)],
     }  # fmt: skip
     return theme.plain_figure(data, layout)
 

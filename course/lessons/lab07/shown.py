@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
-
 import plotly.graph_objects as go
 
 from course.engine.serving import serve
 from course.exercises.cards import Card
-from course.explore.table import Rows, html_table, rows_of, text_table
+from course.explore.table import Table, table
 from course.figures.words import seconds
 from course.lessons.lab07 import by_hand, decision, figures, long_prompt, rush, share
 from course.lessons.lab07.long_prompt import DEFAULT, SLOTS, STALL, STEP, WHOLE
@@ -18,25 +14,6 @@ from course.lessons.lab07.long_prompt import DEFAULT, SLOTS, STALL, STEP, WHOLE
 __all__ = ["STEP", "at_work", "four_by_hand", "metrics_page", "people_and_dashboard", "ticket_graphs"]
 
 BUDGET, CAP = 2_048, 512  # tokens, where the learner's share is at work
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of texts, the first of them the heads of the columns: as text for everyone, as HTML in a browser."""
-
-    rows: Rows
-    caption: str
-
-    def __repr__(self) -> str:
-        return f"{self.caption}\n{text_table(self.rows, indent='  ')}"
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": html_table(self.rows, self.caption)}
-
-
-def table(rows: Sequence[Sequence[Any]], caption: str) -> Table:
-    """Return a table; ValueError where its rows differ in length."""
-    return Table(rows_of(rows), caption)
 
 
 def people_and_dashboard() -> Table:

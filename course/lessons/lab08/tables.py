@@ -1,29 +1,14 @@
 """Tables of lab 08 as a cell shows them: text for everyone, HTML where there is a browser."""
 
-from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 from course.engine.serving import serve
-from course.explore.table import html_table, rows_of, text_table
+from course.explore.table import Table, table
 from course.lessons.lab08 import kv_pool
 from course.steptime import recorded
 
 SLOTS = (24, 48)
 H100_RATE = 6.0  # requests/s: as much too many for the recorded steps as 2 are for the RTX 4090
-
-
-class Table:
-    """Rows under a head, with a caption. End a cell with one to show it."""
-
-    def __init__(self, caption: str, rows: Sequence[Sequence[Any]]) -> None:
-        self.caption, self.rows = caption, rows_of(rows)
-
-    def __repr__(self) -> str:
-        return f"{self.caption}\n{text_table(self.rows, indent='  ')}"
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": html_table(self.rows, self.caption)}
 
 
 @lru_cache(maxsize=8)
@@ -44,4 +29,4 @@ def two_cards() -> Table:
         (f"H100 steps, recorded, {H100_RATE:g} requests/s", [on_recorded_steps(slots) for slots in SLOTS]),
     ):
         rows.append((name, *(f"{speed:,.0f} tokens/s, {lost:,} preemptions" for speed, lost in found)))
-    return Table("The same pool of 41,408 tokens, 2,000 requests", rows)
+    return table(rows, "The same pool of 41,408 tokens, 2,000 requests")

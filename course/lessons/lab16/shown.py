@@ -2,37 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 import plotly.graph_objects as go
 
-from course.explore.table import Rows, html_table, rows_of, text_table
+from course.explore.table import Table, table
 from course.lessons.lab16 import pictures, three_files
 from course.lessons.lab16.load_test import STEP, run_test, seconds
 
 __all__ = ["a_client_by_hand", "report_and_users", "result_file", "ticket_graphs", "what_a_limit_hides"]
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of texts, the first of them the heads of the columns: as text for everyone, as HTML in a browser."""
-
-    rows: Rows
-    caption: str
-
-    def __repr__(self) -> str:
-        return f"{self.caption}\n{text_table(self.rows, indent='  ')}"
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": html_table(self.rows, self.caption)}
-
-
-def table(rows: Sequence[Sequence[Any]], caption: str) -> Table:
-    """Return a table; ValueError where its rows differ in length."""
-    return Table(rows_of(rows), caption)
 
 
 def report_and_users() -> Table:

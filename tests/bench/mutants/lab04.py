@@ -50,8 +50,8 @@ MUTANTS = (
     ),
     Mutant(OTHER, 'f"{len(run) / len(run.steps):.1f} images"', 'f"{len(run.steps) / len(run):.1f} images"', ORDER),
     Mutant(NIGHT, "HOUR = 3_600", "HOUR = 1_800", CONSTANT),
-    Mutant(LAUNCHED, "return min([*seconds", "return max([*seconds", ORDER),
-    Mutant(LAUNCHED, "range(TIMES - len(seconds))", "range(0)", BOUNDARY),
+    Mutant(LAUNCHED, "{count: min(took) for", "{count: max(took) for", ORDER),
+    Mutant(LAUNCHED, "for turn in range(1, TIMES):", "for turn in range(1, 2):", BOUNDARY),
     Mutant(SIDE, "steps.end <= end].sum()) / end", "steps.end <= end].sum()) / run.makespan", TERM),
     Mutant(
         SIDE,

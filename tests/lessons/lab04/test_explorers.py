@@ -165,7 +165,7 @@ def test_titles_leave_the_waiting_line_free(height):
     low, high = figure.layout.yaxis.range
     a_lane = (height - 28 - 48) / (high - low)
     titles = [note for note in figure.layout.annotations if "last answer" in note.text]
-    assert len(titles) == 3 and all(note.font.size <= max(11, 0.95 * a_lane) for note in titles)
+    assert len(titles) == 3 and all(note.font.size <= max(11, 1.1 * a_lane) for note in titles)
 
 
 @pytest.mark.parametrize(("slots", "output_cv"), [*itertools.product((4, 32, 128), (0.0, 0.4, 1.0, 2.0))])
