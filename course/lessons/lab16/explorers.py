@@ -13,7 +13,7 @@ def one_test_two_clocks() -> Explorer:
     return Explorer(
         load_test.run_test,
         controls=[
-            Slider("rate", "Rate asked for", 2.0, 40.0, 1.0, 12.0, unit="requests/s"),
+            Slider("rate", "Rate asked for", 2, 40, 1, 12, unit="requests/s"),
             Choice("max_concurrency", "Limit in flight", list(load_test.LIMITS), 16),
             Slider("document_tokens", "Document", 0, 98_304, 16_384, 65_536, "tokens"),
         ],

@@ -14,7 +14,7 @@ from course.lessons.lab16.many_tools import OneRun
 
 # One test, two clocks
 
-START = {"rate": 12.0, "max_concurrency": 16, "document_tokens": 65_536}
+START = {"rate": 12, "max_concurrency": 16, "document_tokens": 65_536}
 LONG = 1.0  # seconds: who waits longer has met the stall
 TIMES = 10.0  # how far the p99 from the plan must be above the one without a limit
 
