@@ -17,7 +17,7 @@ function words(seconds) {
   return seconds < 0.9995 ? `${Number((1e3 * seconds).toPrecision(3))} ms` : `${Number(seconds.toPrecision(3))} s`;
 }
 
-// What the first `count` frames of a run amount to, at time t.
+// What the first `count` frames of a run amount to, at time t. Throughput counts from the first arrival on.
 function figures(load, frames, count, t) {
   const first = new Map();
   let tokens = 0;
@@ -36,7 +36,7 @@ function figures(load, frames, count, t) {
   return {
     first,
     shown: [
-      t > 0 && tokens ? (tokens / t).toFixed(0) : "-",
+      tokens ? (tokens / (t - load.arrival[0])).toFixed(0) : "-",
       all.length ? words(mean) : "-",
       computed ? `${((100 * padding) / computed).toFixed(0)}%` : "-",
     ],
@@ -146,10 +146,10 @@ async function render({ model, el }) {
     playing = playing && Boolean(load.run);
     key.replaceChildren();
     if (load.run) {
-      const mark = make("span", "course-padding-mark");
-      key.append(mark, " a token of padding ");
-      if (load.padded) key.append(make("i", "", " italics"), ": computed, not sent before the batch ends");
-      else key.append(" each word is sent as it is computed");
+      if (load.padded) {
+        key.append(make("span", "course-padding-mark"), " a token of padding. ");
+        key.append(make("i", "", "Italics"), ": computed, not sent before the batch ends.");
+      } else key.append("Each word is sent as it is computed.");
     }
     empty();
     ask();
@@ -185,16 +185,17 @@ async function render({ model, el }) {
   // What is there once it is over.
   function finish(place) {
     const frame = frames[place];
-    for (const [lane, , , padding, text, ended] of frame.parts) {
+    for (const [lane, , prefill, padding, text, ended] of frame.parts) {
       const slot = slots[lane];
       if (slot.box.classList.contains("course-lane-prefill")) slot.note.textContent = "";
       slot.box.classList.remove("course-lane-prefill");
       slot.inner.querySelector(".course-new")?.classList.remove("course-new");
-      if (text) slot.inner.append(make("span", "course-new", text));
       slot.ended = ended;
       for (let mark = 0; mark < padding; mark++) {
         if (slot.padding++ < PADDINGS) slot.inner.append(make("span", "course-padding-mark"));
       }
+      if (prefill && padding) slot.inner.append(" "); // behind the prompt, before the first word
+      if (text) slot.inner.append(make("span", "course-new", text.replace(/\s*\n\s*/g, " ")));
       if (slot.padding) slot.note.textContent = `${slot.padding} padding`;
       else if (ended) slot.note.textContent = "complete";
     }

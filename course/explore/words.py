@@ -83,7 +83,7 @@ class Spoken:
 
     @property
     def tokens_per_second(self) -> float:
-        """Tokens of answers, from time 0 to the last of them."""
+        """Tokens of answers, from the first arrival to the last of them."""
         return float(self.run.workload.output_tokens.sum() / self.run.makespan)
 
     def wait(self, row: int) -> float:

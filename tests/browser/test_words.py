@@ -87,7 +87,7 @@ def test_it_plays_pauses_and_takes_one_step(lab: LabPage) -> None:
     assert at(view) == here
     button(view, "Play").click()
     to_the_end(view)
-    assert view.locator(".course-padding-mark").count() > 1  # one of them is in the key
+    assert view.locator(".course-lane .course-padding-mark").count() > 0
     assert view.evaluate("(e) => courseProbe.cutOff(e.querySelector('.course-stage-side'))") == []
     button(view, "From the start").click()
     expect(view.locator(".course-stage")).to_have_attribute("data-step", "0")
@@ -98,7 +98,7 @@ def test_a_policy_is_chosen_the_task_is_judged_and_it_fits_on_the_screen(lab: La
     view = shown(lab, 1)
     view.locator("select").first.select_option("continuous")
     expect(view.locator(".course-tasks .course-right")).to_contain_text("No token of", timeout=LONG)
-    expect(view.locator(".course-stage-key")).to_contain_text("each word is sent as it is computed")
+    expect(view.locator(".course-stage-key")).to_contain_text("Each word is sent as it is computed")
     button(view, "Play").click()
     to_the_end(view)
     for handle in view.get_by_role("slider").all():
