@@ -137,7 +137,7 @@ lab.recap("mean")
 # %% tags=["nbval-ignore-output"]
 h100, here = machines.h100(), machines.here()
 assert here.sequences < h100.sequences
-machines.table([h100, here])
+machines.side_by_side([h100, here])
 
 # %% [markdown]
 # With fewer sequences than in the last row a step takes as long as reading does, and one more is nearly free: the step

@@ -2,64 +2,34 @@
 # # Lab 07: Chunked prefill
 
 # %%
-from textwrap import fill
-
-import numpy as np
-from course import Workload, gpu, policies, serve, traces
 from course.exercises import Lab
 from course.lessons import lab07
-from course.lessons.lab07 import long_prompt, prefill, prompt_chunks
-from course.lessons.lab07.chunk_explorer import token_kernel
-from course.lessons.lab07.long_prompt import DEFAULT, PROMPT, STEP, THEORY, WHOLE
 from course.steptime import Step
 
 lab = Lab("07")
 
 # %% [markdown]
 # ## The question
-#
-# A chat assistant streams its answers: Llama-3.1-8B on one H100, continuous batching with 64 slots. Eight chats arrive
-# each second, with 200 tokens in and about 300 out, and while they stream a token comes every 5.3 ms. Last week a
-# customer began to paste whole contracts into the window: a prompt of 32,768 tokens, once in 20 seconds. For them the
-# token budget of a step was raised to 65,536, so that any prompt runs in one. Since then people complain that **the
-# text stops for nearly two seconds, in the middle of a sentence**.
-#
-# You look at the dashboard. The p99 of the time between two tokens is 10 ms. It says that nothing is wrong.
 
 # %%
-load = long_prompt.requests()
-today = long_prompt.outcome(load, long_prompt.engine(max_num_batched_tokens=WHOLE))
-gap, ttft = today.itl, today.chat_ttft
-middle, p99, longest = (gap[name] * 1e3 for name in ("p50", "p99", "max"))
-print(f"gap between tokens: median {middle:.1f} ms, p99 {p99:.1f} ms, longest {longest:.0f} ms")
-print(f"chats whose text stopped for over 100 ms: {today.stalled(0.1):.1%}")
-print(f"TTFT of a chat: median {ttft['p50'] * 1e3:.0f} ms, p99 {ttft['p99'] * 1e3:.0f} ms")
-print(f"TTFT of a long prompt: {today.long_ttft * 1e3:.0f} ms")
-before = long_prompt.outcome(load, long_prompt.engine(max_num_batched_tokens=DEFAULT))
-print(f"longest gap with a budget of {DEFAULT:,}: {before.itl['max'] * 1e3:.0f} ms")
+lab.earlier()
 
 # %% [markdown]
-# The words, once:
-#
-# - A **step** is one forward pass. Whoever decodes gets one token a step, so everybody in a step waits for all of it.
-#   **Prefill** computes a prompt, **decode** one further token of an answer.
-# - The **token budget** is the most tokens that one step may compute, prompts and decodes together
-#   (`max_num_batched_tokens`). A prompt that does not fit what is left of it runs in **chunks**, one a step.
-# - **TTFT** is the time to the first token. **ITL** is the gap between two tokens of one answer. A **stall** is a gap
-#   that a reader notices, here one above 100 ms.
-# - **Head-of-line blocking**: everybody waits because the one in front takes long.
-#
-# A budget of 65,536 is no engine's default. `vllm serve` 0.19 takes 8,192 on this card, and then a prompt of 32,768
-# runs in four chunks and a rest. The largest setting is here to show what chunks are for.
-#
-# Runs of this lab use *recorded* step times: those of an H100 with the course's own kernels, without scheduling,
-# sampling or HTTP. *Theory* is a roofline of that card: what a step must read and compute, at the rates that kernels
-# of a kind reach. *Measured* numbers come from the machine you sit at.
+# A chat assistant streams its answers: Llama-3.1-8B on one H100, 64 slots. Eight chats arrive each second, with 200
+# tokens in and about 300 out. Once in 20 seconds a customer pastes a contract of 32,768 tokens. To answer those sooner,
+# somebody raised the **token budget**, the most tokens that a step may compute, from vLLM's 8,192 to 65,536. Now **the
+# text stops for nearly two seconds**, and yet the p99 of the gaps is 10 ms, as before.
+
+# %%
+lab07.people_and_dashboard()
+
+# %% [markdown]
+# - **ITL**: the gap between two tokens of an answer.
+# - **Stall**: a gap that a reader notices, here above 100 ms.
+# - **Chunk**: the part of a prompt that one step computes.
 
 # %% [markdown]
 # ## Predict
-#
-# Commit to an answer before you see one. Your answers are kept, and the lab comes back to them at the end.
 
 # %%
 lab.predict("p99")
@@ -67,19 +37,13 @@ lab.predict("p99")
 # %%
 lab.predict("newcomers")
 
-# %%
-lab.predict("long")
-
 # %% [markdown]
 # ## Explore
 #
-# Each explorer has four tasks, one at a time. A task that asks for a setting is checked when the controls rest. What
-# you moved away from stays in the picture, pale, and in the table's column "before".
+# ### One long prompt
 #
-# ### One long prompt, step by step
-#
-# Some chats stream. At time 0 a long prompt arrives, and just after it three short ones. Each tick is a token that
-# somebody gets; the shaded part is the longest time that a streaming chat went without one.
+# A long prompt arrives among chats that stream, then three newcomers. Each tick is a token. The **cap for one prompt**
+# is the most tokens of it that a step may compute.
 
 # %%
 lab07.one_long_prompt()
@@ -87,8 +51,7 @@ lab07.one_long_prompt()
 # %% [markdown]
 # ### What a percentile hides
 #
-# Now 1,600 chats and a long prompt every 20 s. The same gaps are counted in two ways: how many *tokens* came after a
-# gap longer than that, and how many *chats* had one in their answer. A p99 is read where a line crosses 1%.
+# 1,600 chats, and their gaps counted by tokens and by chats. A p99 is where a line crosses 1%.
 
 # %%
 lab07.what_a_percentile_hides()
@@ -96,418 +59,100 @@ lab07.what_a_percentile_hides()
 # %% [markdown]
 # ## Measure
 #
-# ### A long step makes everybody wait
-#
-# The policy object of the lab can drive real launches: `serve` accepts any callable that takes a step and returns its
-# seconds. Here a step is one launch of the course's toy kernel with a block for each token, on the best device that
-# this machine has: a GPU, or one CPU core. It has no attention and no weights; what it shares with a model is that more
-# tokens take longer. Eight chats stream 40 tokens each, and a prompt of 4,096 tokens arrives in the middle.
-#
-# Badge: **measured** on the device named below. The numbers of steps are the same everywhere, the seconds are yours.
-
-# %% tags=["nbval-ignore-output"]
-device = gpu.device()
-live = gpu.LiveStep(token_kernel(device, most=4_096 + 64))
-small = Workload(
-    arrival=[0] * 8 + [1e-9],
-    prompt_tokens=[8] * 8 + [4_096],
-    output_tokens=[40] * 8 + [4],
-)
-print(fill(device.badge, 90))
-print("budget   chunks   median with one   decodes alone   longest gap of a chat")
-with_chunk = {}
-for size in (8_192, 512):
-    engine = policies.Continuous(max_num_seqs=16, max_num_batched_tokens=size)
-    run = serve(small, engine, lambda step: live(step.decodes + step.prefill_tokens))
-    seconds, prefill_tokens = run.steps.seconds[1:], run.steps.prefill_tokens[1:]
-    with_chunk[size] = seconds[prefill_tokens > 0]
-    alone = np.median(seconds[prefill_tokens == 0])
-    median, gap = np.median(with_chunk[size]), np.diff(run.token_times(0)).max()
-    times = f"{median * 1e3:12.3f} ms {alone * 1e3:12.3f} ms {gap * 1e3:12.3f} ms"
-    print(f"{size:6,d} {len(with_chunk[size]):11d} {times}")
-    assert len(with_chunk[size]) == -(-4_096 // min(size - 8, 4_096))
-assert np.median(with_chunk[8_192]) > 2 * np.median(with_chunk[512]), "more tokens take longer"
-
-# %% [markdown]
-# ### The same on a real model
-#
-# The slider launches. Below: a prompt of 8,192 tokens of the toy kernel, in chunks, on your device, each step timed.
-# Above: the steps of all 32 layers of Llama-3.1-8B for a prompt of 32,768 tokens, with 32 decodes in each step,
-# **recorded** on an H100 (random weights, the course's own kernels, one CUDA graph a step). They are different work
-# on different machines, and each has its own clock.
-#
-# 1. Halve the chunk from 8,192 on. Up to which size are the halves half as long?
-# 2. The recorded steps grow along the prompt, yours do not. What is missing in the toy?
+# The slider launches: each step of a prompt is one launch of a toy kernel on your device, **measured**. Above are steps
+# of the whole model, **recorded** on an H100. Halve the chunk: down to which size do steps halve? Recorded steps grow,
+# since a chunk attends to all before it. The toy has no attention.
 
 # %%
 lab07.launched_in_chunks()
 
 # %% [markdown]
-# What does theory say of the same steps? On the left one step, at the beginning and at the end of the prompt; on the
-# right the whole prompt, from chunks of 64 to all of it in one step. Dots are recorded, dashes theory.
-
-# %%
-sizes = prompt_chunks.CHUNKS
-prefill.by_chunk(STEP, THEORY, PROMPT, sizes)
-
-# %%
-plain = Step(32, 32 * 1_024, ())
-print(STEP.badge)
-print(
-    f"decodes alone: recorded {STEP(plain) * 1e3:.1f} ms, theory {THEORY(plain) * 1e3:.1f} ms"
-)
-print("                longest step          32,768 tokens")
-print(" chunk  steps   recorded    theory     recorded    theory")
-for chunk in sizes:
-    took, theory = (prompt_chunks.seconds_of_steps(PROMPT, chunk, t) for t in (STEP, THEORY))
-    longest = f"{took.max() * 1e3:7.1f} ms {theory.max() * 1e3:6.1f} ms"
-    print(f"{chunk:6,d} {len(took):6d} {longest} {took.sum():10.2f} s {theory.sum():7.2f} s")
-
-# %% [markdown]
-# What is recorded takes 1.04 to 2.6 times as long as theory says: decodes alone are near it, the last chunks of a long
-# prompt are not, since these kernels compute attention at a third of the rate of a large matrix product. The shape is
-# right, and theory errs to one side: **small chunks cost more than it says**. Against chunks of 8,192, chunks of 512
-# take 33% longer where theory says 14%, and chunks of 256 take 46% longer where it says 30%. One step for all 32,768
-# tokens gains only 3%: beyond a few thousand tokens larger chunks buy nothing.
+# Half-way: take a break.
 #
-# Do the conclusions of this lab depend on the card's kernels? The same 1,600 chats and the same policies, first on
-# theory, then on the recording:
-
-# %%
-settings = ((8_192, 0), (2_048, 0), (512, 0), (256, 0), (128, 0), (2_048, 512))
-
-
-def table(step_time, settings):
-    print("budget    cap  " + "".join(f"{head:>15s}" for head in long_prompt.HEADS))
-    for size, cap in settings:
-        found = long_prompt.outcome(load, long_prompt.engine(size, cap), step_time)
-        name = f"{size:6,d} {cap or '-':>6}  "
-        print(name + "".join(f"{cell:>15s}" for cell in long_prompt.row(found)))
-
-
-print("theory:", THEORY)
-table(THEORY, settings)
-print("\n" + STEP.badge)
-table(STEP, settings)
-
-# %% [markdown]
-# They do not: without a cap the p99 over tokens is worst at 512 in both, the longest gap follows the budget, a smaller
-# budget makes newcomers wait longer, and the cap is what helps them. Two things differ. Small budgets cost more on the
-# card: at 256 the long prompt waits 34% longer than at 8,192, in theory 12%. And real steps are longer, so that 2,048
-# breaks a promise of 100 ms, which 1,024 keeps.
-
-# %% [markdown]
 # ## Explain
 #
-# ### What a step with a chunk costs, in theory
-#
-# $$ t = t_0 + \max\!\left(\frac{W}{B},\ p\,(b + c)\right) + \frac{m\,K}{B}
-# + \max\!\left(q\,P,\ \frac{m\,(k + c)}{B}\right), \qquad P = c\,k + \frac{c\,(c + 1)}{2} $$
-#
-# | symbol | meaning | here |
-# |---|---|---|
-# | $t_0$ | launching the kernels of a step [s] | 0.28 ms |
-# | $W / B$ | bytes of all weights over the bandwidth: reading them once [s] | 4.97 ms |
-# | $p$ | matrix products of one token [s], a little more for a decode | 17.9 µs |
-# | $b,\ c$ | decodes and prompt tokens in the step [tokens] | |
-# | $k$ | tokens of that prompt already in the cache [tokens] | 0 to 32,768 - c |
-# | $m$ | bytes of K and V of one token | 131,072 |
-# | $K$ | tokens that the decodes attend to, all together | |
-# | $P,\ q$ | query-key pairs of the chunk, and the time of one [s] | q = 0.67 ns |
-#
-# The products of some 280 tokens take as long as reading the weights. Below that a step is paid for in full and holds
-# less; above it a step takes as long as its tokens. The pairs are what makes the last step of a long prompt longer than
-# the first.
+# Chats A and B stream. A long prompt of 12 tokens arrives, and 1 ms later a new chat with 2. A step takes 1 ms a token,
+# but at least 4 ms, to read the weights.
 
 # %%
-knee = THEORY.weights / THEORY.per_token
-print(f"tokens whose products take as long as reading the weights: {knee:.0f}")
-print("prompt   matrix products   attention   attention / products")
-for tokens in (2_048, 8_192, 32_768, 131_072):
-    products = THEORY.per_token * tokens
-    attention = THEORY.per_pair * tokens * (tokens + 1) / 2
-    share = attention / products
-    print(f"{tokens:7,d} {products:14.3f} s {attention:9.3f} s {share:13.0%}")
+lab07.four_by_hand()
 
 # %% [markdown]
-# ### Chunks do not add pairs, they add readings
+# - **Head-of-line blocking**: in one step, the prompt stops A and B for 14 ms.
+# - A budget of 6 leaves the prompt 4 tokens a step. The longest gap is 6 ms, but the new chat waits for the last chunk.
+# - With a cap of 2 as well, the new chat fits in. The long prompt pays.
 #
-# However a prompt is cut, each of its tokens attends once to all before it, so the pairs are the same. What grows with
-# the number of chunks: the weights are read again, and the K and V of all earlier chunks too. And kernels want to be
-# large: on the recorded card a pair takes longer in chunks of 512 and below.
-
-# %%
-print("                                          one pair")
-print("chunk    pairs   weights read  K, V read    theory  recorded")
-for chunk in (64, 256, 512, 2_048, 8_192):
-    steps = prompt_chunks.chunk_steps(PROMPT, chunk)
-    pairs = sum(step.prefill_pairs for step in steps)
-    weights = len(steps) * THEORY.model.step_weight_bytes
-    kv = sum(step.prefill_context for step in steps) * THEORY.model.kv_bytes_per_token
-    one = prompt_chunks.seconds_a_pair(chunk)
-    read = f"{weights / 1e9:9,.0f} GB {kv / 1e9:7,.0f} GB"
-    took = f"{THEORY.per_pair * 1e12:6.0f} ps {one * 1e12:6.0f} ps"
-    print(f"{chunk:5,d} {pairs / 1e6:6.1f} M {read} {took}")
-
-# %% [markdown]
-# ### The table that surprises
+# To remember: decodes first, then
 #
-# The recorded card, more settings, 1,600 chats:
-
-# %%
-capped = ((2_048, 1_024), (2_048, 512), (2_048, 256))
-table(
-    STEP,
-    ((WHOLE, 0), (8_192, 0), (2_048, 0), (1_024, 0), (512, 0), (256, 0), (128, 0), *capped),
-)
-
-# %% [markdown]
-# - **The longest gap is the longest step**, and follows the budget. The p99 over tokens does not: without a cap it is
-#   *worst* at 512. Why? Count the gaps. A long prompt finds some 15 chats streaming. One step of 1.7 s makes 15 long
-#   gaps, 64 steps of 36 ms make 64 times as many. Of the 48,000 tokens of 20 s the first are 0.03%, the second 2%.
-# - **How many chats stall?** Those that stream when the long prompt comes. By Little's law (lab 03) that is their rate
-#   times the time they stream, out of rate times 20 s: the time they stream over 20 s.
-# - **The newcomers** wait for the last chunk whatever the budget is, since the long prompt came before them and takes
-#   all that the decodes leave. A smaller budget makes them wait *longer*. Only the cap leaves room for them.
-# - **The cap has its price.** The long prompt pays: 2,313 ms with a cap of 512 instead of 1,866 ms, 1,896 ms with one
-#   of 1,024. And so does the p99 of the gaps, which goes from 10 to 45 ms: the chunks are small and many, as with a
-#   small budget, and they share their steps with the prompts of newcomers. Nobody stalls all the same.
-
-# %%
-streaming = (today.run.e2e - today.run.ttft)[today.chats].mean()
-every, rate = long_prompt.EVERY, long_prompt.CHAT_RATE
-print(
-    f"a chat streams for {streaming:.2f} s, so {streaming / every:.1%} of them are caught",
-    end="",
-)
-print(f" (simulated: {today.stalled():.1%})")
-tokens, caught = rate * every * long_prompt.CHAT_ANSWER, rate * streaming
-for name, gaps in (("in one step", caught), ("in 64 steps", 64 * caught)):
-    share = gaps / tokens
-    print(f"{name}: {gaps:3.0f} long gaps among {tokens:,.0f} tokens in 20 s, {share:.2%}")
-
-# %% [markdown]
-# ### Smaller is not safer: what the budget does to throughput
+# $$ \text{chunk} = \min(\text{cap},\ \text{budget} - \text{decodes}), \qquad
+# \text{steps} = \lceil \text{prompt} / \text{chunk} \rceil $$
 #
-# All requests of the Azure-style trace at once, and how many tokens a second the card computes, prompts and answers
-# together. There is a best budget: a step that holds both reads the weights once for both, and wastes nothing when its
-# tokens are as many as one reading is worth. Below that everybody pays.
-
-# %%
-trace, saturated = traces.read(traces.example()), prompt_chunks.saturated_tokens_per_second
-print("budget   tokens/s:   theory  recorded")
-for size in (8_192, 2_048, 1_024, 512, 256, 128):
-    engine = long_prompt.engine(size)
-    theory, recorded = (saturated(trace, engine, times) for times in (THEORY, STEP))
-    print(f"{size:6,d} {theory:19,.0f} {recorded:9,.0f}")
-
-# %% [markdown]
-# ### Without a monster: the trace
+# | symbol | unit | by hand | first explorer |
+# |---|---|---|---|
+# | budget | tokens a step | 6 | 512 |
+# | decodes | tokens a step | 2 | 12 |
+# | chunk | tokens | 4 | 500 |
+# | prompt | tokens | 12 | 32,768 |
+# | steps | | 3 | 66, as simulated |
 #
-# Nobody pastes 32,768 tokens in this trace (synthetic, with the statistics of the conversation trace that Azure
-# published in 2023). Its longest prompt has 7,651. Even so, one request in seven has more than 2,048 tokens, and these
-# hold 40% of all prompt tokens. At 8 requests a second:
-
-# %%
-long = trace.prompt_tokens > 2_048
-share = trace.prompt_tokens[long].sum() / trace.prompt_tokens.sum()
-print(f"prompts above 2,048 tokens: {long.mean():.1%} of all, {share:.0%} of the tokens")
-print("budget    cap   TTFT p99: long   short   ITL p99     max   answers that stop > 50 ms")
-for size, cap in ((8_192, 0), (2_048, 0), (1_024, 0), (512, 0), (2_048, 512)):
-    found = long_prompt.outcome(trace.scaled(8), long_prompt.engine(size, cap))
-    waits = [np.percentile(found.run.ttft[group], 99) * 1e3 for group in (long, ~long)]
-    times = [*waits, found.itl["p99"] * 1e3, found.itl["max"] * 1e3]
-    stops = (found.gaps > 0.05).mean()
-    print(f"{size:6,d} {cap or '-':>6} ", *(f"{ms:7.0f} ms" for ms in times), f"{stops:14.0%}")
-
-# %% [markdown]
-# Here nobody is a monster. But on that card a step with more than some 1,800 prompt tokens takes over 50 ms, and with
-# a budget of 8,192 there are 1.4 of them each second: an answer that streams for 2.0 s meets three. A budget of 1,024
-# ends it. The cap is no replacement: it holds for each prompt alone, and several fit into one step.
+# **Small steps.** In theory, reading the weights takes as long as computing 280 tokens. A smaller step costs the same.
 #
-# ### Who goes first
-#
-# | system | what a step holds |
-# |---|---|
-# | Orca, 2022 | whole prompts and decodes together: a long prompt makes a long step |
-# | vLLM before V1 | whole prompts *or* decodes, prompts first; chunked prefill was an option |
-# | DeepSpeed-FastGen, 2023 | **Dynamic SplitFuse**: a fixed number of tokens, long prompts split, short ones packed |
-# | Sarathi-Serve, 2024 | **stall-free**: all decodes, then chunks of running prompts, then new ones, up to a budget |
-# | vLLM V1 (0.19) | those that run, in order of admission, up to budget and cap; then those that wait |
-# | SGLang, default | chunks of prompts *or* decodes, prompts first; `--enable-mixed-chunk` puts both in a step |
-#
-# Mixing is the point, and not the chunks alone. `PrefillFirst` computes prompts in chunks, and decodes only when no
-# prompt is left:
-
-# %%
-few = long_prompt.requests(num_chats=300)
-orders = {
-    "vLLM's order, budget 2,048": long_prompt.engine(2_048),
-    "prompts first, chunks of 2,048": prompt_chunks.PrefillFirst(64, 2_048),
-    "prompts first, chunks of 512": prompt_chunks.PrefillFirst(64, 512),
-}
-for name, order in orders.items():
-    found = long_prompt.outcome(few, order)
-    step, gap = found.run.steps.seconds.max(), found.itl["max"]
-    print(f"{name:31s} longest step {step * 1e3:3.0f} ms, longest gap {gap * 1e3:5.0f} ms")
-
-# %% [markdown]
-# In vLLM's order a decode may stand behind a chunk in the list. Can it be left out when the budget is used up? No
-# (without preemption): whoever runs was admitted into what those in front had left, and from then on those take less,
-# not more. So no gap is longer than a step, which Exercise 4 shows in another way.
-#
-# ### What is often said
-#
-# Claims that you will meet, each next to a number. First: **"A prompt of 2,000 tokens in chunks of 512 takes four steps
-# instead of one, so its TTFT is four times as long."** The steps are shorter.
-
-
-# %%
-def seconds_in_chunks(step_time, size, prompt=2_000):
-    chunks = [((min(size, prompt - cached), cached),) for cached in range(0, prompt, size)]
-    return sum(step_time(Step(0, 0, chunk)) for chunk in chunks)
-
-
-for name, step_time in {"theory": THEORY, "recorded": STEP}.items():
-    whole, cut = (seconds_in_chunks(step_time, size) for size in (2_000, 512))
-    print(f"{name}: {cut / whole:.2f} times")
-
-# %% [markdown]
-# **"A prompt of 10,000 tokens takes 50 iterations."** It takes as many as the budget says. And **"chunks and decodes
-# alternate, a step each"**: they share their steps.
-
-# %%
-print(
-    "10,000 tokens:",
-    ", ".join(f"{-(-10_000 // size)} steps of {size:,}" for size in (8_192, 2_048, 512)),
-)
-chunked = long_prompt.moment(512, 0, PROMPT, 12)
-begins, ends = chunked.chunk_steps
-inside = (chunked.run.steps.start >= begins[0]) & (chunked.run.steps.end <= ends[-1])
-print(f"steps while the long prompt runs: {inside.sum()}, without a decode: ", end="")
-print((chunked.run.steps.decodes[inside] == 0).sum(), end=", without a chunk: ")
-print((chunked.run.steps.prefill_tokens[inside] == 0).sum())
-
-# %% [markdown]
-# **"Chunked prefill lowers TTFT, since the answer can begin early."** Never that of the prompt that is cut. And **"to
-# give users a quick first token, do not chunk"**: right for that one prompt, wrong for everybody else.
-
-# %%
-whole = long_prompt.moment(WHOLE, 0, PROMPT, 12)
-waits = whole.run.ttft[12], chunked.run.ttft[12]
-print("the long prompt: whole {:.3f} s, in chunks of 512 {:.3f} s".format(*waits))
-capped = long_prompt.outcome(load, long_prompt.engine(2_048, 512))
-waits = ttft["p99"] * 1e3, capped.chat_ttft["p99"] * 1e3
-print("chats, p99: whole {:.0f} ms, budget 2,048 with a cap of 512 {:.0f} ms".format(*waits))
-
-# %% [markdown]
-# **"For latency, keep prefill below 20% of the tokens of a step."** With 64 decodes that is a chunk of 16 tokens. And
-# **"the scores of 10,000 tokens need 400 MB a head, so the prompt must be cut"**: only if somebody stored them. Kernels
-# that work tile by tile never do.
-
-# %%
-halfway, many = STEP(Step(64, 64 * 700, ((16, PROMPT // 2),))), PROMPT // 16
-print(f"chunks of 16: {many:,} steps, {many * halfway:.0f} s for the long prompt")
-stored, tile = 10_000**2 * 4, 128 * 128 * 4
-print(f"scores at 4 bytes: {stored / 1e6:.0f} MB; a tile of 128 x 128: {tile // 1024} KiB")
+# **The p99.** By Little's law 15 chats stream when a long prompt comes. One step makes 15 long gaps among the 48,000
+# tokens of 20 s: 0.03%, which no p99 sees. 64 chunks make 2%, and now the p99 is a step with a chunk.
 
 # %% [markdown]
 # ## Exercises
 #
-# ### 1. The pairs of a chunk
+# **Worked example.** 12 chats, a budget of 512: a chunk has 512 - 12 = 500 tokens. A prompt of 2,000 tokens takes
+# 2,000 / 500 = 4 steps.
 #
-# A prompt of 2,000 tokens runs in chunks of 512. How many query-key pairs does its **third** chunk compute? (Causal
-# attention: a token attends to everything before it, and to itself.)
+# **1.** Complete it: 32 chats, a prompt of 10,000 tokens. How many steps?
+
+# %%
+chunk = 512 - 32
+answer = None
+### BEGIN SOLUTION
+answer = 21  # 10_000 / chunk is 20.8
+### END SOLUTION
+
+# %%
+lab.check("steps", answer)
+
+# %% [markdown]
+# A contract's last step beside 32 decodes with 700 tokens each, in recorded milliseconds:
+
+# %%
+chunk = 512
+last = Step(32, 32 * 700, ((chunk, 32_768 - chunk),))
+round(lab07.STEP(last) * 1e3, 1)
+
+# %% [markdown]
+# **2.** Change it: which largest chunk, a multiple of 64, keeps that step within 50 ms?
 
 # %%
 answer = None
 ### BEGIN SOLUTION
-answer = 512 * 1024 + 512 * 513 // 2
+answer = 384
 ### END SOLUTION
 
 # %%
-lab.check("pairs", answer)
+lab.check("chunk", answer)
 
 # %% [markdown]
-# ### 2. A prompt in chunks
-#
-# Write the time until a prompt is computed, alone on the card, in chunks. `step_time(Step(0, 0, ((tokens, cached),)))`
-# gives the seconds of a step with one chunk: `tokens` prompt tokens, of a prompt that has `cached` tokens in the cache
-# already. The prompt need not be a whole number of chunks.
+# **3.** A stretch: write the rule. `decoding` lists requests, and `prompts` is {request: tokens left}, in order. Return
+# {request: tokens in the next step}, without those who get none. `share([1, 3], {5: 40, 6: 7, 7: 30}, 12, 5)` is
+# {1: 1, 3: 1, 5: 5, 6: 5}.
 
 
 # %%
-def prefill_seconds(step_time, prompt, chunk):
-    """Seconds of all steps of a prompt of `prompt` tokens in chunks of `chunk`."""
-    ### BEGIN SOLUTION
-    total = 0
-    for cached in range(0, prompt, chunk):
-        tokens = min(chunk, prompt - cached)
-        total += step_time(Step(0, 0, ((tokens, cached),)))
-    return total
-    ### END SOLUTION
-
-
-# %%
-lab.check("ttft", prefill_seconds)
-
-# %% [markdown]
-# ### 3. The chunk that a limit allows
-#
-# You promise that no gap is longer than `limit` seconds while a prompt of `prompt` tokens is computed beside `decodes`
-# chats, each with `context` tokens. Return the largest chunk, a multiple of 64, that keeps the promise. The longest
-# step is the last one, in which the chunk attends to all the rest of the prompt; take it as a full chunk. As above,
-# `Step(decodes, decode_context, ((tokens, cached),))`, with `decode_context` of all decodes together.
-
-
-# %%
-def largest_chunk(step_time, prompt, decodes, context, limit):
-    """The largest multiple of 64 tokens whose last step takes at most `limit` seconds."""
-    best = None
-    ### BEGIN SOLUTION
-    for chunk in range(64, prompt + 1, 64):
-        last = Step(decodes, decodes * context, ((chunk, prompt - chunk),))
-        if step_time(last) <= limit:
-            best = chunk
-    ### END SOLUTION
-    return best
-
-
-# %%
-lab.check("chunk", largest_chunk)
-
-# %%
-chunk = largest_chunk(STEP, PROMPT, 32, 700, 0.050)
-if chunk is not None:  # what the simulator says, with 28 chats and 3 newcomers
-    before, after = long_prompt.moment(chunk + 32, chunk, PROMPT, 28).longest_gap
-    print(f"chunk {chunk}, budget {chunk + 32}: longest gap {(after - before) * 1e3:.1f} ms")
-
-# %% [markdown]
-# ### 4. Share the step
-#
-# Write the order of Sarathi-Serve, with a cap. The engine calls your function before every step; it returns a
-# dictionary: which request computes how many tokens.
-#
-# - Every running request that decodes gets its token first.
-# - What is left of `state.max_num_batched_tokens` goes to prompts: those that run, in order, then waiting ones, as many
-#   as there are free slots. Each gets at most `cap` tokens.
-# - `state.running`, `state.waiting`: tuples of requests, first come first served. `state.max_num_seqs`: slots.
-# - `request.remaining`: tokens to compute before the next one is emitted, 1 for a decode.
-# - Leave out a request for which nothing is left; memory is not short.
-
-
-# %%
-def share(state, cap):
+def share(decoding, prompts, budget, cap):
     tokens = None
     ### BEGIN SOLUTION
-    tokens = {request: 1 for request in state.running if request.remaining == 1}
-    left = state.max_num_batched_tokens - len(tokens)
-    free = state.max_num_seqs - len(state.running)
-    for request in (*state.running, *state.waiting[:free]):
-        chunk = min(request.remaining, cap, left)
-        if request not in tokens and chunk > 0:
+    tokens = dict.fromkeys(decoding, 1)
+    for request, left in prompts.items():
+        chunk = min(left, cap, budget - sum(tokens.values()))
+        if chunk > 0:
             tokens[request] = chunk
-            left -= chunk
     ### END SOLUTION
     return tokens
 
@@ -515,102 +160,26 @@ def share(state, cap):
 # %%
 lab.check("share", share)
 
-# %% [markdown]
-# See your policy at work on the chats, beside the package's, which follows vLLM's order. (While your function is empty,
-# the engine says so.)
-
 # %%
-few = long_prompt.requests(num_chats=150)
-theirs = serve(few, long_prompt.engine(2_048, 512), STEP)
-try:
-    yours = policies.FromFunction(
-        lambda state: share(state, 512), 64, max_num_batched_tokens=2_048
-    )
-    mine = serve(few, yours, STEP)
-    gap = np.nanmax(long_prompt.longest_gaps(mine))
-    print(
-        f"yours: longest gap {gap * 1e3:.1f} ms; every answer when vLLM's order gives it:",
-        end=" ",
-    )
-    print(np.array_equal(mine.response, theirs.response))
-except ValueError as error:
-    print(fill(str(error), 90))
+lab07.at_work(share)
 
 # %% [markdown]
 # ## Break it
 #
-# ### Chunking off
-#
-# Somebody turns chunking off, to give the customer with the contracts the quickest answer.
+# A ticket from another service on the same card.
 
 # %%
-try:
-    serve(load, policies.Continuous(64, 8_192, enable_chunked_prefill=False), STEP)
-except ValueError as error:
-    print(fill(str(error), 90))
-
-# %% [markdown]
-# Without chunks a step must hold any prompt, so engines refuse what does not fit (vLLM: at the start, if
-# `max_model_len` is above the budget; then each longer prompt). With a budget that fits, the operator sees this: GPU
-# utilisation at 100% as always, tokens/s with a notch of 1.7 s every 20 s, and tickets about "freezing".
+lab07.ticket_graphs()
 
 # %%
-off = serve(load, policies.Continuous(64, WHOLE, enable_chunked_prefill=False), STEP)
-edges = 9.6 + np.arange(24) / 10
-sent, _ = np.histogram(off.steps.end, edges, weights=off.steps.useful)
-print("tokens sent in each tenth of a second from 9.6 s on (the long prompt comes at 10 s):")
-print(" ".join(f"{count:.0f}" for count in sent))
-
-# %% [markdown]
-# ### A cap that is too small
-#
-# If 512 is good, 16 must be better.
-
-# %%
-print("cap    long TTFT   chat p99 TTFT   longest gap   steps of a long prompt")
-for size in (512, 256, 128, 64, 16):
-    found = long_prompt.outcome(load, long_prompt.engine(2_048, size))
-    times = f"{found.long_ttft:10.1f} s {found.chat_ttft['p99'] * 1e3:12.0f} ms"
-    print(f"{size:3d} {times} {found.itl['max'] * 1e3:10.1f} ms {PROMPT // size:14,d}")
-
-# %% [markdown]
-# Each step reads all weights, whether the long prompt gets 512 tokens of it or 16. Below some 280 a smaller cap only
-# spares a step some attention, and the long prompt starves: 18 s to its first token. And the cap holds for every
-# prompt: at 16 a short one of 200 tokens takes 13 steps as well.
-#
-# ### A budget below the decodes
-#
-# And if the budget is smaller than one token for each slot?
-
-# %%
-try:
-    policies.Continuous(max_num_seqs=64, max_num_batched_tokens=32)
-except ValueError as error:
-    print(fill(str(error), 90))
-
-# %% [markdown]
-# Refused, here as in vLLM: some decodes would have to sit out. A budget barely above is allowed, and has a price too.
-# With 22 chats a second and 72 tokens a step, the decodes leave too little for the prompts:
-
-# %%
-crowd = Workload.poisson(rate=22, num_requests=900, prompt_tokens=200, output_tokens=300)
-for size in (72, 2_048):
-    run = serve(crowd, long_prompt.engine(size), STEP)
-    rate = run.workload.output_tokens.sum() / run.makespan
-    p99 = np.percentile(run.ttft, 99)
-    print(f"budget {size:5,d}: p99 TTFT {p99:5.2f} s, {rate:,.0f} tokens/s")
+lab.ticket()
 
 # %% [markdown]
 # ## Take away
 #
-# 1. **Everybody in a step waits for all of it.** The budget bounds the step, and with it the longest gap; chunks help
-#    only because they share their steps with decodes.
-# 2. **A percentile over tokens does not see a stall, and gets worse when you repair it.** Watch the longest gap of each
-#    request.
-# 3. **The budget protects those who stream, the cap those who come.** Neither makes the long prompt quicker. A small
-#    budget costs everybody tokens/s: on the recorded card below 512.
-#
-# What you predicted, beside what the lab showed:
+# 1. Everybody in a step waits for all of it: the budget bounds the longest gap.
+# 2. The budget protects those who stream, the cap those who come. The long prompt pays.
+# 3. A p99 over tokens hides a stall. Watch each request's longest gap.
 
 # %%
 lab.recap("p99")
@@ -618,40 +187,29 @@ lab.recap("p99")
 # %%
 lab.recap("newcomers")
 
+# %% [markdown]
+# **Decide.** The chat is back at a budget of 8,192. You promise gaps of at most 100 ms, and a p99 TTFT of chats below
+# 120 ms. A bucket counts values up to `le` seconds:
+
 # %%
-lab.recap("long")
+lab07.metrics_page()
 
 # %% [markdown]
-# ### Quiz
+# Choose `--max-num-batched-tokens` (budget), `--long-prefill-token-threshold` (cap) or `--max-num-seqs` (slots), and
+# the largest of 256, 512 and 1,024 that keeps both; the second explorer shows them. What would change your mind?
+
+# %%
+decision = None  # {"--flag": value}
+### BEGIN SOLUTION
+# If requests waited while all slots were taken, I would look at the slots first.
+decision = {"--long-prefill-token-threshold": 512}
+### END SOLUTION
+
+# %%
+lab.check("decision", decision)
 
 # %%
 lab.quiz()
 
 # %% [markdown]
-# ### In a real engine
-#
-# | here | engine | knob | default |
-# |---|---|---|---|
-# | token budget | vLLM 0.19 | `--max-num-batched-tokens` | `vllm serve`: 8,192 on an H100, 2,048 on an A100 |
-# | cap for one prompt | vLLM 0.19 | `--long-prefill-token-threshold` | 0: none |
-# | chunking at all | vLLM 0.19 | `--enable-chunked-prefill` | on |
-# | prompts at a time | vLLM 0.19 | `--max-num-partial-prefills` | 1; V1 refuses to start with another |
-# | long ones among them | vLLM 0.19 | `--max-long-partial-prefills` | the same; later versions dropped both |
-# | chunk | SGLang 0.5 | `--chunked-prefill-size` | 8,192 on a card of 80 GB; -1 turns chunking off |
-# | chunks beside decodes | SGLang 0.5 | `--enable-mixed-chunk` | off: prompts first, decodes wait |
-# | chunking at all | TensorRT-LLM 1.x | `enable_chunked_prefill` | off; in Triton's config: `enable_chunked_context` |
-# | token budget | TensorRT-LLM 1.x | `max_num_tokens` | 8,192 |
-#
-# The 1 in "prompts at a time" is not what V1 does: it admits as many as budget, slots and memory allow. Sarathi-Serve's
-# paper takes a budget of 512 tokens for a strict limit on ITL and 2,048 for a relaxed one, after timing the card.
-#
-# vLLM exports ITL as a histogram over tokens, `vllm:inter_token_latency_seconds`: its p99 is the one that sees nothing.
-# Its `_bucket` series above your limit do: any growth there is a stall that somebody read.
-#
-# **Read next**
-#
-# - Agrawal et al., *Taming Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve*, OSDI 2024,
-#   arXiv:2403.02310: stall-free batching, and how to choose the budget.
-# - Holmes et al., *DeepSpeed-FastGen*, arXiv:2401.08671: Dynamic SplitFuse.
-# - Agrawal et al., *SARATHI*, arXiv:2308.16369: the first chunked prefills, and what a chunk's attention costs.
-# - Zhong et al., *DistServe*, OSDI 2024, arXiv:2401.09670: the other way out, prompts and decodes on different cards.
+# **Read next:** *Sarathi-Serve*, OSDI 2024, and this lab's optional notebook.

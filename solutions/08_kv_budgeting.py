@@ -3,62 +3,36 @@
 
 # %%
 import os
-import time
-from textwrap import fill
 
-# For "Measure": what is timed must not depend on who else uses the cores.
-os.environ["OPENBLAS_NUM_THREADS"] = "1"
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # what is measured has one core
 import numpy as np
-from course import KVCache, Workload, memory, policies, serve
 from course.exercises import Lab
-from course.explore import Choice, Explorer, Slider
-from course.lessons.lab08 import card_memory, kv_pool, reports
-from course.lessons.lab08 import figures as draw
-from course.lessons.lab08.config_picker import ConfigPicker
-from course.lessons.lab08.engine_prints import PRINTS
-from course.steptime import Step, recorded
+from course.lessons import lab08
+from course.lessons.lab08 import decision, kv_pool
 
-GIB = 2**30
 lab = Lab("08")
 
 # %% [markdown]
 # ## The question
-#
-# You put Llama-3.1-8B on an RTX 4090 with 24 GB, for a team of forty. Prompts have 1,024 tokens, answers 512 on
-# average. vLLM starts, and its log ends with two lines about memory:
 
 # %%
-tokens = kv_pool.BLOCKS * kv_pool.BLOCK_SIZE
+lab.earlier()
+
+# %% [markdown]
+# You put Llama-3.1-8B on an RTX 4090 for a team of forty. Prompts have 1,024 tokens, answers 512 on average. Each token
+# leaves a key (K) and a value (V) in every layer, so that nobody computes them again: the **KV cache**. The engine
+# allocates it at its start as one **KV pool** of **blocks** of 16 tokens. Its log says:
+
+# %%
+tokens = kv_pool.TOKENS
 print(f"GPU KV cache size: {tokens:,} tokens")
 print(f"Maximum concurrency for 8,192 tokens per request: {tokens / 8192:.2f}x")
 
 # %% [markdown]
-# "Five users", says your manager, "so we need eight of these cards." Before you order them: **how many people can one
-# card serve, what decides it, and what do they see when one more comes?**
+# "Five users", says your manager, "so we need eight cards." **How many requests can one card really work on, and what
+# do people see when one more comes?**
 #
-# Every token that a model has read or written leaves a **key** and a **value** behind in every layer, so that no later
-# token needs to compute them again. That is the **KV cache**. It lives in **blocks** of 16 tokens; all blocks together
-# are the **pool**, which the engine allocates once, at its start. A sequence takes a block when it needs one and gives
-# all of them back at its end.
-#
-# Here is that card, with 1 request/s:
-
-# %%
-calm = kv_pool.under_load(rate=1.0)
-print(f"in the batch: {calm.in_batch:.1f} on average, {calm.run.steps.running.max()} at most")
-print(f"TTFT p95 {calm.p95_ttft:.2f} s, preemptions {calm.preemptions}")
-
-# %% [markdown]
-# Twenty-six at once, on a card that was said to hold five.
-#
-# All numbers in this lab carry a badge. The blocks above were *printed* by a real engine. Times are *modelled*: reading
-# the weights over the card's bandwidth, a constant for each sequence, FLOPs for each prompt token, and the bytes of
-# this lab for each token in the cache. *Measured* ones come from the machine you sit at.
-
-# %% [markdown]
 # ## Predict
-#
-# Commit to an answer before you see one. Your answers are kept, and the lab comes back to them at the end.
 
 # %%
 lab.predict("five")
@@ -66,585 +40,103 @@ lab.predict("five")
 # %%
 lab.predict("slots")
 
-# %%
-lab.predict("fp8")
-
 # %% [markdown]
 # ## Explore
 #
-# ### What one token keeps
-#
-# Queries may share keys and values. **Multi-head attention** (MHA) has a KV head for every query head, **grouped-query
-# attention** (GQA) one for several, **multi-query attention** (MQA) one for all. This model has 32 query heads. The
-# dashed line is the whole pool of the card above.
-#
-# 1. Go from 8 KV heads to 32, then to 1. What happens to a token? What to a sequence of 8,192?
-# 2. Which sequence fills the pool of the RTX 4090 alone, with 8 KV heads? With 32?
-# 3. Set K and V to fp8. Which number of KV heads would do the same as that?
+# The **ledger** of a card goes from its memory to the pool. Activation and other are estimates; here they leave 3% less
+# than the engine found.
 
 # %%
-token_explorer = Explorer(
-    card_memory.shape,
-    controls=[
-        Choice("kv_heads", "KV heads", [1, 2, 4, 8, 16, 32], 8),
-        Slider("num_layers", "Layers", 8, 128, 8, 32),
-        Choice("head_dim", "Elements of a head", [64, 128, 256], 128),
-        Choice(
-            "element_bytes",
-            "K and V in",
-            [("fp8: 1 byte", 1), ("16 bits: 2 bytes", 2), ("32 bits: 4 bytes", 4)],
-            2,
-        ),
-        Slider("length", "Sequence", 512, 131_072, 2, 8_192, unit="tokens", log=True),
-    ],
-    figure=draw.shape,
-    summary=card_memory.shape_rows,
-    title="What one token keeps",
-    badge="theory",
-)
-token_explorer
+lab08.what_fits()
 
 # %% [markdown]
-# ### The ledger of a card
-#
-# What is left for the pool? Left, the card as one bar. Right, how many sequences of a length fit; the dot is
-# `max_model_len`.
-#
-# 1. Read the bar of Llama-3.1-8B on an H100, from below. Then put the same model on the RTX 4090.
-#    With nothing said, vLLM 0.19 takes 1,024 sequences and 8,192 tokens a step on the one, 256 and 2,048 on the other.
-# 2. On the H100, set `max_num_seqs` to 256, then to 1,024. Where do 3.5 GiB go, before a single request has come?
-# 3. Put Qwen3-32B on the H100. How much of its pool do you gain from 0.90 to 0.94 of the card? And Llama?
-# 4. Change `max_model_len`. Which lines of the table move, and which do not?
-# 5. Find a model that does not fit its card. What does the ledger say?
+# 240 requests on that card. A **preemption** takes all blocks of the sequence admitted last; it is computed again
+# later. Times are *modelled*, as there is no recording of this card.
 
 # %%
-ledger_explorer = Explorer(
-    card_memory.fit,
-    controls=[
-        Choice("model_name", "Model", list(card_memory.DENSE), "llama-3.1-8b"),
-        Choice("card", "Card", list(card_memory.CARDS), "H100"),
-        Slider("gpu_memory_utilization", "gpu_memory_utilization", 0.5, 0.98, 0.02, 0.9),
-        Choice(
-            "max_num_seqs",
-            "max_num_seqs",
-            [("the engine's own", 0), 64, 128, 256, 512, 1_024],
-            0,
-        ),
-        Choice(
-            "max_num_batched_tokens",
-            "max_num_batched_tokens",
-            [("the engine's own", 0), 2_048, 4_096, 8_192, 16_384, 32_768],
-            0,
-        ),
-        Choice("kv_dtype", "K and V in", [("16 bits", "bfloat16"), ("fp8", "fp8")], "bfloat16"),
-        Slider(
-            "max_model_len", "max_model_len", 512, 131_072, 2, 4_096, unit="tokens", log=True
-        ),
-    ],
-    figure=draw.ledger,
-    summary=card_memory.fit_rows,
-    title="The ledger of a card",
-    badge="theory: sizes from the config, activation and other estimated",
-)
-ledger_explorer
+lab08.full_pool()
 
 # %% [markdown]
-# ### The operator's graphs
+# This is a good place to stop.
 #
-# Back to the RTX 4090: 240 requests, and three graphs that every operator of an engine has. A **preemption** takes all
-# blocks of the sequence that was admitted last; it is computed again later.
-#
-# 1. Go from 1 to 2 requests/s. Which graph changes first? Is anything reported as an error?
-# 2. At 2 requests/s, lower the slots from 256 to 32, 24, 16. What do TTFT and tokens/s do, what do preemptions?
-# 3. Back to 256 slots. Choose fp8 K and V. What is left of the queue, and why?
-# 4. Choose MHA, as a model of 2023 would have it. Find a rate at which this card can serve it.
-
-# %%
-operator_explorer = Explorer(
-    kv_pool.hour,
-    controls=[
-        Slider("rate", "Arrival rate", 0.25, 3.0, 0.25, 2.0, unit="requests/s"),
-        Slider("slots", "Slots (max_num_seqs)", 4, 256, 2, 256, log=True),
-        Choice("kind", "Attention, K and V", list(kv_pool.BYTES), kv_pool.GQA),
-    ],
-    figure=draw.operator,
-    summary=kv_pool.hour_rows,
-    title="One RTX 4090, 240 requests",
-)
-operator_explorer
-
-# %% [markdown]
 # ## Measure
 #
-# Is the formula true of real memory? This cell allocates real pools in NumPy, as an engine does at its start, for three
-# numbers of KV heads, and asks them for their size. 16 bits are `float16` here. The bytes are exact, on any machine.
+# A decode step reads the K and V of all its sequences. The slider runs the attention of one layer here, **measured**,
+# beside steps **recorded** on an H100.
 
 # %%
-pools = {}
-for name, kv_heads in (("MHA", 32), ("GQA", 8), ("MQA", 1)):
-    pools[name] = np.zeros((32, 2, 8, 16, kv_heads, 128), np.float16)
-    layers, two, blocks, block_size = pools[name].shape[:4]
-    size = pools[name].nbytes
-    print(
-        f"{name}: {layers} layers, {kv_heads:2d} KV heads, {blocks} blocks of {block_size} tokens: "
-        f"{size:11,d} B, {size // (blocks * block_size):7,d} B a token"
-    )
+lab08.reading_kv()
 
 # %% [markdown]
-# Bytes that are kept are bytes that are read: a decode step reads the K and V of every token of its sequence. So KV is
-# about time as well. The next cell decodes one token in one layer on this CPU. Through a **block table** it gathers the
-# blocks of a sequence, which lie scattered over the pool, computes 32 scores for each token, and adds up the values. A
-# badge for what you see: **measured on this CPU**, now. None of it is a GPU.
-
-
-# %% tags=["nbval-ignore-output"]
-def decode_attention(pool, table, queries):
-    """One token, one layer. pool (2, blocks, 16, heads, d), queries (heads, group, d)."""
-    keys, values = pool[:, table].reshape(2, -1, *pool.shape[3:]).transpose(0, 2, 1, 3)
-    scores = queries @ keys.transpose(0, 2, 1) / pool.shape[-1] ** 0.5
-    weights = np.exp(scores - scores.max(axis=2, keepdims=True))
-    return weights / weights.sum(axis=2, keepdims=True) @ values
-
-
-rng = np.random.default_rng(0)
-contexts = (512, 1024, 2048, 4096)
-took = {}
-for name, kv_heads in (("MHA", 32), ("GQA", 8), ("MQA", 1)):
-    pool = rng.standard_normal((2, 512, 16, kv_heads, 128), dtype=np.float32)
-    queries = rng.standard_normal((kv_heads, 32 // kv_heads, 128), dtype=np.float32)
-    size, middle = [], []
-    for context in contexts:
-        table = rng.permutation(512)[: context // 16]
-        seconds = []
-        for _ in range(7):
-            begin = time.perf_counter()
-            out = decode_attention(pool, table, queries)
-            seconds.append(time.perf_counter() - begin)
-        size.append(pool[:, table].nbytes)
-        middle.append(float(np.median(seconds[1:])))
-        assert np.isfinite(out).all() and size[-1] == 2 * context * kv_heads * 128 * 4
-    took[name] = (size, middle)
-    print(
-        f"{name}, {contexts[-1]:,} tokens: {size[-1] / 1e6:6.1f} MB in "
-        f"{1e3 * middle[-1]:7.2f} ms, "
-        f"{size[-1] / middle[-1] / 1e9:.1f} GB/s"
-    )
-assert took["MHA"][1][-1] > took["MHA"][1][0], "eight times the tokens take longer to read"
-assert took["MHA"][1][-1] > took["MQA"][1][-1], "so do 32 times the bytes"
-draw.reading(took)
-
-# %% [markdown]
-# With many KV heads the time follows the bytes: twice the context, twice the time. With one KV head there is hardly
-# anything to read, and what is left is the arithmetic of 32 query heads. On a GPU the same holds with other numbers: a
-# batch that fills the pool of the RTX 4090 reads all of it, 5.4 GB, in every step, a third of what its weights come to.
-
-# %%
-step = kv_pool.step_time()
-read = kv_pool.POOL_BYTES
-print(
-    f"modelled: weights {1e3 * step.t0:.1f} ms a step, "
-    f"K and V of a full pool {1e3 * read / kv_pool.BANDWIDTH:.1f} ms"
-)
-
-# %% [markdown]
-# And on a real card? The course comes with a recording of steps of this model on an H100, with random weights. A badge
-# for what you see: **recorded** there, not here. One of its steps has 32 decodes of 1,024 tokens each, and no prompt:
-
-# %%
-recording = recorded("h100-llama3-8b")
-seconds = recording(Step(32, 32 * 1_024, ()))
-cached = 32 * 1_024 * kv_pool.SPEC.kv_bytes_per_token
-weights = kv_pool.SPEC.step_weight_bytes
-print(recording.badge)
-print(f"weights {weights / 1e9:.1f} GB, K and V {cached / 1e9:.1f} GB, {1e3 * seconds:.1f} ms")
-print(f"{(weights + cached) / seconds / 1e12:.1f} TB/s of the 3.35 on its data sheet")
-
-# %% [markdown]
+# With the recorded steps, the same pool and 6 requests/s, 24 and 48 slots give 2,930 and 2,950 tokens/s: the second
+# prediction does not depend on the card.
+#
 # ## Explain
 #
-# ### Bytes a token
+# **By hand.** A pool of 12 blocks of 4 tokens; four requests with a prompt of 8 tokens and an answer of 12.
+
+# %%
+lab08.four_requests()
+
+# %% [markdown]
+# They start with 2 blocks each and soon hold 3: the pool is full. In the sixth step each needs a fourth, so the engine
+# preempts D, admitted last, and later C. Nothing fails, but D gets no token for seven steps, and all end after 19 steps
+# instead of 12.
 #
-# $$ k \ =\ 2 \cdot n_{\text{layers}} \cdot n_{\text{KV heads}} \cdot d_{\text{head}} \cdot s $$
+# **To remember**: the bytes that one token keeps. **To look up**: how many sequences the pool holds at a random moment.
 #
-# | symbol | meaning | Llama-3.1-8B | key in config.json |
+# $$ k = 2 \cdot n_{\text{layers}} \cdot n_{\text{KV heads}} \cdot d_{\text{head}} \cdot s \qquad
+# \text{residents} = \frac{\text{tokens in the pool}}{P + N\,(1 + CV^2)/2} $$
+#
+# | symbol | meaning | here | where to find it |
 # |---|---|---|---|
-# | $k$ | bytes that one token keeps | 131,072 | |
-# | 2 | K and V | 2 | |
+# | $k$ | bytes a token | 131,072 | |
 # | $n_{\text{layers}}$ | layers | 32 | `num_hidden_layers` |
-# | $n_{\text{KV heads}}$ | KV heads | 8 | `num_key_value_heads`; without it, all heads |
-# | $d_{\text{head}}$ | elements of a head | 128 | `head_dim`; without it, `hidden_size / num_attention_heads` |
-# | $s$ | bytes of an element | 2 | not there: `--kv-cache-dtype`, by default that of the model |
+# | $n_{\text{KV heads}}$ | KV heads | 8 | `num_key_value_heads` |
+# | $d_{\text{head}}$ | elements of a head | 128 | `head_dim` |
+# | $s$ | bytes of an element | 2 | `--kv-cache-dtype` |
+# | $P$, $N$ | tokens of prompt, mean answer | 1,024, 512 | your traffic |
+# | $CV$ | spread of the answers | 1 | your traffic |
+# | residents | requests at once | 27, simulated 26.5 | |
 #
-# The width of the model is not in the formula, nor is its number of query heads. So a model of 32 billion parameters
-# can keep half as much of a token as one of 7 billion:
-
-# %%
-print("model          layers  query heads  KV heads  head   bytes a token   8,192 tokens")
-for name in ("llama-2-7b", "qwen3-32b", "llama-3.1-8b", "qwen2-7b", "falcon-7b"):
-    m = card_memory.spec(name)
-    kind = {m.num_heads: "MHA", 1: "MQA"}.get(m.num_kv_heads, "GQA")
-    print(
-        f"{name:14s} {m.num_layers:5d} {m.num_heads:12d} "
-        f"{m.num_kv_heads:5d} {kind} {m.head_dim:5d}"
-        f" {m.kv_bytes_per_token:13,d} B {8192 * m.kv_bytes_per_token / GIB:10.3f} GiB"
-    )
-
-# %% [markdown]
-# ### The ledger
+# Query heads are not in it. Multi-head attention (**MHA**) has a KV head for each of them, grouped-query attention
+# (**GQA**) one for several, **MQA** one for all: trained weights, which no flag changes. fp8 K and V halve $k$. fp8
+# weights leave $k$ alone and make room for a larger pool.
 #
-# $$ K \ =\ u \cdot M - W - A - O \qquad N \ =\ \left\lfloor \frac{K}{16\,k} \right\rfloor $$
-#
-# | symbol | meaning | unit |
-# |---|---|---|
-# | $M$ | memory of the card, as the driver reports it: 79.18 GiB on an "80 GB" H100 | bytes |
-# | $u$ | `gpu_memory_utilization` | none |
-# | $W$ | weights: parameters times bytes each, once, whatever the batch | bytes |
-# | $A$ | activation: the most that a step needs beside them, found at start by running one | bytes |
-# | $O$ | other: CUDA context, libraries, buffers of several cards | bytes |
-# | $K$ | what is left for the KV pool | bytes |
-# | $k$, $N$ | bytes a token; blocks of 16 tokens in the pool | bytes, blocks |
-#
-# $A$ is the larger of two peaks: the widest layer, over the most tokens that a step may hold, and the sampler, which
-# sorts a row of the whole vocabulary for each sequence. That is why `max_num_seqs` costs memory. The 38 bytes are an
-# estimate, fitted to logs of five models. The batch is the engine's own: `vllm serve` 0.19 takes 1,024 sequences and
-# 8,192 tokens a step on cards of 70 GiB and more (not on an A100), 256 and 2,048 on others.
-
-# %%
-h100 = card_memory.ledger("llama-3.1-8b", "H100", max_model_len=4_096)
-for name, value, formula in card_memory.ledger_rows(h100):
-    print(f"{name:16s} {value:>10s}  {formula}")
-seqs = h100.max_num_seqs
-print(
-    f"sampler: 38 B x {seqs:,} sequences x 128,256 entries = {38 * seqs * 128_256 / GIB:.2f} GiB"
-)
-
-# %% [markdown]
-# ### What real engines printed
-#
-# Five start-up logs that people have published, beside this ledger with its own estimates. "Rest" is what the engine
-# found for activation and other, and what the ledger estimates.
-
-# %%
-print("engine     model         card      KV printed   ledger     off    rest  estimated")
-for log in PRINTS:
-    card = log.ledger
-    rest = (card.activation_bytes + card.other_bytes) / GIB
-    print(
-        f"{log.engine:10s} {log.model_name:13s} {log.card:9s} {log.kv_gib:6.2f} GiB "
-        f"{card.kv_bytes / GIB:8.2f} {card.kv_bytes / GIB / log.kv_gib - 1:+7.1%} "
-        f"{log.engine_rest_gib:7.2f} {rest:7.2f}"
-    )
-
-# %% [markdown]
-# The second row is the ledger above. The pool is a small difference of large numbers. On a large card the estimate is
-# good enough to plan with; on the A100 that was given a quarter of itself, 1 GiB too much for activation takes 19% off
-# the pool. Rule: take bytes a token from the config, where they are exact, and the pool from your own engine's log,
-# where you have one.
-#
-# The log of the RTX 3090 explains a report of many: *"the number of blocks depends on max_model_len, although the
-# memory is the same"*. Before 0.8 (its engine V0), vLLM profiled a step of `max_model_len` tokens, since prompts were
-# not split. V1 profiles `max_num_batched_tokens`; with `--no-enable-chunked-prefill` that is `max_model_len` again:
-
-# %%
-for batched in (2_048, 8_192, 20_000):
-    card = memory.ledger(
-        "llama-3.1-8b",
-        memory_bytes=23.58 * GIB,
-        max_model_len=4_096,
-        max_num_batched_tokens=batched,
-    )
-    print(
-        f"a profiled step of {batched:6,d} tokens: "
-        f"activation {card.activation_bytes / GIB:.2f} GiB, {card.num_blocks:,} blocks"
-    )
-
-# %% [markdown]
-# ### From tokens to people
-#
-# The printed concurrency divides the pool by `max_model_len`: how many requests fit if **all** of them grow to the
-# limit. It is a worst case and limits nobody. What fits of *your* requests is the pool over what one holds at a random
-# moment:
-#
-# $$ \text{residents} \ =\ \frac{\text{tokens in the pool}}{P + N\,(1 + CV^2)/2} $$
-#
-# $P$ is the prompt and $N$ the mean answer in tokens, $CV$ the coefficient of variation of the answers. A sequence
-# holds half of its own answer on average. But long answers stay longer, so a look into the batch meets more of them:
-# with a CV of 1 it finds a whole mean answer. Exercise 3 has the numbers; this is what the simulator does when
-# somebody always waits and only the pool limits the batch:
-
-# %%
-full = kv_pool.under_load(rate=2.0)
-mean = full.run.steps.decode_context.sum() / full.run.steps.decodes.sum()
-print(f"a decoding sequence holds {mean:,.0f} tokens, and {full.in_batch:.1f} are in the batch")
-
-# %% [markdown]
-# ### Past the limit
-#
-# Nothing fails when the pool is full. When a running sequence needs a block and there is none, the one admitted last
-# gives back all of its own and goes to the head of the queue. Once blocks are free, its prompt and all it had said is
-# computed again, and its reader sees nothing for as long as that takes. This is the same card with three kinds of K and
-# V, in the same bytes of pool. 2,000 requests, up to 256 slots, 2,048 tokens a step.
-
-# %%
-print(
-    "K and V             blocks  requests/s   p95 TTFT   tokens/s  preemptions  twice  longest gap"
-)
-for kind in (kv_pool.MHA, kv_pool.GQA, kv_pool.FP8):
-    for rate in (1.0, 2.0):
-        found = kv_pool.under_load(kind, rate)
-        print(
-            f"{kind:18s} {found.run.cache.num_blocks:7,d} {rate:9.0f} {found.p95_ttft:12.2f} s"
-            f" {found.tokens_per_second:8.0f} {found.preemptions:11,d} {found.recomputed:8.0%}"
-            f" {found.longest_gap:9.1f} s"
-        )
-
-# %% [markdown]
-# With the K and V of 32 heads this card is hopeless at either rate: six or seven sequences at a time do not pay for the
-# reading of the weights. With 8 heads it is at its limit between 1 and 2 requests/s. (Where the queue grows to the end,
-# the p95 says how long the run lasted, and nothing else: lab 03.) In fp8 it is not.
-#
-# ### fp8 K and V
-#
-# `--kv-cache-dtype fp8` stores one byte for each element instead of two: twice the tokens in the same pool, and half
-# the bytes to read a step. What it does not do:
-#
-# - **It does not touch the weights.** Weight quantisation is another knob; it makes $W$ smaller, so that the pool grows
-#   by what is saved, and leaves $k$ as it is.
-# - **It is not free of loss.** Three bits of mantissa are left. Most models lose little with scales from a calibration,
-#   and some lose a lot with the default scale of 1.0, above all in long contexts. Run your own evaluation before.
-# - **Not every kernel does its arithmetic in fp8.** Where K and V are converted back in the kernel, memory is saved,
-#   and time only as far as the reading was what took it.
-
-# %%
-print(
-    "Llama-3.1-8B on                                weights    pool  bytes a token     tokens"
-)
-for gpu in ("H100", "RTX 4090"):
-    for name, weights, dtype in (
-        ("16-bit weights, 16-bit K and V", 1, "bfloat16"),
-        ("16-bit weights, fp8 K and V", 1, "fp8"),
-        ("fp8 weights, 16-bit K and V", 2, "bfloat16"),
-        ("fp8 weights, fp8 K and V", 2, "fp8"),
-    ):
-        card = card_memory.ledger(
-            "llama-3.1-8b", gpu, kv_dtype=dtype, weights_bytes=h100.weights_bytes / weights
-        )
-        print(
-            f"{gpu:9s} {name:32s} {card.weights_bytes / GIB:8.2f} GiB "
-            f"{card.kv_bytes / GIB:6.2f} {card.spec.kv_bytes_per_token:11,d} {card.kv_tokens:13,d}"
-        )
-
-# %% [markdown]
-# On the large card fp8 K and V double the tokens, and fp8 weights add a seventh. On the small one it is the other way
-# round: there the weights are most of the bar, and halving them gives two and a half times the tokens. (All matrices
-# are counted as fp8 here; real checkpoints leave the embedding and the head in 16 bits.)
-#
-# ### What is often said
-#
-# **"KV memory = batch x length x layers x 2 x d_model x bytes."** This takes the width of the model for the width of
-# all KV heads. It is right for Llama-2-7B, and for nothing with fewer KV heads than heads. Somebody who planned
-# Qwen2.5-7B with it, and took eight bits for eight bytes, arrived at 1.5 MB a token:
-
-# %%
-m = card_memory.spec("qwen2-7b")  # the same sizes as Qwen2.5-7B
-wide = 2 * m.hidden_size * m.num_layers
-print(f"KV heads alone:     2 x 28 x 4 x 128 x 2 = {m.kv_bytes_per_token:9,d} B")
-print(f"the model's width:  2 x 28 x 3,584 x 2   = {wide * 2:9,d} B")
-print(f"and bits as bytes:  2 x 28 x 3,584 x 8   = {wide * 8:9,d} B")
-for name in ("llama-2-7b", "llama-3.1-8b", "qwen2-7b", "falcon-7b"):
-    m = card_memory.spec(name)
-    ratio = 2 * m.num_layers * m.hidden_size * 2 / m.kv_bytes_per_token
-    print(f"{name:13s} the formula gives {ratio:4.1f} times the right number")
-
-# %% [markdown]
-# **"Best batch = memory / (model + max_len x KV a token)."** This buys a copy of the weights for every sequence. The
-# weights are paid once:
-
-# %%
-sequence = 4_096 * h100.spec.kv_bytes_per_token
-for_each = int(h100.usable_bytes / (h100.weights_bytes + sequence))
-print(f"weights for each: {for_each} sequences of 4,096 tokens")
-print(f"weights once:     {int(h100.kv_bytes / sequence)} sequences")
-
-# %% [markdown]
-# And neither is the *best* batch: memory is one of three limits. The batch also need not be larger than the knee at
-# which steps become compute-bound, and must not be larger than the SLO on TPOT allows. Take the least of the three.
-#
-# **"Continuous batching needs PagedAttention."** Orca did without: it reserved one piece of memory for each request, as
-# long as the longest may become. What blocks change is how many fit, and with it the batch:
-
-# %%
-for name, number in (("one piece of 8,192 each", tokens // 8_192), ("blocks as they go", 24)):
-    found = kv_pool.under_load(slots=number)
-    print(
-        f"{name:24s} {number:2d} slots: {found.tokens_per_second:.0f} tokens/s, "
-        f"pool filled with tokens {found.pool_used.mean():.0%} on average"
-    )
-
-# %% [markdown]
-# **"GQA is a setting of the server."** It is a property of the trained weights. **"GQA makes it four times smaller."**
-# For 8 of 32 heads; the table above has 1, 4, 7 and 71.
-#
-# **"Pages of 16 to 32 KB."** A block of 16 tokens is one page of K and one of V in every layer:
-
-# %%
-page = 16 * 8 * 128 * 2
-print(f"one page {page / 1024:.0f} KiB")
-print(f"a block, which is 32 layers of K and V: {64 * page / 2**20:.0f} MiB")
-print(f"lost in the last block, on average: 7.5 of 1,536 tokens, {7.5 / 1536:.1%}")
-
-# %% [markdown]
-# ### Any config.json
-#
-# Pick one that comes with the course, type the path of one, or load a file from the machine your browser runs on. What
-# cannot be understood is refused in a sentence: a wrong number would be worse. `picker.spec` is the model in later
-# cells.
-
-# %%
-picker = ConfigPicker("llama-3.1-8b", card="H100")
-picker
-
-# %% [markdown]
-# ### Optional: models that do not keep everything
-#
-# Three ways to keep less of a long sequence, each with a trap for whoever counts bytes.
-#
-# - **Sliding windows.** Some layers keep the last few tokens alone. There are two honest numbers: bytes a token while
-#   the window fills, and bytes of a further token once it is full.
-# - **Latent attention** (MLA). A layer keeps one short row for all heads. `num_key_value_heads` is in the file, and
-#   means nothing.
-# - **Recurrent hybrids.** Most layers keep a state of fixed size, and few have attention. Short sequences pay for the
-#   state in full.
-#
-# 1. Which model keeps least of 1,024 tokens, and which of 131,072? Where do lines cross?
-# 2. gpt-oss-120b: one tool says 73,728 bytes a token, another 36,864. Which line of the table is which?
-
-# %%
-architecture_explorer = Explorer(
-    card_memory.architecture,
-    controls=[
-        Choice("name", "Model", card_memory.ARCHITECTURES, "gpt-oss-120b"),
-        Slider("length", "Sequence", 128, 1_048_576, 2, 16_384, unit="tokens", log=True),
-    ],
-    figure=draw.architecture,
-    summary=card_memory.architecture_rows,
-    title="What one sequence keeps",
-    badge="theory",
-)
-architecture_explorer
-
-# %% [markdown]
-# **"Why does my engine say 2,640,144 tokens and 284x?"** vLLM, gpt-oss-120b over four A100s, 45.32 GiB of pool on each,
-# `max_model_len` 16,384. But 2,640,144 / 16,384 is 161.
-#
-# Up to vLLM 0.20 the *tokens* charge all 36 layers for every token; from 0.21 on they are the concurrency times
-# `max_model_len`. The *concurrency* of either knows that 18 of them have a window of 128
-# tokens. A windowed group of layers holds 127 tokens and those of one step (2,048), in whole blocks and one more, since
-# a window may begin inside of a block:
-
-# %%
-oss = card_memory.spec("gpt-oss-120b")
-pool = memory.pool(oss, 45.32 * GIB, tp=4, max_num_batched_tokens=2_048)
-print(f"bytes a token on one of four cards: {oss.kv_bytes_per_token // 4:,}")
-charged = pool.num_blocks // len(pool.groups) * pool.block_size
-print(f"tokens {charged:,}, over 16,384: {charged / 16_384:.1f}")
-for group in pool.groups:
-    print(
-        f"{group.kind:6s} {group.num_layers} layers: "
-        f"{group.blocks(16_384):5,d} blocks for 16,384 tokens"
-    )
-print(
-    f"{pool.num_blocks:,} blocks / {pool.blocks_for(16_384):,} = {pool.concurrency(16_384):.1f}x"
-)
-print(f"tokens as vLLM 0.21 prints them: {int(pool.concurrency(16_384) * 16_384):,}")
-
-# %% [markdown]
-# The log rounds its GiB to two digits, which is where 64 tokens have gone.
-#
-# And the hybrid: who counts K and V for all 118 layers of Nemotron-H-56B, of which 10 have attention, is wrong by an
-# order of magnitude. Who leaves out the state is wrong the other way:
-
-# %%
-hybrid = card_memory.spec("nemotron-h-56b")
-all_layers = hybrid.num_layers * 2 * hybrid.num_kv_heads * hybrid.head_dim * 2
-print(
-    f"all layers {all_layers:,} B a token, those with attention {hybrid.kv_bytes_per_token:,} B"
-)
-print(
-    f"state {hybrid.state_bytes / 2**20:,.0f} MiB a sequence: as much as "
-    f"{hybrid.state_bytes // hybrid.kv_bytes_per_token:,} tokens"
-)
+# A sequence holds half of its own answer on average. But long answers stay longer, so the batch holds more of them:
+# with a CV of 1, a whole mean answer each. The printed **concurrency** divides by `max_model_len` instead: how many fit
+# if all grow to the limit. It limits nobody.
 
 # %% [markdown]
 # ## Exercises
 #
-# ### 1. Bytes a token
-#
-# Write the formula as a function of a config (a dictionary) and the bytes of an element. Where `head_dim` is missing,
-# the heads share `hidden_size`; where `num_key_value_heads` is missing, every head has its own K and V.
-
+# An example: bytes a token, requests at once, mean and deviation of the blocks of a sequence.
 
 # %%
-def token_bytes(config, element_bytes):
-    """KV bytes that one token keeps, in all layers."""
-    ### BEGIN SOLUTION
-    heads = config["num_attention_heads"]
-    head_dim = config.get("head_dim") or config["hidden_size"] // heads
-    kv_heads = config.get("num_key_value_heads") or heads
-    return 2 * config["num_hidden_layers"] * kv_heads * head_dim * element_bytes
-    ### END SOLUTION
-
-
-# %%
-lab.check("token", token_bytes)
+token = 2 * 32 * 8 * 128 * 2
+fit = round(41_408 / (1_024 + 512 * (1 + 1**2) / 2))
+blocks = np.ceil(kv_pool.residents() / 16)
+token, fit, round(blocks.mean(), 1), round(blocks.std(), 1)
 
 # %% [markdown]
-# ### 2. Sequences of 8,192 tokens on an H100
-#
-# From these lines of the ledger: how many sequences of 8,192 tokens fit at once? Leave rounding to blocks aside.
+# **1.** Qwen2.5-7B has 28 layers, 28 query heads, 4 KV heads of 128 elements, and 16 bits an element. Bytes a token?
 
 # %%
-total, share = 85_018_542_080, 0.9  # bytes; gpu_memory_utilization
-weights, activation, other = 16_059_990_016, 5_124_915_200, 139_586_437
-bytes_a_token = 131_072
-fit = None
+qwen_token = None
 ### BEGIN SOLUTION
-fit = int((share * total - weights - activation - other) // (8_192 * bytes_a_token))
+qwen_token = 2 * 28 * 4 * 128 * 2
 ### END SOLUTION
-
-# %%
-lab.check("fits", fit)
+lab.check("token", qwen_token)
 
 # %% [markdown]
-# ### 3. How many at once
-#
-# The pool of the RTX 4090 has 41,408 tokens. Prompts have 1,024, answers 512 on average with a CV of 1. How many such
-# sequences does it hold at a random moment, to the nearest whole number?
-
-# %%
-residents = None
-### BEGIN SOLUTION
-residents = round(41_408 / (1_024 + 512 * (1 + 1**2) / 2))
-### END SOLUTION
-
-# %%
-lab.check("residents", residents)
-
-# %% [markdown]
-# ### 4. As many slots as the pool holds
-#
-# The number of exercise 3 fits *on average*: with as many slots the pool is too small half of the time. Write a
-# function that leaves room: the most slots n for which
-#
-# $$ n\,\mu + 2 \sqrt{n}\,\sigma \ \le\ \text{num\_blocks} $$
-#
-# where $\mu$ and $\sigma$ are mean and standard deviation of the **blocks** of one sequence. `tokens` holds those of
-# many sequences, each at a random moment. At least one slot.
+# **2.** Slots that fit *on average* are too many half of the time. Leave room: the most slots n, at least one, with
+# $n\,\mu + 2\sqrt{n}\,\sigma \le \text{num\_blocks}$, where $\mu$ and $\sigma$ are mean and deviation of the blocks of
+# a sequence. `tokens` holds those of many.
 
 
 # %%
 def slots(num_blocks, block_size, tokens):
-    """The most slots that `num_blocks` hold, with two standard deviations to spare."""
+    """The most slots with two standard deviations to spare."""
     ### BEGIN SOLUTION
     blocks = np.ceil(np.asarray(tokens) / block_size)
     n = 1
@@ -654,152 +146,24 @@ def slots(num_blocks, block_size, tokens):
     ### END SOLUTION
 
 
-# %%
 lab.check("slots", slots)
 
 # %% [markdown]
-# See your number at work, beside two others, at 2 requests/s:
-
-# %%
-mine = slots(kv_pool.BLOCKS, 16, kv_pool.residents())
-for n in (mine, 48, 256) if isinstance(mine, int) and 1 <= mine <= 256 else (48, 256):
-    found = kv_pool.under_load(slots=n)
-    print(
-        f"{n:3d} slots: {found.tokens_per_second:.0f} tokens/s, "
-        f"{found.preemptions} preemptions, "
-        f"longest gap {found.longest_gap:.1f} s"
-    )
-
-# %% [markdown]
 # ## Break it
-#
-# ### Six reports
-#
-# Six questions that people have put to the authors of engines, shortened. Answer each with a number:
-#
-# - `concurrency`: vLLM prints *4.61x* for 8,192 tokens. "Is that a hard limit?" How many requests of 800 tokens fit?
-# - `qwen`: "Qwen2.5-7B takes 1.53 MB a token." It has 28 layers, 28 heads, 4 KV heads of 128, a width of 3,584, and 16
-#   bits an element. How many bytes are right?
-# - `tensorrt`: "TensorRT-LLM takes 67 GB for KV, and I send one request." It takes 0.9 of the free memory, whatever is
-#   sent. The log says 132,608 tokens; the model has 32 layers, 32 KV heads of 128, 16 bits. How many GB (10⁹ bytes)?
-# - `a10`: "vLLM has 8,348 blocks of 16 tokens for Llama-2-7B on my A10 with 24 GB." How many GiB would those take, at
-#   524,288 bytes a token?
-# - `llama.cpp`: `--ctx-size 4096 --parallel 2`, each slot with a part of its own. How many tokens has a slot?
-# - `never`: a prompt of 99,000 tokens, `max_tokens` 1,000, and a pool of 5,000 blocks of 16: the request hangs. How
-#   many blocks does it need at its end?
 
 # %%
-answers = {}
-### BEGIN SOLUTION
-answers = {
-    "concurrency": int(4.61 * 8_192 / 800),
-    "qwen": 2 * 28 * 4 * 128 * 2,
-    "tensorrt": 132_608 * 2 * 32 * 32 * 128 * 2 / 1e9,
-    "a10": 8_348 * 16 * 524_288 / 2**30,
-    "llama.cpp": 4_096 // 2,
-    "never": (99_000 + 1_000) // 16,
-}
-### END SOLUTION
+lab08.ticket_graphs()
 
 # %%
-reports.check(answers)
-
-# %% [markdown]
-# ### A storm of preemptions
-#
-# 2 requests/s, and somebody raises the slots because "the queue is long and the GPU has room".
-
-# %%
-sweep = kv_pool.sweep()
-for found in sweep:
-    if found.slots >= 16:
-        print(
-            f"{found.slots:3d} slots: {found.tokens_per_second:.0f} tokens/s, "
-            f"{found.preemptions:3d} preemptions, "
-            f"{found.recomputed:3.0%} computed twice, longest gap {found.longest_gap:.1f} s"
-        )
-draw.slots(sweep)
-
-# %% [markdown]
-# The symptom: `vllm:num_preemptions` climbs, the pool stands at 100%, the number running swings while everybody in it
-# is slower (TPOT 28 ms with 24 slots, 33 with 48), and streams stop for seconds. Tokens/s look fine, since work that
-# is done twice looks like work. Beyond 34 slots nothing changes any more: the pool decides, and the setting is void.
-#
-# Is this one draw? Four others, 24 slots against 48:
-
-# %%
-for seed in range(1, 5):
-    a, b = (kv_pool.under_load(slots=n, seed=seed) for n in (24, 48))
-    print(
-        f"seed {seed}: {a.tokens_per_second:.0f} and {b.tokens_per_second:.0f} tokens/s, "
-        f"{a.preemptions} and {b.preemptions} preemptions"
-    )
-
-# %% [markdown]
-# ### A request that never fits
-#
-# Within `max_model_len`, and larger than the whole pool: an engine that admits it waits for blocks that cannot come.
-# Some did, and hung. The check belongs before the first step:
-
-# %%
-huge = Workload.fixed(rate=1, num_requests=1, prompt_tokens=41_000, output_tokens=2_000)
-try:
-    serve(huge, policies.Continuous(256, 2_048), kv_pool.step_time(), KVCache(kv_pool.BLOCKS))
-except ValueError as error:
-    print(fill(str(error), 96))
-
-# %% [markdown]
-# The same check on the command line of vLLM: it refuses to start when `max_model_len` tokens do not fit the pool, and
-# says which length would. Qwen3-32B on one H100, as the ledger sees it:
-
-# %%
-for length in (16_000, 32_000):
-    card = card_memory.ledger("qwen3-32b", "H100", max_model_len=length)
-    fits = "starts" if card.max_sequences(length) else "refused"
-    print(
-        f"max_model_len {length:,}: {card.concurrency(length):.2f}x, {fits}; "
-        f"longest {card.longest_sequence:,}"
-    )
-
-# %% [markdown]
-# ### The last per cent of the card
-#
-# `gpu_memory_utilization` is a share of the *whole* card, and of its total, not of what is free. What is not in it must
-# hold everything that nobody has counted: CUDA graphs (up to vLLM 0.19), fragments, a second process. From 0.20 on an
-# estimate of the graphs is taken off the pool, and the default is 0.92.
-
-# %%
-for share in (0.90, 0.95, 0.98, 0.99):
-    card = card_memory.ledger("llama-3.1-8b", "RTX 4090", gpu_memory_utilization=share)
-    print(
-        f"{share:.2f}: pool {card.kv_bytes / GIB:.2f} GiB, {card.kv_tokens:6,d} tokens; "
-        f"not counted: {(card.total_bytes - card.usable_bytes) / GIB:.2f} GiB"
-    )
-
-# %% [markdown]
-# From 0.90 to 0.98 the pool grows by 39%, and 0.47 GiB are left. CUDA graphs alone were found to take up to 0.5 GiB.
-# The first long batch then ends in `CUDA out of memory`, and this one *is* an error: it takes the engine down with
-# everybody in it. Two engines on one card is the same story. In vLLM's V0 (before 0.8) the second one counts the first
-# one's memory as its own, so a share of 0.2 is less than nothing:
-
-# %%
-first = 68 * GIB  # in use by another process on an 80 GB card
-print("a second engine, where the first one's memory counts as its own:")
-for share in (0.20, 0.95):
-    usable = share * card_memory.CARDS["H100"] - first
-    print(
-        f"gpu_memory_utilization {share:.2f}: {usable / GIB:+.1f} GiB for weights and all else"
-    )
+lab.ticket()
 
 # %% [markdown]
 # ## Take away
 #
-# 1. Bytes a token come from the **config**: 2 x layers x KV heads x head x bytes. The pool is what the **ledger**
-#    leaves: a share of the card, less weights, activation and other.
-# 2. The printed concurrency is a **worst case** for `max_model_len`. What your card holds is the pool over what *your*
-#    requests hold at a random moment: here 27, not 5.
-# 3. Past the limit nothing fails: requests are **preempted and computed again**. Watch the counter, and give as many
-#    slots as the pool can hold to the end.
+# 1. Bytes a token come from the **config**; the pool is what the **ledger** leaves.
+# 2. The printed concurrency is a worst case: here 27 fit, not 5.
+# 3. Past the limit nothing fails: requests are **preempted**. Watch that counter, and set the slots to what the pool
+#    holds.
 
 # %%
 lab.recap("five")
@@ -807,54 +171,26 @@ lab.recap("five")
 # %%
 lab.recap("slots")
 
+# %% [markdown]
+# **Decide.** Your manager has started the engine with `--max-num-seqs 5`. For another team every prompt has 2,000
+# tokens and every answer 800. vLLM 0.19 says, at `/metrics`:
+
 # %%
-lab.recap("fp8")
+print(decision.metrics())
+
+# %% [markdown]
+# Choose `--max-num-seqs`, `--max-model-len` or `--gpu-memory-utilization`; the largest value with which nobody is ever
+# preempted; and what would change your mind: a) a longer queue, b) longer answers, c) more users.
+
+# %%
+choice = {"flag": None, "value": None, "unless": None}
+### BEGIN SOLUTION
+choice = {"flag": "--max-num-seqs", "value": 41_408 // (2_000 + 800), "unless": "b"}
+### END SOLUTION
+lab.check("decide", choice)
 
 # %%
 lab.quiz()
 
 # %% [markdown]
-# **The knobs in real engines**
-#
-# | vLLM 0.19 | in this lab |
-# |---|---|
-# | `--gpu-memory-utilization 0.9` | $u$: a share of the whole card; activation is taken off |
-# | `--max-model-len` | the length behind the printed concurrency; a longer request is refused |
-# | `--max-num-seqs` | slots; costs memory for sampling |
-# | `--max-num-batched-tokens` | tokens a step; costs memory for the widest layer |
-# | `--kv-cache-dtype fp8` | one byte an element; `auto` is the type of the model |
-# | `--block-size 16` | tokens of a block |
-# | gauge `vllm:kv_cache_usage_perc` | pool in use, 0 to 1 |
-# | counter `vllm:num_preemptions_total` | preemptions |
-#
-# | SGLang 0.5 | in this lab |
-# |---|---|
-# | `--mem-fraction-static` | share for weights **and** pool; activation comes out of the rest |
-# | `--max-total-tokens`, `--max-running-requests` | tokens of the pool, slots |
-# | `--kv-cache-dtype fp8_e4m3`, `--page-size` | type of K and V, tokens of a block |
-#
-# | TensorRT-LLM 1.0, `kv_cache_config` | in this lab |
-# |---|---|
-# | `free_gpu_memory_fraction: 0.9` | share of what is **free** once the weights are loaded |
-# | `max_tokens` | tokens of the pool; the smaller of the two counts |
-# | `dtype: fp8`, `tokens_per_block` | type of K and V, tokens of a block |
-# | `capacity_scheduler_policy: GUARANTEED_NO_EVICT` | no preemption: admits only what fits to its end |
-#
-# The three memory shares are shares of three different things. Somebody who compared vLLM at 0.9 with SGLang at 0.93 on
-# the same four H100s found 178,880 against 367,404 tokens. The bytes a token are the same in both; the rest is a rule:
-
-# %%
-per_rank = 2 * 94 * 1 * 128 * 2  # Qwen3-235B on four ranks: 94 layers, 4 KV heads of 128
-more = (367_404 - 178_880) * per_rank
-print(f"{per_rank:,} B a token and card; {more / GIB:.1f} GiB more of each card,")
-print(f"of which {(0.93 - 0.90) * 79.18:.1f} GiB are the larger share;")
-print("the rest is activation, which SGLang leaves outside of the share")
-
-# %% [markdown]
-# **What to read next**
-#
-# - Kwon et al., *Efficient Memory Management for Large Language Model Serving with PagedAttention*, SOSP 2023,
-#   arXiv:2309.06180: blocks, block tables, preemption.
-# - Ainslie et al., *GQA: Training Generalized Multi-Query Transformer Models from Multi-Head Checkpoints*, EMNLP 2023,
-#   arXiv:2305.13245; Shazeer, *Fast Transformer Decoding: One Write-Head is All You Need*, 2019, arXiv:1911.02150.
-# - DeepSeek-AI, *DeepSeek-V2*, 2024, arXiv:2405.04434: latent attention.
+# Next: lab 07, or `08_kv_budgeting_deeper`.

@@ -62,7 +62,7 @@ class Explorer:
         self.tasks = check_tasks(tasks)
         self.record = record or Memory()
         self.beside = beside
-        self.view: View | None = None
+        self.view: Any = None  # the latest display
         self._default: tuple[Any] | None = None
 
     @property
@@ -109,8 +109,12 @@ class Explorer:
         by_name = {control.name: control for control in self.controls}
         wanted = {name: by_name[name].at_stop(cleaned[name]) for name in settings}
         if self.view is None:
-            self.view = View(self)
+            self.view = self.new_view()
         return self.view.set(wanted)
+
+    def new_view(self) -> Any:
+        """Return the widgets of one display: `root`, and `set` to move them."""
+        return View(self)
 
     def rows(self, result: Any) -> Rows:
         """Return the summary of a result as rows of texts."""
@@ -152,6 +156,6 @@ class Explorer:
         return self.text()
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        self.view = View(self)
+        self.view = self.new_view()
         view = {"version_major": 2, "version_minor": 0, "model_id": self.view.root.model_id}
         return {"text/plain": self.text(), WIDGET_VIEW: view}

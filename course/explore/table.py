@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -114,3 +115,25 @@ def warnings_of(result: Any) -> tuple[str, ...]:
             if key and key not in keys:
                 keys.append(key)
     return tuple((f"{', '.join(keys)}: " if keys else "") + text for text, keys in found.items())
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of texts, the first of them the heads of the columns: as text for everyone, as HTML in a browser.
+
+    End a cell of a notebook with one to show it.
+    """
+
+    rows: Rows
+    caption: str
+
+    def __repr__(self) -> str:
+        return f"{self.caption}\n{text_table(self.rows, indent='  ')}"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": html_table(self.rows, self.caption)}
+
+
+def table(rows: Iterable[Sequence[Any]], caption: str) -> Table:
+    """Return a table; ValueError where its rows differ in length."""
+    return Table(rows_of(rows), caption)

@@ -38,7 +38,7 @@ class TaskView:
         self.options = widgets.Box()
         self.options.add_class("course-options")
         self.radio: widgets.RadioButtons | None = None
-        self.field.on_msg(lambda _w, content, _b: content == {"event": "submit"} and self._checked(None))  # Enter
+        self.field.on_msg(self._entered)
         self.check.on_click(self._checked)
         self.show.on_click(self._showed)
         self.back.on_click(lambda _button: self._go(-1))
@@ -57,6 +57,11 @@ class TaskView:
         if self.way.open:
             self.way.rested(settings, result)
             self._say()
+
+    def _entered(self, _widget: Any, content: Any, _buffers: Any) -> None:
+        """The Enter key in the field."""
+        if content == {"event": "submit"}:
+            self._checked(None)
 
     def _checked(self, _sender: Any) -> None:
         settings, result = self._now()

@@ -12,7 +12,7 @@ from course.figures import theme
 
 KINDS = ("waiting", "prefill", "decode", "wasted")
 WORDS = {"waiting": "waiting", "prefill": "prefill", "decode": "decode", "wasted": "padding"}
-HEADER, STRIP, GAP = 0.95, 1.3, 0.3  # heights of a panel's title, its waiting line and the space below it, in lanes
+HEADER, STRIP, GAP = 1.3, 1.3, 0.3  # heights of a panel's title, its waiting line and the space below it, in lanes
 MARGINS = 28, 48  # pixels above and below the panels
 DIM_OPACITY = 0.4  # opacity of everybody else while one request is followed
 
@@ -83,15 +83,20 @@ def timelines(runs: Mapping[str, Run], follow: int = 0, *, height: int = 540, no
     pitch = HEADER + STRIP + slots + GAP
     tops = {name: -pitch * panel for panel, name in enumerate(runs)}
 
+    lane_pixels = (height - sum(MARGINS)) / (pitch * len(runs) - GAP)
+    title_size = int(min(15, max(11, 0.8 * HEADER * lane_pixels)))  # a title leaves the waiting line below it free
+
     data = [_bars(kind, bars, tops, thin, follow) for kind in KINDS]
-    _fit_numbers(data[KINDS.index("decode")], (height - sum(MARGINS)) / (pitch * len(runs) - GAP), end)
+    for kind in ("prefill", "decode"):
+        _fit_numbers(data[KINDS.index(kind)], lane_pixels, end)
 
     ticks, names, labels = [], [], []
     for name, run in runs.items():
         top = tops[name] - HEADER
         ticks += [top - STRIP / 2, *(top - STRIP - slot - 0.5 for slot in range(slots))]
         names += ["queue", *(str(slot + 1) for slot in range(slots))]
-        labels.append(_label(_title(name, run, follow), y=tops[name] - HEADER / 2 - 0.05))
+        font = {"size": title_size, "color": theme.INK}
+        labels.append(_label(_title(name, run, follow), y=tops[name] - HEADER / 2 - 0.05, font=font))
     key = [f'<span style="color:{theme.COLOURS[kind]}">■</span> {WORDS[kind]}' for kind in KINDS]
     labels.append(
         _label("   ".join([*key, f"<b>{note}</b>"]), y=1, xref="paper", yref="paper", yanchor="bottom", yshift=6)
@@ -130,13 +135,13 @@ def _label(text: str, **where: Any) -> dict[str, Any]:
     } | where
 
 
-def _fit_numbers(decodes: dict[str, Any], lane_pixels: float, end: float) -> None:
+def _fit_numbers(bars: dict[str, Any], lane_pixels: float, end: float) -> None:
     """Leave the numbers where they fit their bars: plotly would shrink them, or hide them all."""
     size = int(min(12, 0.8 * lane_pixels))
-    decodes["textfont"] = {"size": max(size, 1), "color": "#FFFFFF"}
-    decodes["text"] = [
+    bars["textfont"] = {"size": max(size, 1), "color": "#FFFFFF" if bars["name"] == "decode" else theme.INK}
+    bars["text"] = [
         text if size >= 8 and length > 0.0012 * size * len(text) * end else ""
-        for length, text in zip(decodes["x"], decodes["text"], strict=True)
+        for length, text in zip(bars["x"], bars["text"], strict=True)
     ]
 
 
@@ -155,7 +160,10 @@ def _bars(
         base += span.start.tolist()
         length += (span.end - span.start).tolist()
         numbers = (span.request + 1).tolist()
-        text += [str(n) if kind == "decode" else "" for n in numbers]
+        decoded = set(found["decode"].request.tolist()) if kind == "prefill" else set()
+        # An answer of one token has no decode: its prefill has the number.
+        named = [kind == "decode" or (kind == "prefill" and n - 1 not in decoded) for n in numbers]
+        text += [str(n) if shown else "" for n, shown in zip(numbers, named, strict=True)]
         hover += [
             f"request {n}, {name}<br>{WORDS[kind]} {a:.3f} to {b:.3f} s"
             for n, a, b in zip(numbers, span.start, span.end, strict=True)

@@ -17,21 +17,26 @@ from course.lm.live import Questions, Speaking, SpokenRun, full_cache, serve_liv
 from course.lm.sampling import GREEDY, Sampling
 from course.lm.speaker import LanguageModel, load
 from course.lm.tokenizer import TextStream, Tokenizer
+from course.lm.watch import Frame, Part, Watch, step_clock
 
 __all__ = [
     "GREEDY",
     "Config",
+    "Frame",
     "LMError",
     "LanguageModel",
     "Model",
     "PagedKV",
+    "Part",
     "Questions",
     "Sampling",
     "Speaking",
     "SpokenRun",
     "TextStream",
     "Tokenizer",
+    "Watch",
     "full_cache",
     "load",
     "serve_live",
+    "step_clock",
 ]

@@ -263,12 +263,17 @@ def serve_live(
     bounds = np.array([speaking.answers[row].limit for row in range(len(prompts))]) - counts
     with one_thread():
         run = serve_any(Workload(np.asarray(load.arrival), counts, bounds), policy, speaking, cache)
-    spoken = SpokenRun(run.workload, policy, run.limits, speaking, cache, run._log)
-    answers = [speaking.answers[row] for row in range(len(prompts))]
-    spoken.words = tuple(answer.words for answer in answers)
-    spoken.ended = tuple(answer.ended for answer in answers)
-    spoken.seconds = tuple(speaking.seconds)
-    return spoken
+    return spoken(run, speaking)
+
+
+def spoken(run: Run, speaking: Speaking) -> SpokenRun:
+    """A run of this executor with what was said in it."""
+    whole = SpokenRun(run.workload, run.policy, run.limits, speaking, run.cache, run._log)
+    answers = [speaking.answers[row] for row in range(len(run.workload))]
+    whole.words = tuple(answer.words for answer in answers)
+    whole.ended = tuple(answer.ended for answer in answers)
+    whole.seconds = tuple(speaking.seconds)
+    return whole
 
 
 def full_cache(policy: Policy, config: Config, requests: int | None = None) -> KVCache:

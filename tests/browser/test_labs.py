@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -10,10 +11,12 @@ from playwright.sync_api import Browser, expect
 from tests.browser.explorer_page import Control, ExplorerPage, explorers
 from tests.browser.lab_page import SECOND, LabPage, opened, show
 from tests.browser.lab_server import HEIGHT, WIDTH, Server
+from tests.helpers.lesson_explorers import makers
 from tests.helpers.places import ROOT
 
 LABS = sorted(path.name for path in (ROOT / "labs").glob("*.ipynb"))
-EXPLORER = r"\b(Explorer|\w+_explorer)\(|\blab\d\d\.\w+\(\)"
+LESSONS = "|".join(re.escape(name) for name in makers())
+EXPLORER = rf"\b(Explorer|\w+_explorer)\(|\b({LESSONS})\(\)"
 assert LABS, "labs/ holds no notebook: run `make notebooks` first"
 
 

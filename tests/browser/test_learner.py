@@ -18,7 +18,7 @@ from tests.helpers.places import ROOT
 
 LAB = load("04")
 COPY = "04 second try.ipynb"
-SETUP, EXPLORER = "lab = Lab(", "timeline_explorer = Explorer("
+SETUP, EXPLORER = "lab = Lab(", "lab04.one_trace()"
 NEW_LINE = ("End", "Enter")
 SAME_LINE = ("End", "Shift+Home")
 
@@ -73,13 +73,13 @@ def test_a_learners_path(lab: LabPage) -> None:
     expect(lab.run_cell(check)).to_contain_text(f"{waste.title}: right.")
 
     # A function: half of it first.
-    half = "tokens = {r: r.remaining for r in state.waiting[: state.max_num_seqs - len(state.running)]}"
+    half = "return {r: waiting[r] for r in list(waiting)[: slots - len(running)]}"
     policy, check = exercise("refill"), lab.find('lab.check("refill"')
     (hint,) = (known.hint for known in policy.mistakes if known.answer is refill.forgets_the_running)
     lab.type_at(check - 1, "...", *SAME_LINE, text=half)
     lab.run_cell(check - 1)
     expect(lab.run_cell(check)).to_contain_text(hint)
-    lab.type_at(check - 1, half, *NEW_LINE, text="tokens |= {r: r.remaining for r in state.running}")
+    lab.type_at(check - 1, half, *SAME_LINE, text=half.replace("return", "return running |"))
     lab.run_cell(check - 1)
     expect(lab.run_cell(check)).to_contain_text(f"{policy.title}: right.")
 
@@ -89,8 +89,11 @@ def test_a_learners_path(lab: LabPage) -> None:
     expect(dead).to_contain_text("Run > Run All Above Selected Cell")
 
     title = lab.run_cell(SETUP)
-    counts = f"1 of {len(LAB.predictions)} predictions, 2 of {len(LAB.exercises)} exercises, 0 of {len(LAB.quiz)} quiz"
-    expect(title).to_contain_text(f"So far: {counts} questions.")
+    counts = (
+        f"1 of {len(LAB.predictions)} predictions, 0 of {len(LAB.tasks)} tasks, 2 of {len(LAB.exercises)} exercises, "
+        f"0 of {len(LAB.quiz)} quiz questions"
+    )
+    expect(title).to_contain_text(f"So far: {counts}.")
     expect(title).to_contain_text(f"Next: prediction {LAB.predictions[1].id}")
     form = lab.run_cell(ask)
     expect(form).to_contain_text("Stored: b.")

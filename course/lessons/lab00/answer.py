@@ -83,7 +83,9 @@ def _run(question: str) -> tuple[tuple[int, ...], tuple[float, ...]]:
     mind, prompt = model(), model().prompt(question)
     context = mind.config.max_position_embeddings
     cache = lm.PagedKV(mind.config, context, 1)
-    given, computed, said, seconds = prompt, 0, [], []
+    said: list[int] = []
+    seconds: list[float] = []
+    given, computed = prompt, 0
     while not said or (said[-1] != mind.tokenizer.end and computed < context):
         began = time.perf_counter()
         logits = mind.forward(given, [len(given)], [computed], [range(context)], cache)

@@ -46,7 +46,7 @@ def requests_and_waits() -> Explorer:
         controls=[
             Slider("rate", "Rate", 2.0, 16.0, 1.0, tasks.START["rate"], unit="requests/s"),
             Slider("arrival_cv", "Spread of the gaps (CV)", 0.0, 5.0, 0.5, tasks.START["arrival_cv"]),
-            Toggle("log", "Log axis", tasks.START["log"]),
+            Toggle("log", "Log axis", bool(tasks.START["log"])),
         ],
         figure=figures.traffic,
         summary=traffic.rows,

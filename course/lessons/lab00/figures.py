@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from math import ceil, log10
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -88,7 +89,8 @@ def step(result: Together, *, height: int = 380) -> go.Figure:
         labels.append((end, here[-1], " this CPU", "measured", "middle right"))
         spots.append((result.sequences, float(np.interp(result.sequences, counts, here))))
         colours.append("measured")
-    data.append(dots(*zip(*spots, strict=True), colours, "the step chosen"))
+    across, up = zip(*spots, strict=True)
+    data.append(dots(across, up, colours, "the step chosen"))
     x, y, texts, inks, corners = zip(*labels, strict=True)
     data.append(words(x, y, texts, inks, corner=corners))
     layout = {
@@ -114,16 +116,32 @@ def traffic(result: Traffic, *, height: int = 360) -> go.Figure:
     counts = np.histogram(np.log10(ttft) if result.log else ttft, edges)[0]
     most = float(counts.max()) / BARS
     values = [("mean", result.mean, "wasted"), *((f"p{p}", result.percentile(p), "decode") for p in PERCENTS)]
-    shapes, notes = [], []
+    shapes: list[dict[str, Any]] = []
+    notes: list[dict[str, Any]] = []
     # The further right, the lower: no label is crossed by a line.
     for rank, (name, value, colour) in enumerate(sorted(values, key=itemgetter(1))):
-        (x,) = theme.round_digits([log10(max(value, SHORTEST)) if result.log else value])
-        (y,) = theme.round_digits([most * (0.95 - LABEL * rank)], 4)
+        x = float(f"{log10(max(value, SHORTEST)) if result.log else value:.6g}")
+        y = float(f"{most * (0.95 - LABEL * rank):.4g}")
         axes = {"xref": f"x{panel}", "yref": f"y{panel}"}
-        end = {"type": "line", "x0": x, "x1": x, "y0": 0, "y1": y, "line": {"color": INKS[colour], "width": 2}}
+        end: dict[str, Any] = {
+            "type": "line",
+            "x0": x,
+            "x1": x,
+            "y0": 0,
+            "y1": y,
+            "line": {"color": INKS[colour], "width": 2},
+        }
         shapes.append(end | axes)
         notes.append(note(x, y, f"{name} {seconds(value)}", colour, xshift=3, **axes))
-    rate = {"type": "line", "x0": 0, "x1": SHOWN, "y0": result.rate, "y1": result.rate, "xref": "x", "yref": "y"}
+    rate: dict[str, Any] = {
+        "type": "line",
+        "x0": 0,
+        "x1": SHOWN,
+        "y0": result.rate,
+        "y1": result.rate,
+        "xref": "x",
+        "yref": "y",
+    }
     shapes.append(rate | {"line": {"color": theme.INK, "width": 2, "dash": "dash"}})
     scale = "log" if result.log else "linear"
     notes += [heading(1, "requests each second (dashed: rate)"), heading(panel, f"requests by TTFT, {scale} axis")]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from course.explore.table import html_table, text_table
+from course.explore.table import Table, table
 from course.lessons.lab00.answer import model
 from course.lm.processor import processor
 from course.steptime import Roofline
@@ -51,20 +50,7 @@ def here() -> Machine:
     return Machine("this CPU, small model", card.read_bandwidth, card.matrix_flops, reading, computing)
 
 
-@dataclass(frozen=True)
-class Table:
-    """Rows of texts, the first row heading the columns, shown as a table."""
-
-    rows: tuple[tuple[str, ...], ...]
-
-    def __repr__(self) -> str:
-        return text_table(self.rows)
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": html_table(self.rows, "Bandwidth against FLOPs")}
-
-
-def table(machines: Sequence[Machine]) -> Table:
+def side_by_side(machines: Sequence[Machine]) -> Table:
     """The machines side by side."""
     labels = ("reads, GB/s", "computes, GFLOP/s", "weights read once, ms", "products for one sequence, ms",
               "sequences until both are equal")  # fmt: skip
@@ -74,7 +60,7 @@ def table(machines: Sequence[Machine]) -> Table:
         for m in machines
     ]  # fmt: skip
     body = zip(labels, *columns, strict=True)
-    return Table((("", *(m.name for m in machines)), *body))
+    return table([("", *(m.name for m in machines)), *body], "Bandwidth against FLOPs")
 
 
 def _three(value: float) -> str:

@@ -1,6 +1,6 @@
 """Lab 03: Little's law.
 
-Its explorers are at hand here: `from course.lessons import lab03`.
+What its notebook shows is at hand here: `from course.lessons import lab03`.
 """
 
 from importlib import import_module
@@ -9,7 +9,8 @@ from typing import Any
 
 def __getattr__(name: str) -> Any:
     """Fetched at first use: what a lab asks is read without plotly and widgets."""
-    explorers = import_module("course.lessons.lab03.explorers") if not name.startswith("_") else None
-    if name not in getattr(explorers, "__all__", ()):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(explorers, name)
+    for part in () if name.startswith("_") else ("explorers", "shown"):
+        module = import_module(f"course.lessons.lab03.{part}")
+        if name in module.__all__:
+            return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

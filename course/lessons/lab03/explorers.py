@@ -3,8 +3,9 @@
 from course.exercises import TaskRecord
 from course.explore import Choice, Explorer, Slider
 from course.lessons.lab03 import figures, one_engine, tasks
+from course.lessons.lab03.launched import launch_explorer
 
-__all__ = ["law_in_a_window", "under_load"]
+__all__ = ["law_in_a_window", "served_here", "under_load"]
 
 
 def under_load() -> Explorer:
@@ -20,6 +21,7 @@ def under_load() -> Explorer:
         figure=figures.latency_against_load,
         summary=one_engine.comparison,
         title="One engine under load",
+        badge=one_engine.STEP.badge,
         tasks=tasks.LOAD,
         record=TaskRecord("03"),
     )
@@ -38,6 +40,12 @@ def law_in_a_window() -> Explorer:
         figure=figures.number_over_time,
         summary=one_engine.window_rows,
         title="Little's law in a window",
+        badge=one_engine.STEP.badge,
         tasks=tasks.LAW,
         record=TaskRecord("03"),
     )
+
+
+def served_here() -> Explorer:
+    """Small requests, served by the machine at hand with every move, beside the recording."""
+    return launch_explorer()

@@ -1,84 +1,99 @@
-"""Lab 03, Little's law: the quiz at its end."""
+"""Lab 03, Little's law: a question from lab 04, the ticket of "Break it", and the quiz at the end."""
 
-from course.exercises.spec import Question
+from course.exercises.spec import Question, Ticket
+
+EARLIER = (
+    Question(
+        "padding",
+        "A static batch holds answers of 10 and 4 tokens. How many slot-steps are padding?",
+        (
+            ("14 slot-steps", "Those are wanted: 10 + 4."),
+            ("6 slot-steps", "2 x 10 are paid, 14 are wanted."),
+            ("20 slot-steps", "Those are paid: 2 x 10."),
+        ),
+        "b",
+        lab="04",
+    ),
+)
+
+TICKET = Ticket(
+    story='"It is 18:42 and 12 requests/s arrive, as on any evening. Usually a first token takes 20 ms, now more than '
+    'a minute. Nothing was deployed. What is broken?"',
+    questions=(
+        Question(
+            "cause",
+            "What is the cause?",
+            (
+                ("The engine has become slower.", "It finishes 16 requests/s, all it ever could."),
+                ("Answers are longer than usual.", "Then fewer than 16 would finish each second."),
+                ("It works off a queue from earlier.", "More finish than arrive."),
+            ),
+            "c",
+        ),
+        Question(
+            "measure",
+            "What do you measure next?",
+            (
+                ("how many wait, in the last hour", "It rose to 4,257 until 18:30, and has fallen since."),
+                ("GPU utilisation in the last hour", "It is high in every step, queue or not."),
+                ("step times in the last hour", "A full batch takes what it always takes."),
+            ),
+            "a",
+        ),
+        Question(
+            "repair",
+            "What do you do?",
+            (
+                ("make room for a longer queue", "16 leave a second, so a longer queue is a longer wait."),
+                ("refuse newcomers while the queue is long", "With 160 waiting, the wait is 10 s."),
+                ("give clients a longer timeout", "They wait as long, and more of them do."),
+            ),
+            "b",
+        ),
+    ),
+    setting="From 18:10 to 18:30 a campaign sent 20 requests/s. Capacity is 16.3: the queue grew by 3.7 each second "
+    "and drains by 4.3, until 18:47.",
+)
 
 QUIZ = (
     Question(
         "dashboard",
-        "vLLM's gauges show 34 requests running and 6 waiting, steadily. 16 requests finish per second. What is"
-        " the mean E2E?",
+        "Clients measure a mean E2E of 2.5 s; the engine finishes 16 requests/s and holds 32. What follows?",
         (
-            ("2.1 s", "That is 34 / 16: only those running. W covers the whole stay if L counts everybody."),
-            ("2.5 s", "W = L / rate = 40 / 16. No timestamp of any request was needed."),
-            ("0.38 s", "6 / 16 is the mean time spent waiting: Little's law for the queue alone."),
-            (
-                "one cannot know without traces",
-                "One can: L and the rate are enough, for any policy and any lengths.",
-            ),
+            ("The arrivals are not Poisson.", "The law asks nothing of arrivals."),
+            ("8 are outside the engine.", "16 x 2.5 = 40: a proxy holds the rest."),
+            ("8 wait for a slot.", "Those who wait for a slot are in the engine, and counted."),
         ),
         "b",
     ),
     Question(
         "closed",
-        "A load test keeps exactly 64 requests in flight and measures 16 requests/s. The engine gets twice as "
-        "fast and the test now measures 32 requests/s. What happened to the mean E2E?",
+        "A test keeps 64 in flight. A faster engine turns 16 requests/s into 32. What happens to the mean E2E?",
         (
-            ("it halved", "From 4 s to 2 s: L is fixed at 64 by the test, so W = 64 / rate."),
-            ("it stayed the same", "L is fixed and the rate doubled, so W must have changed."),
-            ("it depends on the queue", "With L and the rate known nothing is left to depend on."),
-            ("it doubled", "A higher rate at the same L means a shorter stay."),
+            ("it halves", "From 4 s to 2 s: the test fixes L, and W = L / λ."),
+            ("it stays", "L is fixed and λ doubled, so W changed."),
+            ("it doubles", "More requests/s at the same L is a shorter stay."),
         ),
         "a",
     ),
     Question(
         "early",
-        "Which number warns first that the p99 of TTFT is about to leave the floor?",
+        "Which number rises before the p99 of TTFT does?",
         (
-            (
-                "the mean TTFT, since every wait is part of it",
-                "It moves late: one slow request in a hundred hardly changes a mean.",
-            ),
-            (
-                "GPU utilisation, when it comes near its limit",
-                "The GPU is busy in every step, at 30% of capacity as at 95%.",
-            ),
-            ("the mean E2E, which holds queue, prefill, decode", "It rises slowly with the batch and shows no knee."),
-            (
-                "the share of arrivals that find all slots taken",
-                "When it passes 1%, the p99 sees the queue: here between 11 and 12 requests/s.",
-            ),
+            ("the mean TTFT", "One slow request in a hundred hardly moves a mean."),
+            ("GPU utilisation", "The GPU is busy in every step, at any load."),
+            ("the mean E2E", "It grows slowly with the batch."),
+            ("arrivals that find no slot", "Above 1% of them the p99 is a wait."),
         ),
         "d",
     ),
     Question(
         "grow",
-        "Capacity is 18 requests/s and 20 arrive, for one hour. How long does a request wait that comes at the "
-        "end of the hour?",
+        "Capacity is 18 requests/s, and 20 arrive for one hour. How long does the last one wait?",
         (
-            (
-                "about 0.1 s, since the load is only 11% too high",
-                "The excess adds up: 2 requests more each second.",
-            ),
-            ("about as long as in any other minute", "Above capacity there is no steady state to return to."),
-            (
-                "about 400 s",
-                "2 x 3,600 = 7,200 requests are in front, and 18 leave per second. Autoscaling that reacts to "
-                "the mean of the last minute comes late.",
-            ),
-            ("one hour", "The queue grows by the excess, not by all arrivals."),
-        ),
-        "c",
-    ),
-    Question(
-        "burstiness",
-        "You want vllm bench serve to send bursts like those of this lab, with a coefficient of variation of 4."
-        " Its flag --burstiness is the shape of a Gamma distribution, whose coefficient of variation is 1 / "
-        "sqrt(shape). Which value?",
-        (
-            ("4", "A shape of 4 is smoother than Poisson: a coefficient of variation of 0.5."),
-            ("0.25", "That is a coefficient of variation of 2."),
-            ("0.0625", "1 / 4^2: lower is burstier, and 1 is Poisson."),
-            ("16", "That is nearly a clock: a coefficient of variation of 0.25."),
+            ("about 0.1 s", "Load is 11% too high, and that adds up: 2 more each second."),
+            ("about one hour", "The queue grows by the excess, not by all arrivals."),
+            ("about 400 s", "7,200 are in front, and 18 leave each second."),
         ),
         "c",
     ),

@@ -13,7 +13,7 @@ from course.lessons.lab03.one_engine import UnderLoad, Window
 
 # One engine under load
 
-START = {"rate": 10.0, "arrival_cv": 1.0, "max_num_seqs": 32, "kind": one_engine.DRAWS}
+START: dict[str, Any] = {"rate": 10.0, "arrival_cv": 1.0, "max_num_seqs": 32, "kind": one_engine.DRAWS}
 TIMES = 10.0  # how far the tail must be above its floor to have left it
 
 
@@ -50,9 +50,8 @@ def _left_the_floor(settings: Settings, result: UnderLoad) -> bool:
 @lru_cache(maxsize=1)
 def _knee() -> Settings:
     """The lowest rate of the slider at which the tail has left its floor."""
-    rates = np.arange(START["rate"], one_engine.capacity(), 0.5)
-    found = (float(rate) for rate in rates if _times(one_engine.under_load(float(rate))) >= TIMES)
-    return {"rate": next(found)}
+    rates = np.arange(START["rate"], one_engine.capacity(), 0.5).tolist()
+    return {"rate": next(rate for rate in rates if _times(one_engine.under_load(rate)) >= TIMES)}
 
 
 def _theory(result: UnderLoad) -> float:
@@ -62,38 +61,33 @@ def _theory(result: UnderLoad) -> float:
 LOAD = (
     Find(
         id="knee",
-        text="Raise the arrival rate, and nothing else, until the p99 of TTFT is at least ten times what it is at the "
-        "start. Stay below capacity.",
+        text="Raise the rate alone, below capacity, until the p99 of TTFT is ten times as long.",
         show=_knee,
         reached=_left_the_floor,
         miss="The p99 of TTFT is {p99}: {times} times what it was at the start.",
-        answer="At {rate} requests/s, {load} of capacity, the p99 of TTFT is {p99}, {times} times what it was at the "
-        "start. The mean E2E is {e2e} times what it was.",
+        answer="At {load} of capacity it is {p99}, {times} times as long; the mean E2E is {e2e} times as long.",
         facts=_knee_facts,
         claim=lambda settings, result: _times(result) > result.run.e2e.mean(),
     ),
     Read(
         id="slots",
-        text="Stay there. What percentage of the simulated requests had to wait for a slot?",
+        text="Stay there. What percentage of the requests waited for a slot?",
         show=_knee,
         value=lambda settings, result: 100 * one_engine.slots_taken(result.run),
         unit="%",
         where=_left_the_floor,
         slips=((0.01, "That is the share: give it in per cent."),),
-        answer="{share} of the requests found all slots taken. As soon as more than one in a hundred does, the p99 of "
-        "TTFT is a wait for a slot.",
+        answer="{share}. Above 1% the p99 of TTFT is a wait for a slot.",
         facts=_knee_facts,
         claim=lambda settings, result: one_engine.slots_taken(result.run) > 0.01,
     ),
     Find(
         id="gaps",
-        text="Press Reset. Keep the rate, and make the gaps between arrivals more uneven, until the p95 of TTFT is at "
-        "least ten times what theory says.",
+        text="Press Reset. Raise the spread of the gaps alone until the p95 of TTFT is ten times that of theory.",
         show={"arrival_cv": 4.0},
         reached=lambda settings, result: _only(settings, "arrival_cv") and _p(result, 95) >= TIMES * _theory(result),
         miss="Simulated, the p95 of TTFT is {p95}; theory says {theory}.",
-        answer="With a CV of {cv} the p95 of TTFT is {p95}. Theory still says {theory}: it knows the rate of the "
-        "arrivals and takes them for Poisson ones.",
+        answer="At a CV of {cv} it is {p95}. Theory knows only Poisson arrivals: {theory}.",
         facts=lambda settings, result: {
             "cv": f"{settings['arrival_cv']:g}",
             "p95": seconds(_p(result, 95)),
@@ -106,13 +100,12 @@ LOAD = (
         text="Why does the p99 of TTFT rise so far below capacity?",
         show=_knee,
         options=(
-            ("Each step takes longer when more requests share it.", "A little, and for everybody: look at the E2E."),
-            ("More than 1 in 100 requests finds all slots taken.", ""),
-            ("1 in 100 requests has a prompt that is much longer.", "All drawn prompts have 512 tokens."),
+            ("Steps with more requests take longer.", "A little, and for everybody: look at the E2E."),
+            ("1 in 100 or more finds no free slot.", ""),
+            ("1 in 100 has a much longer prompt.", "All drawn prompts have 512 tokens."),
         ),
         right="b",
-        answer="At {rate} requests/s {share} of the requests wait for a slot. The p99 is the wait of those few; most "
-        "others start at once.",
+        answer="{share} wait for a slot, and the p99 is one of their waits.",
         facts=_knee_facts,
         claim=lambda settings, result: 0.01 < one_engine.slots_taken(result.run) < 0.5,
     ),
@@ -121,7 +114,7 @@ LOAD = (
 
 # Little's law in a window
 
-WINDOW = {"rate": 14.0, "arrival_cv": 1.0, "start": 70, "length": 10}
+WINDOW: dict[str, Any] = {"rate": 14.0, "arrival_cv": 1.0, "start": 70, "length": 10}
 SHORT = 5  # seconds
 
 
@@ -179,36 +172,32 @@ def _window_facts(settings: Settings, result: Window) -> Mapping[str, Any]:
 LAW = (
     Find(
         id="longer",
-        text="Make the window longer, and leave its start, until λ W is at most a quarter as far from L as at the "
-        "start.",
+        text="Make the window longer until λ W is at most a quarter as far from L as now.",
         show=_longest,
         reached=_closer,
         miss="λ W is {off} {side} L; with the window of the start it is off by {off_before}.",
-        answer="Over {length} s λ W is {off} {side} L; over the window of the start it was off by {off_before}. What "
-        "crosses the edges of a window counts less the longer it is.",
+        answer="Over {length} s it is {off} {side} L: what crosses the edges counts less.",
         facts=_window_facts,
     ),
     Find(
         id="rises",
-        text="Take a window of 5 s or less, and move its start to where λ W is at least 20% above L.",
+        text="Take a window of 5 s or less, and move its start until λ W is 20% or more above L.",
         show=_where_it_rises,
         reached=_rises,
         miss="From {start} s to {end} s λ W is {off} {side} L.",
-        answer="From {start} s to {end} s λ W is {product} requests, {off} above L, which is {L}.",
+        answer="From {start} s to {end} s λ W is {product}, {off} above L.",
         facts=_window_facts,
         claim=lambda settings, result: _off(result) > 0,
     ),
     Read(
         id="edges",
-        text="Stay there. What do the two edges of the window add to λ W together, in requests? Give a minus where "
-        "they take some off.",
+        text="Stay there. What do both edges together add to λ W (negative: take off)?",
         show=_where_it_rises,
         value=lambda settings, result: result.little.carried_in - result.little.carried_out,
         unit="requests",
         where=_rises,
         slips=((-1.0, "Mind the sign: what came in from before is added."),),
-        answer="{carried_in} - {carried_out} = {edges}, and {product} with {edges} is {L}, which is L: the law is "
-        "exact in any window, once its edges are counted.",
+        answer="{carried_in} - {carried_out} = {edges}. With its edges the law is exact in any window.",
         facts=_window_facts,
         claim=lambda settings, result: abs(result.little.residual) < 1e-6,
     ),
@@ -217,13 +206,12 @@ LAW = (
         text="Why is λ W too large in that window?",
         show=_where_it_rises,
         options=(
-            ("W of a few arrivals is a bad estimate of the mean.", "It is no estimate: it is the mean of just these."),
+            ("W of few arrivals is a bad estimate.", "It is no estimate: it is the mean of just these."),
             ("More arrive than Poisson arrivals would.", "λ is what arrived in the window, whatever was expected."),
-            ("Those who arrive in it stay on after its end.", ""),
+            ("Those who arrive stay on after its end.", ""),
         ),
         right="c",
-        answer="λ W counts all the seconds of those who arrive from {start} s to {end} s, and L only what they spend "
-        "in it: {carried_out} requests go on after the end, and {carried_in} came in from before.",
+        answer="λ W counts those seconds, L does not: {carried_out} requests go on after {end} s.",
         facts=_window_facts,
         claim=lambda settings, result: result.little.carried_out > result.little.carried_in,
     ),

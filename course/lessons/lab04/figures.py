@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 from course.engine.run import Run
 from course.figures import parts, theme
 from course.figures.parts import Part
+from course.lessons.lab04.night import EVENING, Night
 from course.lessons.lab04.side_by_side import Gain, LoadPoint
 
 CLAIM = (1.2, 1.3)  # the gain that is often quoted: 20 to 30%
@@ -42,7 +43,7 @@ def gain(sweep: Sequence[Gain], point: Gain, *, height: int = 400) -> go.Figure:
              "line": {"width": 0}}
         )  # fmt: skip
     end, highest, highest_bound = by_spread[-1]
-    middle = by_spread[len(by_spread) * 2 // 3]
+    middle = by_spread[len(by_spread) // 2]
     labels = [
         _label(end, 1.16, 'the claim, "20 to 30%"', theme.INK, "right"),
         _label(end, highest_bound, "E[max] / mean", "theory", "right", above=highest_bound > highest),
@@ -136,17 +137,63 @@ def shares(runs: Mapping[str, Run], colours: Mapping[str, str], *, height: int =
     return theme.plain_figure([*data, *_words(labels)], layout)
 
 
-def waiting_line(runs: Mapping[str, Run], until: float, *, height: int = 320) -> go.Figure:
-    """Requests that wait for a slot over time, one line a run, up to `until` seconds: the operator's graph."""
-    figure = theme.new_figure("time [s]", "waiting for a slot [requests]", height=height)
-    times = np.linspace(0, until, 121)
-    for name, run in runs.items():
-        arrived = np.searchsorted(np.sort(run.arrival), times, side="right")
-        admitted = np.searchsorted(np.sort(run.admitted), times, side="right")
-        waiting = (arrived - admitted).astype(float)
-        figure.add_trace(parts.line(times, waiting, name, name))
-        theme.label_line(figure, until * 0.8, float(waiting[96]), name, name, anchor="right", shift=8, yshift=14)
-    return figure
+def delivered(
+    panels: Mapping[str, Mapping[str, np.ndarray]], useful: Mapping[str, np.ndarray], *, height: int = 300
+) -> go.Figure:
+    """Tokens that somebody wanted over time, a panel for each machine, a line for each policy.
+
+    panels: seconds of each step, by the heading of the panel ("recorded", "measured here") and by policy. useful:
+    tokens of each step that somebody wanted, by policy. Each panel has a clock of its own.
+    """
+    data: list[Part] = []
+    labels: list[Part] = []
+    headings: list[Part] = []
+    clocks: list[Part] = []
+    for panel, (heading, steps) in enumerate(panels.items(), start=1):
+        for name, took in steps.items():
+            ends, tokens = np.cumsum(took), np.cumsum(useful[name])
+            data.append(parts.line(np.append(0, ends), np.append(0, tokens), name, name, panel))
+            first = name == "continuous"  # its line is the upper one: its label stands to the left of it
+            at = len(ends) * 4 // 5 if first else len(ends) * 3 // 5
+            side = "right" if first else "left"
+            labels.append(_label(float(ends[at]), float(tokens[at]), name, name, side, panel, above=first))
+        headings.append(parts.heading(panel, f"<b>{heading}</b>"))
+        longest = max(float(took.sum()) for took in steps.values())
+        clocks.append({"title": {"text": "time [s]"}, "range": theme.round_digits([0, 1.03 * longest], 4)})
+    clocks += [{"visible": False}] * (2 - len(clocks))
+    tokens_axis: Part = {"title": {"text": "wanted tokens [tokens]"}, "rangemode": "tozero"}
+    right: Part = tokens_axis if len(panels) > 1 else {"visible": False}
+    return parts.pair(
+        [*data, *_words(labels)], (clocks[0], tokens_axis), (clocks[1], right), height, annotations=headings
+    )
+
+
+def operators_graphs(found: Night, *, height: int = 400) -> go.Figure:
+    """Rate of arrivals, median time to an answer and GPU busy, hour by hour, one above the other."""
+    hours = np.arange(len(found.rate)) + 0.5
+    rows = (
+        ("requests a second", "rate [1/s]", found.rate, "waiting"),
+        ("median time to an answer", "time [s]", found.median, "static"),
+        ("GPU busy", "busy [%]", 100 * found.busy, "decode"),
+    )
+    data: list[Part] = []
+    layout: Part = {"template": theme.TEMPLATE, "height": height, "margin": parts.MARGIN | {"l": 90}}
+    headings = []
+    for row, (heading, title, values, colour) in enumerate(rows, start=1):
+        data.append(parts.line(hours, values, colour, heading, row))
+        headings.append(parts.heading(row, heading))
+        end, top = "" if row == 1 else str(row), 1.0 - (row - 1) * 0.355
+        last = row == len(rows)
+        layout[f"xaxis{end}"] = {
+            "anchor": f"y{end}", "range": [0, len(hours)], "tickvals": list(range(0, len(hours) + 1, 2)),
+            "ticktext": [f"{(EVENING + hour) % 24}:00" for hour in range(0, len(hours) + 1, 2)],
+            "showticklabels": last, "title": {"text": "time of day [hours]" if last else ""},
+        }  # fmt: skip
+        layout[f"yaxis{end}"] = {
+            "anchor": f"x{end}", "domain": theme.round_digits([top - 0.25, top]), "rangemode": "tozero",
+            "title": {"text": title, "font": {"size": 13}}, "nticks": 4,
+        }  # fmt: skip
+    return theme.plain_figure(data, layout | {"annotations": headings})
 
 
 def _label(

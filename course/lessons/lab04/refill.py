@@ -1,78 +1,84 @@
-"""The exercise "write the refill": a policy made of one function, how an answer is tried, and the known wrong turns."""
+"""The exercise "write the refill": how an answer is tried, the known wrong turns, and an answer that drives the engine.
+
+A refill is a function of three things: `running` and `waiting`, {request: tokens it must compute before its next output
+token}, in order of arrival, and the number of slots. It returns {request: tokens that it computes in the next step}.
+"""
 
 from collections.abc import Callable, Mapping
 
-import numpy as np
-
-from course.engine.serving import serve
 from course.policies import FromFunction, Request, State
-from course.steptime import PowerLaw
-from course.workload import Workload
 
-Decide = Callable[[State], Mapping[Request, int]]
+Tokens = dict[int, int]
+Refill = Callable[[Tokens, Tokens, int], Tokens]
 
-
-def refill_result(decide: Decide) -> dict[str, list[float]]:
-    """When twelve requests are answered by the policy `decide`, in seconds: what the exercise compares.
-
-    Whole-number step times, so that a learner can follow the run by hand. Raises ValueError as `serve` does.
-    """
-    load = Workload(
-        arrival=np.array([0, 0, 0, 0, 0, 0, 3, 3, 9, 9, 40, 41]),
-        prompt_tokens=np.array([5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5]),
-        output_tokens=np.array([12, 2, 7, 3, 2, 9, 4, 1, 6, 2, 3, 2]),
-    )
-    run = serve(load, FromFunction(decide, max_num_seqs=4), PowerLaw(t0=1, c=0, alpha=1, prefill=0.2))
-    return {"answered at [s]": run.response.tolist()}
+PROBES: tuple[tuple[Tokens, Tokens, int], ...] = (
+    ({1: 1, 3: 1}, {5: 40, 6: 512, 7: 8}, 4),
+    ({}, {1: 30, 2: 20, 3: 64, 4: 7, 5: 12}, 4),
+    ({1: 1, 2: 1, 4: 1}, {6: 100, 7: 50, 8: 9, 9: 3, 10: 11}, 3),
+    ({2: 1, 9: 1}, {}, 8),
+    ({2: 1}, {3: 300}, 2),
+)
 
 
-def refill(state: State) -> dict[Request, int]:
+def refill(running: Tokens, waiting: Tokens, slots: int) -> Tokens:
     """Everybody who runs goes on, and newcomers take the free slots, whole prompts at once."""
-    tokens = {request: request.remaining for request in state.running}
-    free = state.max_num_seqs - len(state.running)
-    for request in state.waiting[:free]:
-        tokens[request] = request.remaining
+    tokens = dict(running)
+    free = slots - len(running)
+    for request in list(waiting)[:free]:
+        tokens[request] = waiting[request]
     return tokens
 
 
-def only_when_empty(state: State) -> dict[Request, int]:
+def only_when_empty(running: Tokens, waiting: Tokens, slots: int) -> Tokens:
     """Refills only when the whole batch has gone."""
-    turn = state.running or state.waiting[: state.max_num_seqs]
-    return {request: request.remaining for request in turn}
+    return dict(running) or {request: waiting[request] for request in list(waiting)[:slots]}
 
 
-def forgets_the_running(state: State) -> dict[Request, int]:
+def forgets_the_running(running: Tokens, waiting: Tokens, slots: int) -> Tokens:
     """Gives tokens to newcomers alone."""
-    free = state.max_num_seqs - len(state.running)
-    return {request: request.remaining for request in state.waiting[:free]}
+    return {request: waiting[request] for request in list(waiting)[: slots - len(running)]}
 
 
-def ignores_the_slots(state: State) -> dict[Request, int]:
+def ignores_the_slots(running: Tokens, waiting: Tokens, slots: int) -> Tokens:
     """Admits everybody."""
-    return {request: request.remaining for request in (*state.running, *state.waiting)}
+    return running | waiting
 
 
-def counts_only_newcomers(state: State) -> dict[Request, int]:
+def counts_only_newcomers(running: Tokens, waiting: Tokens, slots: int) -> Tokens:
     """Takes all slots for free."""
-    return {request: request.remaining for request in (*state.running, *state.waiting[: state.max_num_seqs])}
+    return running | {request: waiting[request] for request in list(waiting)[:slots]}
 
 
-def stops_for_newcomers(state: State) -> dict[Request, int]:
+def stops_for_newcomers(running: Tokens, waiting: Tokens, slots: int) -> Tokens:
     """Lets the running stand still while somebody joins."""
-    free = state.max_num_seqs - len(state.running)
-    turn = state.waiting[:free] or state.running
-    return {request: request.remaining for request in turn}
+    return forgets_the_running(running, waiting, slots) or dict(running)
 
 
-def one_at_a_time(state: State) -> dict[Request, int]:
+def one_at_a_time(running: Tokens, waiting: Tokens, slots: int) -> Tokens:
     """Admits one newcomer a step."""
-    tokens = {request: request.remaining for request in state.running}
-    if state.waiting and len(state.running) < state.max_num_seqs:
-        tokens[state.waiting[0]] = state.waiting[0].remaining
+    tokens = dict(running)
+    for request in list(waiting)[: min(slots - len(running), 1)]:
+        tokens[request] = waiting[request]
     return tokens
 
 
-def one_token_each(state: State) -> dict[Request, int]:
+def one_token_each(running: Tokens, waiting: Tokens, slots: int) -> Tokens:
     """Feeds prompts one token a step."""
-    free = state.max_num_seqs - len(state.running)
-    return dict.fromkeys((*state.running, *state.waiting[:free]), 1)
+    return dict.fromkeys(refill(running, waiting, slots), 1)
+
+
+def as_policy(function: Refill, slots: int) -> FromFunction:
+    """Return the function as a policy of the engine, which calls requests by their place in the workload, from 1."""
+
+    def decide(state: State) -> Mapping[Request, int]:
+        known = {request.index + 1: request for request in (*state.running, *state.waiting)}
+        running, waiting = (
+            {request.index + 1: request.remaining for request in group} for group in (state.running, state.waiting)
+        )
+        tokens = function(running, waiting, slots)
+        strangers = [name for name in tokens if name not in known] if isinstance(tokens, Mapping) else [tokens]
+        if strangers:
+            raise ValueError(f"the refill returned {strangers[0]!r}, which is no request that runs or waits")
+        return {known[name]: count for name, count in tokens.items()}
+
+    return FromFunction(decide, max_num_seqs=slots)

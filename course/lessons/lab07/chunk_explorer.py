@@ -81,7 +81,7 @@ def chunk_explorer(
         "controls": (CHUNK,),
         "figure": lambda found: _figure(found, profile),
         "summary": lambda found: _rows(found, profile),
-        "title": "One long prompt, launched in chunks",
+        "title": "Launched in chunks",
         "badge": profile.badge,
     }
     return LiveExplorer(Explorer(on_the_card, **shared), both, **shared)

@@ -4,7 +4,7 @@ from course.exercises import TaskRecord
 from course.explore import Choice, Explorer, Slider
 from course.lessons.lab07 import figures, long_prompt, tasks
 from course.lessons.lab07.chunk_explorer import chunk_explorer
-from course.lessons.lab07.long_prompt import PROMPT, WHOLE
+from course.lessons.lab07.long_prompt import PROMPT, STEP, WHOLE
 
 __all__ = ["launched_in_chunks", "one_long_prompt", "what_a_percentile_hides", "who_waits"]
 
@@ -25,7 +25,8 @@ def one_long_prompt() -> Explorer:
         ],
         figure=figures.moment,
         summary=long_prompt.moment_rows,
-        title="One long prompt among streaming chats",
+        title="One long prompt",
+        badge=STEP.badge,
         tasks=tasks.MOMENT,
         record=TaskRecord("07"),
     )
@@ -43,7 +44,8 @@ def what_a_percentile_hides() -> Explorer:
         ],
         figure=figures.hidden,
         summary=long_prompt.hidden_rows,
-        title="Gaps, by tokens and by chats",
+        title="Gaps by tokens and by chats",
+        badge=STEP.badge,
         tasks=tasks.HIDDEN,
         record=TaskRecord("07"),
     )
@@ -64,4 +66,5 @@ def who_waits() -> Explorer:
         figure=figures.trade,
         summary=long_prompt.trade_rows,
         title="Who waits, over the token budget",
+        badge=STEP.badge,
     )

@@ -3,7 +3,7 @@
 Put together as plain data, since an explorer builds one with each key press: the tests have plotly check them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import log10
 from typing import Any
 
@@ -13,7 +13,9 @@ import plotly.graph_objects as go
 from course.figures import theme
 from course.figures.parts import LEFT, MARGIN, RIGHT, Part, axis, dots, line, note
 from course.figures.words import seconds
-from course.lessons.lab07.long_prompt import BUDGETS, Hidden, Moment, Trade
+from course.lessons.lab07.by_hand import CHATS, LONG, NEW, Case
+from course.lessons.lab07.long_prompt import BUDGETS, SLOTS, Hidden, Moment, Trade
+from course.lessons.lab07.rush import SECONDS, Graphs
 
 LANES = 5  # streaming chats that get a lane
 TIMES = [1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1, 3]
@@ -30,7 +32,7 @@ def bars(begin: np.ndarray, end: np.ndarray, lane: Sequence[float], colour: str,
     } | more  # fmt: skip
 
 
-def moment(found: Moment, *, height: int = 400) -> go.Figure:
+def moment(found: Moment, *, height: int = 300) -> go.Figure:
     """Lanes: the long prompt, those who come just after it, and some who were streaming; a tick is a token."""
     run, start = found.run, found.start
     chats = min(LANES, found.streaming)
@@ -73,7 +75,7 @@ def moment(found: Moment, *, height: int = 400) -> go.Figure:
         "yaxis": {"range": [len(names) - 0.4, -0.6], "tickvals": list(range(len(names))), "ticktext": names,
                   "showgrid": False, "showline": False, "ticks": ""},
         "shapes": [gap | {"fillcolor": theme.COLOURS["wasted"]}],
-        "annotations": [note(0, 1, "  ".join(key), xref="paper", yref="paper", yanchor="bottom", yshift=4)],
+        "annotations": [note(0, 1, "  ".join(key), xref="paper", yref="paper", yanchor="bottom", xshift=-92, yshift=4)],
     }  # fmt: skip
     return theme.plain_figure(data, layout)
 
@@ -115,7 +117,7 @@ def survival(values: np.ndarray, weights: np.ndarray, at: np.ndarray) -> np.ndar
     return 1 - upto[np.searchsorted(values[order], at, side="right")] / upto[-1]
 
 
-def hidden(result: Hidden, *, height: int = 400) -> go.Figure:
+def hidden(result: Hidden, *, height: int = 300) -> go.Figure:
     """Share of the tokens, and of the chats, with a gap longer than that: the same gaps counted in two ways."""
     found = result.outcome
     at = np.geomspace(4e-3, 2.0, 240)
@@ -152,3 +154,75 @@ def hidden(result: Hidden, *, height: int = 400) -> go.Figure:
                    level | {"line": {"color": "#666666", "width": 1, "dash": "dot"}}],
     }  # fmt: skip
     return theme.plain_figure(data, layout)
+
+
+def by_hand(cases: Mapping[str, Case], *, height: int = 470) -> go.Figure:
+    """Four requests with each setting, one above the other: chunks with their tokens, and a tick for each token."""
+    lanes = {"chat A": CHATS[0], "chat B": CHATS[1], "long prompt": LONG, "new chat": NEW}
+    end, data, notes = 32.0, [], []
+    layout: Part = {"template": theme.TEMPLATE, "height": height, "margin": MARGIN | {"l": 100}, "barmode": "overlay"}
+    for row, (name, case) in enumerate(cases.items(), start=1):
+        where: Part = {"xaxis": axis("x", row), "yaxis": axis("y", row)}
+        run, top = case.run, 1.0 - (row - 1) * 0.345
+        late = np.array([LONG, NEW])
+        data.append(
+            bars(run.arrival[late] - case.start, run.first_computed[late] - case.start, [2, 3], "waiting", "waiting",
+                 width=0.25) | where
+        )  # fmt: skip
+        begins, ends = case.steps.T
+        data.append(bars(begins, ends, [2] * len(begins), "prefill", "a chunk of the long prompt") | where)
+        new_end = float(run.first_computed[NEW]) - case.start
+        (new_step,) = np.flatnonzero(np.isclose(run.steps.end - case.start, new_end))
+        data.append(
+            bars(run.steps.start[[new_step]] - case.start, np.array([new_end]), [3], "prefill", "prefill") | where
+        )
+        times = [case.tokens(request) for request in lanes.values()]
+        shown = [tokens[(tokens >= -4) & (tokens <= end)] for tokens in times]
+        data.append(
+            {"type": "scatter", "mode": "markers", "x": theme.round_digits(np.concatenate(shown), 4),
+             "y": [lane for lane, tokens in enumerate(shown) for _ in tokens], "name": "a token", "hoverinfo": "name+x",
+             "marker": {"symbol": "line-ns-open", "size": 12, "color": theme.COLOURS["decode"], "line": {"width": 2}}}
+            | where
+        )  # fmt: skip
+        waits = f"TTFT {case.new_ttft:g} ms (new chat) and {case.long_ttft:g} ms (long prompt)"
+        says = f"<b>{name}</b>: longest gap {case.longest_gap:g} ms, {waits}"
+        notes.append(note(0, top, says, xref="paper", yref="paper", yanchor="bottom"))
+        last = row == len(cases)
+        layout[axis("xaxis", row)] = {
+            "anchor": axis("y", row), "range": [-4.5, end], "showticklabels": last, "dtick": 4,
+            "title": {"text": "time since the long prompt arrived [ms]" if last else ""},
+        }  # fmt: skip
+        layout[axis("yaxis", row)] = {
+            "anchor": axis("x", row), "domain": theme.round_digits([top - 0.25, top]), "range": [3.6, -0.6],
+            "tickvals": [0, 1, 2, 3], "ticktext": list(lanes), "showgrid": False, "showline": False, "ticks": "",
+        }  # fmt: skip
+    return theme.plain_figure(data, layout | {"annotations": notes})
+
+
+def operators_graphs(before: Graphs, now: Graphs, *, height: int = 400) -> go.Figure:
+    """Four graphs of an operator, with one budget and with another: TTFT, gaps, running, waiting."""
+    panels = (
+        ("TTFT, p95 [s]", lambda found: found.ttft, [0, 14]),
+        ("ITL, p99 [ms]", lambda found: 1e3 * found.gap, [0, 65]),
+        (f"running, of {SLOTS} slots", lambda found: found.running, [0, 70]),
+        ("waiting [requests]", lambda found: found.waiting, [0, 150]),
+    )
+    data, notes = [], []
+    layout: Part = {"template": theme.TEMPLATE, "height": height, "margin": MARGIN}
+    for panel, (title, value, span) in enumerate(panels, start=1):
+        left, upper = panel % 2 == 1, panel <= 2
+        for name, colour, found in (("yesterday", "waiting", before), ("today", "wasted", now)):
+            data.append(line(found.at, value(found), colour, name, panel))
+            if panel == 1:
+                up = 12 if name == "today" else 10
+                notes.append(note(found.at[-2], float(value(found)[-2]), name, colour, "right", xref="x", yref="y",
+                                  yshift=up + 4))  # fmt: skip
+        layout[axis("xaxis", panel)] = {
+            "anchor": axis("y", panel), "domain": list(LEFT if left else RIGHT), "range": [0, SECONDS],
+            "showticklabels": not upper, "title": {"text": "" if upper else "time [s]"},
+        }  # fmt: skip
+        layout[axis("yaxis", panel)] = {
+            "anchor": axis("x", panel), "domain": [0.56, 1.0] if upper else [0.0, 0.44], "range": span, "nticks": 4,
+            "title": {"text": title},
+        }  # fmt: skip
+    return theme.plain_figure(data, layout | {"annotations": notes})

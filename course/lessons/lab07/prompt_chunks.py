@@ -24,6 +24,11 @@ def seconds_of_steps(prompt: int, chunk: int, step_time: StepTime = STEP) -> np.
     return np.array([step_time(step) for step in chunk_steps(prompt, chunk)])
 
 
+def prefill_seconds(step_time: StepTime, prompt: int, chunk: int) -> float:
+    """Seconds of the steps that compute a prompt in chunks, alone: each has the earlier ones in the cache."""
+    return float(sum(step_time(step) for step in chunk_steps(prompt, chunk, 0, 0)))
+
+
 def seconds_a_pair(chunk: int, step_time: StepTime = STEP, cached: int = 24_576) -> float:
     """Seconds that a query-key pair adds to a step with a chunk of this size, up to so many cached tokens."""
     first, last = (step_time(Step(DECODES, DECODES * CONTEXT, ((chunk, behind),))) for behind in (0, cached))

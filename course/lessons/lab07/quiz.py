@@ -1,107 +1,127 @@
-"""Lab 07, chunked prefill: the quiz at its end."""
+"""Lab 07, chunked prefill: questions from earlier labs, the ticket of "Break it", and the quiz at the end."""
 
-from course.exercises.spec import Question
+from course.exercises.spec import Question, Ticket
+
+EARLIER = (
+    Question(
+        "share-a-step",
+        "With continuous batching ten chats stream. What does a step give them?",
+        (
+            ("a token to one of them", "All ten are in the batch: nobody takes turns."),
+            ("a token to each of them", "And each waits until the whole step is done."),
+            ("a token to those just let in", "They join the others, who go on as well."),
+        ),
+        "b",
+        lab="04",
+    ),
+    Question(
+        "long-kv",
+        "At 131,072 bytes a token, how much KV memory does a prompt of 32,768 tokens take?",
+        (
+            ("4.3 GB", "32,768 x 131,072 bytes, in chunks or not."),
+            ("0.13 GB", "That is what 1,000 tokens take."),
+            ("17 GB", "That is four times too much: the model has 8 KV heads for its 32 heads."),
+        ),
+        "a",
+        lab="08",
+    ),
+)
+
+TICKET = Ticket(
+    story='"Since this morning the text flows better, but the first word takes longer by the minute, although '
+    'half of the slots are free. Traffic is as yesterday: 12 questions a second, each with 1,000 tokens."',
+    questions=(
+        Question(
+            "cause",
+            "What is the cause?",
+            (
+                ("The KV cache is full.", "30 requests of about 1,150 tokens are 4.5 GB: there is room for many more."),
+                ("The slots are all taken.", "30 of 64 are, and yesterday up to 61 were."),
+                ("The steps are too small.", "They leave prompts less than what arrives."),
+            ),
+            "c",
+        ),
+        Question(
+            "measure",
+            "What do you measure next?",
+            (
+                (
+                    "the tokens of a step",
+                    "vllm:iteration_tokens_total: 125 on average, at most 128.",
+                ),
+                ("the length of prompts", "That is as yesterday, and yesterday nobody waited."),
+                ("the longest gaps", "It has fallen to 9 ms: whoever streams is well."),
+            ),
+            "a",
+        ),
+        Question(
+            "repair",
+            "What do you change?",
+            (
+                ("double the slots", "Slots are free already. A step has no room."),
+                (
+                    "raise the budget to 1,024 tokens",
+                    "The p95 of the TTFT is then 0.08 s.",
+                ),
+                ("cap each prompt at 64 tokens", "A cap shares what a step has. It does not add to it."),
+            ),
+            "b",
+        ),
+    ),
+    setting="--max-num-batched-tokens 128, for the shortest gaps; yesterday 2,048.",
+)
 
 QUIZ = (
     Question(
         "slo",
-        "You want to promise that no stream stands still for more than 100 ms. Which number do you watch?",
+        "You promise that no text stops for more than 100 ms. What do you watch?",
         (
             (
-                "the p99 of ITL, over the tokens of all requests",
+                "the p99 of ITL over all tokens",
                 "A stop of 1.7 s every 20 s is 0.03% of the tokens: the p99 never sees it.",
             ),
-            ("the mean TPOT, over all requests", "It moves by a few per cent: a stop is spread over 300 tokens."),
-            (
-                "the p99 of the longest gap of each request",
-                "Count people, not tokens: one stop in an answer is one reader who noticed.",
-            ),
+            ("the mean ITL of each request", "A stop is spread over 300 tokens, and moves it little."),
+            ("the p99 of each request's longest gap", "It counts people, not tokens."),
         ),
         "c",
     ),
     Question(
         "short",
-        "Short requests wait for a second whenever a long prompt is in progress. The budget is 2,048. What helps them?",
+        "New chats wait while a long prompt runs. The budget is 2,048. What helps?",
         (
             (
                 "--max-num-batched-tokens 512",
-                "The long prompt still takes every step, for longer: they wait a little more.",
+                "The long prompt still takes what the decodes leave, and for longer.",
             ),
             (
                 "--long-prefill-token-threshold 512",
-                "The long prompt leaves some 1,500 tokens of each step to others: their prompts start at once.",
+                "It leaves some 1,500 tokens of each step to others.",
             ),
-            (
-                "--max-num-seqs 128, for more of them at a time",
-                "Slots were free; what was missing is room in the step.",
-            ),
+            ("--max-num-seqs 128", "Slots were free. What they lack is room in a step."),
         ),
         "b",
     ),
     Question(
         "small",
-        "A colleague sets the budget of an H100 to 128 tokens, to be safe. What is the price?",
+        "What is the price of a budget of 128?",
         (
             (
-                "Fewer tokens/s, for everybody.",
-                "Below some 280 tokens a step takes as long as reading the weights, and computes less: on this lab's "
-                "trace a third of the tokens/s on the recorded card, and a quarter in theory.",
+                "fewer tokens/s for everybody",
+                "Below some 280 tokens a step costs the same and computes less.",
             ),
-            ("None but a longer TTFT of the long prompt.", "Short prompts pay as well: the capacity falls for all."),
-            ("More KV memory.", "Chunks need no more KV, and smaller ones need less room for activations."),
+            ("later answers to long prompts alone", "Short prompts pay as well: the ticket had no long ones."),
+            ("more KV memory for the chunks", "K and V take the same room in any chunk."),
         ),
         "a",
     ),
     Question(
-        "order",
-        "An engine computes prompts in chunks of 2,048, one a step, and decodes only when no prompt is left. Does that"
-        " protect the streams?",
+        "long",
+        "A contract runs in 66 chunks, not in one step. When does its answer begin?",
         (
-            (
-                "Yes: no step is longer than one chunk.",
-                "True, but none of them holds a decode: the stop is as long as before.",
-            ),
-            ("Only if the chunks are small.", "More steps without a decode: the sum stays the same or grows."),
-            (
-                "No: no decode runs beside a chunk.",
-                "Chunking bounds a step. Sharing it is what lets a token out of each.",
-            ),
+            ("66 times as late", "A step with fewer tokens is shorter."),
+            ("earlier, since it is streamed", "A first token needs the whole prompt."),
+            ("about a third later", "2.3 s, not 1.74 s: small chunks cost more."),
         ),
         "c",
-    ),
-    Question(
-        "attention",
-        "A prompt of 32,768 tokens runs in 64 chunks instead of one step. What happens to the work of its attention?",
-        (
-            (
-                "The query-key pairs stay the same.",
-                "537 million pairs either way. K and V of earlier chunks are read again for each: on the recorded "
-                "card a pair takes 1.3 times as long in chunks of 256 as "
-                "in chunks of 2,048.",
-            ),
-            (
-                "It grows 64 times: each chunk attends to all earlier ones.",
-                "In one step as well each token attends to all before it, once.",
-            ),
-            ("It shrinks, since chunks are small.", "Only causality saves work, and it does so in one step too."),
-        ),
-        "a",
-    ),
-    Question(
-        "partial",
-        "Somebody starts vLLM 0.19 with --max-num-partial-prefills 4. What happens?",
-        (
-            (
-                "Up to four prompts are computed at a time.",
-                "That was the engine before V1. V1 admits whoever budget, slots and memory allow.",
-            ),
-            (
-                "It refuses to start.",
-                "The option is left over from the engine before V1; later versions dropped it. What caps a prompt is "
-                "--long-prefill-token-threshold.",
-            ),
-            ("Nothing: it is ignored.", "V1 checks it, and stops: better than a knob that does nothing."),
-        ),
-        "b",
     ),
 )

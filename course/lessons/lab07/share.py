@@ -1,138 +1,99 @@
-"""Lab 07's exercise "share the step": a policy made of one function, how an answer is tried, and known wrong turns."""
+"""Lab 07's exercise "share the step": how an answer is tried, known wrong turns, an answer that drives the engine.
+
+A share is a function of four things: `decoding`, the requests that decode, as a list; `prompts`, {request: tokens of
+its prompt that are left}, first those that run and then those that wait; the token budget; and the cap for one prompt.
+It returns {request: tokens that it computes in the next step}.
+"""
 
 from collections.abc import Callable, Mapping
 
-import numpy as np
-
-from course.engine.serving import serve
 from course.policies import FromFunction, Request, State
-from course.steptime import PowerLaw
-from course.workload import Workload
 
-Decide = Callable[[State, int], Mapping[Request, int]]
+Tokens = dict[int, int]
+Share = Callable[[list[int], Tokens, int, int], Tokens]
 
-
-CAP, SLOTS, BUDGET = 5, 5, 12
-
-
-def share_result(decide: Decide) -> dict[str, list[float]]:
-    """First and last token of sixteen requests under the policy `decide`, in seconds: what the exercise compares.
-
-    Whole-number step times, so that a learner can follow the run by hand. Raises ValueError as `serve` does.
-    """
-    load = Workload(
-        arrival=np.array([0, 0, 4, 5, 5, 9, 10, 30, 31, *[50] * 7]),
-        prompt_tokens=np.array([3, 4, 40, 30, 25, 3, 7, 2, 23, *[2] * 7]),
-        output_tokens=np.array([20, 9, 3, 2, 4, 8, 3, 12, 2, *[3] * 7]),
-    )
-    policy = FromFunction(lambda state: decide(state, CAP), SLOTS, BUDGET)
-    run = serve(load, policy, PowerLaw(t0=1, c=0, alpha=1))
-    return {"first token at [s]": run.first_computed.tolist(), "answered at [s]": run.response.tolist()}
+PROBES: tuple[tuple[list[int], Tokens, int, int], ...] = (
+    ([1, 3], {5: 40, 6: 7, 7: 30}, 12, 5),
+    ([1], {2: 3, 4: 9}, 40, 8),
+    ([1, 2, 3, 4], {9: 30}, 4, 8),
+    ([], {5: 100, 6: 100}, 64, 64),
+    ([1, 2], {3: 2, 4: 2, 5: 2, 8: 20}, 16, 5),
+    ([4, 7, 9], {}, 8, 4),
+)
 
 
-def share(state: State, cap: int) -> dict[Request, int]:
-    """Decodes first; what is left of the budget goes to prompts, at most `cap` tokens each, those that run first."""
-    tokens = {request: 1 for request in state.running if request.remaining == 1}
-    left = int(state.max_num_batched_tokens) - len(tokens)
-    free = state.max_num_seqs - len(state.running)
-    for request in (*state.running, *state.waiting[:free]):
-        chunk = min(request.remaining, cap, left)
-        if request not in tokens and chunk > 0:
+def share(decoding: list[int], prompts: Tokens, budget: int, cap: int) -> Tokens:
+    """Decodes first; what is left of the budget goes to prompts, at most `cap` tokens each."""
+    tokens = dict.fromkeys(decoding, 1)
+    for request, left in prompts.items():
+        chunk = min(left, cap, budget - sum(tokens.values()))
+        if chunk > 0:
             tokens[request] = chunk
-            left -= chunk
     return tokens
 
 
-def without_cap(state: State, cap: int) -> dict[Request, int]:
+def without_cap(decoding: list[int], prompts: Tokens, budget: int, cap: int) -> Tokens:
     """The first prompt takes all that is left."""
-    return share(state, int(state.max_num_batched_tokens))
+    return share(decoding, prompts, budget, budget)
 
 
-def prompts_first(state: State, cap: int) -> dict[Request, int]:
+def prompts_first(decoding: list[int], prompts: Tokens, budget: int, cap: int) -> Tokens:
     """Decodes get what prompts leave."""
-    tokens: dict[Request, int] = {}
-    left = int(state.max_num_batched_tokens)
-    free = state.max_num_seqs - len(state.running)
-    prompts = [request for request in state.running if request.remaining > 1]
-    decodes = [request for request in state.running if request.remaining == 1]
-    for request in (*prompts, *state.waiting[:free], *decodes):
-        chunk = min(request.remaining, cap, left)
-        if chunk > 0:
-            tokens[request] = chunk
-            left -= chunk
-    return tokens
+    tokens = share([], prompts, budget, cap)
+    return tokens | dict.fromkeys(decoding[: budget - sum(tokens.values())], 1)
 
 
-def forgets_the_budget(state: State, cap: int) -> dict[Request, int]:
+def forgets_the_budget(decoding: list[int], prompts: Tokens, budget: int, cap: int) -> Tokens:
     """Every prompt gets its cap."""
-    free = state.max_num_seqs - len(state.running)
-    return {request: min(request.remaining, cap) for request in (*state.running, *state.waiting[:free])}
+    return dict.fromkeys(decoding, 1) | {request: min(left, cap) for request, left in prompts.items()}
 
 
-def forgets_the_slots(state: State, cap: int) -> dict[Request, int]:
-    """Admits whoever waits, while there is budget."""
-    tokens = {request: 1 for request in state.running if request.remaining == 1}
-    left = int(state.max_num_batched_tokens) - len(tokens)
-    for request in (*state.running, *state.waiting):
-        chunk = min(request.remaining, cap, left)
-        if request not in tokens and chunk > 0:
-            tokens[request] = chunk
-            left -= chunk
-    return tokens
+def forgets_the_decodes(decoding: list[int], prompts: Tokens, budget: int, cap: int) -> Tokens:
+    """Prompts share the whole budget, and the decodes come on top."""
+    return dict.fromkeys(decoding, 1) | share([], prompts, budget, cap)
 
 
-def forgets_the_waiting(state: State, cap: int) -> dict[Request, int]:
-    """Nobody is let in while somebody runs."""
-    turn = state.running or state.waiting[: state.max_num_seqs]
-    tokens: dict[Request, int] = {}
-    left = int(state.max_num_batched_tokens)
-    for request in sorted(turn, key=lambda request: request.remaining > 1):
-        chunk = min(request.remaining, cap, left)
-        if chunk > 0:
-            tokens[request] = chunk
-            left -= chunk
-    return tokens
+def leaves_out_the_decodes(decoding: list[int], prompts: Tokens, budget: int, cap: int) -> Tokens:
+    """Only prompts get tokens."""
+    return share([], prompts, budget - len(decoding), cap)
 
 
-def cap_for_all(state: State, cap: int) -> dict[Request, int]:
+def cap_for_all(decoding: list[int], prompts: Tokens, budget: int, cap: int) -> Tokens:
     """All prompts together get `cap` tokens."""
-    tokens = {request: 1 for request in state.running if request.remaining == 1}
-    left = min(cap, int(state.max_num_batched_tokens) - len(tokens))
-    free = state.max_num_seqs - len(state.running)
-    for request in (*state.running, *state.waiting[:free]):
-        chunk = min(request.remaining, left)
-        if request not in tokens and chunk > 0:
-            tokens[request] = chunk
-            left -= chunk
-    return tokens
+    return share(decoding, prompts, min(budget, len(decoding) + cap), cap)
 
 
-def zero_chunks(state: State, cap: int) -> dict[Request, int]:
+def zero_chunks(decoding: list[int], prompts: Tokens, budget: int, cap: int) -> Tokens:
     """Hands out chunks of 0 tokens when the budget is gone."""
-    tokens = {request: 1 for request in state.running if request.remaining == 1}
-    left = int(state.max_num_batched_tokens) - len(tokens)
-    free = state.max_num_seqs - len(state.running)
-    for request in (*state.running, *state.waiting[:free]):
-        if request not in tokens:
-            tokens[request] = min(request.remaining, cap, left)
-            left -= tokens[request]
-    return tokens
+    return dict.fromkeys(prompts, 0) | share(decoding, prompts, budget, cap)
 
 
-def whole_prompt_again(state: State, cap: int) -> dict[Request, int]:
-    """Takes the size of the prompt for what is left of it."""
-    tokens = {request: 1 for request in state.running if request.remaining == 1}
-    left = int(state.max_num_batched_tokens) - len(tokens)
-    free = state.max_num_seqs - len(state.running)
-    for request in (*state.running, *state.waiting[:free]):
-        chunk = min(request.prompt_tokens, cap, left)
-        if request not in tokens and chunk > 0:
-            tokens[request] = chunk
-            left -= chunk
-    return tokens
+def one_prompt(decoding: list[int], prompts: Tokens, budget: int, cap: int) -> Tokens:
+    """Only the first prompt joins the decodes."""
+    return share(decoding, dict(list(prompts.items())[:1]), budget, cap)
 
 
-MISTAKES = (
-    without_cap, prompts_first, forgets_the_budget, forgets_the_slots, forgets_the_waiting, cap_for_all, zero_chunks,
-    whole_prompt_again,
-)  # fmt: skip
+def as_policy(function: Share, max_num_seqs: int, budget: int, cap: int) -> FromFunction:
+    """An engine policy that asks the function before every step. Requests are numbered in the order in which they came.
+
+    The engine raises ValueError where the answer is no dictionary, or breaks the budget.
+    """
+    numbers: dict[Request, int] = {}
+
+    def decide(state: State) -> Mapping[Request, int]:
+        free = max_num_seqs - len(state.running)
+        there = (*state.running, *state.waiting[:free])
+        for request in there:
+            numbers.setdefault(request, len(numbers))
+        decoding = [numbers[request] for request in state.running if request.remaining == 1]
+        prompts = {numbers[request]: request.remaining for request in there if numbers[request] not in decoding}
+        tokens = function(decoding, prompts, budget, cap)
+        if not isinstance(tokens, Mapping):
+            raise ValueError("your function returns no dictionary: return {request: tokens}")
+        by_number = {numbers[request]: request for request in there}
+        unknown = [number for number in tokens if number not in by_number]
+        if unknown:
+            raise ValueError(f"request {unknown[0]!r} is neither in decoding nor in prompts")
+        return {by_number[number]: count for number, count in tokens.items()}
+
+    return FromFunction(decide, max_num_seqs, budget)

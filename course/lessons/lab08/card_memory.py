@@ -93,9 +93,34 @@ def fit(model_name: str, card: str, kv_dtype: str, max_model_len: int, **setting
     return Fit(model_name, card, kv_dtype, by_dtype[kv_dtype], lines)
 
 
+def short_rows(result: Fit) -> list[tuple[str, str]]:
+    """Bytes a token, what the pool has, and the two lines that the engine's log prints."""
+    found = result.ledger
+    length = found.max_model_len
+    fixed = found.weights_bytes + found.activation_bytes + found.other_bytes
+    return [
+        ("a token keeps", f"{found.spec.kv_bytes_per_token:,} B"),
+        ("layers, KV heads", f"{found.spec.num_layers}, {found.spec.num_kv_heads}"),
+        ("usable", f"{found.usable_bytes / GIB:.2f} GiB"),
+        ("weights and all else", f"{fixed / GIB:.2f} GiB"),
+        ("KV pool", f"{found.kv_bytes / GIB:.2f} GiB"),
+        ("KV cache size", f"{found.kv_tokens:,} tokens" if found.kv_tokens is not None else "no limit"),
+        ("concurrency", f"{found.concurrency(length):.2f}x"),
+    ]
+
+
 def fit_rows(result: Fit) -> list[tuple[str, str, str]]:
-    """The lines of the ledger, each with its formula."""
-    return [("", "value", "from"), *ledger_rows(result.ledger)]
+    """Bytes a token, and the lines of the ledger, each with its formula."""
+    model_spec = result.ledger.spec
+    element = model_spec.kv_bytes_per_element
+    formula = (
+        f"2 x {model_spec.num_layers} layers x {model_spec.num_kv_heads} KV heads x {model_spec.head_dim} x {element:g}"
+    )
+    return [
+        ("", "value", "from"),
+        ("a token keeps", f"{model_spec.kv_bytes_per_token:,} B", formula),
+        *ledger_rows(result.ledger),
+    ]
 
 
 def ledger_rows(card: Ledger) -> list[tuple[str, str, str]]:

@@ -96,6 +96,19 @@ def ledger(result: Fit, *, height: int = 350) -> go.Figure:
     return theme.plain_figure([*bar, *lines], layout)
 
 
+def card(result: Fit, *, height: int = 320) -> go.Figure:
+    """The card as one bar, from its weights at the bottom to what is not used."""
+    bar, notes, shapes, top = _card(result)
+    layout = {
+        "template": theme.TEMPLATE, "height": height, "margin": MARGIN | {"t": 12, "b": 40}, "annotations": notes,
+        "shapes": shapes, "barmode": "overlay",
+        "xaxis": {"range": [-0.45, 1.6], "showticklabels": False, "ticks": "", "showgrid": False,
+                  "title": {"text": result.card}},
+        "yaxis": {"title": {"text": "memory [GiB]"}, "range": theme.round_digits([0, 1.03 * top])},
+    }  # fmt: skip
+    return theme.plain_figure(bar, layout)
+
+
 def _card(result: Fit) -> tuple[list[Part], list[Part], list[Part], float]:
     """The bar of the ledger's lines, its labels, its frame, and how high it reaches [GiB]."""
     card = result.ledger
@@ -105,7 +118,7 @@ def _card(result: Fit) -> tuple[list[Part], list[Part], list[Part], float]:
     notes: list[Part] = []
     end, usable = card.total_bytes / GIB, card.usable_bytes / GIB
     top = max(end, sum(sizes.values()) / GIB)
-    apart = 0.075 * top  # labels of thin parts would write over each other
+    apart = 0.085 * top  # labels of thin parts would write over each other
     base, lowest = 0.0, -top
     for name, colour in KINDS:
         size = sizes[name] / GIB
@@ -160,12 +173,12 @@ def _sequences(result: Fit) -> tuple[list[Part], list[Part]]:
     return data, notes
 
 
-def operator(result: UnderLoad, *, height: int = 390) -> go.Figure:
+def operator(result: UnderLoad, *, height: int = 340) -> go.Figure:
     """Three graphs over time: blocks in use, who runs and who waits, preemptions."""
     run, steps = result.run, result.run.steps
     times = np.linspace(0, float(steps.end[-1]), BIN)
     at = np.minimum(np.searchsorted(steps.end, times), len(steps) - 1)
-    waiting = _waiting(run.arrival, run.admitted, times)
+    waiting = queued(run.arrival, run.admitted, times)
     width = float(times[1])
     lost = np.bincount(
         np.minimum((steps.start / width).astype(int), BIN - 2), weights=steps.preemptions, minlength=BIN - 1
@@ -182,7 +195,7 @@ def operator(result: UnderLoad, *, height: int = 390) -> go.Figure:
     headings = (
         (1, "KV blocks in use", "decode"),
         (2, f"running (at most {steps.running.max()})", "decode"),
-        (3, f"preemptions, {result.preemptions:,} in all", "wasted"),
+        (3, f"preemptions in {width:.1f} s, {result.preemptions:,} in all", "wasted"),
     )
     notes = [
         right | {"yref": f"y{'' if panel == 1 else panel} domain", "y": 1.0, "text": words,
@@ -190,7 +203,7 @@ def operator(result: UnderLoad, *, height: int = 390) -> go.Figure:
         for panel, words, colour in headings
     ]  # fmt: skip
     notes.append(
-        right | {"x": 0.66, "yref": "y2 domain", "y": 1.0, "text": f"waiting (at most {int(waiting.max()):,})",
+        right | {"x": 0.5, "yref": "y2 domain", "y": 1.0, "text": f"waiting (at most {int(waiting.max()):,})",
                  "font": {"color": theme.ink("waiting"), "size": 15}}
     )  # fmt: skip
     layout: dict[str, Any] = {
@@ -198,16 +211,17 @@ def operator(result: UnderLoad, *, height: int = 390) -> go.Figure:
         "xaxis": {"anchor": "y", "showticklabels": False, "matches": "x3"},
         "xaxis2": {"anchor": "y2", "showticklabels": False, "matches": "x3"},
         "xaxis3": {"anchor": "y3", "title": {"text": "time [s]"}, "range": theme.round_digits([0, times[-1]])},
-        "yaxis": {"title": {"text": "pool [%]"}, "domain": [0.74, 0.95], "anchor": "x", "range": [0, 104],
+        "yaxis": {"title": {"text": "%"}, "domain": [0.76, 0.98], "anchor": "x", "range": [0, 104],
                   "tickvals": [0, 50, 100]},
-        "yaxis2": {"title": {"text": "requests"}, "domain": [0.37, 0.63], "anchor": "x2", "rangemode": "tozero"},
-        "yaxis3": {"title": {"text": f"in {width:.1f} s"}, "domain": [0, 0.25], "anchor": "x3",
+        "yaxis2": {"title": {"text": "count"}, "domain": [0.38, 0.62], "anchor": "x2", "rangemode": "tozero",
+                   "nticks": 3},
+        "yaxis3": {"title": {"text": "count"}, "domain": [0, 0.24], "anchor": "x3", "nticks": 3,
                    "range": theme.round_digits([0, max(float(lost.max()) * 1.1, 4)])},
     }  # fmt: skip
     return theme.plain_figure(data, layout)
 
 
-def _waiting(arrival: np.ndarray, admitted: np.ndarray, times: np.ndarray) -> np.ndarray:
+def queued(arrival: np.ndarray, admitted: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Requests that have arrived and not been admitted yet, at each time; preempted ones are not among them."""
     arrived = np.searchsorted(np.sort(arrival), times, side="right")
     return (arrived - np.searchsorted(np.sort(admitted), times, side="right")).astype(float)
@@ -265,18 +279,3 @@ def _apart(curves: Mapping[str, Sequence[int]], pixels: float = 17, decade: floa
         low = max(placed.values(), default=-1e9) + pixels
         placed[name] = max(ends[name], low)
     return [round(placed[name] - ends[name], 1) for name in curves]
-
-
-def reading(points: Mapping[str, tuple[Sequence[float], Sequence[float]]], *, height: int = 340) -> go.Figure:
-    """Time to read the KV of one sequence over its bytes, one set of dots a number of KV heads; measured."""
-    figure = theme.new_figure("K and V that a step reads [MB]", "time [ms]", height=height)
-    symbols = ("circle", "square", "diamond")
-    for (name, (size, took)), symbol in zip(points.items(), symbols, strict=False):
-        figure.add_trace(
-            {"type": "scatter", "mode": "markers+lines", "name": name, "x": theme.round_digits([s / 1e6 for s in size]),
-             "y": theme.round_digits([t * 1e3 for t in took]),
-             "line": {"color": theme.COLOURS["measured"], "width": 1.5},
-             "marker": {"color": theme.COLOURS["measured"], "size": 9, "symbol": symbol}}
-        )  # fmt: skip
-        theme.label_line(figure, size[-1] / 1e6, took[-1] * 1e3, name, "measured", anchor="right", yshift=16)
-    return figure

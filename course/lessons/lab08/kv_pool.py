@@ -150,14 +150,14 @@ def hour_rows(result: UnderLoad) -> list[tuple[str, str]]:
     run = result.run
     return [
         ("p95 TTFT", seconds(result.p95_ttft)),
-        ("longest gap between two tokens", seconds(result.longest_gap)),
+        ("longest gap", seconds(result.longest_gap)),
         ("output", f"{result.tokens_per_second:,.0f} tokens/s"),
-        ("in the batch, mean", f"{result.in_batch:.1f} sequences"),
-        ("in the batch, most", f"{run.steps.running.max()} sequences"),
+        ("in the batch, mean", f"{result.in_batch:.1f}"),
+        ("in the batch, most", f"{run.steps.running.max()}"),
         ("blocks in the pool", f"{cache(result.kind).num_blocks:,}"),
         ("pool in use, most", f"{result.pool_used.max():.0%}"),
         ("preemptions", f"{result.preemptions:,}"),
-        ("computed twice", f"{result.recomputed:.1%} of all tokens"),
+        ("computed twice", f"{result.recomputed:.1%}"),
     ]
 
 

@@ -1,97 +1,73 @@
-"""Lab 08, KV budgeting: the quiz at its end."""
+"""Lab 08, KV budgeting: questions from earlier labs, and the quiz at its end."""
 
 from course.exercises.spec import Question
+
+EARLIER = (
+    Question(
+        "spread",
+        "Somebody always waits, and all answers are equally long. What does continuous batching gain over static "
+        "batching?",
+        (
+            ("four times the tokens/s", "That is about what a CV of 1 gives."),
+            ("a third more tokens/s", "That is about what a CV of 0.2 gives."),
+            ("no tokens/s at all", "All slots end together: no padding."),
+        ),
+        "c",
+        lab="04",
+    ),
+    Question(
+        "little",
+        "1 request/s arrives, and each stays 11 s. How many are in the system on average?",
+        (
+            ("11 requests", "L = λ W."),
+            ("1 request", "That is the arrival rate. Each stays for 11 s."),
+            ("that depends on bursts", "L = λ W holds for any arrivals."),
+        ),
+        "a",
+        lab="03",
+    ),
+)
 
 QUIZ = (
     Question(
         "limit",
-        "The log says: Maximum concurrency for 32,768 tokens per request: 1.26x. Your requests have 1,500 tokens. How "
-        "many run at once?",
+        "The log says 1.26x for 32,768 tokens per request. Yours hold 1,500 tokens. How many fit at once?",
         (
-            (
-                "one: the engine says so, and queues a second",
-                "That is how many requests of full length fit. It limits nobody.",
-            ),
-            ("as many as max_num_seqs allows", "Slots allow it; the pool may not."),
-            (
-                "about 27, if there are slots for them",
-                "1.26 x 32,768 is about 41,000 tokens, whoever holds them; 1,500 for each request.",
-            ),
+            ("one, and no second", "That is how many of full length fit. It limits nobody."),
+            ("as many as max_num_seqs", "Slots allow it; the pool may not."),
+            ("about 27 of them", "1.26 x 32,768 / 1,500."),
         ),
         "c",
     ),
     Question(
         "full",
-        "All blocks are taken and a running answer needs one more. What does vLLM V1 do?",
+        "All blocks are taken and an answer needs one more. What does vLLM V1 do?",
         (
-            ("it fails that request with an out-of-memory error", "No request fails. The pool was allocated at start."),
-            ("it swaps the answer's blocks to the CPU", "V0 could. V1 computes again instead."),
-            ("it waits until some answer ends", "Everybody might wait for everybody: nothing would ever end."),
-            (
-                "it takes the blocks of the request admitted last",
-                "Preemption by recompute: the request is computed again later. Its reader sees a pause of seconds, and "
-                "a counter goes up by one.",
-            ),
+            ("it ends that answer with an error", "No request fails; the pool was allocated at start."),
+            ("it waits until another ends", "Everybody might wait for everybody."),
+            ("it copies its blocks to the CPU", "V0 could. V1 computes again instead."),
+            ("it preempts the last one admitted", "That one is computed again."),
         ),
         "d",
     ),
     Question(
         "gqa",
-        "An engineer proposes to turn on GQA on the Llama-2-7B service, since it makes the KV cache four times "
-        "smaller. What do you answer?",
+        "Somebody wants to turn on GQA for Llama-2-7B, for a KV cache four times smaller. What do you answer?",
         (
-            (
-                "that would be another checkpoint",
-                "KV heads are the model's, not the server's, which can choose the type of K and V, the card, the "
-                "sharding and the model.",
-            ),
-            ("do it: --num-kv-heads 8, at the next start", "There is no such flag: the heads are trained weights."),
-            ("it changes the speed, not the memory", "It is about memory first: K and V of fewer heads."),
-        ),
-        "a",
-    ),
-    Question(
-        "weights",
-        "You load the weights in fp8 (--quantization fp8) and leave --kv-cache-dtype at auto. What happens to the "
-        "bytes a token?",
-        (
-            ("they halve", "That is another knob. Weights and KV have a type each."),
-            (
-                "nothing, but the pool grows",
-                "By what the weights no longer take: the same bytes a token in a larger pool. "
-                "fp8 KV would halve the bytes themselves.",
-            ),
-            ("nothing at all changes for the KV cache", "The weights leave more room for it."),
+            ("do it, with --num-kv-heads 8", "There is no such flag."),
+            ("that is another checkpoint", "KV heads are trained weights."),
+            ("it saves time, not memory", "Fewer KV heads are fewer bytes first."),
         ),
         "b",
     ),
     Question(
-        "utilization",
-        "Which of these makes --gpu-memory-utilization 0.98 a bad idea on a card with nothing else on it?",
+        "weights",
+        "Weights in fp8, --kv-cache-dtype at auto: what happens to the bytes a token?",
         (
-            (
-                "memory that nobody counted at the start",
-                "Graphs, fragments, another process, a larger batch than profiled. "
-                "The pool takes everything up to the line at start. What comes later has only the rest.",
-            ),
-            ("the KV pool could become too large for the model", "A large pool harms nobody."),
-            ("the GPU clocks down when its memory is full", "Memory in use does not change the clock."),
+            ("they halve", "Weights and KV have a type each."),
+            ("nothing, but the pool grows", "By what the weights save."),
+            ("nothing, nor to the pool", "The weights leave more room for it."),
         ),
-        "a",
-    ),
-    Question(
-        "state",
-        "A hybrid model keeps 40,960 bytes a token in its attention layers, and 438 MiB a sequence of recurrent state. "
-        "Chats of 1,000 tokens: what fills the pool?",
-        (
-            ("the K and V of the attention layers", "1,000 tokens come to 39 MiB."),
-            ("neither: hybrids keep nothing", "The state is kept, and so are K and V of the attention layers."),
-            (
-                "the recurrent state of the sequences",
-                "It is eleven times as much, and short requests pay for it in full. The advantage begins where "
-                "sequences are long.",
-            ),
-        ),
-        "c",
+        "b",
     ),
 )

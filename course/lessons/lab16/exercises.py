@@ -1,108 +1,159 @@
 """Lab 16, measuring honestly: what it asks, and the mistakes it knows."""
 
-from course.exercises.spec import Exercise, LabSpec, Mistake, Prediction
-from course.lessons.lab16 import flaws, honest
-from course.lessons.lab16.quiz import QUIZ
+from course.exercises.spec import Exercise, LabSpec, Mistake, Objective, Prediction
+from course.lessons.lab16 import flaws, honest, tasks
+from course.lessons.lab16.quiz import EARLIER, QUIZ, TICKET
 
-FROM_THE_PLAN = "Each answer has to be compared with the moment at which its own request was planned."
+PLAN = (0, 1, 2, 3)  # s
+TOOK, TOOK_TWIN = (0.5, 3.25, 0.5, 0.25), (0.25, 2.5, 0.75, 0.5)  # s, of the first exercise and its twin
+FELT = (
+    ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], [0.1, 3.5, 0.2, 0.2, 0.2, 0.2]),
+    ([0.0, 0.5, 1.0, 5.0, 5.5], [0.75, 0.25, 0.5, 0.25, 1.0]),
+    ([2.0, 2.1, 2.2], [1.0, 1.0, 1.0]),
+)
+TOLD, TOKENS, TTFT = 50, 20, 525  # ms a token, tokens, ms, of the second exercise
+TOLD_TWIN, TTFT_TWIN = 38, 100
+
+
+def fourth(took: tuple[float, ...]) -> float:
+    """From plan to first token of the fourth request [s]."""
+    return honest.felt_ttft(PLAN, took)[3]
+
+
+def _fourth_mistakes(took: tuple[float, ...]) -> tuple[Mistake, ...]:
+    whole = fourth(took)
+    return (
+        Mistake(took[3], "That is what the client wrote down. Its wait before it was sent is missing."),
+        Mistake(whole - took[3], "That is how late it was sent. Its own time comes on top."),
+        Mistake(whole + PLAN[3], "That is the moment on the clock of the test. When was it planned?"),
+        Mistake(sum(took) - PLAN[3], "The first request leaves the client idle for a while. When is the second sent?"),
+    )
+
 
 LAB = LabSpec(
     number="16",
     title="Measuring honestly",
+    needs="Labs 03 and 07, and lists in Python. No GPU.",
+    objectives=(
+        Objective(
+            "compute what users felt from what a client wrote down",
+            task="unseen", exercise="felt", retest="18:felt",
+        ),
+        Objective(
+            "diagnose a client that holds requests back",
+            task="held", exercise="decision", retest="17:held",
+        ),
+        Objective(
+            "convert a tool's time per token into TPOT",
+            task="more", exercise="ours", retest="15:tools",
+        ),
+    ),
+    earlier=EARLIER,
+    terms=("client", "in flight", "open loop", "closed loop", "coordinated omission", "piece"),
     predictions=(
         Prediction(
             "stall",
-            "A load test plans 2,000 requests at 12 a second and keeps at most 16 in flight. Once, in the middle, the "
-            "engine computes a long document, and nobody else gets a first token for 5.5 seconds. What does the test "
-            "report as the p99 of TTFT?",
+            "A client plans 2,000 requests at 12 a second, at most 16 in flight. Once the engine stalls for 5.5 s. "
+            "Which p99 of TTFT does it report?",
             (
                 (
-                    "5 s or so: everybody who waited is in the percentile",
+                    "about 5 s",
                     "client-sees-what-users-see",
-                    "Those who waited were not sent, and their clocks had not begun.",
+                    "Those who waited were not sent yet.",
                 ),
                 (
-                    "half of that: the wait was anything from 0 to 5.5 s",
+                    "about half of the stall",
                     "waits-are-spread-evenly",
-                    "That would be so for users who came by themselves. The client had held nearly all of them back.",
+                    "Users would wait so. The client held them back.",
                 ),
-                "about 35 ms, as without the stall",
+                "about 35 ms",
                 (
-                    "it cannot be said without running it several times",
+                    "a different one in each run",
                     "more-runs-tell",
                     "Every run of this client leaves out the same people.",
                 ),
             ),
             "c",
-            "35 ms, and users would have seen 4.8 s. During the stall 66 requests were due, 3% of the test. The client "
-            "had most of its 16 out already, so two requests above 1 s are all that it wrote down, the document "
-            "included. It held the others back until the document was done: their clocks began when the trouble was "
-            "over.",
+            "For users it was 4.8 s. 66 requests were due in the stall, and most were sent after it.",
         ),
         Prediction(
             "weights",
-            "300 requests arrive within 2.5 seconds. The tool reports a mean TPOT of 30 ms and, for the same run, a "
-            "mean ITL of 22 ms. What is wrong?",
+            "300 requests arrive within 2.5 s. Mean TPOT is 30 ms, mean ITL 22 ms. What is wrong?",
             (
-                "nothing: they weigh the same gaps differently",
+                "nothing: they weigh gaps differently",
                 (
-                    "the TPOT includes the time to the first token",
+                    "TPOT includes the first token",
                     "tpot-holds-ttft",
-                    "Some tools do that. Here both means are made of the same gaps.",
+                    "Some tools do that. Here both use the same gaps.",
                 ),
                 (
-                    "some gaps are missing: tokens arrived in pieces",
+                    "gaps are missing: tokens came in pieces",
                     "pieces-explain-it",
-                    "Pieces make gaps fewer and longer, which raises the mean ITL and does not lower it.",
+                    "Pieces make gaps fewer and longer, which raises the mean ITL.",
                 ),
                 (
-                    "the two were measured at different places",
+                    "they were measured at different places",
                     "measured-elsewhere",
                     "The client computes both from the same times of arrival.",
                 ),
             ),
             "a",
-            "TPOT counts every request alike, ITL every gap. Short answers ended while the batch was still full and "
-            "saw slow steps only; long ones went on when it had emptied. The long ones have most of the gaps, so they "
-            "pull the mean of the gaps down.",
-        ),
-        Prediction(
-            "p99itl",
-            "One prompt in 50 is a document of 16,384 tokens, and while it is computed, in two steps, all answers "
-            "stand still for 0.26 and 0.38 s. The p99 of ITL is 15 ms. How many of the requests felt such a stall?",
-            (
-                (
-                    "below 1%: the p99 says so",
-                    "p99-is-a-share-of-people",
-                    "It is a share of gaps. A request has so many of them that its worst hardly counts.",
-                ),
-                (
-                    "about 2%, as many as there are documents",
-                    "one-victim-a-cause",
-                    "A document stops everybody who streams at that moment, and that is many people.",
-                ),
-                (
-                    "about 5%",
-                    "one-victim-a-cause",
-                    "A document stops everybody who streams at that moment, and that is many people.",
-                ),
-                "nearly one in five",
-            ),
-            "d",
-            "19%. ITL has one value a token, and a request has over a hundred of them. A stall is one gap of one "
-            "request and vanishes among 250,000. Count requests by their longest gap instead.",
+            "Short answers end while steps are slow. Long ones go on, and have most of the gaps.",
         ),
     ),
+    tasks=(*tasks.CLOCKS, *tasks.TOOLS),
     exercises=(
+        Exercise(
+            "late",
+            "the fourth request",
+            solution=fourth(TOOK),
+            rtol=1e-3,
+            mistakes=_fourth_mistakes(TOOK),
+            hint="When is the third request answered? The fourth is sent at that moment, or when it was planned.",
+            plain="Add up from the second request on: it is sent as planned, and each later one when the one before is"
+            " answered. Take the plan of the fourth off the moment of its answer.",
+            twin=Exercise(
+                "late",
+                "the fourth request",
+                question="The same plan; written down are 0.25, 2.5, 0.75 and 0.5 s. How many seconds after its plan "
+                "did the fourth request get its first token?",
+                solution=fourth(TOOK_TWIN),
+                rtol=1e-3,
+                mistakes=_fourth_mistakes(TOOK_TWIN),
+            ),
+        ),
+        Exercise(
+            "ours",
+            "into our definition",
+            solution=honest.tpot_of(TOLD, TOKENS, TTFT),
+            mistakes=(
+                Mistake(
+                    TOLD * TOKENS / (TOKENS - 1),
+                    "That is E2E over the gaps. What is in E2E that is not between the first and the last token?",
+                ),
+                Mistake((TOLD * TOKENS - TTFT) / TOKENS, "You divide by all tokens. How many gaps are between them?"),
+                Mistake(TOLD * TOKENS - TTFT, "Those are all gaps together. How many of them are there?"),
+                Mistake(TOLD, "That is what the tool says. What did it divide, and by what?"),
+            ),
+            hint="Undo the tool's division first: what time is left? Then divide by the gaps.",
+            plain="Multiply by the tokens, which gives E2E. Take TTFT off, and divide by the gaps between the tokens.",
+            twin=Exercise(
+                "ours",
+                "into our definition",
+                question="Version 0 of guidellm divides the time from first to last token by all tokens. It says 38 ms "
+                "for an answer of 20 tokens with a TTFT of 100 ms. What is TPOT, in ms?",
+                solution=TOLD_TWIN * TOKENS / (TOKENS - 1),
+                mistakes=(
+                    Mistake(honest.tpot_of(TOLD_TWIN, TOKENS, TTFT_TWIN), "TTFT is not in the value of this tool."),
+                    Mistake(TOLD_TWIN, "That is what the tool says. How many gaps are between the tokens?"),
+                ),
+            ),
+        ),
         Exercise(
             "felt",
             "from the plan",
             solution=honest.felt_ttft,
-            probes=(
-                ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], [0.1, 3.5, 0.2, 0.2, 0.2, 0.2]),
-                ([0.0, 0.5, 1.0, 5.0, 5.5], [0.75, 0.25, 0.5, 0.25, 1.0]),
-                ([2.0, 2.1, 2.2], [1.0, 1.0, 1.0]),
-            ),
+            probes=FELT,
             mistakes=(
                 Mistake(
                     honest.as_written,
@@ -120,117 +171,32 @@ LAB = LabSpec(
                     "moment at which it was really answered.",
                 ),
                 Mistake(
-                    honest.without_its_own,
+                    honest.late,
                     "That is how late each request was sent. Its own time until the first token comes on top.",
                 ),
                 Mistake(
-                    honest.moments, f"Those are the moments of the answers on the clock of the test. {FROM_THE_PLAN}"
+                    honest.moments,
+                    "Those are the moments of the answers on the clock of the test. Each answer has to be compared with"
+                    " the moment at which its own request was planned.",
                 ),
             ),
             hint="Walk through the requests and carry one number along: when the client was free again.",
             plain="Keep the moment at which the client is free. A request is sent at that moment, or when it was "
             "planned if that is later, and is answered after its own time. Take its plan off the answer.",
-        ),
-        Exercise(
-            "ours",
-            "into our definition",
-            solution=honest.ours,
-            probes=(
-                ("vllm", 0.020, 100, 0.3),
-                ("guidellm 0", 0.018, 10, 0.3),
-                ("guidellm", 0.025, 40, 0.4),
-                ("llmperf", 0.050, 20, 0.5),
-                ("llmperf", 0.4, 1, 0.4),
-                ("vllm", 0.0, 1, 0.2),
-                ("guidellm", None, 50, 0.3),
-            ),
-            rtol=1e-3,
-            mistakes=(
-                Mistake(
-                    honest.ttft_left_in,
-                    "For two of the tools the value times the tokens is the whole E2E. What is in E2E that is not in "
-                    "the time between first and last token?",
-                ),
-                Mistake(
-                    honest.all_tokens,
-                    "You divide by all the tokens. How many gaps lie between n tokens?",
-                ),
-                Mistake(
-                    honest.null_is_zero,
-                    "None means that nobody measured it. As a zero it would pull every mean down: give float('nan').",
-                ),
-                Mistake(
-                    honest.one_token_is_zero,
-                    "An answer of one token has no gap, so it has no time per gap, not one of zero: give float('nan').",
-                ),
-                Mistake(
-                    honest.ttft_everywhere,
-                    "You take TTFT off where it never was: version 0 of guidellm begins at the first token.",
+            twin=Exercise(
+                "felt",
+                "how late each was sent",
+                question="Return how late each request was sent, in seconds; the arguments are the same.",
+                solution=honest.late,
+                probes=FELT,
+                mistakes=(
+                    Mistake(honest.felt_ttft, "That is from plan to answer. When was each request sent?"),
+                    Mistake(honest.as_written, "Those are the times the client wrote down, from sending to answer."),
                 ),
             ),
-            hint="Undo the tool's division first: what seconds are left? Then divide by the gaps.",
-            plain="Multiply by what the tool divided by, which gives back seconds. Take TTFT off where they include"
-            " it, and divide by the gaps between the tokens. Where there is no gap, or nothing was measured, "
-            "it is NaN.",
         ),
-        Exercise(
-            "samples",
-            "how many requests a p99 needs",
-            solution=honest.fewest_requests(99, 0.95),
-            rtol=1e-3,
-            mistakes=(
-                Mistake(
-                    100,
-                    "Of that many, one is expected above the p99, but the chance that none is, 0.99 to that power, is "
-                    "still 37%.",
-                ),
-                Mistake(
-                    honest.fewest_requests(99, 0.99),
-                    "That makes it 99% sure. The question asks for 95%.",
-                ),
-                Mistake(
-                    honest.fewest_requests(95, 0.95),
-                    "That is the number for a p95: the chance that one value is below the p99 is 0.99.",
-                ),
-                Mistake(
-                    honest.fewest_requests(99, 0.95) + 1,
-                    "With one fewer it is still 95% sure.",
-                ),
-                Mistake(
-                    honest.fewest_requests(99, 0.95) - 1,
-                    "Just below 95%: round up.",
-                ),
-                Mistake(
-                    honest.fewest_requests(99, 0.05),
-                    "With so few the chance that one is above the p99 is 5%. The chance that none is must be 5%.",
-                ),
-            ),
-            hint="The largest of n is below the p99 only if all n are. What is the chance of that?",
-            plain="The chance that all of n are below the percentile is its share to the power of n. Raise n until "
-            "that chance is as small as the question allows.",
-        ),
-        Exercise(
-            "files",
-            "three files, one flaw each",
-            solution=flaws.RIGHT,
-            evaluate=flaws.first_wrong,
-            mistakes=(
-                *(
-                    Mistake(flaws.RIGHT | {name: value}, f"{name}: {hint}")
-                    for name, wrong in flaws.READ_INSTEAD.items()
-                    for value, hint in wrong
-                ),
-                Mistake(
-                    flaws.RIGHT | {"gateway": None, "peak": None},
-                    "What you filled in is right. Go on with the files that are still open.",
-                ),
-            ),
-            hint="Compare rates with the file's own counts and seconds, TTFT with E2E, and the rate that was asked for "
-            "with the one that was reached.",
-            plain="Do the divisions of each file again: requests by seconds, tokens by seconds. Where the file "
-            "prints another value, that is its flaw. Then hold TTFT against E2E, and the rate reached against"
-            " the rate asked for.",
-        ),
+        flaws.DECISION,
     ),
+    ticket=TICKET,
     quiz=QUIZ,
-)
+)  # fmt: skip

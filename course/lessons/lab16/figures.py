@@ -1,4 +1,4 @@
-"""Figures of lab 16: what a client writes down beside what users felt, one run read by many tools, and what counts.
+"""Figures of lab 16's explorers: two clocks, one run read by many tools, a launched stall, and a window that counts.
 
 Put together as plain data, since an explorer builds one with each key press: the tests have plotly check them.
 """
@@ -16,7 +16,7 @@ from course.figures.parts import INKS, Part, line, trace, words
 from course.figures.parts import pair as side_by_side
 from course.lessons.lab16 import steady_window
 from course.lessons.lab16.load_test import LoadTest, seconds
-from course.lessons.lab16.many_tools import OneRun
+from course.lessons.lab16.many_tools import SAME_AS_OTHERS, OneRun
 from course.lessons.lab16.steady_window import Window
 
 LEFT, RIGHT = (0.0, 0.425), (0.59, 1.0)  # two panels side by side, as shares of the width
@@ -64,7 +64,7 @@ def two_clocks(result: LoadTest, *, height: int = 420) -> go.Figure:
         data.append(line(share, np.quantile(values, 1 - share), colour, name, 2, **style))
     top = max(float(values.max()) for values, *_ in ways)
     span = [-2.3, log10(max(top, 0.1)) + 0.25]
-    times = {**title("TTFT, log scale [s]"), "type": "log", "range": theme.round_digits(span), **TIME_TICKS}
+    times = {**title("TTFT [s]"), "type": "log", "range": theme.round_digits(span), **TIME_TICKS}
     slower = {
         **title("requests that waited longer [share]"), "type": "log", "range": [0.05, -3.05],
         "tickvals": SLOWER, "ticktext": ["all", "10%", "1%", "0.1%"],
@@ -97,7 +97,7 @@ SAME = 0.02  # of our TPOT: a reading further off is another quantity
 
 def many_tools(result: OneRun, *, height: int = 440) -> go.Figure:
     """Every tool's mean time per token of one run, as bars; in another colour where it is another number than ours."""
-    found = result.readings
+    found = [r for r in result.readings if (r.tool, r.metric) not in SAME_AS_OTHERS]
     ours = found[0].mean
     colours = [TOOL_COLOURS["same" if abs(r.mean / ours - 1) <= SAME else "other"] for r in found]
     colours[0] = TOOL_COLOURS["ours"]
@@ -107,7 +107,7 @@ def many_tools(result: OneRun, *, height: int = 440) -> go.Figure:
         "type": "bar", "orientation": "h", "x": theme.round_digits(values), "y": list(range(len(found))),
         "marker": {"color": [theme.COLOURS[c] for c in colours]}, "customdata": [r.how for r in found],
         "text": [f"{value:.2f} ms" for value in values], "textposition": "outside", "cliponaxis": False,
-        "hovertemplate": "%{customdata}<extra></extra>", "name": "mean",
+        "hovertemplate": "%{customdata}<extra></extra>", "name": "mean", "textfont": {"size": 13},
     }  # fmt: skip
     here = theme.round_digits([values[0]])[0]
     level = {"type": "line", "x0": here, "x1": here, "y0": 0, "y1": 1, "yref": "paper"}
@@ -115,10 +115,29 @@ def many_tools(result: OneRun, *, height: int = 440) -> go.Figure:
         "template": theme.TEMPLATE, "height": height, "margin": {"l": 300, "r": 24, "t": 12, "b": 52}, "bargap": 0.25,
         "xaxis": {**title("mean time per token [ms]"), "range": [0, most]},
         "yaxis": {"autorange": "reversed", "tickvals": list(range(len(found))),
-                  "ticktext": [f"{r.tool}: {r.metric}" for r in found], "ticks": ""},
+                  "ticktext": [f"{r.tool}: {r.metric}" for r in found], "ticks": "", "tickfont": {"size": 13}},
         "shapes": [level | {"line": {"color": "#666666", "width": 1, "dash": "dot"}}],
     }  # fmt: skip
     return theme.plain_figure([bars], layout)
+
+
+def launched(panels: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]], *, height: int = 280) -> go.Figure:
+    """TTFT of each request over the moment of its plan, a panel for each machine.
+
+    panels: (planned, written down, from the plan) [s], by the heading of the panel; one or two of them.
+    """
+    data, notes, axes = [], [], []
+    most = max(float(plan.max()) for _, _, plan in panels.values())
+    for panel, (heading, (moments, written, plan)) in enumerate(panels.items(), start=1):
+        for values, colour, name in ((plan, PLAN, "from the plan"), (written, REPORT, "written down")):
+            data.append(line(moments, values, colour, name, panel))
+        notes.append(headings(heading, heading)[panel - 1])
+        span = theme.round_digits([0, 1.1 * most])
+        axes.append(({**title("planned at [s]"), "range": theme.round_digits([0, float(moments[-1])])},
+                     {**title("TTFT [s]"), "range": span}))  # fmt: skip
+    axes += [({"visible": False}, {"visible": False})] * (2 - len(axes))
+    key = legend([("written down", REPORT), ("from the plan", PLAN)])
+    return pair(data, axes[0], axes[1], height, annotations=[*notes, key])
 
 
 WINDOW_KEY = legend(

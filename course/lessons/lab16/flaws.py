@@ -1,81 +1,81 @@
-"""Lab 16's three result files: what each should say, what people read in it instead, and the hint for that."""
+"""The decision of lab 16: which flag kept a test from its plan, and which value would not."""
 
 from collections.abc import Mapping
+from math import ceil, log2
 from typing import Any
 
-from course.exercises.compare import as_number, brief, same
+from course.exercises.spec import Exercise, Mistake
 from course.lessons.lab16 import three_files
 
-RTOL = 2e-3  # below what tells any two of these numbers apart
-
-_nightly, _gateway, _peak = (three_files.contents(name) for name in three_files.NAMES)
-_tokens = _gateway["total_output_tokens"] / _gateway["completed"]
-_due = _peak["num_prompts"] / _peak["request_rate"]
-_e2e = _peak["mean_e2el_ms"] / 1e3
-
-RIGHT = {
-    "nightly": _nightly["completed"] / _nightly["duration"],  # requests/s
-    "gateway": float("nan"),  # ms a token: the file cannot say
-    "peak": _peak["duration"] - _e2e - _due,  # seconds
-}
-
-READ_INSTEAD: dict[str, tuple[tuple[float, str], ...]] = {
-    "nightly": (
-        (
-            _nightly["request_throughput"],
-            "That is what the file says. Divide its own counts by its own seconds: which requests are in it?",
-        ),
-        (
-            (_nightly["completed"] - _nightly["failed"]) / _nightly["duration"],
-            "The failed ones are not among the completed: you took them off twice.",
-        ),
-        (_nightly["output_throughput"], "Those are tokens a second. The question is requests."),
-        (_nightly["failed"] / _nightly["duration"], "Those are the failures a second."),
-    ),
-    "gateway": (
-        (0.0, "No engine makes tokens in no time. Which two other times in the file are equal?"),
-        (
-            _gateway["mean_e2e_latency_ms"] / _tokens,
-            "That spreads the wait for the first token over all tokens. It would be ours only if the first token took "
-            "no longer than any other.",
-        ),
-        (
-            _gateway["mean_e2e_latency_ms"] / (_tokens - 1),
-            "That takes TTFT for zero. The file does not say when the first token was made, only that all arrived "
-            "together.",
-        ),
-        (
-            1e3 / _gateway["output_throughput"],
-            "That is 1 / throughput of all requests together. One request is slower than that by the number that run "
-            "at the same time.",
-        ),
-    ),
-    "peak": (
-        (_peak["duration"] - _due, "That is how late it was answered. It was sent an E2E earlier."),
-        (0.0, "Compare the rate that was asked for with the one that was reached: where did the others stay?"),
-        (_peak["duration"] - _e2e, "That is when it was sent, on the clock of the test. When was it due?"),
-        (_due, "That is when it was due. When was it really sent?"),
-        (_e2e, "That is the mean E2E, which begins when a request is sent."),
-        (_peak["p99_ttft_ms"] / 1e3, "That is the p99 of TTFT in the file, which begins when a request is sent."),
-    ),
-}
+FLAG = "--max-concurrency"
+_peak = three_files.contents("peak")
+RATE, E2E, LIMIT = _peak["request_rate"], _peak["mean_e2el_ms"] / 1e3, _peak["max_concurrency"]
+"""Of the result in the notebook: requests/s asked for, mean E2E [s], and the limit in flight."""
+RATE_TWIN, E2E_TWIN = 20, 2.5
 
 
-def first_wrong(answers: Any) -> str:
-    """The first of the three answers that is wrong, as text; "all right", or "still open" where one is missing.
+def enough(rate: float, e2e: float) -> int:
+    """The smallest power of two that is at least rate x E2E, the mean number in flight by Little's law."""
+    return 2 ** ceil(log2(rate * e2e))
 
-    answers: a mapping from the names of the files to numbers, None where there is no answer yet. ValueError for
-    anything else, NotImplementedError where all three are None.
+
+def choice(answer: Any) -> dict[str, Any]:
+    """What of a decision {flag: value} is compared: the flag, and its value where the flag is the right one.
+
+    Raises NotImplementedError where nothing is filled in, ValueError for anything but one flag.
     """
-    if not isinstance(answers, Mapping) or set(answers) != set(RIGHT):
-        raise ValueError(f"the answer must be a dictionary with the keys {', '.join(map(repr, RIGHT))}")
-    given = {name: answers[name] for name in RIGHT if answers[name] is not None and answers[name] is not ...}
-    if not given:
-        raise NotImplementedError
-    for name, value in given.items():
-        if as_number(value) is None:
-            raise ValueError(f"{name} is {brief(value)}: give a number, float('nan') where the file cannot say")
-        if not same(value, RIGHT[name], RTOL):
-            known = [wrong for wrong, _ in READ_INSTEAD[name] if same(value, wrong, RTOL)]
-            return f"{name}: {brief(known[0] if known else value)}"
-    return "all right" if len(given) == len(RIGHT) else "still open"
+    if not isinstance(answer, Mapping):
+        raise ValueError('give a dictionary with one flag and its value, such as {"--flag": 1}')
+    chosen = {flag: value for flag, value in answer.items() if value is not None}
+    if not chosen:
+        raise NotImplementedError("nothing is chosen yet")
+    if len(chosen) > 1:
+        raise ValueError("choose one flag, and give one value")
+    ((flag, value),) = chosen.items()
+    name = "--" + str(flag).strip().lstrip("-").replace("_", "-")
+    return {"flag": name, "value": value if name == FLAG else 0}
+
+
+def decision(rate: float, e2e: float, *, question: str = "", twin: Exercise | None = None) -> Exercise:
+    """The exercise for a result with this rate asked for and this mean E2E [s]."""
+    right = enough(rate, e2e)
+    hints = {
+        16: "That is even less than the test had, and requests waited in the client.",
+        32: "That is what the test had. Multiply rate and E2E: how many are in flight?",
+        64: "Multiply rate and E2E: so many are in flight on average, and the limit has to be above that.",
+        128: "It is enough, and so is a smaller power of two.",
+        256: "It is enough, and so is a smaller power of two.",
+    }
+    return Exercise(
+        id="decision",
+        title="The decision",
+        solution={FLAG: right},
+        evaluate=choice,
+        mistakes=(
+            Mistake(
+                {"--request-rate": 16},
+                "A lower rate would be kept, but the claim is about the higher one. What held the requests back?",
+            ),
+            Mistake(
+                {"--num-prompts": 4_096},
+                "More requests make the test longer, and its last request later. What held the requests back?",
+            ),
+            *(Mistake({FLAG: value}, hint) for value, hint in hints.items() if value != right),
+        ),
+        hint="Compare the rate that was asked for with the one that was reached, and look for a limit.",
+        plain="Requests wait in the client as long as the limit in flight is reached. By Little's law rate x E2E are "
+        "in flight on average: take the next power of two above that.",
+        question=question,
+        twin=twin,
+    )
+
+
+DECISION = decision(
+    RATE,
+    E2E,
+    twin=decision(
+        RATE_TWIN,
+        E2E_TWIN,
+        question="Another test asks for 20 requests/s and has a mean E2E of 2.5 s. Choose again.",
+    ),
+)

@@ -112,15 +112,15 @@ def window(users: int, start: float, length: float) -> Window:
 def rows(result: Window) -> list[tuple[str, ...]]:
     """Percentiles of TTFT in the window with their intervals, beside those of the whole run."""
     inside = result.ttft
-    table: list[tuple[str, ...]] = [("TTFT", "in the window", "95% sure between", "whole run")]
+    table: list[tuple[str, ...]] = [("", "in the window", "95% sure between", "whole run")]
     for q in PERCENTILES:
         whole = seconds(float(np.percentile(result.run.ttft, q)))
         if not len(inside):
-            table.append((f"p{q}", "none", "", whole))
+            table.append((f"TTFT p{q}", "none", "", whole))
             continue
         found = percentile_interval(inside, q)
         ends = [seconds(end) if np.isfinite(end) else "no bound" for end in (found.low, found.high)]
-        table.append((f"p{q}", seconds(found.value), " and ".join(ends), whole))
+        table.append((f"TTFT p{q}", seconds(found.value), " and ".join(ends), whole))
     throughput = float(result.run.workload.output_tokens.sum()) / result.run.makespan
     table.append(("requests", f"{len(inside):,}", "", f"{len(result.run):,}"))
     table.append(("output, tokens/s", f"{result.tokens_per_second:,.0f}", "", f"{throughput:,.0f}"))

@@ -3,51 +3,68 @@
 from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, PERCENTILE, TERM, Mutant
 
 TESTS = ("tests/lessons/lab03/test_texts.py", "tests/lessons/lab03", "tests/lessons/test_every_lab.py")
-ASKS, QUIZ, ENGINE = (f"course/lessons/lab03/{name}.py" for name in ("exercises", "quiz", "one_engine"))
-FIGURES, TEXT = "course/lessons/lab03/figures.py", "solutions/03_littles_law.py"
+NAMES = ("exercises", "quiz", "one_engine", "full_batch", "metrics_page", "evening", "tasks", "launched")
+ASKS, QUIZ, ENGINE, FULL, PAGE, EVENING, TASKS, HERE = (f"course/lessons/lab03/{name}.py" for name in NAMES)
+TEXT, DEEPER = "solutions/03_littles_law.py", "solutions/03_littles_law_deeper.py"
 
 MUTANTS = (
-    Mutant(ASKS, '"d",\n            "From 35 ms to 1,018 ms', '"c",\n            "From 35 ms to 1,018 ms', KEY),
-    Mutant(ASKS, '"d",\n            "From 29 ms', '"a",\n            "From 29 ms', KEY),
-    Mutant(ASKS, '"c",\n            "In the window', '"b",\n            "In the window', KEY),
-    Mutant(ASKS, "From 35 ms to 1,018 ms", "From 35 ms to 1,108 ms", NUMBER),
-    Mutant(ASKS, "E2E from 1.60 to 1.90 s", "E2E from 1.60 to 1.09 s", NUMBER),
-    Mutant(ASKS, "at 14 one request in four did", "at 14 one request in five did", NUMBER),
-    Mutant(ASKS, "20 others gave 253 to 1,858 ms", "20 others gave 253 to 1,588 ms", NUMBER),
-    Mutant(ASKS, "one of 100,000 gave 1,124 ms", "one of 100,000 gave 1,142 ms", NUMBER),
-    Mutant(ASKS, "the p95 of TTFT was 29 ms", "the p90 of TTFT was 29 ms", PERCENTILE),
-    Mutant(ASKS, "more than a hundred times", "more than fifty times", NUMBER),
-    Mutant(ASKS, "they differ by 24.1%", "they differ by 14.2%", NUMBER),
-    Mutant(ASKS, "one in ten by more than 15%", "one in ten by more than 17%", NUMBER),
-    Mutant(ASKS, "The SLO is on the p99, which", "The SLO is on the p95, which", PERCENTILE),
-    Mutant(ASKS, "Rounded to 0.1 requests/s", "Rounded to 0.5 requests/s", NUMBER),
+    Mutant(ASKS, '"a",\n            "From 35 to 1,018 ms', '"b",\n            "From 35 to 1,018 ms', KEY),
+    Mutant(ASKS, '"c",\n            "24.1% from', '"b",\n            "24.1% from', KEY),
+    Mutant(ASKS, "From 35 to 1,018 ms", "From 35 to 1,108 ms", NUMBER),
+    Mutant(ASKS, "E2E grew from 1.60 to 1.90 s", "E2E grew from 1.60 to 1.09 s", NUMBER),
+    Mutant(ASKS, "one request in four waits", "one request in five waits", NUMBER),
+    Mutant(ASKS, '"24.1% from 70', '"14.2% from 70', NUMBER),
+    Mutant(ASKS, "_completion_rate * float(_run.e2e.mean())", "_offered_rate * float(_run.e2e.mean())", TERM),
+    Mutant(ASKS, "solution=waits / finished", "solution=(running + waits) / finished", TERM),
+    Mutant(ASKS, "RUNNING, WAITING, FINISHED = 30, 8, 16.0", "RUNNING, WAITING, FINISHED = 30, 9, 16.0", CONSTANT),
+    Mutant(FULL, "(output / slots - 1) * decode + mixed", "(output / slots) * decode + mixed", BOUNDARY),
     Mutant(
-        ASKS,
-        "(output / slots - 1) * plain + mixed)\n\n\ndef _without",
-        "(output / slots) * plain + mixed)\n\n\ndef _without",
+        FULL,
+        "Step(slots - 1, (slots - 1) * context, ((prompt, 0),)))\n    return 1 / ((output / slots - 1) * decode",
+        "Step(slots, slots * context, ((prompt, 0),)))\n    return 1 / ((output / slots - 1) * decode",
         BOUNDARY,
     ),
-    Mutant(ASKS, "low, high = (middle, high) if meets_slo", "low, high = (low, middle) if meets_slo", ORDER),
+    Mutant(PAGE, "SCRAPES = (630, 930)", "SCRAPES = (600, 930)", CONSTANT),
+    Mutant(PAGE, "done = run.response <= moment", "done = run.arrival <= moment", TERM),
+    Mutant(PAGE, "(started > moment)", "(started <= moment)", COMPARISON),
+    Mutant(EVENING, "USUAL, CAMPAIGN = 12, 20", "USUAL, CAMPAIGN = 12, 19", CONSTANT),
+    Mutant(EVENING, "BEGIN, END, MINUTES = 10, 30, 55", "BEGIN, END, MINUTES = 10, 29, 55", CONSTANT),
+    Mutant(HERE, "known[rows] = min(", "known[rows] = max(", ORDER),
+    Mutant(TASKS, "TIMES = 10.0", "TIMES = 100.0", CONSTANT),
     Mutant(
-        ASKS,
-        "forecast.ttft_percentile_s(0.99) <= SLO_S)\n_single",
-        "forecast.ttft_percentile_s(0.95) <= SLO_S)\n_single",
-        PERCENTILE,
+        QUIZ,
+        '"More finish than arrive."),\n            ),\n            "c"',
+        '"More finish than arrive."),\n            ),\n            "a"',
+        KEY,
     ),
-    Mutant(ASKS, "SERVICE_S, SINGLE_RATE = 0.050, 16.0", "SERVICE_S, SINGLE_RATE = 0.050, 15.0", CONSTANT),
-    Mutant(QUIZ, '),\n        "b",\n    ),', '),\n        "a",\n    ),', KEY),
-    Mutant(QUIZ, '),\n        "a",\n    ),', '),\n        "b",\n    ),', KEY),
-    Mutant(QUIZ, '),\n        "d",\n    ),', '),\n        "a",\n    ),', KEY),
-    Mutant(QUIZ, 'all arrivals."),\n        ),\n        "c"', 'all arrivals."),\n        ),\n        "d"', KEY),
     Mutant(
-        QUIZ, 'variation of 0.25."),\n        ),\n        "c"', 'variation of 0.25."),\n        ),\n        "a"', KEY
+        QUIZ,
+        'in the engine, and counted."),\n        ),\n        "b"',
+        'in the engine, and counted."),\n        ),\n        "c"',
+        KEY,
     ),
-    Mutant(QUIZ, '("2.5 s", "W = L / rate = 40 / 16', '("2.8 s", "W = L / rate = 40 / 16', NUMBER),
-    Mutant(QUIZ, "2 x 3,600 = 7,200 requests", "2 x 3,600 = 7,400 requests", NUMBER),
+    Mutant(
+        QUIZ,
+        'same L is a shorter stay."),\n        ),\n        "a"',
+        'same L is a shorter stay."),\n        ),\n        "c"',
+        KEY,
+    ),
+    Mutant(
+        QUIZ, 'the p99 is a wait."),\n        ),\n        "d"', 'the p99 is a wait."),\n        ),\n        "a"', KEY
+    ),
+    Mutant(
+        QUIZ,
+        '18 leave each second."),\n        ),\n        "c"',
+        '18 leave each second."),\n        ),\n        "b"',
+        KEY,
+    ),
+    Mutant(QUIZ, "It rose to 4,257 until", "It rose to 4,275 until", NUMBER),
+    Mutant(QUIZ, "grew by 3.7 each second", "grew by 4.7 each second", NUMBER),
+    Mutant(QUIZ, "drains by 4.3", "drains by 3.4", NUMBER),
+    Mutant(QUIZ, "16 x 2.5 = 40", "16 x 2.5 = 44", NUMBER),
+    Mutant(QUIZ, '"7,200 are in front', '"7,400 are in front', NUMBER),
     Mutant(QUIZ, "about 400 s", "about 200 s", NUMBER),
-    Mutant(QUIZ, "here between 11 and 12 requests/s", "here between 12 and 13 requests/s", NUMBER),
-    Mutant(QUIZ, '("0.0625", "1 / 4^2', '("0.125", "1 / 4^2', NUMBER),
-    Mutant(QUIZ, "from 4 s to 2 s", "from 8 s to 4 s", NUMBER),
+    Mutant(QUIZ, "From 4 s to 2 s", "From 8 s to 4 s", NUMBER),
     Mutant(ENGINE, "SLOTS, BUDGET = 32, 2048", "SLOTS, BUDGET = 32, 1024", CONSTANT),
     Mutant(
         ENGINE,
@@ -83,17 +100,20 @@ MUTANTS = (
         "np.array([f.ttft_percentile_s(0.9) for f in known])",
         PERCENTILE,
     ),
-    Mutant(TEXT, "19 ms on average, 35 ms at the 99th", "19 ms on average, 53 ms at the 99th", NUMBER),
+    Mutant(TEXT, "They stay 4, 2, 4 and 2 seconds", "They stay 4, 2, 4 and 3 seconds", NUMBER),
+    Mutant(TEXT, "So 1.5 + 3/4 - 1/4 = 2.", "So 1.5 + 3/4 - 1/4 = 3.", NUMBER),
+    Mutant(TEXT, "by theory from 12 requests/s on", "by theory from 11 requests/s on", NUMBER),
+    Mutant(TEXT, "| ms | 15.6 |", "| ms | 16.5 |", NUMBER),
+    Mutant(TEXT, "16901.0     25263.4", "16901.0     25236.4", NUMBER),
     Mutant(
-        TEXT,
+        DEEPER,
         "sustains 0.77 requests/s, and 32 slots sustain 16",
         "sustains 0.47 requests/s, and 32 slots sustain 16",
         NUMBER,
     ),
     Mutant(
-        TEXT, "and Erlang says that 6% of the requests wait", "and Erlang says that 16% of the requests wait", NUMBER
+        DEEPER, "and Erlang says that 6% of the requests wait", "and Erlang says that 16% of the requests wait", NUMBER
     ),
-    Mutant(TEXT, "here 11.7 of 16.3 requests/s", "here 12.7 of 16.3 requests/s", NUMBER),
-    Mutant(TEXT, "TPOT levels off at 7.6 ms", "TPOT levels off at 6.7 ms", NUMBER),
-    Mutant(TEXT, "from about 3 requests/s on, a fifth", "from about 3 requests/s on, a third", NUMBER),
+    Mutant(DEEPER, "That is 11.7 of 16.3 requests/s", "That is 12.7 of 16.3 requests/s", NUMBER),
+    Mutant(DEEPER, "TPOT levels off at 7.6 ms", "TPOT levels off at 6.7 ms", NUMBER),
 )

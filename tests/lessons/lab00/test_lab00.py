@@ -94,7 +94,7 @@ def test_the_h100_of_the_table_is_that_of_the_roofline():
 def test_the_table_has_a_column_for_each_machine():
     here = machines.Machine("here", 2e10, 4e10, 1e-3, 2e-4)
     assert here.sequences == pytest.approx(5)
-    bundle = machines.table([machines.h100(), here])._repr_mimebundle_()
+    bundle = machines.side_by_side([machines.h100(), here])._repr_mimebundle_()
     assert "<table" in bundle["text/html"]
     assert bundle["text/plain"].splitlines()[-1].split()[-1] == "5"
 

@@ -8,8 +8,9 @@ import pytest
 from course import Workload, policies, queueing, serve, steptime
 from course.figures.timelines import KINDS, lanes, spans, timelines
 from course.lessons.lab04 import figures as draw
-from course.lessons.lab04 import side_by_side, three_batchers
-from course.lessons.lab04.three_batchers import CHAT, H100, IMAGE
+from course.lessons.lab04 import night, other_loads, side_by_side, three_batchers
+from course.lessons.lab04.other_loads import IMAGE
+from course.lessons.lab04.three_batchers import CHAT, FOLLOWED, STEP
 from course.workload import lengths
 from tests.helpers.figures import valid
 
@@ -31,17 +32,17 @@ def test_for_one_step_continuous_is_dynamic_without_delay_to_the_bit(rate):
 
 
 def test_a_delay_trades_latency_for_larger_batches_and_is_no_bound():
-    none, some = (three_batchers.image_run(1_000, delay) for delay in (0.0, 0.01))
+    none, some = (other_loads.image_run(1_000, delay) for delay in (0.0, 0.01))
     assert len(some.steps) < len(none.steps) / 3 and np.percentile(some.e2e, 95) > 2 * np.percentile(none.e2e, 95)
     assert some.steps.seconds.sum() < 0.5 * none.steps.seconds.sum()
-    full = [three_batchers.image_run(2_400, delay) for delay in (0.02, 0.05)]
+    full = [other_loads.image_run(2_400, delay) for delay in (0.02, 0.05)]
     assert np.allclose(full[0].e2e, full[1].e2e, atol=1e-3)  # the batch is full before the delay is over
     images = Workload.poisson(rate=1_000, num_requests=2_000, prompt_tokens=1, output_tokens=1)
     assert serve(images.scaled(3_000), policies.Dynamic(16, 0.01), IMAGE).queue_wait.max() > 5 * 0.01
 
 
 def test_bulk_service_is_dynamic_without_delay():
-    run = three_batchers.image_run(1_000, 0.0)
+    run = other_loads.image_run(1_000, 0.0)
     bulk = queueing.bulk_service(arrival_rate=1_000, batch_s=[2e-3 + 0.25e-3 * n for n in range(1, 17)])
     # 725 batches whose sizes vary by about 1.5: their mean is good to 2%, as is the latency.
     assert len(run) / len(run.steps) == pytest.approx(bulk.mean_batch_requests, rel=0.04)
@@ -78,21 +79,29 @@ def test_a_batcher_in_front_only_delays():
 
 
 def test_saturated_throughput_leaves_the_drain_out_and_refuses_a_run_without_a_queue():
-    run = serve(side_by_side.at_once(CHAT), policies.Continuous(32, 8192), H100)
+    run = serve(side_by_side.at_once(CHAT), policies.Continuous(32, 8192), STEP)
     assert side_by_side.saturated_tokens_per_second(run) > CHAT.output_tokens.sum() / run.makespan
     with pytest.raises(ValueError, match="nobody waited"):
         side_by_side.saturated_tokens_per_second(
-            serve(side_by_side.at_once(CHAT.head(8)), policies.Continuous(32, 8192), H100)
+            serve(side_by_side.at_once(CHAT.head(8)), policies.Continuous(32, 8192), STEP)
         )
 
 
 # Timelines
 
 
+def runs_of(slots, output_cv):
+    """Sixteen requests under each policy."""
+    load = Workload.poisson(
+        rate=10, num_requests=16, prompt_tokens=1024, output_tokens=lengths.lognormal(64, output_cv)
+    )
+    return side_by_side.serve_each(load, side_by_side.three_policies(slots, 0.1, 2048), STEP)
+
+
 @pytest.mark.parametrize("output_cv", [0.0, 1.0, 2.0])
 @pytest.mark.parametrize("slots", [2, 4, 8])
 def test_the_bars_of_a_request_add_up_and_no_two_share_a_lane(slots, output_cv):
-    for name, run in three_batchers.timelines("drawn", slots, output_cv, 10, 0.1, 0)[0].items():
+    for name, run in runs_of(slots, output_cv).items():
         bars = spans(run)
         total = np.zeros(len(run))
         for span in bars.values():
@@ -124,7 +133,7 @@ def test_lanes_are_reused_at_the_moment_they_are_free():
 
 
 def test_a_request_is_followed_in_every_panel_on_one_clock():
-    runs, _ = three_batchers.timelines("drawn", 4, 1.0, 10, 0.1, 0)
+    runs = runs_of(4, 1.0)
     figure = timelines(runs, follow=5)
     assert [trace.name for trace in figure.data] == ["waiting", "prefill", "decode", "padding"]
     decode = figure.data[KINDS.index("decode")]
@@ -138,55 +147,68 @@ def test_a_request_is_followed_in_every_panel_on_one_clock():
 # Explorers: every control at its ends
 
 
-@pytest.mark.parametrize(
-    ("workload", "slots", "output_cv", "rate", "delay", "follow"),
-    [("drawn", 4, 1.0, 10, 0.1, 5),
-     *itertools.product(("drawn", "trace"), (2, 8), (0.0, 2.0), (1, 30), (0.0, 1.0), (0, 16))],
-)  # fmt: skip
-def test_the_timeline_explorer_at_every_corner(workload, slots, output_cv, rate, delay, follow):
-    result = three_batchers.timelines(workload, slots, output_cv, rate, delay, follow)
-    for name, run in result[0].items():
-        assert len(run) == 16 and (run.admitted >= run.arrival).all() and run.steps.running.max() <= slots
+@pytest.mark.parametrize(("output_cv", "delay"), [(1.0, 0.1), *itertools.product((0.0, 2.0), (0.0, 1.0))])
+def test_the_timeline_explorer_at_every_corner(output_cv, delay):
+    runs = three_batchers.one_trace(output_cv, delay)
+    for name, run in runs.items():
+        assert len(run) == 12 and (run.admitted >= run.arrival).all() and run.steps.running.max() <= 3
         assert run.steps.useful.sum() == run.workload.output_tokens.sum()
         assert name != "continuous" or run.steps.wasted.sum() == 0
-    assert {len(row) for row in three_batchers.timeline_rows(result)} == {4}
-    valid(timelines(*result, height=420))
+    assert {len(row) for row in three_batchers.trace_rows(runs)} == {4}
+    valid(timelines(runs, follow=FOLLOWED, height=300))
+
+
+@pytest.mark.parametrize("height", [250, 300, 440])
+def test_titles_leave_the_waiting_line_free(height):
+    """A title is at most as high as the room above the waiting line, but for the smallest that one can read."""
+    figure = timelines(three_batchers.one_trace(1.0, 0.1), follow=FOLLOWED, height=height)
+    low, high = figure.layout.yaxis.range
+    a_lane = (height - 28 - 48) / (high - low)
+    titles = [note for note in figure.layout.annotations if "last answer" in note.text]
+    assert len(titles) == 3 and all(note.font.size <= max(11, 1.1 * a_lane) for note in titles)
 
 
 @pytest.mark.parametrize(("slots", "output_cv"), [*itertools.product((4, 32, 128), (0.0, 0.4, 1.0, 2.0))])
 def test_the_gain_explorer_at_every_corner(slots, output_cv):
-    result = three_batchers.gain(slots, output_cv)
+    found = three_batchers.saturated(slots, output_cv)
+    result = found.recorded
     assert result.gain > 0.98 and result.continuous > 0
     if slots <= 32:  # 62 batches and more: within the spread of the longest answers
-        assert result.gain == pytest.approx(result.bound, rel=0.12)
-    assert dict(three_batchers.gain_rows(result))["gain, simulated"] == f"{result.gain:.2f} x"
+        assert result.gain == pytest.approx(result.bound, rel=0.15)
+    assert found.theory.gain == pytest.approx(result.gain, rel=0.12)  # both models of one card
+    assert {len(row) for row in three_batchers.saturated_rows(found)} == {4}
     figure = draw.gain(three_batchers.gain_sweep(), result)
     valid(figure)
     assert figure.data[2].y[0] == pytest.approx(result.gain, rel=1e-5)
 
 
 @pytest.mark.parametrize("rate", [0.5, 6.0, 20.0])
-@pytest.mark.parametrize("workload", list(three_batchers.LOADS))
-def test_the_load_explorer_at_every_corner(workload, rate):
+@pytest.mark.parametrize("load", list(other_loads.LOADS))
+def test_the_load_explorer_at_every_corner(load, rate):
     for delay, metric in itertools.product((0.1, 10.0), (("e2e", 50), ("e2e", 99), ("ttft", 95))):
-        result = three_batchers.under_load(workload, rate, delay, metric)
+        result = other_loads.under_load(load, rate, delay, metric)
         points = result["points"]
         assert points["continuous"].e2e[50] < min(points["static"].e2e[50], points["dynamic"].e2e[50])
         assert points["continuous"].padding == 0 and all(p.goodput <= rate * 1.01 for p in points.values())
-        assert {len(row) for row in three_batchers.load_rows(result)} == {4}
+        assert {len(row) for row in other_loads.load_rows(result)} == {4}
         valid(draw.against_load(result["curves"], points, *metric))
     assert bool(result["warnings"]) == (rate > 3)
 
 
 @pytest.mark.parametrize(("rate", "delay"), [*itertools.product((100, 2_600), (1, 50))])
 def test_the_image_explorer_at_every_corner(rate, delay):
-    runs = three_batchers.image_service(rate, delay)
+    runs = other_loads.image_service(rate, delay)
     assert all(run.steps.running.max() <= 16 for run in runs.values())
-    assert [row[0] for row in three_batchers.image_rows(runs)][-1] == "latency, p95"
+    assert [row[0] for row in other_loads.image_rows(runs)][-1] == "latency, p95"
     valid(draw.shares(runs, dict(zip(runs, ("continuous", "dynamic"), strict=True))))
 
 
-def test_the_waiting_line_of_an_overloaded_policy_grows():
-    rush = side_by_side.serve_each(CHAT.scaled(8), side_by_side.three_policies(32), H100)
-    static, continuous = draw.waiting_line({k: rush[k] for k in ("static", "continuous")}, until=240).data
-    assert static.y[-1] > 900 and max(continuous.y) < 32
+def test_the_operators_graphs_are_the_night():
+    found = night.night()
+    figure = draw.operators_graphs(found)
+    valid(figure)
+    assert [len(line.y) for line in figure.data] == [len(night.RATES)] * 3
+    assert figure.data[1].y == pytest.approx(found.median, rel=1e-4)
+    assert len(found.run) == pytest.approx(sum(night.RATES) * night.HOUR, rel=0.02)
+    assert found.rate == pytest.approx(np.array(night.RATES), rel=0.1)
+    assert figure.layout.xaxis3.ticktext[0] == "20:00"

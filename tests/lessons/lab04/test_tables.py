@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from course import policies, serve, steptime
-from course.lessons.lab04 import side_by_side, three_batchers
-from course.lessons.lab04.three_batchers import CHAT, H100, LOADS
+from course.lessons.lab04 import other_loads, side_by_side, three_batchers
+from course.lessons.lab04.other_loads import LOADS
+from course.lessons.lab04.three_batchers import CHAT
 
 
 def table(rows):
@@ -14,11 +15,12 @@ def table(rows):
 
 @pytest.mark.parametrize("rate", [2.0, 17.0])  # at 17 answers begin in time that do not end in time
 def test_under_load(rate):
-    result = three_batchers.under_load("chat, CV 1", rate, 1.0, ("e2e", 95))
-    rows = table(three_batchers.load_rows(result))
+    result = other_loads.under_load("chat", rate, 1.0, ("e2e", 95))
+    rows = table(other_loads.load_rows(result))
+    workload, step_time = LOADS["chat"]
     for column, (name, policy) in enumerate(side_by_side.three_policies(32, 1.0).items()):
-        run = serve(LOADS["chat, CV 1"].scaled(rate), policy, H100)
-        for percent in (50, 95, 99):
+        run = serve(workload.scaled(rate), policy, step_time)
+        for percent in (50, 95):
             assert rows[f"whole answer, p{percent}"][column] == f"{np.percentile(run.e2e, percent):.2f} s"
         assert rows["first token, p95"][column] == f"{np.percentile(run.ttft, 95):.2f} s"
         assert rows["output"][column] == f"{run.workload.output_tokens.sum() / run.makespan:,.0f} tokens/s"
@@ -29,9 +31,9 @@ def test_under_load(rate):
 
 
 def test_images():
-    runs = three_batchers.image_service(1_000, 10)
+    runs = other_loads.image_service(1_000, 10)
     assert [run.policy.max_queue_delay for run in runs.values()] == [0, 0.010]
-    rows = table(three_batchers.image_rows(runs))
+    rows = table(other_loads.image_rows(runs))
     for column, run in enumerate(runs.values()):
         assert rows["mean batch"][column] == f"{len(run) / len(run.steps):.1f} images"
         assert rows["GPU busy"][column] == f"{run.steps.seconds.sum() / run.makespan:.0%}"
@@ -41,16 +43,32 @@ def test_images():
 
 
 def test_timelines_and_gain():
-    result = three_batchers.timelines("drawn", 4, 1.0, 10, 0.1, 5)
-    rows = table(three_batchers.timeline_rows(result))
-    for column, run in enumerate(result[0].values()):
+    runs = three_batchers.one_trace(1.0, 0.1)
+    rows = table(three_batchers.trace_rows(runs))
+    for column, run in enumerate(runs.values()):
         assert rows["mean time to an answer"][column] == f"{run.e2e.mean():.2f} s"
-        assert rows["longest time to an answer"][column] == f"{run.e2e.max():.2f} s"
-        assert rows["padding slot-steps"][column] == f"{run.steps.wasted.sum():,}"
-    found = three_batchers.gain(32, 1.0)
-    assert found.gain == found.continuous / found.static
-    rows = table(three_batchers.gain_rows(found))
-    assert rows["E[max] / mean, as drawn"] == [f"{found.drawn_bound:.2f} x"]
+        wanted, padding = run.steps.useful.sum(), run.steps.wasted.sum()
+        assert rows["slot-steps wanted + padding"][column] == f"{wanted:,} + {padding:,}"
+    found = three_batchers.saturated(32, 1.0)
+    rows = table(three_batchers.saturated_rows(found))
+    for label, one in (("recorded steps", found.recorded), ("roofline (theory)", found.theory)):
+        assert one.gain == one.continuous / one.static
+        assert rows[label] == [
+            f"{one.static:,.0f} tokens/s", f"{one.continuous:,.0f} tokens/s", f"{one.gain:.2f}x"
+        ]  # fmt: skip
+    assert rows["slot-steps a token, as drawn"][-1] == f"{found.recorded.drawn_bound:.2f}x"
+
+
+def test_the_table_of_the_question():
+    rows = table(three_batchers.weeks())
+    for rate in (4, 6):
+        run = serve(CHAT.scaled(rate), policies.Static(32), three_batchers.STEP)
+        wasted, useful = run.steps.wasted.sum(), run.steps.useful.sum()
+        assert rows[f"{rate} requests/s"] == [
+            f"{np.percentile(run.e2e, 95):.0f} s",
+            f"{run.steps.seconds.sum() / run.makespan:.0%}",
+            f"{useful / (useful + wasted):.0%}",
+        ]
 
 
 def test_saturation_is_counted_until_the_last_one_has_a_slot():

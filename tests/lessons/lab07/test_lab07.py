@@ -5,9 +5,8 @@ import pytest
 
 from course import Workload, policies, serve, traces
 from course.lessons.lab07 import long_prompt, prompt_chunks
-from course.lessons.lab07.exercises import prefill_seconds
 from course.lessons.lab07.long_prompt import DEFAULT, PROMPT, STEP, THEORY, WHOLE
-from course.lessons.lab07.prompt_chunks import seconds_a_pair, seconds_of_steps
+from course.lessons.lab07.prompt_chunks import prefill_seconds, seconds_a_pair, seconds_of_steps
 from course.models import engine_defaults
 from course.models.gpus import gpu
 from course.steptime import Step

@@ -5,11 +5,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from course import traces
+from course import policies, traces
+from course.engine.serving import serve
 from course.exercises import load
-from course.lessons.lab07 import long_prompt, prompt_chunks, share
-from course.lessons.lab07.exercises import prefill_seconds
-from course.lessons.lab07.long_prompt import CHAT_ANSWER, CHAT_RATE, EVERY, PROMPT, STEP, THEORY, WHOLE
+from course.lessons.lab07 import by_hand, decision, exercises, long_prompt, prompt_chunks, rush
+from course.lessons.lab07.long_prompt import CHAT_ANSWER, CHAT_RATE, DEFAULT, EVERY, PROMPT, SLOTS, STEP, THEORY, WHOLE
 from course.lessons.lab07.prompt_chunks import seconds_a_pair, seconds_of_steps
 from course.steptime import Step
 from tests.helpers.places import SOLUTIONS
@@ -17,6 +17,7 @@ from tests.helpers.texts import About, agree, right_option, right_words, sentenc
 
 LAB = load("07")
 SOURCE = (SOLUTIONS / "07_chunked_prefill.py").read_text(encoding="utf-8")
+DEEPER = (SOLUTIONS / "07_chunked_prefill_deeper.py").read_text(encoding="utf-8")
 CHUNK, CAP, SHARED = 512, 512, 2_048  # of the predictions
 
 
@@ -52,37 +53,57 @@ def throughput(budget: int) -> tuple[float, float]:
     return theory, recorded
 
 
+def at_512():
+    """The first explorer with a budget of 512."""
+    return long_prompt.moment(512, 0, PROMPT, 12)
+
+
 @cache
 def facts() -> dict[str, tuple]:
     whole, cut, capped = found(WHOLE), found(CHUNK), found(SHARED, CAP)
-    chunks = PROMPT // CHUNK
-    theory, recorded = (1 - low / high for low, high in zip(throughput(128), throughput(2_048), strict=True))
-    in_theory = found(CHUNK, theory=True).long_ttft / found(WHOLE, theory=True).long_ttft
+    chunks, kv = PROMPT // CHUNK, THEORY.model.kv_bytes_per_token
+    now, repaired = rush.graphs(rush.NOW), rush.graphs(rush.REPAIR)
+    computed = now.run.steps.decodes + now.run.steps.prefill_tokens
+    running, resident = now.run.steps.running.mean(), rush.PROMPT + rush.ANSWER / 2
+    moment, one_step = at_512(), long_prompt.moment(WHOLE, 0, PROMPT, 12)
+    ttft, ttft_whole = (float(each.run.ttft[each.long]) for each in (moment, one_step))
+    steps = len(moment.chunk_steps[0])
     return {
-        "p99": (1e3 * whole.itl["p50"], EVERY, PROMPT, whole.itl["max"], CHUNK, chunks, 99),
+        "p99": (chunks, CHUNK, 99),
         "p99 a": (About(cut.itl["p99"] / whole.itl["p99"]),),
-        "p99 b": (EVERY, 99),
         "p99 c": (1 / 2,),
         "p99 d": (About(cut.itl["max"] / whole.itl["max"]),),
-        "p99 why": (
-            *(1e3 * found.itl[name] for name in ("p99", "max") for found in (whole, cut)),
-            *(whole.itl["max"], CHAT_RATE * streaming(), 100 * share_of_stalls(), 99, chunks, chunks, 1, 99),
-        ),
-        "newcomers": (99, 1e3 * whole.chat_ttft["p99"], CHUNK),
+        "p99 b answer": (chunks, chunks),
+        "p99 d answer": (99,),
+        "p99 why": tuple(1e3 * each.itl[name] for name in ("p99", "max") for each in (whole, cut)),
+        "newcomers": (99, whole.chat_ttft["p99"]),
         "newcomers a": (20, 2),
-        "newcomers b": (1 / 2, 1 / 2),
-        "newcomers c": (About(cut.chat_ttft["p99"] / whole.chat_ttft["p99"] - 1),),
-        "newcomers why": (1e3 * cut.chat_ttft["p99"], 1e3 * capped.chat_ttft["p99"], SHARED, CAP),
-        "long": (chunks, CHUNK, PROMPT),
-        "long b": (About(cut.long_ttft / whole.long_ttft - 1),),
-        "long c": (2,),
-        "long d": (chunks,),
-        "long why": (
-            100 * (cut.long_ttft / whole.long_ttft - 1), whole.long_ttft, cut.long_ttft, 100 * (in_theory - 1),
-        ),
-        "chunk hint": (64,),
-        "share hint": (share.SLOTS, share.BUDGET, share.CAP, 1),
+        "newcomers b": (whole.chat_ttft["p99"] / 2, 1 / 2),
+        "newcomers c": (cut.chat_ttft["p99"],),
+        "newcomers b answer": (99,),
+        "newcomers why": (SHARED, CAP, 1e3 * capped.chat_ttft["p99"]),
+        "steps twin": (exercises.STEPS_TWIN[2], exercises.STEPS_TWIN[1], exercises.STEPS_TWIN[0]),
+        "chunk hint": (exercises.GRID,),
+        "chunk plain": (512, exercises.GRID),
+        "chunk twin": (1e3 * exercises.LIMIT_TWIN,),
         "share 6": (0,),
+        "decision hint": (2, 2),
+        "decision plain": (99,),
+        "decision twin": (99, 1e3 * decision.SOONER),
+        "decision 2": (99,),
+        "quiz share-a-step": (10,),
+        "quiz share-a-step a": (10,),
+        "quiz long-kv": (kv, PROMPT),
+        "quiz long-kv a": (kv * PROMPT / 1e9, PROMPT, kv),
+        "quiz long-kv b": (kv * 1_000 / 1e9, 1_000),
+        "quiz long-kv c": (4 * kv * PROMPT / 1e9, 4, 8, 32),
+        "quiz cause a": (running, resident, running * resident * kv / 1e9),
+        "quiz cause b": (running, SLOTS, rush.graphs(rush.BEFORE).running.max()),
+        "quiz measure a": (computed.mean(), computed.max()),
+        "quiz measure c": (1e3 * now.run.itl.max(),),
+        "quiz repair a": (2,),
+        "quiz repair b": (rush.REPAIR, 95, np.percentile(repaired.run.ttft, 95)),
+        "quiz repair c": (64,),
         "quiz slo": (1e3 * long_prompt.STALL,),
         "quiz slo a": (99, whole.itl["max"], EVERY, 100 * share_of_stalls(), 99),
         "quiz slo b": (CHAT_ANSWER,),
@@ -92,16 +113,11 @@ def facts() -> dict[str, tuple]:
         "quiz short b": (CAP, About(SHARED - CAP, 0.05)),
         "quiz short c": (128,),
         "quiz small": (128,),
-        "quiz small a": (About(THEORY.weights / THEORY.per_token, 0.02), About(recorded, 0.1), About(theory, 0.12)),
-        "quiz order": (2_048,),
-        "quiz attention": (PROMPT, chunks),
-        "quiz attention b": (chunks,),
-        "quiz attention a": (
-            PROMPT * (PROMPT + 1) / 2 / 1e6, seconds_a_pair(256) / seconds_a_pair(2_048), 256, 2_048,
-        ),
-        "quiz partial": (0.19, 4),
-        "quiz partial a": (4,),
-    }  # fmt: skip
+        "quiz small a": (About(THEORY.weights / THEORY.per_token, 0.02),),
+        "quiz long": (steps,),
+        "quiz long a": (steps,),
+        "quiz long c": (About(ttft / ttft_whole - 1, 0.05), ttft, ttft_whole),
+    }
 
 
 @pytest.mark.parametrize("name", with_numbers(LAB))
@@ -113,19 +129,23 @@ def test_no_value_is_for_a_text_that_is_gone():
     assert set(facts()) == set(with_numbers(LAB))
 
 
+def test_the_story_and_the_setting_of_the_ticket():
+    agree(LAB.ticket.story, (1 / 2, rush.RATE, rush.PROMPT))
+    agree(LAB.ticket.setting, (rush.NOW, rush.BEFORE))
+    assert 0.4 < rush.graphs(rush.NOW).running.mean() / SLOTS < 0.5  # "half of the slots are free"
+
+
 def test_the_keys_of_the_predictions():
     whole, cut = found(WHOLE), found(CHUNK)
-    p99, newcomers, long = LAB.predictions
+    p99, newcomers = LAB.predictions
     times = cut.itl["p99"] / whole.itl["p99"]
     right_option(p99, 2.7 < times < 3.3, 0.95 < times < 1.05, 0.4 < times < 0.6, times < 0.1)
-    waits = cut.chat_ttft["p99"] / whole.chat_ttft["p99"]
-    right_option(newcomers, cut.chat_ttft["p99"] < 0.03, 0.4 < waits < 0.6, 1.25 < waits < 1.4)
-    more = cut.long_ttft / whole.long_ttft
-    right_option(long, more < 1, 1.25 < more < 1.4, 1.8 < more < 2.2, more > 10)
+    wait = cut.chat_ttft["p99"]
+    right_option(newcomers, wait < 0.03, 0.7 < wait < 0.9, 2.05 < wait < 2.15)
 
 
 def test_the_keys_of_the_quiz():
-    slo, short, small, order, attention, partial = LAB.quiz
+    slo, short, small, long = LAB.quiz
     stalled, mended = found(WHOLE), found(SHARED)
     # The p99 over tokens and the mean TPOT hardly tell the two apart, the longest gap of each request does.
     over_tokens = stalled.itl["p99"] / mended.itl["p99"]
@@ -133,26 +153,112 @@ def test_the_keys_of_the_quiz():
     over_chats = np.percentile(stalled.chat_gaps, 99) / np.percentile(mended.chat_gaps, 99)
     right_option(slo, *(times > 2 for times in (over_tokens, means, over_chats)))
     base = found(SHARED).chat_ttft["p99"]
-    assert found(SHARED).run.steps.running.max() < long_prompt.SLOTS  # slots were free
+    assert found(SHARED).run.steps.running.max() < SLOTS  # slots were free
     right_option(short, found(512).chat_ttft["p99"] < base, found(SHARED, 512).chat_ttft["p99"] < base / 2, False)
     right_option(small, throughput(128)[0] < 0.8 * throughput(2_048)[0], False, False)
-    few = long_prompt.requests(num_chats=300)
-    apart = long_prompt.outcome(few, prompt_chunks.PrefillFirst(64, 2_048))
-    smaller = long_prompt.outcome(few, prompt_chunks.PrefillFirst(64, 512))
-    mixed = long_prompt.outcome(few, long_prompt.engine(2_048))
-    protects = [here.itl["max"] < 0.2 for here in (apart, smaller, mixed)]
-    right_option(order, *protects)
-    pairs = [sum(step.prefill_pairs for step in prompt_chunks.chunk_steps(PROMPT, size)) for size in (PROMPT, 512)]
-    right_option(attention, pairs[1] == pairs[0], pairs[1] > pairs[0], pairs[1] < pairs[0])
-    right_words(partial, "refuses to start")
+    times = at_512().run.ttft[12] / long_prompt.moment(WHOLE, 0, PROMPT, 12).run.ttft[12]
+    right_option(long, times > 10, times < 1, 1.25 < times < 1.4)
 
 
-# What the notebook says, sentence by sentence.
+def test_the_keys_of_the_earlier_questions():
+    step, kv = LAB.earlier
+    right_words(step, "each of them")
+    size = THEORY.model.kv_bytes_per_token * PROMPT / 1e9
+    right_option(kv, *(abs(size - value) < 0.05 for value in (4.3, 0.13, 17)))
+
+
+def test_the_keys_of_the_ticket():
+    """Waiting, with slots and memory to spare and full steps: the budget; a larger one repairs it, and nothing else."""
+    cause, measure, repair = LAB.ticket.questions
+    now, before, repaired = (rush.graphs(budget) for budget in (rush.NOW, rush.BEFORE, rush.REPAIR))
+    steps = now.run.steps
+    full = (steps.decodes + steps.prefill_tokens).mean() / rush.NOW
+    assert now.waiting[-1] > 100 and before.waiting[-1] == 0 and before.run.steps.running.max() <= SLOTS
+    right_option(cause, False, steps.running.max() == SLOTS, full > 0.95)
+    right_option(measure, full > 0.95, False, now.run.itl.max() > before.run.itl.max())
+    slots = serve(now.run.workload, policies.Continuous(2 * SLOTS, rush.NOW), STEP)
+    capped = serve(now.run.workload, long_prompt.engine(rush.NOW, 64), STEP)
+    right_option(repair, *(np.percentile(run.ttft, 95) < 0.5 for run in (slots, repaired.run, capped)))
+
+
+def test_the_decision_is_the_largest_cap_that_keeps_both_promises():
+    exercise = next(item for item in LAB.exercises if item.id == "decision")
+    for limit, solution in ((decision.FIRST, exercise.solution), (decision.SOONER, exercise.twin.solution)):
+        outcomes = {cap: decision.capped(cap) for cap in decision.CAPS}
+        kept = [c for c, o in outcomes.items() if o.itl["max"] <= decision.GAP and o.chat_ttft["p99"] <= limit]
+        assert solution == {decision.FLAG: max(kept)}
+    # No budget alone does it, and slots are free.
+    assert min(found(budget).chat_ttft["p99"] for budget in (256, 512, 1_024)) > 1
+    assert decision.now().run.steps.running.max() < SLOTS
+    page = decision.metrics_page()
+    gaps, weights = decision.now().run.itl_weighted
+    assert f'vllm:inter_token_latency_seconds_bucket{{le="0.1"}} {weights[gaps <= 0.1].sum()}' in page
+    assert f'vllm:time_to_first_token_seconds_bucket{{le="+Inf"}} {len(decision.now().run)}' in page
+
+
+# What the notebooks say, sentence by sentence.
+
+
+@cache
+def core_sentences() -> dict[str, tuple]:
+    today, cases, load_ = found(WHOLE), by_hand.cases(), long_prompt.requests()
+    whole, budget, _ = cases.values()
+    moment = at_512()
+    caught, tokens = CHAT_RATE * streaming(), CHAT_RATE * EVERY * CHAT_ANSWER
+    chunk = 512 - 12
+    return {
+        "one H100, {} slots. {} chats arrive each second, with {} tokens in and about {} out. Once in {} seconds a "
+        "customer pastes a contract of {} tokens": (
+            SLOTS, CHAT_RATE, long_prompt.CHAT_PROMPT, CHAT_ANSWER, EVERY, PROMPT,
+        ),
+        "from vLLM's {} to {}. Now **the text stops for nearly {} seconds**": (
+            DEFAULT, WHOLE, About(today.itl["max"], 0.15),
+        ),
+        "the p99 of the gaps is {} ms, as before": (1e3 * today.itl["p99"],),
+        "a gap that a reader notices, here above {} ms": (1e3 * long_prompt.STALL,),
+        "{} chats, and their gaps counted": (int((load_.class_ == "chat").sum()),),
+        "A long prompt of {} tokens arrives, and {} ms later a new chat with {}. A step takes 1 ms a token, but at "
+        "least {} ms": (by_hand.PROMPT, by_hand.LATER, by_hand.NEW_PROMPT, by_hand.LEAST),
+        "in one step, the prompt stops A and B for {} ms": (whole.longest_gap,),
+        "A budget of {} leaves the prompt {} tokens a step. The longest gap is {} ms": (6, 6 - 2, budget.longest_gap),
+        "With a cap of {} as well, the new chat fits in": (2,),
+        "| budget | tokens a step | {} | {} |": (6, 512),
+        "| decodes | tokens a step | {} | {} |": (2, 12),
+        "| chunk | tokens | {} | {} |": (6 - 2, chunk),
+        "| prompt | tokens | {} | {} |": (by_hand.PROMPT, PROMPT),
+        "| steps | | {} | {}, as simulated |": (len(budget.steps), len(moment.chunk_steps[0])),
+        "takes as long as computing {} tokens": (About(THEORY.weights / THEORY.per_token, 0.02),),
+        "By Little's law {} chats stream when a long prompt comes. One step makes {} long gaps among the {} tokens of "
+        "{} s: {}%": (caught, caught, tokens, EVERY, 100 * caught / tokens),
+        "{} chunks make {}%, and now the p99": (PROMPT // 512, 100 * caught * (PROMPT // 512) / tokens),
+        "{} chats, a budget of {}: a chunk has 512 - 12 = {} tokens. A prompt of {} tokens takes 2,000 / 500 = {} "
+        "steps": (
+            12, 512, chunk, 2_000, 2_000 / chunk,
+        ),
+        "Complete it: {} chats, a prompt of {} tokens": (exercises.STEPS[2], exercises.STEPS[0]),
+        "last step beside {} decodes with {} tokens each": (exercises.DECODES, exercises.CONTEXT),
+        "a multiple of {}, keeps that step within {} ms": (exercises.GRID, 1e3 * exercises.LIMIT),
+        "back at a budget of {}. You promise gaps of at most {} ms, and a p99 TTFT of chats below {} ms": (
+            DEFAULT, 1e3 * decision.GAP, 1e3 * decision.FIRST,
+        ),
+        "the largest of {}, {} and {} that keeps both": tuple(sorted(decision.CAPS)),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("template", core_sentences())
+def test_the_sentences_of_the_core(template):
+    sentence(SOURCE, template, *core_sentences()[template])
+
+
+def test_what_the_case_by_hand_shows():
+    whole, budget, cap = by_hand.cases().values()
+    assert budget.new_ttft > whole.new_ttft > cap.new_ttft  # "waits for the last chunk", "fits in"
+    assert whole.long_ttft < budget.long_ttft < cap.long_ttft  # "the long prompt pays"
+    assert whole.longest_gap > budget.longest_gap == cap.longest_gap
 
 
 @cache
 def sentences() -> dict[str, tuple]:
-    today, load_ = found(WHOLE), long_prompt.requests()
     trace = traces.read(traces.example())
     long = trace.prompt_tokens > 2_048
     knee = THEORY.weights / THEORY.per_token
@@ -164,26 +270,9 @@ def sentences() -> dict[str, tuple]:
     for chunk in prompt_chunks.CHUNKS:
         took, theory = (seconds_of_steps(PROMPT, chunk, step_time) for step_time in (STEP, THEORY))
         ratios += [took.max() / theory.max(), took.sum() / theory.sum()]
-    whole_step = seconds_of_steps(PROMPT, PROMPT)
-    tokens = CHAT_RATE * EVERY * CHAT_ANSWER
-    caught = CHAT_RATE * streaming()
     kept = found(2_048, 16)
     sizes = {
-        "with {} tokens in and about {} out, and while they stream a token comes every {} ms": (
-            long_prompt.CHAT_PROMPT, CHAT_ANSWER, 1e3 * today.itl["p50"],
-        ),
-        "continuous batching with {} slots. {} chats arrive each second": (long_prompt.SLOTS, CHAT_RATE),
-        "a prompt of {} tokens, once in {} seconds": (PROMPT, EVERY),
-        "The p99 of the time between two tokens is {} ms": (1e3 * today.itl["p99"],),
-        "here one above {} ms.": (1e3 * long_prompt.STALL,),
-        "Now {} chats and a long prompt every {} s": (int((load_.class_ == "chat").sum()), EVERY),
-        "token budget of a step was raised to {}, so": (WHOLE,),
-        "A budget of {} is no engine's default. `vllm serve` {} takes {} on this card": (WHOLE, 0.19, 8_192),
-        "then a prompt of {} runs in {} chunks and a rest": (PROMPT, PROMPT // 8_192),
         "The products of some {} tokens take as long": (About(knee, 0.02),),
-        "the steps of all {} layers of Llama-3.1-8B for a prompt of {} tokens, with {} decodes in each": (
-            THEORY.model.num_layers, PROMPT, prompt_chunks.DECODES,
-        ),
         "What is recorded takes {} to {} times as long": (min(ratios), max(ratios)),
         "compute attention at a {} of the rate of": (
             About(THEORY.model.attention_flops_per_pair / seconds_a_pair(2_048) / THEORY.gpu.matrix_flops, 0.1),
@@ -205,17 +294,10 @@ def sentences() -> dict[str, tuple]:
         "a little more for a decode | {} µs": (1e6 * THEORY.per_token,),
         "| $m$ | bytes of K and V of one token | {} |": (THEORY.model.kv_bytes_per_token,),
         "q = {} ns": (1e9 * THEORY.per_pair,),
-        "without a cap it is *worst* at {}. Why?": (_worst(),),
-        "A long prompt finds some {} chats streaming. One step of {} s makes {} long gaps, {} steps of {} ms make"
-        " {} times as many. Of the {} tokens of {} s the first are {}%, the second {}%": (
-            caught, whole_step[0], caught, PROMPT // 512, 1e3 * found(512).long_ttft / 64, PROMPT // 512, tokens, EVERY,
-            100 * caught / tokens, 100 * 64 * caught / tokens,
-        ),
         "The long prompt pays: {} ms with a cap of 512 instead of {} ms, {} ms with one of {}.": (
             *(1e3 * found(2_048, cap).long_ttft for cap in (512, 0, 1_024)), 1_024,
         ),
         "the p99 of the gaps, which goes from {} to {} ms": [1e3 * found(2_048, cap).itl["p99"] for cap in (0, 512)],
-        "a notch of {} s every {} s": (today.itl["max"], EVERY),
         "Its longest prompt has {}. Even so, one request in {} has more than {} tokens, and these hold {}% of all": (
             trace.prompt_tokens.max(), About(1 / long.mean(), 0.07), 2_048,
             100 * trace.prompt_tokens[long].sum() / trace.prompt_tokens.sum(),
@@ -227,14 +309,11 @@ def sentences() -> dict[str, tuple]:
         "step with more than some {} prompt tokens takes over {} ms": (
             About(next(c for c in range(1_000, 3_000, 10) if STEP(Step(20, 26_000, ((c, 0),))) > 0.05), 0.05), 50,
         ),
-        "With 64 decodes that is a chunk of {} tokens": (64 * 0.2 / 0.8,),
-        "the scores of {} tokens need {} MB a head": (10_000, 10_000**2 * 4 / 1e6),
-        "A prompt of {} tokens runs in chunks of {}. How many query-key pairs": (2_000, 512),
+        "With 64 decodes, 20% of the tokens is a chunk of {} tokens": (64 * 0.2 / 0.8,),
+        "The scores of {} tokens need {} MB a head": (10_000, 10_000**2 * 4 / 1e6),
         "{} s to its first token": (kept.long_ttft,),
         "a short one of {} tokens takes {} steps": (long_prompt.CHAT_PROMPT, -(-long_prompt.CHAT_PROMPT // 16)),
         "Below some {} a smaller cap": (About(knee, 0.02),),
-        "With {} chats a second and {} tokens a step": (22, 72),
-        "on the recorded card below {}.": (_best_recorded(),),
     }  # fmt: skip
     return sizes
 
@@ -244,18 +323,6 @@ def _worst(theory: bool = False) -> int:
     return max((8_192, 2_048, 512, 256, 128), key=lambda budget: found(budget, theory=theory).itl["p99"])
 
 
-def _best_recorded() -> int:
-    """The budget with the most tokens/s on the recorded card."""
-    return max((2_048, 512, 256, 128), key=lambda budget: throughput(budget)[1])
-
-
 @pytest.mark.parametrize("template", sentences())
-def test_the_sentences_of_the_notebook(template):
-    sentence(SOURCE, template, *sentences()[template])
-
-
-def test_what_is_often_said():
-    one, several = (prefill_seconds(STEP, 2_000, chunk) for chunk in (2_000, 512))
-    steps = -(-2_000 // 512)
-    sentence(SOURCE, "in chunks of 512 takes {} steps instead of one, so its TTFT is {} times as long", steps, steps)
-    assert several / one < 1.2
+def test_the_sentences_of_the_deeper_notebook(template):
+    sentence(DEEPER, template, *sentences()[template])

@@ -5,16 +5,13 @@ from math import ceil
 import numpy as np
 import pytest
 
+from course import serve
 from course.exercises import load
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge, overlaps
 from course.lessons.lab08 import kv_pool, reports
-from course.models import ModelSpec
-from tests.helpers.places import SOLUTIONS
+from course.workload import Workload
 
 LAB = load("08")
-GIB = 2**30
-SOURCE = SOLUTIONS / "08_kv_budgeting.py"
-LLAMA_TOKEN = 2 * 32 * 8 * 128 * 2
 
 
 def exercise(name):
@@ -22,31 +19,30 @@ def exercise(name):
 
 
 def test_the_answers_by_hand():
-    llama = exercise("token").probes[0][0]
-    assert exercise("token").solution(llama, 2) == LLAMA_TOKEN == 131_072
-    usable = 0.9 * 85_018_542_080
-    left = usable - 16_059_990_016 - 5_124_915_200 - 139_586_437
-    assert exercise("fits").solution == int(left / (8192 * LLAMA_TOKEN)) == 51
-    assert exercise("residents").solution == round(41_408 / (1_024 + 512 * (1 + 1) / 2)) == 27
+    assert exercise("token").solution == 2 * 28 * 4 * 128 * 2 == 57_344
+    assert exercise("token").twin.solution == 2 * 64 * 8 * 128 * 2
+    decide = exercise("decide").solution
+    assert decide == {"flag": "--max-num-seqs", "value": 41_408 // 2_800, "unless": "b"} and decide["value"] == 14
+    # Nobody is ever preempted: each holds whole blocks at its end, and one more would not fit.
+    each = ceil(2_800 / 16)
+    assert 14 * each <= kv_pool.BLOCKS < 15 * each
 
 
 def test_the_wrong_answers_that_notes_and_trackers_give():
-    hints = {m.answer: m.hint for name in ("fits", "residents") for m in exercise(name).mistakes}
-    usable, weights, each = 0.9 * 85_018_542_080, 16_059_990_016, 8192 * LLAMA_TOKEN
-    assert int(usable / (weights + each)) == 4 and "once a sequence" in hints[4]  # weights for every sequence
-    assert int(usable / each) == 71 and "weights" in hints[71]
-    assert 41_408 // 8_192 == 5 and "printed" in hints[5]
-    assert 41_408 // 1_024 == 40 and "Answers" in hints[40]
-    config = exercise("token").probes[0][0]
-    wrong = [mistake.answer(config, 2) for mistake in exercise("token").mistakes]
-    assert wrong[:2] == [524_288, 65_536]
+    hints = {mistake.answer: mistake.hint for mistake in exercise("token").mistakes}
+    assert "query head" in hints[2 * 28 * 3_584 * 2]  # the width of the model
+    assert "factor of two" in hints[28 * 4 * 128 * 2]
+    values = {(m.answer["flag"], m.answer["value"]): m.hint for m in exercise("decide").mistakes}
+    assert "average" in values["--max-num-seqs", round(41_408 / 2_400)]
+    assert "prompts alone" in values["--max-num-seqs", 41_408 // 2_000]
+    assert "limits nobody" in values["--max-model-len", 2_800]
 
 
-def test_bytes_a_token_are_those_of_the_package():
-    for config, size in exercise("token").probes:
-        spec = ModelSpec.from_config({"model_type": "llama", "vocab_size": 32_000, "intermediate_size": 1, **config})
-        dtype = {1: "fp8", 2: None}[size]
-        assert exercise("token").solution(config, size) == spec.with_kv_dtype(dtype).kv_bytes_per_token
+def test_with_that_many_slots_nobody_is_preempted():
+    load = Workload.poisson(3.0, 300, 2_000, 800, 0)
+    step, cache = kv_pool.step_time(), kv_pool.cache()
+    lost = [int(serve(load, kv_pool.engine(slots), step, cache).preempted.sum()) for slots in (14, 24)]
+    assert lost[0] == 0 < lost[1]
 
 
 @pytest.mark.parametrize(("num_blocks", "block_size"), [(2_588, 16), (700, 64), (10, 16)])
@@ -93,6 +89,3 @@ def test_the_reports_by_hand():
     card = reports.check(by_hand | {"qwen": 401_408, "a10": "many"})
     assert card.status == WRONG and card.heading.startswith("4 of 6")
     assert "KV heads" in card.text() and "right" in card.text()
-
-
-# The source

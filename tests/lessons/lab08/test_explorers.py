@@ -3,10 +3,13 @@
 import itertools
 from math import ceil
 
+import numpy as np
 import pytest
 
-from course.lessons.lab08 import card_memory, kv_pool
+from course.lessons.lab08 import card_memory, kv_pool, small_pool, tables
 from course.lessons.lab08 import figures as draw
+from course.lessons.lab08.small_pool_figure import by_hand
+from course.lessons.lab08.ticket_figure import ticket
 from tests.helpers.figures import valid
 
 GIB = 2**30
@@ -44,6 +47,8 @@ def test_the_ledger_explorer_at_every_corner(name, card):
         assert all(2 * a <= b + 1 for a, b in zip(result.lines["bfloat16"], result.lines["fp8"], strict=True))
         assert {len(row) for row in card_memory.fit_rows(result)} == {3}
     valid(draw.ledger(result))
+    valid(draw.card(result))
+    assert {len(row) for row in card_memory.short_rows(result)} == {2}
 
 
 @pytest.mark.parametrize(("card", "share"), [("RTX 4090", 0.5), ("RTX 4090", 0.98), ("H200", 0.5)])
@@ -53,6 +58,7 @@ def test_the_ledger_is_drawn_where_nothing_fits(card, share):
     )
     figure = draw.ledger(result)
     valid(figure)
+    valid(draw.card(result))
     tops = [trace.base[0] + trace.y[0] for trace in figure.data if trace.type == "bar"]
     assert tops == pytest.approx(sorted(tops)) and figure.layout.yaxis.range[1] >= tops[-1]  # rounded for JSON
 
@@ -95,9 +101,32 @@ def test_a_window_keeps_its_last_tokens():
     assert card_memory.sequence_bytes(oss, 10_000) == 10_000 * 36_864 + 128 * 36_864
 
 
+def test_the_figure_by_hand_shows_what_each_holds():
+    case = small_pool.small()
+    assert np.array_equal(case.held.sum(axis=1), case.run.steps.blocks) and case.held.max() <= small_pool.BLOCKS
+    figure = by_hand(case)
+    valid(figure)
+    assert [list(bar.y) for bar in figure.data[:4]] == case.held.T.tolist()
+    lost = [note.text for note in figure.layout.annotations if "preempted" in note.text]
+    assert sorted(lost) == ["C is preempted", "D is preempted"]
+
+
+def test_the_ticket_shows_gaps_and_not_the_preemptions():
+    result = kv_pool.hour(kv_pool.GQA, 2.0, 256)
+    figure = ticket(result)
+    valid(figure)
+    assert max(figure.data[3].y) == pytest.approx(result.longest_gap, rel=1e-4)
+    assert "preempt" not in str(figure.to_dict()["layout"]["annotations"])
+
+
+def test_the_table_of_two_cards():
+    text = repr(tables.two_cards())
+    assert "826 tokens/s, 63 preemptions" in text and "recorded" in text and "modelled" in text
+    assert "<table" in tables.two_cards()._repr_mimebundle_()["text/html"]
+
+
 def test_the_other_figures():
     runs = kv_pool.sweep()
     figure = draw.slots(runs)
     valid(figure)
     assert figure.data[0].x[-1] == 48
-    valid(draw.reading({"MHA": ([1e6, 2e6], [0.1, 0.2]), "MQA": ([1e5, 2e5], [0.01, 0.02])}))

@@ -18,12 +18,12 @@ def test_an_hour():
     computed = run.steps.decodes.sum() + run.steps.prefill_tokens.sum()
     assert run.steps.dropped.sum() > 0
     assert rows["p95 TTFT"] == [kv_pool.seconds(np.percentile(run.ttft, 95))]
-    assert rows["longest gap between two tokens"] == [kv_pool.seconds(run.itl.max())]
+    assert rows["longest gap"] == [kv_pool.seconds(run.itl.max())]
     assert rows["output"] == [f"{run.workload.output_tokens.sum() / run.makespan:,.0f} tokens/s"]
     in_batch = run.steps.running @ run.steps.seconds / run.makespan
-    assert rows["in the batch, mean"] == [f"{in_batch:.1f} sequences"]
+    assert rows["in the batch, mean"] == [f"{in_batch:.1f}"]
     assert rows["pool in use, most"] == [f"{run.steps.blocks.max() / kv_pool.BLOCKS:.0%}"]
-    assert rows["computed twice"] == [f"{run.steps.dropped.sum() / computed:.1%} of all tokens"]
+    assert rows["computed twice"] == [f"{run.steps.dropped.sum() / computed:.1%}"]
 
 
 def test_a_token_and_a_sequence():
@@ -38,6 +38,16 @@ def test_the_ledger_in_gib():
     rows = table(card_memory.fit_rows(result))
     assert rows["weights"][0] == f"{result.ledger.weights_bytes / GIB:.2f} GiB"
     assert rows["of 8,192 tokens"][0] == f"{result.ledger.num_blocks / 512:.2f}x"
+
+
+def test_the_short_ledger():
+    result = card_memory.fit("llama-3.1-8b", "RTX 4090", "bfloat16", 8_192)
+    rows, found = table(card_memory.short_rows(result)), result.ledger
+    assert rows["a token keeps"] == ["131,072 B"] and rows["layers, KV heads"] == ["32, 8"]
+    assert rows["concurrency"] == [f"{found.num_blocks / 512:.2f}x"]
+    sizes = [float(rows[name][0].removesuffix(" GiB")) for name in ("usable", "weights and all else", "KV pool")]
+    assert sizes[0] == pytest.approx(sizes[1] + sizes[2], abs=0.02)  # three roundings to two digits
+    assert rows["KV cache size"] == [f"{16 * found.num_blocks:,} tokens"]
 
 
 def test_one_sequence_of_a_model_with_windows():

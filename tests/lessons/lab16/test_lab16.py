@@ -1,8 +1,6 @@
-"""Lab 16: its exercises with their mistakes, and every number that its text states."""
+"""Lab 16: its exercises with their mistakes, and what its two notebooks state."""
 
 import json
-import math
-import re
 
 import numpy as np
 import pytest
@@ -16,7 +14,8 @@ from course.models.gpus import gpu
 from tests.helpers.places import SOLUTIONS
 
 LAB = load("16")
-SOURCE = SOLUTIONS / "16_measuring_honestly.py"
+CORE = (SOLUTIONS / "16_measuring_honestly.py").read_text(encoding="utf-8")
+DEEPER = (SOLUTIONS / "16_measuring_honestly_deeper.py").read_text(encoding="utf-8")
 
 
 def exercise(name):
@@ -31,9 +30,9 @@ def p99(values):
 
 
 def test_hints_do_not_contain_the_answer():
-    answers = {"felt": "max(", "ours": "tokens - 1", "samples": "299", "files": "11.4"}
+    answers = {"felt": "max(", "ours": "525", "late": "4.25", "decision": str(flaws.enough(flaws.RATE, flaws.E2E))}
     for item in LAB.exercises:
-        for hint in (item.hint, *(mistake.hint for mistake in item.mistakes)):
+        for hint in (item.hint, item.plain, *(mistake.hint for mistake in item.mistakes)):
             assert answers[item.id] not in hint, hint
 
 
@@ -57,26 +56,34 @@ def test_from_the_plan_is_a_client_with_one_request_in_flight():
     assert judge(item, with_arrays).status == RIGHT
 
 
-def test_our_tpot_undoes_each_tools_own_division():
+def test_the_twins_have_answers_of_their_own():
+    for item in LAB.exercises:
+        assert judge(item.twin, item.twin.solution).status == RIGHT
+        assert judge(item.twin, item.solution).status == WRONG
+        for mistake in item.twin.mistakes:
+            assert judge(item.twin, mistake.answer).hint == mistake.hint
+
+
+def test_our_tpot_undoes_the_tools_own_division():
+    """From tokens at even gaps: what llmperf would say of them, and what version 0 of guidellm would."""
     item = exercise("ours")
-    for tokens, ttft, gap in ((2, 0.1, 0.03), (150, 1.2, 0.011)):
-        e2e = ttft + (tokens - 1) * gap
-        told = {
-            "vllm": (e2e - ttft) / (tokens - 1),
-            "guidellm 0": (e2e - ttft) / tokens,
-            "guidellm": e2e / tokens,
-            "llmperf": e2e / tokens,
-        }
-        for tool, value in told.items():
-            assert item.solution(tool, value, tokens, ttft) == pytest.approx(gap)
-    assert math.isnan(item.solution("vllm", 0.0, 1, 0.1)) and math.isnan(item.solution("vllm", None, 9, 0.1))
-    assert {probe[0] for probe in item.probes} == set(re.findall(r'^# \| `"([^"]+)"`', SOURCE.read_text("utf-8"), re.M))
+    ttft, gap, tokens = 525.0, item.solution, 20
+    times = ttft + gap * np.arange(tokens)
+    assert times[-1] / tokens == pytest.approx(50)
+    ttft, gap = 100.0, item.twin.solution
+    times = ttft + gap * np.arange(tokens)
+    assert (times[-1] - times[0]) / tokens == pytest.approx(38)
 
 
-def test_how_many_requests_a_p99_needs():
-    n = exercise("samples").solution
-    assert 1 - 0.99**n >= 0.95 > 1 - 0.99 ** (n - 1)
-    assert pytest.approx(0.37, abs=5e-3) == 0.99**100  # in the hint
+def test_the_fourth_request_by_the_clients_own_rule():
+    item = exercise("late")
+    for solution, took in ((item.solution, (0.5, 3.25, 0.5, 0.25)), (item.twin.solution, (0.25, 2.5, 0.75, 0.5))):
+        answered, free = [], 0.0
+        for moment, seconds in zip((0, 1, 2, 3), took, strict=True):
+            free = max(free, moment) + seconds
+            answered.append(free)
+        sent = load_test.sent_times(np.arange(4.0), np.array(answered), 1)
+        assert solution == pytest.approx(sent[3] + took[3] - 3)
 
 
 @pytest.mark.parametrize(
@@ -94,36 +101,45 @@ def test_the_reader_of_result_files_finds_the_flaw_and_no_other(name, note):
     assert sum("cannot be" in text or "one of them is wrong" in text for text in result.notes) == (name == "nightly")
 
 
-def test_the_three_files_answers_by_hand():
-    assert flaws.RIGHT["nightly"] == 912 / 80 == 11.4
+def test_the_three_files_by_hand():
     told = three_files.contents("nightly")
+    assert told["completed"] / told["duration"] == 912 / 80 == 11.4
     assert told["completed"] + told["failed"] == told["num_prompts"] == 1_000 == 12.5 * 80
     gateway = three_files.contents("gateway")
     assert gateway["mean_ttft_ms"] == pytest.approx(gateway["mean_e2e_latency_ms"], rel=1e-3)
-    assert math.isnan(flaws.RIGHT["gateway"]) and "tpot" not in results.read(three_files.path("gateway")).summary
+    assert "tpot" not in results.read(three_files.path("gateway")).summary
     peak = three_files.contents("peak")
-    assert flaws.RIGHT["peak"] == pytest.approx(125 - 1.98 - 50)
+    assert peak["num_prompts"] / peak["request_rate"] == 50
+    assert peak["duration"] - peak["mean_e2el_ms"] / 1e3 == pytest.approx(123, abs=0.5)
     assert peak["request_throughput"] * peak["mean_e2el_ms"] / 1e3 == pytest.approx(peak["max_concurrency"], rel=0.02)
 
 
-def test_the_three_files_can_be_answered_one_by_one_and_anything_else_gets_a_sentence():
-    item = exercise("files")
-    assert judge(item, dict.fromkeys(flaws.RIGHT)).status == NOT_ATTEMPTED
-    for name in flaws.RIGHT:
-        verdict = judge(item, dict.fromkeys(flaws.RIGHT) | {name: flaws.RIGHT[name]})
-        assert verdict.status == WRONG and "still open" in verdict.hint
-        # A wrong one is told whatever the others are, and the first one wins.
-        wrong, hint = flaws.READ_INSTEAD[name][0]
-        assert judge(item, dict.fromkeys(flaws.RIGHT) | {name: wrong}).hint == f"{name}: {hint}"
-    assert judge(item, {"nightly": 12.5, "gateway": 0, "peak": 0}).hint.startswith("nightly: That is what")
-    assert judge(item, flaws.RIGHT | {"peak": 73}).status == RIGHT
-    odd = judge(item, flaws.RIGHT | {"peak": 60})
-    assert (odd.status, odd.mistake) == (WRONG, None) and "'peak: 60'" in odd.hint
-    for answer, hint in (
-        (11.4, "dictionary with the keys"),
-        ({"nightly": 1}, "keys"),
-        (flaws.RIGHT | {"peak": "late"}, "give a number"),
+def test_the_decision_is_about_the_file_peak():
+    """The notebook prints what the file says, and asks with the command that made it."""
+    peak = three_files.contents("peak")
+    for line in (
+        f"--request-rate {peak['request_rate']:g} --num-prompts {peak['num_prompts']} "
+        f"--max-concurrency {peak['max_concurrency']}`",
+        f"Maximum request concurrency:             {peak['max_concurrency']}\n",
+        f"Request rate configured (RPS):           {peak['request_rate']:.2f}\n",
+        f"Request throughput (req/s):              {peak['request_throughput']:.2f}\n",
+        f"P99 TTFT (ms):                           {peak['p99_ttft_ms']:.2f}\n",
+        f"Mean E2EL (ms):                          {peak['mean_e2el_ms']:.2f}\n",
     ):
+        assert line in CORE
+    needed = peak["request_rate"] * peak["mean_e2el_ms"] / 1e3
+    (right,) = exercise("decision").solution.values()
+    assert right / 2 < needed <= right and np.log2(right).is_integer()
+    (twin,) = exercise("decision").twin.solution.values()
+    assert twin / 2 < 20 * 2.5 <= twin
+
+
+def test_a_decision_in_any_spelling_and_anything_else_gets_a_sentence():
+    item = exercise("decision")
+    assert judge(item, {"max_concurrency": 128}).status == RIGHT
+    assert judge(item, {"--max-concurrency": None}).status == NOT_ATTEMPTED
+    assert "What held the requests back?" in judge(item, {"--request-rate": 16}).hint
+    for answer, hint in ((128, "a dictionary"), ({"--a": 1, "--b": 2}, "one flag")):
         assert hint in judge(item, answer).hint
 
 
@@ -231,7 +247,7 @@ def test_a_report_that_gets_better():
 
 def test_null_read_as_zero():
     values = [210, None, 190, None, 230, None, None, 220]
-    assert json.dumps(values).replace("[", "").replace("]", "") in SOURCE.read_text(encoding="utf-8")
+    assert json.dumps(values).replace("[", "").replace("]", "") in DEEPER
     assert np.mean([v or 0 for v in values]) == 106.25 and np.mean([v for v in values if v is not None]) == 212.5
 
 
@@ -242,11 +258,7 @@ def test_a_p99_that_is_the_start():
     assert p99(run.ttft) < run.ttft[:64].max()
 
 
-def test_the_quiz_does_its_sums():
-    assert 1_300 / 65 * 300 == 6_000
-    assert 1 / 0.25**0.5 == 2 and 1 / 4**0.5 == 0.5
-    assert 10 * 24 * 60 == 14_400
-    assert pytest.approx(1.7e-3, abs=5e-5) == 0.5 / 300
+def test_a_closed_loop_slows_down_with_its_engine():
     run = serve(steady_window.closed_loop(16).workload, policies.Continuous(256, 2_048), steptime.PowerLaw(10e-3, 0, 1))
     slow = serve(run.workload, run.policy, steptime.PowerLaw(20e-3, 0, 1))
     assert slow.makespan == pytest.approx(2 * run.makespan)  # half as many requests a second

@@ -1,0 +1,263 @@
+"""Words on the screen: the language model answers under a policy, and each word appears as it is computed.
+
+    words_on_the_screen(["Count from 3 to 9.", "Spell owl."])
+
+What is shown is measured: the seconds are those of this machine. As text, and for tests, the same run is counted in
+steps, which makes it the same everywhere.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from course import lm
+from course.explore.controls import Choice, Slider
+from course.explore.explorer import Explorer
+from course.explore.table import failure, text_table
+from course.explore.tasks import Record, Settings, Task, in_words
+from course.explore.words_tasks import TASKS
+from course.explore.words_view import WordsView
+from course.figures.words import seconds
+from course.lm.prompts import held_out_prompts
+from course.lm.speaker import Conversation
+from course.lm.watch import STEP_SECONDS
+from course.policies.base import Limits, Policy
+from course.policies.registry import POLICIES, Knob
+
+MOST = 64
+"""Prompts of a view: more have no room in its list."""
+KNOBS = {"max_num_batched_tokens": 256, "max_queue_delay": 0.1}
+"""Settings of the policies that have no slider."""
+EXAMPLES = (3, 18, 4, 45, 13, 21, 0, 42, 20, 38, 25, 22)
+"""Of the committed prompts: short and long answers, in an order in which they meet."""
+
+
+class Spoken:
+    """One setting, as the view shows it.
+
+    policy: its registered name. watch: the run, which may still be under way; the other attributes compute it to its
+    end. counted: whether a step counts as `STEP_SECONDS`, whatever it takes.
+    """
+
+    def __init__(self, prompts: Sequence[Conversation], policy: str, watch: lm.Watch, counted: bool):
+        self.prompts, self.policy, self.watch, self.counted = prompts, policy, watch, counted
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What the browser has to know before the first step, as JSON values."""
+        limits = Limits.of(self.watch.policy)
+        return {
+            "asked": [asked(conversation) for conversation in self.prompts],
+            "arrival": [float(at) for at in self.watch.load.arrival],
+            "slots": limits.max_num_seqs,
+            "padded": limits.padded,
+            "policy": self.policy,
+        }
+
+    @cached_property
+    def run(self) -> lm.SpokenRun:
+        """What `lm.serve_live` returns."""
+        return self.watch.run
+
+    @cached_property
+    def padding(self) -> int:
+        """Tokens computed for nothing: behind short prompts, and in the slots of complete answers."""
+        return sum(part.padding for frame in self._frames for part in frame.parts)
+
+    @cached_property
+    def computed(self) -> int:
+        """All tokens computed, padding too."""
+        parts = [part for frame in self._frames for part in frame.parts]
+        return sum(part.padding + (part.prefill or part.text is not None) for part in parts)
+
+    @cached_property
+    def longest_line(self) -> int:
+        """The most requests that stood in line while a step ran."""
+        return max(len(frame.waiting) for frame in self._frames)
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Tokens of answers, from time 0 to the last of them."""
+        return float(self.run.workload.output_tokens.sum() / self.run.makespan)
+
+    def wait(self, row: int) -> float:
+        """Seconds that a request stood in line before its first step."""
+        return float(self.run.admitted[row] - self.run.arrival[row])
+
+    def time(self, value: float) -> str:
+        """Seconds in words, or steps where those are counted."""
+        return f"{value / STEP_SECONDS:.1f} steps" if self.counted else seconds(value)
+
+    @property
+    def _frames(self) -> Sequence[lm.Frame]:
+        assert self.run is not None
+        return self.watch.frames
+
+
+class WordsExplorer(Explorer):
+    """Sliders for rate, slots and policy over the language model that speaks. See `words_on_the_screen`.
+
+    `compute` counts in steps, and is the same everywhere; the view measures.
+    """
+
+    def __init__(
+        self, prompts: Sequence[Conversation], controls: Sequence[Slider | Choice], seed: int, max_tokens: int | None,
+        **shared: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(self._counted, controls, figure=_no_figure, summary=rows, badge="measured", **shared)
+        self.prompts, self.seed, self.max_tokens = tuple(prompts), seed, max_tokens
+        self._known: dict[tuple[Any, ...], Spoken] = {}  # counted in steps
+        self._measured: dict[tuple[Any, ...], Spoken] = {}  # the last run of each setting in a view
+
+    def begin(self, settings: Settings, clock: Callable[[], float] | None = None) -> Spoken:
+        """A run that nobody has computed yet. clock: counts steps in place of seconds.
+
+        Raises ValueError: no prompt, or one that cannot be answered.
+        """
+        policy = policy_of(settings["policy"], settings["max_num_seqs"])
+        load = lm.Questions.poisson(self.prompts, settings["rate"], self.seed, self.max_tokens)
+        watch = lm.Watch(load, policy, _model(), clock=clock or time.perf_counter)
+        return Spoken(self.prompts, settings["policy"], watch, clock is not None)
+
+    def _counted(self, **settings: Any) -> Spoken:
+        key = tuple(settings.values())
+        if key not in self._known:
+            spoken = self.begin(settings, lm.step_clock())
+            assert spoken.run is not None
+            self._known[key] = spoken
+        return self._known[key]
+
+    def remember(self, settings: Settings, result: Spoken) -> None:
+        """A run that a view has measured to its end."""
+        self._measured[tuple(settings[control.name] for control in self.controls)] = result
+
+    def shown(self, task: Task) -> tuple[Settings, Any]:
+        """Return settings and result where a task is shown: as measured last, else counted in steps."""
+        settings = self.settings_of(task)
+        measured = self._measured.get(tuple(settings.values()))
+        return settings, self.compute(**settings) if measured is None else measured
+
+    def default_result(self) -> Spoken:
+        """Return the result at the default settings, counted in steps."""
+        return self.compute()
+
+    def text(self) -> str:
+        """The run at the default settings in steps: its table, the words of each request, and the tasks."""
+        start = ", ".join(f"{control.label} {control.text(control.default)}" for control in self.controls)
+        lines = [f"{self.title} [modelled: counted in steps of {1e3 * STEP_SECONDS:g} ms]", f"At the start: {start}"]
+        try:
+            result = self.default_result()
+            lines.append(text_table(self.rows(result), indent="  "))
+            lines += [_line(result, row) for row in range(len(self.prompts))]
+            lines += in_words(self.tasks, lambda task: (self.settings_of(task), self.compute(**self.settings_of(task))))
+        except Exception as error:  # the widgets stay usable: another setting may work
+            lines.append(failure(error))
+        return "\n".join(lines)
+
+    def new_view(self) -> WordsView:
+        """The widgets of one display."""
+        return WordsView(self)
+
+
+def words_on_the_screen(
+    prompts: Sequence[Conversation] | None = None,
+    *,
+    policy: str = "static",
+    max_num_seqs: int = 4,
+    rate: float = 16,
+    choices: Sequence[str] = ("static", "dynamic", "continuous"),
+    tasks: Sequence[Task] | None = None,
+    record: Record | None = None,
+    seed: int = 1,
+    max_tokens: int | None = None,
+    title: str = "Words on the screen",
+) -> WordsExplorer:
+    """The live view: the model answers these prompts under a policy, to be played, paused and taken step by step.
+
+    prompts: conversations, in the order in which they come; by default twelve of the committed ones. policy,
+    max_num_seqs, rate: at the start; slots go from 1 to 8, the rate from 2 to 128 requests/s by factors of 2.
+    choices: registered policies to choose from. tasks: by default four; those of a lesson may refer to `Spoken`.
+    record: where tasks are kept. seed: of the Poisson arrivals. max_tokens: of each answer.
+
+    Zero prompts, and a prompt that cannot be answered, make a view that says so in a sentence.
+
+    Raises ValueError: a policy that is not registered, settings between two stops, more than 64 prompts.
+    """
+    usual = prompts is None
+    if prompts is None:
+        committed = held_out_prompts()
+        prompts = [committed[place].turns[-1] for place in EXAMPLES]
+    if len(prompts) > MOST:
+        raise ValueError(f"there are {len(prompts):,} prompts, and the view has room for {MOST}: take fewer")
+    for name in choices:
+        policy_of(name, 1)
+    controls = (
+        Slider("rate", "Arrival rate", 2, 128, 2, rate, "requests/s", log=True),
+        Slider("max_num_seqs", "Slots (max_num_seqs)", 1, 8, 2, max_num_seqs, log=True),
+        Choice("policy", "Policy", [(name, name) for name in choices], policy),
+    )
+    mine: Sequence[Task] = (TASKS if usual else ()) if tasks is None else tasks
+    return WordsExplorer(prompts, controls, seed, max_tokens, title=title, tasks=mine, record=record)
+
+
+def policy_of(name: str, max_num_seqs: int) -> Policy:
+    """A registered policy with so many slots; its other settings are those of `KNOBS`, else its own or its commands'.
+
+    Raises ValueError: no such policy.
+    """
+    if name not in POLICIES:
+        raise ValueError(f"no policy is registered as {name!r}: choose from {', '.join(POLICIES)}")
+    kind, given = POLICIES[name], {"max_num_seqs": max_num_seqs, **KNOBS}
+    hints = get_type_hints(kind.__init__, include_extras=True)
+    wanted: dict[str, Any] = {}
+    for each in list(inspect.signature(kind).parameters.values()):
+        if each.name in given:
+            wanted[each.name] = given[each.name]
+        elif each.default is each.empty and get_origin(hints.get(each.name)) is Annotated:
+            wanted[each.name] = next(part.default for part in get_args(hints[each.name]) if isinstance(part, Knob))
+    return kind(**wanted)
+
+
+def rows(result: Spoken) -> list[tuple[str, str]]:
+    """The table: steps, tokens/s, TTFT, padding, the line."""
+    ttft = result.run.ttft
+    count = len(result.run.steps)
+    tokens = int(result.run.workload.output_tokens.sum())
+    speed = f"{result.tokens_per_second:,.0f} tokens/s"
+    if result.counted:
+        speed = f"{result.tokens_per_second * STEP_SECONDS:.2f} tokens a step"
+    return [
+        ("steps", f"{count:,}"),
+        ("throughput", speed),
+        ("TTFT, mean", result.time(float(np.mean(ttft)))),
+        ("TTFT, longest", result.time(float(np.max(ttft)))),
+        ("padding", f"{result.padding:,} of {result.computed:,} tokens computed"),
+        ("answers", f"{tokens:,} tokens"),
+        ("longest line", f"{result.longest_line:,} requests"),
+    ]
+
+
+def _line(result: Spoken, row: int) -> str:
+    words = " ".join(result.run.words[row].split())
+    return f"  #{row} TTFT {result.time(float(result.run.ttft[row])):>11}  {asked(result.prompts[row])} → {words}"
+
+
+def asked(conversation: Conversation) -> str:
+    """The prompt of a conversation, in one line."""
+    last = conversation if isinstance(conversation, str | bytes) else conversation[-1]
+    return " ".join((last.decode(errors="replace") if isinstance(last, bytes) else str(last)).split())
+
+
+def _no_figure(_result: Any) -> Any:
+    raise ValueError("the live view draws lanes of words, not a plotly figure")
+
+
+@cache
+def _model() -> lm.LanguageModel:
+    return lm.load()

@@ -1,0 +1,81 @@
+"""The tasks of the live view, where a lesson brings none of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from course.explore.tasks import Find, Read, Settings, Task, Why
+
+if TYPE_CHECKING:
+    from course.explore.words import Spoken
+
+ROW = 7
+"""The request whose TTFT is read: one that stands in line for a while."""
+LINE = 5
+
+
+def _padding(_settings: Settings, result: Spoken) -> dict[str, Any]:
+    share = result.padding / result.computed
+    return {"padding": result.padding, "computed": result.computed, "share": f"{share:.0%}", "policy": result.policy}
+
+
+def _one(_settings: Settings, result: Spoken) -> dict[str, Any]:
+    ttft = float(result.run.ttft[ROW])
+    return {"row": ROW, "wait": result.time(result.wait(ROW)), "ttft": result.time(ttft)}
+
+
+def _queue(_settings: Settings, result: Spoken) -> dict[str, Any]:
+    return {"line": result.longest_line, "ttft": result.time(float(np.mean(result.run.ttft)))}
+
+
+TASKS: tuple[Task, ...] = (
+    Find(
+        id="no-padding",
+        text="Hatched tokens are padding: computed for nothing. Find a setting with 4 slots or more and no padding.",
+        show={"policy": "continuous"},
+        reached=lambda settings, result: settings["max_num_seqs"] >= 4 and result.padding == 0,
+        facts=_padding,
+        miss="{padding} of {computed} tokens are padding here, or the slots are fewer than 4.",
+        answer="No token of {computed} is padding under {policy} batching here: no slot outlasts its answer.",
+        claim=lambda settings, result: all(not part.padding for frame in result.watch.frames for part in frame.parts),
+    ),
+    Read(
+        id="one-ttft",
+        text=f"Choose continuous batching and play to the end. What is the TTFT of request #{ROW}, in ms?",
+        show={"policy": "continuous"},
+        value=lambda settings, result: 1e3 * float(result.run.ttft[ROW]),
+        unit="ms",
+        where=lambda settings, result: settings["policy"] == "continuous",
+        facts=_one,
+        slips=((1e-3, "That is in seconds: the task asks for milliseconds."),),
+        answer="Request #{row} stands in line for {wait}, and its first token is there {ttft} after it came.",
+        claim=lambda settings, result: result.wait(ROW) <= float(result.run.ttft[ROW]),
+    ),
+    Find(
+        id="a-line",
+        text=f"Stay with continuous batching. Find a setting where {LINE} requests or more stand in line at once.",
+        show={"policy": "continuous", "rate": 128},
+        reached=lambda settings, result: settings["policy"] == "continuous" and result.longest_line >= LINE,
+        facts=_queue,
+        miss="The longest line here is {line}, or the policy is another one. What fills a line?",
+        answer="{line} requests stand in line at once, and the mean TTFT is {ttft}: the time in line is part of it.",
+    ),
+    Why(
+        id="why-padding",
+        text="Under static batching with 4 slots many tokens are hatched. Why?",
+        show={"policy": "static"},
+        facts=_padding,
+        options=(
+            ("All answers are cut to the length of the shortest one in the batch.",
+             "No answer is cut: the words are the same under every policy. Look at who is hatched, and from when on."),
+            ("A slot is not free before the longest answer of its batch ends.", ""),
+            ("Requests come too slowly, so that slots stay empty for a long time.",
+             "An empty slot computes nothing and is white. Hatched slots compute."),
+        ),
+        right="b",
+        answer="{padding} of {computed} tokens computed are padding ({share}): prompts are filled up to the longest "
+        "one, and a slot whose answer is complete computes on until the longest answer of its batch ends.",
+    ),
+)  # fmt: skip

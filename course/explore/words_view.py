@@ -1,0 +1,237 @@
+"""The widgets of one displayed live view: controls and tasks here, lanes and buttons in the browser (words.js).
+
+The browser asks for steps while it shows a run that is not complete, and only then are some computed: a slice of
+`SLICE` seconds a message or two, in whichever thread the kernel handles it. A cell that is cleared, a tab that is
+hidden and a page that is closed ask for nothing, so nothing runs on, and no thread is left behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+import anywidget
+import ipywidgets as widgets
+import traitlets
+
+from course.explore.ghost import Shown, what_changed
+from course.explore.keys import with_keys
+from course.explore.latest import Latest
+from course.explore.rest import Rest
+from course.explore.style import EXPLORER, dead, notice
+from course.explore.table import failure
+from course.explore.task_view import TaskView
+from course.explore.tasks import Task, Way
+from course.figures.theme import badge_html
+from course.lm.watch import Frame
+
+if TYPE_CHECKING:
+    from course.explore.words import Spoken, WordsExplorer
+
+HERE = Path(__file__).parent
+SLICE = 0.025
+"""Seconds of computing for one message; a slider that moves waits no longer than that and a step."""
+AT_ONCE = 400
+"""Frames in one message, where many are there already: a page that was loaded again asks for all."""
+
+
+class Stage(widgets.Widget):
+    """What is played. The browser asks it for frames (see `Drawing` in plot.py for why it is apart from the player)."""
+
+    load: traitlets.Dict = traitlets.Dict().tag(sync=True)
+    """run: its number, from 1; 0 where there is none. asked: the prompts. arrival: seconds. slots, padded, policy."""
+
+
+class Player(anywidget.AnyWidget):
+    """Lanes, line and buttons."""
+
+    _esm = HERE / "words.js"
+    _css = HERE / "words.css"
+    stage_id = traitlets.Unicode().tag(sync=True)
+
+
+class WordsView:
+    """One display of the live view.
+
+    result: the run on the screen once it is complete, else None. error: why there is none.
+    """
+
+    def __init__(self, explorer: WordsExplorer) -> None:
+        self.explorer = explorer
+        self.settings = dict(explorer.defaults)
+        self.result: Spoken | None = None
+        self.error: Exception | None = None
+        self._spoken: Spoken | None = None
+        self._number = 0
+        # JupyterLab sends what widgets say to a thread beside that of the cells, and at first to that of the cells.
+        self._lock = RLock()
+        self._quiet = self._moving = False
+        self._before: Shown | None = None
+        self._latest = Latest(self._begin)
+        self._rest = Rest(self._rested)
+        self.controls = {control.name: control.widget() for control in explorer.controls}
+        for widget in self.controls.values():
+            widget.observe(self._moved, names="value")
+        self.reset = widgets.Button(description="Reset", tooltip="Back to the settings at the start, measured anew")
+        self.reset.layout = {"width": "90px", "flex": "none"}
+        self.reset.on_click(self._reset)
+        self.notice, self.changed = widgets.HTML(), widgets.HTML()
+        self.changed.add_class("course-changed")
+        self.stage = Stage()
+        self.stage.on_msg(self._asked)
+        self.player = Player(stage_id=self.stage.model_id or "")
+        heading = f"<b>{escape(explorer.title)}</b> {badge_html(explorer.badge)}"
+        head = widgets.HBox([widgets.HTML(EXPLORER + heading + dead("move and play nothing")), self.reset])
+        head.add_class("course-head")
+        grid = widgets.Box(list(self.controls.values()))
+        grid.add_class("course-controls")
+        parts: list[widgets.Widget] = [head, grid, self.player, self.changed, self.notice]
+        self.tasks: TaskView | None = None
+        if explorer.tasks and explorer.prompts:
+            way = Way(explorer.tasks, explorer.record, explorer.shown)
+            self.tasks = TaskView(way, self._show, self._now)
+            parts.insert(1, self.tasks.root)
+        self.root = with_keys(widgets.VBox(parts), list(self.controls.values()))
+        self.root.add_class("course-explorer")
+        self.root.add_class("course-words")
+        self._begin()
+
+    def set(self, settings: Mapping[str, Any]) -> Any:
+        """Move the controls to these settings (already checked), compute the run to its end, and return it.
+
+        Raises Exception: what the run raised; the view shows it too.
+        """
+        with self._lock:
+            self._put(settings)
+            self._moving = True
+            self._latest.now()
+            self._complete()
+            self._rest.now()
+            if self.error is not None:
+                raise self.error
+            return self.result
+
+    def _put(self, settings: Mapping[str, Any]) -> None:
+        self._quiet = True
+        try:
+            for name, value in settings.items():
+                self.controls[name].value = value
+        finally:
+            self._quiet = False
+
+    def _show(self, task: Task) -> tuple[Mapping[str, Any], Any]:
+        """Move the controls to where a task is solved; nothing is judged."""
+        with self._lock:
+            tasks, self.tasks = self.tasks, None
+            try:
+                result = self.set(self.explorer.settings_of(task))
+                return self.settings, result
+            finally:
+                self.tasks = tasks
+
+    def _now(self) -> tuple[Mapping[str, Any], Any]:
+        return self.settings, self.result
+
+    def _reset(self, _button: Any) -> None:
+        self._put(self.explorer.defaults)
+        self._before, self._moving = None, False
+        self.changed.value = ""
+        self._latest.now()
+
+    def _moved(self, _change: Any) -> None:
+        if not self._quiet:
+            self._moving = True
+            self._latest.ask()
+            self._rest.moved()
+
+    def _begin(self) -> None:
+        """Another run, of which nothing is computed yet; the one before it is dropped."""
+        with self._lock:
+            settings = {name: widget.value for name, widget in self.controls.items()}
+            self.settings, self.result, self.error, self._spoken = settings, None, None, None
+            self._number += 1
+            try:
+                self._spoken = spoken = self.explorer.begin(settings)
+            except Exception as error:
+                self._fail(error)
+                return
+            self.notice.value = ""
+            self.stage.load = {"run": self._number, **spoken.described}
+
+    def _fail(self, error: Exception) -> None:
+        self.error, self._spoken = error, None
+        self.notice.value = notice(failure(error))
+        self.stage.load = {"run": 0}
+
+    def _asked(self, _widget: Any, content: Any, _buffers: Any) -> None:
+        """The browser has so many frames of a run, and wants more."""
+        with self._lock:
+            if not isinstance(content, dict) or content.get("run") != self._number or self._spoken is None:
+                return
+            has, watch = content.get("has"), self._spoken.watch
+            if type(has) is not int or not 0 <= has <= len(watch.frames):
+                return
+            try:
+                if has == len(watch.frames):
+                    watch.advance(SLICE)
+                self._send(has)
+                watch.advance(SLICE)  # while the answer is on its way
+            except Exception as error:
+                self._fail(error)
+                return
+            if watch.done and self.result is None:
+                self._completed()
+
+    def _send(self, has: int) -> None:
+        assert self._spoken is not None
+        watch = self._spoken.watch
+        frames = watch.frames[has : has + AT_ONCE]
+        whole = has + len(frames) == len(watch.frames)
+        answer = {"run": self._number, "has": has, "frames": [packed(frame) for frame in frames]}
+        self.stage.send(answer | {"done": watch.done and whole, "now": watch.now if whole else frames[-1].end})
+
+    def _complete(self) -> None:
+        """Compute what is left of the run at once."""
+        try:
+            while self._spoken is not None and not self._spoken.watch.done:
+                self._spoken.watch.advance(SLICE)
+        except Exception as error:
+            self._fail(error)
+        if self._spoken is not None and self.result is None:
+            self._completed()
+
+    def _completed(self) -> None:
+        assert self._spoken is not None
+        self.result = self._spoken
+        self.explorer.remember(self.settings, self.result)
+        self._judge()
+
+    def _rested(self) -> None:
+        with self._lock:
+            self._moving, moved = False, self._moving
+            self._judge(moved)
+
+    def _judge(self, moved: bool = True) -> None:
+        """Once the controls rest and the run is complete: say what changed, and let the task be judged."""
+        if self.result is None or self._moving or not moved:
+            return
+        now = Shown(self.settings, self.explorer.rows(self.result))
+        said = what_changed(self.explorer.controls, self._before, now) if self._before else ""
+        first, self._before = self._before is None and self.settings == self.explorer.defaults, now
+        self.changed.value = f'<div role="status">{escape(said)}</div>' if said else ""
+        if self.tasks is not None and not first:
+            self.tasks.rested(self.settings, self.result)
+
+
+def packed(frame: Frame) -> dict[str, Any]:
+    """A frame as the browser gets it."""
+    return {
+        "start": frame.start,
+        "end": frame.end,
+        "parts": [[part.lane, part.row, part.prefill, part.padding, part.text, part.ended] for part in frame.parts],
+        "waiting": list(frame.waiting),
+        "sent": list(frame.sent),
+    }

@@ -1,0 +1,63 @@
+"""Capacity by hand, and the ways in which it goes wrong. Lengths in tokens, `context` is that of one decode."""
+
+from course.engine.step import Step, StepTime
+
+
+def capacity(step_time: StepTime, prompt: int, output: float, context: int, slots: int) -> float:
+    """Requests/s with every slot taken: a request costs output / slots steps, one of them with its prompt."""
+    decode = step_time(Step(slots, slots * context, ()))
+    mixed = step_time(Step(slots - 1, (slots - 1) * context, ((prompt, 0),)))
+    return 1 / ((output / slots - 1) * decode + mixed)
+
+
+def without_prefill(step_time: StepTime, prompt: int, output: float, context: int, slots: int) -> float:
+    """Decoding alone."""
+    return slots / (output * step_time(Step(slots, slots * context, ())))
+
+
+def prompt_step_twice(step_time: StepTime, prompt: int, output: float, context: int, slots: int) -> float:
+    """The step with the prompt on top of all others."""
+    decode = step_time(Step(slots, slots * context, ()))
+    return 1 / (output / slots * decode + step_time(Step(slots - 1, (slots - 1) * context, ((prompt, 0),))))
+
+
+def step_of_one(step_time: StepTime, prompt: int, output: float, context: int, slots: int) -> float:
+    """All slots, at the step time of one."""
+    return slots / (output * step_time(Step(1, context, ())))
+
+
+def one_at_a_time(step_time: StepTime, prompt: int, output: float, context: int, slots: int) -> float:
+    """One request after the other."""
+    return 1 / (output * step_time(Step(1, context, ())))
+
+
+def prefill_apart(step_time: StepTime, prompt: int, output: float, context: int, slots: int) -> float:
+    """The prompt in a step of its own."""
+    decode = step_time(Step(slots, slots * context, ()))
+    return 1 / (output / slots * decode + step_time(Step(0, 0, ((prompt, 0),))))
+
+
+def context_of_one(step_time: StepTime, prompt: int, output: float, context: int, slots: int) -> float:
+    """The context of one decode for that of all."""
+    mixed = step_time(Step(slots - 1, context, ((prompt, 0),)))
+    return 1 / ((output / slots - 1) * step_time(Step(slots, context, ())) + mixed)
+
+
+def tokens(step_time: StepTime, prompt: int, output: float, context: int, slots: int) -> float:
+    """Tokens/s."""
+    return output * capacity(step_time, prompt, output, context, slots)
+
+
+def decode_tokens(step_time: StepTime, prompt: int, output: float, context: int, slots: int) -> float:
+    """The twin: output tokens/s of a batch that decodes alone."""
+    return slots / step_time(Step(slots, slots * context, ()))
+
+
+def one_token(step_time: StepTime, prompt: int, output: float, context: int, slots: int) -> float:
+    """Of the twin: one token a step."""
+    return 1 / step_time(Step(slots, slots * context, ()))
+
+
+def tokens_at_step_of_one(step_time: StepTime, prompt: int, output: float, context: int, slots: int) -> float:
+    """Of the twin: all slots, at the step time of one."""
+    return slots / step_time(Step(1, context, ()))

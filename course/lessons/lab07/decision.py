@@ -1,0 +1,90 @@
+"""Lab 07's decision: one flag of an engine and its value, from a page of metrics that the simulated engine writes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from course.exercises.spec import Exercise, Mistake
+from course.lessons.lab07 import long_prompt
+from course.lessons.lab07.long_prompt import DEFAULT, Outcome
+
+VERSION = "0.19"  # of vLLM: names and edges of the buckets
+GAP, FIRST = 0.1, 0.12  # seconds that are promised: of every gap, and of the p99 of a chat's TTFT
+SOONER = 0.06  # the twin's promise for the TTFT
+CAPS = (1_024, 512, 256)
+FLAG = "--long-prefill-token-threshold"
+ITL_EDGES = (0.01, 0.1, 0.5)  # some of the engine's, in seconds
+TTFT_EDGES = (0.1, 1.0, 2.5)
+
+
+def now() -> Outcome:
+    """The service with the engine's default budget."""
+    return capped(0)
+
+
+def capped(cap: int) -> Outcome:
+    """The same with a cap for one prompt."""
+    return long_prompt.hidden(DEFAULT, cap, long_prompt.EVERY, 1e3 * GAP).outcome
+
+
+def metrics_page() -> str:
+    """Some lines of the engine's metrics after the run, without labels but `le`."""
+    found = now()
+    run = found.run
+    gaps, weights = run.itl_weighted
+    lines = [
+        f"vllm:num_requests_running {round(float(run.steps.running.mean()))}",
+        "vllm:num_requests_waiting 0",
+        *_histogram("vllm:inter_token_latency_seconds", ITL_EDGES, gaps, weights),
+        *_histogram("vllm:time_to_first_token_seconds", TTFT_EDGES, run.ttft, np.ones(len(run), dtype=int)),
+    ]
+    return "\n".join(lines)
+
+
+def _histogram(name: str, edges: tuple[float, ...], values: np.ndarray, weights: np.ndarray) -> list[str]:
+    """The cumulative buckets as Prometheus writes them."""
+    upto = [f'{name}_bucket{{le="{edge}"}} {int(weights[values <= edge].sum())}' for edge in edges]
+    return [*upto, f'{name}_bucket{{le="+Inf"}} {int(weights.sum())}']
+
+
+def choice(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a decision {flag: value} is compared: the flag, and its value where the flag is the right one.
+
+    Raises NotImplementedError where nothing is filled in, ValueError for more than one flag.
+    """
+    chosen = {flag: value for flag, value in answer.items() if value is not None}
+    if not chosen:
+        raise NotImplementedError("nothing is chosen yet")
+    if len(chosen) > 1:
+        raise ValueError("choose one flag, and give one value")
+    ((flag, value),) = chosen.items()
+    name = "--" + str(flag).strip().lstrip("-").replace("_", "-")
+    return {"flag": name, "value": value if name == FLAG else 0}
+
+
+def keeps(right: int, twin: Exercise | None = None, question: str = "") -> Exercise:
+    """The decision with its right value, one of CAPS."""
+    hints = {value: "It keeps the promises, but so does a larger cap, with a quicker long prompt." for value in CAPS}
+    hints |= {
+        value: "Look at the p99 of the TTFT with that cap: is the promise kept?" for value in CAPS if value > right
+    }
+    return Exercise(
+        id="decision",
+        title="The decision",
+        solution={FLAG: right},
+        evaluate=choice,
+        mistakes=(
+            Mistake(
+                {"--max-num-batched-tokens": 1_024},
+                "That keeps every gap short. But the long prompt still takes each step, and new chats wait as long.",
+            ),
+            Mistake({"--max-num-seqs": 128}, "Slots are free: look at how many requests run and how many wait."),
+            *(Mistake({FLAG: value}, hint) for value, hint in hints.items() if value != right),
+        ),
+        hint="Two promises are broken. Which of the two limits leaves room in a step for new chats?",
+        plain="Set the budget in the second explorer to that of this server. Then try the caps from the largest down, "
+        "and read the longest gap and the p99 of the TTFT off the table.",
+        question=question,
+        twin=twin,
+    )

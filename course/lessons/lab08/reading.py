@@ -1,0 +1,234 @@
+"""An explorer that launches: one token's attention over its K and V on the device at hand, beside recorded steps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from course import gpu
+from course.explore import Explorer, Slider
+from course.explore.live import LiveExplorer
+from course.figures import theme
+from course.figures.parts import LEFT, MARGIN, RIGHT, Part, dots, heading, line, place
+from course.figures.words import seconds
+from course.gpu.ops import numbers, work_list
+from course.gpu.ops.decode_attention import DecodeAttention
+from course.gpu.ops.queue import queue
+from course.models import model
+from course.steptime import Recorded, Step, recorded
+
+CONTEXT = Slider("context", "Context of each sequence", 512, 4_096, 2, 1_024, "tokens", log=True)
+HEADS, WIDTH, BLOCK = 32, 128, 16
+KV_HEADS = (32, 8, 4)
+"""KV heads of what is launched here; 8 are those of the recorded model."""
+BATCH = 32  # sequences of the recorded step, and of a launch on a GPU
+TYPES = {True: ("bf16", 2), False: ("float32", 4)}  # on a GPU or not: name and bytes of an element
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Seconds to read the K and V of one layer, by KV heads, on the device of that name; empty where nothing ran."""
+
+    where: str
+    sequences: int
+    element_bytes: int
+    seconds: Mapping[int, float]
+    warnings: tuple[str, ...] = ()
+
+    def bytes(self, kv_heads: int, context: int) -> int:
+        """K and V that a launch reads."""
+        return 2 * self.sequences * context * kv_heads * WIDTH * self.element_bytes
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One context: the recorded step with and without its K and V, and what was measured here."""
+
+    context: int
+    step: float
+    without: float
+    kv_bytes: int
+    measured: Measurement | None = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What kept anything from running here."""
+        return self.measured.warnings if self.measured else ()
+
+
+def attention(pool: np.ndarray, table: np.ndarray, queries: np.ndarray, gathered: np.ndarray) -> np.ndarray:
+    """One token of one sequence in one layer, in NumPy: shape of the queries.
+
+    pool: (2, blocks, 16, KV heads, width), K and V. table: the sequence's blocks. queries: (KV heads, group, width).
+    gathered: room for those blocks in their order; a fresh array each time would be timed as well.
+    """
+    np.take(pool, table, axis=1, out=gathered, mode="clip")
+    keys, values = gathered.reshape(2, -1, *pool.shape[3:]).transpose(0, 2, 1, 3)
+    scores = queries @ keys.transpose(0, 2, 1) / pool.shape[-1] ** 0.5
+    weights = np.exp(scores - scores.max(axis=2, keepdims=True))
+    return weights / weights.sum(axis=2, keepdims=True) @ values
+
+
+def reading_explorer(
+    device: gpu.Device | None = None, recording: str = "h100-llama3-8b", *, max_seconds: float = 0.2
+) -> Explorer:
+    """A slider for the context over attention that runs here, with recorded steps of a real model beside it.
+
+    The two are different work and are labelled: all of a model's step on a card, and the attention of one layer here.
+    device: where to run; the best there is, found when the explorer is shown. The course's kernel runs on a GPU, NumPy
+    everywhere else. max_seconds: after which nothing is launched another time. A device that fails leaves the recording
+    and a sentence. As text the explorer is the recorded part alone, which is the same on every machine.
+
+    Raises ValueError: no such recording.
+    """
+    profile = recorded(recording)
+    bench = _Bench(device, max_seconds)
+
+    def on_the_card(context: int) -> Reading:
+        tokens = BATCH * context
+        without, _ = profile.decode_line(BATCH)
+        return Reading(context, profile(Step(BATCH, tokens, ())), without, tokens * _token(profile))
+
+    def both(context: int) -> Reading:
+        return replace(on_the_card(context), measured=bench(context))
+
+    shared: dict[str, Any] = {
+        "controls": (CONTEXT,),
+        "figure": lambda found: _figure(found, profile),
+        "summary": lambda found: _rows(found, profile),
+        "title": "Reading K and V",
+        "badge": profile.badge,
+        "beside": False,
+    }
+    return LiveExplorer(Explorer(on_the_card, **shared), both, **shared)
+
+
+def _token(profile: Recorded) -> int:
+    return model(profile.model).kv_bytes_per_token
+
+
+class _Bench:
+    """Launches each context once and remembers; the median of several launches each."""
+
+    def __init__(self, device: gpu.Device | None, max_seconds: float) -> None:
+        self._device, self._max_seconds = device, max_seconds
+        self._known: dict[int, Measurement] = {}
+
+    def __call__(self, context: int) -> Measurement:
+        if context not in self._known:
+            self._known[context] = self._measure(context)
+        return self._known[context]
+
+    def _measure(self, context: int) -> Measurement:
+        try:
+            device = self._device = self._device or gpu.device()
+            launch = _on_a_gpu if device.is_gpu else _in_numpy
+            found = {kv: self._median(device, launch(device, context, kv)) for kv in KV_HEADS}
+        except gpu.KernelError as error:
+            return Measurement("", 0, 0, {}, (f"Nothing is measured here: {error}.",))
+        name = device.name if device.is_gpu else f"{device.name}, NumPy"
+        return Measurement(name, BATCH if device.is_gpu else 1, TYPES[device.is_gpu][1], found)
+
+    def _median(self, device: gpu.Device, launch: Callable[[], Any]) -> float:
+        watch = device.stopwatch()
+        watch.time(launch)  # the first launch loads and allocates
+        began, found = time.perf_counter(), list[float]()
+        while not found or (len(found) < 15 and time.perf_counter() - began < self._max_seconds):
+            found.append(watch.time(launch)[0])
+        return float(np.median(found))
+
+
+def _in_numpy(device: gpu.Device, context: int, kv_heads: int) -> Callable[[], Any]:
+    """One sequence, whose blocks lie scattered over the pool."""
+    rng = np.random.default_rng(0)
+    blocks = context // BLOCK
+    pool = rng.standard_normal((2, blocks, BLOCK, kv_heads, WIDTH), dtype=np.float32)
+    table = rng.permutation(blocks)
+    queries = rng.standard_normal((kv_heads, HEADS // kv_heads, WIDTH), dtype=np.float32)
+    gathered = np.empty_like(pool)
+    return lambda: attention(pool, table, queries, gathered)
+
+
+def _on_a_gpu(device: gpu.Device, context: int, kv_heads: int) -> Callable[[], Any]:
+    """The course's paged attention over BATCH sequences of the same context."""
+    rng = np.random.default_rng(0)
+    kind = TYPES[True][0]
+    op = DecodeAttention(
+        queue(device), heads=HEADS, kv_heads=kv_heads, width=WIDTH, kind=kind, max_sequences=BATCH, max_items=4_096
+    )
+    lengths = np.full(BATCH, context, np.int32)
+    warps, blocks = op.plan(lengths)
+    cut = work_list.cut(lengths, blocks)
+    many = BATCH * context // BLOCK
+    shapes = ((BATCH, HEADS, WIDTH), *2 * ((many, kv_heads, BLOCK, WIDTH),))
+    drawn = (numbers.encode(rng.standard_normal(shape, dtype=np.float32), kind) for shape in shapes)
+    table = rng.permutation(many).reshape(BATCH, -1).astype(np.int32)
+    q, k, v, blocks_of, tokens, items, spans = (
+        device.to_device(one) for one in (*drawn, table, lengths, cut.items, cut.spans)
+    )
+    out = device.empty((BATCH, HEADS, WIDTH), numbers.dtype(kind))
+    return op.prepare(q, k, v, blocks_of, tokens, items, spans, out, warps=warps)
+
+
+def _figure(found: Reading, profile: Recorded, *, height: int = 300) -> go.Figure:
+    """Left, the recorded step over the context; right, the attention that was launched here, by KV heads."""
+    contexts = [float(stop) for stop in CONTEXT.stops]
+    steps = [1e3 * profile(Step(BATCH, int(BATCH * context), ())) for context in contexts]
+    data: list[Part] = [
+        line([0, contexts[-1]], [1e3 * found.without] * 2, "theory", "without K and V", dash="dash"),
+        line(contexts, steps, "recorded", "a step"),
+        dots([found.context], [1e3 * found.step], ["recorded"], "this context"),
+    ]
+    notes = [heading(1, f"recorded: a step of {BATCH} decodes")]
+    live = found.measured
+    if live and live.seconds:
+        values = [1e3 * live.seconds[kv] for kv in KV_HEADS]
+        data.append(
+            place(2) | {"type": "bar", "x": [f"{kv} heads" for kv in KV_HEADS], "y": theme.round_digits(values),
+                       "name": "measured", "marker": {"color": theme.COLOURS["measured"]}}
+        )  # fmt: skip
+        notes.append(heading(2, "measured here: one layer"))
+    axes = {
+        "xaxis": {"title": {"text": "context of each [tokens]"}, "domain": LEFT, "anchor": "y", "rangemode": "tozero"},
+        "yaxis": {"title": {"text": "time [ms]"}, "anchor": "x", "rangemode": "tozero"},
+        "xaxis2": {"domain": RIGHT, "anchor": "y2", "title": {"text": "attention [count of KV heads]"}},
+        "yaxis2": {"title": {"text": "time [ms]"}, "anchor": "x2", "rangemode": "tozero"},
+    }
+    layout = {"template": theme.TEMPLATE, "height": height, "margin": MARGIN, "annotations": notes, **axes}
+    return theme.plain_figure(data, layout)
+
+
+def _rows(found: Reading, profile: Recorded) -> list[tuple[str, ...]]:
+    """The recorded step, and with 8 KV heads what was measured here."""
+    rows: list[tuple[str, ...]] = [
+        ("", "recorded"),
+        ("where", profile.card),
+        ("what", f"{BATCH} sequences, all layers"),
+        ("K and V to read", _mb(found.kv_bytes)),
+        ("time for them", seconds(found.step - found.without)),
+        ("read", _rate(found.kv_bytes, found.step - found.without)),
+        ("the rest of the step", seconds(found.without)),
+    ]
+    live = found.measured
+    if live is None:
+        return rows
+    extra = ("measured here", live.where or "-", *["-"] * 5)
+    if live.seconds:
+        size, took = live.bytes(8, found.context), live.seconds[8]
+        what = f"{live.sequences} sequence{'s' * (live.sequences > 1)}, one layer"
+        extra = ("measured here", live.where, what, _mb(size), seconds(took), _rate(size, took), "-")
+    return [(*row, more) for row, more in zip(rows, extra, strict=True)]
+
+
+def _mb(size: float) -> str:
+    return f"{size / 1e9:.2f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"
+
+
+def _rate(size: float, took: float) -> str:
+    rate = size / took / 1e9 if took > 0 else 0.0
+    return f"{float(f'{rate:.3g}'):,.4g} GB/s" if rate else "-"

@@ -1,0 +1,495 @@
+# %% [markdown]
+# # Lab 03, deeper: Little's law
+
+# %%
+from textwrap import fill
+
+import numpy as np
+from course import Workload, lengths, policies, queueing, serve, steptime
+from course.lessons.lab03 import figures as draw
+from course.lessons.lab03 import one_engine
+from course.steptime import Step
+
+# %% [markdown]
+# ## The question
+#
+# The lines of lab 03 are theory: they fit at most loads, and miss bursts by a factor of a hundred. **Which queueing
+# formula fits batching, where does it stop, and what can one load test show?** This notebook is optional; nothing in it
+# is asked elsewhere.
+#
+# ## The law with its edges
+#
+# $$L = \lambda W + I - O$$
+#
+# | symbol | meaning | unit |
+# |---|---|---|
+# | $L$ | mean number in the system over a window of $T$ seconds | requests |
+# | $\lambda$ | arrivals in the window / $T$ | requests/s |
+# | $W$ | mean E2E of those arrivals | s |
+# | $I$ | carried in: seconds that earlier arrivals still stay inside the window / $T$ | requests |
+# | $O$ | carried out: seconds that its own arrivals stay after its end / $T$ | requests |
+#
+# Over a run that starts and ends empty $I = O = 0$, and $\lambda$ is the number of requests over the
+# **whole** time, the last answer included. No word about Poisson, about the policy, or about equal steps. So it holds
+# for static batching, for a queue that grows without end, and for a trace:
+
+# %%
+cases = {
+    "continuous, Poisson": (one_engine.requests(14), one_engine.engine()),
+    "continuous, bursts (CV 4)": (one_engine.requests(14, arrival_cv=4), one_engine.engine()),
+    "continuous, overloaded": (one_engine.requests(24), one_engine.engine()),
+    "static, 32 slots": (one_engine.requests(4), policies.Static(max_num_seqs=32)),
+    "Azure-style trace": (one_engine.trace(), one_engine.engine()),
+}
+print("                                 λ       W      λ W        L   the same?")
+for name, (load, policy) in cases.items():
+    law = serve(load, policy, one_engine.STEP).little()
+    product = law.arrival_rate * law.W
+    same = "yes" if abs(product - law.L) < 1e-9 * law.L else "no"
+    print(
+        f"{name:26s} {law.arrival_rate:6.2f}/s {law.W:5.2f} s {product:7.2f}  {law.L:7.2f}   "
+        f"{same}"
+    )
+
+# %% [markdown]
+# ## One slot: M/D/1, M/M/1, M/G/1
+#
+# Little's law ties three numbers together; it does not say how long anybody waits. For that one needs a model of the
+# queue. The simplest is one server, here `max_num_seqs=1`: Poisson arrivals (the first M), service times of any
+# distribution (G, for general), one server. Pollaczek (1930) and Khinchine (1932) found the mean wait:
+#
+# $$W_q = \frac{\rho\, S\, (1 + CV^2)}{2\,(1 - \rho)}$$
+#
+# | symbol | meaning | unit |
+# |---|---|---|
+# | $W_q$ | mean wait before service | s |
+# | $S$, $CV$ | mean and coefficient of variation of the service time | s, none |
+# | $\rho = \lambda S$ | load | none |
+#
+# Equal services (CV 0) are called M/D/1, exponential ones (CV 1) M/M/1: twice the wait. Load enters through
+# $1/(1-\rho)$, the spread of lengths through $CV^2$. Both are there with one slot and the model's step times:
+
+# %%
+ONE = one_engine.engine(max_num_seqs=1)
+equal = Workload.poisson(
+    rate=1, num_requests=10_000, prompt_tokens=512, output_tokens=256, seed=0
+)
+print("one slot, load 0.5      service    CV   wait: theory  simulated")
+for name, load in {
+    "equal answers (M/D/1)": equal,
+    "drawn answers (M/G/1)": one_engine.requests(1, 1, 10_000),
+}.items():
+    # One request in three hours: nobody waits.
+    service = serve(load.scaled(1e-4), ONE, one_engine.STEP).e2e
+    mean, cv = service.mean(), service.std() / service.mean()
+    theory = queueing.mg1(arrival_rate=0.5 / mean, mean_service_s=mean, service_cv=cv)
+    run = serve(load.scaled(0.5 / mean), ONE, one_engine.STEP)
+    print(
+        f"{name:22s}{mean:7.2f} s  {cv:4.2f}  {theory.mean_wait_s:9.2f} s  "
+        f"{run.queue_wait.mean():7.2f} s"
+    )
+print(f"capacity of one slot: {1 / mean:.2f} requests/s")
+
+# %% [markdown]
+# One slot sustains 0.77 requests/s, and 32 slots sustain 16: that is what batching buys.
+#
+# ## Many slots: which formula fits batching?
+#
+# **M/M/c** (Erlang, 1917) has c servers that do not disturb each other. It seems to fit 32 slots, and misses what
+# batching is about: a step takes longer with more sequences in it, so everybody slows everybody down. **Processor
+# sharing** says that. With n requests in the system, min(n, 32) are in the batch and finish at μ(n) requests/s in all;
+# the number in the system moves up at rate λ and down at rate μ(n), so each state is λ/μ(n) times as likely as the
+# one before:
+#
+# $$p(n) = p(0) \prod_{i=1}^{n} \frac{\lambda}{\mu(i)} \qquad L = \sum_n n\,p(n) \qquad W = L / \lambda$$
+#
+# $p(n)$ is the share of time with $n$ in the system (no unit), $\mu(n)$ comes from the step times, and the last
+# equation is Little's law.
+
+# %%
+service = serve(one_engine.requests(1e-4), one_engine.engine(), one_engine.STEP).e2e.mean()
+print("load   rate      E2E: M/M/c  sharing  simulated   error of sharing")
+for share in (0.3, 0.55, 0.7, 0.8, 0.9):
+    rate = share * one_engine.capacity()
+    erlang = queueing.mmc(
+        arrival_rate=rate, service_s=service, servers=32
+    ).mean_time_in_system_s
+    sharing = one_engine.forecast(rate).mean_e2e_s
+    run = serve(
+        one_engine.requests(rate, num_requests=20_000), one_engine.engine(), one_engine.STEP
+    )
+    error = sharing / run.e2e.mean() - 1
+    print(
+        f"{share:4.2f}  {rate:5.2f}/s  {erlang:9.2f} s {sharing:6.2f} s "
+        f"{run.e2e.mean():8.2f} s {error:+13.1%}"
+    )
+print(
+    f"capacity: M/M/c {32 / service:.1f}/s (32 slots / {service:.2f} s), "
+    f"sharing {one_engine.capacity():.1f}/s"
+)
+
+# %% [markdown]
+# Sharing has conditions of its own. Arrivals must be Poisson. While nobody waits, the spread of the answers hardly
+# matters, only their mean. Those who wait are served in order of arrival, and there the chain of states assumes
+# answers with a CV of about 1. At 90% of capacity many wait, and the spread shows:
+
+# %%
+limits = {"max_num_seqs": 32, "max_num_batched_tokens": 2048}
+print("load 0.9, answers      E2E: theory  simulated      p99 of the wait: theory  simulated")
+for cv in (0, 1, 2):
+    need = queueing.demand(prompt_tokens=512, output_tokens=256, output_cv=cv)
+    rate = 0.9 * queueing.continuous_capacity(need, one_engine.STEP, **limits).requests_per_s
+    known = queueing.continuous_batching(need, one_engine.STEP, arrival_rate=rate, **limits)
+    answers = lengths.lognormal(256, cv)
+    load = Workload.poisson(
+        rate=rate, num_requests=20_000, prompt_tokens=512, output_tokens=answers, seed=0
+    )
+    run = serve(load, one_engine.engine(), one_engine.STEP)
+    print(
+        f"CV {cv}, {rate:.1f} requests/s {known.mean_e2e_s:12.2f} s {run.e2e.mean():8.2f} s "
+        f"{known.sharing.wait_percentile_s(0.99):22.1f} s "
+        f"{np.percentile(run.queue_wait, 99):8.1f} s"
+    )
+
+# %% [markdown]
+# M/M/c asks for more: exponential service times, steps that cost the same whatever they hold, and short ones, since
+# nobody starts in the middle of a step. With constant steps and geometric answers (exponential ones in whole tokens) of
+# four tokens on average the first two hold, and Erlang says that 6% of the requests wait. Nearly all do, for the step
+# in progress. `stepped_servers` knows the step boundary:
+
+# %%
+step_s, tokens = 0.01, 4
+rate = 0.5 * 8 / (tokens * step_s)  # a load of 0.5 on 8 slots
+answers = lengths.geometric(tokens)
+load = Workload.poisson(
+    rate=rate, num_requests=20_000, prompt_tokens=1, output_tokens=answers, seed=0
+)
+run = serve(
+    load,
+    policies.Continuous(max_num_seqs=8, max_num_batched_tokens=8),
+    steptime.PowerLaw(step_s, 0, 1),
+)
+erlang = queueing.mmc(arrival_rate=rate, service_s=tokens * step_s, servers=8)
+stepped = queueing.stepped_servers(
+    arrival_rate=rate, step_s=step_s, mean_tokens=tokens, max_num_seqs=8
+)
+waited = (run.queue_wait > 0).mean()
+print(
+    f"share of requests that wait:  M/M/c {erlang.p_wait:.1%}   stepped "
+    f"{stepped.p_wait:.1%}   simulated {waited:.1%}"
+)
+
+# %% [markdown]
+# ## Why the p99 of TTFT explodes long before its mean
+#
+# In M/M/1 the time in the system is exponential: its p99 is ln 100 = 4.6 times its mean at every load, so both explode
+# together. With many slots a request waits for one only if it finds all of them taken. While fewer than 1 in 100 do,
+# the p99 of TTFT shows no queue at all. Above that the p99 *is* the queue, and the mean still hardly sees it.
+
+# %%
+print("rate    find all slots taken   p99 TTFT   mean TTFT   (theory)")
+for rate in (10, 11, 12, 13, 14, 16):
+    known = one_engine.forecast(rate)
+    p99, mean = known.ttft_percentile_s(0.99), known.mean_ttft_s
+    print(f"{rate}/s {known.sharing.p_wait:18.2%} {p99 * 1e3:14.0f} ms {mean * 1e3:8.0f} ms")
+
+# %% [markdown]
+# That was theory. The simulator, on 2,000 requests a line, and once more with bursts: they fill the slots at a load at
+# which Poisson arrivals hardly ever do, and no formula on this page knows of them.
+
+# %%
+print("simulated       find all slots taken   mean TTFT       p95       p99")
+for rate, cv in ((10, 1), (14, 1), (10, 4)):
+    run = serve(one_engine.requests(rate, arrival_cv=cv), one_engine.engine(), one_engine.STEP)
+    mean, (p95, p99) = run.ttft.mean(), np.percentile(run.ttft, (95, 99))
+    taken = one_engine.slots_taken(run)
+    print(
+        f"{rate}/s, gaps CV {cv} {taken:16.1%} {mean * 1e3:14.0f} ms {p95 * 1e3:6.0f} ms "
+        f"{p99 * 1e3:6.0f} ms"
+    )
+
+# %% [markdown]
+# Each line is one draw of 2,000 requests. A percentile that a queue makes comes from few busy spells, so it differs a
+# lot from draw to draw, and a load test of three minutes is one draw:
+
+
+# %%
+def ttft_percentile(rate, cv, percent, num_requests=2_000, seed=0):
+    load = one_engine.requests(rate, cv, num_requests, seed)
+    return np.percentile(serve(load, one_engine.engine(), one_engine.STEP).ttft, percent)
+
+
+print("TTFT               20 other draws: least   median     most   100,000 requests")
+for rate, cv, percent in ((10, 1, 99), (14, 1, 99), (10, 4, 95)):
+    draws = [ttft_percentile(rate, cv, percent, seed=seed) for seed in range(1, 21)]
+    low, middle, high = np.percentile(draws, (0, 50, 100)) * 1e3
+    long = ttft_percentile(rate, cv, percent, num_requests=100_000) * 1e3
+    print(
+        f"{rate}/s, gaps CV {cv}, p{percent} {low:17.0f} ms {middle:5.0f} ms {high:5.0f} ms "
+        f"{long:15.0f} ms"
+    )
+
+# %%
+loads = np.linspace(0.05, 0.98, 60)
+single = [queueing.mm1(arrival_rate=load, service_s=1) for load in loads]
+batched = [one_engine.forecast(load * one_engine.capacity()) for load in loads]
+draw.tail_over_mean(
+    loads,
+    {
+        "M/M/1, time in system": [
+            q.time_in_system_percentile_s(0.99) / q.mean_time_in_system_s for q in single
+        ],
+        "32 slots, TTFT": [q.ttft_percentile_s(0.99) / q.mean_ttft_s for q in batched],
+    },
+)
+
+# %% [markdown]
+# ## Capacity by hand
+#
+# When somebody always waits, a request of $N$ tokens costs $N/B$ steps of a full batch of $B$ slots. One of them
+# carries its prompt as well:
+#
+# $$\frac{1}{\text{capacity}} = \left(\frac{N}{B} - 1\right) t_{\text{decode}} + t_{\text{with prompt}}$$
+#
+# | symbol | meaning | here |
+# |---|---|---|
+# | $N$ | mean answer, tokens | 256 |
+# | $B$ | slots | 32 |
+# | $t_{\text{decode}}$ | seconds of a step with $B$ decodes | see below |
+# | $t_{\text{with prompt}}$ | seconds of a step with $B - 1$ decodes and one prompt | see below |
+#
+# How much context does a decode read? Its prompt and what it has said so far. Long answers decode more often, so an
+# average decode sees $N (1 + CV^2) / 2$ tokens of answer: with a CV of 1 a whole mean answer, 512 + 256 = 768 tokens.
+
+# %%
+B, context = 32, 768
+decode = one_engine.STEP(Step(B, B * context, ()))
+with_prompt = one_engine.STEP(Step(B - 1, (B - 1) * context, ((512, 0),)))
+alone = one_engine.STEP(Step(1, context, ()))
+print(f"a step with 1 decode              {alone * 1e3:6.2f} ms")
+print(f"a step with 32 decodes            {decode * 1e3:6.2f} ms")
+print(f"a step with 31 decodes, 1 prompt  {with_prompt * 1e3:6.2f} ms")
+full = serve(
+    one_engine.requests(1e6, num_requests=20_000), one_engine.engine(), one_engine.STEP
+)
+print(
+    f"served when somebody always waits {len(full) / full.makespan:6.2f} requests/s (simulated)"
+)
+
+# %% [markdown]
+# The formula puts these together. It asks for memory enough for the K and V of $B$ requests, and for steps
+# with at most one prompt, which fits the token budget beside the decodes. Two prompts in one step cost more than
+# twice one: by the roofline a first prompt of 512 tokens adds 4.9 ms to a step with 31 decodes and a second one 9.3,
+# on the recorded card 9.2 and 11.3, since the first hides in part behind the reading of the weights. So $N$ must be
+# several times $B$, and answers must differ: equal ones that start together also end together, and the next prompts
+# start together again.
+
+# %%
+print("32 slots: answers     formula against simulation")
+for tokens, cv in ((256, 1), (128, 1), (64, 1), (32, 1), (256, 0)):
+    need = queueing.demand(prompt_tokens=512, output_tokens=tokens, output_cv=cv)
+    formula = queueing.continuous_capacity(need, one_engine.STEP, **limits).requests_per_s
+    answers = lengths.lognormal(tokens, cv)
+    load = Workload.poisson(
+        rate=1e6, num_requests=20_000, prompt_tokens=512, output_tokens=answers, seed=0
+    )
+    full = serve(load, one_engine.engine(), one_engine.STEP)
+    print(
+        f"mean {tokens:3d} tokens, CV {cv} {formula / (len(full) / full.makespan) - 1:+10.0%}"
+    )
+
+# %% [markdown]
+# ## The rate that a promise allows
+#
+# Say that 99 of 100 requests shall see their first token within 200 ms. Which is the largest rate that keeps this
+# promise?
+
+# %%
+for rate in np.arange(1, one_engine.capacity(), 0.1):
+    if one_engine.forecast(float(rate)).ttft_percentile_s(0.99) <= 0.200:
+        best = float(rate)
+trial = serve(
+    one_engine.requests(best, num_requests=40_000), one_engine.engine(), one_engine.STEP
+)
+print(
+    f"{best:.1f} of {one_engine.capacity():.1f} requests/s: "
+    f"p99 of TTFT {np.percentile(trial.ttft, 99) * 1e3:.0f} ms simulated"
+)
+
+# %% [markdown]
+# That is 11.7 of 16.3 requests/s, if arrivals are Poisson. Plan with this rate, and not with capacity.
+#
+# ## The same on a trace
+#
+# The course ships a trace in the format of the Azure LLM inference traces (synthetic, 2,000 requests): prompts of 1,161
+# tokens on average, answers of 258, gaps with a CV of 1.05. Theory takes its mean lengths and contexts, and knows
+# nothing else.
+
+# %%
+trace = one_engine.trace()
+kind = one_engine.TRACE
+full = serve(trace.scaled(1e6), one_engine.engine(), one_engine.STEP)
+print(
+    f"capacity: by hand {one_engine.capacity(kind=kind):.2f}/s, "
+    f"simulated {len(full) / full.makespan:.2f}/s"
+)
+print("rate      E2E: theory  simulated      mean TTFT: theory  simulated")
+for rate in (4, 6, 8, 10):
+    known = one_engine.forecast(rate, kind=kind)
+    run = serve(trace.scaled(rate), one_engine.engine(), one_engine.STEP)
+    print(
+        f"{rate:2d}/s {known.mean_e2e_s:13.2f} s {run.e2e.mean():8.2f} s "
+        f"{known.mean_ttft_s * 1e3:19.0f} ms {run.ttft.mean() * 1e3:7.0f} ms"
+    )
+
+means = []
+for seed in range(20):
+    rng = np.random.default_rng(seed)
+    gaps, rows = rng.permutation(np.diff(trace.arrival)), rng.permutation(len(trace))
+    prompts, answers = trace.prompt_tokens[rows], trace.output_tokens[rows]
+    load = Workload(
+        arrival=np.append(0, np.cumsum(gaps)), prompt_tokens=prompts, output_tokens=answers
+    ).scaled(10)
+    means.append(serve(load, one_engine.engine(), one_engine.STEP).ttft.mean() * 1e3)
+print(
+    "10/s, the same gaps and requests in 20 other orders: "
+    f"mean TTFT {min(means):.0f} to {max(means):.0f} ms"
+)
+
+# %% [markdown]
+# E2E fits up to 8 requests/s. At 10 it does not, and TTFT even less: near capacity the queue remembers every busy
+# spell, and 2,000 requests hold few of them. Theory gives the mean over all traffic of that kind; one trace is one
+# draw, and the same requests in another order are another.
+#
+# ## Rules that do not survive a check
+#
+# You will meet these in blog posts, and in some dashboards. Each line computes one on the run at 14 requests/s.
+
+# %%
+run = serve(one_engine.requests(14), one_engine.engine(), one_engine.STEP)
+tokens, tpot, e2e = run.workload.output_tokens, np.nanmean(run.tpot), run.e2e.mean()
+many = tokens > 1
+off = [abs(run.ttft + n * run.tpot - run.e2e)[many].mean() for n in (tokens - 1, tokens)]
+decoding = float(run.steps.decodes @ run.steps.seconds) / run.makespan
+print("time to last token = TTFT + N x TPOT?")
+print(
+    f"   off by {off[1] * 1e3:.2f} ms, one token too many; "
+    f"with N - 1 off by {off[0] * 1e3:.2f} ms"
+)
+print("tokens/s = 1 / TPOT?")
+print(
+    f"   {1 / tpot:.0f}, measured {tokens.sum() / run.makespan:.0f}; "
+    f"number decoding / TPOT = {decoding / tpot:.0f}"
+)
+print("mean latency = duration / requests?")
+print(
+    f"   {run.makespan / len(run):.3f} s, and the mean E2E is {e2e:.2f} s: "
+    "that is 1 / throughput, too small by L"
+)
+
+# %% [markdown]
+# The second and third are Little's law with L forgotten: tokens/s = (number decoding) / TPOT, and E2E = L / rate.
+#
+# Two more are about an **admission window**, the delay D that a batcher waits for company. "The mean wait is half the
+# window" holds if windows run all the time. If the first arrival opens the window, that one waits all of D, and the
+# mean wait is D (1 + λD/2) / (1 + λD), as long as the batch never fills and the engine is free when the window closes.
+# And "a window of 6 ms makes batches of 16" forgets that a batch is a number in a system. With 80 requests/s of 32
+# tokens and a step of 0.57 + 0.083 b ms, Little's law gives b = λ N t(b) if b stood still; processor sharing lets it
+# vary.
+
+# %%
+D, rate = 0.006, 80
+opened = D * (1 + rate * D / 2) / (1 + rate * D)
+load = Workload.poisson(
+    rate=rate, num_requests=20_000, prompt_tokens=1, output_tokens=1, seed=0
+)
+run = serve(
+    load, policies.Dynamic(max_num_seqs=1_000, max_queue_delay=D), steptime.PowerLaw(1e-6, 0, 1)
+)
+print("mean wait in a window of 6 ms")
+print(
+    f"   half of it {D / 2 * 1e3:.2f} ms, formula {opened * 1e3:.2f} ms, "
+    f"simulated {run.queue_wait.mean() * 1e3:.2f} ms"
+)
+
+t0, c, N = 0.567e-3, 0.0833e-3, 32
+still = rate * N * t0 / (1 - rate * N * c)  # b = rate N (t0 + c b), solved for b
+sharing = queueing.processor_sharing(
+    arrival_rate=rate, rates=[n / (N * (t0 + c * n)) for n in range(1, 17)]
+)
+load = Workload.poisson(
+    rate=rate, num_requests=20_000, prompt_tokens=1, output_tokens=N, seed=0
+)
+run = serve(
+    load,
+    policies.Continuous(max_num_seqs=16, max_num_batched_tokens=16),
+    steptime.PowerLaw(t0, c, 1),
+)
+mean_batch = run.steps.running @ run.steps.seconds / run.makespan
+print("mean batch with room for 16")
+print(
+    f"   standing still {still:.2f}, sharing {sharing.mean_in_batch_requests:.2f}, "
+    f"simulated {mean_batch:.2f}"
+)
+
+# %% [markdown]
+# ## Above capacity
+#
+# Capacity is 16 requests/s. A campaign brings 20. Every formula above refuses to answer, and this is why: the queue
+# grows by 4 requests each second, and there is no mean for it to settle on.
+
+# %%
+try:
+    one_engine.forecast(20)
+except ValueError as error:
+    print(fill(str(error), 96))
+
+# %%
+runs = {
+    f"{rate}/s": serve(
+        one_engine.requests(rate, 1, 4_000), one_engine.engine(), one_engine.STEP
+    )
+    for rate in (15, 20)
+}
+draw.overload(runs, {"20/s": 20 - one_engine.capacity()})
+
+# %% [markdown]
+# What an operator sees, in this order: the number running stays at 32. The number waiting climbs in
+# a straight line. TTFT climbs with it, for everybody, while TPOT levels off at 7.6 ms. Tokens/s look excellent: they
+# are at their maximum. A test of one minute shows a mean TTFT of 6 s, one of a quarter of an hour shows 93 s. The
+# number only shows how long you measured:
+
+# %%
+print("at 20/s:   requests   lasted   served/s   mean TTFT   p99 TTFT   TPOT")
+for count in (1_000, 4_000, 16_000):
+    run = serve(one_engine.requests(20, 1, count), one_engine.engine(), one_engine.STEP)
+    p99, tpot = np.percentile(run.ttft, 99), np.nanmean(run.tpot)
+    print(
+        f"{count:17,d} {run.makespan:8.0f} s {len(run) / run.makespan:8.2f} "
+        f"{run.ttft.mean():10.1f} s {p99:8.1f} s {tpot * 1e3:6.2f} ms"
+    )
+print(fill(f"Warning of the last run: {run.warnings[0]}", 96))
+
+# %% [markdown]
+# There are three ways out: fewer arrivals (refuse some, limit the rate), more capacity (slots while memory lasts,
+# another GPU), or shorter stays (shorter answers, faster steps). A larger queue makes waits longer.
+#
+# ## In a real engine
+#
+# | here | vLLM |
+# |---|---|
+# | slots | `--max-num-seqs` |
+# | tokens a step | `--max-num-batched-tokens` |
+# | number in the system | gauges `vllm:num_requests_running` + `vllm:num_requests_waiting` |
+# | requests/s | `sum(rate(vllm:request_success_total[5m]))`: one series for each reason to finish |
+# | W | `vllm:e2e_request_latency_seconds` (sum / count over the same window) |
+# | all slots taken | share of scrapes with `vllm:num_requests_waiting` > 0 (also when KV blocks run short) |
+# | arrival rate and bursts of a test | `vllm bench serve --request-rate 10 --burstiness 0.0625` (CV 4) |
+# | a fixed number in the system | `vllm bench serve --max-concurrency 64` |
+#
+# If running + waiting and rate x latency disagree by more than the edges of your window explain, one of the three is
+# not measured where you think it is.
+#
+# **Read next.** J. D. C. Little, "Little's Law as Viewed on Its 50th Anniversary", Operations Research 59(3), 2011.
+# M. Harchol-Balter, *Performance Modeling and Design of Computer Systems*, 2013: chapters 6 (Little), 14 (M/M/c), 23
+# (M/G/1), 30 (processor sharing). L. Kleinrock, *Queueing Systems*, vol. 1, 1975.

@@ -1,0 +1,199 @@
+# %% [markdown]
+# # Lab 07, deeper: what chunks cost
+
+# %%
+from course.lessons import lab07
+
+# %% [markdown]
+# ## The question
+#
+# The lab says: choose the budget for those who stream, and the cap for those who come. **Is that true of any card, or
+# only of the recorded one? And what do chunks cost?** This notebook is optional. It puts the roofline beside the
+# recording, counts what is read and computed, looks at throughput, at a trace without contracts, and at how other
+# engines order a step.
+
+# %%
+lab07.who_waits()
+
+# %% [markdown]
+# Both kinds of people over all budgets: on the left those who come, on the right those who stream. Move the cap, and
+# see which side answers.
+#
+# ## What a step with a chunk costs, in theory
+#
+# $$ t = t_0 + \max\!\left(\frac{W}{B},\ p\,(b + c)\right) + \frac{m\,K}{B}
+# + \max\!\left(q\,P,\ \frac{m\,(k + c)}{B}\right), \qquad P = c\,k + \frac{c\,(c + 1)}{2} $$
+#
+# | symbol | meaning | here |
+# |---|---|---|
+# | $t_0$ | launching the kernels of a step [s] | 0.28 ms |
+# | $W / B$ | bytes of all weights over the bandwidth: reading them once [s] | 4.97 ms |
+# | $p$ | matrix products of one token [s], a little more for a decode | 17.9 µs |
+# | $b,\ c$ | decodes and prompt tokens in the step [tokens] | |
+# | $k$ | tokens of that prompt already in the cache [tokens] | 0 to 32,768 - c |
+# | $m$ | bytes of K and V of one token | 131,072 |
+# | $K$ | tokens that the decodes attend to, all together | |
+# | $P,\ q$ | query-key pairs of the chunk, and the time of one [s] | q = 0.67 ns |
+#
+# The products of some 280 tokens take as long as reading the weights. Below that a step is paid for in full and holds
+# less; above it a step takes as long as its tokens. The pairs are what makes the last step of a long prompt longer than
+# the first.
+
+# %%
+lab07.attention_share()
+
+# %% [markdown]
+# ## Theory beside the recording
+#
+# On the left one step, at the beginning and at the end of the prompt; on the right the whole prompt, from chunks of 64
+# to all of it in one step. Dots are recorded, dashes theory.
+
+# %%
+lab07.seconds_by_chunk()
+
+# %%
+lab07.chunks_recorded()
+
+# %% [markdown]
+# What is recorded takes 1.04 to 2.6 times as long as theory says: decodes alone are near it, the last chunks of a long
+# prompt are not, since these kernels compute attention at a third of the rate of a large matrix product. The shape is
+# right, and theory errs to one side: **small chunks cost more than it says**. Against chunks of 8,192, chunks of 512
+# take 33% longer where theory says 14%, and chunks of 256 take 46% longer where it says 30%. One step for all 32,768
+# tokens gains only 3%: beyond a few thousand tokens larger chunks buy nothing.
+#
+# Do the conclusions of this lab depend on the card's kernels? The same 1,600 chats and the same policies, on theory and
+# on the recording:
+
+# %%
+lab07.settings_in_theory()
+
+# %%
+lab07.settings_recorded()
+
+# %% [markdown]
+# They do not: without a cap the p99 over tokens is worst at 512 in both, the longest gap follows the budget, a smaller
+# budget makes newcomers wait longer, and the cap is what helps them. Two things differ. Small budgets cost more on the
+# card: at 256 the long prompt waits 34% longer than at 8,192, in theory 12%. And real steps are longer, so that 2,048
+# breaks a promise of 100 ms, which 1,024 keeps.
+#
+# - **How many chats stall?** Those that stream when the long prompt comes. By Little's law (lab 03) that is their rate
+#   times the time they stream, out of rate times 20 s: the time they stream over 20 s.
+# - **The cap has its price.** The long prompt pays: 2,313 ms with a cap of 512 instead of 1,866 ms, 1,896 ms with one
+#   of 1,024. And so does the p99 of the gaps, which goes from 10 to 45 ms: the chunks are small and many, as with a
+#   small budget, and they share their steps with the prompts of newcomers. Nobody stalls all the same.
+#
+# ## Chunks do not add pairs, they add readings
+#
+# A **pair** is one token that attends to one token, itself included. However a prompt is cut, each of its tokens
+# attends once to all before it, so the pairs are the same. What grows with the number of chunks: the weights are read
+# again, and the K and V of all earlier chunks too. And kernels want to be large: on the recorded card a pair takes
+# longer in chunks of 512 and below.
+
+# %%
+lab07.readings()
+
+# %% [markdown]
+# ## Smaller is not safer: what the budget does to throughput
+#
+# All requests of the Azure-style trace at once, and how many tokens a second the card computes, prompts and answers
+# together. There is a best budget: a step that holds both reads the weights once for both, and wastes nothing when its
+# tokens are as many as one reading is worth. Below that everybody pays.
+
+# %%
+lab07.throughput()
+
+# %% [markdown]
+# ## Without contracts: the trace
+#
+# Nobody pastes 32,768 tokens in this trace (synthetic, with the statistics of the conversation trace that Azure
+# published in 2023). Its longest prompt has 7,651. Even so, one request in seven has more than 2,048 tokens, and these
+# hold 40% of all prompt tokens. At 8 requests a second:
+
+# %%
+lab07.the_trace()
+
+# %% [markdown]
+# A step with more than some 1,800 prompt tokens takes over 50 ms on that card, and with a budget of 8,192 there are 1.4
+# of them each second: an answer that streams for 2.0 s meets three. A budget of 1,024 ends it. The cap is no
+# replacement: it holds for each prompt alone, and several fit into one step.
+#
+# ## Who goes first
+#
+# | system | what a step holds |
+# |---|---|
+# | Orca, 2022 | whole prompts and decodes together: a long prompt makes a long step |
+# | vLLM before V1 | whole prompts *or* decodes, prompts first; chunked prefill was an option |
+# | DeepSpeed-FastGen, 2023 | **Dynamic SplitFuse**: a fixed number of tokens, long prompts split, short ones packed |
+# | Sarathi-Serve, 2024 | **stall-free**: all decodes, then chunks of running prompts, then new ones, up to a budget |
+# | vLLM V1 (0.19) | those that run, in order of admission, up to budget and cap; then those that wait |
+# | SGLang, default | chunks of prompts *or* decodes, prompts first; `--enable-mixed-chunk` puts both in a step |
+#
+# What protects those who stream is that chunks and decodes share a step. `PrefillFirst` computes prompts in chunks, and
+# decodes only when no prompt is left:
+
+# %%
+lab07.who_goes_first()
+
+# %% [markdown]
+# In vLLM's order a decode may come behind a chunk in the list. Can it be left out when the budget is used up? Not
+# without preemption: whoever runs was admitted into what those in front had left, and from then on those take less,
+# not more. So no gap is longer than a step, as with the rule of Exercise 3.
+#
+# ## What is often said
+
+# %%
+lab07.claims()
+
+# %% [markdown]
+# - A step with fewer tokens is shorter, so the number of steps says little. Chunks and decodes share their steps.
+# - A first token needs the whole prompt, however it was cut. "To give users a quick first token, do not chunk" is right
+#   for that one prompt, and wrong for everybody else.
+# - With 64 decodes, 20% of the tokens is a chunk of 16 tokens.
+# - The scores of 10,000 tokens need 400 MB a head only if somebody stores them. Kernels that work by tiles do not.
+#
+# ## A cap that is too small, and no chunks at all
+#
+# If 512 is good, 16 must be better?
+
+# %%
+lab07.small_caps()
+
+# %% [markdown]
+# Each step reads all weights, whether the long prompt gets 512 tokens of it or 16. Below some 280 a smaller cap only
+# spares a step some attention, and the long prompt starves: 17.5 s to its first token. And the cap holds for every
+# prompt: at 16 a short one of 200 tokens takes 13 steps as well.
+#
+# Without chunks a step must hold any prompt, so engines refuse what does not fit (vLLM: at the start, if
+# `max_model_len` is above the budget; then each longer prompt):
+
+# %%
+lab07.chunking_off()
+
+# %% [markdown]
+# ## In a real engine
+#
+# | here | engine | knob | default |
+# |---|---|---|---|
+# | token budget | vLLM 0.19 | `--max-num-batched-tokens` | `vllm serve`: 8,192 on an H100, 2,048 on an A100 |
+# | cap for one prompt | vLLM 0.19 | `--long-prefill-token-threshold` | 0: none |
+# | chunking at all | vLLM 0.19 | `--enable-chunked-prefill` | on |
+# | prompts at a time | vLLM 0.19 | `--max-num-partial-prefills` | 1; V1 refuses to start with another |
+# | long ones among them | vLLM 0.19 | `--max-long-partial-prefills` | the same; later versions dropped both |
+# | chunk | SGLang 0.5 | `--chunked-prefill-size` | 8,192 on a card of 80 GB; -1 turns chunking off |
+# | chunks beside decodes | SGLang 0.5 | `--enable-mixed-chunk` | off: prompts first, decodes wait |
+# | chunking at all | TensorRT-LLM 1.x | `enable_chunked_prefill` | off; in Triton's config: `enable_chunked_context` |
+# | token budget | TensorRT-LLM 1.x | `max_num_tokens` | 8,192 |
+#
+# The 1 in "prompts at a time" is not what V1 does: it admits as many as budget, slots and memory allow. Sarathi-Serve's
+# paper takes a budget of 512 tokens for a strict limit on ITL and 2,048 for a relaxed one, after timing the card.
+#
+# vLLM exports ITL as a histogram over tokens, `vllm:inter_token_latency_seconds`: its p99 does not see a stall. Its
+# `_bucket` series above your limit do: any growth there is a stall that somebody read.
+#
+# **Read next**
+#
+# - Agrawal et al., *Taming Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve*, OSDI 2024,
+#   arXiv:2403.02310: stall-free batching, and how to choose the budget.
+# - Holmes et al., *DeepSpeed-FastGen*, arXiv:2401.08671: Dynamic SplitFuse.
+# - Agrawal et al., *SARATHI*, arXiv:2308.16369: the first chunked prefills, and what a chunk's attention costs.
+# - Zhong et al., *DistServe*, OSDI 2024, arXiv:2401.09670: the other way out, prompts and decodes on different cards.
