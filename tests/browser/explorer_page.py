@@ -111,7 +111,9 @@ class ExplorerPage:
             """(root) => {
               const last = root.querySelector(".course-changed").getBoundingClientRect();
               const body = root.querySelector(".course-beside, .course-below").getBoundingClientRect();
-              return Math.max(last.bottom, body.bottom) - root.getBoundingClientRect().top;
+              // Hidden, the sentence has no place: its bottom would be the top of the window.
+              const bottom = last.height ? Math.max(last.bottom, body.bottom) : body.bottom;
+              return bottom - root.getBoundingClientRect().top;
             }"""
         )
 

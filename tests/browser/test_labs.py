@@ -82,7 +82,7 @@ def test_a_ghost_of_the_last_setting_stays(lab: LabPage) -> None:
 
 def test_every_question_shows_its_form(lab: LabPage) -> None:
     forms = lab.page.locator(".course-form")
-    assert forms.count() == lab.count(r"\blab\.(predict|quiz)\(") > 0
+    assert forms.count() == lab.count(r"\blab\.(predict|quiz|ticket|earlier)\(") > 0
     for form in forms.all():
         assert form.locator("input[type=radio]").count() >= 2
 
