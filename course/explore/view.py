@@ -150,11 +150,12 @@ class View:
             self._latest.ask()
 
     def _run(self) -> None:
-        wanted = {name: widget.value for name, widget in self.controls.items()}
+        shown = {name: widget.value for name, widget in self.controls.items()}
         if self._seconds > SLOW:
             self.notice.value = notice("Working.")
         began = time.monotonic()
         try:
+            wanted = self.explorer.settings(shown)  # a browser's sums of steps are off by a rounding
             result = self.explorer.compute(**wanted)
             drawing, layout = picture(self.explorer.drawn(result))
             ranges = ranges_of(layout)

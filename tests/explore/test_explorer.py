@@ -173,6 +173,14 @@ def test_reset_goes_back(explorer):
     assert "0.625" in explorer.view.table.value
 
 
+def test_a_browsers_rounding_is_no_move(explorer):
+    """It adds steps up in binary, and sends the slider's own value back so as it opens."""
+    explorer._repr_mimebundle_()
+    explorer.view.controls["cv"].value = 1.0000000000000002
+    assert explorer.view.settings == explorer.defaults
+    assert explorer.view.changed.value == ""
+
+
 def test_only_what_changed_is_sent(explorer, monkeypatch):
     explorer._repr_mimebundle_()
     sent = []
