@@ -109,9 +109,10 @@ class ExplorerPage:
         """Return the height of it in pixels, down to the sentence that says what changed; warnings stand below that."""
         return self.root.evaluate(
             """(root) => {
-              const last = root.querySelector(".course-changed").getBoundingClientRect();
-              const body = root.querySelector(".course-beside, .course-below").getBoundingClientRect();
-              return Math.max(last.bottom, body.bottom) - root.getBoundingClientRect().top;
+              const shown = [...root.querySelectorAll(".course-beside, .course-below, .course-changed")]
+                .map((part) => part.getBoundingClientRect())
+                .filter((box) => box.height > 0); // what is not displayed has no place, and lies at 0
+              return Math.max(...shown.map((box) => box.bottom)) - root.getBoundingClientRect().top;
             }"""
         )
 
