@@ -26,7 +26,7 @@ EXPLORER = (
 .course-explorer .course-blocks table { font-size: 12.5px; line-height: 17px; flex: 1 1 0; }
 .course-explorer .course-blocks table th, .course-explorer .course-blocks table td { padding: 1px 4px; }
 .course-explorer .course-head { justify-content: space-between; align-items: center; }
-.course-explorer .widget-html:has(> .widget-html-content:empty) { display: none; }
+.course-explorer .widget-html:not(.course-changed):has(> .widget-html-content:empty) { display: none; }
 .course-explorer .course-controls > * { margin: 0; height: 28px; }
 .course-explorer .widget-readout { min-width: 52px; border: 1px solid #8a8a8a; border-radius: 3px; padding: 0 4px;
   line-height: 22px; height: 24px; }

@@ -109,11 +109,10 @@ class ExplorerPage:
         """Return the height of it in pixels, down to the sentence that says what changed; warnings stand below that."""
         return self.root.evaluate(
             """(root) => {
-              const last = root.querySelector(".course-changed").getBoundingClientRect();
-              const body = root.querySelector(".course-beside, .course-below").getBoundingClientRect();
-              // Hidden, the sentence has no place: its bottom would be the top of the window.
-              const bottom = last.height ? Math.max(last.bottom, body.bottom) : body.bottom;
-              return bottom - root.getBoundingClientRect().top;
+              const shown = [...root.querySelectorAll(".course-beside, .course-below, .course-changed")]
+                .map((part) => part.getBoundingClientRect())
+                .filter((box) => box.height > 0); // what is not displayed has no place, and lies at 0
+              return Math.max(...shown.map((box) => box.bottom)) - root.getBoundingClientRect().top;
             }"""
         )
 
@@ -169,5 +168,5 @@ class ExplorerPage:
 
 
 def explorers(lab: LabPage) -> list[ExplorerPage]:
-    """Return the explorers of a notebook that has run, but for live views, which have no figure (test_words.py)."""
-    return [ExplorerPage(lab, root) for root in lab.page.locator(".course-explorer:not(.course-words)").all()]
+    """Return the explorers of a notebook that has run."""
+    return [ExplorerPage(lab, root) for root in lab.page.locator(".course-explorer").all()]

@@ -17,7 +17,7 @@ from tests.browser.lab_page import LOCAL, SECOND, LabPage, opened
 from tests.browser.lab_server import HEIGHT, WIDTH, Server
 from tests.helpers.places import ROOT
 
-NAME = next(path.name for path in (ROOT / "labs").glob("04_*.ipynb"))
+NAME = next(path.name for path in (ROOT / "labs").glob("04_*continuous.ipynb"))
 LAB = load("04")
 COPY = "04 opened again.ipynb"
 MISSING = "Error displaying widget"

@@ -26,7 +26,7 @@ SAME_LINE = ("End", "Shift+Home")
 @pytest.fixture
 def lab(browser: Browser, server: Server) -> Iterator[LabPage]:
     """A fresh copy of lab 04 beside the learner's first one, and nothing stored yet."""
-    shutil.copy(ROOT / "labs" / "04_static_dynamic_continuous.ipynb", server.labs / COPY)
+    shutil.copy(next((ROOT / "labs").glob("04_*continuous.ipynb")), server.labs / COPY)
     shutil.rmtree(server.progress, ignore_errors=True)
     with opened(browser, server, COPY) as page:
         yield page
