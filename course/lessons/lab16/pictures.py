@@ -64,7 +64,7 @@ def nightly() -> Nightly:
     )
 
 
-def ticket(*, height: int = 380) -> go.Figure:
+def ticket(*, height: int = 400) -> go.Figure:
     """Requests/s answered, mean in flight and p99 of TTFT over the rate asked for, one above the other."""
     found = nightly()
     rows = (
@@ -81,7 +81,8 @@ def ticket(*, height: int = 380) -> go.Figure:
             "title": {"text": "asked for [requests/s]" if last else ""},
         }  # fmt: skip
         layout[f"yaxis{end}"] = {
-            "anchor": f"x{end}", "domain": theme.round_digits([top - 0.29, top]), "title": {"text": title}, "nticks": 4,
+            "anchor": f"x{end}", "domain": theme.round_digits([top - 0.29, top]),
+            "title": {"text": title, "font": {"size": 14}}, "nticks": 4,
             "range": theme.round_digits([0, 1.15 * max(values)]),
         }  # fmt: skip
     return theme.plain_figure(data, layout)
