@@ -111,7 +111,8 @@ class ExplorerPage:
             """(root) => {
               const last = root.querySelector(".course-changed").getBoundingClientRect();
               const body = root.querySelector(".course-beside, .course-below").getBoundingClientRect();
-              return Math.max(last.bottom, body.bottom) - root.getBoundingClientRect().top;
+              const end = last.height ? Math.max(last.bottom, body.bottom) : body.bottom;  // the sentence may be hidden
+              return end - root.getBoundingClientRect().top;
             }"""
         )
 
