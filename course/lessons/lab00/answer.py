@@ -16,6 +16,9 @@ QUESTIONS = (
     "What is 17 plus 25?",
     "Tell a short sad story about Mia, a fox. It happens in the garden, and there is a red kite.",
 )
+NAMES = ("Spell hedgehog.", "What is 17 plus 25?", "Tell a story about Mia, a fox.")
+NAMED = tuple(zip(NAMES, QUESTIONS, strict=True))
+"""The questions by names that fit into a list of choices."""
 MOST_STEPS = 44
 """Of the longest of these answers."""
 TRIES = 9  # an answer is computed so often, and each step gets the median of its seconds

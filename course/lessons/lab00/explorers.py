@@ -14,7 +14,7 @@ def one_answer() -> Explorer:
     """The small language model answers, one step with each move; its steps are timed on this machine."""
     shared: dict[str, Any] = {
         "controls": [
-            Choice("question", "Question", answer.QUESTIONS, answer.QUESTIONS[0]),
+            Choice("question", "Question", answer.NAMED, answer.QUESTIONS[0]),
             Slider("step", "Step", 1, answer.MOST_STEPS, 1, 1),
         ],
         "figure": figures.answer,
@@ -45,8 +45,8 @@ def requests_and_waits() -> Explorer:
         traffic.traffic,
         controls=[
             Slider("rate", "Rate", 2.0, 16.0, 1.0, tasks.START["rate"], unit="requests/s"),
-            Slider("arrival_cv", "Spread of the gaps (CV)", 0.0, 5.0, 0.5, tasks.START["arrival_cv"]),
             Toggle("log", "Log axis", bool(tasks.START["log"])),
+            Slider("arrival_cv", "Spread of the gaps (CV)", 0.0, 5.0, 0.5, tasks.START["arrival_cv"]),
         ],
         figure=figures.traffic,
         summary=traffic.rows,
