@@ -108,6 +108,32 @@ def test_a_decision_is_one_flag_in_any_spelling():
         decision.choice({"a": 1, "b": 2})
 
 
+@pytest.mark.parametrize(("right", "one"), [(512, exercise("decision")), (256, exercise("decision").twin)])
+def test_a_cap_that_is_too_large_breaks_a_promise_and_one_that_is_too_small_is_not_the_largest(right, one):
+    for cap in decision.CAPS:
+        verdict = judge(one, {decision.FLAG: cap})
+        if cap == right:
+            assert verdict.status == RIGHT
+        else:
+            hint = one.mistakes[verdict.mistake].hint
+            assert ("is the promise kept?" if cap > right else "so does a larger cap") in hint
+
+
+def test_the_wrong_turns_of_the_share_on_the_example_of_the_text():
+    probe = share.PROBES[0]
+    made = {
+        share.without_cap: {1: 1, 3: 1, 5: 10},
+        share.prompts_first: {5: 5, 6: 5, 7: 2},
+        share.forgets_the_budget: {1: 1, 3: 1, 5: 5, 6: 5, 7: 5},
+        share.forgets_the_decodes: {1: 1, 3: 1, 5: 5, 6: 5, 7: 2},
+        share.leaves_out_the_decodes: {5: 5, 6: 5},
+        share.cap_for_all: {1: 1, 3: 1, 5: 5},
+        share.zero_chunks: {1: 1, 3: 1, 5: 5, 6: 5, 7: 0},
+        share.one_prompt: {1: 1, 3: 1, 5: 5},
+    }
+    assert {turn.__name__: turn(*probe) for turn in made} == {turn.__name__: tokens for turn, tokens in made.items()}
+
+
 def test_the_words_that_the_source_must_have():
     text = SOURCE.read_text(encoding="utf-8")
     assert re.findall(r'lab\.check\("(\w+)"', text) == [item.id for item in LAB.exercises]

@@ -1,0 +1,95 @@
+"""Lab 07: where a task of an explorer is done, and where it is not, beside the setting that it shows."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from course.lessons.lab07 import long_prompt, tasks
+from course.lessons.lab07.long_prompt import PROMPT, STALL, WHOLE
+
+MOMENT = {"max_num_batched_tokens": WHOLE, "long_prefill_token_threshold": 0, "prompt": PROMPT, "streaming": 12}
+HIDDEN = {"max_num_batched_tokens": WHOLE, "long_prefill_token_threshold": 0, "every": 20, "limit_ms": 100}
+
+
+def task(name):
+    return next(one for one in (*tasks.MOMENT, *tasks.HIDDEN) if one.id == name)
+
+
+def moment(**changed):
+    settings = MOMENT | changed
+    return settings, long_prompt.moment(*settings.values())
+
+
+def hidden(**changed):
+    settings = HIDDEN | changed
+    return settings, long_prompt.hidden(*settings.values())
+
+
+@pytest.mark.parametrize(
+    ("changed", "done"),
+    [
+        ({"max_num_batched_tokens": 512}, True),
+        ({}, False),
+        ({"max_num_batched_tokens": 512, "long_prefill_token_threshold": 256}, False),  # not the budget alone
+        ({"max_num_batched_tokens": 512, "prompt": 4_096}, False),  # not the longest prompt
+    ],
+)
+def test_the_budget_alone_keeps_the_longest_prompt_from_stopping_the_chats(changed, done):
+    settings, result = moment(**changed)
+    assert task("budget").reached(settings, result) == task("newcomer").where(settings, result) == done
+
+
+@pytest.mark.parametrize(
+    ("changed", "done"),
+    [
+        ({"max_num_batched_tokens": 2_048, "long_prefill_token_threshold": 512}, True),
+        ({"max_num_batched_tokens": 2_048, "long_prefill_token_threshold": 512, "prompt": 16_384}, False),
+        ({"max_num_batched_tokens": 512}, False),
+    ],
+)
+def test_both_are_helped(changed, done):
+    assert task("both").reached(*moment(**changed)) == done
+
+
+@pytest.mark.parametrize("last", [STALL, 1.2 * STALL])
+def test_all_newcomers_must_be_in_time_and_not_the_first_alone(last):
+    ttft = np.array([0.01, 1.0, 0.5 * STALL, 0.5 * STALL, last])  # a chat, the long prompt, three newcomers
+    result = SimpleNamespace(run=SimpleNamespace(ttft=ttft), newcomers=range(2, 5), longest_gap=(1.0, 1.0 + STALL / 2))
+    assert task("both").reached(MOMENT, result) == (last <= STALL)
+
+
+@pytest.mark.parametrize(
+    ("changed", "done"),
+    [
+        ({"every": 2}, True),
+        ({"every": 5}, False),
+        ({}, False),
+        ({"every": 2, "max_num_batched_tokens": 8_192}, False),
+        ({"max_num_batched_tokens": 512}, False),  # doubles it too, but another control has moved
+    ],
+)
+def test_only_long_prompts_that_come_more_often_count(changed, done):
+    assert task("often").reached(*hidden(**changed)) == done
+
+
+@pytest.mark.parametrize(
+    ("changed", "done"),
+    [
+        ({"max_num_batched_tokens": 512}, True),
+        ({"max_num_batched_tokens": 8_192}, False),
+        ({"max_num_batched_tokens": 512, "long_prefill_token_threshold": 256}, False),
+        ({"max_num_batched_tokens": 512, "every": 30}, False),
+    ],
+)
+def test_only_the_budget_counts_for_the_promise(changed, done):
+    assert task("promise").reached(*hidden(**changed)) == done
+
+
+@pytest.mark.parametrize(
+    "moved",
+    [{"max_num_batched_tokens": 512}, {"long_prefill_token_threshold": 256}, {"every": 30}, {"limit_ms": 30}],
+)
+def test_the_first_number_is_read_at_the_start(moved):
+    assert task("stopped").where(*hidden())
+    assert not task("stopped").where(*hidden(**moved))
