@@ -48,6 +48,13 @@ def test_the_largest_chunk_keeps_its_limit_and_the_next_breaks_it():
     assert 0.7 * 0.050 < after - before <= 0.050
 
 
+@pytest.mark.parametrize("chunk", [64, 384, 1_024])
+def test_a_limit_that_a_last_step_just_keeps_has_its_chunk(chunk):
+    limit = STEP(Step(32, 32 * 700, ((chunk, PROMPT - chunk),)))
+    assert exercises.largest_chunk(limit) == chunk
+    assert exercises.largest_chunk(STEP(Step(32, 32 * 700, ((chunk, 0),))), first=True) == chunk
+
+
 def test_the_share_takes_other_ways_of_writing_it_and_describes_what_it_does_not_know():
     def with_a_counter(decoding, prompts, budget, cap):
         tokens, left = {}, budget

@@ -130,6 +130,14 @@ def test_throughput_over_the_budget():
     assert max(theory) == rates[256][0] and max(recorded) == rates[512][1]
 
 
+def test_throughput_counts_prompts_and_answers():
+    """Two prompts of 4 tokens and two answers of 3, one slot, and a second for each step."""
+    load = Workload(arrival=[0, 5], prompt_tokens=[4, 4], output_tokens=[3, 3])
+    rate = prompt_chunks.saturated_tokens_per_second(load, policies.Continuous(1, 64), lambda step: 1.0)
+    # The second is let in at 3 s: until then 4 prompt tokens and 3 of the answer.
+    assert rate == pytest.approx((4 + 3) / 3)
+
+
 def test_the_trace():
     trace = traces.read(traces.example())
     long = trace.prompt_tokens > 2_048

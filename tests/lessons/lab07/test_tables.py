@@ -86,5 +86,15 @@ def test_the_tables_of_the_optional_notebook(name):
     assert "<table" in made._repr_mimebundle_()["text/html"]
 
 
+def test_the_share_of_attention_is_that_of_the_formula():
+    theory = long_prompt.THEORY
+    for tokens, products, attention, share in lab07.attention_share().rows[-4:]:
+        n = int(tokens.replace(",", ""))
+        pairs = sum(range(1, n + 1))
+        assert products == long_prompt.seconds(n * theory.per_token)
+        assert attention == long_prompt.seconds(pairs * theory.per_pair)
+        assert share == f"{pairs * theory.per_pair / (n * theory.per_token):.0%}"
+
+
 def test_chunks_off_is_refused():
     assert "max_num_batched_tokens is 8192" in lab07.chunking_off().text()

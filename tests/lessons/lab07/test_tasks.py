@@ -63,6 +63,7 @@ def test_all_newcomers_must_be_in_time_and_not_the_first_alone(last):
     ("changed", "done"),
     [
         ({"every": 2}, True),
+        ({"every": 3}, False),
         ({"every": 5}, False),
         ({}, False),
         ({"every": 2, "max_num_batched_tokens": 8_192}, False),
