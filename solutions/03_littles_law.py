@@ -46,7 +46,7 @@ lab.predict("window")
 # ### Load and bursts
 #
 # Each move serves 2,000 requests. The lines are theory for **Poisson** arrivals, those of many independent users. Their
-# gaps have a CV of 1; a clock has 0, bursts have more.
+# gaps have a CV of 1; a clock has 0, bursts more.
 
 # %%
 lab03.under_load()
@@ -62,8 +62,8 @@ lab03.law_in_a_window()
 # %% [markdown]
 # ## Measure
 #
-# With every move this machine computes steps of each size, on a CPU one matrix product a step. 80 small requests are
-# served on those times. Compare the last two rows.
+# This machine times a step of each batch size (on a CPU one matrix product), and serves 80 small requests with those
+# times. Compare the last two rows.
 
 # %%
 lab03.served_here()
@@ -85,13 +85,13 @@ lab03.by_hand()
 #
 # $$L = \lambda W$$
 #
-# The shaded window cuts requests in two. Requests 3 and 4 arrive in it: λ W = 0.5 x 3 = 1.5. But L is 2: 1 and 2
+# Requests 3 and 4 arrive in the shaded window: λ W = 0.5 x 3 = 1.5. But L is 2: 1 and 2
 # bring 3 seconds in, and 4 takes 1 second out. So 1.5 + 3/4 - 1/4 = 2.
 #
 # The law holds for any part of the system: the queue, the batch, a proxy.
 #
-# A load test fixes one of the three. `vllm bench serve --request-rate` fixes λ; `--max-concurrency` fixes L, the
-# number in flight, and then W = L / λ.
+# The load test `vllm bench serve` fixes λ with `--request-rate`, or L, the number in flight, with `--max-concurrency`
+# at the default rate of inf. Then W = L / λ.
 #
 # **Capacity.** When all $B$ slots are taken, each step moves $B$ requests on by one token. A request of $N$ tokens
 # costs $N/B$ steps, and one of them holds its prompt as well:
@@ -109,19 +109,19 @@ lab03.by_hand()
 # | capacity | formula; simulated | requests/s | 16.3; 16.3 |
 #
 # **The tail.** While fewer than 1 in 100 requests find no free slot, the p99 of TTFT shows no queue. Above that it is
-# a wait for a slot: by theory from 12 requests/s on. The mean hardly moves. Bursts take all slots at a far lower load.
+# a wait for a slot: by theory from 11.1 requests/s on. The mean E2E hardly moves.
 #
-# **Above capacity** no mean exists. The queue grows by λ minus capacity each second, and later drains by capacity
-# minus λ.
+# **Above capacity** nothing settles: the longer it lasts, the larger every mean. A run that ends has one. The queue
+# grows by λ minus capacity each second, and later drains by capacity minus λ.
 
 # %% [markdown]
 # ## Exercises
 #
-# **Worked example.** On average 34 requests run and 6 wait; 16 finish each second. So L is 34 + 6 = 40, and each stays
+# **Worked example.** On average 30 requests run and 10 wait; 16 finish each second. L is 30 + 10 = 40, and each stays
 # W = L / λ = 40 / 16 = 2.5 s.
 #
-# **1.** Complete it: `run` serves 17 requests/s to the last answer. Give L over the whole run. W is `run.e2e.mean()`,
-# and λ comes from `len(run)` and `run.makespan`, in seconds.
+# **1.** Complete it: in `run` 17 requests/s arrive. Give L over the whole run. W is `run.e2e.mean()`, and
+# λ comes from `len(run)` and `run.makespan`, in seconds.
 
 # %%
 run = serve(one_engine.requests(rate=17), one_engine.engine(), one_engine.STEP)
@@ -134,8 +134,8 @@ answer = len(run) / run.makespan * run.e2e.mean()
 lab.check("little", answer)
 
 # %% [markdown]
-# **2.** Now the queue alone. On average 30 requests run and 8 wait; 16 finish each second. How many seconds does a
-# request wait for its slot?
+# **2.** On average 30 requests run and 8 wait; 16 finish each second. How many seconds does a request wait for its
+# slot?
 
 # %%
 answer = None
@@ -147,8 +147,9 @@ answer = 8 / 16
 lab.check("waiting", answer)
 
 # %% [markdown]
-# **3.** Write capacity by hand. Below is the step with a prompt: 31 decodes, which attend to 768 tokens each on
-# average, and a whole prompt of 512 tokens. Without a prompt write `()`. Call `step_time` like `one_engine.STEP`.
+# **3.** Write capacity. Below is the step with a prompt: 31 decodes, which attend to 768 tokens each on
+# average (answers have a CV of 1), and a whole prompt of 512 tokens. Without a prompt write `()`. Call `step_time` like
+# `one_engine.STEP`.
 
 # %%
 round(one_engine.STEP(Step(31, 31 * 768, ((512, 0),))), 4)  # s
@@ -170,7 +171,7 @@ lab.check("capacity", capacity)
 # %% [markdown]
 # ## Break it
 #
-# A ticket. All 32 slots are taken.
+# All 32 slots are taken.
 
 # %%
 lab03.ticket_graphs()
@@ -182,7 +183,7 @@ lab.ticket()
 # ## Take away
 #
 # 1. L = λ W for any policy and any part of a system; a short window needs its edges.
-# 2. A request costs N/B steps of a full batch, one of them with its prompt: that is capacity.
+# 2. Capacity: a request costs N/B steps of a full batch, one with its prompt.
 # 3. The p99 of TTFT leaves its floor when 1 in 100 arrivals finds no slot, far below capacity.
 
 # %%
@@ -208,6 +209,8 @@ lab.recap("window")
 decision = None  # {"--flag": value}
 ### BEGIN SOLUTION
 # λ = 4,246 / 300 s, W = 8,362.4 s / 4,246. A rate that moved within the five minutes would change my mind.
+# 28 in flight never wait for one of 32 slots, so this test shows no tail: its p99 of TTFT is 27 ms, and here it was
+# 1.6 s. --request-rate shows the tail; lab 16 says more.
 decision = {"--max-concurrency": 28}
 ### END SOLUTION
 
@@ -218,5 +221,5 @@ lab.check("decision", decision)
 lab.quiz()
 
 # %% [markdown]
-# **Read next:** Little, "Little's Law as Viewed on Its 50th Anniversary", Operations Research 59(3), 2011. The optional
-# notebook asks which formula fits batching.
+# **Read next:** the optional notebook; Little, "Little's Law as Viewed on Its 50th Anniversary", Operations Research
+# 59(3), 2011.

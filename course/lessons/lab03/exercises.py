@@ -104,7 +104,9 @@ CAPACITY = Exercise(
 )
 
 
-def in_flight(value: float, others: dict[float, str], twin: Exercise | None = None, question: str = "") -> Exercise:
+def in_flight(
+    value: float, others: dict[float, str], twin: Exercise | None = None, question: str = "", worked: str = ""
+) -> Exercise:
     """The decision: the flag that fixes the number in flight, and that number."""
     return Exercise(
         id="decision",
@@ -119,6 +121,7 @@ def in_flight(value: float, others: dict[float, str], twin: Exercise | None = No
         ),
         hint="In flight is in the system: you are asked for L.",
         plain="λ is what the count grew by, for each second. W is what the sum grew by, for each request. Multiply.",
+        worked=worked,
         question=question,
         twin=twin,
     )
@@ -142,6 +145,9 @@ DECISION = in_flight(
         },
         question="Another engine: in five minutes its count grows by 3,000 and its sum by 4,800 s. Choose again.",
     ),
+    worked='decision = {"--max-concurrency": 28}\n'
+    "# 28 in flight never wait for one of 32 slots, so this test shows no tail: its p99 of TTFT is 27 ms, and on the\n"
+    "# engine of the page it was 1.6 s. --request-rate shows the tail; lab 16 says more.",
 )
 
 LAB = LabSpec(
@@ -199,10 +205,10 @@ LAB = LabSpec(
                 (
                     "they are equal in any window",
                     "law-holds-in-any-window",
-                    "They are equal where nobody is in the system at both edges.",
+                    "They are equal where nobody is in the system at either edge.",
                 ),
                 (
-                    "below 1%, with 140 requests in it",
+                    "below 1%, with about 140 requests",
                     "many-requests-small-error",
                     "The error comes from those at the edges of the window.",
                 ),

@@ -160,8 +160,8 @@ def rows(found: Launched) -> list[tuple[str, ...]]:
         ("", *(names[name] for name in found.runs)),
         ("steps", *(f"{len(run.steps):,}" for run in found.runs.values())),
         ("a step, median", *(seconds(float(np.median(run.steps.seconds))) for run in found.runs.values())),
-        ("λ, arrivals per second", *(f"{law.arrival_rate:.3g}" for law in laws)),
-        ("W, mean E2E", *(seconds(law.W) for law in laws)),
+        ("λ, arrivals per second", *(f"{law.arrival_rate:.6g}" for law in laws)),
+        ("W, mean E2E", *(f"{1e3 * law.W:.6g} ms" for law in laws)),
         ("λ W", *(f"{law.arrival_rate * law.W:.4f}" for law in laws)),
         ("L, counted by the clock", *(f"{law.L:.4f}" for law in laws)),
     ]

@@ -58,7 +58,8 @@ TICKET = Ticket(
 QUIZ = (
     Question(
         "dashboard",
-        "Clients measure a mean E2E of 2.5 s; the engine finishes 16 requests/s and holds 32. What follows?",
+        "Clients measure a mean E2E of 2.5 s; the engine finishes 16 requests/s, 30 running and 2 waiting on average. "
+        "What follows?",
         (
             ("The arrivals are not Poisson.", "The law asks nothing of arrivals."),
             ("8 are outside the engine.", "16 x 2.5 = 40: a proxy holds the rest."),
@@ -78,11 +79,11 @@ QUIZ = (
     ),
     Question(
         "early",
-        "Which number rises before the p99 of TTFT does?",
+        "Which number shows that the p99 of TTFT is about to leave its floor?",
         (
-            ("the mean TTFT", "One slow request in a hundred hardly moves a mean."),
+            ("the mean TTFT", "With 1 in 100 waiting, it is about a tenth longer than at 10 requests/s."),
             ("GPU utilisation", "The GPU is busy in every step, at any load."),
-            ("the mean E2E", "It grows slowly with the batch."),
+            ("the mean E2E", "It grows with the batch, floor or not."),
             ("arrivals that find no slot", "Above 1% of them the p99 is a wait."),
         ),
         "d",

@@ -8,8 +8,9 @@ import pytest
 from course import queueing
 from course.engine.serving import serve
 from course.exercises import load
-from course.lessons.lab03 import evening, exercises, launched, metrics_page, one_engine, shown
+from course.lessons.lab03 import evening, exercises, launched, metrics_page, one_engine, shown, tasks
 from course.steptime import Step
+from course.workload import Workload, lengths
 from tests.helpers.places import SOLUTIONS
 from tests.helpers.texts import About, agree, right_option, sentence, with_numbers
 
@@ -64,7 +65,7 @@ def facts() -> dict[str, tuple]:
             About(1 / one_engine.slots_taken(run(14)), 0.08),
         ),
         "window": (10,),
-        "window b": (1, 10 * 14),
+        "window b": (1, About(len(inside()), 0.1)),  # a Poisson count of 140 spreads by 12
         "window c": (About(off()),),
         "window why": (100 * off(), 70, 80, 2),
         "little twin": (100,),
@@ -82,7 +83,7 @@ def facts() -> dict[str, tuple]:
         "quiz measure a": (peak, 18, 30),
         "quiz repair a": (FINISHED,),
         "quiz repair b": (160, 160 / FINISHED),
-        "quiz dashboard": (2.5, 16, 32),
+        "quiz dashboard": (2.5, 16, 30, 2),
         "quiz dashboard b": (16 * 2.5 - 32, 16, 2.5, 16 * 2.5),
         "quiz dashboard c": (8,),
         "quiz closed": (64, 16, 32),
@@ -90,7 +91,7 @@ def facts() -> dict[str, tuple]:
         "quiz closed b": (2,),
         "quiz closed c": (2,),
         "quiz early": (99,),
-        "quiz early a": (100,),
+        "quiz early a": (1, 100, About(_ttft_grows(_leaves()), 0.1), 10),
         "quiz early d": (1, 99),
         "quiz grow": (18, 20),
         "quiz grow a": (0.1, 100 * (20 / 18 - 1), 20 - 18),
@@ -182,7 +183,7 @@ def sentences() -> dict[str, tuple]:
         ),
         "Now {} requests arrive per second, soon {}": (shown.RATE, 14),
         "Each move serves {} requests": (COUNT,),
-        "{} small requests are served": (launched.REQUESTS,),
+        "and serves {} small requests with those times": (launched.REQUESTS,),
         "They stay {}, {}, {} and {} seconds, {} in all": (*stays, sum(stays)),
         "{} arrivals in {} s, each staying {} s, give λ W = {} x {} = {}. By": (
             len(stays), length, np.mean(stays), len(stays) / length, np.mean(stays), sum(stays) / length,
@@ -204,14 +205,16 @@ def sentences() -> dict[str, tuple]:
         ),
         "While fewer than 1 in {} requests find no free slot, the p99": (1 / (1 - 0.99),),
         "by theory from {} requests/s on": (_leaves(),),
-        "On average {} requests run and {} wait; {} finish each second. So L is {} + {} = {}, and each": (
-            34, 6, 16, 34, 6, 34 + 6,
+        "On average {} requests run and {} wait; {} finish each second. L is {} + {} = {}, and each": (
+            30, 10, 16, 30, 10, 30 + 10,
         ),
         "W = L / λ = {} / {} = {} s": (40, 16, 40 / 16),
-        "`run` serves {} requests/s to": (exercises.FULL,),
+        "in `run` {} requests/s arrive": (exercises.FULL,),
         "On average {} requests run and {} wait; {} finish each second. How": (RUNNING, WAITING, FINISHED),
-        "a prompt: {} decodes, which attend to {} tokens each on average, and a whole prompt of {} tokens": (
-            one_engine.SLOTS - 1, About(one_engine.need().context_tokens, 2e-3), one_engine.PROMPT,
+        "a prompt: {} decodes, which attend to {} tokens each on average (answers have a CV of {}), and a whole prompt "
+        "of {} tokens": (
+            one_engine.SLOTS - 1, About(one_engine.need().context_tokens, 2e-3), one_engine.OUTPUT_CV,
+            one_engine.PROMPT,
         ),
         "All {} slots are taken": (one_engine.SLOTS,),
         "vllm:num_requests_running {} {} ": (before_page.running, after_page.running),
@@ -222,13 +225,60 @@ def sentences() -> dict[str, tuple]:
             after_page.count - before_page.count, 300, after_page.e2e_sum - before_page.e2e_sum,
             after_page.count - before_page.count,
         ),
+        "{} in flight never wait for one of {} slots, so this test shows no tail: its p99 of TTFT is {} ms, and here "
+        "it was {} s.": (exercises.DECISION.solution["--max-concurrency"], one_engine.SLOTS, *tails()),
         "floor when 1 in {} arrivals finds no slot": (1 / (1 - 0.99),),
     }  # fmt: skip
 
 
-def _leaves() -> int:
-    """The first whole rate at which 1% or more find all slots taken, by theory."""
-    return next(rate for rate in range(1, 17) if one_engine.forecast(rate).sharing.p_wait >= 0.01)
+@cache
+def _leaves() -> float:
+    """The first rate, in tenths, at which 1% or more find all slots taken, by theory."""
+    return next(ten / 10 for ten in range(100, 160) if one_engine.forecast(ten / 10).sharing.p_wait >= 0.01)
+
+
+def _ttft_grows(rate: float) -> float:
+    """By which share the mean TTFT at `rate` is above that at 10 requests/s, by theory."""
+    return one_engine.forecast(rate).mean_ttft_s / one_engine.forecast(10).mean_ttft_s - 1
+
+
+def inside() -> np.ndarray:
+    """Arrivals in the window of the prediction."""
+    arrival = one_engine.window(14.0, 1.0, 70, 10).run.arrival
+    return arrival[(arrival >= 70) & (arrival < 80)]
+
+
+@cache
+def tails() -> tuple[float, float]:
+    """The p99 of TTFT with the decision's number in flight [ms], and between the scrapes of the page [s]."""
+    users = exercises.DECISION.solution["--max-concurrency"]
+    answers = lengths.lognormal(one_engine.OUTPUT, one_engine.OUTPUT_CV)
+    load = Workload.closed_loop(users, 0, metrics_page.REQUESTS // users, one_engine.PROMPT, answers, seed=0)
+    fixed = serve(load, one_engine.engine(), one_engine.STEP)
+    assert not fixed.queue_wait[fixed.arrival > 0].any()  # "never wait": all but the prompts that come at once
+    page = run(metrics_page.RATE, count=metrics_page.REQUESTS)
+    between = (page.response > metrics_page.SCRAPES[0]) & (page.response <= metrics_page.SCRAPES[1])
+    return 1e3 * float(np.percentile(fixed.ttft, 99)), float(np.percentile(page.ttft[between], 99))
+
+
+def test_the_solution_of_the_decision_says_what_its_test_does_not_show():
+    users = exercises.DECISION.solution["--max-concurrency"]
+    agree(exercises.DECISION.worked, (users, users, one_engine.SLOTS, 99, *tails(), 16))
+
+
+def test_tasks_show_the_first_setting_that_reaches_the_goal():
+    gaps, longer, before = tasks.LOAD[2], tasks.LAW[0], tasks.LAW[3]
+    shown_cv = gaps.settings["arrival_cv"]
+    for cv in np.arange(tasks.START["arrival_cv"] + 0.5, shown_cv + 0.1, 0.5).tolist():
+        moved = tasks.START | {"arrival_cv": cv}
+        assert gaps.reached(moved, one_engine.under_load(**moved)) == (cv == shown_cv)
+    assert longer.settings == {"length": 40}
+    moved = tasks.WINDOW | before.settings
+    agree(before.said(moved, one_engine.window(**moved)), (35, 50, 81.8, 81.8, 5, 16.36))
+    stays, after = tasks.stay_on(one_engine.window(**moved))
+    found = run(14)
+    late = (found.arrival >= 45) & (found.arrival < 50) & (found.response > 50)
+    assert stays == late.sum() and after == pytest.approx((found.response[late] - 50).sum())
 
 
 @cache
@@ -287,7 +337,7 @@ def test_the_sentences_of_the_deeper_notebook(template):
 def test_what_is_asked_is_what_is_solved():
     assert "run = serve(one_engine.requests(rate=17)" in SOURCE
     assert LAB.exercises[1].solution == WAITING / FINISHED
-    # "Bursts take all slots at a far lower load": at 3 requests/s, where Poisson arrivals never do.
+    # Bursts take all slots at a far lower load: at 3 requests/s, where Poisson arrivals never do.
     assert one_engine.slots_taken(run(3, 4.0, 20_000)) > 0.01 > 1e-9 > one_engine.forecast(3).sharing.p_wait
     # "M/D/1 and M/M/1: twice the wait".
     mm1, md1 = (kind(arrival_rate=10, service_s=0.05).mean_wait_s for kind in (queueing.mm1, queueing.md1))
