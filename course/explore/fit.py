@@ -21,7 +21,7 @@ SCREEN = 582
 HEAD, CONTROLS, ROW, TASKS, CHANGED = 32, 28, 20, 138, 22
 COLUMNS = 2
 """Controls side by side."""
-LEAST, MOST = 190, 420
+LEAST, MOST = 178, 420
 BLOCK = 4
 """Rows of a label and one value that a table below the figure may have before it goes on in a second block."""
 

@@ -78,13 +78,19 @@ def html_table(rows: Rows, caption: str, before: Rows | None = None) -> str:
         elif before is not None and len(was) == len(values):
             cells = [
                 f'<td role="cell">{escape(value)}'
-                + (f'<span class="course-before"> was {escape(w)}</span>' if w != value else "")
+                + (f'<span class="course-before"> was {escape(_short(w, value))}</span>' if w != value else "")
                 + "</td>"
                 for value, w in zip(values, was, strict=True)
             ]
         parts.append(f'<tr role="row"><th role="rowheader" scope="row">{escape(label)}</th>{"".join(cells)}</tr>')
     parts.append("</tbody></table>")
     return "".join(parts)
+
+
+def _short(old: str, new: str) -> str:
+    """Return the old value without its unit where the new one has the same, so that both fit into a cell."""
+    number, _, unit = old.partition(" ")
+    return number if unit and unit == new.partition(" ")[2] else old
 
 
 def failure(error: BaseException) -> str:

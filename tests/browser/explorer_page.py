@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from playwright.sync_api import Locator
 from playwright.sync_api import TimeoutError as NotInTime
 
-from tests.browser.lab_page import SECOND, LabPage, show
+from tests.browser.lab_page import IDLE, SECOND, LabPage, show
 
 PATIENCE = 3 * SECOND
 """How long a key press may take before the next one is tried; a move is drawn within a tenth of a second or so."""
+BUSY = 10
+"""So often a figure gets its patience again while the kernel still computes: some explorers measure the machine."""
 POLLING = 50
 """Milliseconds between two looks at a figure; each takes a few."""
 
@@ -61,18 +63,22 @@ class ExplorerPage:
 
     def changed(self, before: str, patience: float = PATIENCE) -> bool:
         """Wait until the figure differs from `before` and has come to rest; False if it stays as it was."""
-        root = self.root.element_handle()
-        try:
-            self.page.wait_for_function(
-                "([root, before]) => courseProbe.picture(root) !== before",
-                arg=[root, before],
-                timeout=patience,
-                polling=POLLING,
-            )
-        except NotInTime:
+        if not self._comes_to("([root, before]) => courseProbe.picture(root) !== before", before, patience):
             return False
         self.settle()
         return True
+
+    def _comes_to(self, condition: str, picture: str, patience: float) -> bool:
+        """Wait for what is said of the root and a picture, longer while the kernel computes; False if it stays out."""
+        root = self.root.element_handle()
+        for _ in range(BUSY):
+            try:
+                self.page.wait_for_function(condition, arg=[root, picture], timeout=patience, polling=POLLING)
+                return True
+            except NotInTime:
+                if self.page.evaluate(IDLE):
+                    return False
+        return False
 
     def settle(self) -> None:
         """Wait until the kernel has answered everything and the figure looks the same for a few frames."""
@@ -94,16 +100,7 @@ class ExplorerPage:
 
     def becomes(self, picture: str) -> bool:
         """Wait until the figure looks like `picture`; False if it does not within the patience."""
-        try:
-            self.page.wait_for_function(
-                "([root, wanted]) => courseProbe.picture(root) === wanted",
-                arg=[self.root.element_handle(), picture],
-                timeout=PATIENCE,
-                polling=POLLING,
-            )
-        except NotInTime:
-            return False
-        return True
+        return self._comes_to("([root, wanted]) => courseProbe.picture(root) === wanted", picture, PATIENCE)
 
     def height(self) -> float:
         """Return the height of it in pixels, down to the sentence that says what changed; warnings stand below that."""
@@ -116,9 +113,9 @@ class ExplorerPage:
             }"""
         )
 
-    def ghosts(self) -> int:
-        """Return how many marks of the setting before are shown."""
-        return self.root.locator(".course-ghost path").count()
+    def ghosts(self) -> Locator:
+        """Return the marks of the setting before that are shown."""
+        return self.root.locator(".course-ghost path")
 
     def tasks_by_show_me(self) -> dict[str, float]:
         """Go through all tasks, missing each twice before it is shown, and return the heights on the way."""

@@ -140,7 +140,11 @@ def hidden(result: Hidden, *, height: int = 300) -> go.Figure:
                  xshift=-10 if right else 10, yshift=up)
         )  # fmt: skip
     limit = float(f"{result.limit:.6g}")
-    notes.append(note(log10(limit), 1, f"limit {seconds(limit)}", yref="paper", yanchor="top", xshift=5))
+    right = limit > 0.3
+    notes.append(
+        note(log10(limit), 1, f"limit {seconds(limit)}", anchor="right" if right else "left", yref="paper",
+             yanchor="top", xshift=-5 if right else 5)
+    )  # fmt: skip
     upright = {"type": "line", "x0": limit, "x1": limit, "y0": 0, "y1": 1, "yref": "paper"}
     level = {"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": 0.01, "y1": 0.01}
     ticks = [1, 0.1, 0.01, 1e-3, 1e-4, 1e-5]

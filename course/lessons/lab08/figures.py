@@ -99,11 +99,13 @@ def ledger(result: Fit, *, height: int = 350) -> go.Figure:
 def card(result: Fit, *, height: int = 320) -> go.Figure:
     """The card as one bar, from its weights at the bottom to what is not used."""
     bar, notes, shapes, top = _card(result)
+    tokens = result.ledger.kv_tokens
+    room = "" if tokens is None else f": KV cache of {tokens:,} tokens"
     layout = {
         "template": theme.TEMPLATE, "height": height, "margin": MARGIN | {"t": 12, "b": 40}, "annotations": notes,
         "shapes": shapes, "barmode": "overlay",
         "xaxis": {"range": [-0.45, 1.6], "showticklabels": False, "ticks": "", "showgrid": False,
-                  "title": {"text": result.card}},
+                  "title": {"text": result.card + room}},
         "yaxis": {"title": {"text": "memory [GiB]"}, "range": theme.round_digits([0, 1.03 * top])},
     }  # fmt: skip
     return theme.plain_figure(bar, layout)
