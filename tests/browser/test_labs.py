@@ -82,7 +82,8 @@ def test_a_ghost_of_the_last_setting_stays(lab: LabPage) -> None:
 
 def test_every_question_shows_its_form(lab: LabPage) -> None:
     forms = lab.page.locator(".course-form")
-    assert forms.count() == lab.count(r"\blab\.(predict|quiz|ticket|earlier)\(") > 0
+    assert forms.count() == lab.count(r"\blab\.(predict|quiz|ticket|earlier)\(")
+    assert forms.count() or "_deeper" in lab.name, "a core notebook asks"
     for form in forms.all():
         assert form.locator("input[type=radio]").count() >= 2
 

@@ -98,4 +98,5 @@ def image_service() -> Explorer:
         figure=lambda runs: figures.shares(runs, dict(zip(runs, ("continuous", "dynamic"), strict=True))),
         summary=other_loads.image_rows,
         title="Images: 2 ms a step + 0.25 ms an image, at most 16",
+        beside=False,
     )
