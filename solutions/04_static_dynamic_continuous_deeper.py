@@ -93,8 +93,8 @@ lab04.trace_under_load()
 lab04.the_trace()
 
 # %% [markdown]
-# The gain is larger than the padding of the answers explains. The prompts differ as well, from 3 to 7,651 tokens, and a
-# static batch pads every one of them to its longest, computes it, and then reads it in every step.
+# The gain is larger than the padding of the answers, E[max] / mean, explains. The prompts differ as well, from 3 to
+# 7,651 tokens, and a static batch pads every one of them to its longest, computes it, and then reads it in every step.
 #
 # ## What is often said
 #

@@ -74,8 +74,8 @@ def load_rows(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
         ("", *result["points"]),
         *((f"whole answer, p{q}", *(f"{p.e2e[q]:.2f} s" for p in points)) for q in (50, 95)),
         ("first token, p95", *(f"{p.ttft[95]:.2f} s" for p in points)),
-        ("output", *(f"{p.tokens_per_second:,.0f} tokens/s" for p in points)),
-        (f"goodput (answer in {E2E_SLO:.0f} s)", *(f"{p.goodput:.2f} requests/s" for p in points)),
+        ("tokens/s", *(f"{p.tokens_per_second:,.0f}" for p in points)),
+        (f"requests/s within {E2E_SLO:.0f} s", *(f"{p.goodput:.2f}" for p in points)),
         ("padding", *(f"{p.padding:.0%}" for p in points)),
     ]
 
