@@ -14,8 +14,11 @@ GAP, FIRST = 0.1, 0.12  # seconds that are promised: of every gap, and of the p9
 SOONER = 0.06  # the twin's promise for the TTFT
 CAPS = (1_024, 512, 256)
 FLAG = "--long-prefill-token-threshold"
-ITL_EDGES = (0.01, 0.1, 0.5)  # some of the engine's, in seconds
-TTFT_EDGES = (0.1, 1.0, 2.5)
+ITL_EDGES = (0.1, 0.5)  # some of the engine's, in seconds
+TTFT_EDGES = (0.1, 1.0)
+
+
+SINCE = 1.0  # seconds from the arrival of the last contract to the moment of the page
 
 
 def now() -> Outcome:
@@ -29,17 +32,23 @@ def capped(cap: int) -> Outcome:
 
 
 def metrics_page() -> str:
-    """Some lines of the engine's metrics after the run, without labels but `le`."""
-    found = now()
-    run = found.run
-    gaps, weights = run.itl_weighted
+    """Some lines of the engine's metrics at `moment()`, without labels but `le`: gauges then, counts until then."""
+    run, at = now().run, moment()
+    ends, decodes = run.steps.end, run.steps.decodes[1:]  # whoever decodes had a token in the step before
+    steps, first = ends[1:] <= at, run.ttft[run.arrival + run.ttft <= at]
     lines = [
-        f"vllm:num_requests_running {round(float(run.steps.running.mean()))}",
-        "vllm:num_requests_waiting 0",
-        *_histogram("vllm:inter_token_latency_seconds", ITL_EDGES, gaps, weights),
-        *_histogram("vllm:time_to_first_token_seconds", TTFT_EDGES, run.ttft, np.ones(len(run), dtype=int)),
+        f"vllm:num_requests_running {((run.admitted <= at) & (run.response > at)).sum()}",
+        f"vllm:num_requests_waiting {((run.arrival <= at) & (run.admitted > at)).sum()}",
+        *_histogram("vllm:inter_token_latency_seconds", ITL_EDGES, np.diff(ends)[steps], decodes[steps]),
+        *_histogram("vllm:time_to_first_token_seconds", TTFT_EDGES, first, np.ones(len(first), dtype=int)),
     ]
     return "\n".join(lines)
+
+
+def moment() -> float:
+    """When the page is asked for [s]: just after the last contract has come."""
+    found = now()
+    return float(found.run.arrival[~found.chats].max()) + SINCE
 
 
 def _histogram(name: str, edges: tuple[float, ...], values: np.ndarray, weights: np.ndarray) -> list[str]:
@@ -51,14 +60,18 @@ def _histogram(name: str, edges: tuple[float, ...], values: np.ndarray, weights:
 def choice(answer: Mapping[str, Any]) -> dict[str, Any]:
     """What of a decision {flag: value} is compared: the flag, and its value where the flag is the right one.
 
+    A value may be given as text, as on a command line: "512" is 512.
     Raises NotImplementedError where nothing is filled in, ValueError for more than one flag.
     """
     chosen = {flag: value for flag, value in answer.items() if value is not None}
     if not chosen:
         raise NotImplementedError("nothing is chosen yet")
     if len(chosen) > 1:
-        raise ValueError("choose one flag, and give one value")
+        raise ValueError("choose one flag")
     ((flag, value),) = chosen.items()
+    if isinstance(value, str):
+        digits = value.strip().replace(",", "").replace("_", "")
+        value = int(digits) if digits.isdecimal() else value
     name = "--" + str(flag).strip().lstrip("-").replace("_", "-")
     return {"flag": name, "value": value if name == FLAG else 0}
 

@@ -56,13 +56,13 @@ LAB = LabSpec(
     predictions=(
         Prediction(
             "p99",
-            "A contract now runs in 64 chunks of 512. What happens to the p99 of gaps?",
+            "The token budget is lowered to 512: a contract runs in some 66 chunks. The p99 of gaps?",
             (
                 "it about triples",
                 (
                     "it stays",
                     "rare-is-invisible",
-                    "True of the long gap. But 64 chunks make 64 gaps, each a little long.",
+                    "True of the long gap. But 66 chunks make 66 gaps, each a little long.",
                 ),
                 (
                     "it halves",
@@ -80,7 +80,7 @@ LAB = LabSpec(
         ),
         Prediction(
             "newcomers",
-            "The p99 of the TTFT of chats was 1.6 s. What is it now?",
+            "With the budget of 65,536 the p99 TTFT of chats was 1.6 s. And with 512?",
             (
                 (
                     "20 ms: they slip in between two chunks",
@@ -88,11 +88,11 @@ LAB = LabSpec(
                     "In every step the next chunk takes all that the decodes leave.",
                 ),
                 (
-                    "0.8 s: they wait for half of the chunks",
+                    "0.8 s: they wait for half the chunks",
                     "wait-for-half",
                     "The mean does. A p99 shows those who come early in the prompt.",
                 ),
-                "2.1 s: they wait for all of the chunks",
+                "2.1 s: they wait for all chunks",
             ),
             "c",
             "With a budget of 2,048 and a cap of 512 it is 92 ms.",

@@ -271,5 +271,4 @@ def hidden_rows(result: Hidden) -> list[tuple[str, str]]:
         (f"tokens after a gap above {seconds(result.limit)}", f"{tokens:.3%}"),
         (f"chats with a gap above {seconds(result.limit)}", f"{found.stalled(result.limit):.1%}"),
         ("TTFT of a chat, p99", seconds(found.chat_ttft["p99"])),
-        ("TTFT of a long prompt, median", seconds(found.long_ttft)),
     ]

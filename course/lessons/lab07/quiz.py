@@ -5,7 +5,7 @@ from course.exercises.spec import Question, Ticket
 EARLIER = (
     Question(
         "share-a-step",
-        "With continuous batching ten chats stream. What does a step give them?",
+        "Ten chats stream. What does a step give them?",
         (
             ("a token to one of them", "All ten are in the batch: nobody takes turns."),
             ("a token to each of them", "And each waits until the whole step is done."),
@@ -16,7 +16,7 @@ EARLIER = (
     ),
     Question(
         "long-kv",
-        "At 131,072 bytes a token, how much KV memory does a prompt of 32,768 tokens take?",
+        "How much KV memory do 32,768 tokens take, at 131,072 bytes each?",
         (
             ("4.3 GB", "32,768 x 131,072 bytes, in chunks or not."),
             ("0.13 GB", "That is what 1,000 tokens take."),
@@ -28,8 +28,8 @@ EARLIER = (
 )
 
 TICKET = Ticket(
-    story='"Since this morning the text flows better, but the first word takes longer by the minute, although '
-    'half of the slots are free. Traffic is as yesterday: 12 questions a second, each with 1,000 tokens."',
+    story='"Since this morning text flows better, but the first word takes longer by the minute. '
+    'Half of the slots are free. Traffic is as yesterday: 12 a second, 1,000-token prompts, 300 tokens out."',
     questions=(
         Question(
             "cause",
@@ -74,7 +74,7 @@ TICKET = Ticket(
 QUIZ = (
     Question(
         "slo",
-        "You promise that no text stops for more than 100 ms. What do you watch?",
+        "You promise 99 of 100 readers no stop above 100 ms. What do you watch?",
         (
             (
                 "the p99 of ITL over all tokens",
@@ -106,10 +106,10 @@ QUIZ = (
         "What is the price of a budget of 128?",
         (
             (
-                "fewer tokens/s for everybody",
-                "Below some 280 tokens a step costs the same and computes less.",
+                "the card computes fewer tokens a second",
+                "Recorded, a step of 128 tokens takes half as long as one of 512.",
             ),
-            ("later answers to long prompts alone", "Short prompts pay as well: the ticket had no long ones."),
+            ("only long prompts are answered later", "Short prompts pay as well: the ticket had no long ones."),
             ("more KV memory for the chunks", "K and V take the same room in any chunk."),
         ),
         "a",
@@ -120,7 +120,7 @@ QUIZ = (
         (
             ("66 times as late", "A step with fewer tokens is shorter."),
             ("earlier, since it is streamed", "A first token needs the whole prompt."),
-            ("about a third later", "2.3 s, not 1.74 s: small chunks cost more."),
+            ("about a third later", "2.3 s, not 1.74 s: attention runs less well in short chunks."),
         ),
         "c",
     ),

@@ -20,7 +20,6 @@ def people_and_dashboard() -> Table:
     """The service with the engine's default budget and with one that holds any prompt."""
     found = [long_prompt.hidden(budget, 0, long_prompt.EVERY, 1e3 * STALL).outcome for budget in (DEFAULT, WHOLE)]
     rows = (
-        ("gap between two tokens, median", [seconds(each.itl["p50"]) for each in found]),
         ("gap between two tokens, p99", [seconds(each.itl["p99"]) for each in found]),
         ("longest gap", [seconds(each.itl["max"]) for each in found]),
         (f"chats whose text stopped for over {seconds(STALL)}", [f"{each.stalled():.1%}" for each in found]),
@@ -42,7 +41,10 @@ def ticket_graphs() -> go.Figure:
 
 def metrics_page() -> Card:
     """What the engine of the decision reports of itself."""
-    heading = f"GET /metrics, vLLM {decision.VERSION}"
+    heading = (
+        f"GET /metrics of the simulated engine, in the names of vLLM {decision.VERSION}, "
+        f"{decision.SINCE:g} s after a contract came"
+    )
     return Card(heading, [decision.metrics_page()], preformatted=True)
 
 

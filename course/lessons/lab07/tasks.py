@@ -23,6 +23,9 @@ def _waits(result: Moment) -> np.ndarray:
     return result.run.ttft[result.newcomers.start :]
 
 
+SHORT = 0.06  # seconds: the promise that the tasks about the budget keep; 512 is the largest budget that does
+
+
 def _whole(settings: Settings) -> Moment:
     """The same with the whole prompt in one step."""
     return long_prompt.moment(WHOLE, 0, settings["prompt"], settings["streaming"])
@@ -47,13 +50,13 @@ def _moment_facts(settings: Settings, result: Moment) -> Mapping[str, Any]:
 def _streams(settings: Settings, result: Moment) -> bool:
     """Whether the budget alone keeps the chats streaming past the longest prompt."""
     alone = settings["prompt"] == PROMPT and settings["long_prefill_token_threshold"] == 0
-    return alone and _gap(result) <= STALL
+    return alone and _gap(result) <= SHORT
 
 
 MOMENT = (
     Find(
         id="budget",
-        text="Lower the token budget alone until no chat waits longer than 100 ms for a token.",
+        text="Lower the token budget alone until no gap is above 60 ms.",
         show={"max_num_batched_tokens": 512},
         reached=_streams,
         miss="The longest gap of a streaming chat is {gap}.",
@@ -69,20 +72,19 @@ MOMENT = (
         unit="ms",
         where=_streams,
         slips=((1e-3, "That is in seconds: give milliseconds."),),
-        answer="After {first}. With the whole prompt in one step it was {first_whole}.",
+        answer="After {first}; with one step for the prompt, {first_whole}.",
         facts=_moment_facts,
         claim=lambda settings, result: _waits(result)[0] >= 0.95 * _waits(_whole(settings))[0],
     ),
     Find(
         id="both",
-        text="Help the newcomers too: all get their first token within 100 ms, and no chat waits longer.",
+        text="Help the newcomers too: all get their first token within 100 ms, and no gap is above 100 ms.",
         show={"max_num_batched_tokens": 2_048, "long_prefill_token_threshold": 512},
         reached=lambda settings, result: (
             settings["prompt"] == PROMPT and _gap(result) <= STALL and _waits(result).max() <= STALL
         ),
         miss="The newcomers wait {worst} at most, and the longest gap of a chat is {gap}.",
-        answer="With a budget of {budget} and a cap of {cap} newcomers wait {worst} at most, and chats {gap}. The long "
-        "prompt takes {ttft}, not {whole}.",
+        answer="With a budget of {budget} and a cap of {cap} newcomers wait {worst} at most, and chats {gap}.",
         facts=_moment_facts,
         claim=lambda settings, result: result.run.ttft[result.long] > _whole(settings).run.ttft[result.long],
     ),
@@ -96,7 +98,7 @@ MOMENT = (
             ("Their own prompts are cut.", "200 tokens fit into what one step can hold."),
         ),
         right="a",
-        answer="It came first, and takes what decodes leave for {ttft}. Newcomer 1 waits {first}.",
+        answer="It came first, and takes what decodes leave for {ttft}.",
         facts=_moment_facts,
         claim=lambda settings, result: _waits(result)[0] > 0.8 * result.run.ttft[result.long],
     ),
@@ -157,20 +159,22 @@ HIDDEN = (
     ),
     Find(
         id="often",
-        text="Let long prompts come more often, and nothing else, until the p99 over tokens has doubled.",
+        text="Let long prompts come more often, and nothing else, until the p99 over tokens jumps.",
         show={"every": 2},
         reached=lambda settings, result: (
-            _as_it_was(settings, "every") and result.outcome.itl["p99"] >= 2 * _start().outcome.itl["p99"]
+            _as_it_was(settings, "every") and result.outcome.itl["p99"] >= 10 * _start().outcome.itl["p99"]
         ),
         miss="With one every {every} s the p99 over tokens is {p99}; {chats} of the chats stop.",
-        answer="With one every {every} s it is {p99}, not {p99_before}. By then {chats} of the chats stop.",
+        answer="With one every {every} s it is {p99}, not {p99_before}: the engine no longer keeps up, and {chats} of "
+        "the chats stop.",
         facts=_hidden_facts,
+        claim=lambda settings, result: result.outcome.chat_ttft["max"] > 20 * _start().outcome.chat_ttft["max"],
     ),
     Find(
         id="promise",
-        text="Press Reset. Lower the token budget until the p99 over chats is below 100 ms.",
+        text="Press Reset. Lower the token budget until the p99 over chats is below 60 ms.",
         show={"max_num_batched_tokens": 512},
-        reached=lambda settings, result: _as_it_was(settings, "max_num_batched_tokens") and _chats_p99(result) < STALL,
+        reached=lambda settings, result: _as_it_was(settings, "max_num_batched_tokens") and _chats_p99(result) < SHORT,
         miss="The p99 over chats is {chats_p99}.",
         answer="With {budget} tokens it fell from {chats_p99_before} to {chats_p99}. The p99 over tokens rose from "
         "{p99_before} to {p99}.",

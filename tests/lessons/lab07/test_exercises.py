@@ -109,6 +109,8 @@ def test_a_decision_is_one_flag_in_any_spelling():
     one = exercise("decision")
     for flag in ("--long-prefill-token-threshold", "long_prefill_token_threshold", "long-prefill-token-threshold"):
         assert judge(one, {flag: 512, "--max-num-seqs": None}).status == RIGHT
+    assert judge(one, {decision.FLAG: "512"}).status == RIGHT and judge(one, {decision.FLAG: "256"}).status != RIGHT
+    assert judge(one, {decision.FLAG: "many"}).status != RIGHT
     assert judge(one, {"--max-num-batched-tokens": 256}).mistake == 0  # whatever the value
     assert judge(one, {}).status == NOT_ATTEMPTED
     with pytest.raises(ValueError, match="choose one flag"):

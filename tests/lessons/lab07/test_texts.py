@@ -53,6 +53,22 @@ def throughput(budget: int) -> tuple[float, float]:
     return theory, recorded
 
 
+def tokens_alone(chunk: int) -> float:
+    """Recorded seconds of a step with so many prompt tokens, and nothing else."""
+    return STEP(Step(0, 0, ((chunk, 0),)))
+
+
+def floor() -> About:
+    """Prompt tokens from which a recorded step takes 10% longer than one of a single token: about 128."""
+    return About(next(n for n in range(1, 512) if tokens_alone(n) > 1.1 * tokens_alone(1)), 0.1)
+
+
+def delay(budget: int) -> float:
+    """By how many per cent the first explorer's long prompt waits longer than in one step."""
+    whole, cut = (long_prompt.moment(each, 0, PROMPT, 12) for each in (WHOLE, budget))
+    return 100 * float(cut.run.ttft[cut.long] / whole.run.ttft[whole.long] - 1)
+
+
 def at_512():
     """The first explorer with a budget of 512."""
     return long_prompt.moment(512, 0, PROMPT, 12)
@@ -61,7 +77,7 @@ def at_512():
 @cache
 def facts() -> dict[str, tuple]:
     whole, cut, capped = found(WHOLE), found(CHUNK), found(SHARED, CAP)
-    chunks, kv = PROMPT // CHUNK, THEORY.model.kv_bytes_per_token
+    kv = THEORY.model.kv_bytes_per_token
     now, repaired = rush.graphs(rush.NOW), rush.graphs(rush.REPAIR)
     computed = now.run.steps.decodes + now.run.steps.prefill_tokens
     running, resident = now.run.steps.running.mean(), rush.PROMPT + rush.ANSWER / 2
@@ -69,14 +85,14 @@ def facts() -> dict[str, tuple]:
     ttft, ttft_whole = (float(each.run.ttft[each.long]) for each in (moment, one_step))
     steps = len(moment.chunk_steps[0])
     return {
-        "p99": (chunks, CHUNK, 99),
+        "p99": (CHUNK, steps, 99),
         "p99 a": (About(cut.itl["p99"] / whole.itl["p99"]),),
         "p99 c": (1 / 2,),
         "p99 d": (About(cut.itl["max"] / whole.itl["max"]),),
-        "p99 b answer": (chunks, chunks),
+        "p99 b answer": (steps, steps),
         "p99 d answer": (99,),
         "p99 why": tuple(1e3 * each.itl[name] for name in ("p99", "max") for each in (whole, cut)),
-        "newcomers": (99, whole.chat_ttft["p99"]),
+        "newcomers": (WHOLE, 99, whole.chat_ttft["p99"], CHUNK),
         "newcomers a": (20, 2),
         "newcomers b": (whole.chat_ttft["p99"] / 2, 1 / 2),
         "newcomers c": (cut.chat_ttft["p99"],),
@@ -93,7 +109,7 @@ def facts() -> dict[str, tuple]:
         "decision 2": (99,),
         "quiz share-a-step": (10,),
         "quiz share-a-step a": (10,),
-        "quiz long-kv": (kv, PROMPT),
+        "quiz long-kv": (PROMPT, kv),
         "quiz long-kv a": (kv * PROMPT / 1e9, PROMPT, kv),
         "quiz long-kv b": (kv * 1_000 / 1e9, 1_000),
         "quiz long-kv c": (4 * kv * PROMPT / 1e9, 4, 8, 32),
@@ -104,7 +120,7 @@ def facts() -> dict[str, tuple]:
         "quiz repair a": (2,),
         "quiz repair b": (rush.REPAIR, 95, np.percentile(repaired.run.ttft, 95)),
         "quiz repair c": (64,),
-        "quiz slo": (1e3 * long_prompt.STALL,),
+        "quiz slo": (99, 100, 1e3 * long_prompt.STALL),
         "quiz slo a": (99, whole.itl["max"], EVERY, 100 * share_of_stalls(), 99),
         "quiz slo b": (CHAT_ANSWER,),
         "quiz slo c": (99,),
@@ -113,7 +129,7 @@ def facts() -> dict[str, tuple]:
         "quiz short b": (CAP, About(SHARED - CAP, 0.05)),
         "quiz short c": (128,),
         "quiz small": (128,),
-        "quiz small a": (About(THEORY.weights / THEORY.per_token, 0.02),),
+        "quiz small a": (128, About(tokens_alone(128) / tokens_alone(512), 0.05), 512),
         "quiz long": (steps,),
         "quiz long a": (steps,),
         "quiz long c": (About(ttft / ttft_whole - 1, 0.05), ttft, ttft_whole),
@@ -130,7 +146,7 @@ def test_no_value_is_for_a_text_that_is_gone():
 
 
 def test_the_story_and_the_setting_of_the_ticket():
-    agree(LAB.ticket.story, (1 / 2, rush.RATE, rush.PROMPT))
+    agree(LAB.ticket.story, (1 / 2, rush.RATE, rush.PROMPT, rush.ANSWER))
     agree(LAB.ticket.setting, (rush.NOW, rush.BEFORE))
     assert 0.4 < rush.graphs(rush.NOW).running.mean() / SLOTS < 0.5  # "half of the slots are free"
 
@@ -191,9 +207,19 @@ def test_the_decision_is_the_largest_cap_that_keeps_both_promises():
     assert min(found(budget).chat_ttft["p99"] for budget in (256, 512, 1_024)) > 1
     assert decision.now().run.steps.running.max() < SLOTS
     page = decision.metrics_page()
-    gaps, weights = decision.now().run.itl_weighted
-    assert f'vllm:inter_token_latency_seconds_bucket{{le="0.1"}} {weights[gaps <= 0.1].sum()}' in page
-    assert f'vllm:time_to_first_token_seconds_bucket{{le="+Inf"}} {len(decision.now().run)}' in page
+    run, at = decision.now().run, decision.moment()
+    assert at == run.arrival[run.workload.class_ == "long"].max() + 1 < run.makespan
+    here = [request for request in range(len(run)) if run.arrival[request] <= at]
+    gaps = np.concatenate([np.diff(times[times <= at]) for times in map(run.token_times, here)])
+    assert f'vllm:inter_token_latency_seconds_bucket{{le="0.1"}} {(gaps <= 0.1).sum()}\n' in page
+    assert f'vllm:inter_token_latency_seconds_bucket{{le="+Inf"}} {len(gaps)}\n' in page
+    began = sum(run.token_times(request)[0] <= at for request in here)
+    assert page.endswith(f'vllm:time_to_first_token_seconds_bucket{{le="+Inf"}} {began}')
+    # Some wait though slots are free.
+    running, waiting = (int(line.split()[1]) for line in page.splitlines()[:2])
+    assert waiting > 0 and running < SLOTS / 2
+    ended = sum(run.token_times(request)[-1] <= at for request in here)
+    assert running + waiting == len(here) - ended
 
 
 # What the notebooks say, sentence by sentence.
@@ -205,7 +231,8 @@ def core_sentences() -> dict[str, tuple]:
     whole, budget, _ = cases.values()
     moment = at_512()
     caught, tokens = CHAT_RATE * streaming(), CHAT_RATE * EVERY * CHAT_ANSWER
-    chunk = 512 - 12
+    chunk, chunks = 512 - 12, len(moment.chunk_steps[0])
+    newcomers = set(moment.run.workload.prompt_tokens[moment.newcomers.start :])
     return {
         "one H100, {} slots. {} chats arrive each second, with {} tokens in and about {} out. Once in {} seconds a "
         "customer pastes a contract of {} tokens": (
@@ -227,10 +254,21 @@ def core_sentences() -> dict[str, tuple]:
         "| chunk | tokens | {} | {} |": (6 - 2, chunk),
         "| prompt | tokens | {} | {} |": (by_hand.PROMPT, PROMPT),
         "| steps | | {} | {}, as simulated |": (len(budget.steps), len(moment.chunk_steps[0])),
-        "takes as long as computing {} tokens": (About(THEORY.weights / THEORY.per_token, 0.02),),
-        "By Little's law {} chats stream when a long prompt comes. One step makes {} long gaps among the {} tokens of "
-        "{} s: {}%": (caught, caught, tokens, EVERY, 100 * caught / tokens),
-        "{} chunks make {}%, and now the p99": (PROMPT // 512, 100 * caught * (PROMPT // 512) / tokens),
+        "then three newcomers, after {}, {} and {} ms, with {} tokens each": (
+            *(1e3 * later for later in long_prompt.NEWCOMERS), *newcomers,
+        ),
+        "A budget of {} makes the contract's TTFT {}% longer, {} makes it {}%": (
+            1_024, delay(1_024), 512, delay(512),
+        ),
+        "attention takes {}% longer in chunks of {} than of {} (recorded)": (
+            100 * (seconds_a_pair(512) / seconds_a_pair(1_024) - 1), 512, 1_024,
+        ),
+        "Below some {} tokens ({} in theory)": (floor(), THEORY.weights / THEORY.per_token),
+        "By Little's law {} chats stream: {} a second x {} gaps of {} ms. One step makes {} long gaps among "
+        "the {} tokens of {} s: {}%": (
+            caught, CHAT_RATE, CHAT_ANSWER, 1e3 * today.itl["mean"], caught, tokens, EVERY, 100 * caught / tokens,
+        ),
+        "Some {} chunks make {}%, and now the p99": (chunks, 100 * caught * chunks / tokens),
         "{} chats, a budget of {}: a chunk has 512 - 12 = {} tokens. A prompt of {} tokens takes 2,000 / 500 = {} "
         "steps": (
             12, 512, chunk, 2_000, 2_000 / chunk,
