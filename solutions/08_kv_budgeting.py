@@ -19,9 +19,9 @@ lab = Lab("08")
 lab.earlier()
 
 # %% [markdown]
-# You put Llama-3.1-8B on an RTX 4090 for a team of forty. Prompts have 1,024 tokens, answers 512 on average. Each token
-# leaves a key (K) and a value (V) in every layer, so that nobody computes them again: the **KV cache**. The engine
-# allocates it at its start as one **KV pool** of **blocks** of 16 tokens. Its log says:
+# You put Llama-3.1-8B on an RTX 4090 for a team of forty. Prompts have 1,024 tokens, answers 512 on average, CV 1. Each
+# token leaves a key (K) and a value (V) in every layer, so that nobody computes them again: the **KV cache**. The
+# engine allocates it at its start as one **KV pool** of **blocks** of 16 tokens. Its log says:
 
 # %%
 tokens = kv_pool.TOKENS
@@ -50,8 +50,8 @@ lab.predict("slots")
 lab08.what_fits()
 
 # %% [markdown]
-# 240 requests on that card. A **preemption** takes all blocks of the sequence admitted last; it is computed again
-# later. Times are *modelled*, as there is no recording of this card.
+# 240 requests on the RTX 4090. A **preemption** takes all blocks of the sequence admitted last; it is computed again
+# later. Times are *modelled*: this card has no recording.
 
 # %%
 lab08.full_pool()
@@ -68,8 +68,8 @@ lab08.full_pool()
 lab08.reading_kv()
 
 # %% [markdown]
-# With the recorded steps, the same pool and 6 requests/s, 24 and 48 slots give 2,930 and 2,950 tokens/s: the second
-# prediction does not depend on the card.
+# With the recorded steps, 12 requests/s and a pool kept at 41,408 tokens, 24 and 48 slots give 2,955 and 2,977
+# tokens/s: the second prediction does not depend on the card.
 #
 # ## Explain
 #
@@ -105,18 +105,19 @@ lab08.four_requests()
 #
 # A sequence holds half of its own answer on average. But long answers stay longer, so the batch holds more of them:
 # with a CV of 1, a whole mean answer each. The printed **concurrency** divides by `max_model_len` instead: how many fit
-# if all grow to the limit. It limits nobody.
+# if all grow to the limit. Above 1x it limits nobody.
 
 # %% [markdown]
 # ## Exercises
 #
-# An example: bytes a token, requests at once, mean and deviation of the blocks of a sequence.
+# An example: bytes a token, requests at once, mean and deviation of a sequence's blocks. This sample has a mean answer
+# of 510 and a CV of 0.92, so fewer than 96 blocks.
 
 # %%
 token = 2 * 32 * 8 * 128 * 2
 fit = round(41_408 / (1_024 + 512 * (1 + 1**2) / 2))
-blocks = np.ceil(kv_pool.residents() / 16)
-token, fit, round(blocks.mean(), 1), round(blocks.std(), 1)
+blocks = np.ceil(kv_pool.tokens_held() / 16)
+token, fit, round(float(blocks.mean()), 1), round(float(blocks.std()), 1)
 
 # %% [markdown]
 # **1.** Qwen2.5-7B has 28 layers, 28 query heads, 4 KV heads of 128 elements, and 16 bits an element. Bytes a token?
@@ -131,7 +132,7 @@ lab.check("token", qwen_token)
 # %% [markdown]
 # **2.** Slots that fit *on average* are too many half of the time. Leave room: the most slots n, at least one, with
 # $n\,\mu + 2\sqrt{n}\,\sigma \le \text{num\_blocks}$, where $\mu$ and $\sigma$ are mean and deviation of the blocks of
-# a sequence. `tokens` holds those of many.
+# a sequence. `tokens` has the length of each of many.
 
 
 # %%
@@ -161,9 +162,9 @@ lab.ticket()
 # ## Take away
 #
 # 1. Bytes a token come from the **config**; the pool is what the **ledger** leaves.
-# 2. The printed concurrency is a worst case: here 27 fit, not 5.
-# 3. Past the limit nothing fails: requests are **preempted**. Watch that counter, and set the slots to what the pool
-#    holds.
+# 2. The printed concurrency is a worst case: here 27 fit on average, not 5.
+# 3. Past the limit nothing fails: requests are **preempted**. Watch that counter, and set the slots below that average
+#    (exercise 2: 23).
 
 # %%
 lab.recap("five")
@@ -172,8 +173,8 @@ lab.recap("five")
 lab.recap("slots")
 
 # %% [markdown]
-# **Decide.** Your manager has started the engine with `--max-num-seqs 5`. For another team every prompt has 2,000
-# tokens and every answer 800. vLLM 0.19 says, at `/metrics`:
+# **Decide.** Your manager has started the engine with `--max-num-seqs 5`. For another team, on the same card and
+# model, every prompt has 2,000 tokens and every answer 800. vLLM 0.19 says, at `/metrics`:
 
 # %%
 print(decision.metrics())

@@ -1,5 +1,8 @@
 """The decision of lab 08: a queue behind five slots, with the engine's own metrics, and one flag to choose."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from course.exercises.spec import Exercise, Mistake
 from course.lessons.lab08 import kv_pool
 
@@ -8,6 +11,7 @@ FIVE, WAITING = 5, 34
 AT_ITS_END = -(-(PROMPT + ANSWER) // kv_pool.BLOCK_SIZE)  # blocks
 SLOTS = kv_pool.BLOCKS // AT_ITS_END
 ON_AVERAGE = round(kv_pool.TOKENS / (PROMPT + ANSWER / 2))
+OPTIONS = {"a": "a longer queue", "b": "longer answers", "c": "more users"}
 RIGHT = {"flag": "--max-num-seqs", "value": SLOTS, "unless": "b"}
 
 
@@ -23,10 +27,30 @@ def metrics() -> str:
     return "\n".join(f'vllm:{name}{{engine="0"}} {float(value)}' for name, value in values.items())
 
 
+def choice(answer: Any) -> dict[str, Any]:
+    """What of a decision is compared: flag, value where the flag is the right one, and the letter of what changes it.
+
+    A flag may have underscores and lack its dashes; an option may be its letter, its words or both.
+
+    Raises NotImplementedError where nothing is filled in, ValueError for anything but these three entries.
+    """
+    if not isinstance(answer, Mapping) or set(answer) != set(RIGHT):
+        raise ValueError("give a dictionary with the entries flag, value and unless")
+    if all(part is None for part in answer.values()):
+        raise NotImplementedError("nothing is chosen yet")
+    flag = "--" + str(answer["flag"]).strip().casefold().lstrip("-").replace("_", "-")
+    unless = " ".join(str(answer["unless"]).casefold().strip(" .").split())
+    for letter, words in OPTIONS.items():
+        if unless in (letter, f"{letter})", words, f"{letter}) {words}"):
+            unless = letter
+    return {"flag": flag, "value": answer["value"] if flag == RIGHT["flag"] else 0, "unless": unless}
+
+
 DECIDE = Exercise(
     "decide",
     "a queue behind five slots",
     solution=RIGHT,
+    evaluate=choice,
     rtol=1e-6,
     mistakes=(
         Mistake(

@@ -27,8 +27,8 @@ LAB = LabSpec(
     predictions=(
         Prediction(
             "five",
-            "The log prints 5.05x for requests of 8,192 tokens. Yours have prompts of 1,024 and answers of 512. How "
-            "many can run at once?",
+            "The log prints 5.05x for requests of 8,192 tokens. Yours have prompts of 1,024 and answers of 512 "
+            "on average, CV 1. How many can run at once?",
             (
                 (
                     "five",
@@ -68,7 +68,8 @@ LAB = LabSpec(
                 ),
             ),
             "a",
-            "From 826 to 820 tokens/s, and from 63 to 907 preemptions: a quarter of all tokens is computed twice.",
+            "In 2,000 requests, from 826 to 820 tokens/s and from 63 to 907 preemptions: a quarter of all tokens is "
+            "computed twice.",
         ),
     ),
     exercises=(

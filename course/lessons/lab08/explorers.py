@@ -63,7 +63,7 @@ def full_pool() -> Explorer:
         kv_pool.hour,
         controls=[
             Slider("rate", "Arrival rate", 0.25, 3.0, 0.25, tasks.POOL["rate"], unit="requests/s"),
-            Slider("slots", "Slots (max_num_seqs)", 4, 256, 2**0.5, tasks.POOL["slots"], log=True),
+            Choice("slots", "Slots (max_num_seqs)", tasks.SLOTS, tasks.POOL["slots"]),
             Choice("kind", "Attention, K and V", [kv_pool.MHA, kv_pool.GQA, kv_pool.FP8], tasks.POOL["kind"]),
         ],
         figure=figures.operator,

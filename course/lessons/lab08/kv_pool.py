@@ -85,6 +85,28 @@ class UnderLoad:
         return float(self.run.workload.output_tokens.sum()) / self.run.makespan
 
     @cached_property
+    def arriving(self) -> float:
+        """Seconds from the first arrival to the last. After it a few long answers run nearly alone."""
+        return float(np.ptp(self.run.arrival))
+
+    @cached_property
+    def arriving_tokens_per_second(self) -> float:
+        """Output tokens that left up to the last arrival, over that time."""
+        steps = self.run.steps
+        return float(steps.useful[steps.end <= self.run.arrival.max()].sum()) / self.arriving
+
+    @cached_property
+    def arriving_answers_per_second(self) -> float:
+        """Answers that were complete at the last arrival, over the time up to it."""
+        return float((self.run.response <= self.run.arrival.max()).sum()) / self.arriving
+
+    @cached_property
+    def arriving_in_batch(self) -> float:
+        """Sequences in the batch, mean over the time up to the last arrival."""
+        steps = self.run.steps
+        return float(steps.running @ np.clip(self.run.arrival.max() - steps.start, 0, steps.seconds)) / self.arriving
+
+    @cached_property
     def preemptions(self) -> int:
         """How often a request lost its blocks."""
         return int(self.run.preempted.sum())
@@ -151,8 +173,9 @@ def hour_rows(result: UnderLoad) -> list[tuple[str, str]]:
     return [
         ("p95 TTFT", seconds(result.p95_ttft)),
         ("longest gap", seconds(result.longest_gap)),
-        ("output", f"{result.tokens_per_second:,.0f} tokens/s"),
-        ("in the batch, mean", f"{result.in_batch:.1f}"),
+        ("output, to the last arrival", f"{result.arriving_tokens_per_second:,.0f} tokens/s"),
+        ("answers, to the last arrival", f"{result.arriving_answers_per_second:.2f} a second"),
+        ("mean batch, to the last arrival", f"{result.arriving_in_batch:.1f}"),
         ("in the batch, most", f"{run.steps.running.max()}"),
         ("blocks in the pool", f"{cache(result.kind).num_blocks:,}"),
         ("pool in use, most", f"{result.pool_used.max():.0%}"),
@@ -162,7 +185,7 @@ def hour_rows(result: UnderLoad) -> list[tuple[str, str]]:
 
 
 @lru_cache(maxsize=8)
-def residents(count: int = 2_000, seed: int = 0) -> np.ndarray:
+def tokens_held(count: int = 2_000, seed: int = 0) -> np.ndarray:
     """Tokens that the sequences of a batch hold, looked at in `count` moments spread evenly: shape (count,), int64.
 
     A request is met as often as its answer has tokens, so long answers are met more often than they arrive.

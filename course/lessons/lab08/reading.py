@@ -40,6 +40,11 @@ class Measurement:
     seconds: Mapping[int, float]
     warnings: tuple[str, ...] = ()
 
+    @property
+    def element(self) -> str:
+        """Name of the type of K and V."""
+        return next(name for name, size in TYPES.values() if size == self.element_bytes)
+
     def bytes(self, kv_heads: int, context: int) -> int:
         """K and V that a launch reads."""
         return 2 * self.sequences * context * kv_heads * WIDTH * self.element_bytes
@@ -192,7 +197,7 @@ def _figure(found: Reading, profile: Recorded, *, height: int = 300) -> go.Figur
             place(2) | {"type": "bar", "x": [f"{kv} heads" for kv in KV_HEADS], "y": theme.round_digits(values),
                        "name": "measured", "marker": {"color": theme.COLOURS["measured"]}}
         )  # fmt: skip
-        notes.append(heading(2, "measured here: one layer"))
+        notes.append(heading(2, f"measured here: one layer, {live.element}"))
     axes = {
         "xaxis": {"title": {"text": "context of each [tokens]"}, "domain": LEFT, "anchor": "y", "rangemode": "tozero"},
         "yaxis": {"title": {"text": "time [ms]"}, "anchor": "x", "rangemode": "tozero"},
@@ -220,7 +225,7 @@ def _rows(found: Reading, profile: Recorded) -> list[tuple[str, ...]]:
     extra = ("measured here", live.where or "-", *["-"] * 5)
     if live.seconds:
         size, took = live.bytes(8, found.context), live.seconds[8]
-        what = f"{live.sequences} sequence{'s' * (live.sequences > 1)}, one layer"
+        what = f"{live.sequences} sequence{'s' * (live.sequences > 1)}, one layer, {live.element}"
         extra = ("measured here", live.where, what, _mb(size), seconds(took), _rate(size, took), "-")
     return [(*row, more) for row, more in zip(rows, extra, strict=True)]
 

@@ -60,7 +60,7 @@ def three_deviations(num_blocks, block_size, tokens):
 
 
 PROBES = (
-    (kv_pool.BLOCKS, 16, kv_pool.residents().tolist()),
+    (kv_pool.BLOCKS, 16, kv_pool.tokens_held().tolist()),
     (500, 64, [10, 20, 70, 130] * 25),
     (200, 16, [33, 33, 33, 40]),
 )

@@ -8,8 +8,9 @@ import pytest
 from course import serve
 from course.exercises import load
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge, overlaps
-from course.lessons.lab08 import kv_pool, reports
+from course.lessons.lab08 import decision, kv_pool, reports
 from course.workload import Workload
+from tests.helpers.places import SOLUTIONS
 
 LAB = load("08")
 
@@ -38,6 +39,28 @@ def test_the_wrong_answers_that_notes_and_trackers_give():
     assert "limits nobody" in values["--max-model-len", 2_800]
 
 
+@pytest.mark.parametrize("flag", ["--max-num-seqs", "max_num_seqs", "--max_num_seqs", " max-num-seqs "])
+@pytest.mark.parametrize("unless", ["b", "B", "b)", "longer answers", "b) longer answers", "Longer answers."])
+def test_the_decision_may_be_written_in_other_ways(flag, unless):
+    decide = exercise("decide")
+    assert judge(decide, {"flag": flag, "value": 14, "unless": unless}).status == RIGHT
+    assert judge(decide, {"flag": flag, "value": 15, "unless": unless}).status == WRONG
+
+
+def test_a_wrong_decision_gets_its_hint():
+    decide, right = exercise("decide"), decision.RIGHT
+    assert judge(decide, dict.fromkeys(right)).status == NOT_ATTEMPTED
+    assert "pool still holds no more" in judge(decide, right | {"unless": "a longer queue"}).hint
+    assert "limits nobody" in judge(decide, right | {"flag": "max_model_len", "value": 4_096}).hint
+    assert judge(decide, right | {"unless": "answers"}).status == WRONG
+    assert judge(decide, "--max-num-seqs").status == judge(decide, {"flag": "--max-num-seqs"}).status == WRONG
+
+
+def test_the_options_of_the_decision_are_those_of_the_text():
+    source = " ".join((SOLUTIONS / "08_kv_budgeting.py").read_text(encoding="utf-8").replace("# ", "").split())
+    assert all(f"{letter}) {words}" in source for letter, words in decision.OPTIONS.items())
+
+
 def test_with_that_many_slots_nobody_is_preempted():
     load = Workload.poisson(3.0, 300, 2_000, 800, 0)
     step, cache = kv_pool.step_time(), kv_pool.cache()
@@ -47,7 +70,7 @@ def test_with_that_many_slots_nobody_is_preempted():
 
 @pytest.mark.parametrize(("num_blocks", "block_size"), [(2_588, 16), (700, 64), (10, 16)])
 def test_the_slots_are_the_largest_number_that_fits(num_blocks, block_size):
-    tokens = kv_pool.residents()
+    tokens = kv_pool.tokens_held()
     blocks = np.array([ceil(one / block_size) for one in tokens])
     n = exercise("slots").solution(num_blocks, block_size, tokens)
 

@@ -77,7 +77,7 @@ def test_where_the_pool_alone_limits_the_batch_it_holds_what_the_formula_says():
     # The drawn answers spread a little less than a CV of 1, and each sequence loses half a block.
     lengths = full.run.workload.output_tokens
     expected = kv_pool.PROMPT + (lengths.astype(float) ** 2).mean() / (2 * lengths.mean())
-    assert kv_pool.residents().mean() == pytest.approx(expected, rel=0.01)
+    assert kv_pool.tokens_held().mean() == pytest.approx(expected, rel=0.01)
     assert full.in_batch == pytest.approx(kv_pool.TOKENS / (expected + 7.5), rel=0.05)
 
 
@@ -91,7 +91,7 @@ def test_the_storm():
     assert [round(one) for one in tpot] == [28, 33]
     assert runs[20].longest_gap < 0.3 and runs[48].longest_gap > 5
     assert runs[48].pool_used.max() > 0.99
-    mine = exercise("slots").solution(kv_pool.BLOCKS, 16, kv_pool.residents())
+    mine = exercise("slots").solution(kv_pool.BLOCKS, 16, kv_pool.tokens_held())
     assert mine == 23 and kv_pool.under_load(slots=mine).preemptions < 30
 
 

@@ -44,7 +44,7 @@ def test_every_setting_shows_both(explorer: Explorer, context: int) -> None:
     heads, where, what, size, *_ = explorer.rows(found)
     assert heads[1:] == ("recorded", "measured here") and where[1] == CARD.card
     assert where[2] == f"{gpu.device('numpy').name}, NumPy"
-    assert what[1:] == ("32 sequences, all layers", "1 sequence, one layer")
+    assert what[1:] == ("32 sequences, all layers", "1 sequence, one layer, float32")
     assert size[2] == f"{2 * context * 8 * 128 * 4 / 1e6:.1f} MB"
     assert set(found.measured.seconds) == set(KV_HEADS) and min(found.measured.seconds.values()) > 0
     figure = explorer.figure(found)

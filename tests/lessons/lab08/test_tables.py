@@ -19,9 +19,13 @@ def test_an_hour():
     assert run.steps.dropped.sum() > 0
     assert rows["p95 TTFT"] == [kv_pool.seconds(np.percentile(run.ttft, 95))]
     assert rows["longest gap"] == [kv_pool.seconds(run.itl.max())]
-    assert rows["output"] == [f"{run.workload.output_tokens.sum() / run.makespan:,.0f} tokens/s"]
-    in_batch = run.steps.running @ run.steps.seconds / run.makespan
-    assert rows["in the batch, mean"] == [f"{in_batch:.1f}"]
+    last, first = run.arrival.max(), run.arrival.min()
+    tokens = sum((run.token_times(request) <= last).sum() for request in range(len(run)))
+    assert rows["output, to the last arrival"] == [f"{tokens / (last - first):,.0f} tokens/s"]
+    answered = sum(run.token_times(request)[-1] <= last for request in range(len(run)))
+    assert rows["answers, to the last arrival"] == [f"{answered / (last - first):.2f} a second"]
+    inside = [max(0, min(end, last) - start) for start, end in zip(run.steps.start, run.steps.end, strict=True)]
+    assert rows["mean batch, to the last arrival"] == [f"{run.steps.running @ inside / (last - first):.1f}"]
     assert rows["pool in use, most"] == [f"{run.steps.blocks.max() / kv_pool.BLOCKS:.0%}"]
     assert rows["computed twice"] == [f"{run.steps.dropped.sum() / computed:.1%}"]
 
@@ -58,7 +62,7 @@ def test_one_sequence_of_a_model_with_windows():
 
 
 def test_what_a_batch_holds_is_met_as_often_as_an_answer_is_long():
-    held = kv_pool.residents() - kv_pool.PROMPT
+    held = kv_pool.tokens_held() - kv_pool.PROMPT
     answers = kv_pool.requests(2.0).output_tokens.astype(float)
     assert held.min() >= 0 and held.max() < answers.max()
     # At a random moment of a random answer, met in proportion to its length: half of E[N^2] / E[N].

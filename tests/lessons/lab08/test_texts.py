@@ -63,6 +63,8 @@ def gain(cv: float) -> float:
 @cache
 def facts() -> dict[str, tuple]:
     few, many = (kv_pool.under_load(slots=n) for n in (24, 48))
+    longer = kv_pool.under_load(slots=23)
+    assert kv_pool.under_load(slots=21).preemptions == 0
     at_start, room = kv_pool.hour(kv_pool.GQA, 2.0, 256), kv_pool.hour(kv_pool.GQA, 2.0, 23)
     residents, printed = kv_pool.TOKENS / held(), kv_pool.TOKENS / LENGTH
     llama, old = (card_memory.spec(name) for name in ("llama-3.1-8b", "llama-2-7b"))
@@ -70,7 +72,7 @@ def facts() -> dict[str, tuple]:
     other = (OTHER.num_layers, OTHER.num_heads, OTHER.num_kv_heads, OTHER.head_dim, 8 * OTHER.kv_bytes_per_element)
     fits_on_average = (decision.ANSWER / 2) / decision.ANSWER
     return {
-        "five": (printed, LENGTH, kv_pool.PROMPT, kv_pool.ANSWER),
+        "five": (printed, LENGTH, kv_pool.PROMPT, kv_pool.ANSWER, kv_pool.ANSWER_CV),
         "five a": (int(printed),),
         "five b": (tasks.POOL["slots"],),
         "five c": (residents,),
@@ -82,7 +84,7 @@ def facts() -> dict[str, tuple]:
         "slots b": (1 / 5,),
         "slots c": (2,),
         "slots why": (
-            *(few.tokens_per_second, many.tokens_per_second, few.preemptions, many.preemptions),
+            *(len(few.run), few.tokens_per_second, many.tokens_per_second, few.preemptions, many.preemptions),
             *(About(many.recomputed, 0.07), 2),
         ),
         "token hint": (2,),
@@ -115,12 +117,12 @@ def facts() -> dict[str, tuple]:
         "ticket story": (at_start.longest_gap,),
         "ticket setting": (
             *(room.slots, at_start.slots, at_start.preemptions),
-            round(at_start.tokens_per_second) - round(room.tokens_per_second),
+            round(at_start.arriving_tokens_per_second) - round(room.arriving_tokens_per_second),
         ),
         "task printed": (10,),
         "task small": (32, 1.5, tasks.CARD["gpu_memory_utilization"]),
         "task room": (tasks.BUSY, 100 * tasks.NEARLY),
-        "task room answer": (2,),
+        "task room answer": (2, len(longer.run), room.slots, longer.preemptions, 21),
         "task bytes": (tasks.BUSY, 95, tasks.SOON, 2),
         "task bytes answer": (95,),
         "task bytes miss": (95,),
@@ -143,8 +145,8 @@ def test_the_sentences_of_the_notebook():
     few, many = (tables.on_recorded_steps(slots)[0] for slots in tables.SLOTS)
     sentence(
         SOURCE,
-        "the same pool and {} requests/s, {} and {} slots give {} and {} tokens/s",
-        *(tables.H100_RATE, *tables.SLOTS, About(few, 2e-3), About(many, 2e-3)),
+        "{} requests/s and a pool kept at {} tokens, {} and {} slots give {} and {} tokens/s",
+        *(tables.H100_RATE, kv_pool.TOKENS, *tables.SLOTS, few, many),
     )
     assert abs(many / few - 1) < 0.02  # they hardly change on these steps either
     case = small_pool.small()
@@ -167,7 +169,17 @@ def test_the_sentences_of_the_notebook():
     full = kv_pool.under_load(rate=2.0)
     sentence(SOURCE, "| requests at once | {}, simulated {} | |", kv_pool.TOKENS / held(), full.in_batch)
     sentence(SOURCE, "| bytes a token | {} | |", model("llama-3.1-8b").kv_bytes_per_token)
-    sentence(SOURCE, "here {} fit, not {}.", kv_pool.TOKENS / held(), kv_pool.TOKENS // LENGTH)
+    sentence(SOURCE, "here {} fit on average, not {}.", kv_pool.TOKENS / held(), kv_pool.TOKENS // LENGTH)
+    (mine,) = (one for one in LAB.exercises if one.id == "slots")
+    sentence(SOURCE, "(exercise {}: {})", 2, mine.solution(kv_pool.BLOCKS, 16, kv_pool.tokens_held()))
+    drawn = kv_pool.requests(2.0).output_tokens
+    sentence(
+        SOURCE,
+        "a mean answer of {} and a CV of {}, so fewer than {} blocks.",
+        *(drawn.mean(), drawn.std() / drawn.mean(), held() / kv_pool.BLOCK_SIZE),
+    )
+    assert np.ceil(kv_pool.tokens_held() / kv_pool.BLOCK_SIZE).mean() < held() / kv_pool.BLOCK_SIZE
+    sentence(SOURCE, "answers {} on average, CV {}.", kv_pool.ANSWER, kv_pool.ANSWER_CV)
     sentence(SOURCE, "every prompt has {} tokens and every answer {}.", decision.PROMPT, decision.ANSWER)
 
 
@@ -222,4 +234,6 @@ def test_the_keys_of_the_ticket():
     right_words(measure, "num_preemptions_total")
     assert before.preemptions == 0 and before.longest_gap < 0.3
     right_words(repair, "--max-num-seqs")
-    assert today.tokens_per_second == pytest.approx(before.tokens_per_second, rel=0.03)  # "tokens/s as before"
+    assert today.arriving_tokens_per_second == pytest.approx(
+        before.arriving_tokens_per_second, rel=0.03
+    )  # "tokens/s as before"
