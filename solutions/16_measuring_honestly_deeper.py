@@ -4,6 +4,7 @@
 # %%
 import json
 import time
+from textwrap import fill
 
 import numpy as np
 from course import calibration, results, serve, steptime
@@ -297,7 +298,9 @@ lab16.result_file("peak")
 
 # %%
 for name in three_files.NAMES:
-    print(name, *results.read(three_files.path(name)).notes, sep="\n   - ")
+    notes = results.read(three_files.path(name)).notes
+    dashed = (fill(note, 96, initial_indent="   - ", subsequent_indent="     ") for note in notes)
+    print(name, *dashed, sep="\n")
 
 # %% [markdown]
 # ## From a result to a model
