@@ -15,8 +15,8 @@ lab.earlier()
 
 # %% [markdown]
 # A chat assistant streams its answers: Llama-3.1-8B on one H100, 64 slots. Eight chats arrive each second, with 200
-# tokens in and about 300 out. Once in 20 seconds a customer pastes a contract of 32,768 tokens. To answer those sooner,
-# somebody raised the **token budget**, the most tokens that a step may compute, from vLLM's 8,192 to 65,536. Now **the
+# tokens in and about 300 out. Once in 20 seconds a customer pastes a contract of 32,768 tokens. Somebody
+# raised the **token budget**, the most tokens that a step may compute, from vLLM's 8,192 to 65,536. Now **the
 # text stops for nearly two seconds**, and yet the p99 of the gaps is 10 ms, as before.
 
 # %%
@@ -124,9 +124,9 @@ lab.check("steps", answer)
 
 # %%
 chunk = 512
-last = Step(
+last = lab07.Step(
     32, 32 * 700, ((chunk, 32_768 - chunk),)
-)  # decodes, their tokens, chunks: (tokens, tokens before)
+)  # decodes, their tokens, (its tokens, those before)
 round(lab07.STEP(last) * 1e3, 1)
 
 # %% [markdown]
