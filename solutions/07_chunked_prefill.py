@@ -4,7 +4,6 @@
 # %%
 from course.exercises import Lab
 from course.lessons import lab07
-from course.steptime import Step
 
 lab = Lab("07")
 
@@ -16,8 +15,8 @@ lab.earlier()
 
 # %% [markdown]
 # A chat assistant streams its answers: Llama-3.1-8B on one H100, 64 slots. Eight chats arrive each second, with 200
-# tokens in and about 300 out. Once in 20 seconds a customer pastes a contract of 32,768 tokens. To answer those sooner,
-# somebody raised the **token budget**, the most tokens that a step may compute, from vLLM's 8,192 to 65,536. Now **the
+# tokens in and about 300 out. Once in 20 seconds a customer pastes a contract of 32,768 tokens. Somebody
+# raised the **token budget**, the most tokens that a step may compute, from vLLM's 8,192 to 65,536. Now **the
 # text stops for nearly two seconds**, and yet the p99 of the gaps is 10 ms, as before.
 
 # %%
@@ -43,7 +42,7 @@ lab.predict("newcomers")
 # ### One long prompt
 #
 # A long prompt arrives among chats that stream, then three newcomers, after 20, 60 and 200 ms, with 200 tokens each.
-# Each tick is a token. The **cap for one prompt** is the most tokens of it that a step may compute. Step times are
+# The **cap for one prompt** is the most tokens of it that a step may compute. Step times are
 # recorded with the course's own kernels; arrivals and scheduling are simulated.
 
 # %%
@@ -109,13 +108,12 @@ lab07.four_by_hand()
 # **Worked example.** 12 chats, a budget of 512: a chunk has 512 - 12 = 500 tokens. A prompt of 2,000 tokens takes
 # 2,000 / 500 = 4 steps.
 #
-# **1.** Complete it: 32 chats, a prompt of 10,000 tokens. How many steps?
+# **1.** Complete it: 32 chats, a prompt of 10,000 tokens, 512 - 32 in a chunk. How many steps?
 
 # %%
-chunk = 512 - 32
 answer = None
 ### BEGIN SOLUTION
-answer = 21  # 10_000 / chunk is 20.8
+answer = 21  # 10_000 / 480 is 20.8
 ### END SOLUTION
 
 # %%
@@ -126,9 +124,9 @@ lab.check("steps", answer)
 
 # %%
 chunk = 512
-last = Step(
+last = lab07.Step(
     32, 32 * 700, ((chunk, 32_768 - chunk),)
-)  # decodes, their tokens, chunks: (tokens, tokens before)
+)  # decodes, their tokens, (its tokens, those before)
 round(lab07.STEP(last) * 1e3, 1)
 
 # %% [markdown]

@@ -10,8 +10,9 @@ from course.explore.table import Table, table
 from course.figures.words import seconds
 from course.lessons.lab07 import by_hand, decision, figures, long_prompt, rush, share
 from course.lessons.lab07.long_prompt import DEFAULT, SLOTS, STALL, STEP, WHOLE
+from course.steptime import Step
 
-__all__ = ["STEP", "at_work", "four_by_hand", "metrics_page", "people_and_dashboard", "ticket_graphs"]
+__all__ = ["STEP", "Step", "at_work", "four_by_hand", "metrics_page", "people_and_dashboard", "ticket_graphs"]
 
 BUDGET, CAP = 2_048, 512  # tokens, where the learner's share is at work
 

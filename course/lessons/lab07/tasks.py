@@ -60,8 +60,7 @@ MOMENT = (
         show={"max_num_batched_tokens": 512},
         reached=_streams,
         miss="The longest gap of a streaming chat is {gap}.",
-        answer="With {budget} tokens the longest gap is {gap}. The long prompt takes {steps} steps and {ttft}, not "
-        "{whole}.",
+        answer="With {budget} tokens the longest gap is {gap}. The long prompt takes {steps} steps and {ttft}.",
         facts=_moment_facts,
     ),
     Read(
@@ -78,7 +77,7 @@ MOMENT = (
     ),
     Find(
         id="both",
-        text="Help the newcomers too: all get their first token within 100 ms, and no gap is above 100 ms.",
+        text="Help the newcomers too: first tokens within 100 ms, and no gap above 100 ms.",
         show={"max_num_batched_tokens": 2_048, "long_prefill_token_threshold": 512},
         reached=lambda settings, result: (
             settings["prompt"] == PROMPT and _gap(result) <= STALL and _waits(result).max() <= STALL
@@ -153,13 +152,13 @@ HIDDEN = (
         unit="%",
         where=lambda settings, result: _as_it_was(settings),
         slips=((0.01, "That is the share: give it in per cent."),),
-        answer="{chats} of the chats, but {tokens} of the tokens: the p99 over tokens is {p99}.",
+        answer="{chats} of the chats, but {tokens} of the tokens.",
         facts=_hidden_facts,
         claim=lambda settings, result: _tokens(result) < 0.01 < result.outcome.stalled(result.limit),
     ),
     Find(
         id="often",
-        text="Let long prompts come more often, and nothing else, until the p99 over tokens jumps.",
+        text="Let long prompts alone come more often, until the p99 over tokens jumps.",
         show={"every": 2},
         reached=lambda settings, result: (
             _as_it_was(settings, "every") and result.outcome.itl["p99"] >= 10 * _start().outcome.itl["p99"]
@@ -176,14 +175,13 @@ HIDDEN = (
         show={"max_num_batched_tokens": 512},
         reached=lambda settings, result: _as_it_was(settings, "max_num_batched_tokens") and _chats_p99(result) < SHORT,
         miss="The p99 over chats is {chats_p99}.",
-        answer="With {budget} tokens it fell from {chats_p99_before} to {chats_p99}. The p99 over tokens rose from "
-        "{p99_before} to {p99}.",
+        answer="With {budget} tokens it fell from {chats_p99_before} to {chats_p99}.",
         facts=_hidden_facts,
         claim=lambda settings, result: result.outcome.itl["p99"] > _start().outcome.itl["p99"],
     ),
     Why(
         id="unseen",
-        text="Why does the p99 over tokens not show at the start that text stops?",
+        text="Why does the p99 over tokens hide the stalls?",
         show={},
         options=(
             ("Outliers are left out of it.", "Nothing is left out: the line goes on to the longest one."),
@@ -191,7 +189,7 @@ HIDDEN = (
             ("It is one gap among hundreds.", ""),
         ),
         right="c",
-        answer="{chats} of the chats stop, at {tokens} of the tokens. A p99 shows what is above 1%.",
+        answer="They are {tokens} of the tokens; a p99 shows what is above 1%.",
         facts=_hidden_facts,
         claim=lambda settings, result: _tokens(result) < 0.01 < result.outcome.stalled(result.limit),
     ),
