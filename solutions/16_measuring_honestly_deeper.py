@@ -299,7 +299,9 @@ lab16.result_file("peak")
 # %%
 for name in three_files.NAMES:
     notes = results.read(three_files.path(name)).notes
-    dashed = (fill(note, 96, initial_indent="   - ", subsequent_indent="     ") for note in notes)
+    dashed = (
+        fill(note, 96, initial_indent="   - ", subsequent_indent="     ") for note in notes
+    )
     print(name, *dashed, sep="\n")
 
 # %% [markdown]
