@@ -87,8 +87,13 @@ def test_environment_yml_lists_the_locked_versions(root: Path, project: dict) ->
     assert Requirement(f"python{project['project']['requires-python']}").specifier.contains(wanted.version)
 
 
+def test_what_the_server_needs_is_locked_for_its_tests(project: dict) -> None:
+    assert set(project["project"]["optional-dependencies"]["serve"]) <= set(project["dependency-groups"]["test"])
+
+
 def test_extras_for_each_gpu(project: dict) -> None:
-    assert {name: Requirement(text).name for name, (text,) in project["project"]["optional-dependencies"].items()} == {
+    extras = {name: one for name, one in project["project"]["optional-dependencies"].items() if name != "serve"}
+    assert {name: Requirement(text).name for name, (text,) in extras.items()} == {
         "cuda12": "cupy-cuda12x",
         "cuda13": "cupy-cuda13x",
         "rocm": "cupy-rocm-7-0",

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from course.cli.output import echo
+
 
 def profile(
     out: Annotated[
@@ -53,7 +55,7 @@ def profile(
             kind=kind,
             cache_tokens=room,
             limit=seconds,
-            told=lambda text: typer.echo(text, err=True),
+            told=lambda text: echo(text, err=True),
         )
     except gpu.KernelError as error:
         raise ValueError(
@@ -62,4 +64,4 @@ def profile(
     points = len(found["points"]["seconds"]) if found else 0
     if not points:
         raise ValueError("no point could be measured, so there is no file: the lines above say why")
-    typer.echo(f"{out}: {points} points of {spec.name} on {found['provenance']['card']}")
+    echo(f"{out}: {points} points of {spec.name} on {found['provenance']['card']}")

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from course.cli.knobs import NAMES, with_policy_options
+from course.cli.output import echo
 
 NEEDED = ("starlette", "uvicorn", "prometheus_client")
 
@@ -63,14 +64,14 @@ def serve(
     from course.lm.http.service import Service
 
     token = secrets.token_urlsafe(16) if api_key is None else api_key
-    listening = open_port(port)
     service = Service(lm.load(), one, cache, max_waiting)
+    listening = open_port(port)
 
     def started() -> None:
         shown = f"token {token}" if api_key is None else "token as given"
-        typer.echo(f"http://127.0.0.1:{listening.getsockname()[1]}/v1  model course-lm  {shown}  {one!r}")
-        typer.echo("What is asked stays on this machine. Ctrl-C ends.", err=True)
+        echo(f"http://127.0.0.1:{listening.getsockname()[1]}/v1  model course-lm  {shown}  {one!r}")
+        echo("What is asked stays on this machine. Ctrl-C ends.", err=True)
         if name == "static":
-            typer.echo(f"note: {one!r} begins when its batch is full; who comes last waits until others come", err=True)
+            echo(f"note: {one!r} begins when its batch is full; who comes last waits until others come", err=True)
 
     run(service, listening, token, started)

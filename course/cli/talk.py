@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from course.cli.knobs import NAMES, with_policy_options
+from course.cli.output import echo
 
 MOST = 1_000  # prompts of a replay
 REFRESH = 0.05  # seconds between two pictures on a terminal
@@ -76,7 +77,7 @@ def talk(
     runs: dict[str, Any] = {}
     for name, one in chosen.items():
         if not as_json:
-            typer.echo(f"== {one!r}, {len(texts)} prompts")
+            echo(f"== {one!r}, {len(texts)} prompts")
         picture = _Picture(texts) if sys.stdout.isatty() and not as_json else None
         began = time.perf_counter()
         try:
@@ -89,10 +90,10 @@ def talk(
         if not as_json:
             _report(texts, runs[name], time.perf_counter() - began, shown=picture is not None)
     if as_json:
-        typer.echo(json.dumps([_as_dict(name, repr(chosen[name]), run) for name, run in runs.items()], indent=2))
+        echo(json.dumps([_as_dict(name, repr(chosen[name]), run) for name, run in runs.items()], indent=2))
     elif len(runs) > 1:
         same = len({run.words for run in runs.values()}) == 1
-        typer.echo("The words are the same under all of them." if same else "The words are NOT the same under all.")
+        echo("The words are the same under all of them." if same else "The words are NOT the same under all.")
 
 
 def _cache(num_blocks: int | None, block_size: int) -> Any:
@@ -122,7 +123,7 @@ def _chat(model: Any, sampling: Any, max_tokens: int | None) -> None:
 
     context = model.config.max_position_embeddings
     if sys.stdin.isatty():
-        typer.echo("Ask something, such as: Count from 3 to 9. An empty line begins anew, Ctrl-D ends.", err=True)
+        echo("Ask something, such as: Count from 3 to 9. An empty line begins anew, Ctrl-D ends.", err=True)
     turns: list[str] = []
     while (line := _ask()) is not None:
         if not line.strip():
@@ -137,10 +138,10 @@ def _chat(model: Any, sampling: Any, max_tokens: int | None) -> None:
                 lm.Questions([turns], [0.0], max_tokens), Continuous(1, 512), model, sampling=sampling, heard=_write
             )
         except lm.LMError as error:
-            typer.echo(f"course: {error}", err=True)
+            echo(f"course: {error}", err=True)
             turns.pop()
             continue
-        typer.echo()
+        echo("")
         turns.append(run.words[0])
 
 
@@ -150,7 +151,7 @@ def _ask() -> str | None:
         try:
             return input("> ")
         except EOFError:
-            typer.echo()
+            echo("")
             return None
     line = sys.stdin.readline()
     return line.rstrip("\n") if line else None
@@ -201,15 +202,15 @@ def _report(prompts: Sequence[str], run: Any, seconds: float, shown: bool) -> No
     for row in np.argsort(run.response, kind="stable").tolist():
         words = " ".join(run.words[row].split())
         cut = "" if run.ended[row] == "stop" else f" [{run.ended[row]}]"
-        typer.echo(f"{run.response[row]:8.3f} s  #{row} {prompts[row]}\n            {words}{cut}")
+        echo(f"{run.response[row]:8.3f} s  #{row} {prompts[row]}\n            {words}{cut}")
     tokens = int(run.workload.output_tokens.sum())
     for name in ("ttft", "tpot", "e2e"):
         values = getattr(run, name)
         if np.isfinite(values).any():
             middle, high = np.nanpercentile(values, [50, 95])
-            typer.echo(f"{name.upper():5} p50 {1e3 * middle:9.1f} ms   p95 {1e3 * high:9.1f} ms")
+            echo(f"{name.upper():5} p50 {1e3 * middle:9.1f} ms   p95 {1e3 * high:9.1f} ms")
     wasted = int(run.steps.wasted.sum())
-    typer.echo(
+    echo(
         f"{tokens:,} tokens in {run.makespan:.2f} s, {tokens / run.makespan:,.0f} a second; {len(run.steps):,} steps, "
         f"{wasted:,} tokens of padding, {int(run.preempted.sum()):,} preemptions. Measured now, on this machine."
     )

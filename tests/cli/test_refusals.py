@@ -74,7 +74,7 @@ BAD = {
     "simulate --trace x.csv --rate 5 --seed 1": "--trace brings its own requests: leave out --rate, --seed",
     "simulate --bogus": "No such option: --bogus",
     "simulate extra": "unexpected extra argument",
-    "serve": "No such command 'serve'",
+    "serv": "No such command 'serv'. Did you mean 'serve'?",
 }
 
 

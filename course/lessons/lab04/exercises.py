@@ -81,7 +81,7 @@ def keeps_up(right: int, twin: Exercise | None = None, question: str = "") -> Ex
 LAB = LabSpec(
     number="04",
     title="Static, dynamic, continuous",
-    needs="lab 00, or five right answers in its test; dictionaries in Python.",
+    needs="lab 00 or its test; dictionaries in Python.",
     objectives=(
         Objective(
             "compute the padding of a static batch",

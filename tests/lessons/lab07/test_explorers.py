@@ -128,7 +128,7 @@ def test_a_setting_seen_before_is_not_served_again():
 def test_the_hidden_explorer_at_every_corner(budget, cap, every, limit):
     result = long_prompt.hidden(budget, cap, every, limit)
     rows = dict(long_prompt.hidden_rows(result))
-    assert len(rows) == 7 and not any("nan" in cell for cell in rows.values())
+    assert len(rows) == 6 and not any("nan" in cell for cell in rows.values())
     gaps = by_hand(result.outcome.run)[result.outcome.chats]
     assert result.outcome.stalled(limit / 1e3) == (gaps[~np.isnan(gaps)] > limit / 1e3).mean()
     figure = draw.hidden(result)
