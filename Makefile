@@ -12,7 +12,8 @@ CHECK ?=
 # `.venv/bin/python -m tool` also works where a script's first line would not: in a folder whose path is long or has spaces.
 RUN := .venv/bin/python -m
 INSTALL := $(RUN) pip install --disable-pip-version-check -qq --progress-bar off --no-compile --no-deps
-# A process for each core, four at most; each file, and so each notebook with its kernel, stays in one of them.
+# A process for each core, four at most; each file stays in one of them. Notebooks run one after the other: of two kernels
+# that start at the same moment one may be given the other's port.
 SIDE_BY_SIDE := -n auto --maxprocesses=4 --dist loadfile
 STAMP := .venv/.installed
 DEV_STAMP := .venv/.installed-dev
@@ -32,7 +33,7 @@ lab: $(STAMP)  ## install what is missing, copy new labs to my-labs/, open Jupyt
 test: $(STAMP)  ## unit tests, then every notebook compared with its stored outputs
 	$(RUN) pytest tests --ignore=tests/browser $(SIDE_BY_SIDE) $(ARGS)
 ifneq ($(wildcard labs/*.ipynb),)
-	$(RUN) pytest --nbval labs/ solutions/ $(SIDE_BY_SIDE) $(ARGS)
+	$(RUN) pytest --nbval labs/ solutions/ $(ARGS)
 else
 	@echo "No notebooks in labs/ yet: nothing for nbval to run."
 endif
