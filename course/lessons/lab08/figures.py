@@ -100,8 +100,7 @@ def card(result: Fit, *, height: int = 320) -> go.Figure:
     """The card as one bar, from its weights at the bottom to what is not used."""
     bar, notes, shapes, top = _card(result)
     tokens, length = result.ledger.kv_tokens, result.ledger.max_model_len
-    fits = f"{result.ledger.concurrency(length):.2f} x {length:,}"
-    room = "" if tokens is None else f": KV cache of {tokens:,} tokens, {fits}"
+    room = "" if tokens is None else f": {tokens:,} tokens, {result.ledger.concurrency(length):.1f} x {length:,}"
     layout = {
         "template": theme.TEMPLATE, "height": height, "margin": MARGIN | {"t": 12, "b": 40}, "annotations": notes,
         "shapes": shapes, "barmode": "overlay",
