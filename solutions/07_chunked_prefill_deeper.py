@@ -13,11 +13,10 @@ from course.lessons import lab07
 # engines order a step.
 
 # %%
-lab07.who_waits()
+lab07.both_sides()
 
 # %% [markdown]
-# Both kinds of people over all budgets: on the left those who come, on the right those who stream. Move the cap, and
-# see which side answers.
+# Both kinds of people over all budgets, with a cap of 512: on the left those who come, on the right those who stream.
 #
 # ## What a step with a chunk costs, in theory
 #

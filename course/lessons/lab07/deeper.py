@@ -9,7 +9,7 @@ from course import policies, traces
 from course.engine.serving import serve
 from course.exercises.cards import Card
 from course.figures.words import seconds
-from course.lessons.lab07 import long_prompt, prefill, prompt_chunks
+from course.lessons.lab07 import figures, long_prompt, prefill, prompt_chunks
 from course.lessons.lab07.long_prompt import PROMPT as CONTRACT
 from course.lessons.lab07.long_prompt import STEP, THEORY, WHOLE
 from course.lessons.lab07.shown import Table, table
@@ -17,13 +17,18 @@ from course.policies import Policy
 from course.steptime import Step, StepTime
 
 __all__ = [
-    "attention_share", "chunking_off", "chunks_recorded", "claims", "readings", "seconds_by_chunk",
+    "attention_share", "both_sides", "chunking_off", "chunks_recorded", "claims", "readings", "seconds_by_chunk",
     "settings_in_theory", "settings_recorded", "small_caps", "the_trace", "throughput", "who_goes_first",
 ]  # fmt: skip
 
 SETTINGS = ((WHOLE, 0), (8_192, 0), (2_048, 0), (1_024, 0), (512, 0), (256, 0), (128, 0), (2_048, 1_024), (2_048, 512),
             (2_048, 256))  # fmt: skip
 """Token budgets and caps."""
+
+
+def both_sides() -> go.Figure:
+    """Who waits for a first token and who for the next one, over all token budgets with a cap of 512."""
+    return figures.trade(long_prompt.trade(8_192, 512, CONTRACT))
 
 
 def seconds_by_chunk() -> go.Figure:

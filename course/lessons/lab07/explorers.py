@@ -6,7 +6,7 @@ from course.lessons.lab07 import figures, long_prompt, tasks
 from course.lessons.lab07.chunk_explorer import chunk_explorer
 from course.lessons.lab07.long_prompt import PROMPT, STEP, WHOLE
 
-__all__ = ["launched_in_chunks", "one_long_prompt", "what_a_percentile_hides", "who_waits"]
+__all__ = ["launched_in_chunks", "one_long_prompt", "what_a_percentile_hides"]
 
 BUDGET = Slider("max_num_batched_tokens", "Token budget", 128, WHOLE, 2, WHOLE, "tokens", log=True)
 CAPS = [("none", 0), ("1,024 tokens", 1_024), ("512 tokens", 512), ("256 tokens", 256)]
@@ -54,17 +54,3 @@ def what_a_percentile_hides() -> Explorer:
 def launched_in_chunks() -> Explorer:
     """One long prompt in chunks, launched on the device at hand beside the recording."""
     return chunk_explorer()
-
-
-def who_waits() -> Explorer:
-    """The trade over all token budgets: who waits for a first token, and who for the next one."""
-    long_prompt.compute_lines()  # the lines behind the marks, once
-    sizes = [(f"{size:,} tokens", size) for size in long_prompt.PROMPTS]
-    return Explorer(
-        long_prompt.trade,
-        controls=[BUDGET, CAP, Choice("prompt", "Long prompt", sizes, PROMPT)],
-        figure=figures.trade,
-        summary=long_prompt.trade_rows,
-        title="Who waits, over the token budget",
-        badge=STEP.badge,
-    )

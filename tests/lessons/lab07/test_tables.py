@@ -79,7 +79,14 @@ def test_the_table_of_the_story():
         assert rows["TTFT of a contract"][column] == long_prompt.seconds(found.long_ttft)
 
 
-@pytest.mark.parametrize("name", [name for name in deeper.__all__ if name not in ("seconds_by_chunk", "chunking_off")])
+FIGURES = ("seconds_by_chunk", "both_sides", "chunking_off")
+
+
+def test_both_sides_are_drawn_over_all_budgets():
+    assert len(lab07.both_sides().data) >= 4
+
+
+@pytest.mark.parametrize("name", [name for name in deeper.__all__ if name not in FIGURES])
 def test_the_tables_of_the_optional_notebook(name):
     made = getattr(lab07, name)()
     assert len(made.rows) > 3 and "nan" not in repr(made).split()
