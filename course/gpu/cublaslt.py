@@ -63,9 +63,9 @@ class CublasLt:
     def _start(self) -> None:
         if self._handle is not None:
             return
-        self.library = library()
+        self.lt = library()
         handle = ctypes.c_void_p()
-        _check(self.library.cublasLtCreate(ctypes.byref(handle)), "cublasLtCreate")
+        _check(self.lt.cublasLtCreate(ctypes.byref(handle)), "cublasLtCreate")
         self._handle = handle
         self.workspace = self.queue.cupy.empty(WORKSPACE, np.uint8)
         self.flush = self.queue.cupy.empty(FLUSH, np.uint8)
@@ -78,7 +78,7 @@ class _Plan:
         self, blas: CublasLt, rows: int, many: int, columns: int, add: bool, kind: str, x: Any, w: Any
     ) -> None:
         self.blas, self.add, self.kind = blas, add, CUDA_TYPES[kind]
-        lt = blas.library
+        lt = blas.lt
         self.one, self.beta = ctypes.c_float(1), ctypes.c_float(float(add))
         self.desc = ctypes.c_void_p()
         _check(lt.cublasLtMatmulDescCreate(ctypes.byref(self.desc), COMPUTE_32F, 0), "cublasLtMatmulDescCreate")
@@ -96,13 +96,13 @@ class _Plan:
         made = ctypes.c_void_p()
         sizes = ctypes.c_uint64(rows), ctypes.c_uint64(columns), ctypes.c_int64(leading)
         _check(
-            self.blas.library.cublasLtMatrixLayoutCreate(ctypes.byref(made), self.kind, *sizes),
+            self.blas.lt.cublasLtMatrixLayoutCreate(ctypes.byref(made), self.kind, *sizes),
             "cublasLtMatrixLayoutCreate",
         )
         return made
 
     def _fastest(self, x: Any, w: Any, rows: int, many: int) -> Any:
-        lt, wanted = self.blas.library, 8
+        lt, wanted = self.blas.lt, 8
         preference, size, found = ctypes.c_void_p(), ctypes.c_size_t(WORKSPACE), ctypes.c_int()
         _check(lt.cublasLtMatmulPreferenceCreate(ctypes.byref(preference)), "cublasLtMatmulPreferenceCreate")
         _check(
@@ -155,7 +155,7 @@ class _Plan:
     def launch(self, x: Any, w: Any, out: Any, algo: Any) -> Any:
         """A launch with one of the ways the library suggested."""
         blas, pointer = self.blas, ctypes.c_void_p
-        call = blas.library.cublasLtMatmul
+        call = blas.lt.cublasLtMatmul
         args = (
             blas._handle, self.desc, ctypes.byref(self.one), pointer(w.data.ptr), self.a, pointer(x.data.ptr), self.b,
             ctypes.byref(self.beta), pointer(out.data.ptr), self.c, pointer(out.data.ptr), self.c, algo,
