@@ -1,13 +1,12 @@
 """What the decision is about: two scrapes of an engine's metrics page, and what `vllm bench serve` is told."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from course.engine.serving import serve
+from course.exercises.decision import one_flag
 from course.lessons.lab03 import one_engine
 
 RATE, REQUESTS = 14, 20_000
@@ -51,16 +50,4 @@ def from_page() -> float:
     return in_flight(after.count - before.count, after.e2e_sum - before.e2e_sum, float(np.ptp(SCRAPES)))
 
 
-def choice(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a decision {flag: value} is compared: the flag, and its value where the flag is the right one.
-
-    Raises NotImplementedError where nothing is filled in, ValueError for more than one flag.
-    """
-    chosen = {flag: value for flag, value in answer.items() if value is not None}
-    if not chosen:
-        raise NotImplementedError("nothing is chosen yet")
-    if len(chosen) > 1:
-        raise ValueError("choose one flag, and give one value")
-    ((flag, value),) = chosen.items()
-    name = "--" + str(flag).strip().lstrip("-").replace("_", "-")
-    return {"flag": name, "value": value if name == "--max-concurrency" else 0}
+choice = one_flag("--max-concurrency")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from course.exercises import slips
+from course.exercises.decision import flag_typed, value_typed
 from course.exercises.spec import Exercise, LabSpec, Mistake, Objective, Prediction
 from course.lessons.lab04 import refill, tasks
 from course.lessons.lab04.quiz import QUIZ, TICKET
@@ -32,8 +33,8 @@ def choice(answer: Mapping[str, Any]) -> dict[str, Any]:
     flag, value = (answer[key] for key in ("flag", "value"))
     if flag is None and value is None:
         raise NotImplementedError("nothing is chosen yet")
-    name = "--" + str(flag).strip().lstrip("-").replace("_", "-")
-    return {"flag": name, "value": value if name == "--max-num-seqs" else 0}
+    name = flag_typed(flag)
+    return {"flag": name, "value": value_typed(value) if name == "--max-num-seqs" else 0}
 
 
 OTHER_FLAGS = (

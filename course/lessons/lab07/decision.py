@@ -1,10 +1,8 @@
 """Lab 07's decision: one flag of an engine and its value, from a page of metrics that the simulated engine writes."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
+from course.exercises.decision import one_flag
 from course.exercises.spec import Exercise, Mistake
 from course.lessons.lab07 import long_prompt
 from course.lessons.lab07.long_prompt import DEFAULT, Outcome
@@ -57,23 +55,7 @@ def _histogram(name: str, edges: tuple[float, ...], values: np.ndarray, weights:
     return [*upto, f'{name}_bucket{{le="+Inf"}} {int(weights.sum())}']
 
 
-def choice(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a decision {flag: value} is compared: the flag, and its value where the flag is the right one.
-
-    A value may be given as text, as on a command line: "512" is 512.
-    Raises NotImplementedError where nothing is filled in, ValueError for more than one flag.
-    """
-    chosen = {flag: value for flag, value in answer.items() if value is not None}
-    if not chosen:
-        raise NotImplementedError("nothing is chosen yet")
-    if len(chosen) > 1:
-        raise ValueError("choose one flag")
-    ((flag, value),) = chosen.items()
-    if isinstance(value, str):
-        digits = value.strip().replace(",", "").replace("_", "")
-        value = int(digits) if digits.isdecimal() else value
-    name = "--" + str(flag).strip().lstrip("-").replace("_", "-")
-    return {"flag": name, "value": value if name == FLAG else 0}
+choice = one_flag(FLAG)
 
 
 def keeps(right: int, twin: Exercise | None = None, question: str = "") -> Exercise:

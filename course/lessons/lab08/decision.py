@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from course.exercises.decision import flag_typed, value_typed
 from course.exercises.spec import Exercise, Mistake
 from course.lessons.lab08 import kv_pool
 
@@ -38,12 +39,12 @@ def choice(answer: Any) -> dict[str, Any]:
         raise ValueError("give a dictionary with the entries flag, value and unless")
     if all(part is None for part in answer.values()):
         raise NotImplementedError("nothing is chosen yet")
-    flag = "--" + str(answer["flag"]).strip().casefold().lstrip("-").replace("_", "-")
+    flag = flag_typed(answer["flag"])
     unless = " ".join(str(answer["unless"]).casefold().strip(" .").split())
     for letter, words in OPTIONS.items():
         if unless in (letter, f"{letter})", words, f"{letter}) {words}"):
             unless = letter
-    return {"flag": flag, "value": answer["value"] if flag == RIGHT["flag"] else 0, "unless": unless}
+    return {"flag": flag, "value": value_typed(answer["value"]) if flag == RIGHT["flag"] else 0, "unless": unless}
 
 
 DECIDE = Exercise(

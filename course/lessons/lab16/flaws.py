@@ -1,9 +1,8 @@
 """The decision of lab 16: which flag kept a test from its plan, and which value would not."""
 
-from collections.abc import Mapping
 from math import ceil, log2
-from typing import Any
 
+from course.exercises.decision import one_flag
 from course.exercises.spec import Exercise, Mistake
 from course.lessons.lab16 import three_files
 
@@ -19,21 +18,7 @@ def enough(rate: float, e2e: float) -> int:
     return 2 ** ceil(log2(rate * e2e))
 
 
-def choice(answer: Any) -> dict[str, Any]:
-    """What of a decision {flag: value} is compared: the flag, and its value where the flag is the right one.
-
-    Raises NotImplementedError where nothing is filled in, ValueError for anything but one flag.
-    """
-    if not isinstance(answer, Mapping):
-        raise ValueError('give a dictionary with one flag and its value, such as {"--flag": 1}')
-    chosen = {flag: value for flag, value in answer.items() if value is not None}
-    if not chosen:
-        raise NotImplementedError("nothing is chosen yet")
-    if len(chosen) > 1:
-        raise ValueError("choose one flag, and give one value")
-    ((flag, value),) = chosen.items()
-    name = "--" + str(flag).strip().lstrip("-").replace("_", "-")
-    return {"flag": name, "value": value if name == FLAG else 0}
+choice = one_flag(FLAG)
 
 
 def decision(rate: float, e2e: float, *, question: str = "", twin: Exercise | None = None) -> Exercise:

@@ -1,0 +1,41 @@
+"""How a decision is read: a flag of an engine or a tool and its value, as somebody would type them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def flag_typed(flag: object) -> str:
+    """A flag as on a command line, "--max-num-seqs", whatever its dashes, underscores and capitals were."""
+    return "--" + str(flag).strip().casefold().lstrip("-").replace("_", "-")
+
+
+def value_typed(value: Any) -> Any:
+    """A value as typed: "2,048" and "2_048" are 2048; anything that is no whole number stays what it is."""
+    if not isinstance(value, str):
+        return value
+    digits = value.strip().replace(",", "").replace("_", "")
+    return int(digits) if digits.isdecimal() else value
+
+
+def one_flag(right: str) -> Callable[[Any], dict[str, Any]]:
+    """What of an answer {flag: value} is compared: the flag, and its value where the flag is `right`.
+
+    A wrong flag has one hint, whatever its value. What is returned raises NotImplementedError where nothing is filled
+    in, and ValueError for anything but one flag.
+    """
+
+    def choice(answer: Any) -> dict[str, Any]:
+        if not isinstance(answer, Mapping):
+            raise ValueError('give a dictionary with one flag and its value, such as {"--flag": 1}')
+        chosen = {flag: value for flag, value in answer.items() if value is not None}
+        if not chosen:
+            raise NotImplementedError("nothing is chosen yet")
+        if len(chosen) > 1:
+            raise ValueError("choose one flag")
+        ((flag, value),) = chosen.items()
+        name = flag_typed(flag)
+        return {"flag": name, "value": value_typed(value) if name == right else 0}
+
+    return choice

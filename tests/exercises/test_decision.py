@@ -1,0 +1,33 @@
+"""A decision as typed: spellings of a flag and of a number, and what is no decision."""
+
+import pytest
+
+from course.exercises.decision import flag_typed, one_flag, value_typed
+
+
+@pytest.mark.parametrize("typed", ["--max-num-seqs", "max_num_seqs", " --Max-Num-Seqs ", "-max-num-seqs"])
+def test_spellings_of_a_flag(typed):
+    assert flag_typed(typed) == "--max-num-seqs"
+
+
+@pytest.mark.parametrize(
+    ("typed", "value"), [("2,048", 2048), ("2_048", 2048), (" 14 ", 14), (14, 14), (0.9, 0.9), ("many", "many")]
+)
+def test_spellings_of_a_number(typed, value):
+    assert value_typed(typed) == value
+
+
+def test_the_value_counts_where_the_flag_is_right():
+    choice = one_flag("--max-num-seqs")
+    assert choice({"max_num_seqs": "14", "--other": None}) == {"flag": "--max-num-seqs", "value": 14}
+    assert choice({"--other": 5}) == choice({"--other": 7}) == {"flag": "--other", "value": 0}
+
+
+def test_what_is_no_decision():
+    choice = one_flag("--max-num-seqs")
+    with pytest.raises(NotImplementedError):
+        choice({"--max-num-seqs": None})
+    with pytest.raises(ValueError, match="choose one flag"):
+        choice({"--max-num-seqs": 1, "--other": 2})
+    with pytest.raises(ValueError, match="give a dictionary"):
+        choice(14)
