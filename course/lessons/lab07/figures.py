@@ -39,6 +39,7 @@ def moment(found: Moment, *, height: int = 300) -> go.Figure:
     lanes = {found.long: 0, **{new: 1 + i for i, new in enumerate(found.newcomers)}}
     lanes |= {chat: 1 + len(found.newcomers) + chat for chat in range(chats)}
     names = ["long prompt", "newcomer 1", "newcomer 2", "newcomer 3", *(f"chat {chat + 1}" for chat in range(chats))]
+    names[-1] += f" of {found.streaming}" if found.streaming > chats else ""
     end = max(0.3, 1.12 * float(run.ttft[found.long]))
 
     late = [found.long, *found.newcomers]
