@@ -1,9 +1,11 @@
 """Tokens or pieces: E2E of a summary that lacks it, and why mean TPOT, mean ITL and E2E - TTFT differ."""
 
+import math
 from functools import partial
 
 import pytest
 
+from course.results import pieces
 from tests.helpers.result_files import changed, said, written
 
 
@@ -86,3 +88,12 @@ def test_sglang_has_its_own_word_for_drafts(result):
     doc = changed("sglang_bench.jsonl", accept_length=2.6, mean_itl_ms=260.0, mean_tpot_ms=100.0, input_lens=...,
                   output_lens=..., ttfts=..., itls=..., errors=...)  # fmt: skip
     assert said(result(doc), "ITL is between steps that bring 2.6 tokens on average")
+
+
+@pytest.mark.parametrize("drafted", [math.nan, 3.0])
+@pytest.mark.parametrize(("itl", "tpot", "zero"), [(0.0, 0.02, "ITL"), (0.02, 0.0, "TPOT")])
+def test_a_mean_of_zero_is_no_divisor(itl, tpot, zero, drafted):
+    reported = {"ttft": {"mean": 0.1}, "itl": {"mean": itl}, "tpot": {"mean": tpot}, "e2e": {"mean": 2.1}}
+    totals = {"requests": 10, "output_tokens": 1_010}
+    (said,) = pieces.on_tokens(reported, totals, drafted, None)
+    assert said.startswith(f"The mean {zero} is 0 and the mean ") and "20 ms" in said
