@@ -74,9 +74,8 @@ def on_tokens(
     if abs(itl - tpot) > UNLIKE * tpot:
         if min(itl, tpot) <= 0:
             name, other = ("ITL", "TPOT") if itl <= 0 else ("TPOT", "ITL")
-            return (
-                f"The mean {name} is 0 and the mean {other} {ms * max(itl, tpot):.4g} ms: they cannot both be of this run",
-            )
+            longer = f"{ms * max(itl, tpot):.4g} ms"
+            return (f"The mean {name} is 0 and the mean {other} {longer}: they cannot both be of this run",)
         if drafted > 1 and itl > tpot:
             return (
                 f"ITL is between steps that bring {itl / tpot:.3g} tokens on average (drafted tokens: the file says "
