@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+# Where another environment is activated, IPython would put its packages in front of ours, in the process of the tests.
+os.environ.pop("VIRTUAL_ENV", None)
 # Before NumPy is imported: tests run a process for each core, and products of many threads beside it are slower.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
