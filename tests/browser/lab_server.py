@@ -56,6 +56,11 @@ class Server:
             body = answer.read()
         return json.loads(body) if body else None
 
+    def forget_layout(self) -> None:
+        """Open nothing of what was open when the last page was closed."""
+        for workspace in self.api("GET", "lab/api/workspaces")["workspaces"]["ids"]:
+            self.api("DELETE", f"lab/api/workspaces/{workspace}")
+
     def stop_kernels(self) -> None:
         """End every kernel, so that the next test has both cores to itself."""
         for session in self.api("GET", "api/sessions"):

@@ -31,6 +31,7 @@ def nothing_stored(server: Server) -> None:
 @contextmanager
 def started(browser: Browser, server: Server) -> Iterator[Page]:
     """The page that a browser shows when `make lab` opens it, in a fresh profile. Nothing is asked of the network."""
+    server.forget_layout()
     context = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT})
     context.set_default_timeout(60 * SECOND)
     page = context.new_page()

@@ -132,5 +132,5 @@ def test_three_wrong_answers_and_the_solution(lab: LabPage) -> None:
         told.to_be_visible() if tries == 3 else told.to_have_count(0)
     expect(graded).to_contain_text(WASTE.plain)
     lab.type_at(check, 'lab.check("waste", answer)', *SAME_LINE, text='lab.solution("waste")')
-    expect(lab.run_cell(check)).to_contain_text("The waste of one batch: the solution.")
+    expect(lab.run_cell(check)).to_contain_text(f"{WASTE.title}: the solution.")
     assert lab.faults() == lab.complaints == []
