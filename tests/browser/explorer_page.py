@@ -49,6 +49,16 @@ class ExplorerPage:
         """Return what the figure looks like, as a hash of the drawn SVG."""
         return self.root.evaluate("(root) => courseProbe.picture(root)")
 
+    def numbers(self) -> str:
+        """Return the table of the setting that is shown, without what stood before: unlike the figure, no ghost."""
+        return self.root.evaluate(
+            """(root) => [...root.querySelectorAll(".course-grid")].map((table) => {
+              const copy = table.cloneNode(true);
+              copy.querySelectorAll(".course-before").forEach((part) => part.remove());
+              return copy.textContent;
+            }).join(" ")"""
+        )
+
     def value(self, control: Control) -> str:
         """Return where a control stands."""
         how = {"slider": "e.ariaValueNow", "choice": "e.value", "toggle": "String(e.checked)"}

@@ -113,7 +113,7 @@ class Stopwatch:
         """Press 40 times and return the milliseconds from the last press to the last change, and the changes in all.
 
         Raises:
-            RuntimeError: what is shown then is not the figure of the last setting.
+            RuntimeError: what is shown then does not belong to the last setting.
         """
         self._clear()
         self.control.target.focus()
@@ -123,10 +123,10 @@ class Stopwatch:
         self.page.wait_for_timeout(SECOND)
         self.explorer.settle()
         pressed, drawn = self._times()
-        shown = self.explorer.picture()
+        shown = self.explorer.numbers()
         self.explorer.press(self.control, back)
         self.explorer.press(self.control, key)
-        if not self.explorer.becomes(shown):
+        if self.explorer.numbers() != shown:
             raise RuntimeError(f"after {RAPID} rapid presses {self.control.label!r} shows an older setting")
         return drawn[-1] - pressed[-1], len(drawn)
 
