@@ -194,7 +194,7 @@ def words_on_the_screen(
         committed = held_out_prompts()
         prompts = [committed[place].turns[-1] for place in EXAMPLES]
     if len(prompts) > MOST:
-        raise ValueError(f"there are {len(prompts):,} prompts, and the view has room for {MOST}: take fewer")
+        raise ValueError(f"there are {len(prompts):,} prompts, and the view has room for {MOST}: use fewer")
     for name in choices:
         policy_of(name, 1)
     controls = (
@@ -231,7 +231,7 @@ def rows(result: Spoken) -> list[tuple[str, str]]:
     tokens = int(result.run.workload.output_tokens.sum())
     speed = f"{result.tokens_per_second:,.0f} tokens/s"
     if result.counted:
-        speed = f"{result.tokens_per_second * STEP_SECONDS:.2f} tokens a step"
+        speed = f"{result.tokens_per_second * STEP_SECONDS:.2f} tokens per step"
     return [
         ("steps", f"{count:,}"),
         ("throughput", speed),

@@ -44,7 +44,7 @@ def _open(kind: str) -> Device:
             continue
         except KernelError as error:
             notes.append(str(error))
-    notes = notes or ["no driver of an NVIDIA or AMD GPU is installed"]
+    notes = notes or ["no driver for an NVIDIA or AMD GPU is installed"]
     try:
         return ShimDevice((*notes,))
     except KernelError as error:
