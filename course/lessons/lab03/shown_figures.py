@@ -1,4 +1,4 @@
-"""Figures of lab 03 besides those of its two explorers: four requests by hand, the ticket, requests served here."""
+"""Figures of lab 03 besides those of its two explorers: four requests by hand, the ticket, live words."""
 
 from collections.abc import Mapping, Sequence
 

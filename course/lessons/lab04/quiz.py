@@ -3,8 +3,8 @@
 from course.exercises.spec import Question, Ticket
 
 TICKET = Ticket(
-    story='From the night shift: "With fifteen times the traffic, an answer takes 15 s in the evening. From 1 to 4 '
-    "o'clock it takes 80 s, and the GPU is all but idle. Is the card broken?\"",
+    story='From the night shift: "In the evening, with fifteen times the traffic, an answer takes 15 s. From 1 to 4 '
+    "o'clock it takes 80 s, and the GPU is almost idle. Is the card broken?\"",
     questions=(
         Question(
             "cause",
@@ -15,12 +15,12 @@ TICKET = Ticket(
                     "Then the GPU would be busy. It is busy for 5% of the time.",
                 ),
                 (
-                    "Each batch waits for its last slot.",
-                    "At 0.2 requests/s it takes 155 s until 31 more have come.",
+                    "Each batch waits until it is full.",
+                    "At 0.2 requests/s it takes 155 s until 31 more requests have come.",
                 ),
                 (
                     "The GPU lowers its clock when idle.",
-                    "A lower clock would make each step longer, and the GPU busy for more of the time.",
+                    "Then each step would take longer, and the GPU would be busy for more of the time.",
                 ),
             ),
             "b",
@@ -31,15 +31,15 @@ TICKET = Ticket(
             (
                 (
                     "the wait from arrival to the first step",
-                    "It is nine tenths of the time.",
+                    "It is nine tenths of the time to an answer.",
                 ),
                 (
-                    "the seconds of a step by night",
-                    "A few milliseconds, by day and by night: that does not make a minute.",
+                    "how long a step takes by night",
+                    "A few milliseconds, by day and by night: that does not add up to a minute.",
                 ),
                 (
-                    "the lengths of answers by night",
-                    "They are the same. Longer answers would also make the GPU busier.",
+                    "how long the answers are by night",
+                    "As long as by day. Longer answers would also keep the GPU busier.",
                 ),
             ),
             "a",
@@ -50,12 +50,15 @@ TICKET = Ticket(
             (
                 ("more slots, so that nobody queues", "A batch would wait for even more requests."),
                 ("a second GPU beside this one", "Each of the two would then fill its batches half as fast."),
-                ("continuous batching, same slots", "Whoever comes takes a free slot: 0.9 s by night."),
+                (
+                    "continuous batching, same slots",
+                    "Whoever comes takes a free slot at once: an answer takes 0.9 s by night.",
+                ),
             ),
             "c",
         ),
     ),
-    setting="It was Static(max_num_seqs=32). A dynamic batcher would help by night, not by day.",
+    setting="The server ran Static(max_num_seqs=32). A dynamic batcher would help by night, but not by day.",
 )
 
 QUIZ = (
@@ -79,19 +82,22 @@ QUIZ = (
         "size",
         "Which batch size does continuous batching use?",
         (
-            ("max_num_seqs, once it is warm", "That is the most it may hold. At light load it holds one or two."),
+            (
+                "max_num_seqs, once it is warm",
+                "That is the most it may hold. At light load a batch holds one or two requests.",
+            ),
             ("that of the batcher in front", "The engine mixes requests by itself. A batcher only delays them."),
-            ("none: each step decides anew", "Whoever is there is in it."),
+            ("none: each step decides anew", "Whoever is there gets in, as long as slots are free."),
         ),
         "c",
     ),
     Question(
         "equal",
-        "Where does static batching lose no tokens/s?",
+        "When does static batching lose no tokens/s?",
         (
             ("with answers of equal length", "There is no padding."),
-            ("by night, with slots to spare", "It waits for its batch to fill, for a minute and more."),
-            ("nowhere: it never comes close", "With equal lengths there is nothing to gain."),
+            ("by night, with slots to spare", "Each batch waits to be full, for a minute and more."),
+            ("never: padding is always there", "Not with equal lengths."),
         ),
         "a",
     ),
@@ -99,7 +105,7 @@ QUIZ = (
         "below",
         "At 3 requests/s static and continuous batching both keep up. Which delivers more?",
         (
-            ("static, with its full batches", "That counts only where somebody always waits."),
+            ("static, with its full batches", "Full batches count only while somebody always waits."),
             ("neither: they deliver what arrives", "Compare waiting times here."),
             (
                 "continuous, about four times",

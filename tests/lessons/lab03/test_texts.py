@@ -8,7 +8,7 @@ import pytest
 from course import queueing
 from course.engine.serving import serve
 from course.exercises import load
-from course.lessons.lab03 import evening, exercises, launched, metrics_page, one_engine, shown, tasks
+from course.lessons.lab03 import evening, exercises, live_words, metrics_page, one_engine, shown, tasks
 from course.steptime import Step
 from course.workload import Workload, lengths
 from tests.helpers.places import SOLUTIONS
@@ -84,9 +84,9 @@ def facts() -> dict[str, tuple]:
         "quiz repair a": (FINISHED,),
         "quiz repair b": (160, 160 / FINISHED),
         "quiz dashboard": (2.5, 16, 30, 2),
-        "quiz dashboard b": (16 * 2.5 - 32, 16, 2.5, 16 * 2.5),
+        "quiz dashboard b": (16 * 2.5 - 32, 16, 2.5, 16 * 2.5, 30 + 2),
         "quiz dashboard c": (8,),
-        "quiz closed": (64, 16, 32),
+        "quiz closed": (64, 32, 16),
         "quiz closed a": (1 / 2, 64 / 16, 64 / 32),
         "quiz closed b": (2,),
         "quiz closed c": (2,),
@@ -181,17 +181,21 @@ def sentences() -> dict[str, tuple]:
         "batching and {} slots. Prompts have {} tokens, answers {} on average.": (
             one_engine.SLOTS, one_engine.PROMPT, one_engine.OUTPUT,
         ),
-        "Now {} requests arrive per second, soon {}": (shown.RATE, 14),
-        "Each move serves {} requests": (COUNT,),
-        "and serves {} small requests with those times": (launched.REQUESTS,),
+        "Today {} requests arrive per second, soon {} will": (shown.RATE, 14),
+        "Each move of a slider serves {} requests": (COUNT,),
+        "answers {} questions on your machine": (live_words.REQUESTS,),
         "They stay {}, {}, {} and {} seconds, {} in all": (*stays, sum(stays)),
-        "{} arrivals in {} s, each staying {} s, give λ W = {} x {} = {}. By": (
+        "{} arrivals in {} s, each staying {} s on average, give λ W = {} x {} = {}. Count": (
             len(stays), length, np.mean(stays), len(stays) / length, np.mean(stays), sum(stays) / length,
         ),
-        "the clock: {} request-seconds in {} s are a mean of {}. Both": (sum(stays), length, sum(stays) / length),
+        "the clock: {} request-seconds in {} s are a mean of {} in the system. Both": (
+            sum(stays), length, sum(stays) / length,
+        ),
         "Both add up the same {} seconds": (sum(stays),),
-        "λ W = {} x {} = {}. But L is {}: 1 and": (rate, mean, rate * mean, cut),
-        "bring {} seconds in, and {} takes 1 second out. So {} + 3/4 - 1/4 = {}.": (
+        "In the shaded {} s, requests 3 and 4 arrive: λ W = {} x {} = {}. But L is {}: requests 1 and": (
+            stop - start, rate, mean, rate * mean, cut,
+        ),
+        "bring {} seconds in, and request {} takes 1 second out. So {} + 3/4 - 1/4 = {}.": (
             brought, 4, rate * mean, cut,
         ),
         "| $L$ | in the system, mean | requests | {} |": (law.L,),
@@ -203,20 +207,20 @@ def sentences() -> dict[str, tuple]:
         "| capacity | formula; simulated | requests/s | {}; {} |": (
             1 / ((256 / 32 - 1) * decode + mixed), len(full) / full.makespan,
         ),
-        "While fewer than 1 in {} requests find no free slot, the p99": (1 / (1 - 0.99),),
+        "While fewer than 1 in {} requests find all slots taken, the p99": (1 / (1 - 0.99),),
         "by theory from {} requests/s on": (_leaves(),),
         "On average {} requests run and {} wait; {} finish each second. L is {} + {} = {}, and each": (
             30, 10, 16, 30, 10, 30 + 10,
         ),
         "W = L / λ = {} / {} = {} s": (40, 16, 40 / 16),
-        "in `run` {} requests/s arrive": (exercises.FULL,),
+        "In `run`, {} requests/s arrive": (exercises.FULL,),
         "On average {} requests run and {} wait; {} finish each second. How": (RUNNING, WAITING, FINISHED),
         "a prompt: {} decodes, which attend to {} tokens each on average (answers have a CV of {}), and a whole prompt "
         "of {} tokens": (
             one_engine.SLOTS - 1, About(one_engine.need().context_tokens, 2e-3), one_engine.OUTPUT_CV,
             one_engine.PROMPT,
         ),
-        "All {} slots are taken": (one_engine.SLOTS,),
+        "In these minutes, all {} slots are taken": (one_engine.SLOTS,),
         "vllm:num_requests_running {} {} ": (before_page.running, after_page.running),
         "vllm:num_requests_waiting {} {} ": (before_page.waiting, after_page.waiting),
         "vllm:e2e_request_latency_seconds_count {} {} ": (before_page.count, after_page.count),
