@@ -28,8 +28,6 @@ lab03.today()
 #   token, waiting or running, a request is **in the system**.
 # - The **arrival rate** λ counts requests per second. **Capacity** is the rate that the engine sustains while somebody
 #   always waits. **Load** is λ / capacity.
-#
-# The roofline is theory: the least time in which a step can read and compute what it must.
 
 # %% [markdown]
 # ## Predict
@@ -45,8 +43,8 @@ lab.predict("window")
 #
 # ### Load and bursts
 #
-# Each move of a slider serves 2,000 requests. The lines are theory for **Poisson** arrivals, which come from many
-# independent users: the gaps between them have a CV of 1. A clock has a CV of 0, bursts have more.
+# Each move serves 2,000 requests. The lines are theory for **Poisson** arrivals, which many independent users make: the
+# CV of the gaps is 1. A clock has 0, bursts have more.
 
 # %%
 lab03.under_load()
@@ -62,8 +60,8 @@ lab03.law_in_a_window()
 # %% [markdown]
 # ## Measure
 #
-# Does the law hold outside a simulation? With each move, a small language model answers 60 questions on your machine,
-# by its own clock. Compare λ W and L.
+# Does the law hold by a real clock? With each move, a small language model answers 60 questions on your machine.
+# Compare λ W and L.
 
 # %%
 live = lab03.law_on_live_words()
@@ -71,7 +69,7 @@ assert live.default_result().law_holds  # to rounding
 live
 
 # %% [markdown]
-# Half of the lab is done: a good place for a break.
+# A good place for a break.
 #
 # ## Explain
 #
@@ -92,8 +90,8 @@ lab03.by_hand()
 #
 # The law holds for any part of the system: the queue, the batch, a proxy.
 #
-# The load test `vllm bench serve` fixes λ with `--request-rate`. With `--max-concurrency`, and the rate at its default
-# of inf, it fixes L, the number in flight. Then W = L / λ.
+# The load test `vllm bench serve` fixes either λ, with `--request-rate`, or L, the number in flight, with
+# `--max-concurrency`. Then W = L / λ.
 #
 # **Capacity.** When all $B$ slots are taken, each step gives $B$ requests one token. So a request of $N$ tokens costs
 # $N/B$ steps, and one of them holds its prompt as well:
@@ -111,10 +109,10 @@ lab03.by_hand()
 # | capacity | formula; simulated | requests/s | 16.3; 16.3 |
 #
 # **The tail.** While fewer than 1 in 100 requests find all slots taken, the p99 of TTFT shows no queue. Once more do,
-# by theory from 11.1 requests/s on, it is a wait for a slot. The mean E2E hardly moves.
+# by theory from 11.1 requests/s on, it is a wait for a slot.
 #
 # **Above capacity** nothing settles: the longer it lasts, the longer people wait. The queue grows by λ minus capacity
-# each second. Once λ is lower again, it drains by capacity minus λ.
+# each second, and later drains by capacity minus λ.
 
 # %% [markdown]
 # ## Exercises
@@ -137,7 +135,7 @@ lab.check("little", answer)
 
 # %% [markdown]
 # **2.** On average 30 requests run and 8 wait; 16 finish each second. How many seconds does a request wait for its
-# slot, on average?
+# slot?
 
 # %%
 answer = None
@@ -151,7 +149,7 @@ lab.check("waiting", answer)
 # %% [markdown]
 # **3.** Write capacity as a function. The next cell times a step with a prompt: 31 decodes, which attend to 768 tokens
 # each on average (answers have a CV of 1), and a whole prompt of 512 tokens. For a step without a prompt write `()`.
-# Call `step_time` as that cell calls `one_engine.STEP`.
+# Call `step_time` like `one_engine.STEP`.
 
 # %%
 round(one_engine.STEP(Step(31, 31 * 768, ((512, 0),))), 4)  # s
@@ -173,7 +171,7 @@ lab.check("capacity", capacity)
 # %% [markdown]
 # ## Break it
 #
-# In these minutes, all 32 slots are taken.
+# All 32 slots are taken.
 
 # %%
 lab03.ticket_graphs()
@@ -185,7 +183,7 @@ lab.ticket()
 # ## Take away
 #
 # 1. L = λ W for any policy and any part of a system; a short window needs its edges.
-# 2. Capacity: a request costs N/B steps of a full batch, one of them with its prompt.
+# 2. Capacity: a request costs N/B steps of a full batch, one with its prompt.
 # 3. The p99 of TTFT leaves its floor when 1 in 100 arrivals finds no slot, far below capacity.
 
 # %%
@@ -195,7 +193,7 @@ lab.recap("p99")
 lab.recap("window")
 
 # %% [markdown]
-# **Decide.** Here are two scrapes of a vLLM 0.11.0 metrics page, five minutes apart, labels left out:
+# **Decide.** Two scrapes of a vLLM 0.11.0 metrics page, five minutes apart, labels left out:
 #
 # ```
 # vllm:num_requests_running                   23.0        32.0
@@ -204,7 +202,7 @@ lab.recap("window")
 # vllm:e2e_request_latency_seconds_sum     16901.0     25263.4
 # ```
 #
-# You are to test the next version with as many requests in flight as there were on average. Choose `--request-rate`,
+# Test the next version with as many requests in flight as there were on average. Choose `--request-rate`,
 # `--max-concurrency` or `--num-prompts`, and its value. What would change your mind?
 
 # %%
@@ -223,5 +221,4 @@ lab.check("decision", decision)
 lab.quiz()
 
 # %% [markdown]
-# **Read next:** the optional notebook; Little, "Little's Law as Viewed on Its 50th Anniversary", Operations Research
-# 59(3), 2011.
+# **Read next:** the optional notebook.

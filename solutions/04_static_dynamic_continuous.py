@@ -44,8 +44,8 @@ lab.predict("bigger")
 #
 # ### One trace, three policies
 #
-# Each policy serves the same 12 requests with 3 slots, a lane for each slot. Thin lines are requests that wait.
-# *Prefill* reads the prompt, *decode* adds tokens. Request 5, outlined, has an answer of 9 tokens.
+# The same 12 requests get 3 slots, a lane for each. Thin lines are requests that wait. *Prefill* reads the prompt,
+# *decode* adds tokens. Request 5, outlined, has an answer of 9 tokens.
 
 # %%
 lab04.one_trace()
@@ -62,15 +62,14 @@ lab04.at_saturation()
 # %% [markdown]
 # ## Measure
 #
-# Are wasted slot-steps wasted seconds? A small language model answers 12 questions on your machine. Press *Play*, then
-# choose the next policy. Hatched marks are padding; see who starts when an answer ends. The table collects what each
-# policy took, and compares the words.
+# Are wasted slot-steps wasted seconds? On your machine, a small language model answers 12 questions. Play each policy:
+# watch the padding (hatched), and who starts when an answer ends. The table compares times and words.
 
 # %%
 lab04.three_policies_speak()
 
 # %% [markdown]
-# Half of the lab is done: a good place for a break.
+# A good place for a break.
 #
 # ## Explain
 #
@@ -98,8 +97,7 @@ lab04.four_by_hand()
 # The simulated chat gained 3.85. In its draw, the longest answers were 3.94 times the mean, and both policies spend the
 # same time on prompts.
 #
-# So the GPU was busy with padding. Static batching serves 4 requests/s, continuous batching 16 **on the same card**,
-# because every step decides anew who is in the batch.
+# So the GPU was busy with padding. Static batching serves 4 requests/s, continuous batching 16 **on the same card**.
 
 # %% [markdown]
 # ## Exercises
@@ -110,18 +108,17 @@ lab04.four_by_hand()
 # **1.** How many are padding with three slots and answers of 100, 20 and 80 tokens?
 
 # %%
-paid = 3 * 100
 answer = None
 ### BEGIN SOLUTION
-answer = paid - (100 + 20 + 80)
+answer = 3 * 100 - (100 + 20 + 80)
 ### END SOLUTION
 
 # %%
 lab.check("waste", answer)
 
 # %% [markdown]
-# **2.** What is the gain over static batches of 400, 50, 110 and 80 tokens in four slots, if every step takes the same
-# time?
+# **2.** What is the gain over static batches of 400, 50, 110 and 80 tokens in four slots, if all steps take equally
+# long?
 
 # %%
 answer = None
@@ -186,9 +183,9 @@ lab.recap("bigger")
 #   Running: 32 reqs, Waiting: 252 reqs, GPU KV cache usage: 5.7%, Prefix cache hit rate: 0.0%
 # ```
 #
-# KV cache usage is the share of the memory for requests that is in use. Which flag do you change, `--max-num-seqs`
-# (slots), `--max-num-batched-tokens` (tokens per step) or `--gpu-memory-utilization`? Which is the smallest of 16, 32,
-# 64, 128 and 256 that keeps up, according to "Spread and slots"? What in the log would change your mind?
+# Which flag do you change, `--max-num-seqs` (slots), `--max-num-batched-tokens` (tokens per step) or
+# `--gpu-memory-utilization`? Which is the smallest of 16, 32, 64, 128 and 256 that keeps up, by "Spread and slots"?
+# What in the log would change your mind?
 
 # %%
 decision = {"flag": None, "value": None}
@@ -204,4 +201,4 @@ lab.check("decision", decision)
 lab.quiz()
 
 # %% [markdown]
-# **Read next:** Yu et al., *Orca*, OSDI 2022, and this lab's optional notebook.
+# **Read next:** Yu et al., *Orca*, OSDI 2022, and the optional notebook.

@@ -157,7 +157,7 @@ LAB = LabSpec(
     needs="lab 04, and percentiles. No GPU.",
     objectives=(
         Objective(
-            "compute the number in the system from arrival rate and E2E, and back",
+            "compute the number in the system from rate and E2E, and back",
             task="longer", exercise="little", retest="09:in_system",
         ),
         Objective(
@@ -175,7 +175,7 @@ LAB = LabSpec(
     predictions=(
         Prediction(
             "p99",
-            "At 10 requests/s, 61% of capacity, the p99 of TTFT is 35 ms. What happens to it at 14 requests/s?",
+            "At 10 requests/s, 61% of capacity, the p99 of TTFT is 35 ms. What happens at 14?",
             (
                 "it grows more than tenfold",
                 (
@@ -200,8 +200,7 @@ LAB = LabSpec(
         ),
         Prediction(
             "window",
-            "In a window of 10 s you multiply the arrival rate by the mean E2E of those who arrive. How far can that "
-            "be from the mean number in the system?",
+            "Over a window of 10 s, how far can arrival rate times mean E2E be from the mean number in the system?",
             (
                 (
                     "they are equal in any window",

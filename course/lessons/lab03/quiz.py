@@ -17,7 +17,7 @@ EARLIER = (
 )
 
 TICKET = Ticket(
-    story='"It is 18:42 and 12 requests/s arrive, as on any evening. Usually the first token takes 20 ms, now it takes '
+    story='"It is 18:42 and 12 requests/s arrive, as on any evening. Usually a first token takes 20 ms, now it takes '
     'more than a minute. Nothing was deployed. What is broken?"',
     questions=(
         Question(
@@ -32,11 +32,11 @@ TICKET = Ticket(
         ),
         Question(
             "measure",
-            "What do you measure next?",
+            "What do you look at next?",
             (
-                ("how many waited in the last hour", "It rose to 4,257 until 18:30, and has fallen since."),
-                ("GPU utilisation in the last hour", "It is high with or without a queue."),
-                ("step times in the last hour", "A step of a full batch takes as long as always."),
+                ("how many requests waited", "It rose to 4,257 until 18:30, and has fallen since."),
+                ("the GPU utilisation", "It is high with or without a queue."),
+                ("how long steps took", "A step of a full batch takes as long as always."),
             ),
             "a",
         ),
@@ -67,7 +67,7 @@ QUIZ = (
             ("The arrivals are not Poisson.", "The law asks nothing of arrivals."),
             (
                 "8 are outside the engine.",
-                "16 x 2.5 = 40 are in the system, 32 of them in the engine: something like a proxy holds the rest.",
+                "16 x 2.5 = 40 are in the system: a proxy, say, holds the rest.",
             ),
             ("8 wait for a slot.", "Requests that wait for a slot are in the engine, and counted."),
         ),
@@ -75,8 +75,8 @@ QUIZ = (
     ),
     Question(
         "closed",
-        "A load test keeps 64 requests in flight. A faster engine serves 32 requests/s instead of 16. What happens to "
-        "the mean E2E?",
+        "A test keeps 64 requests in flight. A faster engine serves 32 requests/s instead of 16. What happens to the "
+        "mean E2E?",
         (
             ("it halves", "From 4 s to 2 s: the test fixes L, and W = L / λ."),
             ("it stays", "L is fixed and λ doubled, so W changed."),

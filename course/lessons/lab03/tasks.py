@@ -75,7 +75,7 @@ def _bursts() -> Settings:
 LOAD = (
     Find(
         id="knee",
-        text="Raise only the rate, but not to capacity, until the simulated p99 of TTFT is ten times as long.",
+        text="Raise only the rate, below capacity, until the p99 of TTFT is ten times as long.",
         show=_knee,
         reached=_left_the_floor,
         miss="The p99 of TTFT is {p99}: {times} times what it was at the start.",
@@ -85,7 +85,7 @@ LOAD = (
     ),
     Read(
         id="slots",
-        text="Stay there. What percentage of the requests waited for a slot?",
+        text="Stay there. What percentage waited for a slot?",
         show=_knee,
         value=lambda settings, result: 100 * one_engine.slots_taken(result.run),
         unit="%",
@@ -119,7 +119,7 @@ LOAD = (
             ("1 in 100 has a much longer prompt.", "All drawn prompts have 512 tokens."),
         ),
         right="b",
-        answer="{share} of the requests wait for a slot, and the p99 is one of their waits.",
+        answer="{share} wait for a slot, and the p99 is one of their waits.",
         facts=_knee_facts,
         claim=lambda settings, result: 0.01 < one_engine.slots_taken(result.run) < 0.5,
     ),
@@ -200,7 +200,7 @@ LAW = (
         show=_longer,
         reached=_closer,
         miss="λ W is {off} {side} L; with the first window it was off by {off_before}.",
-        answer="Over {length} s it is only {off} {side} L: in a longer window the edges count for less.",
+        answer="Over {length} s it is {off} {side} L: the edges count for less.",
         facts=_window_facts,
     ),
     Find(
@@ -215,7 +215,7 @@ LAW = (
     ),
     Read(
         id="edges",
-        text="Stay there. What do the two edges together add to λ W? It is negative if they take something off.",
+        text="Stay there. How much do both edges add to λ W (negative if they take off)?",
         show=_where_it_rises,
         value=lambda settings, result: result.little.carried_in - result.little.carried_out,
         unit="requests",
@@ -235,7 +235,7 @@ LAW = (
             ("Those who arrive stay on after its end.", ""),
         ),
         right="c",
-        answer="λ W counts the seconds after its end, L does not. {staying} requests stay on after {end} s, for "
+        answer="λ W counts the seconds after its end: {staying} requests stay on after {end} s, for "
         "{after} s together, and {after} / {length} = {carried_out}.",
         facts=_window_facts,
         claim=lambda settings, result: (

@@ -104,7 +104,7 @@ LAB = LabSpec(
     predictions=(
         Prediction(
             id="gain",
-            question="In a chat with 32 slots, while somebody always waits, continuous batching delivers",
+            question="In a chat with 32 slots and somebody always waiting, continuous batching delivers",
             options=(
                 (
                     "32 times the tokens/s of static",
@@ -143,7 +143,7 @@ LAB = LabSpec(
                 ),
             ),
             right="a",
-            why="The gain is 2.5 times with 8 slots and 3.8 times with 32.",
+            why="The gain is 2.5 with 8 slots and 3.8 with 32.",
         ),
     ),
     tasks=(*tasks.TRACE, *tasks.SATURATION),
@@ -191,8 +191,8 @@ LAB = LabSpec(
             twin=Exercise(
                 id="ratio",
                 title="Gain",
-                question="What is the gain over static batches of 90, 20 and 40 tokens in three slots, if every step "
-                "takes the same time?",
+                question="What is the gain over static batches of 90, 20 and 40 tokens in three slots, if all steps "
+                "take equally long?",
                 solution=ratio(RATIO_TWIN),
                 rtol=5e-3,
                 mistakes=(

@@ -11,7 +11,7 @@ TICKET = Ticket(
             "What is the cause?",
             (
                 (
-                    "The queue of the evening is still there.",
+                    "The evening's queue is still there.",
                     "Then the GPU would be busy. It is busy for 5% of the time.",
                 ),
                 (
@@ -30,15 +30,15 @@ TICKET = Ticket(
             "What do you measure next?",
             (
                 (
-                    "the wait from arrival to the first step",
+                    "the wait before the first step",
                     "It is nine tenths of the time to an answer.",
                 ),
                 (
-                    "how long a step takes by night",
+                    "the time of a step",
                     "A few milliseconds, by day and by night: that does not add up to a minute.",
                 ),
                 (
-                    "how long the answers are by night",
+                    "the length of the answers",
                     "As long as by day. Longer answers would also keep the GPU busier.",
                 ),
             ),
@@ -48,17 +48,17 @@ TICKET = Ticket(
             "repair",
             "What do you change?",
             (
-                ("more slots, so that nobody queues", "A batch would wait for even more requests."),
-                ("a second GPU beside this one", "Each of the two would then fill its batches half as fast."),
+                ("twice as many slots", "A batch would wait for even more requests."),
+                ("a second GPU beside it", "Each of the two would then fill its batches half as fast."),
                 (
-                    "continuous batching, same slots",
-                    "Whoever comes takes a free slot at once: an answer takes 0.9 s by night.",
+                    "continuous batching",
+                    "Whoever comes gets a free slot: 0.9 s to an answer.",
                 ),
             ),
             "c",
         ),
     ),
-    setting="The server ran Static(max_num_seqs=32). A dynamic batcher would help by night, but not by day.",
+    setting="It was Static(max_num_seqs=32). A dynamic batcher would help by night, but not by day.",
 )
 
 QUIZ = (
@@ -67,11 +67,11 @@ QUIZ = (
         "Why does continuous batching beat static batching at saturation?",
         (
             (
-                "In a static batch the GPU idles after short answers.",
-                "It does not idle: it computes padding, and every dashboard shows it busy.",
+                "In a static batch the GPU idles.",
+                "It never idles: it computes padding, and every dashboard shows it busy.",
             ),
             (
-                "Its slots go to the next request when an answer ends.",
+                "It refills a slot when an answer ends.",
                 "So no slot-step is padding.",
             ),
             ("Its batches may have more slots.", "max_num_seqs bounds both alike."),
@@ -103,7 +103,7 @@ QUIZ = (
     ),
     Question(
         "below",
-        "At 3 requests/s static and continuous batching both keep up. Which delivers more?",
+        "At 3 requests/s both policies keep up. Which delivers more tokens/s?",
         (
             ("static, with its full batches", "Full batches count only while somebody always waits."),
             ("neither: they deliver what arrives", "Compare waiting times here."),

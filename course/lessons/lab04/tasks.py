@@ -36,7 +36,7 @@ def _only(settings: Settings, start: Settings, free: str) -> bool:
 
 
 def _alike(runs: Runs) -> bool:
-    """Whether dynamic answers every request when static does."""
+    """Whether dynamic answers everybody when static does."""
     return bool(np.array_equal(runs["dynamic"].response, runs["static"].response))
 
 
@@ -74,14 +74,13 @@ def _trace_facts(settings: Settings, runs: Runs) -> Mapping[str, Any]:
 TRACE = (
     Read(
         id="late",
-        text="Leave the controls as they are. After how many seconds does static batching answer request 5?",
+        text="At the start settings, after how many seconds does static batching answer request 5?",
         show={},
         value=lambda settings, runs: _waited(runs["static"]),
         unit="s",
         where=lambda settings, runs: dict(settings) == START,
         slips=((1e3, "That is in milliseconds: give seconds."),),
-        answer="After {static}, though its last token was computed after {own}. Continuous batching answers it after "
-        "{continuous}.",
+        answer="After {static}, though its last token was computed after {own}. Continuous batching: {continuous}.",
         facts=_trace_facts,
         claim=lambda settings, runs: _own(runs["static"]) < _waited(runs["static"]) > _waited(runs["continuous"]),
     ),
@@ -94,17 +93,17 @@ TRACE = (
         ),
         miss="At a spread of {cv} static batching computes {padding} slot-steps of padding.",
         answer="All answers have {tokens} tokens. Continuous batching still answers sooner: after {mean_continuous} on "
-        "average, static batching after {mean}.",
+        "average, not {mean}.",
         facts=_trace_facts,
         claim=lambda settings, runs: runs["continuous"].e2e.mean() < runs["static"].e2e.mean(),
     ),
     Find(
         id="delay",
-        text="Press Reset. Raise only the delay until dynamic batching answers every request when static does.",
+        text="Press Reset. Raise only the delay until dynamic batching answers everybody when static does.",
         show=_long_delay,
         reached=lambda settings, runs: _only(settings, START, "max_queue_delay") and _alike(runs),
         miss="With a delay of {delay} dynamic batching answers after {mean_dynamic} on average, static after {mean}.",
-        answer="With a delay of {delay} every batch is full before the delay is over.",
+        answer="With {delay} every batch is full before the delay is over.",
         facts=_trace_facts,
         claim=lambda settings, runs: _full(runs["dynamic"]),
     ),
@@ -115,10 +114,10 @@ TRACE = (
         options=(
             ("Its slot starts on the next request.", "Look at its lane: nobody new starts in this batch."),
             ("Its slot computes padding till the end.", ""),
-            ("The other slots of the batch run faster.", "All slots of a batch take the same steps."),
+            ("The other slots run faster.", "All slots of a batch take the same steps."),
         ),
         right="b",
-        answer="Under static batching {padding} slot-steps, {share} of all, are padding.",
+        answer="{padding} slot-steps, {share} of all, are padding.",
         facts=_trace_facts,
         claim=lambda settings, runs: runs["static"].steps.wasted.sum() > 0 == runs["continuous"].steps.wasted.sum(),
     ),
@@ -156,7 +155,7 @@ def _saturation_facts(settings: Settings, result: Saturated) -> Mapping[str, Any
 SATURATION = (
     Read(
         id="gain",
-        text="Leave the controls as they are. What is the gain in tokens/s of continuous over static batching?",
+        text="At the start settings, what is the gain in tokens/s?",
         show={},
         value=lambda settings, result: result.recorded.gain,
         unit="times",
@@ -174,7 +173,7 @@ SATURATION = (
             _only(settings, LEVEL, "output_cv") and CLAIM[0] <= result.recorded.gain <= CLAIM[1]
         ),
         miss="At a spread of {cv} continuous batching delivers {more} more.",
-        answer="At a spread of {cv} it is {more} more. The answers in a chat differ far more than that.",
+        answer="At a spread of {cv} it is {more} more. Answers in a chat differ far more.",
         facts=_saturation_facts,
     ),
     Find(
@@ -183,8 +182,7 @@ SATURATION = (
         show={"max_num_seqs": 8},
         reached=lambda settings, result: _only(settings, LEVEL, "max_num_seqs") and result.recorded.gain < CLOSE,
         miss="With {slots} slots the gain is {gain}.",
-        answer="With {slots} slots the gain is {gain}, but static batching drops from {before_static} to {static} "
-        "tokens/s.",
+        answer="The gain is {gain}, but static batching drops from {before_static} to {static} tokens/s.",
         facts=_saturation_facts,
         claim=lambda settings, result: result.recorded.static < _level().static,
     ),

@@ -14,8 +14,8 @@ DEEPER = "solutions/04_static_dynamic_continuous_deeper.py"
 MUTANTS = (
     Mutant(ASKS, 'right="b",\n            why="A batch runs', 'right="c",\n            why="A batch runs', KEY),
     Mutant(ASKS, 'right="a",\n            why="The gain is', 'right="b",\n            why="The gain is', KEY),
-    Mutant(ASKS, "2.5 times with 8 slots", "3.5 times with 8 slots", NUMBER),
-    Mutant(ASKS, "and 3.8 times with 32", "and 4.4 times with 32", NUMBER),
+    Mutant(ASKS, "2.5 with 8 slots", "3.5 with 8 slots", NUMBER),
+    Mutant(ASKS, "and 3.8 with 32", "and 4.4 with 32", NUMBER),
     Mutant(ASKS, '"4 times the tokens/s of static"', '"8 times the tokens/s of static"', NUMBER),
     Mutant(ASKS, "len(answers) * max(answers) - sum(answers)", "len(answers) * max(answers)", TERM),
     Mutant(ASKS, "max(answers) * len(answers) / sum(answers)", "max(answers) / sum(answers)", TERM),
@@ -24,7 +24,7 @@ MUTANTS = (
     Mutant(QUIZ, "It is busy for 5% of the time", "It is busy for 15% of the time", NUMBER),
     Mutant(QUIZ, "it takes 155 s until 31 more", "it takes 78 s until 31 more", NUMBER),
     Mutant(QUIZ, "an answer takes 15 s. From", "an answer takes 25 s. From", NUMBER),
-    Mutant(QUIZ, "takes 0.9 s by night", "takes 1.9 s by night", NUMBER),
+    Mutant(QUIZ, "0.9 s to an answer", "1.9 s to an answer", NUMBER),
     Mutant(TASKS, "CLAIM = (1.2, 1.3)", "CLAIM = (1.4, 1.5)", CONSTANT, ("tests/lessons/test_every_explorer.py",)),
     Mutant(
         TASKS,

@@ -78,6 +78,7 @@ def facts() -> dict[str, tuple]:
         "quiz cause a": (100 * found.busy[slow].mean(),),
         "quiz cause b": (min(night.RATES), fill, SLOTS - 1),
         "quiz measure a": (About(10 * (found.median_wait / found.median)[slow].mean(), 0.05), 1 / 10),
+        "quiz repair a": (2,),
         "quiz repair b": (2, 1 / 2),
         "quiz repair c": (night.night(continuous=True).median[slow].max(),),
         "quiz size a": (2,),
@@ -127,7 +128,7 @@ def test_the_keys_of_the_ticket():
     found, repaired = night.night(), night.night(continuous=True)
     slow = slice(5, 8)
     right_option(cause, found.busy[slow].min() > 0.5, bool((found.median_wait > 0.8 * found.median)[slow].all()), False)
-    right_words(measure, "from arrival to the first step")
+    right_words(measure, "before the first step")
     right_words(repair, "continuous batching")
     more = serve(night.load(), policies.Static(2 * SLOTS), STEP)
     quiet = (more.arrival >= 5 * night.HOUR) & (more.arrival < 8 * night.HOUR)
@@ -198,10 +199,10 @@ def sentences() -> dict[str, tuple]:
         "then sends all {}.": (SLOTS,),
         "At {} requests per second people grumbled. Now {} arrive": (4, 6),
         "Above, {} of four are **padding**": (About(4 * (1 - side_by_side.slot_utilisation(six)), 0.03),),
-        "Each policy serves the same {} requests with {} slots": (FEW["num_requests"], FEW["slots"]),
+        "The same {} requests get {} slots": (FEW["num_requests"], FEW["slots"]),
         "Request {}, outlined, has an answer of {} tokens": (FOLLOWED, few.output_tokens[FOLLOWED - 1]),
         "Now all {} requests are there": (len(CHAT),),
-        "answers {} questions on your machine": (len(live_words.ASKED),),
+        "a small language model answers {} questions": (len(live_words.ASKED),),
         "wait for {} slots. Their answers have {}, {}, {} and {} tokens.": (2, *BY_HAND),
         "Static batching needs {} + {} = {} steps, or {} slot-steps, for {} tokens: {} slot-steps are padding": (
             6, 3, steps[0], 2 * steps[0], sum(BY_HAND), padding,
