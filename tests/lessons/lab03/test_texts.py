@@ -12,7 +12,7 @@ from course.lessons.lab03 import evening, exercises, live_words, metrics_page, o
 from course.steptime import Step
 from course.workload import Workload, lengths
 from tests.helpers.places import SOLUTIONS
-from tests.helpers.texts import About, agree, right_option, sentence, with_numbers
+from tests.helpers.texts import About, agree, numbers, right_option, sentence, with_numbers
 
 LAB = load("03")
 SOURCE = (SOLUTIONS / "03_littles_law.py").read_text(encoding="utf-8")
@@ -270,6 +270,20 @@ def test_the_solution_of_the_decision_says_what_its_test_does_not_show():
     agree(exercises.DECISION.worked, (users, users, one_engine.SLOTS, 99, *tails(), 16))
 
 
+def test_the_numbers_of_the_tasks():
+    knee, _, gaps, tail = tasks.LOAD
+    longer, rises, *_ = tasks.LAW
+    agree(knee.text, (99, tasks.TIMES))
+    agree(gaps.text, (95, tasks.TIMES))
+    agree(tail.text, (99,))
+    agree(tail.options[tail.position][0], (1, 1 / (1 - 0.99)))
+    agree(rises.text, (tasks.SHORT, 20))
+    near, now = (abs(tasks._off(tasks._window(**moved))) for moved in (longer.settings, {}))
+    (times,) = numbers(longer.text)
+    assert now / near >= times.value == 4
+    assert not tasks._closer(tasks.WINDOW, tasks._window(length=longer.settings["length"] - 10))
+
+
 def test_tasks_show_the_first_setting_that_reaches_the_goal():
     gaps, longer, before = tasks.LOAD[2], tasks.LAW[0], tasks.LAW[3]
     shown_cv = gaps.settings["arrival_cv"]
@@ -306,7 +320,7 @@ def deeper() -> dict[str, tuple]:
         "Each line is one draw of {} requests": (COUNT,),
         "| $N$ | mean answer, tokens | {} |": (one_engine.OUTPUT,),
         "| $B$ | slots | {} |": (one_engine.SLOTS,),
-        "a CV of 1 a whole mean answer, {} + {} = {} tokens": (512, 256, 512 + 256),
+        "a CV of 1 that is a whole mean answer, so {} + {} = {} tokens": (512, 256, 512 + 256),
         "That is {} of {} requests/s, if": (_keeps(200), most),
         "(synthetic, {} requests): prompts of {} tokens on average, answers of {}, gaps with a CV of {}. Theory": (
             len(trace), trace.prompt_tokens.mean(), trace.output_tokens.mean(), gaps.std() / gaps.mean(),

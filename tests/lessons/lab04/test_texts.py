@@ -236,8 +236,8 @@ def deeper_sentences() -> dict[str, tuple]:
     return {
         "in time, here within {} s.": (other_loads.E2E_SLO,),
         "People arrive one by one, {} of them": (len(CHAT),),
-        "{} requests are {} batches of {}, and {} of {}": (len(CHAT), batches, SLOTS, len(CHAT) // 128, 128),
-        "simulated, {} batches are a small sample": (batches,),
+        "{} requests are only {} batches of {}, or {} of {}": (len(CHAT), batches, SLOTS, len(CHAT) // 128, 128),
+        "of which the {} simulated batches are a small sample": (batches,),
         "prompts of {} tokens on average, answers of {}, and": (
             TRACE.prompt_tokens.mean(), TRACE.output_tokens.mean(),
         ),
