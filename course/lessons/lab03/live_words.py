@@ -129,5 +129,5 @@ def rows(found: Served) -> list[tuple[str, ...]]:
     ]
     if found.here is not None:
         last = int(np.argmax(found.here.response))
-        table.append(("the last answer", "(lengths alone)", found.here.words[last]))
+        table.append(("the last answer", "-", found.here.words[last]))
     return table
