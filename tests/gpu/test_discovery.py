@@ -54,7 +54,7 @@ def test_without_a_driver_the_cpu_runs_them() -> None:
     assert gpu.device() is chosen
     with pytest.raises(gpu.KernelError, match="no driver for an NVIDIA GPU is installed"):
         gpu.device("cuda")
-    with pytest.raises(gpu.KernelError, match="no driver of an AMD GPU is installed"):
+    with pytest.raises(gpu.KernelError, match="no driver for an AMD GPU is installed"):
         gpu.device("hip")
     with pytest.raises(ValueError, match="no device is called 'tpu': choose one of auto, cuda, hip, cpu, numpy"):
         gpu.device("tpu")
