@@ -140,7 +140,7 @@ LAB = LabSpec(
             twin=Exercise(
                 "ours",
                 "into our definition",
-                question="Version 0 of guidellm divides the time from first to last token by all tokens. It says 38 ms "
+                question="guidellm 0.3 divides the time from first to last token by all tokens. It says 38 ms "
                 "for an answer of 20 tokens with a TTFT of 100 ms. What is TPOT, in ms?",
                 solution=TOLD_TWIN * TOKENS / (TOKENS - 1),
                 mistakes=(

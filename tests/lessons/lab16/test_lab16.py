@@ -65,7 +65,7 @@ def test_the_twins_have_answers_of_their_own():
 
 
 def test_our_tpot_undoes_the_tools_own_division():
-    """From tokens at even gaps: what llmperf would say of them, and what version 0 of guidellm would."""
+    """From tokens at even gaps: what llmperf would say of them, and what guidellm 0.3 would."""
     item = exercise("ours")
     ttft, gap, tokens = 525.0, item.solution, 20
     times = ttft + gap * np.arange(tokens)

@@ -90,7 +90,7 @@ def facts() -> dict[str, tuple]:
         "weights": (requests, About(last, 0.1), 1e3 * tpot, 1e3 * itl),
         "late hint": (1 / 3,),  # the third request
         "late twin": late_twin,
-        "ours twin": (0, 38, 20, 100),
+        "ours twin": (0.3, 38, 20, 100),
         "decision plain": (2,),
         "decision 5": (2,),
         "decision twin": (flaws.RATE_TWIN, flaws.E2E_TWIN),
