@@ -119,7 +119,7 @@ def test_the_decision_is_about_the_file_peak():
     peak = three_files.contents("peak")
     for line in (
         f"--request-rate {peak['request_rate']:g} --num-prompts {peak['num_prompts']} "
-        f"--max-concurrency {peak['max_concurrency']}`",
+        f"--max-concurrency {peak['max_concurrency']} --percentile-metrics ttft,e2el`",
         f"Maximum request concurrency:             {peak['max_concurrency']}\n",
         f"Request rate configured (RPS):           {peak['request_rate']:.2f}\n",
         f"Request throughput (req/s):              {peak['request_throughput']:.2f}\n",
