@@ -110,9 +110,9 @@ def measure(max_concurrency: int, rate: float = RATE, requests: int = REQUESTS) 
             asked.append(permits.submit(_ask, port, token))
         answers = [one.result() for one in asked]
         after, end = _scrape(port), time.monotonic()
-    times = np.array([(sent, pieces[0], pieces[-1]) for sent, pieces in answers]) - begin
+    sent, first, last = np.array([(sent, pieces[0], pieces[-1]) for sent, pieces in answers]).T - begin
     tokens = np.array([len(pieces) for _, pieces in answers])
-    return Measured(max_concurrency, planned, *times.T, tokens, _between(before, after, end - begin))
+    return Measured(max_concurrency, planned, sent, first, last, tokens, _between(before, after, end - begin))
 
 
 @contextmanager
