@@ -127,7 +127,7 @@ def in_flight(
     )
 
 
-_before, _after = metrics_page.scrapes()
+_before, _after = metrics_page.PAGE
 DECISION = in_flight(
     metrics_page.from_page(),
     {

@@ -105,17 +105,17 @@ def against_load(
         _label(rates[-1], tokens["static"], "static and dynamic", "static", "right", panel=2),
         _label(rates[later], answer * rates[later], "offered", "theory", "right", panel=2),
     ]
-    here = [
-        {"type": "line", "xref": parts.axis("x", panel), "yref": parts.axis("y", panel) + " domain",
-         "x0": rate, "x1": rate, "y0": 0, "y1": 1, "line": {"color": "#666666", "width": 1, "dash": "dot"}}
-        for panel in (1, 2)
-    ]  # fmt: skip
+    # Axes that stay where they are while the rate moves: plotly then draws the marks alone.
+    shown = [*points.values(), *(p for line in curves.values() for p in line)]
+    low, high = np.log10([pick(getattr(p, metric)[percentile] for p in shown) for pick in (min, max)])
+    most = max(offered[-1], *(p.tokens_per_second for p in shown))
     what = {"e2e": "whole answer", "ttft": "first token"}[metric]
     ticks = [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300]
     x_axis = {"title": {"text": "arrival rate [requests/s]"}, "range": [0, 1.03 * rates[-1]]}
     y_axis = {"title": {"text": f"p{percentile} until the {what} [s]"}, "type": "log", "tickvals": ticks}
-    output = {"title": {"text": "output [tokens/s]"}}
-    return parts.pair([*data, *_words(labels)], (x_axis, y_axis), (x_axis, output), height, shapes=here)
+    y_axis["range"] = theme.round_digits([low - 0.06 * (high - low), high + 0.06 * (high - low)], 4)
+    output = {"title": {"text": "output [tokens/s]"}, "range": theme.round_digits([0, 1.06 * most], 4)}
+    return parts.pair([*data, *_words(labels)], (x_axis, y_axis), (x_axis, output), height)
 
 
 def shares(runs: Mapping[str, Run], colours: Mapping[str, str], *, height: int = 340) -> go.Figure:
