@@ -74,7 +74,7 @@ def readings(seen: Streams) -> list[Reading]:
     some = n > 1
     pieces = np.array([len(gap) for gap in seen.gaps])
     all_gaps = np.concatenate(seen.gaps)
-    per_token = np.concatenate([gap / k for gap, k in zip(seen.gaps, seen.piece_tokens, strict=True)])
+    shared = float(all_gaps.sum() / np.concatenate(seen.piece_tokens).sum())
     tpot = float(np.nanmean(seen.tpot))
     several = pieces > 0
     between, every_gap = float(all_gaps.mean()), float(decode[some].sum() / (n - 1)[some].sum())
@@ -83,7 +83,7 @@ def readings(seen: Streams) -> list[Reading]:
         Reading("this course", "ITL", "every gap between tokens, mean over gaps", every_gap),
         Reading("vLLM bench serve", "TPOT", "(E2E - TTFT) / (n - 1), mean over requests", tpot),
         Reading("vLLM bench serve", "ITL", "gaps between pieces, mean over gaps", between),
-        Reading("SGLang bench_serving", "ITL", "gap / tokens of the piece, mean over pieces", float(per_token.mean())),
+        Reading("SGLang bench_serving", "ITL", "a piece's gap shared among its tokens, mean over tokens", shared),
         Reading("genai-perf, aiperf", "inter token latency", "(E2E - TTFT) / (n - 1), mean over requests", tpot),
         Reading("aiperf", "inter chunk latency", "gaps between pieces, mean over requests and gaps", between),
         Reading("inference-perf", "TPOT", "decode time / (pieces - 1), mean over requests",

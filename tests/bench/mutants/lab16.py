@@ -68,4 +68,5 @@ MUTANTS = (
     Mutant(HTTP, "ThreadPoolExecutor(max_concurrency)", "ThreadPoolExecutor(SLOTS)", CONSTANT),
     Mutant(HTTP, "_between(before, after, end - begin)", "_between(after, after, end - begin)", TERM),
     Mutant(TOOLS, "float(decode.sum() / n.sum())", "float((decode / n).mean())", TERM),
+    Mutant(TOOLS, "np.concatenate(seen.piece_tokens).sum())", "len(all_gaps))", TERM),
 )
