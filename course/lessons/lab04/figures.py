@@ -137,37 +137,6 @@ def shares(runs: Mapping[str, Run], colours: Mapping[str, str], *, height: int =
     return theme.plain_figure([*data, *_words(labels)], layout)
 
 
-def delivered(
-    panels: Mapping[str, Mapping[str, np.ndarray]], useful: Mapping[str, np.ndarray], *, height: int = 300
-) -> go.Figure:
-    """Tokens that somebody wanted over time, a panel for each machine, a line for each policy.
-
-    panels: seconds of each step, by the heading of the panel ("recorded", "measured here") and by policy. useful:
-    tokens of each step that somebody wanted, by policy. Each panel has a clock of its own.
-    """
-    data: list[Part] = []
-    labels: list[Part] = []
-    headings: list[Part] = []
-    clocks: list[Part] = []
-    for panel, (heading, steps) in enumerate(panels.items(), start=1):
-        for name, took in steps.items():
-            ends, tokens = np.cumsum(took), np.cumsum(useful[name])
-            data.append(parts.line(np.append(0, ends), np.append(0, tokens), name, name, panel))
-            first = name == "continuous"  # its line is the upper one: its label stands to the left of it
-            at = len(ends) * 4 // 5 if first else len(ends) * 3 // 5
-            side = "right" if first else "left"
-            labels.append(_label(float(ends[at]), float(tokens[at]), name, name, side, panel, above=first))
-        headings.append(parts.heading(panel, f"<b>{heading}</b>"))
-        longest = max(float(took.sum()) for took in steps.values())
-        clocks.append({"title": {"text": "time [s]"}, "range": theme.round_digits([0, 1.03 * longest], 4)})
-    clocks += [{"visible": False}] * (2 - len(clocks))
-    tokens_axis: Part = {"title": {"text": "wanted tokens [tokens]"}, "rangemode": "tozero"}
-    right: Part = tokens_axis if len(panels) > 1 else {"visible": False}
-    return parts.pair(
-        [*data, *_words(labels)], (clocks[0], tokens_axis), (clocks[1], right), height, annotations=headings
-    )
-
-
 def operators_graphs(found: Night, *, height: int = 400) -> go.Figure:
     """Rate of arrivals, median time to an answer and GPU busy, hour by hour, one above the other."""
     hours = np.arange(len(found.rate)) + 0.5
