@@ -108,11 +108,11 @@ def test_a_value_that_is_right(text):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("31.6", "31.6 is not what is shown here."),
-        ("-30", "-30 is not what is shown here."),
-        ("30 s", "30 s is not what is shown here."),
+        ("31.6", "31.6 is not the value shown here."),
+        ("-30", "-30 is not the value shown here."),
+        ("30 s", "30 s is not the value shown here."),
         ("60", "That is there and back."),
-        ("1" + "0" * 300, "1" + "0" * 36 + "... is not what is shown here."),
+        ("1" + "0" * 300, "1" + "0" * 36 + "... is not the value shown here."),
     ],
 )
 def test_a_value_that_is_wrong_is_a_miss(text, says):
@@ -126,11 +126,11 @@ def test_a_value_that_is_wrong_is_a_miss(text, says):
     [
         ("", "Type a number."),
         (" \n ", "Type a number."),
-        ("many", "'many' is no number: type one such as 12.5."),
-        ("1,5", "'1,5' is no number: type one such as 12.5."),
-        ("nan", "'nan' is no number: type one such as 12.5."),
-        ("1e999", "'1e999' is no number: type one such as 12.5."),
-        ("word " * 10_000, f"'{'word ' * 11}w... is no number: type one such as 12.5."),
+        ("many", "'many' is not a number: type one such as 12.5."),
+        ("1,5", "'1,5' is not a number: type one such as 12.5."),
+        ("nan", "'nan' is not a number: type one such as 12.5."),
+        ("1e999", "'1e999' is not a number: type one such as 12.5."),
+        ("word " * 10_000, f"'{'word ' * 11}w... is not a number: type one such as 12.5."),
     ],
 )
 def test_what_is_no_number_is_no_miss(text, says):
@@ -218,9 +218,9 @@ def test_a_reason_that_is_wrong_gets_its_own_hint():
         ({"options": (("It rains.", ""),)}, "two or more different options"),
         ({"options": (("Few come.", "no"), ("Few come.", "no"))}, "two or more different options"),
         ({"options": (("It rains.", ""), ("Few come.", ""))}, "'It rains.' is wrong and has no hint"),
-        ({"right": "d"}, "'d' is no option: choose one of abc"),
-        ({"right": ""}, "'' is no option"),
-        ({"right": "ab"}, "'ab' is no option"),
+        ({"right": "d"}, "'d' is not an option: choose one of abc"),
+        ({"right": ""}, "'' is not an option"),
+        ({"right": "ab"}, "'ab' is not an option"),
     ],
 )
 def test_reasons_that_make_no_sense_are_refused(parts, says):
@@ -230,7 +230,7 @@ def test_reasons_that_make_no_sense_are_refused(parts, says):
 
 
 @pytest.mark.parametrize(
-    ("tasks", "says"), [((FIND, FIND), "two tasks are called 'full'"), (("full",), "'full' is no task")]
+    ("tasks", "says"), [((FIND, FIND), "two tasks are called 'full'"), (("full",), "'full' is not a task")]
 )
 def test_lists_that_make_no_sense_are_refused(tasks, says):
     with pytest.raises(ValueError, match=says):
