@@ -59,12 +59,12 @@ lab07.what_a_percentile_hides()
 # %% [markdown]
 # ## Measure
 #
-# The slider launches: each step is one launch of a toy kernel on your device, **measured**. Above is the whole model,
-# **recorded** on an H100. Halve the chunk: down to which size do steps halve? Recorded steps grow, since a chunk
-# attends to all before it. The toy has no attention.
+# On your machine, the small language model writes two answers. A conversation of 186 tokens joins them, then a short
+# question. Play each budget: where do the words stop, who waits longer in chunks, do the words change? **Recorded**
+# steps of an H100 stand beside what is **measured** here: 186 tokens are little to it.
 
 # %%
-lab07.launched_in_chunks()
+lab07.a_long_question()
 
 # %% [markdown]
 # Half-way: take a break.
