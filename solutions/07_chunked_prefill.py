@@ -59,9 +59,8 @@ lab07.what_a_percentile_hides()
 # %% [markdown]
 # ## Measure
 #
-# On your machine, the small language model writes two answers. A conversation of 186 tokens joins them, then a short
-# question. Play each budget: where do the words stop, who waits longer in chunks, do the words change? **Recorded**
-# steps of an H100 stand beside what is **measured** here: 186 tokens are little to it.
+# Your machine's small language model writes two answers. A conversation of 186 tokens joins, then a short question.
+# Play each budget: where do the words stop, and who waits longer? An H100, *recorded*, hardly notices 186 tokens.
 
 # %%
 lab07.a_long_question()

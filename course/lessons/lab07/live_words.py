@@ -20,7 +20,7 @@ from course.policies.continuous import Continuous
 PLACES = (2, 57, 67, 4)
 """Of the committed prompts: two chats with long answers, a conversation of 186 tokens, a short question."""
 CHATS, LONG, NEWCOMER = (0, 1), 2, 3
-RATE, SLOTS, SEED = 32, 4, 1
+RATE, SLOTS, SEED = 32, 4, 15
 """At the start: requests/s, so that both chats stream when the long question comes, and slots enough for everybody."""
 PROMPTS = [held_out_prompts()[place] for place in PLACES]
 TURNS = [prompt.turns for prompt in PROMPTS]
