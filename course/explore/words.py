@@ -227,7 +227,7 @@ def words_on_the_screen(
         committed = held_out_prompts()
         prompts = [committed[place].turns[-1] for place in EXAMPLES]
     if len(prompts) > MOST:
-        raise ValueError(f"there are {len(prompts):,} prompts, and the view has room for {MOST}: take fewer")
+        raise ValueError(f"there are {len(prompts):,} prompts, and the view has room for {MOST}: use fewer")
     ways = choices if isinstance(choices, Mapping) else {name: _registered(name) for name in choices}
     for way in ways.values():
         way(1)
