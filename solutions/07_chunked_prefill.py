@@ -59,11 +59,12 @@ lab07.what_a_percentile_hides()
 # %% [markdown]
 # ## Measure
 #
-# Your machine's small language model writes two answers. A conversation of 186 tokens joins, then a short question.
-# Play each budget: where do the words stop, and who waits longer? An H100, *recorded*, hardly notices 186 tokens.
+# The slider launches: each step is one launch of a toy kernel on your device, **measured**. Above is the whole model,
+# **recorded** on an H100. Halve the chunk: down to which size do steps halve? Recorded steps grow, since a chunk
+# attends to all before it. The toy has no attention.
 
 # %%
-lab07.a_long_question()
+lab07.launched_in_chunks()
 
 # %% [markdown]
 # Half-way: take a break.

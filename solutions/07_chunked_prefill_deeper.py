@@ -70,16 +70,6 @@ lab07.settings_in_theory()
 lab07.settings_recorded()
 
 # %% [markdown]
-# ## Launched here
-#
-# The slider launches: each step is one launch of a toy kernel on your device, **measured**, beside the whole model,
-# **recorded** on an H100. Halve the chunk: down to which size do steps halve? Recorded steps grow, since a chunk
-# attends to all before it. The toy has no attention.
-
-# %%
-lab07.launched_in_chunks()
-
-# %% [markdown]
 # They do not: without a cap the p99 over tokens is worst at 512 in both, the longest gap follows the budget, a smaller
 # budget makes newcomers wait longer, and the cap is what helps them. Two things differ. Small budgets cost more on the
 # card: at 256 the long prompt waits 34% longer than at 8,192, in theory 12%. And real steps are longer, so that 2,048

@@ -61,11 +61,11 @@ lab08.full_pool()
 #
 # ## Measure
 #
-# On your machine, the small language model answers eight questions from a pool of 12 blocks. Play the pools: whose
-# answer stops in the middle, and is a single word lost? The H100's steps are *recorded*.
+# A decode step reads the K and V of all its sequences. The slider runs the attention of one layer here, **measured**,
+# beside steps **recorded** on an H100.
 
 # %%
-lab08.a_pool_that_runs_out()
+lab08.reading_kv()
 
 # %% [markdown]
 # With the recorded steps, 12 requests/s and a pool kept at 41,408 tokens, 24 and 48 slots give 2,955 and 2,977

@@ -157,15 +157,6 @@ for kind in (kv_pool.MHA, kv_pool.GQA, kv_pool.FP8):
         )
 
 # %% [markdown]
-# ## What reading K and V takes
-#
-# A decode step reads the K and V of all its sequences. The slider runs the attention of one layer here, **measured**,
-# beside steps **recorded** on an H100.
-
-# %%
-lab08.reading_kv()
-
-# %% [markdown]
 # With the K and V of 32 heads this card is hopeless at either rate: six or seven sequences at a time do not pay for the
 # reading of the weights. With 8 heads it is at its limit between 1 and 2 requests/s. (Where the queue grows to the end,
 # the p95 says how long the run lasted, and nothing else: lab 03.) In fp8 it is not.

@@ -27,7 +27,6 @@ from course.figures.words import seconds
 from course.lm.prompts import held_out_prompts
 from course.lm.speaker import Conversation
 from course.lm.watch import STEP_SECONDS
-from course.memory.kvcache import KVCache
 from course.policies.base import Limits, Policy
 from course.policies.registry import POLICIES, Knob
 
@@ -110,8 +109,6 @@ class Spoken:
 
 Compare = Callable[[Settings, Mapping[str, Spoken]], Iterable[Sequence[str]]]
 """From settings and the runs there, by policy, to the rows of a table; policies that have no run yet are left out."""
-Way = Callable[[int], tuple[Policy, KVCache | None]]
-"""From slots to the policy and its KV blocks; None: blocks enough for all slots."""
 
 
 class WordsExplorer(Explorer):
@@ -121,12 +118,11 @@ class WordsExplorer(Explorer):
     """
 
     def __init__(
-        self, prompts: Sequence[Conversation], controls: Sequence[Slider | Choice], ways: Mapping[str, Way], seed: int,
-        max_tokens: int | None, compare: Compare | None = None, **shared: Any,
+        self, prompts: Sequence[Conversation], controls: Sequence[Slider | Choice], seed: int, max_tokens: int | None,
+        compare: Compare | None = None, **shared: Any,
     ) -> None:  # fmt: skip
         super().__init__(self._counted, controls, figure=_no_figure, summary=rows, badge="measured", **shared)
-        self.prompts, self.ways, self.seed, self.max_tokens = tuple(prompts), dict(ways), seed, max_tokens
-        self._compare = compare
+        self.prompts, self.seed, self.max_tokens, self._compare = tuple(prompts), seed, max_tokens, compare
         self._known: dict[tuple[Any, ...], Spoken] = {}  # counted in steps
         self._measured: dict[tuple[Any, ...], Spoken] = {}  # the last run of each setting in a view
 
@@ -135,9 +131,9 @@ class WordsExplorer(Explorer):
 
         Raises ValueError: no prompt, or one that cannot be answered.
         """
-        policy, cache = self.ways[settings["policy"]](settings["max_num_seqs"])
+        policy = policy_of(settings["policy"], settings["max_num_seqs"])
         load = lm.Questions.poisson(self.prompts, settings["rate"], self.seed, self.max_tokens)
-        watch = lm.Watch(load, policy, _model(), cache, clock=clock or time.perf_counter)
+        watch = lm.Watch(load, policy, _model(), clock=clock or time.perf_counter)
         return Spoken(self.prompts, settings["policy"], watch, clock is not None)
 
     def _counted(self, **settings: Any) -> Spoken:
@@ -202,7 +198,7 @@ def words_on_the_screen(
     policy: str = "static",
     max_num_seqs: int = 4,
     rate: float = 16,
-    choices: Sequence[str] | Mapping[str, Way] = ("static", "dynamic", "continuous"),
+    choices: Sequence[str] = ("static", "dynamic", "continuous"),
     tasks: Sequence[Task] | None = None,
     record: Record | None = None,
     seed: int = 1,
@@ -213,8 +209,8 @@ def words_on_the_screen(
     """The live view: the model answers these prompts under a policy, to be played, paused and taken step by step.
 
     prompts: conversations, in the order in which they come; by default twelve of the committed ones. policy,
-    max_num_seqs, rate: at the start; slots go from 1 to 8, the rate from 2 to 128 requests/s by factors of 2. choices:
-    registered policies, or ways of your own by name. tasks: by default four; those of a lesson may refer to `Spoken`.
+    max_num_seqs, rate: at the start; slots go from 1 to 8, the rate from 2 to 128 requests/s by factors of 2.
+    choices: registered policies to choose from. tasks: by default four; those of a lesson may refer to `Spoken`.
     record: where tasks are kept. seed: of the Poisson arrivals. max_tokens: of each answer. compare: what a table under
     the lanes says of the policies that were played.
 
@@ -228,20 +224,15 @@ def words_on_the_screen(
         prompts = [committed[place].turns[-1] for place in EXAMPLES]
     if len(prompts) > MOST:
         raise ValueError(f"there are {len(prompts):,} prompts, and the view has room for {MOST}: use fewer")
-    ways = choices if isinstance(choices, Mapping) else {name: _registered(name) for name in choices}
-    for way in ways.values():
-        way(1)
+    for name in choices:
+        policy_of(name, 1)
     controls = (
         Slider("rate", "Arrival rate", 2, 128, 2, rate, "requests/s", log=True),
         Slider("max_num_seqs", "Slots (max_num_seqs)", 1, 8, 2, max_num_seqs, log=True),
-        Choice("policy", "Policy", [(name, name) for name in ways], policy),
+        Choice("policy", "Policy", [(name, name) for name in choices], policy),
     )
     mine: Sequence[Task] = (TASKS if usual else ()) if tasks is None else tasks
-    return WordsExplorer(prompts, controls, ways, seed, max_tokens, compare, title=title, tasks=mine, record=record)
-
-
-def _registered(name: str) -> Way:
-    return lambda max_num_seqs: (policy_of(name, max_num_seqs), None)
+    return WordsExplorer(prompts, controls, seed, max_tokens, compare, title=title, tasks=mine, record=record)
 
 
 def policy_of(name: str, max_num_seqs: int) -> Policy:

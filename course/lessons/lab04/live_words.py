@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from course import lm
 from course.engine.run import Run
 from course.engine.serving import serve
-from course.explore.compared import cells, said, where
 from course.explore.tasks import Settings
 from course.explore.words import Spoken, WordsExplorer, policy_of, words_on_the_screen
 from course.figures.words import seconds
@@ -48,17 +47,31 @@ def recorded(rate: float, max_num_seqs: int) -> dict[str, Run]:
 def rows(settings: Settings, spoken: Mapping[str, Spoken]) -> list[tuple[str, ...]]:
     """Time and tokens/s on the card and here, padding, and whether the words are the same; "-": not played yet."""
     card = recorded(settings["rate"], settings["max_num_seqs"])
+    here = "counted in steps" if any(one.counted for one in spoken.values()) else "measured on this machine"
     times = {name: one.time(one.run.makespan) for name, one in spoken.items()}
     speeds = {name: one.speed for name, one in spoken.items()}
     padding = {name: f"{one.padding:,} of {one.computed:,} tokens" for name, one in spoken.items()}
     return [
         ("", *NAMES, "gain"),
         (f"recorded: {STEP.card.split()[1]}, Llama-3.1-8B", *(_on_the_card(run) for run in card.values()), _gain(card)),
-        (where(spoken), *cells({name: f"{times[name]}, {speeds[name]}" for name in spoken}, NAMES),
+        (here, *_cells({name: f"{times[name]}, {speeds[name]}" for name in spoken}),
          _gain({name: one.run for name, one in spoken.items()})),
-        ("padding computed here", *cells(padding, NAMES), ""),
-        ("words", *cells(said(spoken, NAMES), NAMES), ""),
+        ("padding computed here", *_cells(padding), ""),
+        ("words", *_cells(said(spoken)), ""),
     ]  # fmt: skip
+
+
+def said(spoken: Mapping[str, Spoken]) -> dict[str, str]:
+    """What the answers of each policy are, compared word by word with those of the first one that was played."""
+    if not spoken:
+        return {}
+    first, *others = [name for name in NAMES if name in spoken]
+    words = spoken[first].run.words
+    found = {first: f"{len(words)} answers"}
+    for name in others:
+        same = spoken[name].run.words == words
+        found[name] = "the same words" if same else "other words"
+    return found
 
 
 def _on_the_card(run: Run) -> str:
@@ -69,3 +82,7 @@ def _gain(runs: Mapping[str, Run]) -> str:
     """Tokens/s of continuous over those of static, where both are known: the tokens are the same."""
     both = [runs[name] for name in ("static", "continuous") if name in runs]
     return f"{both[0].makespan / both[1].makespan:.2f}x" if len(both) == 2 else "-"
+
+
+def _cells(found: Mapping[str, str]) -> list[str]:
+    return [found.get(name, "-") for name in NAMES]

@@ -2,11 +2,11 @@
 
 from course.exercises import TaskRecord
 from course.explore import Choice, Explorer, Slider
-from course.lessons.lab07 import figures, live_words, long_prompt, tasks
+from course.lessons.lab07 import figures, long_prompt, tasks
 from course.lessons.lab07.chunk_explorer import chunk_explorer
 from course.lessons.lab07.long_prompt import PROMPT, STEP, WHOLE
 
-__all__ = ["a_long_question", "launched_in_chunks", "one_long_prompt", "what_a_percentile_hides"]
+__all__ = ["launched_in_chunks", "one_long_prompt", "what_a_percentile_hides"]
 
 BUDGET = Slider("max_num_batched_tokens", "Token budget", 128, WHOLE, 2, WHOLE, "tokens", log=True)
 CAPS = [("none", 0), ("1,024 tokens", 1_024), ("512 tokens", 512), ("256 tokens", 256)]
@@ -49,11 +49,6 @@ def what_a_percentile_hides() -> Explorer:
         tasks=tasks.HIDDEN,
         record=TaskRecord("07"),
     )
-
-
-def a_long_question() -> Explorer:
-    """The small language model: a long question among two chats, with and without chunks, beside the recording."""
-    return live_words.view()
 
 
 def launched_in_chunks() -> Explorer:

@@ -4,11 +4,11 @@ from typing import Any
 
 from course.exercises import TaskRecord
 from course.explore import Choice, Explorer, Slider
-from course.lessons.lab08 import card_memory, figures, kv_pool, live_words, tasks
+from course.lessons.lab08 import card_memory, figures, kv_pool, tasks
 from course.lessons.lab08.card_memory import ENGINES_OWN
 from course.lessons.lab08.reading import reading_explorer
 
-__all__ = ["a_pool_that_runs_out", "full_pool", "how_many_fit", "one_sequence", "one_token", "reading_kv", "what_fits"]
+__all__ = ["full_pool", "how_many_fit", "one_sequence", "one_token", "reading_kv", "what_fits"]
 
 SEQS: list[Any] = [("the engine's own", ENGINES_OWN), 64, 256, 512, 1_024]
 TYPES = [("16 bits", "bfloat16"), ("fp8", "fp8")]
@@ -73,11 +73,6 @@ def full_pool() -> Explorer:
         beside=True,
         record=TaskRecord("08"),
     )
-
-
-def a_pool_that_runs_out() -> Explorer:
-    """The small language model answers with enough KV blocks and with few, beside the recording."""
-    return live_words.view()
 
 
 def reading_kv() -> Explorer:

@@ -8,9 +8,9 @@ import pytest
 
 from course import lm
 from course.explore import words as live_view
-from course.explore.compared import said
 from course.explore.words import WordsExplorer
 from course.lessons import lab04
+from course.lessons.lab04 import live_words
 from course.lessons.lab04.live_words import PROMPTS, RATE, SLOTS, recorded, rows
 from course.lessons.lab04.side_by_side import NAMES
 from course.lessons.lab04.three_batchers import STEP
@@ -39,7 +39,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> str:
 def test_the_words_are_the_same_under_every_policy_and_right(view: WordsExplorer, slots: int) -> None:
     runs = [view.compute(policy=name, max_num_seqs=slots).run for name in NAMES]
     assert {run.words for run in runs} == {tuple(prompt.answer for prompt in PROMPTS)}
-    assert said({name: view.compute(policy=name) for name in NAMES}, NAMES) == {
+    assert live_words.said({name: view.compute(policy=name) for name in NAMES}) == {
         "static": "12 answers",
         "dynamic": "the same words",
         "continuous": "the same words",
@@ -49,7 +49,7 @@ def test_the_words_are_the_same_under_every_policy_and_right(view: WordsExplorer
 def test_other_words_are_noticed(view: WordsExplorer) -> None:
     static, other = (lab04.three_policies_speak().compute(policy=name) for name in ("static", "continuous"))
     other.run.words = ("Nothing.", *other.run.words[1:])
-    assert said({"static": static, "continuous": other}, NAMES)["continuous"] == "other words"
+    assert live_words.said({"static": static, "continuous": other})["continuous"] == "other words"
 
 
 def test_the_counted_steps_are_those_of_the_recording(view: WordsExplorer) -> None:
