@@ -202,7 +202,10 @@ def _totals(place: str, doc: Mapping, metrics: Mapping, counted: float) -> tuple
         notes.append(f"Requests cut off at the end of the run, and in no average: {totals['incomplete']:,.0f}")
     speed = _good(place, metrics, "requests_per_second")
     if speed.get("count") and rate(place, speed, "std_dev") > totals["requests_per_second"]:
-        notes.append("Its spread of requests/s is of the gaps between single answers, so no rate of the run: left out")
+        notes.append(
+            "Its spread of requests/s is that of the gaps between single answers and not a rate of the run, so "
+            "it is left out"
+        )
     late = number(place, stats, "request_targeted_start_delay_avg")
     if late > LATE:
         notes.append(f"Requests were sent {late:.3g} s late on average, and no latency counts that wait")
@@ -306,6 +309,6 @@ def _row(place: str, value: Any, failed: bool) -> tuple:
     for name, late in (("its first token", first), ("its last token", last)):
         if not start <= late <= start + 1e6 and not np.isnan(late):
             raise ValueError(
-                f"{place}: {name} is {late - start:.6g} s after it was sent. Are these times of one clock?"
+                f"{place}: {name} is {late - start:.6g} s after it was sent. Check that these times are of one clock"
             )
     return False, start, prompt, output, first - start, last - start
