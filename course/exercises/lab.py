@@ -241,7 +241,7 @@ class Lab:
                     kind = WORDS[part].removesuffix("s")
                     title = getattr(item, "title", "") or getattr(item, "question", "") or item.text
                     return f"Next: {kind} {item.id} ({title.rstrip('.')})."
-        return "Everything in this lab is done." if not seen else "Everything in this lab is done or was shown."
+        return "Everything in this lab is done." if not seen else "Everything in this lab is done or has been shown."
 
     def _unknown(self, kind: str, id: Any, items: Sequence[Any]) -> Card:
         known = ", ".join(item.id for item in items) or "none"

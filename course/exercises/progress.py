@@ -184,7 +184,7 @@ class Progress:
             # It must not be overwritten, so from here on nothing is written at all.
             self._remember(f"{self.path} {reason} and cannot be moved")
             return self._memory or _empty()
-        self.notices.append(f"{self.path} {reason}. It is kept as {kept.name}, and a new file begins.")
+        self.notices.append(f"{self.path} {reason}. It is kept as {kept.name}, and a new file is started.")
         return _empty()
 
     def _remember(self, what: str) -> None:

@@ -33,7 +33,7 @@ class TaskView:
         self.unit = widgets.HTML()
         self.check = _button("Check", "Check the answer")
         self.show = _button("Show me", "Move the controls to a setting that solves the task")
-        self.back = _button("Back", "Look at the task before")
+        self.back = _button("Back", "Go back to the previous task")
         self.next = _button("Next task", "Go on to the next task")
         self.options = widgets.Box()
         self.options.add_class("course-options")

@@ -104,7 +104,9 @@ class Why(Task):
         if len(set(texts)) < max(2, len(texts)):
             raise ValueError(f"task {self.id!r} needs two or more different options, it has {texts!r}")
         if self.right not in LETTERS[: len(texts)] or not self.right:
-            raise ValueError(f"task {self.id!r}: {self.right!r} is no option: choose one of {LETTERS[: len(texts)]}")
+            raise ValueError(
+                f"task {self.id!r}: {self.right!r} is not an option: choose one of {LETTERS[: len(texts)]}"
+            )
         for position, (text, hint) in enumerate(self.options):
             if position != self.position and not hint:
                 raise ValueError(f"task {self.id!r}: the option {text!r} is wrong and has no hint: write one")
@@ -123,7 +125,7 @@ def check_tasks(tasks: Sequence[Task]) -> tuple[Task, ...]:
     tasks = tuple(tasks)
     for task in tasks:
         if not isinstance(task, Find | Read | Why):
-            raise ValueError(f"{task!r} is no task: give a list of Find, Read and Why")
+            raise ValueError(f"{task!r} is not a task: give a list of Find, Read and Why")
     ids = [task.id for task in tasks]
     twice = sorted({name for name in ids if ids.count(name) > 1})
     if twice:
@@ -228,7 +230,7 @@ class Way:
         number = number_of(text)
         if number is None:
             self.said = (
-                f"{quote(text.strip())} is no number: type one such as 12.5." if text.strip() else "Type a number."
+                f"{quote(text.strip())} is not a number: type one such as 12.5." if text.strip() else "Type a number."
             )
         elif task.where is not None and not task.where(settings, result):
             self.said = "The controls are not at the setting that the task asks for: move them there first."
@@ -237,7 +239,7 @@ class Way:
         else:
             right = task.value(settings, result)
             slips = (hint for factor, hint in task.slips if _near(number, right * factor, task.rtol))
-            self._miss(next(slips, f"{text.strip()} is not what is shown here."))
+            self._miss(next(slips, f"{text.strip()} is not the value shown here."))
 
     def chosen(self, position: int) -> None:
         """Judge a chosen option."""

@@ -54,7 +54,7 @@ class View:
         self.controls = {control.name: control.widget() for control in explorer.controls}
         for widget in self.controls.values():
             widget.observe(self._moved, names="value")
-        self.reset = widgets.Button(description="Reset", tooltip="Back to the settings at the start")
+        self.reset = widgets.Button(description="Reset", tooltip="Go back to the settings at the start")
         self.reset.layout = {"width": "90px", "flex": "none"}
         self.reset.on_click(self._reset)
         self.notice = widgets.HTML()

@@ -75,7 +75,9 @@ class WordsView:
         self.controls = {control.name: control.widget() for control in explorer.controls}
         for widget in self.controls.values():
             widget.observe(self._moved, names="value")
-        self.reset = widgets.Button(description="Reset", tooltip="Back to the settings at the start, measured anew")
+        self.reset = widgets.Button(
+            description="Reset", tooltip="Go back to the settings at the start and measure again"
+        )
         self.reset.layout = {"width": "90px", "flex": "none"}
         self.reset.on_click(self._reset)
         self.notice, self.changed, self.compared = widgets.HTML(), widgets.HTML(), widgets.HTML()
