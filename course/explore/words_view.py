@@ -216,7 +216,7 @@ class WordsView:
     def _put_side_by_side(self) -> None:
         """The table of the policies at these settings, where the explorer has one."""
         try:
-            self.compared.value = html_table(self.explorer.compared(self.settings), "Policies side by side")
+            self.compared.value = html_table(self.explorer.compared(self.settings), "Side by side")
         except Exception as error:
             self._fail(error)
 

@@ -17,6 +17,7 @@ from course.figures.words import seconds
 from course.lessons.lab07 import long_prompt
 from course.lessons.lab07.long_prompt import PROMPT, STEP
 from course.lm.prompts import held_out_prompts
+from course.lm.speaker import Conversation
 
 TALKERS = (8, 10, 46, 2)
 """Of the committed prompts: stories, whose answers are long."""
@@ -31,7 +32,7 @@ Clock = Callable[[], float]
 
 
 @cache
-def prompts() -> tuple[lm.Conversation, ...]:
+def prompts() -> tuple[Conversation, ...]:
     """What is asked: the stories, then the long prompt."""
     committed = held_out_prompts()
     first, last = (committed[place] for place in LONG)
@@ -56,7 +57,7 @@ class ChunkedWords(WordsExplorer):
 
     def rows(self, result: Spoken) -> Rows:
         """One run, beside the recorded card."""
-        return rows_of(_rows(result.watch.policy.max_num_batched_tokens, result))
+        return rows_of(_rows(_budget(result), result))
 
     def compared(self, settings: Settings) -> Rows:
         """The same under the lanes; before a run is complete, the recorded card alone."""
@@ -67,6 +68,11 @@ class ChunkedWords(WordsExplorer):
 def explorer() -> ChunkedWords:
     """The view. As text the run is counted in steps; a model that cannot be loaded leaves the recording."""
     return ChunkedWords(prompts(), (BUDGET,), 0, None, title="A long prompt among four stories")
+
+
+def _budget(result: Spoken) -> int:
+    assert isinstance(result.watch.policy, policies.Continuous)
+    return result.watch.policy.max_num_batched_tokens
 
 
 def chunks(result: Spoken) -> int:
