@@ -14,19 +14,19 @@ lab.earlier()
 # ## The question
 #
 # Your chat runs Llama-3.1-8B on one H100. 10 requests arrive each second, with prompts of 512 tokens and answers of
-# 256 on average. The engine's dashboard is green: a TTFT of 35 ms, and 2,497 tokens/s. Users say that the chat feels
-# slow. **Where does the time before the first token go, and which number shows it?**
+# 256 on average. The engine's dashboard is green, and users say that the chat feels slow. **Where does the time before
+# the first token go, and which number shows it?**
 
 # %%
 lab01.dashboard_and_users()
 
 # %% [markdown]
-# Users count from the click to the first token on their screen. On the way a request meets
+# Users count from the click to the first token on their screen:
 #
-# - the time **outside**: network and tokenizer, and on the way back tokens into text;
+# - **outside**: network and tokenizer, and on the way back tokens into text;
 # - an **admission window**: a gateway holds requests for up to 100 ms, to pass several on at once;
-# - the **queue wait**: until the engine's first step with it. It needs a **slot**, room for one request; here are 32;
-# - the prefill, which brings the first token. Decodes bring the others.
+# - the **queue wait**, until the engine's first step with the request, which needs one of 32 **slots**;
+# - the prefill, which brings the first token.
 
 # %% [markdown]
 # ## Predict
@@ -42,9 +42,8 @@ lab.predict("hundred")
 #
 # ### Words and waits
 #
-# The course's own model answers 12 people on your machine, with four slots. Under *continuous* batching whoever waits
-# takes a slot as soon as one is free, and each token is sent at once. Under *static* batching four start together, and
-# are sent together.
+# The course's model answers 12 people on your machine, in four slots. *Continuous* batching gives a free slot to
+# whoever waits, and sends each token at once. *Static* batching starts four together, and sends them together.
 
 # %%
 lab01.words_and_waits()
@@ -52,8 +51,7 @@ lab01.words_and_waits()
 # %% [markdown]
 # ### Where the time goes
 #
-# Each move serves 2,000 requests with the steps of the H100. The bars p50 and p99 show the 20 requests next to that
-# percentile.
+# Each move serves 2,000 requests with the steps of the H100. p50 and p99 are the 20 requests next to them.
 
 # %%
 lab01.where_the_time_goes()
@@ -61,14 +59,14 @@ lab01.where_the_time_goes()
 # %% [markdown]
 # ## Measure
 #
-# Each move asks the course's model one question on your machine, by the clock, beside as many tokens on the H100. The
-# models differ; compare how the time is divided. The network is missing: your question stays here.
+# Each move asks the course's model one question on your machine, beside as many tokens on the H100. Compare how the
+# time is divided. There is no network: your question stays here.
 
 # %%
 lab01.one_question()
 
 # %% [markdown]
-# Half of the lab is done: a good place for a break.
+# A good place for a break.
 #
 # ## Explain
 #
@@ -79,14 +77,14 @@ lab01.one_question()
 lab01.four_by_hand()
 
 # %% [markdown]
-# Request 4 waits 2 s for a slot. Its prefill ends at 5 s and its decode at 6 s. So its **TTFT** is 3 s, and its
-# **E2E**, the time to its last token, is 4 s. An **ITL** is one gap between two tokens; **TPOT** is the mean gap of one
-# answer. An answer of $N$ tokens has $N - 1$ gaps:
+# Request 4 waits 2 s for a slot. Its prefill ends at 5 s, its decode at 6 s. So its TTFT is 3 s, and its **E2E**, the
+# time to its last token, 4 s. An **ITL** is one gap between two tokens, **TPOT** the mean gap of one answer. $N$ tokens
+# have $N - 1$ gaps:
 #
 # $$\text{E2E} = \text{TTFT} + (N - 1) \cdot \text{TPOT}$$
 #
-# To look up: the parts of a TTFT, and the mean wait in a window $D$ that a request opens, under Poisson arrivals. With
-# $\lambda D$ more requests, which wait half of it on average,
+# To look up: the parts of a TTFT, and the mean wait in a window $D$. Who opens it waits all of it; $\lambda D$ more
+# come (Poisson arrivals), and wait half of it:
 #
 # $$\text{TTFT} = \text{outside} + \text{window} + \text{queue} + \text{prefill}, \qquad
 # \text{window} = D \, \frac{1 + \lambda D / 2}{1 + \lambda D}$$
@@ -94,22 +92,21 @@ lab01.four_by_hand()
 # | symbol | meaning | unit | request 4 | the chat, mean | formula |
 # |---|---|---|---|---|---|
 # | $N$ | answer | tokens | 2 | 256 | |
-# | TPOT | mean gap | s | 1 | 0.0067 | |
-# | TTFT | to the first token | s | 3 | 0.170 | |
-# | E2E | to the last token | s | 4 | 1.89 | 1.88 |
-# | outside | there and back | s | 0 | 0.060 | |
-# | window | $D$ = 0.1 s, $\lambda$ = 10/s | s | 0 | 0.0751 | 0.0750 |
-# | queue | to the first step | s | 2 | 0.0034 | |
-# | prefill | to the first token | s | 1 | 0.0315 | |
+# | TPOT | gap | s | 1 | 0.0067 | |
+# | TTFT | first token | s | 3 | 0.170 | 0.170 |
+# | E2E | last token | s | 4 | 1.89 | 1.88 |
+# | outside | network, text | s | 0 | 0.060 | |
+# | window | $D$ = 0.1, $\lambda$ = 10 | s | 0 | 0.0751 | 0.0750 |
+# | queue | for a step | s | 2 | 0.0034 | |
+# | prefill | prompt | s | 1 | 0.0315 | |
 #
-# **Means and percentiles.** The four TTFTs are 1, 1, 2 and 3 s: their mean is 1.75 s, and nobody waits that long. At 12
-# requests/s the p50 of the chat stays, and a few who find no slot make the p99. That p99 is one draw: 20 draws of 2,000
-# requests gave 216 to 700 ms. Draws of 100 requests gave 204 to 215 ms, since the p99 of 100 lies between the two
-# longest, and so short a test hardly meets a full engine. Percentiles neither add up nor average: take them of all
-# requests.
+# **Means and percentiles.** The four TTFTs are 1, 1, 2 and 3 s, with a mean of 1.75 s: nobody waits that long. At 12
+# requests/s the chat's p50 stays; the p99 is of those who found no slot. It is one draw: 20 draws of 2,000 requests
+# gave 216 to 700 ms. With 100 requests they gave 204 to 215 ms: that p99 lies between the two longest, and so short a
+# test hardly meets a full engine. Percentiles neither add up nor average: take them of all requests.
 #
-# **Two throughputs.** The GPU's 2,497 tokens/s are shared by all who decode, and count no second before the engine.
-# One reader gets $N$ / E2E, here 140 tokens/s, waits included.
+# **Two throughputs.** The GPU's 2,497 tokens/s are of all answers, and count no wait before the engine. One reader gets
+# $N$ / E2E, at the median 140.
 
 # %% [markdown]
 # ## Exercises
@@ -117,21 +114,20 @@ lab01.four_by_hand()
 # **Worked example.** Sent at 2 s, tokens at 5.0, 5.5, 6.0 and 7.5 s: TTFT is 5 - 2 = 3 s, E2E 7.5 - 2 = 5.5 s, TPOT
 # (5.5 - 3) / 3 = 0.83 s, and the longest ITL 1.5 s.
 #
-# **1.** Complete it the other way round: TTFT is 0.2 s, TPOT 10 ms, the answer has 101 tokens. What is E2E, in seconds?
+# **1.** The other way round: TTFT is 0.2 s, TPOT 10 ms, the answer has 101 tokens. What is E2E, in seconds?
 
 # %%
-ttft, tpot, tokens = 0.2, 0.010, 101
 answer = None
 ### BEGIN SOLUTION
-answer = ttft + (tokens - 1) * tpot
+answer = 0.2 + (101 - 1) * 0.010
 ### END SOLUTION
 
 # %%
 lab.check("whole", answer)
 
 # %% [markdown]
-# **2.** A user's TTFT is 420 ms. She opened the window of 100 ms; the time outside is 60 ms, and the prefill takes 16
-# ms. For how many ms did her request queue?
+# **2.** A user's TTFT is 420 ms. She opened the window of 100 ms; 60 ms are outside, 16 ms the prefill. For how many ms
+# did her request queue?
 
 # %%
 answer = None  # ms
@@ -143,8 +139,8 @@ answer = 420 - 60 - 100 - 16
 lab.check("queue", answer)
 
 # %% [markdown]
-# **3.** Write the reader of a stream. From the moment when a request was sent, and those of its tokens, return TTFT,
-# TPOT, E2E and the longest ITL. There are two tokens or more.
+# **3.** Write the reader of a stream. From the moments when a request was sent and when its tokens came, two or more,
+# return TTFT, TPOT, E2E and the longest ITL.
 
 
 # %%
@@ -161,8 +157,6 @@ lab.check("reader", four_times)
 
 # %% [markdown]
 # ## Break it
-#
-# A ticket and its graphs.
 
 # %%
 lab01.ticket_graphs()
@@ -173,9 +167,9 @@ lab.ticket()
 # %% [markdown]
 # ## Take away
 #
-# 1. TTFT is outside + window + queue + prefill, and an engine sees only the last two.
-# 2. E2E = TTFT + (N - 1) TPOT; one long gap hides in TPOT and shows as an ITL.
-# 3. Means hide the few who queue. A p99 is one of many draws, and is taken of all requests.
+# 1. TTFT = outside + window + queue + prefill, and an engine sees the last two.
+# 2. E2E = TTFT + (N - 1) TPOT; one long gap shows in ITL alone.
+# 3. Means hide the few who queue. A p99 is one draw, taken of all requests.
 
 # %%
 lab.recap("window")
@@ -184,7 +178,7 @@ lab.recap("window")
 lab.recap("hundred")
 
 # %% [markdown]
-# **Decide.** Two scrapes of the engine's page (vLLM 0.11.0), five minutes apart, without labels:
+# **Decide.** Two scrapes of the engine's page (vLLM 0.11.0), five minutes apart:
 #
 # ```
 # vllm:time_to_first_token_seconds_count      615.0      3602.0
@@ -193,10 +187,10 @@ lab.recap("hundred")
 # vllm:request_prefill_time_seconds_sum     19.7200    114.2776
 # ```
 #
-# Users spend 60 ms outside, and were promised a mean TTFT of 125 ms. Choose `--max-num-seqs`,
-# `--max-num-batched-tokens` or the gateway's `max_queue_delay_microseconds` (now 100,000), and the largest of 0, 5,000,
-# 10,000, 20,000 and 50,000 that keeps the promise if the engine takes as long as now. What on the page would change
-# your mind?
+# Users spend 60 ms outside; promised is a mean TTFT of 125 ms. Choose `--max-num-seqs` (slots),
+# `--max-num-batched-tokens` (tokens a step) or the gateway's `max_queue_delay_microseconds` (the window, now 100,000).
+# For the last, give the largest of 0, 5,000, 10,000, 20,000 and 50,000 that keeps the promise. What on the page would
+# change your mind?
 
 # %%
 decision = None  # {"name": value}

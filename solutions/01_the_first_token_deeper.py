@@ -49,10 +49,10 @@ lab01.the_last_token()
 lab01.twenty_draws()
 
 # %% [markdown]
-# The shortest tests agree with each other, and none of them shows the tail. They last 8 seconds, start with an empty engine, and
-# end before its slots are full. The long ones differ threefold, since a full engine is rare, and one that comes stays
-# for a while: the slow requests of a draw come together. A p99 over 2,000 requests rests on 20 of them, and these 20
-# may be one event. More requests help, and so do several draws, whose spread is part of the result.
+# The shortest tests agree with each other, and none of them shows the tail. They last 8 seconds, start with an empty
+# engine, and end before its slots are full. The long ones differ threefold, since a full engine is rare, and one that
+# comes stays for a while: the slow requests of a draw come together. A p99 over 2,000 requests rests on 20 of them, and
+# these 20 may be one event. More requests help, and so do several draws, whose spread is part of the result.
 #
 # ## Percentiles neither add up nor average
 #

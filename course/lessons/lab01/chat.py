@@ -57,8 +57,11 @@ def mean_window_wait(window: float, rate: float) -> float:
 
 @dataclass(frozen=True)
 class Chat:
-    """One run as its users see it. sent: when each request reached the gateway [s]. outside: seconds of network,
-    tokenizer and text, there and back, the same for each. run: the engine's part of it.
+    """One run as its users see it.
+
+    rate: requests/s. sent: when each request reached the gateway [s]. window: seconds. outside: seconds of network,
+    tokenizer and text, there and back, the same for each request. run: the engine's part, which begins at the end of
+    the window.
     """
 
     rate: float

@@ -104,8 +104,8 @@ LAB = LabSpec(
     predictions=(
         Prediction(
             "window",
-            "A window of 100 ms opens when a request comes; at its end all that came are passed on. With 2 requests/s, "
-            "how long does one wait in it on average?",
+            "A window of 100 ms opens when a request comes, and passes on all that came at its end. With 2 requests/s, "
+            "how long is the mean wait in it?",
             (
                 (
                     "hardly at all",
@@ -124,8 +124,7 @@ LAB = LabSpec(
         ),
         Prediction(
             "hundred",
-            "The p99 of TTFT is 0.3 s. Each user asks 100 questions a month, at odd times. How many users see a longer "
-            "TTFT in a month?",
+            "The p99 of TTFT is 0.3 s. Each user asks 100 questions a month, at odd times. How many see a longer TTFT?",
             (
                 "about 2 in 3",
                 (
@@ -140,7 +139,7 @@ LAB = LabSpec(
                 ),
             ),
             "a",
-            "All 100 go well with a chance of 0.99 to the power of 100, which is 37%.",
+            "All 100 go well in 37%: 0.99 to the power of 100.",
         ),
     ),
     exercises=(
@@ -194,8 +193,8 @@ LAB = LabSpec(
             ),
             slips=(slips.Slip(-1.0, "Your times are negative: which of the two moments is the later one?"),),
             hint="Work out the example of the text by hand, line by line.",
-            plain="TTFT is the first moment less `sent`, E2E the last one less `sent`. TPOT is their difference, divided "
-            "by the number of gaps. The gaps are the differences of neighbours.",
+            plain="TTFT is the first moment less `sent`, E2E the last one less `sent`. TPOT is their difference, "
+            "divided by the number of gaps. The gaps are the differences of neighbours.",
             twin=Exercise(
                 "reader",
                 "the reader",

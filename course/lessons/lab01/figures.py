@@ -98,7 +98,7 @@ def operators_graphs(found: Service, *, height: int = 320) -> go.Figure:
         data.append(parts.line(minutes, values, colour, name, 2))
     heights = found.running.mean(axis=1)
     corners = ["top left", "top left", "bottom left"]
-    heights[1:] = heights[1:] + (3, -3)
+    heights[1:] += np.array([3.0, -3.0])  # B and C run as many: one label above, one below
     data.append(
         parts.words([end] * 3, heights, ["A", "B", "C"], ["wasted", "continuous", "dynamic"], 2, corner=corners)
     )

@@ -20,7 +20,7 @@ QUESTIONS = 100
 
 def windows() -> Table:
     """Mean wait in a window of 100 ms, simulated and by formula, over rates."""
-    rows = [("", "half of it", "formula", "simulated", "tokens/s of the chat")]
+    rows: list[tuple[str, ...]] = [("", "half of it", "formula", "simulated", "tokens/s of the chat")]
     for rate in (1, 2, 5, 10, 14):
         found = chat.chat(rate=rate, num_requests=5_000)
         formula = chat.mean_window_wait(found.window, rate)
@@ -32,7 +32,7 @@ def windows() -> Table:
 def the_last_token() -> Table:
     """E2E of some requests, and two formulas for it."""
     run = chat.chat().run
-    rows = [("", "tokens", "E2E", "TTFT + (N - 1) TPOT", "TTFT + N TPOT")]
+    rows: list[tuple[str, ...]] = [("", "tokens", "E2E", "TTFT + (N - 1) TPOT", "TTFT + N TPOT")]
     order = np.argsort(run.workload.output_tokens, kind="stable")
     for place in (20, 1_000, 1_980):
         one = int(order[place])
@@ -56,7 +56,7 @@ def twenty_draws() -> go.Figure:
 
 def parts_of_a_p99() -> Table:
     """The p99 of each part, their sum, and the p99 of the sum."""
-    rows = [("", f"{chat.RATE} requests/s", f"{BUSY} requests/s")]
+    rows: list[tuple[str, ...]] = [("", f"{chat.RATE} requests/s", f"{BUSY} requests/s")]
     both = [chat.chat(rate=rate) for rate in (chat.RATE, BUSY)]
     tails = [[float(np.percentile(found.parts[part], 99)) for part in PARTS] for found in both]
     rows += [(f"p99 of {part}", *(seconds(tail[at]) for tail in tails)) for at, part in enumerate(PARTS)]
@@ -75,7 +75,7 @@ def share_of_users(questions: int, seed: int = 0) -> float:
 
 def a_user_a_month() -> Table:
     """Share of users who meet the p99, drawn and by formula, over questions a month."""
-    rows = [("", "drawn", "1 - 0.99 to the power of n")]
+    rows: list[tuple[str, ...]] = [("", "drawn", "1 - 0.99 to the power of n")]
     rows += [
         (f"{count} questions" if count > 1 else "1 question", f"{share_of_users(count):.0%}", f"{1 - 0.99**count:.0%}")
         for count in (1, 10, QUESTIONS)

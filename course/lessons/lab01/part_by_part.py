@@ -41,8 +41,10 @@ CONTROLS = (
 
 @dataclass(frozen=True)
 class Parts:
-    """One setting. prompt, answer: tokens. recorded: seconds of prefill and decodes on the H100. here: seconds of all
-    four parts on this machine; None where nothing was measured.
+    """One setting.
+
+    prompt, answer: tokens. recorded: seconds of prefill and decodes on the H100. here: seconds of all four parts on
+    this machine; None where nothing was measured.
     """
 
     prompt: int

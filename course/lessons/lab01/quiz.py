@@ -5,7 +5,7 @@ from course.exercises.spec import Question, Ticket
 EARLIER = (
     Question(
         "behind-the-p99",
-        "5 requests come each second. The p99 of TTFT is 0.4 s. How many of an hour's requests wait longer?",
+        "5 requests come each second. How many of an hour wait longer than the p99 of TTFT?",
         (
             ("18 requests", "That is one in a thousand."),
             ("180 requests", "5 x 3,600 come, and one in a hundred is above the p99."),
@@ -28,14 +28,14 @@ EARLIER = (
 )
 
 TICKET = Ticket(
-    story='From support: "99 of 100 users shall see a first token within 1 s. For the last half hour the dashboard says '
-    '0.7 s, the mean of the p99s of three replicas. But 6 in 100 waited longer. Who is wrong?"',
+    story='From support: "We promise a p99 of TTFT of 1 s. For half an hour the dashboard says 0.7 s, the mean of '
+    'three replicas. But 6 in 100 waited longer. Who is wrong?"',
     questions=(
         Question(
             "cause",
             "What is the cause?",
             (
-                ("A is full, and the mean hides it.", "A has a p99 of 2 s, and half of all requests."),
+                ("A is full, and the mean hides it.", "A has a p99 of 2 s, and most requests."),
                 ("The slowest requests are outliers.", "One in nine of A's requests waits longer than 1 s."),
                 ("All three need more slots.", "B and C run about 9 of 32."),
             ),
@@ -47,7 +47,7 @@ TICKET = Ticket(
             (
                 ("the mean TTFT of each replica", "It is 0.2 s for A. Means say nothing of the slowest."),
                 ("the median of the three p99s", "It is the p99 of one replica with few requests."),
-                ("the p99 over all requests", "It is 1.9 s: percentiles have to be taken of requests."),
+                ("the p99 over all requests", "It is 1.9 s."),
             ),
             "c",
         ),
@@ -68,7 +68,7 @@ TICKET = Ticket(
 QUIZ = (
     Question(
         "stall",
-        "An answer has 200 tokens. One of its steps takes 400 ms, the others 6 ms. Which number shows that?",
+        "An answer has 200 tokens. One step takes 400 ms, the others 6 ms. Which number shows that?",
         (
             ("its TTFT", "The first token came before."),
             ("its TPOT", "It rises from 6 to 8 ms: the gap is spread over 199."),
@@ -80,18 +80,18 @@ QUIZ = (
         "faster",
         "A larger batch raises the GPU's tokens/s by half. What does the reader of one answer see?",
         (
-            ("tokens as fast, or slower", "They share a step, which rather takes longer."),
-            ("tokens half as fast again", "More answers at a time, and none of them faster."),
+            ("tokens as fast, or slower", "A fuller step takes rather longer."),
+            ("tokens at 1.5 times the speed", "More answers at a time, and none of them faster."),
             ("a first token that comes sooner", "The prefill takes as long. Less queue helps, where there is one."),
         ),
         "a",
     ),
     Question(
         "front",
-        "Users report a mean TTFT of 300 ms. The engine's page says 35 ms. Where do you look first?",
+        "Users report a mean TTFT of 300 ms, the engine 35 ms. Where do you look first?",
         (
             ("at the engine's slots", "A queue for slots is in the 35 ms."),
-            ("in front of the engine", "A window, a tokenizer or a network has the rest."),
+            ("in front of the engine", "A window, say, has the rest."),
             ("at the length of prompts", "Their prefill is in the 35 ms."),
         ),
         "b",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 Times = tuple[float, float, float, float]
 
@@ -17,7 +18,7 @@ PROBES: tuple[tuple[float, list[float]], ...] = (
 def four_times(sent: float, tokens: Sequence[float]) -> Times:
     """TTFT, TPOT, E2E and the longest gap [s] of a request that was sent at `sent` and got its tokens at `tokens`."""
     ttft, e2e = tokens[0] - sent, tokens[-1] - sent
-    gaps = [later - earlier for earlier, later in zip(tokens, tokens[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in pairwise(tokens)]
     return ttft, (e2e - ttft) / (len(tokens) - 1), e2e, max(gaps)
 
 
@@ -54,4 +55,4 @@ def first_wait_is_a_gap(sent: float, tokens: Sequence[float]) -> Times:
 def shortest_gap(sent: float, tokens: Sequence[float]) -> Times:
     """The twin: TTFT, TPOT, E2E and the shortest gap [s]."""
     ttft, tpot, e2e, _ = four_times(sent, tokens)
-    return ttft, tpot, e2e, min(later - earlier for earlier, later in zip(tokens, tokens[1:], strict=False))
+    return ttft, tpot, e2e, min(later - earlier for earlier, later in pairwise(tokens))

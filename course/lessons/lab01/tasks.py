@@ -54,23 +54,23 @@ WORDS = (
         where=lambda settings, result: _at_start(settings),
         slips=((1e-3, "That is in seconds: the task asks for milliseconds."),),
         facts=_spoken_facts,
-        answer="Its TTFT is {ttft}, of which it stood in line for {wait}. Its {tokens} tokens were there after {e2e}.",
+        answer="Its TTFT is {ttft}, with {wait} in line. The last of its {tokens} tokens came after {e2e}.",
         claim=lambda settings, result: (
             result.wait(ROW) <= float(result.run.ttft[ROW]) <= float(result.run.e2e[ROW])
         ),
     ),
     Find(
         id="line",
-        text=f"Stay with continuous batching. Find a setting where {LINE} requests or more stand in line at once.",
+        text=f"With continuous batching, find a setting where {LINE} requests or more stand in line at once.",
         show={"rate": 128, "max_num_seqs": 1},
         reached=lambda settings, result: settings["policy"] == "continuous" and result.longest_line >= LINE,
         facts=_spoken_facts,
         miss="The longest line here is {line}, or the policy is another one. What makes a slot rare?",
-        answer="{line} stand in line at once, and the mean TTFT is {mean}: the line is part of it.",
+        answer="{line} stand in line at once, and the mean TTFT is {mean}.",
     ),
     Read(
         id="held",
-        text="Press Reset. Choose static batching, and play to the end. What is the mean TTFT, in ms?",
+        text="Press Reset, choose static, and play to the end. What is the mean TTFT, in ms?",
         show={"policy": "static"},
         value=lambda settings, result: 1e3 * float(result.run.ttft.mean()),
         unit="ms",
@@ -91,7 +91,7 @@ WORDS = (
             ("The batch is sent when its last is done.", ""),
         ),
         right="c",
-        answer="Tokens that nobody sends are no first token: {there} until they were computed, {mean} until sent.",
+        answer="They are computed after {there} on average, and sent after {mean}.",
         claim=lambda settings, result: float(result.run.ttft.mean()) > float(
             (result.run.first_computed - result.run.arrival).mean()
         ),
@@ -154,14 +154,14 @@ def _chat_facts(settings: Settings, found: Chat) -> Mapping[str, Any]:
 GOES = (
     Read(
         id="inside",
-        text="At the start: how many ms of the mean TTFT are spent in the engine, in queue and prefill together?",
+        text="At the start: how many ms of the mean TTFT are queue and prefill?",
         show={},
         value=lambda settings, found: 1e3 * found.engine,
         unit="ms",
         where=lambda settings, found: dict(settings) == START,
         slips=((1e-3, "That is in seconds: the task asks for milliseconds."),),
         facts=_chat_facts,
-        answer="{engine} of {ttft}. Of the rest, {wait} is the window and {outside} the way there and back.",
+        answer="{engine} of {ttft}. The window takes {wait}, the time outside {outside}.",
         claim=lambda settings, found: found.engine < _mean(found) / 2,
     ),
     Find(
@@ -171,8 +171,7 @@ GOES = (
         reached=lambda settings, found: _only(settings, "window_ms") and _mean(found) < FAST,
         facts=_chat_facts,
         miss="With a window of {window} the mean TTFT is {ttft}.",
-        answer="With a window of {window} it is {ttft}, and the chat gets {tokens} tokens/s, before {before}: the "
-        "window bought no throughput.",
+        answer="With {window} it is {ttft}. The chat gets {tokens} tokens/s, before {before}: the window bought none.",
         claim=lambda settings, found: abs(found.tokens_per_second / chat.chat().tokens_per_second - 1) < 0.01,
     ),
     Find(
@@ -196,7 +195,7 @@ GOES = (
             ("A few of the prompts are very long.", "All prompts have as many tokens. Which part grew?"),
         ),
         right="a",
-        answer="Around the p50 a request queues for {queue_50}, around the p99 for {queue}: it waited for a slot.",
+        answer="Around the p50 the queue takes {queue_50}, around the p99 {queue}.",
         claim=lambda settings, found: found.near("queue", 99) > 10 * found.near("queue", 50),
     ),
 )
