@@ -17,19 +17,17 @@ lab.earlier()
 # ## The question
 #
 # One H100 serves Llama-3.1-8B with continuous batching and 32 slots. Prompts have 512 tokens, answers 256 on average.
-# Now 10 requests arrive per second, soon 14. **How many requests will be in the system, how long will they
+# Today 10 requests arrive per second, soon 14 will. **How many requests will be in the system, how long will they
 # wait, and how many can one GPU take?**
 
 # %%
 lab03.today()
 
 # %% [markdown]
-# - **TTFT** is the time from arrival to the first token, **E2E** to the last. In between, waiting or running, a request
-#   is **in the system**.
-# - The **arrival rate** λ counts requests per second. **Capacity** is the rate sustained when somebody always waits.
-#   **Load** is λ / capacity.
-#
-# The roofline is theory: what a step must at least read and compute.
+# - **TTFT** is the time from a request's arrival to its first token, **E2E** the time to its last. From arrival to last
+#   token, waiting or running, a request is **in the system**.
+# - The **arrival rate** λ counts requests per second. **Capacity** is the rate that the engine sustains while somebody
+#   always waits. **Load** is λ / capacity.
 
 # %% [markdown]
 # ## Predict
@@ -45,8 +43,8 @@ lab.predict("window")
 #
 # ### Load and bursts
 #
-# Each move serves 2,000 requests. The lines are theory for **Poisson** arrivals, those of many independent users. Their
-# gaps have a CV of 1; a clock has 0, bursts more.
+# Each move serves 2,000 requests. The lines are theory for **Poisson** arrivals, which many independent users make: the
+# CV of the gaps is 1. A clock has 0, bursts have more.
 
 # %%
 lab03.under_load()
@@ -54,7 +52,7 @@ lab03.under_load()
 # %% [markdown]
 # ### The number in the system
 #
-# **L** is the mean of the jagged line over the window, **W** the mean E2E of those who arrived in it.
+# **L** is the mean of the jagged line over the window, **W** the mean E2E of the requests that arrive in it.
 
 # %%
 lab03.law_in_a_window()
@@ -62,11 +60,13 @@ lab03.law_in_a_window()
 # %% [markdown]
 # ## Measure
 #
-# This machine times a step of each batch size (on a CPU one matrix product), and serves 80 small requests with those
-# times. Compare the last two rows.
+# Does the law hold by a real clock? With each move, a small language model answers 60 questions on your machine.
+# Compare λ W and L.
 
 # %%
-lab03.served_here()
+live = lab03.law_on_live_words()
+assert live.default_result().law_holds  # to rounding
+live
 
 # %% [markdown]
 # A good place for a break.
@@ -79,22 +79,22 @@ lab03.served_here()
 lab03.by_hand()
 
 # %% [markdown]
-# They stay 4, 2, 4 and 2 seconds, 12 in all. By request: 4 arrivals in 8 s, each staying 3 s, give
-# λ W = 0.5 x 3 = 1.5. By the clock: 12 request-seconds in 8 s are a mean of 1.5. Both add up the same 12 seconds,
-# whatever the arrivals and the policy. This is Little's law:
+# They stay 4, 2, 4 and 2 seconds, 12 in all. Count by request: 4 arrivals in 8 s, each staying 3 s on average, give
+# λ W = 0.5 x 3 = 1.5. Count by the clock: 12 request-seconds in 8 s are a mean of 1.5 in the system. Both add up the
+# same 12 seconds, whatever the arrivals and the policy. This is Little's law:
 #
 # $$L = \lambda W$$
 #
-# Requests 3 and 4 arrive in the shaded window: λ W = 0.5 x 3 = 1.5. But L is 2: 1 and 2
-# bring 3 seconds in, and 4 takes 1 second out. So 1.5 + 3/4 - 1/4 = 2.
+# A window cuts stays in two. In the shaded 4 s, requests 3 and 4 arrive: λ W = 0.5 x 3 = 1.5. But L is 2: requests 1
+# and 2 bring 3 seconds in, and request 4 takes 1 second out. So 1.5 + 3/4 - 1/4 = 2.
 #
 # The law holds for any part of the system: the queue, the batch, a proxy.
 #
-# The load test `vllm bench serve` fixes λ with `--request-rate`, or L, the number in flight, with `--max-concurrency`
-# at the default rate of inf. Then W = L / λ.
+# The load test `vllm bench serve` fixes either λ, with `--request-rate`, or L, the number in flight, with
+# `--max-concurrency`. Then W = L / λ.
 #
-# **Capacity.** When all $B$ slots are taken, each step moves $B$ requests on by one token. A request of $N$ tokens
-# costs $N/B$ steps, and one of them holds its prompt as well:
+# **Capacity.** When all $B$ slots are taken, each step gives $B$ requests one token. So a request of $N$ tokens costs
+# $N/B$ steps, and one of them holds its prompt as well:
 #
 # $$\frac{1}{\text{capacity}} = \left(\frac{N}{B} - 1\right) t_d + t_p$$
 #
@@ -108,11 +108,11 @@ lab03.by_hand()
 # | $t_p$ | step of $B - 1$ decodes and a prompt | ms | 15.6 |
 # | capacity | formula; simulated | requests/s | 16.3; 16.3 |
 #
-# **The tail.** While fewer than 1 in 100 requests find no free slot, the p99 of TTFT shows no queue. Above that it is
-# a wait for a slot: by theory from 11.1 requests/s on. The mean E2E hardly moves.
+# **The tail.** While fewer than 1 in 100 requests find all slots taken, the p99 of TTFT shows no queue. Once more do,
+# by theory from 11.1 requests/s on, it is a wait for a slot.
 #
-# **Above capacity** nothing settles: the longer it lasts, the larger every mean. A run that ends has one. The queue
-# grows by λ minus capacity each second, and later drains by capacity minus λ.
+# **Above capacity** nothing settles: the longer it lasts, the longer people wait. The queue grows by λ minus capacity
+# each second, and later drains by capacity minus λ.
 
 # %% [markdown]
 # ## Exercises
@@ -120,8 +120,8 @@ lab03.by_hand()
 # **Worked example.** On average 30 requests run and 10 wait; 16 finish each second. L is 30 + 10 = 40, and each stays
 # W = L / λ = 40 / 16 = 2.5 s.
 #
-# **1.** Complete it: in `run` 17 requests/s arrive. Give L over the whole run. W is `run.e2e.mean()`, and
-# λ comes from `len(run)` and `run.makespan`, in seconds.
+# **1.** In `run`, 17 requests/s arrive. Compute L over the whole run. W is `run.e2e.mean()`; λ comes from `len(run)`
+# and `run.makespan`, the seconds of the whole run.
 
 # %%
 run = serve(one_engine.requests(rate=17), one_engine.engine(), one_engine.STEP)
@@ -147,9 +147,9 @@ answer = 8 / 16
 lab.check("waiting", answer)
 
 # %% [markdown]
-# **3.** Write capacity. Below is the step with a prompt: 31 decodes, which attend to 768 tokens each on
-# average (answers have a CV of 1), and a whole prompt of 512 tokens. Without a prompt write `()`. Call `step_time` like
-# `one_engine.STEP`.
+# **3.** Write capacity as a function. The next cell times a step with a prompt: 31 decodes, which attend to 768 tokens
+# each on average (answers have a CV of 1), and a whole prompt of 512 tokens. For a step without a prompt write `()`.
+# Call `step_time` like `one_engine.STEP`.
 
 # %%
 round(one_engine.STEP(Step(31, 31 * 768, ((512, 0),))), 4)  # s
@@ -193,7 +193,7 @@ lab.recap("p99")
 lab.recap("window")
 
 # %% [markdown]
-# **Decide.** Two scrapes of a vLLM 0.11.0 metrics page, five minutes apart, without labels:
+# **Decide.** Two scrapes of a vLLM 0.11.0 metrics page, five minutes apart, labels left out:
 #
 # ```
 # vllm:num_requests_running                   23.0        32.0
@@ -221,5 +221,4 @@ lab.check("decision", decision)
 lab.quiz()
 
 # %% [markdown]
-# **Read next:** the optional notebook; Little, "Little's Law as Viewed on Its 50th Anniversary", Operations Research
-# 59(3), 2011.
+# **Read next:** the optional notebook.

@@ -29,9 +29,9 @@ from course.steptime import Step
 # | $I$ | carried in: seconds that earlier arrivals still stay inside the window / $T$ | requests |
 # | $O$ | carried out: seconds that its own arrivals stay after its end / $T$ | requests |
 #
-# Over a run that starts and ends empty $I = O = 0$, and $\lambda$ is the number of requests over the
-# **whole** time, the last answer included. No word about Poisson, about the policy, or about equal steps. So it holds
-# for static batching, for a queue that grows without end, and for a trace:
+# Over a run that starts and ends empty $I = O = 0$, and $\lambda$ is the number of requests over the **whole** time,
+# the last answer included. The law asks nothing of arrivals, policy or steps. So it holds for static batching, for a
+# queue that grows without end, and for a trace:
 
 # %%
 cases = {
@@ -66,8 +66,9 @@ for name, (load, policy) in cases.items():
 # | $S$, $CV$ | mean and coefficient of variation of the service time | s, none |
 # | $\rho = \lambda S$ | load | none |
 #
-# Equal services (CV 0) are called M/D/1, exponential ones (CV 1) M/M/1: twice the wait. Load enters through
-# $1/(1-\rho)$, the spread of lengths through $CV^2$. Both are there with one slot and the model's step times:
+# With equal service times (CV 0) the queue is called M/D/1, with exponential ones (CV 1) M/M/1: twice the wait. Load
+# enters through $1/(1-\rho)$, the spread of lengths through $CV^2$. Both effects show with one slot and the model's
+# step times:
 
 # %%
 ONE = one_engine.engine(max_num_seqs=1)
@@ -95,10 +96,10 @@ print(f"capacity of one slot: {1 / mean:.2f} requests/s")
 #
 # ## Many slots: which formula fits batching?
 #
-# **M/M/c** (Erlang, 1917) has c servers that do not disturb each other. It seems to fit 32 slots, and misses what
+# **M/M/c** (Erlang, 1917) has c servers that do not disturb each other. It seems to fit 32 slots, but it misses what
 # batching is about: a step takes longer with more sequences in it, so everybody slows everybody down. **Processor
-# sharing** says that. With n requests in the system, min(n, 32) are in the batch and finish at μ(n) requests/s in all;
-# the number in the system moves up at rate λ and down at rate μ(n), so each state is λ/μ(n) times as likely as the
+# sharing** models that. With n requests in the system, min(n, 32) are in the batch and finish at μ(n) requests/s in
+# all; the number in the system moves up at rate λ and down at rate μ(n), so each state is λ/μ(n) times as likely as the
 # one before:
 #
 # $$p(n) = p(0) \prod_{i=1}^{n} \frac{\lambda}{\mu(i)} \qquad L = \sum_n n\,p(n) \qquad W = L / \lambda$$
@@ -152,10 +153,10 @@ for cv in (0, 1, 2):
     )
 
 # %% [markdown]
-# M/M/c asks for more: exponential service times, steps that cost the same whatever they hold, and short ones, since
-# nobody starts in the middle of a step. With constant steps and geometric answers (exponential ones in whole tokens) of
-# four tokens on average the first two hold, and Erlang says that 6% of the requests wait. Nearly all do, for the step
-# in progress. `stepped_servers` knows the step boundary:
+# M/M/c asks for more: exponential service times, steps that take equally long whatever they hold, and short steps,
+# since nobody starts in the middle of one. With constant steps and geometric answers (exponential lengths in whole
+# tokens) of four tokens on average the first two hold, and Erlang says that 6% of the requests wait. In fact nearly all
+# do, until the step in progress ends. `stepped_servers` takes that into account:
 
 # %%
 step_s, tokens = 0.01, 4
@@ -184,7 +185,7 @@ print(
 #
 # In M/M/1 the time in the system is exponential: its p99 is ln 100 = 4.6 times its mean at every load, so both explode
 # together. With many slots a request waits for one only if it finds all of them taken. While fewer than 1 in 100 do,
-# the p99 of TTFT shows no queue at all. Above that the p99 *is* the queue, and the mean still hardly sees it.
+# the p99 of TTFT shows no queue at all. Once more do, the p99 *is* the queue, and the mean hardly shows it.
 
 # %%
 print("rate    find all slots taken   p99 TTFT   mean TTFT   (theory)")
@@ -194,8 +195,8 @@ for rate in (10, 11, 12, 13, 14, 16):
     print(f"{rate}/s {known.sharing.p_wait:18.2%} {p99 * 1e3:14.0f} ms {mean * 1e3:8.0f} ms")
 
 # %% [markdown]
-# That was theory. The simulator, on 2,000 requests a line, and once more with bursts: they fill the slots at a load at
-# which Poisson arrivals hardly ever do, and no formula on this page knows of them.
+# That was theory. Next, each line simulates 2,000 requests, the last one with bursts. Bursts fill the slots at a load
+# at which Poisson arrivals hardly ever do, and no formula on this page takes them into account.
 
 # %%
 print("simulated       find all slots taken   mean TTFT       p95       p99")
@@ -209,8 +210,8 @@ for rate, cv in ((10, 1), (14, 1), (10, 4)):
     )
 
 # %% [markdown]
-# Each line is one draw of 2,000 requests. A percentile that a queue makes comes from few busy spells, so it differs a
-# lot from draw to draw, and a load test of three minutes is one draw:
+# Each line is one draw of 2,000 requests. A percentile that comes from a queue depends on a few busy spells, so it
+# differs a lot from draw to draw, and a load test of three minutes is one such draw:
 
 
 # %%
@@ -258,8 +259,9 @@ draw.tail_over_mean(
 # | $t_{\text{decode}}$ | seconds of a step with $B$ decodes | see below |
 # | $t_{\text{with prompt}}$ | seconds of a step with $B - 1$ decodes and one prompt | see below |
 #
-# How much context does a decode read? Its prompt and what it has said so far. Long answers decode more often, so an
-# average decode sees $N (1 + CV^2) / 2$ tokens of answer: with a CV of 1 a whole mean answer, 512 + 256 = 768 tokens.
+# How much context does a decode read? The prompt, and the answer so far. Long answers decode more often, so an average
+# decode sees $N (1 + CV^2) / 2$ tokens of answer: with a CV of 1 that is a whole mean answer, so 512 + 256 = 768 tokens
+# in all.
 
 # %%
 B, context = 32, 768
@@ -277,12 +279,11 @@ print(
 )
 
 # %% [markdown]
-# The formula puts these together. It asks for memory enough for the K and V of $B$ requests, and for steps
-# with at most one prompt, which fits the token budget beside the decodes. Two prompts in one step cost more than
-# twice one: by the roofline a first prompt of 512 tokens adds 4.9 ms to a step with 31 decodes and a second one 9.3,
-# on the recorded card 9.2 and 11.3, since the first hides in part behind the reading of the weights. So $N$ must be
-# several times $B$, and answers must differ: equal ones that start together also end together, and the next prompts
-# start together again.
+# The formula puts these together. It assumes memory for the KV cache of $B$ requests, and steps with at most one
+# prompt, which fits the token budget beside the decodes. Two prompts in one step cost more than twice one: by the
+# roofline a first prompt of 512 tokens adds 4.9 ms to a step with 31 decodes and a second one 9.3, on the recorded card
+# 9.2 and 11.3, since part of the first is computed while the weights are read. So $N$ must be several times $B$, and
+# answers must differ: equal ones that start together also end together, and the next prompts start together again.
 
 # %%
 print("32 slots: answers     formula against simulation")
@@ -301,8 +302,8 @@ for tokens, cv in ((256, 1), (128, 1), (64, 1), (32, 1), (256, 0)):
 # %% [markdown]
 # ## The rate that a promise allows
 #
-# Say that 99 of 100 requests shall see their first token within 200 ms. Which is the largest rate that keeps this
-# promise?
+# Suppose you promise that 99 of 100 requests get their first token within 200 ms. What is the largest rate that keeps
+# the promise?
 
 # %%
 for rate in np.arange(1, one_engine.capacity(), 0.1):
@@ -317,13 +318,13 @@ print(
 )
 
 # %% [markdown]
-# That is 11.7 of 16.3 requests/s, if arrivals are Poisson. Plan with this rate, and not with capacity.
+# That is 11.7 of 16.3 requests/s, if arrivals are Poisson. Plan with this rate, not with capacity.
 #
 # ## The same on a trace
 #
 # The course ships a trace in the format of the Azure LLM inference traces (synthetic, 2,000 requests): prompts of 1,161
-# tokens on average, answers of 258, gaps with a CV of 1.05. Theory takes its mean lengths and contexts, and knows
-# nothing else.
+# tokens on average, answers of 258, gaps with a CV of 1.05. Theory gets its mean lengths and contexts, and nothing
+# else.
 
 # %%
 trace = one_engine.trace()
@@ -357,13 +358,13 @@ print(
 )
 
 # %% [markdown]
-# E2E fits up to 8 requests/s. At 10 it does not, and TTFT even less: near capacity the queue remembers every busy
-# spell, and 2,000 requests hold few of them. Theory gives the mean over all traffic of that kind; one trace is one
-# draw, and the same requests in another order are another.
+# E2E fits up to 8 requests/s. At 10 it does not, and TTFT even less: near capacity a queue outlasts the busy spell that
+# caused it, and 2,000 requests hold few such spells. Theory gives the mean over all traffic of that kind; one trace is
+# one draw, and the same requests in another order are another.
 #
 # ## Rules that do not survive a check
 #
-# You will meet these in blog posts, and in some dashboards. Each line computes one on the run at 14 requests/s.
+# You will meet these rules in blog posts and on some dashboards. Here each is computed on the run at 14 requests/s.
 
 # %%
 run = serve(one_engine.requests(14), one_engine.engine(), one_engine.STEP)
@@ -390,12 +391,12 @@ print(
 # %% [markdown]
 # The second and third are Little's law with L forgotten: tokens/s = (number decoding) / TPOT, and E2E = L / rate.
 #
-# Two more are about an **admission window**, the delay D that a batcher waits for company. "The mean wait is half the
-# window" holds if windows run all the time. If the first arrival opens the window, that one waits all of D, and the
-# mean wait is D (1 + λD/2) / (1 + λD), as long as the batch never fills and the engine is free when the window closes.
-# And "a window of 6 ms makes batches of 16" forgets that a batch is a number in a system. With 80 requests/s of 32
-# tokens and a step of 0.57 + 0.083 b ms, Little's law gives b = λ N t(b) if b stood still; processor sharing lets it
-# vary.
+# Two more are about an **admission window**, the delay D for which a batcher waits for more requests. "The mean wait is
+# half the window" holds if windows run all the time. If the first arrival opens the window, that one waits all of D,
+# and the mean wait is D (1 + λD/2) / (1 + λD), as long as the batch never fills and the engine is free when the window
+# closes. And "a window of 6 ms makes batches of 16" forgets that the size of a batch is a number in a system, too. With
+# 80 requests/s of 32 tokens and a step of 0.57 + 0.083 b ms, Little's law gives b = λ N t(b) if b never changes;
+# processor sharing lets it vary.
 
 # %%
 D, rate = 0.006, 80
@@ -428,7 +429,7 @@ run = serve(
 mean_batch = run.steps.running @ run.steps.seconds / run.makespan
 print("mean batch with room for 16")
 print(
-    f"   standing still {still:.2f}, sharing {sharing.mean_in_batch_requests:.2f}, "
+    f"   constant {still:.2f}, sharing {sharing.mean_in_batch_requests:.2f}, "
     f"simulated {mean_batch:.2f}"
 )
 

@@ -10,27 +10,28 @@ lab = Lab("04")
 # %% [markdown]
 # ## The question
 #
-# You run a chat assistant: Llama-3.1-8B on one H100. Prompts have 512 tokens. Answers have 256 on average, some 20 and
-# some 2,000. The server runs 32 requests as one batch until the longest answer is complete, and then sends all 32. At 4
-# requests a second people grumbled. Now 6 arrive, they wait for minutes, and a colleague wants a second GPU. **What is
-# the first one busy with?**
+# You run a chat assistant: Llama-3.1-8B on one H100. Prompts have 512 tokens; answers have 256 on average, some only 20
+# and some 2,000. The server runs 32 requests as one batch until the longest answer is complete, and then sends all 32.
+# At 4 requests per second people grumbled. Now 6 arrive, people wait for minutes, and a colleague wants a second GPU.
+# **What is the first one busy with?**
 
 # %%
 lab04.busy_and_waiting()
 
 # %% [markdown]
-# One **step** adds one token to every answer of the batch. A **slot** is room for one request. You pay with
-# **slot-steps**, one slot during one step. Three of four above are **padding**: the answer is complete, and its slot
-# computes on until the batch ends. Three policies:
+# One **step** adds one token to every answer in the batch. A **slot** holds one request. You pay in **slot-steps**: one
+# slot for one step. Above, three of four are **padding**: the answer is complete, but its slot keeps computing until
+# the batch ends. Three policies:
 #
 # - **static batching**: a batch starts when all slots are taken, and ends with its longest answer;
-# - **dynamic batching**: it also starts when its oldest request has waited for the delay;
-# - **continuous batching**: before every step, whoever waits takes a free slot, and leaves with its last token.
+# - **dynamic batching**: a batch also starts once its oldest request has waited for a given delay;
+# - **continuous batching**: before every step, waiting requests take the free slots; each leaves with its last token.
 
 # %% [markdown]
 # ## Predict
 #
-# The **CV**, or coefficient of variation, is standard deviation over mean: 0 for equal answers, about 1 in a chat.
+# The **CV** (coefficient of variation) is the standard deviation divided by the mean: 0 if all answers are equally
+# long, about 1 in a chat.
 
 # %%
 lab.predict("gain")
@@ -43,8 +44,8 @@ lab.predict("bigger")
 #
 # ### One trace, three policies
 #
-# The same 12 requests meet 3 slots, one lane each. Thin lines are requests that wait. *Prefill* reads the prompt,
-# *decode* adds tokens. Request 5, outlined, has 9 tokens.
+# The same 12 requests get 3 slots, a lane for each. Thin lines are requests that wait. *Prefill* reads the prompt,
+# *decode* adds tokens. Request 5, outlined, has an answer of 9 tokens.
 
 # %%
 lab04.one_trace()
@@ -52,8 +53,8 @@ lab04.one_trace()
 # %% [markdown]
 # ### Spread and slots
 #
-# Now 2,000 requests are there at the start, so that somebody always waits: **saturation**. Below it every policy
-# delivers what arrives.
+# Now all 2,000 requests are there at the start, so somebody always waits. This is **saturation**; below it, every
+# policy delivers what arrives.
 
 # %%
 lab04.at_saturation()
@@ -61,28 +62,28 @@ lab04.at_saturation()
 # %% [markdown]
 # ## Measure
 #
-# Are wasted slot-steps wasted seconds? Each move of a slider computes 24 small requests here, on a CPU by one matrix
-# product a step. Beside them is the whole model, recorded on an H100: compare the gains.
+# Are wasted slot-steps wasted seconds? On your machine, a small language model answers 12 questions. Play each policy:
+# watch the padding (hatched), and who starts when an answer ends. The table compares times and words.
 
 # %%
-lab04.launched_here()
+lab04.three_policies_speak()
 
 # %% [markdown]
-# Half of the lab is done: a good place for a break.
+# A good place for a break.
 #
 # ## Explain
 #
-# Four requests wait, with answers of 6, 1, 2 and 3 tokens, and there are two slots.
+# Four requests wait for two slots. Their answers have 6, 1, 2 and 3 tokens.
 
 # %%
 lab04.four_by_hand()
 
 # %% [markdown]
 # Static batching needs 6 + 3 = 9 steps, or 18 slot-steps, for 12 tokens: 6 slot-steps are padding. Continuous batching
-# refills the second slot at once and needs 6 steps. It gains 9 / 6 = 1.5.
+# refills the second slot at once and needs 6 steps. The gain is 9 / 6 = 1.5.
 #
-# A static batch pays for its longest answer in every slot; a continuous batch, while somebody waits, for tokens alone.
-# If all steps cost the same, the gain in tokens/s is
+# A static batch pays for its longest answer in every slot. A continuous batch pays only for wanted tokens, as long as
+# somebody waits. If every step takes the same time, the gain in tokens/s is
 #
 # $$ \text{gain} = E[\max(L_1 \dots L_b)] \,/\, E[L] $$
 #
@@ -93,32 +94,31 @@ lab04.four_by_hand()
 # | $E[L]$ | answer, mean | tokens | 3 | 256 |
 # | gain | | | 1.5 | 4.34 |
 #
-# Simulated, the chat gained 3.85: the longest answers drawn were 3.94 times the mean, and prompts cost both policies
-# the same.
+# The simulated chat gained 3.85. In its draw, the longest answers were 3.94 times the mean, and both policies spend the
+# same time on prompts.
 #
-# So the GPU was busy with padding. Static batching serves 4 requests/s, continuous batching 16 **on the same card**,
-# since each step decides anew who is in its batch.
+# So the GPU was busy with padding. Static batching serves 4 requests/s, continuous batching 16 **on the same card**.
 
 # %% [markdown]
 # ## Exercises
 #
-# **Worked example.** Two slots, answers of 6 and 1 tokens: paid are 2 x 6 = 12 slot-steps, wanted 6 + 1 = 7, padding
-# is 12 - 7 = 5.
+# **Worked example.** Two slots hold answers of 6 and 1 tokens. You pay for 2 x 6 = 12 slot-steps and want 6 + 1 = 7, so
+# 12 - 7 = 5 are padding.
 #
-# **1.** Complete it for three slots, with answers of 100, 20 and 80 tokens.
+# **1.** How many are padding with three slots and answers of 100, 20 and 80 tokens?
 
 # %%
-paid = 3 * 100
 answer = None
 ### BEGIN SOLUTION
-answer = paid - (100 + 20 + 80)
+answer = 3 * 100 - (100 + 20 + 80)
 ### END SOLUTION
 
 # %%
 lab.check("waste", answer)
 
 # %% [markdown]
-# **2.** Now the gain, over batches of 400, 50, 110 and 80 tokens in four slots. Steps cost the same.
+# **2.** What is the gain over static batches of 400, 50, 110 and 80 tokens in four slots, if all steps take equally
+# long?
 
 # %%
 answer = None
@@ -130,9 +130,9 @@ answer = 400 / ((400 + 50 + 110 + 80) / 4)
 lab.check("ratio", answer)
 
 # %% [markdown]
-# **3.** Write continuous batching: which request computes how many tokens in the next step? `running` and `waiting` are
+# **3.** Write continuous batching: which requests compute how many tokens in the next step? `running` and `waiting` are
 # {request: tokens to compute before its next output token}, in order of arrival. With {1: 1, 3: 1} running,
-# {5: 40, 6: 512, 7: 8} waiting and 4 slots it is {1: 1, 3: 1, 5: 40, 6: 512}.
+# {5: 40, 6: 512, 7: 8} waiting and 4 slots, return {1: 1, 3: 1, 5: 40, 6: 512}.
 
 
 # %%
@@ -176,16 +176,16 @@ lab.recap("gain")
 lab.recap("bigger")
 
 # %% [markdown]
-# **Decide.** The chat moved to vLLM 0.11.0 with `--max-num-seqs 32`. Now 20 requests arrive a second.
+# **Decide.** The chat moved to vLLM 0.11.0 with `--max-num-seqs 32`. Now 20 requests arrive per second.
 #
 # ```
 # INFO 11-28 14:21:50 Engine 000: Avg prompt throughput: 8321.0 tokens/s, Avg generation throughput: 4160.5 tokens/s,
 #   Running: 32 reqs, Waiting: 252 reqs, GPU KV cache usage: 5.7%, Prefix cache hit rate: 0.0%
 # ```
 #
-# KV cache usage is the share of the memory for requests that is taken. Choose `--max-num-seqs` (slots),
-# `--max-num-batched-tokens` (tokens a step) or `--gpu-memory-utilization`, and the smallest of 16, 32, 64, 128 and 256
-# that keeps up, by "Spread and slots". What in the log would change your mind?
+# Which flag do you change, `--max-num-seqs` (slots), `--max-num-batched-tokens` (tokens per step) or
+# `--gpu-memory-utilization`? Which is the smallest of 16, 32, 64, 128 and 256 that keeps up, by "Spread and slots"?
+# What in the log would change your mind?
 
 # %%
 decision = {"flag": None, "value": None}
@@ -201,4 +201,4 @@ lab.check("decision", decision)
 lab.quiz()
 
 # %% [markdown]
-# **Next:** Yu et al., *Orca*, OSDI 2022, and this lab's optional notebook.
+# **Read next:** Yu et al., *Orca*, OSDI 2022, and the optional notebook.

@@ -10,9 +10,9 @@ from course.lessons.lab04 import side_by_side
 # %% [markdown]
 # ## The question
 #
-# Lab 04 compared the policies at saturation, on a chat, by one formula. **Where does the formula bend, what happens
-# below saturation, and is there work for which a dynamic batcher is still right?** This notebook is optional; nothing
-# in it is asked elsewhere. An **open loop** is a load whose requests arrive whether or not the server keeps up.
+# Lab 04 compared the policies at saturation, on a chat, by one formula. **Where do runs differ from the formula, what
+# happens below saturation, and for which work is a dynamic batcher still right?** This notebook is optional; nothing in
+# it is asked elsewhere. An **open loop** is a load whose requests arrive whether or not the server keeps up.
 
 # %% [markdown]
 # ## Below saturation and at it
@@ -33,8 +33,8 @@ lab04.chat_under_load()
 # ## The formula, and runs
 #
 # The formula counts slot-steps, so it is exact where every step costs the same. Steps of a real card differ. "As drawn"
-# is the formula for the answers of the simulation, batch by batch; 2,000 requests are 62 batches of 32, and 15 of 128,
-# so that it differs from what is expected.
+# applies the formula to the answers of the simulation, batch by batch. 2,000 requests are only 62 batches of 32, or 15
+# of 128, so it differs from the expected value.
 
 # %%
 lab04.gain_and_formula()
@@ -72,9 +72,9 @@ lab04.exponential_answers()
 lab04.capacity_by_hand()
 
 # %% [markdown]
-# By hand, static batching takes the longest answer as expected; simulated, 62 batches are a small sample of it. The
-# service of the lab's question is one draw as well: at 4 requests/s it is just about at capacity, and there one draw
-# says little.
+# The calculation by hand takes the expected longest answer, of which the 62 simulated batches are a small sample. The
+# service in the lab's question is one draw as well: at 4 requests/s it runs just about at capacity, where one draw says
+# little.
 
 # %%
 lab04.other_draws()
@@ -127,11 +127,11 @@ lab04.duration_is_no_latency()
 lab04.sooner()
 
 # %% [markdown]
-# **"Continuous batching needs PagedAttention."** Orca did it in 2022 with one contiguous reservation a request. Paging
-# makes more requests fit.
+# **"Continuous batching needs PagedAttention."** Orca did it in 2022 with one contiguous reservation per request.
+# Paging makes more requests fit.
 #
-# And a trap for whoever writes such a loop: a list that shrinks while you walk over it skips whoever comes after the
-# one that left. Below, *b* has ended and keeps its slot for another step.
+# And a trap for whoever writes such a loop: if you remove elements from a list while you loop over it, the loop skips
+# the one after each. Below, *b* has ended and keeps its slot for another step.
 
 # %%
 tokens_left = {"a": 0, "b": 0, "c": 3}

@@ -220,8 +220,9 @@ class LabSpec:
     ticket: what "Break it" asks.
     terms: those of the glossary that are new in this lab, eight at most.
 
-    Raises ValueError: two parts share an id (quiz, earlier questions and ticket count as one part), a mistake cannot be
-    told from the solution or from another mistake, or an earlier question names no lab.
+    Raises ValueError: two parts share an id (quiz, earlier questions and ticket count as one part), or an earlier
+    question names no lab. Whether every mistake can be told from the solution is asked by the tests
+    (`judge.overlaps`): a lab that starts does not wait for it.
     """
 
     number: str
@@ -243,8 +244,6 @@ class LabSpec:
         return (*self.earlier, *(self.ticket.questions if self.ticket else ()), *self.quiz)
 
     def __post_init__(self) -> None:
-        from course.exercises.judge import overlaps
-
         for part in ("predictions", "tasks", "exercises", "quiz", "objectives", "earlier", "terms"):
             object.__setattr__(self, part, tuple(getattr(self, part)))
         parts: dict[str, tuple[Any, ...]] = {
@@ -261,12 +260,6 @@ class LabSpec:
         for question in self.earlier:
             if not question.lab or question.lab == self.number:
                 raise ValueError(f"lab {self.number}, question {question.id!r}: say which earlier lab it is from")
-        for exercise in self.exercises:
-            for one in filter(None, (exercise, exercise.twin)):
-                # What `evaluate` does may take a while, so that kind is compared by the tests and not at import.
-                problem = None if one.evaluate else overlaps(one)
-                if problem:
-                    raise ValueError(f"lab {self.number}, exercise {exercise.id!r}: {problem}")
 
 
 def which(choice: Any, options: tuple[str, ...], name: str) -> int:

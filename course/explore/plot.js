@@ -161,6 +161,30 @@ function moves(box, old, traces, layout) {
   return changed;
 }
 
+// Put marks where plotly would put them, and nothing else; false where that cannot be done. Plotly's own way goes over
+// all settings of the figure first, which takes longer than all else between a key and its picture.
+function carry(box, changed, traces) {
+  const places = [];
+  for (const index of changed) {
+    const { x, y } = traces[index];
+    const drawn = box.calcdata?.[index]?.[0];
+    const marks = [...(drawn?.node3?.[0]?.[0]?.querySelectorAll("path.point") ?? [])];
+    const [across, up] = ["xaxis", "yaxis"].map((letter) => {
+      const id = drawn?.trace?.[letter] ?? "";
+      return box._fullLayout[letter + id.slice(1)];
+    });
+    if (marks.length !== x.length || !across?.c2p || !up?.c2p || traces[index].error_x || traces[index].error_y) return false;
+    for (const [i, mark] of marks.entries()) {
+      const [left, top] = [across.c2p(across.d2c(x[i])), up.c2p(up.d2c(y[i]))].map((p) => Math.round(p * 100) / 100);
+      if (!Number.isFinite(left) || !Number.isFinite(top)) return false;
+      places.push([mark, `translate(${left},${top})`]);
+    }
+  }
+  for (const [mark, place] of places) mark.setAttribute("transform", place);
+  return true;
+}
+
+const REST = 200; // ms after the last move; then plotly itself learns where the marks are, for who points at them or zooms
 const AT_ONCE = { mode: "immediate", transition: { duration: 0 }, frame: { duration: 0, redraw: false } };
 
 async function render({ model, el }) {
@@ -183,6 +207,9 @@ async function render({ model, el }) {
   let ghost = null;
   let move = 0;
   let last = null;
+  let resting = false;
+  let timer = 0;
+  const behind = new Set(); // traces whose marks were moved, and plotly does not know it yet
   const draw = async () => {
     stale = true;
     if (busy) return;
@@ -201,16 +228,25 @@ async function render({ model, el }) {
         const fits = asWide(box);
         const changed = fits ? moves(box, last, now.traces, now.layout) : null;
         last = now;
+        clearTimeout(timer);
         if (changed) {
-          const data = changed.map((index) => ({ x: traces[index].x, y: traces[index].y }));
-          if (changed.length) await Plotly.animate(box, { data, traces: changed }, AT_ONCE);
+          for (const index of changed) behind.add(index);
+          if (!resting && carry(box, changed, traces)) {
+            timer = setTimeout(() => draw((resting = true)), REST);
+          } else if (behind.size) {
+            const data = [...behind].map((index) => ({ x: traces[index].x, y: traces[index].y }));
+            await Plotly.animate(box, { data, traces: [...behind] }, AT_ONCE);
+            behind.clear();
+          }
         } else {
+          behind.clear();
           box.style.height = `${layout.height || 380}px`;
           const before = margins(box);
           await Plotly.react(box, traces, layout, CONFIG);
           // Plotly measures labels of the old figure when it makes room for those of the new one.
           if (before && margins(box) !== before) await Plotly.redraw(box);
         }
+        resting = false;
         if (ghost) place(ghost, box, layer);
       }
     } finally {
@@ -225,6 +261,7 @@ async function render({ model, el }) {
   width.observe(box);
   return () => {
     width.disconnect();
+    clearTimeout(timer);
     drawing.off("change", draw);
     Plotly.purge(box);
   };

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -19,7 +19,7 @@ import numpy as np
 from course import lm
 from course.explore.controls import Choice, Slider
 from course.explore.explorer import Explorer
-from course.explore.table import failure, text_table
+from course.explore.table import Rows, failure, rows_of, text_table
 from course.explore.tasks import Record, Settings, Task, in_words
 from course.explore.words_tasks import TASKS
 from course.explore.words_view import WordsView
@@ -86,6 +86,13 @@ class Spoken:
         """Tokens of answers, from the first arrival to the last of them."""
         return float(self.run.workload.output_tokens.sum() / self.run.makespan)
 
+    @property
+    def speed(self) -> str:
+        """Tokens per second in words, or per step where those are counted."""
+        if self.counted:
+            return f"{self.tokens_per_second * STEP_SECONDS:.2f} tokens a step"
+        return f"{self.tokens_per_second:,.0f} tokens/s"
+
     def wait(self, row: int) -> float:
         """Seconds that a request stood in line before its first step."""
         return float(self.run.admitted[row] - self.run.arrival[row])
@@ -100,6 +107,10 @@ class Spoken:
         return self.watch.frames
 
 
+Compare = Callable[[Settings, Mapping[str, Spoken]], Iterable[Sequence[str]]]
+"""From settings and the runs there, by policy, to the rows of a table; policies that have no run yet are left out."""
+
+
 class WordsExplorer(Explorer):
     """Sliders for rate, slots and policy over the language model that speaks. See `words_on_the_screen`.
 
@@ -108,10 +119,10 @@ class WordsExplorer(Explorer):
 
     def __init__(
         self, prompts: Sequence[Conversation], controls: Sequence[Slider | Choice], seed: int, max_tokens: int | None,
-        **shared: Any,
+        compare: Compare | None = None, **shared: Any,
     ) -> None:  # fmt: skip
         super().__init__(self._counted, controls, figure=_no_figure, summary=rows, badge="measured", **shared)
-        self.prompts, self.seed, self.max_tokens = tuple(prompts), seed, max_tokens
+        self.prompts, self.seed, self.max_tokens, self._compare = tuple(prompts), seed, max_tokens, compare
         self._known: dict[tuple[Any, ...], Spoken] = {}  # counted in steps
         self._measured: dict[tuple[Any, ...], Spoken] = {}  # the last run of each setting in a view
 
@@ -137,6 +148,19 @@ class WordsExplorer(Explorer):
         """A run that a view has measured to its end."""
         self._measured[tuple(settings[control.name] for control in self.controls)] = result
 
+    def compared(self, settings: Settings) -> Rows:
+        """The table of the policies at these settings, with what views have measured there; () where there is none."""
+        found = {each["policy"]: self._measured.get(tuple(each.values())) for each in self._policies(settings)}
+        return self._rows_of({name: run for name, run in found.items() if run is not None}, settings)
+
+    def _policies(self, settings: Settings) -> list[dict[str, Any]]:
+        """The same settings under each policy that can be chosen."""
+        (names,) = (control.stops for control in self.controls if control.name == "policy")
+        return [{control.name: settings[control.name] for control in self.controls} | {"policy": n} for n in names]
+
+    def _rows_of(self, runs: Mapping[str, Spoken], settings: Settings) -> Rows:
+        return () if self._compare is None else rows_of(self._compare(settings, runs))
+
     def shown(self, task: Task) -> tuple[Settings, Any]:
         """Return settings and result where a task is shown: as measured last, else counted in steps."""
         settings = self.settings_of(task)
@@ -155,6 +179,9 @@ class WordsExplorer(Explorer):
             result = self.default_result()
             lines.append(text_table(self.rows(result), indent="  "))
             lines += [_line(result, row) for row in range(len(self.prompts))]
+            if self._compare is not None:
+                each = {one["policy"]: self.compute(**one) for one in self._policies(self.defaults)}
+                lines.append(text_table(self._rows_of(each, self.defaults), indent="  "))
             lines += in_words(self.tasks, lambda task: (self.settings_of(task), self.compute(**self.settings_of(task))))
         except Exception as error:  # the widgets stay usable: another setting may work
             lines.append(failure(error))
@@ -176,6 +203,7 @@ def words_on_the_screen(
     record: Record | None = None,
     seed: int = 1,
     max_tokens: int | None = None,
+    compare: Compare | None = None,
     title: str = "Words on the screen",
 ) -> WordsExplorer:
     """The live view: the model answers these prompts under a policy, to be played, paused and taken step by step.
@@ -183,7 +211,8 @@ def words_on_the_screen(
     prompts: conversations, in the order in which they come; by default twelve of the committed ones. policy,
     max_num_seqs, rate: at the start; slots go from 1 to 8, the rate from 2 to 128 requests/s by factors of 2.
     choices: registered policies to choose from. tasks: by default four; those of a lesson may refer to `Spoken`.
-    record: where tasks are kept. seed: of the Poisson arrivals. max_tokens: of each answer.
+    record: where tasks are kept. seed: of the Poisson arrivals. max_tokens: of each answer. compare: what a table under
+    the lanes says of the policies that were played.
 
     Zero prompts, and a prompt that cannot be answered, make a view that says so in a sentence.
 
@@ -203,7 +232,7 @@ def words_on_the_screen(
         Choice("policy", "Policy", [(name, name) for name in choices], policy),
     )
     mine: Sequence[Task] = (TASKS if usual else ()) if tasks is None else tasks
-    return WordsExplorer(prompts, controls, seed, max_tokens, title=title, tasks=mine, record=record)
+    return WordsExplorer(prompts, controls, seed, max_tokens, compare, title=title, tasks=mine, record=record)
 
 
 def policy_of(name: str, max_num_seqs: int) -> Policy:
@@ -229,12 +258,9 @@ def rows(result: Spoken) -> list[tuple[str, str]]:
     ttft = result.run.ttft
     count = len(result.run.steps)
     tokens = int(result.run.workload.output_tokens.sum())
-    speed = f"{result.tokens_per_second:,.0f} tokens/s"
-    if result.counted:
-        speed = f"{result.tokens_per_second * STEP_SECONDS:.2f} tokens a step"
     return [
         ("steps", f"{count:,}"),
-        ("throughput", speed),
+        ("throughput", result.speed),
         ("TTFT, mean", result.time(float(np.mean(ttft)))),
         ("TTFT, longest", result.time(float(np.max(ttft)))),
         ("padding", f"{result.padding:,} of {result.computed:,} tokens computed"),

@@ -22,7 +22,7 @@ from course.explore.keys import with_keys
 from course.explore.latest import Latest
 from course.explore.rest import Rest
 from course.explore.style import EXPLORER, dead, notice
-from course.explore.table import failure
+from course.explore.table import failure, html_table
 from course.explore.task_view import TaskView
 from course.explore.tasks import Task, Way
 from course.figures.theme import badge_html
@@ -78,8 +78,9 @@ class WordsView:
         self.reset = widgets.Button(description="Reset", tooltip="Back to the settings at the start, measured anew")
         self.reset.layout = {"width": "90px", "flex": "none"}
         self.reset.on_click(self._reset)
-        self.notice, self.changed = widgets.HTML(), widgets.HTML()
+        self.notice, self.changed, self.compared = widgets.HTML(), widgets.HTML(), widgets.HTML()
         self.changed.add_class("course-changed")
+        self.compared.add_class("course-below")
         self.stage = Stage()
         self.stage.on_msg(self._asked)
         self.player = Player(stage_id=self.stage.model_id or "")
@@ -88,7 +89,7 @@ class WordsView:
         head.add_class("course-head")
         grid = widgets.Box(list(self.controls.values()))
         grid.add_class("course-controls")
-        parts: list[widgets.Widget] = [head, grid, self.player, self.changed, self.notice]
+        parts: list[widgets.Widget] = [head, grid, self.player, self.compared, self.changed, self.notice]
         self.tasks: TaskView | None = None
         if explorer.tasks and explorer.prompts:
             way = Way(explorer.tasks, explorer.record, explorer.shown)
@@ -157,9 +158,10 @@ class WordsView:
                 self._spoken = spoken = self.explorer.begin(settings)
             except Exception as error:
                 self._fail(error)
-                return
-            self.notice.value = ""
-            self.stage.load = {"run": self._number, **spoken.described}
+            else:
+                self.notice.value = ""
+                self.stage.load = {"run": self._number, **spoken.described}
+            self._put_side_by_side()
 
     def _fail(self, error: Exception) -> None:
         self.error, self._spoken = error, None
@@ -207,7 +209,15 @@ class WordsView:
         assert self._spoken is not None
         self.result = self._spoken
         self.explorer.remember(self.settings, self.result)
+        self._put_side_by_side()
         self._judge()
+
+    def _put_side_by_side(self) -> None:
+        """The table of the policies at these settings, where the explorer has one."""
+        try:
+            self.compared.value = html_table(self.explorer.compared(self.settings), "Policies side by side")
+        except Exception as error:
+            self._fail(error)
 
     def _rested(self) -> None:
         with self._lock:

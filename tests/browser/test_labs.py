@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, expect
 
 from tests.browser.explorer_page import Control, ExplorerPage, explorers
 from tests.browser.lab_page import SECOND, LabPage, opened, show
@@ -31,6 +31,11 @@ def lab(request: pytest.FixtureRequest, browser: Browser, server: Server) -> Ite
         yield page
 
 
+def live_views(lab: LabPage) -> Locator:
+    """The explorers in which the language model speaks: lanes of words in place of a figure."""
+    return lab.page.locator(".course-explorer.course-words")
+
+
 def is_deeper(lab: LabPage) -> bool:
     """Whether this is the further reading of a lab, which needs neither an explorer nor a question."""
     return lab.name.endswith("_deeper.ipynb")
@@ -45,7 +50,8 @@ def test_every_cell_runs_without_an_error(lab: LabPage) -> None:
 
 def test_every_explorer_shows_a_figure_as_wide_as_its_cell(lab: LabPage) -> None:
     found = explorers(lab)
-    assert len(found) == lab.count(EXPLORER), f"{lab.name} shows {len(found)} explorers"
+    shown = len(found) + live_views(lab).count()
+    assert shown == lab.count(EXPLORER), f"{lab.name} shows {shown} explorers"
     assert found or is_deeper(lab), f"{lab.name} shows no explorer"
     for explorer in found:
         explorer.settle()
@@ -73,6 +79,27 @@ def test_every_explorer_fits_on_one_screen(lab: LabPage) -> None:
             assert explorer.height() <= lab.room(), f"{explorer.title!r} at 1440 x 900"
     finally:
         lab.page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
+
+
+def test_every_live_view_plays_each_policy_and_fits_on_one_screen(lab: LabPage) -> None:
+    for view in live_views(lab).all():
+        show(view)
+        policies = view.locator(".course-controls select")
+        names = policies.locator("option").all_text_contents()
+        for slots in ("", "End"):
+            if slots:
+                view.get_by_role("slider").last.focus()
+                lab.page.keyboard.press(slots)
+            for name in names:
+                policies.select_option(name)
+                view.get_by_label("Speed").select_option("1")
+                view.get_by_role("button", name="Play").click()
+                done = view.locator(".course-stage-status")
+                expect(done).to_contain_text("all answers are complete", timeout=SLOW)
+                assert view.evaluate("(e) => e.getBoundingClientRect().height") <= lab.room(), name
+                for part in view.locator(".course-stage-side, .course-stage-bar, .course-below").all():
+                    assert part.evaluate("(e) => courseProbe.cutOff(e)") == [], name
+        view.locator("button", has_text="Reset").click()
 
 
 def test_a_ghost_of_the_last_setting_stays(lab: LabPage) -> None:

@@ -105,8 +105,6 @@ def test_a_twin_of_a_wrong_shape_is_refused():
         replace(LITTLE, twin=replace(TWIN, question=""))
     with pytest.raises(ValueError, match="and no twin"):
         replace(LITTLE, twin=LITTLE)
-    with pytest.raises(ValueError, match="within the tolerance"):
-        replace(SPEC, exercises=(replace(LITTLE, twin=replace(TWIN, mistakes=(Mistake(30.0, "no"),))),))
 
 
 @pytest.mark.parametrize("stored", [7, [], {"tries": "x"}, {"tries": True, "shown": 1, "done": "yes"}, {"tries": -3}])

@@ -225,3 +225,47 @@ def test_a_run_that_breaks_off_is_a_sentence_and_the_next_one_works(explorer, mo
 def test_refusals(how, sentence):
     with pytest.raises(ValueError, match=sentence):
         words_on_the_screen(**{"prompts": FEW} | how)
+
+
+class TestCompare:
+    """A table of the policies under the lanes, from what was measured at these settings."""
+
+    @staticmethod
+    def rows(settings, runs):
+        return [
+            ("", "static", "continuous"),
+            ("steps", *(f"{len(r.run.steps)}" for r in runs.values()), *["-"] * (2 - len(runs))),
+        ]
+
+    def view(self, compare=None):
+        policies = ("static", "continuous")
+        return words_on_the_screen(FEW, max_num_seqs=2, choices=policies, compare=compare or self.rows)
+
+    def test_it_fills_as_policies_are_played_and_begins_anew_at_other_settings(self):
+        page = opened(self.view())
+        assert page.view.compared.value.count("<td") == 2 and page.view.compared.value.count(">-<") == 2
+        page.to_the_end()
+        assert page.view.compared.value.count(">-<") == 1
+        page.view.explorer.set(policy="continuous")
+        assert page.view.compared.value.count(">-<") == 0
+        page.view.explorer.set(rate=2)
+        assert page.view.compared.value.count(">-<") == 1  # of the policy just measured
+
+    def test_its_text_has_all_policies_counted(self):
+        text = self.view().text()
+        counted = [len(self.view().compute(policy=name).run.steps) for name in ("static", "continuous")]
+        assert f"steps      {counted[0]}          {counted[1]}" in text
+
+    def test_a_table_that_fails_is_a_sentence(self):
+        def broken(settings, runs):
+            raise lm.LMError("The tokenizer is not there.")
+
+        shown = self.view(broken)
+        shown._repr_mimebundle_()
+        assert "The tokenizer is not there." in shown.view.notice.value
+        assert shown.text().endswith("The tokenizer is not there.")
+
+    def test_without_one_there_is_no_table(self, explorer):
+        page = opened(explorer)
+        page.to_the_end()
+        assert page.view.compared.value == "" and explorer.compared(explorer.defaults) == ()

@@ -38,12 +38,12 @@ LITTLE = Exercise(
         Mistake(_in_batch, "That is the mean number in the batch. Requests that wait are in the system too."),
     ),
     hint="W is the mean E2E. Over which time is λ counted?",
-    plain="λ is that of the whole run: all requests by its makespan. Multiply it by the mean E2E.",
+    plain="λ is that of the whole run: all requests divided by its makespan. Multiply it by the mean E2E.",
     worked="answer = len(run) / run.makespan * run.e2e.mean()",
     twin=Exercise(
         id="little",
         title="The mean stay",
-        question="The same run: how many seconds would each request stay, if L were 100 at the same λ?",
+        question="In the same run, how many seconds would each request stay if L were 100 at the same λ?",
         solution=100 / _completion_rate,
         mistakes=(
             Mistake(100 / _offered_rate, "That rate ends with the last arrival. Over which time is L a mean?"),
@@ -60,13 +60,13 @@ def waiting(running: int, waits: int, finished: float, twin: Exercise | None = N
         title="The wait for a slot",
         solution=waits / finished,
         mistakes=(
-            Mistake((running + waits) / finished, "That is the whole stay. Count only those who wait for a slot."),
-            Mistake(running / finished, "That is the time in the batch. Count those who wait for a slot."),
-            Mistake(waits / running, "Divide by requests per second, and not by requests."),
+            Mistake((running + waits) / finished, "That is the whole stay. Count only requests that wait for a slot."),
+            Mistake(running / finished, "That is the time in the batch. Count the requests that wait for a slot."),
+            Mistake(waits / running, "Divide by requests per second, not by requests."),
             Mistake(waits * finished, "L = λ W: solve it for W."),
         ),
-        hint="Use the law for the queue alone.",
-        plain="L is the number that waits. Divide it by λ, which is the same for the queue and for the engine.",
+        hint="Apply the law to the queue alone.",
+        plain="L is the number of requests that wait. Divide it by λ, which is the same for queue and engine.",
         question=question,
         twin=twin,
     )
@@ -79,25 +79,25 @@ CAPACITY = Exercise(
     probes=PROBES,
     mistakes=(
         Mistake(full_batch.without_prefill, "That is decoding alone. Where is the step that holds the prompt?"),
-        Mistake(full_batch.step_of_one, "That step holds one sequence. With all slots taken a step takes longer."),
-        Mistake(full_batch.one_at_a_time, "That serves one request after the other. All slots share each step."),
+        Mistake(full_batch.step_of_one, "That step holds one sequence. A step with all slots taken takes longer."),
+        Mistake(full_batch.one_at_a_time, "That serves one request after another. All slots share each step."),
         Mistake(full_batch.prefill_apart, "The prompt shares its step with the decodes of all other slots."),
         Mistake(full_batch.prompt_step_twice, "One of the N/B steps is the one with the prompt: you count it twice."),
         Mistake(full_batch.context_of_one, "A Step wants the context of all its decodes; `context` is that of one."),
         Mistake(full_batch.tokens, "That is a rate of tokens. The question is requests per second."),
     ),
     rtol=0.02,
-    hint="How many steps does one request cost when all the slots share each of them?",
-    plain="A request's share is output by slots steps. All but one hold decodes alone; that one holds the prompt "
-    "beside the decodes of the other slots. Add up the seconds and take the reciprocal.",
+    hint="How many steps does one request cost when all slots share each of them?",
+    plain="A request costs output / slots steps. One of them holds its prompt beside the decodes of the other slots, "
+    "the others hold decodes alone. Add up the seconds and take the reciprocal.",
     twin=Exercise(
         id="capacity",
         title="Tokens by hand",
-        question="Write a function with the same arguments for the tokens/s of a full batch of decodes, no prompts.",
+        question="Write a function with the same arguments for the tokens/s of a full batch that only decodes.",
         solution=full_batch.decode_tokens,
         probes=PROBES,
         mistakes=(
-            Mistake(full_batch.one_token, "That is one token for each step. How many slots are there?"),
+            Mistake(full_batch.one_token, "That is one token per step. How many slots are there?"),
             Mistake(full_batch.tokens_at_step_of_one, "That step holds one sequence. A full one takes longer."),
         ),
     ),
@@ -119,21 +119,22 @@ def in_flight(
             Mistake({"--num-prompts": 4_246}, "That is when the test ends. Which flag fixes L?"),
             *(Mistake({"--max-concurrency": wrong}, hint) for wrong, hint in others.items()),
         ),
-        hint="In flight is in the system: you are asked for L.",
-        plain="λ is what the count grew by, for each second. W is what the sum grew by, for each request. Multiply.",
+        hint="In flight means in the system: you are asked for L.",
+        plain="λ is the growth of the count, divided by the seconds. W is the growth of the sum, divided by that of "
+        "the count. Multiply them.",
         worked=worked,
         question=question,
         twin=twin,
     )
 
 
-_before, _after = metrics_page.scrapes()
+_before, _after = metrics_page.PAGE
 DECISION = in_flight(
     metrics_page.from_page(),
     {
         _after.running + _after.waiting: "Gauges show the moment of the scrape. What is the mean between the scrapes?",
         (_before.running + _before.waiting + _after.running + _after.waiting)
-        / 2: "Two moments make no mean of five minutes. The counters saw every request.",
+        / 2: "The mean of two moments is not the mean of five minutes. The counters saw every request.",
         one_engine.SLOTS: "Those are the slots. How many are in the system on average?",
         14: "That is λ. How many are in the system?",
     },
@@ -143,7 +144,7 @@ DECISION = in_flight(
             TWIN_COUNT / 300: "That is λ. How many are in the system?",
             one_engine.SLOTS: "Those are the slots. How many are in the system on average?",
         },
-        question="Another engine: in five minutes its count grows by 3,000 and its sum by 4,800 s. Choose again.",
+        question="On another engine the count grows by 3,000 in five minutes, and the sum by 4,800 s. Choose again.",
     ),
     worked='decision = {"--max-concurrency": 28}\n'
     "# 28 in flight never wait for one of 32 slots, so this test shows no tail: its p99 of TTFT is 27 ms, and on the\n"
@@ -156,7 +157,7 @@ LAB = LabSpec(
     needs="lab 04, and percentiles. No GPU.",
     objectives=(
         Objective(
-            "compute the number in the system from rate and stay, and back",
+            "compute the number in the system from rate and E2E, and back",
             task="longer", exercise="little", retest="09:in_system",
         ),
         Objective(
@@ -174,43 +175,42 @@ LAB = LabSpec(
     predictions=(
         Prediction(
             "p99",
-            "At 10 requests/s, 61% of capacity, the p99 of TTFT is 35 ms. What happens to it at 14 requests/s?",
+            "At 10 requests/s, 61% of capacity, the p99 of TTFT is 35 ms. What happens at 14?",
             (
                 "it grows more than tenfold",
                 (
                     "it doubles or triples",
                     "queues-grow-gently",
-                    "The tail left its floor as soon as enough arrivals found no slot.",
+                    "The tail leaves its floor as soon as enough arrivals find no slot.",
                 ),
                 (
                     "it grows by 40%, as the traffic does",
                     "latency-follows-traffic",
-                    "The mean E2E grew by less than that, the tail by far more.",
+                    "The mean E2E grows by less than that, the tail by far more.",
                 ),
                 (
                     "it hardly moves below 90% of capacity",
                     "safe-below-capacity",
-                    "Capacity is about means. By chance all slots are taken long before.",
+                    "Capacity is about means. By chance, all slots are taken now and then long before.",
                 ),
             ),
             "a",
-            "From 35 to 1,018 ms, while the mean E2E grew from 1.60 to 1.90 s: one request in four waits for a "
+            "From 35 to 1,018 ms, while the mean E2E grows from 1.60 to 1.90 s: one request in four waits for a "
             "slot.",
         ),
         Prediction(
             "window",
-            "In a window of 10 s you multiply the arrival rate by the mean E2E of those who arrive. How far can that "
-            "be from the mean number in the system?",
+            "Over a window of 10 s, how far can arrival rate times mean E2E be from the mean number in the system?",
             (
                 (
                     "they are equal in any window",
                     "law-holds-in-any-window",
-                    "They are equal where nobody is in the system at either edge.",
+                    "They are equal if nobody is in the system at either edge.",
                 ),
                 (
                     "below 1%, with about 140 requests",
                     "many-requests-small-error",
-                    "The error comes from those at the edges of the window.",
+                    "The error comes from requests at the edges of the window, and they do not average out.",
                 ),
                 "about a quarter",
                 (
@@ -220,7 +220,7 @@ LAB = LabSpec(
                 ),
             ),
             "c",
-            "24.1% from 70 to 80 s: the window cuts requests in two.",
+            "24.1% from 70 to 80 s: the edges of the window cut stays in two.",
         ),
     ),
     exercises=(
@@ -229,7 +229,7 @@ LAB = LabSpec(
             RUNNING, WAITING, FINISHED,
             waiting(
                 TWIN_RUNNING, TWIN_WAITING, TWIN_FINISHED,
-                question="On average 60 run and 30 wait, and 12 finish each second. How long does a request wait?",
+                question="On average 60 run and 30 wait; 12 finish each second. How long does a request wait?",
             ),
         ),
         CAPACITY,

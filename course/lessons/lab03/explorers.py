@@ -2,10 +2,9 @@
 
 from course.exercises import TaskRecord
 from course.explore import Choice, Explorer, Slider
-from course.lessons.lab03 import figures, one_engine, tasks
-from course.lessons.lab03.launched import launch_explorer
+from course.lessons.lab03 import figures, live_words, one_engine, tasks
 
-__all__ = ["law_in_a_window", "served_here", "under_load"]
+__all__ = ["law_in_a_window", "law_on_live_words", "under_load"]
 
 
 def under_load() -> Explorer:
@@ -46,6 +45,6 @@ def law_in_a_window() -> Explorer:
     )
 
 
-def served_here() -> Explorer:
-    """Small requests, served by the machine at hand with every move, beside the recording."""
-    return launch_explorer()
+def law_on_live_words() -> Explorer:
+    """The small language model answers on the machine at hand with every move, beside the recording."""
+    return live_words.explorer()

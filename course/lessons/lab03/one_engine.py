@@ -208,7 +208,7 @@ def window_rows(result: Window) -> list[tuple[str, str]]:
     return [
         ("L, mean in the system", f"{law.L:.2f}"),
         ("λ, arrivals per second", f"{law.arrival_rate:.2f}"),
-        ("W, mean E2E of those", f"{law.W:.2f} s"),
+        ("W, their mean E2E", f"{law.W:.2f} s"),
         ("λ W", f"{product:.2f}"),
         ("λ W against L", f"{share:+.1%}" if law.L else "nobody was there"),
         ("+ carried in at the start", f"{law.carried_in:.2f}"),

@@ -7,9 +7,9 @@ EARLIER = (
         "padding",
         "A static batch holds answers of 10 and 4 tokens. How many slot-steps are padding?",
         (
-            ("14 slot-steps", "Those are wanted: 10 + 4."),
-            ("6 slot-steps", "2 x 10 are paid, 14 are wanted."),
-            ("20 slot-steps", "Those are paid: 2 x 10."),
+            ("14 slot-steps", "Those are the wanted ones: 10 + 4."),
+            ("6 slot-steps", "2 x 10 are paid for, 14 are wanted."),
+            ("20 slot-steps", "Those are all that are paid for: 2 x 10."),
         ),
         "b",
         lab="04",
@@ -17,14 +17,14 @@ EARLIER = (
 )
 
 TICKET = Ticket(
-    story='"It is 18:42 and 12 requests/s arrive, as on any evening. Usually a first token takes 20 ms, now more than '
-    'a minute. Nothing was deployed. What is broken?"',
+    story='"It is 18:42 and 12 requests/s arrive, as on any evening. Usually a first token takes 20 ms, now it takes '
+    'more than a minute. Nothing was deployed. What is broken?"',
     questions=(
         Question(
             "cause",
             "What is the cause?",
             (
-                ("The engine has become slower.", "It finishes 16 requests/s, all it ever could."),
+                ("The engine has become slower.", "It finishes 16 requests/s, as many as it ever could."),
                 ("Answers are longer than usual.", "Then fewer than 16 would finish each second."),
                 ("It works off a queue from earlier.", "More finish than arrive."),
             ),
@@ -32,11 +32,11 @@ TICKET = Ticket(
         ),
         Question(
             "measure",
-            "What do you measure next?",
+            "What do you look at next?",
             (
-                ("how many wait, in the last hour", "It rose to 4,257 until 18:30, and has fallen since."),
-                ("GPU utilisation in the last hour", "It is high in every step, queue or not."),
-                ("step times in the last hour", "A full batch takes what it always takes."),
+                ("how many requests waited", "It rose to 4,257 until 18:30, and has fallen since."),
+                ("the GPU utilisation", "It is high with or without a queue."),
+                ("how long steps took", "A step of a full batch takes as long as always."),
             ),
             "a",
         ),
@@ -44,9 +44,12 @@ TICKET = Ticket(
             "repair",
             "What do you do?",
             (
-                ("make room for a longer queue", "16 leave a second, so a longer queue is a longer wait."),
-                ("refuse newcomers while the queue is long", "With 160 waiting, the wait is 10 s."),
-                ("give clients a longer timeout", "They wait as long, and more of them do."),
+                ("make room for a longer queue", "16 leave per second, so a longer queue is a longer wait."),
+                (
+                    "refuse newcomers while the queue is long",
+                    "With at most 160 waiting, nobody waits longer than 10 s.",
+                ),
+                ("give clients a longer timeout", "They wait just as long, and more of them do."),
             ),
             "b",
         ),
@@ -58,18 +61,22 @@ TICKET = Ticket(
 QUIZ = (
     Question(
         "dashboard",
-        "Clients measure a mean E2E of 2.5 s; the engine finishes 16 requests/s, 30 running and 2 waiting on average. "
-        "What follows?",
+        "Clients measure a mean E2E of 2.5 s. The engine finishes 16 requests/s, with 30 running and 2 waiting on "
+        "average. What follows?",
         (
             ("The arrivals are not Poisson.", "The law asks nothing of arrivals."),
-            ("8 are outside the engine.", "16 x 2.5 = 40: a proxy holds the rest."),
-            ("8 wait for a slot.", "Those who wait for a slot are in the engine, and counted."),
+            (
+                "8 are outside the engine.",
+                "16 x 2.5 = 40 are in the system: a proxy, say, holds the rest.",
+            ),
+            ("8 wait for a slot.", "Requests that wait for a slot are in the engine, and counted."),
         ),
         "b",
     ),
     Question(
         "closed",
-        "A test keeps 64 in flight. A faster engine turns 16 requests/s into 32. What happens to the mean E2E?",
+        "A test keeps 64 requests in flight. A faster engine serves 32 requests/s instead of 16. What happens to the "
+        "mean E2E?",
         (
             ("it halves", "From 4 s to 2 s: the test fixes L, and W = L / λ."),
             ("it stays", "L is fixed and λ doubled, so W changed."),
@@ -81,10 +88,10 @@ QUIZ = (
         "early",
         "Which number shows that the p99 of TTFT is about to leave its floor?",
         (
-            ("the mean TTFT", "With 1 in 100 waiting, it is about a tenth longer than at 10 requests/s."),
+            ("the mean TTFT", "When 1 in 100 waits, it is only about a tenth longer than at 10 requests/s."),
             ("GPU utilisation", "The GPU is busy in every step, at any load."),
-            ("the mean E2E", "It grows with the batch, floor or not."),
-            ("arrivals that find no slot", "Above 1% of them the p99 is a wait."),
+            ("the mean E2E", "It grows with the batch, whether anybody waits or not."),
+            ("arrivals that find no slot", "Once they are more than 1%, the p99 is a wait."),
         ),
         "d",
     ),
@@ -92,9 +99,9 @@ QUIZ = (
         "grow",
         "Capacity is 18 requests/s, and 20 arrive for one hour. How long does the last one wait?",
         (
-            ("about 0.1 s", "Load is 11% too high, and that adds up: 2 more each second."),
+            ("about 0.1 s", "Load is 11% too high, and that adds up: the queue grows by 2 each second."),
             ("about one hour", "The queue grows by the excess, not by all arrivals."),
-            ("about 400 s", "7,200 are in front, and 18 leave each second."),
+            ("about 400 s", "7,200 are ahead of it, and 18 leave each second."),
         ),
         "c",
     ),

@@ -21,7 +21,7 @@ FOUR, WINDOW = ((0, 4), (1, 3), (2, 6), (5, 7)), (2, 6)
 def today() -> Table:
     """The engine at today's rate: what people wait, and how loaded it is."""
     run = serve(one_engine.requests(RATE), one_engine.engine(), STEP)
-    most, roofline = one_engine.capacity(), one_engine.capacity(step_time=one_engine.ROOFLINE)
+    most = one_engine.capacity()
     rows = [
         ("", f"{RATE:g} requests/s"),
         ("TTFT, mean", seconds(run.ttft.mean())),
@@ -29,7 +29,6 @@ def today() -> Table:
         ("E2E, mean", seconds(run.e2e.mean())),
         ("capacity", f"{most:.1f} requests/s"),
         ("load", f"{RATE / most:.0%}"),
-        ("capacity by the roofline [theory]", f"{roofline:.1f} requests/s"),
     ]
     return table(rows, f"Today [{STEP.badge}]")
 

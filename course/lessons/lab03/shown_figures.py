@@ -1,4 +1,4 @@
-"""Figures of lab 03 besides those of its two explorers: four requests by hand, the ticket, requests served here."""
+"""Figures of lab 03 besides those of its two explorers: four requests by hand, the ticket, live words."""
 
 from collections.abc import Mapping, Sequence
 
@@ -100,7 +100,7 @@ def numbers_in_system(runs: Mapping[str, Run], *, height: int = 300) -> go.Figur
         ]
         headings.append(parts.heading(panel, f"<b>{name}:</b> L = λ W = {law.L:.3g}"))
         clocks.append({"title": {"text": "time [s]"}, "range": [0, float(f"{1.02 * end:.4g}")]})
-        counts.append({"title": {"text": "in the system [requests]"}, "rangemode": "tozero"})
+        counts.append({"title": {"text": "in the system [requests]"}, "range": [0, 1 + int(seen.max())]})
     hidden: list[Part] = [{"visible": False}] * (2 - len(clocks))
     clocks, counts = [*clocks, *hidden], [*counts, *hidden]
     return parts.pair(data, (clocks[0], counts[0]), (clocks[1], counts[1]), height, annotations=headings)

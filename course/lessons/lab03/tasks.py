@@ -75,33 +75,33 @@ def _bursts() -> Settings:
 LOAD = (
     Find(
         id="knee",
-        text="Raise the rate alone, below capacity, until the p99 of TTFT is ten times as long.",
+        text="Raise only the rate, below capacity, until the p99 of TTFT is ten times as long.",
         show=_knee,
         reached=_left_the_floor,
         miss="The p99 of TTFT is {p99}: {times} times what it was at the start.",
-        answer="At {load} of capacity it is {p99}, {times} times as long; the mean E2E is {e2e} times as long.",
+        answer="At {load} of capacity it is {p99}, {times} times as long. The mean E2E is only {e2e} times as long.",
         facts=_knee_facts,
         claim=lambda settings, result: _times(result) > result.run.e2e.mean(),
     ),
     Read(
         id="slots",
-        text="Stay there. What percentage of the requests waited for a slot?",
+        text="Stay there. What percentage waited for a slot?",
         show=_knee,
         value=lambda settings, result: 100 * one_engine.slots_taken(result.run),
         unit="%",
         where=_left_the_floor,
-        slips=((0.01, "That is the share: give it in per cent."),),
+        slips=((0.01, "That is the share: give it in percent."),),
         answer="{share}. Above 1% the p99 of TTFT is a wait for a slot.",
         facts=_knee_facts,
         claim=lambda settings, result: one_engine.slots_taken(result.run) > 0.01,
     ),
     Find(
         id="gaps",
-        text="Press Reset. Raise the spread of the gaps alone until the p95 of TTFT is ten times that of theory.",
+        text="Press Reset. Raise only the spread of the gaps until the p95 of TTFT is ten times what theory says.",
         show=_bursts,
         reached=_bursts_beat_theory,
         miss="Simulated, the p95 of TTFT is {p95}; theory says {theory}.",
-        answer="At a CV of {cv} it is {p95}. Theory knows only Poisson arrivals: {theory}.",
+        answer="At a CV of {cv} it is {p95}. Theory assumes Poisson arrivals and still says {theory}.",
         facts=lambda settings, result: {
             "cv": f"{settings['arrival_cv']:g}",
             "p95": seconds(_p(result, 95)),
@@ -114,7 +114,7 @@ LOAD = (
         text="Why does the p99 of TTFT rise so far below capacity?",
         show=_knee,
         options=(
-            ("Steps with more requests take longer.", "A little, and for everybody: look at the E2E."),
+            ("Steps with more requests take longer.", "They do, a little and for everybody: look at the mean E2E."),
             ("1 in 100 or more finds no free slot.", ""),
             ("1 in 100 has a much longer prompt.", "All drawn prompts have 512 tokens."),
         ),
@@ -196,11 +196,11 @@ def _window_facts(settings: Settings, result: Window) -> Mapping[str, Any]:
 LAW = (
     Find(
         id="longer",
-        text="Make the window longer until λ W is at most a quarter as far from L as now.",
+        text="Make the window longer until λ W is four times as close to L as now.",
         show=_longer,
         reached=_closer,
-        miss="λ W is {off} {side} L; with the window of the start it is off by {off_before}.",
-        answer="Over {length} s it is {off} {side} L: what crosses the edges counts less.",
+        miss="λ W is {off} {side} L; with the first window it was off by {off_before}.",
+        answer="Over {length} s it is {off} {side} L: the edges count for less.",
         facts=_window_facts,
     ),
     Find(
@@ -215,12 +215,12 @@ LAW = (
     ),
     Read(
         id="edges",
-        text="Stay there. What do both edges together add to λ W (negative: take off)?",
+        text="Stay there. How much do both edges add to λ W (negative if they take off)?",
         show=_where_it_rises,
         value=lambda settings, result: result.little.carried_in - result.little.carried_out,
         unit="requests",
         where=_rises,
-        slips=((-1.0, "Mind the sign: what came in from before is added."),),
+        slips=((-1.0, "Mind the sign: what is carried in is added, what is carried out is subtracted."),),
         answer="{carried_in} - {carried_out} = {edges}. With its edges the law is exact in any window.",
         facts=_window_facts,
         claim=lambda settings, result: abs(result.little.residual) < 1e-6,
@@ -230,13 +230,13 @@ LAW = (
         text="Why is λ W too large in that window?",
         show=_where_it_rises,
         options=(
-            ("W of few arrivals is a bad estimate.", "It is no estimate: it is the mean of just these."),
+            ("W of few arrivals is a bad estimate.", "It is no estimate: it is the exact mean of these arrivals."),
             ("More arrive than Poisson arrivals would.", "λ is what arrived in the window, whatever was expected."),
             ("Those who arrive stay on after its end.", ""),
         ),
         right="c",
-        answer="λ W counts those seconds, L does not: {staying} requests go on after {end} s, for {after} s together, "
-        "and {after} / {length} = {carried_out}.",
+        answer="λ W counts the seconds after its end: {staying} requests stay on after {end} s, for "
+        "{after} s together, and {after} / {length} = {carried_out}.",
         facts=_window_facts,
         claim=lambda settings, result: (
             result.little.carried_out > result.little.carried_in

@@ -40,7 +40,7 @@ def choice(answer: Mapping[str, Any]) -> dict[str, Any]:
 OTHER_FLAGS = (
     Mistake(
         {"flag": "--max-num-batched-tokens", "value": 16_384},
-        "That limits the tokens of a step. With 32 requests a step has less than a hundred. Which limit is reached?",
+        "That limits the tokens of a step. With 32 requests a step has fewer than a hundred. Which limit is reached?",
     ),
     Mistake(
         {"flag": "--gpu-memory-utilization", "value": 0.95},
@@ -54,7 +54,7 @@ def keeps_up(right: int, twin: Exercise | None = None, question: str = "") -> Ex
     hints = {
         16: "That is less than the server has now, and the queue already grows.",
         32: "That is what the server has now, and the queue grows.",
-        64: "Multiply the arrivals by the tokens of an answer: what must be delivered, and what do so many slots do?",
+        64: "Multiply the arrivals by the tokens of an answer: do so many slots deliver that many tokens/s?",
         128: "It keeps up, and so does a smaller value, with shorter steps.",
         256: "That is far more than is needed: each step would take longer for everybody.",
     }
@@ -72,8 +72,8 @@ def keeps_up(right: int, twin: Exercise | None = None, question: str = "") -> Ex
             ),
         ),
         hint="Look at which number of the log stays at a limit.",
-        plain="Running does not move and Waiting grows, so the slots are short. Needed are arrivals times tokens of "
-        "an answer; read off for each number of slots what continuous batching delivers at a spread of 1.",
+        plain="Running stays at its limit and Waiting grows, so slots are short. Multiply the arrivals by the tokens "
+        "of an answer. Then read off what continuous batching delivers with each number of slots, at a spread of 1.",
         question=question,
         twin=twin,
     )
@@ -104,7 +104,7 @@ LAB = LabSpec(
     predictions=(
         Prediction(
             id="gain",
-            question="In a chat with 32 slots, while somebody always waits, continuous batching delivers",
+            question="In a chat with 32 slots and somebody always waiting, continuous batching delivers",
             options=(
                 (
                     "32 times the tokens/s of static",
@@ -115,35 +115,35 @@ LAB = LabSpec(
                 (
                     "20 to 30% more tokens/s than static",
                     "gain-is-a-constant",
-                    "That was measured where answers were alike.",
+                    "That was measured on answers of nearly equal length.",
                 ),
                 (
                     "the same tokens/s as static",
                     "busy-is-useful",
-                    "The card is as busy, but most slot-steps of static batching are padding.",
+                    "The card is just as busy, but most slot-steps of static batching are padding.",
                 ),
             ),
             right="b",
-            why="A batch runs until its longest answer ends: of 32 in a chat, about four times the mean.",
+            why="A batch runs until its longest answer ends. Of 32 in a chat, that is about four times the mean.",
         ),
         Prediction(
             id="bigger",
-            question="With 32 slots instead of 8, static batching is behind continuous batching",
+            question="With 32 slots instead of 8, static batching falls behind continuous batching",
             options=(
-                "further than before",
+                "by more than before",
                 (
-                    "less far than before",
+                    "by less than before",
                     "bigger-batches-heal",
-                    "More slots make both faster, but one of them waits for the longest answer.",
+                    "More slots make both faster, but a static batch still waits for its longest answer.",
                 ),
                 (
-                    "as far as before",
+                    "by as much as before",
                     "same-batch-same-ratio",
                     "The longest of 32 answers is longer than the longest of 8.",
                 ),
             ),
             right="a",
-            why="2.5 times with 8 slots, 3.8 times with 32.",
+            why="The gain is 2.5 with 8 slots and 3.8 with 32.",
         ),
     ),
     tasks=(*tasks.TRACE, *tasks.SATURATION),
@@ -156,12 +156,13 @@ LAB = LabSpec(
             mistakes=(
                 Mistake(80, "That is what one of the two shorter answers wastes. Count the padding of every slot."),
                 Mistake(200, "Those are the slot-steps that somebody wanted. What is paid for on top of them?"),
-                Mistake(300, "That is all that the batch pays for. Take off what somebody wanted."),
-                Mistake(1 / 3, "That is a share of all that the batch pays for. Count slot-steps."),
+                Mistake(300, "That is all that the batch pays for. Subtract what somebody wanted."),
+                Mistake(1 / 3, "That is the padding as a share of all slot-steps. Count the slot-steps themselves."),
             ),
             slips=(slips.per_slot(3),),
             hint="Draw three lanes of equal length, and mark where each answer ends.",
-            plain="Every slot pays as many steps as the longest answer has tokens. Take off the tokens of all answers.",
+            plain="Every slot pays for as many steps as the longest answer has tokens. Subtract the tokens of all "
+            "answers.",
             twin=Exercise(
                 id="waste",
                 title="Padding",
@@ -170,7 +171,7 @@ LAB = LabSpec(
                 rtol=1e-3,
                 mistakes=(
                     Mistake(150, "Those are the slot-steps that somebody wanted. What is paid for on top of them?"),
-                    Mistake(240, "That is all that the batch pays for. Take off what somebody wanted."),
+                    Mistake(240, "That is all that the batch pays for. Subtract what somebody wanted."),
                 ),
             ),
         ),
@@ -181,8 +182,8 @@ LAB = LabSpec(
             rtol=5e-3,
             mistakes=(
                 Mistake(4, "Those are the slots. They are the same for both policies."),
-                Mistake(8, "That is the longest answer over the shortest. What does a token cost on average?"),
-                Mistake(1.5, "That is padding for each wanted token. The wanted token is paid for as well."),
+                Mistake(8, "That is the longest answer over the shortest. Which length stands for all of them?"),
+                Mistake(1.5, "That is the padding for each wanted token. The wanted token is paid for as well."),
                 Mistake(0.6, "That is the share of padding. Compare all that is paid for with what is wanted."),
             ),
             hint="Static batching pays for the longest answer in every slot, continuous batching for the tokens alone.",
@@ -190,13 +191,13 @@ LAB = LabSpec(
             twin=Exercise(
                 id="ratio",
                 title="Gain",
-                question="Three slots, batches of answers with 90, 20 and 40 tokens, steps that cost the same: what is "
-                "the gain?",
+                question="What is the gain over static batches of 90, 20 and 40 tokens in three slots, if all steps "
+                "take equally long?",
                 solution=ratio(RATIO_TWIN),
                 rtol=5e-3,
                 mistakes=(
                     Mistake(3, "Those are the slots. They are the same for both policies."),
-                    Mistake(4.5, "That is the longest answer over the shortest. What does a token cost on average?"),
+                    Mistake(4.5, "That is the longest answer over the shortest. Which length stands for all of them?"),
                 ),
             ),
         ),
@@ -212,11 +213,11 @@ LAB = LabSpec(
                 ),
                 Mistake(
                     refill.forgets_the_running,
-                    "Whoever is not in the dictionary computes nothing. Who must be in it besides the newcomers?",
+                    "Whoever is not in the dictionary computes nothing. Who belongs in it besides the newcomers?",
                 ),
                 Mistake(
                     refill.ignores_the_slots,
-                    "Everybody gets in, and there are not so many slots. How many of them are free?",
+                    "You admit everybody, also when there are not enough slots. How many of them are free?",
                 ),
                 Mistake(
                     refill.counts_only_newcomers,
@@ -224,7 +225,7 @@ LAB = LabSpec(
                 ),
                 Mistake(
                     refill.stops_for_newcomers,
-                    "Whoever runs stops in every step in which somebody joins. One step can hold both.",
+                    "The running requests stop whenever somebody joins. One step can hold both.",
                 ),
                 Mistake(
                     refill.one_at_a_time,
@@ -235,9 +236,9 @@ LAB = LabSpec(
                     "A newcomer gets one token of its prompt a step. `waiting` says how many it needs.",
                 ),
             ),
-            hint="Go through the example of the text by hand, and then with no free slot.",
-            plain="Begin with a copy of `running`. Count the free slots. Add as many of those who wait, in order, each "
-            "with the tokens that it needs.",
+            hint="Go through the example in the text by hand, then through one with no free slot.",
+            plain="Begin with a copy of `running`. Count the free slots. Add that many of the waiting requests, in "
+            "order, each with the tokens that it needs.",
             twin=Exercise(
                 id="refill",
                 title="A careful refill",

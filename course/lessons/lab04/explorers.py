@@ -3,11 +3,10 @@
 from course.exercises import TaskRecord
 from course.explore import Choice, Explorer, Slider
 from course.figures.timelines import timelines
-from course.lessons.lab04 import figures, other_loads, tasks, three_batchers
-from course.lessons.lab04.launched import launch_explorer
+from course.lessons.lab04 import figures, live_words, other_loads, tasks, three_batchers
 from course.lessons.lab04.three_batchers import FOLLOWED, STEP
 
-__all__ = ["at_saturation", "chat_under_load", "image_service", "launched_here", "one_trace", "trace_under_load"]
+__all__ = ["at_saturation", "chat_under_load", "image_service", "one_trace", "three_policies_speak", "trace_under_load"]
 
 
 def one_trace() -> Explorer:
@@ -46,9 +45,9 @@ def at_saturation() -> Explorer:
     )
 
 
-def launched_here() -> Explorer:
-    """Static and continuous steps, launched on the device at hand beside the recording."""
-    return launch_explorer()
+def three_policies_speak() -> Explorer:
+    """The small language model answers the same questions under each policy, measured beside the recording."""
+    return live_words.view()
 
 
 def chat_under_load() -> Explorer:

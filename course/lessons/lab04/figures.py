@@ -105,17 +105,17 @@ def against_load(
         _label(rates[-1], tokens["static"], "static and dynamic", "static", "right", panel=2),
         _label(rates[later], answer * rates[later], "offered", "theory", "right", panel=2),
     ]
-    here = [
-        {"type": "line", "xref": parts.axis("x", panel), "yref": parts.axis("y", panel) + " domain",
-         "x0": rate, "x1": rate, "y0": 0, "y1": 1, "line": {"color": "#666666", "width": 1, "dash": "dot"}}
-        for panel in (1, 2)
-    ]  # fmt: skip
+    # Axes that stay where they are while the rate moves: plotly then draws the marks alone.
+    shown = [*points.values(), *(p for line in curves.values() for p in line)]
+    low, high = np.log10([pick(getattr(p, metric)[percentile] for p in shown) for pick in (min, max)])
+    most = max(offered[-1], *(p.tokens_per_second for p in shown))
     what = {"e2e": "whole answer", "ttft": "first token"}[metric]
     ticks = [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300]
     x_axis = {"title": {"text": "arrival rate [requests/s]"}, "range": [0, 1.03 * rates[-1]]}
     y_axis = {"title": {"text": f"p{percentile} until the {what} [s]"}, "type": "log", "tickvals": ticks}
-    output = {"title": {"text": "output [tokens/s]"}}
-    return parts.pair([*data, *_words(labels)], (x_axis, y_axis), (x_axis, output), height, shapes=here)
+    y_axis["range"] = theme.round_digits([low - 0.06 * (high - low), high + 0.06 * (high - low)], 4)
+    output = {"title": {"text": "output [tokens/s]"}, "range": theme.round_digits([0, 1.06 * most], 4)}
+    return parts.pair([*data, *_words(labels)], (x_axis, y_axis), (x_axis, output), height)
 
 
 def shares(runs: Mapping[str, Run], colours: Mapping[str, str], *, height: int = 340) -> go.Figure:
@@ -135,37 +135,6 @@ def shares(runs: Mapping[str, Run], colours: Mapping[str, str], *, height: int =
         "yaxis": {"title": {"text": "answered [share of requests]"}, "range": [0, 1.02]},
     }
     return theme.plain_figure([*data, *_words(labels)], layout)
-
-
-def delivered(
-    panels: Mapping[str, Mapping[str, np.ndarray]], useful: Mapping[str, np.ndarray], *, height: int = 300
-) -> go.Figure:
-    """Tokens that somebody wanted over time, a panel for each machine, a line for each policy.
-
-    panels: seconds of each step, by the heading of the panel ("recorded", "measured here") and by policy. useful:
-    tokens of each step that somebody wanted, by policy. Each panel has a clock of its own.
-    """
-    data: list[Part] = []
-    labels: list[Part] = []
-    headings: list[Part] = []
-    clocks: list[Part] = []
-    for panel, (heading, steps) in enumerate(panels.items(), start=1):
-        for name, took in steps.items():
-            ends, tokens = np.cumsum(took), np.cumsum(useful[name])
-            data.append(parts.line(np.append(0, ends), np.append(0, tokens), name, name, panel))
-            first = name == "continuous"  # its line is the upper one: its label stands to the left of it
-            at = len(ends) * 4 // 5 if first else len(ends) * 3 // 5
-            side = "right" if first else "left"
-            labels.append(_label(float(ends[at]), float(tokens[at]), name, name, side, panel, above=first))
-        headings.append(parts.heading(panel, f"<b>{heading}</b>"))
-        longest = max(float(took.sum()) for took in steps.values())
-        clocks.append({"title": {"text": "time [s]"}, "range": theme.round_digits([0, 1.03 * longest], 4)})
-    clocks += [{"visible": False}] * (2 - len(clocks))
-    tokens_axis: Part = {"title": {"text": "wanted tokens [tokens]"}, "rangemode": "tozero"}
-    right: Part = tokens_axis if len(panels) > 1 else {"visible": False}
-    return parts.pair(
-        [*data, *_words(labels)], (clocks[0], tokens_axis), (clocks[1], right), height, annotations=headings
-    )
 
 
 def operators_graphs(found: Night, *, height: int = 400) -> go.Figure:

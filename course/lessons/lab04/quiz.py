@@ -3,24 +3,24 @@
 from course.exercises.spec import Question, Ticket
 
 TICKET = Ticket(
-    story='From the night shift: "With fifteen times the traffic, an answer takes 15 s in the evening. From 1 to 4 '
-    "o'clock it takes 80 s, and the GPU is all but idle. Is the card broken?\"",
+    story='From the night shift: "In the evening, with fifteen times the traffic, an answer takes 15 s. From 1 to 4 '
+    "o'clock it takes 80 s, and the GPU is almost idle. Is the card broken?\"",
     questions=(
         Question(
             "cause",
             "What is the cause?",
             (
                 (
-                    "The queue of the evening is still there.",
+                    "The evening's queue is still there.",
                     "Then the GPU would be busy. It is busy for 5% of the time.",
                 ),
                 (
-                    "Each batch waits for its last slot.",
-                    "At 0.2 requests/s it takes 155 s until 31 more have come.",
+                    "Each batch waits until it is full.",
+                    "At 0.2 requests/s it takes 155 s until 31 more requests have come.",
                 ),
                 (
                     "The GPU lowers its clock when idle.",
-                    "A lower clock would make each step longer, and the GPU busy for more of the time.",
+                    "Then each step would take longer, and the GPU would be busy for more of the time.",
                 ),
             ),
             "b",
@@ -30,16 +30,16 @@ TICKET = Ticket(
             "What do you measure next?",
             (
                 (
-                    "the wait from arrival to the first step",
-                    "It is nine tenths of the time.",
+                    "the wait before the first step",
+                    "It is nine tenths of the time to an answer.",
                 ),
                 (
-                    "the seconds of a step by night",
-                    "A few milliseconds, by day and by night: that does not make a minute.",
+                    "the time of a step",
+                    "A few milliseconds, by day and by night: that does not add up to a minute.",
                 ),
                 (
-                    "the lengths of answers by night",
-                    "They are the same. Longer answers would also make the GPU busier.",
+                    "the length of the answers",
+                    "As long as by day. Longer answers would also keep the GPU busier.",
                 ),
             ),
             "a",
@@ -48,14 +48,17 @@ TICKET = Ticket(
             "repair",
             "What do you change?",
             (
-                ("more slots, so that nobody queues", "A batch would wait for even more requests."),
-                ("a second GPU beside this one", "Each of the two would then fill its batches half as fast."),
-                ("continuous batching, same slots", "Whoever comes takes a free slot: 0.9 s by night."),
+                ("twice as many slots", "A batch would wait for even more requests."),
+                ("a second GPU beside it", "Each of the two would then fill its batches half as fast."),
+                (
+                    "continuous batching",
+                    "Whoever comes gets a free slot: 0.9 s to an answer.",
+                ),
             ),
             "c",
         ),
     ),
-    setting="It was Static(max_num_seqs=32). A dynamic batcher would help by night, not by day.",
+    setting="It was Static(max_num_seqs=32). A dynamic batcher would help by night, but not by day.",
 )
 
 QUIZ = (
@@ -64,11 +67,11 @@ QUIZ = (
         "Why does continuous batching beat static batching at saturation?",
         (
             (
-                "In a static batch the GPU idles after short answers.",
-                "It does not idle: it computes padding, and every dashboard shows it busy.",
+                "In a static batch the GPU idles.",
+                "It never idles: it computes padding, and every dashboard shows it busy.",
             ),
             (
-                "Its slots go to the next request when an answer ends.",
+                "It refills a slot when an answer ends.",
                 "So no slot-step is padding.",
             ),
             ("Its batches may have more slots.", "max_num_seqs bounds both alike."),
@@ -79,27 +82,30 @@ QUIZ = (
         "size",
         "Which batch size does continuous batching use?",
         (
-            ("max_num_seqs, once it is warm", "That is the most it may hold. At light load it holds one or two."),
+            (
+                "max_num_seqs, once it is warm",
+                "That is the most it may hold. At light load a batch holds one or two requests.",
+            ),
             ("that of the batcher in front", "The engine mixes requests by itself. A batcher only delays them."),
-            ("none: each step decides anew", "Whoever is there is in it."),
+            ("none: each step decides anew", "Whoever is there gets in, as long as slots are free."),
         ),
         "c",
     ),
     Question(
         "equal",
-        "Where does static batching lose no tokens/s?",
+        "When does static batching lose no tokens/s?",
         (
             ("with answers of equal length", "There is no padding."),
-            ("by night, with slots to spare", "It waits for its batch to fill, for a minute and more."),
-            ("nowhere: it never comes close", "With equal lengths there is nothing to gain."),
+            ("by night, with slots to spare", "Each batch waits to be full, for a minute and more."),
+            ("never: padding is always there", "Not with equal lengths."),
         ),
         "a",
     ),
     Question(
         "below",
-        "At 3 requests/s static and continuous batching both keep up. Which delivers more?",
+        "At 3 requests/s both policies keep up. Which delivers more tokens/s?",
         (
-            ("static, with its full batches", "That counts only where somebody always waits."),
+            ("static, with its full batches", "Full batches count only while somebody always waits."),
             ("neither: they deliver what arrives", "Compare waiting times here."),
             (
                 "continuous, about four times",

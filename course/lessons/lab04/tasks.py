@@ -36,7 +36,7 @@ def _only(settings: Settings, start: Settings, free: str) -> bool:
 
 
 def _alike(runs: Runs) -> bool:
-    """Whether dynamic answers every request when static does."""
+    """Whether dynamic answers everybody when static does."""
     return bool(np.array_equal(runs["dynamic"].response, runs["static"].response))
 
 
@@ -74,47 +74,47 @@ def _trace_facts(settings: Settings, runs: Runs) -> Mapping[str, Any]:
 TRACE = (
     Read(
         id="late",
-        text="At the start: how many seconds does request 5 take under static batching?",
+        text="At the start settings, after how many seconds does static batching answer request 5?",
         show={},
         value=lambda settings, runs: _waited(runs["static"]),
         unit="s",
         where=lambda settings, runs: dict(settings) == START,
         slips=((1e3, "That is in milliseconds: give seconds."),),
-        answer="It takes {static}, though its last token is there after {own}; continuous batching takes {continuous}.",
+        answer="After {static}, though its last token was computed after {own}. Continuous batching: {continuous}.",
         facts=_trace_facts,
         claim=lambda settings, runs: _own(runs["static"]) < _waited(runs["static"]) > _waited(runs["continuous"]),
     ),
     Find(
         id="equal",
-        text="Move only the spread, until static batching computes no padding.",
+        text="Move only the spread until static batching computes no padding.",
         show={"output_cv": 0.0},
         reached=lambda settings, runs: (
             _only(settings, START, "output_cv") and int(runs["static"].steps.wasted.sum()) == 0
         ),
         miss="At a spread of {cv} static batching computes {padding} slot-steps of padding.",
-        answer="All answers have {tokens} tokens, yet continuous batching answers sooner: after {mean_continuous} on "
+        answer="All answers have {tokens} tokens. Continuous batching still answers sooner: after {mean_continuous} on "
         "average, not {mean}.",
         facts=_trace_facts,
         claim=lambda settings, runs: runs["continuous"].e2e.mean() < runs["static"].e2e.mean(),
     ),
     Find(
         id="delay",
-        text="Press Reset. Raise only the delay, until dynamic batching answers exactly when static does.",
+        text="Press Reset. Raise only the delay until dynamic batching answers everybody when static does.",
         show=_long_delay,
         reached=lambda settings, runs: _only(settings, START, "max_queue_delay") and _alike(runs),
-        miss="With a delay of {delay} the mean time to an answer is {mean_dynamic}; static batching needs {mean}.",
-        answer="With {delay} every batch is full before its delay is over.",
+        miss="With a delay of {delay} dynamic batching answers after {mean_dynamic} on average, static after {mean}.",
+        answer="With {delay} every batch is full before the delay is over.",
         facts=_trace_facts,
         claim=lambda settings, runs: _full(runs["dynamic"]),
     ),
     Why(
         id="busy",
-        text="Why is the GPU busy although request 5 ended early?",
+        text="Why does static batching keep the GPU busy after request 5 has its last token?",
         show={},
         options=(
             ("Its slot starts on the next request.", "Look at its lane: nobody new starts in this batch."),
             ("Its slot computes padding till the end.", ""),
-            ("The other slots of the batch run faster.", "All slots of a batch make the same steps."),
+            ("The other slots run faster.", "All slots of a batch take the same steps."),
         ),
         right="b",
         answer="{padding} slot-steps, {share} of all, are padding.",
@@ -155,34 +155,34 @@ def _saturation_facts(settings: Settings, result: Saturated) -> Mapping[str, Any
 SATURATION = (
     Read(
         id="gain",
-        text="At the start: how many times the tokens/s of static does continuous batching deliver?",
+        text="At the start settings, what is the gain in tokens/s?",
         show={},
         value=lambda settings, result: result.recorded.gain,
         unit="times",
         where=lambda settings, result: dict(settings) == LEVEL,
         slips=((100, "That is a percentage: give how many times."),),
-        answer="{gain} times: {continuous} tokens/s against {static}.",
+        answer="{gain} times: {continuous} tokens/s instead of {static}.",
         facts=_saturation_facts,
         claim=lambda settings, result: result.recorded.gain > 2 * CLAIM[1],
     ),
     Find(
         id="claim",
-        text='Move only the spread, until "20 to 30% more" is true.',
+        text='Move only the spread until the often quoted "20 to 30% more" is true.',
         show={"output_cv": 0.1},
         reached=lambda settings, result: (
             _only(settings, LEVEL, "output_cv") and CLAIM[0] <= result.recorded.gain <= CLAIM[1]
         ),
         miss="At a spread of {cv} continuous batching delivers {more} more.",
-        answer="At a spread of {cv} it is {more} more; chats differ far more.",
+        answer="At a spread of {cv} it is {more} more. Answers in a chat differ far more.",
         facts=_saturation_facts,
     ),
     Find(
         id="closer",
-        text="Press Reset. Change only the slots, until the gain is below 3.",
+        text="Press Reset. Change only the slots until the gain is below 3.",
         show={"max_num_seqs": 8},
         reached=lambda settings, result: _only(settings, LEVEL, "max_num_seqs") and result.recorded.gain < CLOSE,
         miss="With {slots} slots the gain is {gain}.",
-        answer="With {slots} slots the gain is {gain}, but static falls from {before_static} to {static} tokens/s.",
+        answer="The gain is {gain}, but static batching drops from {before_static} to {static} tokens/s.",
         facts=_saturation_facts,
         claim=lambda settings, result: result.recorded.static < _level().static,
     ),
@@ -192,11 +192,12 @@ SATURATION = (
         show={"max_num_seqs": 128},
         options=(
             ("The longest of more answers is longer.", ""),
-            ("Each step takes longer with more slots.", "It does so for both policies: the gain does not see it."),
-            ("A batch with more slots is full later.", "Here everybody is there at the start."),
+            ("Each step takes longer with more slots.", "They do, but for both policies alike."),
+            ("A batch with more slots is full later.", "Here all requests are there at the start."),
         ),
         right="a",
-        answer="The longest answer is {few_longest} times the mean with {few_slots} slots, {longest} with {slots}.",
+        answer="The longest answer of a batch is {few_longest} times the mean with {few_slots} slots and {longest} "
+        "times with {slots}.",
         facts=_saturation_facts,
         claim=lambda settings, result: (
             result.recorded.drawn_bound > three_batchers.gain(min(three_batchers.BATCHES), 1.0).drawn_bound

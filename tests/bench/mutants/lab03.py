@@ -3,7 +3,7 @@
 from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, PERCENTILE, TERM, Mutant
 
 TESTS = ("tests/lessons/lab03/test_texts.py", "tests/lessons/lab03", "tests/lessons/test_every_lab.py")
-NAMES = ("exercises", "quiz", "one_engine", "full_batch", "metrics_page", "evening", "tasks", "launched")
+NAMES = ("exercises", "quiz", "one_engine", "full_batch", "metrics_page", "evening", "tasks", "live_words")
 ASKS, QUIZ, ENGINE, FULL, PAGE, EVENING, TASKS, HERE = (f"course/lessons/lab03/{name}.py" for name in NAMES)
 TEXT, DEEPER = "solutions/03_littles_law.py", "solutions/03_littles_law_deeper.py"
 
@@ -11,7 +11,7 @@ MUTANTS = (
     Mutant(ASKS, '"a",\n            "From 35 to 1,018 ms', '"b",\n            "From 35 to 1,018 ms', KEY),
     Mutant(ASKS, '"c",\n            "24.1% from', '"b",\n            "24.1% from', KEY),
     Mutant(ASKS, "From 35 to 1,018 ms", "From 35 to 1,108 ms", NUMBER),
-    Mutant(ASKS, "E2E grew from 1.60 to 1.90 s", "E2E grew from 1.60 to 1.09 s", NUMBER),
+    Mutant(ASKS, "E2E grows from 1.60 to 1.90 s", "E2E grows from 1.60 to 1.09 s", NUMBER),
     Mutant(ASKS, "one request in four waits", "one request in five waits", NUMBER),
     Mutant(ASKS, '"24.1% from 70', '"14.2% from 70', NUMBER),
     Mutant(ASKS, "_completion_rate * float(_run.e2e.mean())", "_offered_rate * float(_run.e2e.mean())", TERM),
@@ -29,7 +29,15 @@ MUTANTS = (
     Mutant(PAGE, "(started > moment)", "(started <= moment)", COMPARISON),
     Mutant(EVENING, "USUAL, CAMPAIGN = 12, 20", "USUAL, CAMPAIGN = 12, 19", CONSTANT),
     Mutant(EVENING, "BEGIN, END, MINUTES = 10, 30, 55", "BEGIN, END, MINUTES = 10, 29, 55", CONSTANT),
-    Mutant(HERE, "known[rows] = min(", "known[rows] = max(", ORDER),
+    Mutant(HERE, "if key not in self._known:", "if key in self._known:", COMPARISON),
+    Mutant(HERE, "abs(law.arrival_rate * law.W - law.L)", "(law.arrival_rate * law.W - law.L)", TERM),
+    Mutant(HERE, "int(np.argmax(found.here.response))", "int(np.argmin(found.here.response))", ORDER),
+    Mutant(
+        HERE,
+        "return lm.Questions.poisson(ASKED, rate, SEED)",
+        "return lm.Questions.poisson(ASKED, 2 * rate, SEED)",
+        TERM,
+    ),
     Mutant(TASKS, "TIMES = 10.0", "TIMES = 100.0", CONSTANT),
     Mutant(
         QUIZ,
@@ -62,7 +70,7 @@ MUTANTS = (
     Mutant(QUIZ, "grew by 3.7 each second", "grew by 4.7 each second", NUMBER),
     Mutant(QUIZ, "drains by 4.3", "drains by 3.4", NUMBER),
     Mutant(QUIZ, "16 x 2.5 = 40", "16 x 2.5 = 44", NUMBER),
-    Mutant(QUIZ, '"7,200 are in front', '"7,400 are in front', NUMBER),
+    Mutant(QUIZ, '"7,200 are ahead of', '"7,400 are ahead of', NUMBER),
     Mutant(QUIZ, "about 400 s", "about 200 s", NUMBER),
     Mutant(QUIZ, "From 4 s to 2 s", "From 8 s to 4 s", NUMBER),
     Mutant(ENGINE, "SLOTS, BUDGET = 32, 2048", "SLOTS, BUDGET = 32, 1024", CONSTANT),

@@ -7,15 +7,15 @@ ASKS, QUIZ = "course/lessons/lab04/exercises.py", "course/lessons/lab04/quiz.py"
 REFILL, TASKS = "course/lessons/lab04/refill.py", "course/lessons/lab04/tasks.py"
 THREE, SIDE = "course/lessons/lab04/three_batchers.py", "course/lessons/lab04/side_by_side.py"
 OTHER, NIGHT = "course/lessons/lab04/other_loads.py", "course/lessons/lab04/night.py"
-LAUNCHED = "course/lessons/lab04/launched.py"
+SPEAK = "course/lessons/lab04/live_words.py"
 TEXT = "solutions/04_static_dynamic_continuous.py"
 DEEPER = "solutions/04_static_dynamic_continuous_deeper.py"
 
 MUTANTS = (
     Mutant(ASKS, 'right="b",\n            why="A batch runs', 'right="c",\n            why="A batch runs', KEY),
-    Mutant(ASKS, 'right="a",\n            why="2.5 times', 'right="b",\n            why="2.5 times', KEY),
-    Mutant(ASKS, "2.5 times with 8 slots", "3.5 times with 8 slots", NUMBER),
-    Mutant(ASKS, "3.8 times with 32", "4.4 times with 32", NUMBER),
+    Mutant(ASKS, 'right="a",\n            why="The gain is', 'right="b",\n            why="The gain is', KEY),
+    Mutant(ASKS, "2.5 with 8 slots", "3.5 with 8 slots", NUMBER),
+    Mutant(ASKS, "and 3.8 with 32", "and 4.4 with 32", NUMBER),
     Mutant(ASKS, '"4 times the tokens/s of static"', '"8 times the tokens/s of static"', NUMBER),
     Mutant(ASKS, "len(answers) * max(answers) - sum(answers)", "len(answers) * max(answers)", TERM),
     Mutant(ASKS, "max(answers) * len(answers) / sum(answers)", "max(answers) / sum(answers)", TERM),
@@ -23,8 +23,8 @@ MUTANTS = (
     Mutant(ASKS, "ARRIVE, ARRIVE_TWIN = 20, 30", "ARRIVE, ARRIVE_TWIN = 25, 30", CONSTANT),
     Mutant(QUIZ, "It is busy for 5% of the time", "It is busy for 15% of the time", NUMBER),
     Mutant(QUIZ, "it takes 155 s until 31 more", "it takes 78 s until 31 more", NUMBER),
-    Mutant(QUIZ, "an answer takes 15 s in the evening", "an answer takes 25 s in the evening", NUMBER),
-    Mutant(QUIZ, "0.9 s by night", "1.9 s by night", NUMBER),
+    Mutant(QUIZ, "an answer takes 15 s. From", "an answer takes 25 s. From", NUMBER),
+    Mutant(QUIZ, "0.9 s to an answer", "1.9 s to an answer", NUMBER),
     Mutant(TASKS, "CLAIM = (1.2, 1.3)", "CLAIM = (1.4, 1.5)", CONSTANT, ("tests/lessons/test_every_explorer.py",)),
     Mutant(
         TASKS,
@@ -50,8 +50,13 @@ MUTANTS = (
     ),
     Mutant(OTHER, 'f"{len(run) / len(run.steps):.1f} images"', 'f"{len(run.steps) / len(run):.1f} images"', ORDER),
     Mutant(NIGHT, "HOUR = 3_600", "HOUR = 1_800", CONSTANT),
-    Mutant(LAUNCHED, "{count: min(took) for", "{count: max(took) for", ORDER),
-    Mutant(LAUNCHED, "for turn in range(1, TIMES):", "for turn in range(1, 2):", BOUNDARY),
+    Mutant(SPEAK, "both[0].makespan / both[1].makespan", "both[1].makespan / both[0].makespan", ORDER),
+    Mutant(SPEAK, "same = spoken[name].run.words == words", "same = spoken[name].run.words != words", COMPARISON),
+    Mutant(
+        SPEAK, "lm.Questions.poisson(ASKED, rate, SEED).arrival", "lm.Questions.poisson(ASKED, 2, SEED).arrival", TERM
+    ),
+    Mutant(SPEAK, "policy_of(name, max_num_seqs), STEP)", "policy_of(name, SLOTS), STEP)", TERM),
+    Mutant(SPEAK, "RATE, SLOTS, SEED = 128, 4, 1", "RATE, SLOTS, SEED = 16, 4, 1", CONSTANT),
     Mutant(SIDE, "steps.end <= end].sum()) / end", "steps.end <= end].sum()) / run.makespan", TERM),
     Mutant(
         SIDE,
@@ -65,7 +70,7 @@ MUTANTS = (
     Mutant(SIDE, "PERCENTILES = (50, 95, 99)", "PERCENTILES = (50, 90, 99)", PERCENTILE),
     Mutant(SIDE, "due = min(due, arrival[last - 1])", "due = max(due, arrival[last - 1])", COMPARISON),
     Mutant(TEXT, "continuous batching 16 **on the same card**", "continuous batching 26 **on the same card**", NUMBER),
-    Mutant(TEXT, "the chat gained 3.85", "the chat gained 4.85", NUMBER),
+    Mutant(TEXT, "simulated chat gained 3.85", "simulated chat gained 4.85", NUMBER),
     Mutant(TEXT, "| 4.5 | 1,110 |", "| 4.5 | 1,010 |", NUMBER),
     Mutant(DEEPER, "could still serve 2.7 times as many", "could still serve 1.7 times as many", NUMBER),
     Mutant(DEEPER, "# 7,651 tokens, and a static", "# 6,751 tokens, and a static", NUMBER),

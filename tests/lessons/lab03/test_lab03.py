@@ -9,7 +9,7 @@ from course import Workload, policies, queueing, serve
 from course.exercises import load
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
 from course.lessons.lab03 import figures as draw
-from course.lessons.lab03 import metrics_page, one_engine
+from course.lessons.lab03 import full_batch, metrics_page, one_engine
 from course.steptime import Step
 from course.workload import lengths
 from tests.helpers.figures import valid
@@ -52,7 +52,7 @@ def test_slips_that_learners_make_get_the_hint_meant_for_them():
 
 def test_the_decision_is_what_the_page_says_and_gauges_are_not():
     decision = LAB.exercises[3]
-    before, after = metrics_page.scrapes()
+    before, after = metrics_page.PAGE
     mean = metrics_page.in_flight(after.count - before.count, after.e2e_sum - before.e2e_sum, 300)
     assert decision.solution == {"--max-concurrency": round(mean)}
     for value in (round(mean) - 1, round(mean), mean):
@@ -71,6 +71,17 @@ def test_a_twin_takes_its_solution_and_knows_its_mistakes(twin):
     assert judge(twin, twin.solution).status == RIGHT
     for mistake in twin.mistakes:
         assert judge(twin, mistake.answer).hint == mistake.hint
+
+
+def test_the_step_with_a_prompt_holds_the_decodes_of_the_other_slots():
+    asked = []
+
+    def second_a_step(step):
+        asked.append(step)
+        return 1.0
+
+    assert full_batch.capacity(second_a_step, 512, 256, 768, 32) == 32 / 256
+    assert asked == [Step(32, 32 * 768, ()), Step(31, 31 * 768, ((512, 0),))]
 
 
 def test_every_probe_of_the_capacity_exercise_meets_the_formulas_conditions():

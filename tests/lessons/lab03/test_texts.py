@@ -1,5 +1,6 @@
 """Lab 03: every key, and every number in what it asks and says, computed from the scenario."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -8,11 +9,11 @@ import pytest
 from course import queueing
 from course.engine.serving import serve
 from course.exercises import load
-from course.lessons.lab03 import evening, exercises, launched, metrics_page, one_engine, shown, tasks
+from course.lessons.lab03 import evening, exercises, live_words, metrics_page, one_engine, shown, tasks
 from course.steptime import Step
 from course.workload import Workload, lengths
 from tests.helpers.places import SOLUTIONS
-from tests.helpers.texts import About, agree, right_option, sentence, with_numbers
+from tests.helpers.texts import About, agree, numbers, right_option, sentence, with_numbers
 
 LAB = load("03")
 SOURCE = (SOLUTIONS / "03_littles_law.py").read_text(encoding="utf-8")
@@ -70,7 +71,7 @@ def facts() -> dict[str, tuple]:
         "window why": (100 * off(), 70, 80, 2),
         "little twin": (100,),
         "waiting twin": (exercises.TWIN_RUNNING, exercises.TWIN_WAITING, exercises.TWIN_FINISHED),
-        "decision twin": (5, exercises.TWIN_COUNT, exercises.TWIN_SUM),
+        "decision twin": (exercises.TWIN_COUNT, 5, exercises.TWIN_SUM),
         "decision 3": (2, 5),
         "capacity 4": (2,),
         "window d answer": (2,),
@@ -86,7 +87,7 @@ def facts() -> dict[str, tuple]:
         "quiz dashboard": (2.5, 16, 30, 2),
         "quiz dashboard b": (16 * 2.5 - 32, 16, 2.5, 16 * 2.5),
         "quiz dashboard c": (8,),
-        "quiz closed": (64, 16, 32),
+        "quiz closed": (64, 32, 16),
         "quiz closed a": (1 / 2, 64 / 16, 64 / 32),
         "quiz closed b": (2,),
         "quiz closed c": (2,),
@@ -176,22 +177,29 @@ def sentences() -> dict[str, tuple]:
     full = serve(one_engine.requests(1e6, num_requests=20_000), one_engine.engine(), one_engine.STEP)
     decode = one_engine.STEP(Step(32, 32 * 768, ()))
     mixed = one_engine.STEP(Step(31, 31 * 768, ((512, 0),)))
-    before_page, after_page = metrics_page.scrapes()
+    before_page, after_page = metrics_page.PAGE
+    for found, page in zip(metrics_page.scrapes(), metrics_page.PAGE, strict=True):
+        # A sum of thousands of floats, in whatever order NumPy adds on this machine.
+        assert found == replace(page, e2e_sum=pytest.approx(page.e2e_sum, rel=1e-12))
     return {
         "batching and {} slots. Prompts have {} tokens, answers {} on average.": (
             one_engine.SLOTS, one_engine.PROMPT, one_engine.OUTPUT,
         ),
-        "Now {} requests arrive per second, soon {}": (shown.RATE, 14),
+        "Today {} requests arrive per second, soon {} will": (shown.RATE, 14),
         "Each move serves {} requests": (COUNT,),
-        "and serves {} small requests with those times": (launched.REQUESTS,),
+        "answers {} questions on your machine": (live_words.REQUESTS,),
         "They stay {}, {}, {} and {} seconds, {} in all": (*stays, sum(stays)),
-        "{} arrivals in {} s, each staying {} s, give λ W = {} x {} = {}. By": (
+        "{} arrivals in {} s, each staying {} s on average, give λ W = {} x {} = {}. Count": (
             len(stays), length, np.mean(stays), len(stays) / length, np.mean(stays), sum(stays) / length,
         ),
-        "the clock: {} request-seconds in {} s are a mean of {}. Both": (sum(stays), length, sum(stays) / length),
+        "the clock: {} request-seconds in {} s are a mean of {} in the system. Both": (
+            sum(stays), length, sum(stays) / length,
+        ),
         "Both add up the same {} seconds": (sum(stays),),
-        "λ W = {} x {} = {}. But L is {}: 1 and": (rate, mean, rate * mean, cut),
-        "bring {} seconds in, and {} takes 1 second out. So {} + 3/4 - 1/4 = {}.": (
+        "In the shaded {} s, requests 3 and 4 arrive: λ W = {} x {} = {}. But L is {}: requests 1 and": (
+            stop - start, rate, mean, rate * mean, cut,
+        ),
+        "bring {} seconds in, and request {} takes 1 second out. So {} + 3/4 - 1/4 = {}.": (
             brought, 4, rate * mean, cut,
         ),
         "| $L$ | in the system, mean | requests | {} |": (law.L,),
@@ -203,13 +211,13 @@ def sentences() -> dict[str, tuple]:
         "| capacity | formula; simulated | requests/s | {}; {} |": (
             1 / ((256 / 32 - 1) * decode + mixed), len(full) / full.makespan,
         ),
-        "While fewer than 1 in {} requests find no free slot, the p99": (1 / (1 - 0.99),),
+        "While fewer than 1 in {} requests find all slots taken, the p99": (1 / (1 - 0.99),),
         "by theory from {} requests/s on": (_leaves(),),
         "On average {} requests run and {} wait; {} finish each second. L is {} + {} = {}, and each": (
             30, 10, 16, 30, 10, 30 + 10,
         ),
         "W = L / λ = {} / {} = {} s": (40, 16, 40 / 16),
-        "in `run` {} requests/s arrive": (exercises.FULL,),
+        "In `run`, {} requests/s arrive": (exercises.FULL,),
         "On average {} requests run and {} wait; {} finish each second. How": (RUNNING, WAITING, FINISHED),
         "a prompt: {} decodes, which attend to {} tokens each on average (answers have a CV of {}), and a whole prompt "
         "of {} tokens": (
@@ -266,6 +274,20 @@ def test_the_solution_of_the_decision_says_what_its_test_does_not_show():
     agree(exercises.DECISION.worked, (users, users, one_engine.SLOTS, 99, *tails(), 16))
 
 
+def test_the_numbers_of_the_tasks():
+    knee, _, gaps, tail = tasks.LOAD
+    longer, rises, *_ = tasks.LAW
+    agree(knee.text, (99, tasks.TIMES))
+    agree(gaps.text, (95, tasks.TIMES))
+    agree(tail.text, (99,))
+    agree(tail.options[tail.position][0], (1, 1 / (1 - 0.99)))
+    agree(rises.text, (tasks.SHORT, 20))
+    near, now = (abs(tasks._off(tasks._window(**moved))) for moved in (longer.settings, {}))
+    (times,) = numbers(longer.text)
+    assert now / near >= times.value == 4
+    assert not tasks._closer(tasks.WINDOW, tasks._window(length=longer.settings["length"] - 10))
+
+
 def test_tasks_show_the_first_setting_that_reaches_the_goal():
     gaps, longer, before = tasks.LOAD[2], tasks.LAW[0], tasks.LAW[3]
     shown_cv = gaps.settings["arrival_cv"]
@@ -302,7 +324,7 @@ def deeper() -> dict[str, tuple]:
         "Each line is one draw of {} requests": (COUNT,),
         "| $N$ | mean answer, tokens | {} |": (one_engine.OUTPUT,),
         "| $B$ | slots | {} |": (one_engine.SLOTS,),
-        "a CV of 1 a whole mean answer, {} + {} = {} tokens": (512, 256, 512 + 256),
+        "a CV of 1 that is a whole mean answer, so {} + {} = {} tokens": (512, 256, 512 + 256),
         "That is {} of {} requests/s, if": (_keeps(200), most),
         "(synthetic, {} requests): prompts of {} tokens on average, answers of {}, gaps with a CV of {}. Theory": (
             len(trace), trace.prompt_tokens.mean(), trace.output_tokens.mean(), gaps.std() / gaps.mean(),

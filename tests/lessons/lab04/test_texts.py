@@ -9,7 +9,7 @@ import pytest
 from course import policies, queueing, serve
 from course.exercises import load
 from course.exercises.spec import LETTERS
-from course.lessons.lab04 import exercises, launched, night, other_loads, refill, side_by_side, three_batchers
+from course.lessons.lab04 import exercises, live_words, night, other_loads, refill, side_by_side, three_batchers
 from course.lessons.lab04.other_loads import IMAGE, MOST_IMAGES, TRACE
 from course.lessons.lab04.three_batchers import BUDGET, BY_HAND, CHAT, FEW, FOLLOWED, SLOTS, STEP
 from tests.helpers.places import SOLUTIONS
@@ -67,7 +67,7 @@ def facts() -> dict[str, tuple]:
         "waste hint": (len(wasted),),
         "waste 0": (2,),
         "waste twin asks": (len(exercises.WASTE_TWIN), *exercises.WASTE_TWIN, 4),
-        "ratio twin asks": (len(exercises.RATIO_TWIN), *exercises.RATIO_TWIN),
+        "ratio twin asks": (*exercises.RATIO_TWIN, len(exercises.RATIO_TWIN)),
         "decision 0": (SLOTS, 100),  # "less than a hundred": test_the_decision
         "decision twin 0": (SLOTS, 100),
         "decision plain": (1,),
@@ -78,6 +78,7 @@ def facts() -> dict[str, tuple]:
         "quiz cause a": (100 * found.busy[slow].mean(),),
         "quiz cause b": (min(night.RATES), fill, SLOTS - 1),
         "quiz measure a": (About(10 * (found.median_wait / found.median)[slow].mean(), 0.05), 1 / 10),
+        "quiz repair a": (2,),
         "quiz repair b": (2, 1 / 2),
         "quiz repair c": (night.night(continuous=True).median[slow].max(),),
         "quiz size a": (2,),
@@ -127,7 +128,7 @@ def test_the_keys_of_the_ticket():
     found, repaired = night.night(), night.night(continuous=True)
     slow = slice(5, 8)
     right_option(cause, found.busy[slow].min() > 0.5, bool((found.median_wait > 0.8 * found.median)[slow].all()), False)
-    right_words(measure, "from arrival to the first step")
+    right_words(measure, "before the first step")
     right_words(repair, "continuous batching")
     more = serve(night.load(), policies.Static(2 * SLOTS), STEP)
     quiet = (more.arrival >= 5 * night.HOUR) & (more.arrival < 8 * night.HOUR)
@@ -193,37 +194,37 @@ def sentences() -> dict[str, tuple]:
     steps = [len(run.steps) for run in hand.values()]
     padding = int(hand["static"].steps.wasted.sum())
     return {
-        "Prompts have {} tokens. Answers have {} on average": (512, 256),
+        "Prompts have {} tokens; answers have {} on average": (512, 256),
         "The server runs {} requests as one batch": (SLOTS,),
         "then sends all {}.": (SLOTS,),
-        "At {} requests a second people grumbled. Now {} arrive": (4, 6),
-        "{} of four above are **padding**": (About(4 * (1 - side_by_side.slot_utilisation(six)), 0.03),),
-        "The same {} requests meet {} slots": (FEW["num_requests"], FEW["slots"]),
-        "Request {}, outlined, has {} tokens": (FOLLOWED, few.output_tokens[FOLLOWED - 1]),
-        "Now {} requests are there": (len(CHAT),),
-        "computes {} small requests": (launched.REQUESTS,),
-        "with answers of {}, {}, {} and {} tokens, and there are {} slots": (*BY_HAND, 2),
+        "At {} requests per second people grumbled. Now {} arrive": (4, 6),
+        "Above, {} of four are **padding**": (About(4 * (1 - side_by_side.slot_utilisation(six)), 0.03),),
+        "The same {} requests get {} slots": (FEW["num_requests"], FEW["slots"]),
+        "Request {}, outlined, has an answer of {} tokens": (FOLLOWED, few.output_tokens[FOLLOWED - 1]),
+        "Now all {} requests are there": (len(CHAT),),
+        "a small language model answers {} questions": (len(live_words.ASKED),),
+        "wait for {} slots. Their answers have {}, {}, {} and {} tokens.": (2, *BY_HAND),
         "Static batching needs {} + {} = {} steps, or {} slot-steps, for {} tokens: {} slot-steps are padding": (
             6, 3, steps[0], 2 * steps[0], sum(BY_HAND), padding,
         ),
-        "needs {} steps. It gains {} / {} = {}": (steps[1], *steps, steps[0] / steps[1]),
+        "needs {} steps. The gain is {} / {} = {}": (steps[1], *steps, steps[0] / steps[1]),
         "longest answer of a batch, mean | tokens | {} | {} |": (np.mean([6, 3]), 256 * longest.gain),
         "answer, mean | tokens | {} | {} |": (np.mean(BY_HAND), 256),
         "| gain | | | {} | {} |": (steps[0] / steps[1], longest.gain),
-        "the chat gained {}: the longest answers drawn were {} times the mean": (
+        "The simulated chat gained {}. In its draw, the longest answers were {} times the mean": (
             gain(SLOTS), three_batchers.gain(SLOTS, 1.0).drawn_bound,
         ),
         "Static batching serves {} requests/s, continuous batching {} **on": (
             static.requests_per_s, continuous.requests_per_s,
         ),
-        "Two slots, answers of {} and {} tokens: paid are {} x {} = {} slot-steps, wanted {} + {} = {}, padding is "
-        "{} - {} = {}.": (6, 1, 2, 6, 12, 6, 1, 7, 12, 7, exercises.padding((6, 1))),
-        "Complete it for {} slots, with answers of {}, {} and {} tokens": (3, *exercises.WASTE),
-        "over batches of {}, {}, {} and {} tokens in {} slots": (*exercises.RATIO, len(exercises.RATIO)),
+        "Two slots hold answers of {} and {} tokens. You pay for {} x {} = {} slot-steps and want {} + {} = {}, so "
+        "{} - {} = {} are padding.": (6, 1, 2, 6, 12, 6, 1, 7, 12, 7, exercises.padding((6, 1))),
+        "How many are padding with {} slots and answers of {}, {} and {} tokens": (3, *exercises.WASTE),
+        "over static batches of {}, {}, {} and {} tokens in {} slots": (*exercises.RATIO, len(exercises.RATIO)),
         "about {} in this chat": (About(gain(SLOTS)),),
-        "Now {} requests arrive a second": (exercises.ARRIVE,),
+        "Now {} requests arrive per second": (exercises.ARRIVE,),
         "with `--max-num-seqs {}`. Now": (SLOTS,),
-        "the smallest of {}, {}, {}, {} and {} that keeps up": (16, 32, 64, 128, 256),
+        "Which is the smallest of {}, {}, {}, {} and {} that keeps up": (16, 32, 64, 128, 256),
         "{} x {} = {} tokens/s are needed": (exercises.ARRIVE, 256, exercises.ARRIVE * 256),
     }  # fmt: skip
 
@@ -235,8 +236,8 @@ def deeper_sentences() -> dict[str, tuple]:
     return {
         "in time, here within {} s.": (other_loads.E2E_SLO,),
         "People arrive one by one, {} of them": (len(CHAT),),
-        "{} requests are {} batches of {}, and {} of {}": (len(CHAT), batches, SLOTS, len(CHAT) // 128, 128),
-        "simulated, {} batches are a small sample": (batches,),
+        "{} requests are only {} batches of {}, or {} of {}": (len(CHAT), batches, SLOTS, len(CHAT) // 128, 128),
+        "of which the {} simulated batches are a small sample": (batches,),
         "prompts of {} tokens on average, answers of {}, and": (
             TRACE.prompt_tokens.mean(), TRACE.output_tokens.mean(),
         ),
@@ -260,9 +261,9 @@ def test_the_sentences_of_the_deeper_notebook(template):
 
 
 def test_the_example_of_the_refill():
-    assert "With {1: 1, 3: 1} running, {5: 40, 6: 512, 7: 8} waiting and 4 slots it is {1: 1, 3: 1, 5: 40, 6: 512}" in (
-        " ".join(CORE.replace("\n# ", " ").split())
-    )
+    plain = " ".join(CORE.replace("\n# ", " ").split())
+    assert "With {1: 1, 3: 1} running, {5: 40, 6: 512, 7: 8} waiting and 4 slots, return" in plain
+    assert "return {1: 1, 3: 1, 5: 40, 6: 512}." in plain
     assert refill.refill({1: 1, 3: 1}, {5: 40, 6: 512, 7: 8}, 4) == {1: 1, 3: 1, 5: 40, 6: 512}
     assert refill.PROBES[0] == ({1: 1, 3: 1}, {5: 40, 6: 512, 7: 8}, 4)
 
