@@ -92,9 +92,9 @@ lab01.four_by_hand()
 # | symbol | meaning | unit | request 4 | the chat, mean | formula |
 # |---|---|---|---|---|---|
 # | $N$ | answer | tokens | 2 | 256 | |
-# | TPOT | gap | s | 1 | 0.0067 | |
+# | TPOT | gap | s | 1 | 0.0063 | |
 # | TTFT | first token | s | 3 | 0.170 | 0.170 |
-# | E2E | last token | s | 4 | 1.89 | 1.88 |
+# | E2E | last token | s | 4 | 1.77 | 1.77 |
 # | outside | network, text | s | 0 | 0.060 | |
 # | window | $D$ = 0.1, $\lambda$ = 10 | s | 0 | 0.0751 | 0.0750 |
 # | queue | for a step | s | 2 | 0.0034 | |

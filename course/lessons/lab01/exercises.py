@@ -139,7 +139,7 @@ LAB = LabSpec(
                 ),
             ),
             "a",
-            "All 100 go well in 37%: 0.99 to the power of 100.",
+            "All 100 go well for 37%: 0.99 to the power of 100.",
         ),
     ),
     exercises=(

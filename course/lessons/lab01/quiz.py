@@ -45,7 +45,7 @@ TICKET = Ticket(
             "measure",
             "What do you measure next?",
             (
-                ("the mean TTFT of each replica", "It is 0.2 s for A. Means say nothing of the slowest."),
+                ("the mean TTFT of each replica", "It is 0.3 s for A. Means say nothing of the slowest."),
                 ("the median of the three p99s", "It is the p99 of one replica with few requests."),
                 ("the p99 over all requests", "It is 1.9 s."),
             ),
