@@ -70,15 +70,15 @@ lab01.one_question()
 #
 # ## Explain
 #
-# Four requests arrive at 0, 0, 1 and 2 s, with answers of 4, 2, 3 and 2 tokens. There are two slots, each step takes 1
-# s, and a prompt needs one.
+# Four requests arrive at 0, 0, 1 and 1.5 s, with answers of 4, 2, 3 and 2 tokens. There are two slots, each step takes
+# 1 s, and a prompt needs one.
 
 # %%
 lab01.four_by_hand()
 
 # %% [markdown]
-# Request 4 waits 2 s for a slot. Its prefill ends at 5 s, its decode at 6 s. So its TTFT is 3 s, and its **E2E**, the
-# time to its last token, 4 s. An **ITL** is one gap between two tokens, **TPOT** the mean gap of one answer. $N$ tokens
+# Request 4 waits 2.5 s for a slot. Its prefill ends at 5 s, its decode at 6 s. So its TTFT is 3.5 s, and its **E2E**,
+# the time to its last token, 4.5 s. An **ITL** is one gap between two tokens, **TPOT** the mean gap of one answer. $N$ tokens
 # have $N - 1$ gaps:
 #
 # $$\text{E2E} = \text{TTFT} + (N - 1) \cdot \text{TPOT}$$
@@ -93,14 +93,14 @@ lab01.four_by_hand()
 # |---|---|---|---|---|---|
 # | $N$ | answer | tokens | 2 | 256 | |
 # | TPOT | gap | s | 1 | 0.0063 | |
-# | TTFT | first token | s | 3 | 0.170 | 0.170 |
-# | E2E | last token | s | 4 | 1.77 | 1.77 |
+# | TTFT | first token | s | 3.5 | 0.170 | 0.170 |
+# | E2E | last token | s | 4.5 | 1.77 | 1.77 |
 # | outside | network, text | s | 0 | 0.060 | |
 # | window | $D$ = 0.1, $\lambda$ = 10 | s | 0 | 0.0751 | 0.0750 |
-# | queue | for a step | s | 2 | 0.0034 | |
+# | queue | for a step | s | 2.5 | 0.0034 | |
 # | prefill | prompt | s | 1 | 0.0315 | |
 #
-# **Means and percentiles.** The four TTFTs are 1, 1, 2 and 3 s, with a mean of 1.75 s: nobody waits that long. At 12
+# **Means and percentiles.** The four TTFTs are 1, 1, 2 and 3.5 s, with a mean of 1.875 s: nobody waits that long. At 12
 # requests/s the chat's p50 stays; the p99 is of those who found no slot. It is one draw: 20 draws of 2,000 requests
 # gave 216 to 700 ms. With 100 requests they gave 204 to 215 ms: that p99 lies between the two longest, and so short a
 # test hardly meets a full engine. Percentiles neither add up nor average: take them of all requests.

@@ -159,7 +159,7 @@ def two_clocks() -> list[tuple[str, ...]]:
     ]
 
 
-BY_HAND = {"arrival": (0.0, 0.0, 1.0, 2.0), "output": (4, 2, 3, 2)}
+BY_HAND = {"arrival": (0.0, 0.0, 1.0, 1.5), "output": (4, 2, 3, 2)}
 """Seconds and tokens of four requests that one can follow on paper."""
 
 

@@ -18,7 +18,7 @@ FILL = {"outside": "modelled", "window": "dynamic", "queue": "waiting", "prefill
 MACHINE = {"tokenizer": "modelled", "prefill": "prefill", "decodes": "decode", "text": "wasted"}
 DARK = ("modelled", "decode", "wasted")
 """Fills on which a label is white."""
-ROOM = 0.06
+ROOM = 0.12
 """Share of the axis that a part must have to carry its name."""
 
 
@@ -49,13 +49,14 @@ def _stack(rows: Sequence[tuple[str, Mapping[str, float]]], fills: Mapping[str, 
     return [*data, labels | {"y": list(bases)}]
 
 
-def _layout(most: float, height: int, heading: str) -> Part:
+def _layout(rows: Sequence[tuple[str, Mapping[str, float]]], most: float, height: int, heading: str) -> Part:
     top = float(f"{most:.3g}")
     return {
         "template": theme.TEMPLATE, "height": height, "barmode": "overlay", "margin": parts.MARGIN | {"r": 70},
         "annotations": [parts.heading(1, heading)],
         "xaxis": {"title": {"text": "time [ms]"}, "range": [0, top]},
-        "yaxis": {"autorange": "reversed", "ticks": "", "type": "category"},
+        "yaxis": {"autorange": "reversed", "ticks": "", "type": "category", "categoryorder": "array",
+                  "categoryarray": [name for name, _ in rows]},
     }  # fmt: skip
 
 
@@ -75,14 +76,14 @@ def where_it_goes(found: Chat, *, height: int = 300) -> go.Figure:
     # The axis grows by doubling, so that it rests while the sliders move a little.
     longest = 1e3 * max(sum(values.values()) for _, values in rows)
     most = 300.0 * 2 ** max(0, int(np.ceil(np.log2(longest / 270))))
-    return theme.plain_figure(_stack(rows, FILL, most), _layout(most, height, key(FILL)))
+    return theme.plain_figure(_stack(rows, FILL, most), _layout(rows, most, height, key(FILL)))
 
 
 def two_machines(recorded: Mapping[str, float], here: Mapping[str, float] | None, *, height: int = 250) -> go.Figure:
     """The parts of one answer on the H100 and on this machine."""
     rows = [("H100, recorded", recorded)] + ([("this CPU, measured", here)] if here else [])
     most = 1e3 * max(sum(values.values()) for _, values in rows)
-    return theme.plain_figure(_stack(rows, MACHINE, most), _layout(1.05 * most, height, key(MACHINE)))
+    return theme.plain_figure(_stack(rows, MACHINE, most), _layout(rows, 1.05 * most, height, key(MACHINE)))
 
 
 def operators_graphs(found: Service, *, height: int = 320) -> go.Figure:
@@ -97,8 +98,7 @@ def operators_graphs(found: Service, *, height: int = 320) -> go.Figure:
     for name, values, colour in zip("ABC", found.running, ("wasted", "continuous", "dynamic"), strict=True):
         data.append(parts.line(minutes, values, colour, name, 2))
     heights = found.running.mean(axis=1)
-    corners = ["top left", "top left", "bottom left"]
-    heights[1:] += np.array([3.0, -3.0])  # B and C run as many: one label above, one below
+    corners = ["top left", "top left", "bottom left"]  # B and C run as many
     data.append(
         parts.words([end] * 3, heights, ["A", "B", "C"], ["wasted", "continuous", "dynamic"], 2, corner=corners)
     )
@@ -109,7 +109,7 @@ def operators_graphs(found: Service, *, height: int = 320) -> go.Figure:
         (time, {"title": {"text": "running [requests]"}, "range": [0, 36]}),
         height,
         annotations=[
-            parts.heading(1, "p99 of TTFT, mean of A, B and C"),
+            parts.heading(1, "p99 of TTFT by minute, mean of A, B, C"),
             parts.heading(2, "requests that run, of 32 slots"),
         ],
     )

@@ -28,7 +28,7 @@ EARLIER = (
 )
 
 TICKET = Ticket(
-    story='From support: "We promise a p99 of TTFT of 1 s. For half an hour the dashboard says 0.7 s, the mean of '
+    story='From support: "We promise a p99 of TTFT of 1 s. Over half an hour the dashboard says 0.7 s, the mean of '
     'three replicas. But 6 in 100 waited longer. Who is wrong?"',
     questions=(
         Question(
