@@ -154,7 +154,7 @@ DECISION = in_flight(
 LAB = LabSpec(
     number="03",
     title="Little's law",
-    needs="lab 04, and percentiles. No GPU.",
+    needs="labs 01 and 04. No GPU.",
     objectives=(
         Objective(
             "compute the number in the system from rate and E2E, and back",
@@ -170,7 +170,7 @@ LAB = LabSpec(
         ),
     ),
     earlier=EARLIER,
-    terms=("TTFT", "E2E", "arrival rate", "capacity", "load", "in the system", "L", "W"),
+    terms=("arrival rate", "capacity", "load", "in the system", "L", "W"),
     tasks=(*tasks.LOAD, *tasks.LAW),
     predictions=(
         Prediction(

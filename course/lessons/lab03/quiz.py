@@ -1,15 +1,26 @@
-"""Lab 03, Little's law: a question from lab 04, the ticket of "Break it", and the quiz at the end."""
+"""Lab 03, Little's law: questions from labs 01 and 04, the ticket of "Break it", and the quiz at the end."""
 
 from course.exercises.spec import Question, Ticket
 
 EARLIER = (
     Question(
-        "padding",
-        "A static batch holds answers of 10 and 4 tokens. How many slot-steps are padding?",
+        "whole",
+        "TTFT is 0.5 s, TPOT 20 ms. When does token 51 come?",
         (
-            ("14 slot-steps", "Those are the wanted ones: 10 + 4."),
-            ("6 slot-steps", "2 x 10 are paid for, 14 are wanted."),
-            ("20 slot-steps", "Those are all that are paid for: 2 x 10."),
+            ("after 1.5 s", "0.5 + 50 x 0.02."),
+            ("after 1.52 s", "51 tokens have 50 gaps."),
+            ("after 1.02 s", "TTFT comes first."),
+        ),
+        "a",
+        lab="01",
+    ),
+    Question(
+        "padding",
+        "A static batch has answers of 10 and 4 tokens. How much is padding?",
+        (
+            ("14", "Those are the wanted ones: 10 + 4."),
+            ("6", "2 x 10 are paid for."),
+            ("20", "Those are all that are paid for: 2 x 10."),
         ),
         "b",
         lab="04",
@@ -17,8 +28,8 @@ EARLIER = (
 )
 
 TICKET = Ticket(
-    story='"It is 18:42 and 12 requests/s arrive, as on any evening. Usually a first token takes 20 ms, now it takes '
-    'more than a minute. Nothing was deployed. What is broken?"',
+    story='"It is 18:42 and 12 requests/s arrive, as on any evening. Usually a first token takes 20 ms, now more '
+    'than a minute. Nothing was deployed. What is broken?"',
     questions=(
         Question(
             "cause",

@@ -4,16 +4,16 @@ from course.exercises.spec import Question
 
 EARLIER = (
     Question(
-        "spread",
-        "Somebody always waits, and all answers are equally long. What does continuous batching gain over static "
-        "batching?",
+        "blame",
+        "A TTFT of 500 ms: 60 ms outside, a window of 100 ms that the user opened, 40 ms of prefill. How long was the "
+        "queue?",
         (
-            ("four times the tokens/s", "That is about what a CV of 1 gives."),
-            ("a third more tokens/s", "That is about what a CV of 0.2 gives."),
-            ("no tokens/s at all", "All slots end together: no padding."),
+            ("440 ms", "That is all but the time outside."),
+            ("350 ms", "Who opens a window waits all of it."),
+            ("300 ms", "The parts add up."),
         ),
         "c",
-        lab="04",
+        lab="01",
     ),
     Question(
         "little",

@@ -1,0 +1,216 @@
+"""Lab 01: the window, the parts of a TTFT, the explorers at their corners, the exercises and the ticket."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from course.exercises import load
+from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
+from course.lessons import lab01
+from course.lessons.lab01 import chat, figures, further, metrics_page, part_by_part, reader, replicas
+from course.lessons.lab01.chat import PARTS
+from course.lm.errors import LMError
+from tests.helpers.figures import valid
+
+LAB = load("01")
+
+
+def exercise(name):
+    return next(item for item in LAB.exercises if item.id == name)
+
+
+# The window
+
+
+def test_a_window_opens_with_a_request_and_passes_all_on_at_its_end():
+    sent = np.array([0.0, 0.04, 0.1, 0.11, 0.5])
+    assert chat.passed_on(sent, 0.1).tolist() == pytest.approx([0.1, 0.1, 0.1, 0.21, 0.6])
+    assert chat.passed_on(sent, 0.0).tolist() == sent.tolist()
+    together = np.array([1.0, 1.0, 1.0])
+    assert chat.passed_on(together, 0.0).tolist() == [1.0] * 3
+
+
+@pytest.mark.parametrize("rate", [1, 5, 20])
+def test_the_mean_wait_in_a_window_is_the_formula(rate):
+    sent = chat.requests(rate, 50_000, seed=1).arrival
+    wait = chat.passed_on(sent, 0.1) - sent
+    assert wait.min() >= 0 and wait.max() <= 0.1 + 1e-9
+    # 10,000 windows and more, whose means spread by less than a third of a window each: good to a percent.
+    assert wait.mean() == pytest.approx(chat.mean_window_wait(0.1, rate), rel=0.01)
+
+
+def test_the_formula_goes_from_the_whole_window_to_half_of_it():
+    assert chat.mean_window_wait(0.1, 1e-9) == pytest.approx(0.1)
+    assert chat.mean_window_wait(0.1, 1e9) == pytest.approx(0.05)
+
+
+# The chat
+
+
+@pytest.mark.parametrize(
+    ("rate", "window_ms", "prompt", "outside_ms"),
+    [(10, 100, 512, 60), *itertools.product((2, 16), (0, 200), (128, 2_048), (0, 200))],
+)
+def test_the_parts_add_up_at_every_corner(rate, window_ms, prompt, outside_ms):
+    found = chat.chat(rate, window_ms, prompt, outside_ms)
+    assert sum(found.parts.values()) == pytest.approx(found.ttft)
+    assert all((part >= -1e-12).all() for part in found.parts.values())
+    assert (found.e2e >= found.ttft - 1e-12).all()
+    assert found.engine == pytest.approx(float(found.run.ttft.mean()))
+    table = chat.rows(found)
+    assert {len(row) for row in table} == {4} and [row[0] for row in table] == ["", *PARTS, "TTFT"]
+    # The 20 requests around a percentile have a mean near it; at the tail they spread.
+    assert sum(found.near(part, 99) for part in PARTS) == pytest.approx(found.percentile(99), rel=0.05)
+    valid(figures.where_it_goes(found))
+
+
+def test_one_request_by_two_clocks():
+    """What users see is what the engine sees, and the window and the time outside on top."""
+    found = chat.chat()
+    extra = found.ttft - found.run.ttft
+    assert extra == pytest.approx(0.060 + found.run.arrival - found.sent)
+    head, *rows = chat.two_clocks()
+    assert head[0] == "" and [row[0] for row in rows] == ["TTFT, mean", "TTFT, p99", "tokens/s"]
+    assert rows[2][1].startswith(f"{found.run.workload.output_tokens.sum() / found.run.steps.seconds.sum():,.0f} ")
+    assert rows[2][2].startswith(f"{np.median(found.run.workload.output_tokens / found.e2e):.0f} ")
+
+
+def test_the_bars_are_the_parts():
+    found = chat.chat(rate=12)
+    bars = {bar.name: bar for bar in figures.where_it_goes(found).data if bar.type == "bar"}
+    assert list(bars) == list(PARTS)
+    assert bars["queue"].x[0] == pytest.approx(1e3 * found.mean("queue"), rel=1e-4)
+    assert bars["queue"].base[2] == pytest.approx(
+        1e3 * (found.near("outside", 99) + found.near("window", 99)), rel=1e-4
+    )
+
+
+def test_the_axis_rests_while_a_slider_moves_a_little():
+    ends = [figures.where_it_goes(chat.chat(window_ms=window)).layout.xaxis.range[1] for window in (80, 100, 120)]
+    assert len(set(ends)) == 1
+
+
+# Measured here
+
+
+def test_the_text_of_what_is_launched_is_the_recording():
+    fails = part_by_part.launch_explorer(lambda *_: pytest.fail("something was measured"))
+    assert fails.text() == part_by_part.launch_explorer().text() and "measured" not in fails.text()
+
+
+@pytest.mark.parametrize("settings", [{}, {"sentences": 1, "answer": 1}, {"sentences": 6, "answer": 41}])
+def test_one_question_part_by_part(settings):
+    explorer = part_by_part.launch_explorer(part_by_part.ask)  # once, in place of medians
+    found = explorer.compute(**settings)
+    assert list(found.here) == list(part_by_part.PARTS) and min(found.here.values()) >= 0
+    assert found.here["prefill"] > 0 and (found.answer > 1) == (found.recorded["decodes"] > 0)
+    head, card, here = explorer.rows(found)
+    assert head[1:] == (*part_by_part.PARTS, "TTFT", "E2E") and here[0] == "measured here"
+    assert card[1] == "-" and card[5] == card[2]  # no tokenizer was recorded
+    valid(explorer.figure(found))
+
+
+def test_a_setting_is_measured_once_and_a_failure_is_a_sentence():
+    asked = []
+
+    def measure(*setting):
+        asked.append(setting)
+        return dict.fromkeys(part_by_part.PARTS, 1e-3)
+
+    explorer = part_by_part.launch_explorer(measure)
+    assert explorer.compute().here is explorer.compute().here and len(asked) == 1
+
+    def fails(*_):
+        raise LMError("There is no memory.")
+
+    found = part_by_part.launch_explorer(fails).compute()
+    assert found.here is None and found.warnings == ("Nothing is measured here: There is no memory.",)
+    assert len(part_by_part.rows(found)) == 2
+
+
+# Exercises
+
+
+def test_the_reader_is_what_a_run_says():
+    run = chat.chat().run
+    for one in (3, 70, 500):
+        moments = run.token_times(one).tolist()
+        ttft, tpot, e2e, longest = reader.four_times(float(run.arrival[one]), moments)
+        assert (ttft, tpot, e2e) == pytest.approx((run.ttft[one], run.tpot[one], run.e2e[one]))
+        assert longest == pytest.approx(np.diff(moments).max())
+
+
+def test_the_reader_takes_other_ways_of_writing_it():
+    def with_numpy(sent, tokens):
+        gaps = np.diff(tokens)
+        return [tokens[0] - sent, gaps.mean(), tokens[-1] - sent, gaps.max()]
+
+    def backwards(sent, tokens):
+        return tuple(-value for value in reader.four_times(sent, tokens))
+
+    assert judge(exercise("reader"), with_numpy).status == RIGHT
+    assert "negative" in judge(exercise("reader"), backwards).hint
+    assert judge(exercise("reader"), lambda sent, tokens: None).status == NOT_ATTEMPTED
+
+
+@pytest.mark.parametrize("item", LAB.exercises, ids=lambda item: item.id)
+def test_a_twin_is_another_exercise(item):
+    assert judge(item.twin, item.twin.solution).status == RIGHT
+    assert judge(item.twin, item.solution).status == WRONG
+    for position, mistake in enumerate(item.twin.mistakes):
+        verdict = judge(item.twin, mistake.answer)
+        assert (verdict.status, verdict.mistake) == (WRONG, position)
+
+
+def test_the_decision_is_what_the_page_and_the_simulation_say():
+    here = {"rate": metrics_page.rate(), "inside": metrics_page.engine()}
+    assert metrics_page.largest(metrics_page.GOAL, **here) == 20_000
+    kept = {us: float(chat.chat(window_ms=us / 1e3).ttft.mean()) <= metrics_page.GOAL for us in metrics_page.CHOICES_US}
+    assert max(us for us, keeps in kept.items() if keeps) == 20_000  # with the engine as it is then
+    half = [us for us in metrics_page.CHOICES_US if 0.060 + us / 2e6 + here["inside"] <= metrics_page.GOAL]
+    assert max(half) == 50_000  # the mistake
+    assert judge(exercise("decision"), {"Max_Queue_Delay_Microseconds": "20,000"}).status == RIGHT
+    assert judge(exercise("decision"), None).status == NOT_ATTEMPTED
+
+
+# The ticket, and the optional notebook
+
+
+def test_the_ticket_is_what_three_replicas_make():
+    found = replicas.service()
+    assert found.minutes.shape == found.running.shape == (3, 30)
+    assert found.running[0].mean() > 2.5 * found.running[1].mean() and found.running.max() <= 32 + 1e-9
+    valid(lab01.ticket_graphs())
+    even = replicas.service((9.0, 9.0, 9.0))
+    assert even.late == 0 and even.dashboard < 0.1 * found.dashboard
+
+
+@pytest.mark.parametrize("name", [name for name in further.__all__ if name != "twenty_draws"])
+def test_a_table_of_the_deeper_notebook(name):
+    shown = getattr(lab01, name)()
+    text = shown._repr_mimebundle_()["text/plain"]
+    assert text.startswith(shown.caption) and "nan" not in text and len({len(row) for row in shown.rows}) == 1
+
+
+def test_what_the_deeper_notebook_says():
+    short, long = further.draws(100), further.draws(2_000)
+    assert max(short) < 1.1 * min(short) and max(short) < min(long) * 1.01  # "none of them shows the tail"
+    assert max(long) > 3 * min(long)  # "differ threefold"
+    assert chat.requests(12, 100).arrival[-1] == pytest.approx(8, abs=2)  # "last 8 seconds"
+    valid(lab01.twenty_draws())
+    found = chat.chat()
+    tails = sum(np.percentile(part, 99) for part in found.parts.values())
+    assert tails > 1.2 * found.percentile(99)
+    # 200 users who draw 100 requests each: the share of those who are spared spreads by 3%.
+    assert further.share_of_users(100) == pytest.approx(1 - 0.99**100, abs=0.1)
+    assert further.share_of_users(1) == pytest.approx(0.01, abs=1e-4)
+    run = found.run
+    assert run.ttft + (run.workload.output_tokens - 1) * np.nan_to_num(run.tpot) == pytest.approx(run.e2e)
+
+
+def test_an_unknown_name():
+    with pytest.raises(AttributeError, match="no attribute 'words_and_weights'"):
+        lab01.words_and_weights  # noqa: B018
