@@ -91,6 +91,7 @@ async function render({ model, el }) {
   let before = null; // the numbers of the run before
   let slots = [];
   let sent = new Set();
+  const told = new Map(); // from a row to what it has said
 
   const alive = () => stage.comm_live !== false;
   const end = () => (frames.length ? frames[frames.length - 1].end : 0);
@@ -117,6 +118,7 @@ async function render({ model, el }) {
     t = applied = 0;
     begun = -1;
     sent = new Set();
+    told.clear();
     lanes.replaceChildren();
     slots = [];
     for (let lane = 0; lane < (load.slots ?? 0); lane++) {
@@ -157,9 +159,20 @@ async function render({ model, el }) {
     schedule();
   }
 
-  function take(slot, row) {
-    Object.assign(slot, { row, padding: 0, ended: "" });
+  function leave(slot) {
+    Object.assign(slot, { row: -1, padding: 0, ended: "" });
     slot.inner.replaceChildren();
+    slot.note.textContent = "";
+    slot.who.textContent = "free";
+    slot.who.title = "";
+    slot.box.className = "course-lane";
+  }
+
+  // A request that comes again after a preemption brings what it has said, and leaves the lane where it was.
+  function take(slot, row) {
+    for (const other of slots) if (other.row === row) leave(other);
+    Object.assign(slot, { row, padding: 0, ended: "" });
+    slot.inner.replaceChildren(told.get(row) ?? "");
     slot.note.textContent = "";
     slot.box.className = "course-lane";
     slot.who.textContent = `#${row} ${load.asked[row]}`;
@@ -173,6 +186,7 @@ async function render({ model, el }) {
     for (const [lane, slot] of slots.entries()) {
       const part = here.get(lane);
       if (part && part[1] !== slot.row) take(slot, part[1]);
+      if (part) slot.box.classList.remove("course-lane-over");
       if (part && part[2]) slot.note.textContent = `prefill ${part[2]} tokens`;
       slot.box.classList.toggle("course-lane-prefill", Boolean(part && part[2]));
       if (!part && slot.row >= 0 && !slot.box.classList.contains("course-lane-over")) {
@@ -195,7 +209,11 @@ async function render({ model, el }) {
         if (slot.padding++ < PADDINGS) slot.inner.append(make("span", "course-padding-mark"));
       }
       if (prefill && padding) slot.inner.append(" "); // behind the prompt, before the first word
-      if (text) slot.inner.append(make("span", "course-new", text.replace(/\s*\n\s*/g, " ")));
+      if (text) {
+        const said = text.replace(/\s*\n\s*/g, " ");
+        slot.inner.append(make("span", "course-new", said));
+        told.set(slot.row, (told.get(slot.row) ?? "") + said);
+      }
       if (slot.padding) slot.note.textContent = `${slot.padding} padding`;
       else if (ended) slot.note.textContent = "complete";
     }

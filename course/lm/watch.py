@@ -39,7 +39,7 @@ STEP_SECONDS = 0.01
 class Part:
     """What one slot did in a step.
 
-    lane: the slot, from 0; a request keeps it until it leaves or is preempted. row: the request in it. prefill: tokens
+    lane: the slot, from 0; a request keeps it until it leaves or is preempted, and then comes back to it if it is free. row: the request in it. prefill: tokens
     of its prompt that were computed, 0 where it decodes. padding: tokens computed for nothing. text: what it said at
     the end of the step, perhaps ""; None where it said nothing. ended: "" while its answer goes on (see `Answer`).
     """
@@ -77,6 +77,7 @@ class _Watched(Speaking):
         self.said: dict[int, str] = {}  # by row, in this step
         self._padded = padded
         self._lanes: dict[int, int] = {}  # from a row to its slot
+        self._left: dict[int, int] = {}  # the same, of those who were there before
 
     def hear(self, row: int, text: str, ended: str) -> None:
         self.said[row] = text
@@ -107,8 +108,12 @@ class _Watched(Speaking):
         return outcome
 
     def _places(self, rows: Sequence[int]) -> list[tuple[int, int]]:
-        """(row, lane) by lane; newcomers take the lowest that is free."""
+        """(row, lane) by lane; who was preempted takes its own again if it is free, newcomers the lowest that is."""
+        self._left |= self._lanes
         self._lanes = {row: lane for row, lane in self._lanes.items() if row in rows}
+        for row in rows:
+            if row not in self._lanes and self._left.get(row, -1) not in (-1, *self._lanes.values()):
+                self._lanes[row] = self._left[row]
         free = iter(sorted(set(range(len(rows) + len(self._lanes))) - set(self._lanes.values())))
         for row in rows:
             if row not in self._lanes:

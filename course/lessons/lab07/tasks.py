@@ -93,7 +93,7 @@ MOMENT = (
         show={"max_num_batched_tokens": 512},
         options=(
             ("The long prompt takes the rest.", ""),
-            ("The chats fill the budget.", "Each of them takes one token of it in a step."),
+            ("The chats use up the whole budget.", "Each of them takes one token of it in a step."),
             ("Their own prompts are cut.", "200 tokens fit into what one step can hold."),
         ),
         right="a",

@@ -107,4 +107,7 @@ def _rows(num_blocks: int, result: Spoken | None) -> list[tuple[str, str, str]]:
 
 @cache
 def _model() -> lm.LanguageModel:
-    return lm.load()
+    """Loaded once, and asked once: the first step of a process is a slow one."""
+    model = lm.load()
+    lm.serve_live(lm.Questions.at_once(["Spell owl."], max_tokens=1), _policy(), model)
+    return model

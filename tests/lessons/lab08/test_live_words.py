@@ -18,7 +18,9 @@ def view():
 
 @pytest.mark.parametrize("blocks", POOL.stops)
 def test_the_words_come_again_unchanged(view, blocks):
-    run = view.compute(num_blocks=blocks).run
+    found = view.compute(num_blocks=blocks)
+    run = found.run
+    assert {(part.row, part.lane) for frame in found.watch.frames for part in frame.parts} == {(n, n) for n in range(4)}
     assert run.words == tuple(prompt.answer for prompt in live_words.prompts())
     assert run.steps.blocks.max() <= blocks
     again = int(run.steps.dropped.sum())
