@@ -59,12 +59,12 @@ lab07.what_a_percentile_hides()
 # %% [markdown]
 # ## Measure
 #
-# The slider launches: each step is one launch of a toy kernel on your device, **measured**. Above is the whole model,
-# **recorded** on an H100. Halve the chunk: down to which size do steps halve? Recorded steps grow, since a chunk
-# attends to all before it. The toy has no attention.
+# The small language model tells four stories on your machine when a long prompt arrives. Play it: they stop. Halve the
+# budget and play again: they go on, with the same words. This is **measured**; beside it is a contract on the
+# **recorded** H100, with 128 times the budget.
 
 # %%
-lab07.launched_in_chunks()
+lab07.words_that_stop()
 
 # %% [markdown]
 # Half-way: take a break.

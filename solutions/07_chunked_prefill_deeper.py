@@ -60,6 +60,14 @@ lab07.chunks_recorded()
 # take 33% longer where theory says 14%, and chunks of 256 take 46% longer where it says 30%. One step for all 32,768
 # tokens gains only 3%: beyond a few thousand tokens larger chunks buy nothing.
 #
+# The slider below launches: each step is one launch of a toy kernel on your device, **measured**, beside the whole
+# model, **recorded** on an H100. Halve the chunk: down to which size do steps halve? Recorded steps also grow along the
+# prompt, since a chunk attends to all before it. The toy has no attention.
+
+# %%
+lab07.launched_in_chunks()
+
+# %% [markdown]
 # Do the conclusions of this lab depend on the card's kernels? The same 1,600 chats and the same policies, on theory and
 # on the recording:
 

@@ -61,11 +61,12 @@ lab08.full_pool()
 #
 # ## Measure
 #
-# A decode step reads the K and V of all its sequences. The slider runs the attention of one layer here, **measured**,
-# beside steps **recorded** on an H100.
+# The small language model tells four stories on your machine, in blocks of 16 tokens. Play it: who is preempted, and
+# do the words change? Then give it more blocks. This is **measured**; beside it are the same requests on a **recorded**
+# H100.
 
 # %%
-lab08.reading_kv()
+lab08.words_again()
 
 # %% [markdown]
 # With the recorded steps, 12 requests/s and a pool kept at 41,408 tokens, 24 and 48 slots give 2,955 and 2,977

@@ -161,6 +161,15 @@ for kind in (kv_pool.MHA, kv_pool.GQA, kv_pool.FP8):
 # reading of the weights. With 8 heads it is at its limit between 1 and 2 requests/s. (Where the queue grows to the end,
 # the p95 says how long the run lasted, and nothing else: lab 03.) In fp8 it is not.
 #
+# ## Reading K and V
+#
+# A decode step reads the K and V of all its sequences. The slider runs the attention of one layer here, **measured**,
+# beside steps **recorded** on an H100.
+
+# %%
+lab08.reading_kv()
+
+# %% [markdown]
 # ## fp8 K and V
 #
 # `--kv-cache-dtype fp8` stores one byte for each element instead of two: twice the tokens in the same pool, and half

@@ -67,7 +67,8 @@ lab16.a_client_that_waits()
 #
 # ## Explain
 #
-# A client keeps one request in flight and plans one a second. Each takes 0.5 s, and the second, in a stall, 2.5 s.
+# A client keeps one request in flight and plans one a second. Each answer is one token and takes 0.5 s, the second, in
+# a stall, 2.5 s.
 
 # %%
 lab16.a_client_by_hand()
@@ -176,7 +177,8 @@ lab.recap("weights")
 
 # %% [markdown]
 # **Decide.** "At 40 requests/s the p99 of TTFT is 33 ms", writes a colleague, from
-# `vllm bench serve --request-rate 40 --num-prompts 2000 --max-concurrency 32` (0.11.0):
+# `vllm bench serve --request-rate 40 --num-prompts 2000 --max-concurrency 32 --percentile-metrics ttft,e2el`
+# (0.11.1, some of its lines):
 #
 # ```
 # ============ Serving Benchmark Result ============
@@ -187,8 +189,8 @@ lab.recap("weights")
 # Mean E2EL (ms):                          1980.00
 # ```
 #
-# Choose one flag to change, and the smallest power of two that keeps the rate if E2E stays. What in the file would
-# change your mind?
+# Choose one flag and give it the smallest power of two that keeps the rate, if E2E stays as it is. What in the file
+# would change your mind?
 
 # %%
 decision = None  # {"--flag": value}

@@ -26,16 +26,20 @@ from course.lessons.lab16.steady_window import percentile_interval
 # Lab 16 counted from the plan and brought numbers under one definition. **How sure is such a number, which part of a
 # test should it come from, and what else does a result file show?** This notebook is optional; nothing in it is asked
 # elsewhere.
+#
+# Its engine has 256 slots, as many as were recorded. The tests with a limit run with 8,192 tokens a step, vLLM 0.19's
+# default on an H100; the burst, the replicas and the closed loop with 2,048, its default on an A100.
 
 # %% [markdown]
 # ## What a client does
 #
 # ### The limit
 #
-# The test of lab 16 with other limits. The p99 of what is written down sees the stall once more than 1% of the records
-# are of requests that were in the engine during it. From the plan is better and not the truth: with a limit of 8 a
-# queue grows in the client that users would not form, at 12 requests/s even without a document. The best test has no
-# limit, or one that is never reached.
+# The test of lab 16 with other limits. The p99 of what is written down sees the stall once more than 1% of the requests
+# waited for it in the engine. With a limit of 32 those were 18 of 2,000; the others in flight had their first token
+# before it. Counting from the plan is better, and still not what users see: with a limit of 8 a queue grows in the
+# client that users would not form, at 12 requests/s even without a document. The best test has no limit, or one that is
+# never reached.
 
 # %%
 lab16.what_a_limit_hides()
@@ -76,6 +80,27 @@ for name, on_schedule in (("sleeps for each gap", False), ("keeps to the clock",
     rate = pace(on_schedule)
     print(f"{name:20s} asked for 200.0, sent {rate:.1f} requests/s")
     assert rate <= 200.001  # nobody is sent early
+
+# %% [markdown]
+# ### A client and a server
+#
+# `course serve` answers over HTTP and counts at `/metrics`, under vLLM's names. Here it runs inside the kernel, on a
+# free port of 127.0.0.1, and a small client (`lessons/lab16/over_http.py`) sends it 40 requests by the clock, 20 a
+# second: once with 1 request in flight, once with at most 16. Each clock gives a TTFT of its own.
+
+# %% tags=["nbval-ignore-output"]
+both = lab16.a_client_and_a_server(limits=(1, 16))
+for test in both.tests:
+    assert test.answered == len(test.planned)  # client and server count the same requests
+    for name in ("ttft", "e2e"):
+        sent, plan, server = test.means[name]
+        assert server <= sent <= plan  # the way there and back; the wait in the client
+both.table
+
+# %% [markdown]
+# From sending, client and server agree within the way between them, which is longer while all share these cores. The
+# server cannot see the wait in the client: with 1 in flight its own page and the client's report look fine, and only
+# the plan shows the seconds that users wait. TPOT is the same by all clocks.
 
 # %% [markdown]
 # ## Requests, tokens, pieces
@@ -250,8 +275,8 @@ for name, w in {"whole test": whole, "5 to 45 s": steady}.items():
 #
 # ### Rates from gaps
 #
-# "Requests/s: standard deviation 900, maximum 50" was reported of one tool. A rate taken from each single gap is 1 /
-# gap, and two arrivals may come at nearly the same moment. Count arrivals in windows instead:
+# "Requests/s: standard deviation 900, maximum 50" was reported of guidellm 0.3. A rate taken from each single gap is 1
+# / gap, and two requests may end at nearly the same moment. Count in windows instead; here, arrivals:
 
 # %%
 arrival = load_test.requests(12).arrival
@@ -263,7 +288,8 @@ for name, rates in {"from single gaps": single, "counted each second": counted}.
 # %% [markdown]
 # ### A null that is read as zero
 #
-# `streaming: false` leaves TTFT null in some tools. A dashboard that reads null as 0 shows how fast you have become:
+# inference-perf 0.6 writes null as TTFT where nothing was streamed (`streaming: false`). A dashboard that reads null as
+# 0 shows how fast you have become:
 
 # %%
 file = json.loads('{"ttft_ms": [210, null, 190, null, 230, null, null, 220]}')
@@ -344,9 +370,10 @@ for rate in (10, 20, 40, 60):
 # everywhere: the line has no term for prompts, and at 20 requests/s they hardly change TPOT.
 #
 # `calibration.fit_run` does better: it serves the same requests at the same times, over and over, until four constants
-# give the TTFT, TPOT and E2E of the file, and it tries each constant at half and at twice its value to see whether
-# the run settles it. Below it reads a log of 60 requests at 60 requests/s in the format of a vLLM run. The log is of
-# our own making (the simulator wrote it, with constants that the fit does not see), so the truth is known:
+# give the TTFT, TPOT and E2E of the file, and it tries each constant at half and at twice its value to see whether the
+# run settles it. Below it reads a log of 60 requests at 60 requests/s, in the schema of the vLLM logs that come with
+# LLMServingSim. The log is of our own making (the simulator wrote it, with constants that the fit does not see), so
+# the truth is known:
 
 # %% tags=["nbval-ignore-output"]
 log = results.read(own_log.PATH)
@@ -375,14 +402,14 @@ for rate in (10, 40):
 
 # %% [markdown]
 # Two constants come out to a per cent or so. The other two are marked: a sequence and its context grow together, so
-# this run cannot separate them, and yet their sum is right. A busy run shows most; a calm one hides what a
+# this run cannot separate them, and yet what they add up to is right. A busy run shows most; a calm one hides what a
 # step pays for a sequence. Trust a model at loads between those that were measured, for metrics that it was fitted to,
 # and say both beside every forecast. `course compare RESULT --model CONFIG --gpu NAME` does this with your own run.
 
 # %% [markdown]
 # ## The knobs in real tools
 #
-# | here | vLLM `bench serve` | guidellm 0.3 | aiperf 0.13, genai-perf |
+# | here | vLLM 0.30 `bench serve` | guidellm 0.3 | aiperf 0.13, genai-perf |
 # |---|---|---|---|
 # | open loop at a rate | `--request-rate 12` | `--rate-type poisson --rate 12` | `--request-rate 12` |
 # | bursts | `--burstiness 0.25` (Gamma shape) | | aiperf: `--arrival-pattern gamma --arrival-smoothness 0.25` |
@@ -393,10 +420,12 @@ for rate in (10, 40):
 # | goodput (SLOs in ms) | `--goodput ttft:500 tpot:50` | | `--goodput "time_to_first_token:500"` |
 # | every request | `--save-result --save-detailed` | `--output-path run.json` | aiperf: `profile_export.jsonl` |
 #
-# With `--max-concurrency`, vLLM's TTFT and E2E begin after the wait for a permit. Recent versions write that wait
-# down separately (`queue_times`, `mean_client_queue_time_ms`); in older files it is in no number. vLLM also stretches
-# the drawn gaps so that the plan has exactly the rate asked for, and its warm-up requests are sent at once and end
-# before the test begins: they warm up the engine and leave the burst at the start of a closed loop where it is.
+# With `--max-concurrency`, vLLM's TTFT and E2E begin after the wait for a permit. Since 0.30 that wait is written down
+# separately (`queue_times`, `mean_client_queue_time_ms`); in older files it is in no number. vLLM 0.30 also stretches
+# the drawn gaps so that the plan has exactly the rate asked for. Its warm-up requests (`--num-warmups`, since 0.11.1)
+# are sent at once, as far as the limit allows, and end before the test begins: they warm up the engine and leave the
+# burst at the start of a closed loop where it is. guidellm calls `--rate-type` `--profile` since 0.4, and
+# `--warmup-percent` `--warmup`; it still takes the old names.
 #
 # **What to read next**
 #

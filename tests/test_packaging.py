@@ -95,9 +95,6 @@ def test_the_command_is_installed() -> None:
 
 
 def files(folder: Path) -> set[Path]:
-    """The files of `folder` as relative paths, without hidden ones and compiled ones."""
-    return {
-        path.relative_to(folder)
-        for path in folder.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts and not path.name.startswith(".")
-    }
+    """The files of `folder` as relative paths, without hidden ones (ruff leaves a cache) and compiled ones."""
+    found = {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
+    return {path for path in found if not any(part == "__pycache__" or part[0] == "." for part in path.parts)}

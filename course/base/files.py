@@ -95,4 +95,4 @@ def put_aside(path: Path, names: Iterable[Path]) -> Path:
                 name.rmdir() if folder else name.unlink()
             raise
         return name
-    raise FileExistsError(17, "every name for a copy is taken", str(path))
+    raise FileExistsError(17, "every name for a copy is taken: delete some of the copies", str(path))

@@ -92,7 +92,7 @@ def explain(module: str) -> None:
         return
     new = NEW_HOMES[old]
     lab = re.match(r"lessons\.lab(\d\d)", new)
-    number, meaning = (lab[1], "") if lab else ("NN", ", NN being the number of the lab,")
+    number, meaning = (lab[1], "") if lab else ("NN", ", where NN is the number of the lab,")
     raise ImportError(
         f"course.{old} is now course.{new}. In your copy of a lab this means that the labs have changed since it was "
         f"made: `course reset {number}` in a terminal{meaning} puts your copy aside and makes a fresh one.",

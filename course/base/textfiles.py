@@ -48,7 +48,7 @@ def text(path: Path, what: str, form: str = "CSV", limit: int | None = None) -> 
         raise ValueError(f"{path} is a device, not a {what} file")
     data = _from_a_pipe(path, what, limit + 1) if stat.S_ISFIFO(shape) else _start_of(path, limit + 1)
     if len(data) > limit:
-        raise ValueError(f"{path.name} is larger than {limit // 2**20} MiB: cut it into smaller files")
+        raise ValueError(f"{path.name} is larger than {limit // 2**20} MiB: split it into smaller files")
     for magic, kind in _OTHER_FORMATS.items():
         if data.startswith(magic):
             raise ValueError(f"{path.name} is a {kind} file: unpack or export it as {form} first")
@@ -56,7 +56,7 @@ def text(path: Path, what: str, form: str = "CSV", limit: int | None = None) -> 
         raise ValueError(f"{path.name} is UTF-16: save it as UTF-8")
     if b"\0" in data:
         raise ValueError(
-            f"{path.name}, row {_row(data, data.index(0))}: a NUL byte. This is no text file, or a damaged one"
+            f"{path.name}, row {_row(data, data.index(0))}: a NUL byte. This is not a text file, or it is damaged"
         )
     try:
         return data.decode("utf-8-sig")
@@ -85,7 +85,7 @@ def _from_a_pipe(path: Path, what: str, most: int) -> bytes:
                 break
             if time.monotonic() > end:
                 raise ValueError(
-                    f"{path} is a pipe into which nobody writes: start the program that writes the {what} first"
+                    f"{path} is a pipe that nobody writes to: first start the program that writes the {what}"
                 )
             time.sleep(0.02)
         os.set_blocking(handle, True)
@@ -106,11 +106,11 @@ def json_value(path: Path, content: str, row: int | None = None) -> Any:
     except json.JSONDecodeError as error:
         where: int | None = row if row is not None else error.lineno
         why = f"this is not JSON ({error.msg} at character {error.colno})"
-        cut = ". Is the file whole?" if error.pos >= len(content.rstrip()) else ""
+        cut = ". Is the file complete?" if error.pos >= len(content.rstrip()) else ""
     except RecursionError:
         where, why, cut = row, "its brackets are nested too deeply to be read", ""
     except ValueError:  # an integer of more digits than Python converts
-        where, why, cut = row, "it holds a number of thousands of digits", ""
+        where, why, cut = row, "it has a number with thousands of digits", ""
     place = path.name if where is None else f"{path.name}, row {where}"
     raise ValueError(f"{place}: {why}{cut}") from None
 

@@ -89,7 +89,9 @@ def compare(result: Result, step_time: StepTime, engine: Engine) -> Comparison:
     points = {} if result.requests is not None else {m: dict(result.ours.get(m, {})) for m in METRICS}
     if not is_streamed(result):
         points.pop("ttft", None)
-        notes.append("nothing was streamed, so nobody saw the first tokens: TTFT, TPOT and ITL are not compared")
+        notes.append(
+            "nothing was streamed, so the time of the first tokens is not known: TTFT, TPOT and ITL are not compared"
+        )
     rows = [*_latencies(values, points, run), *_totals(result, run)]
     notes += _differences(result, values, points)
     modelled = {m: run.itl if m == "itl" else _once_each(getattr(run, m)) for m in METRICS}
@@ -131,7 +133,7 @@ def stand_in(result: Result, notes: list[str]) -> Workload:
     if isinstance(users, int | float) and not isinstance(users, bool) and 1 <= users < n:
         rounds = max(1, round(n / int(users)))
         load = Workload.closed_loop(int(users), think_time=0, requests_per_user=rounds, seed=0, **lengths)
-        how = f"{int(users):,} users who ask again at once, {rounds:,} times each"
+        how = f"{int(users):,} users who send the next request at once, {rounds:,} times each"
     elif isfinite(rate) and rate > 0:
         load = Workload.poisson(rate=rate, num_requests=n, seed=0, **lengths)
         how = f"Poisson arrivals at {rate:.4g}/s"
@@ -140,8 +142,8 @@ def stand_in(result: Result, notes: list[str]) -> Workload:
         how = "all at once"
     notes.append(
         f"the file has a summary and no requests, so {len(load):,} requests of {lengths['prompt_tokens']:,} prompt and "
-        f"{lengths['output_tokens']:,} output tokens, the means, stand for them: {how}. Their lengths do not vary: "
-        "compare means, and no percentiles"
+        f"{lengths['output_tokens']:,} output tokens, the means, are used instead: {how}. Their lengths do not vary: "
+        "compare means, not percentiles"
     )
     return load
 
@@ -182,9 +184,9 @@ def _differences(
         found.append(f"{' and '.join(missing)}: not in the file, modelled only")
     failed = int(result.totals.get("failed", 0))
     if failed and result.requests is not None:
-        found.append(f"the {failed:,} failed requests took time of the engine that the replay does not give them")
+        found.append(f"the {failed:,} failed requests took engine time that the replay leaves out")
     if result.setup.get("enable_prefix_caching") is True:
-        found.append("the engine had prefix caching on; the replay computes every prompt whole")
+        found.append("the engine had prefix caching on; the replay computes every prompt in full")
     gpu, version = result.setup.get("gpu"), result.setup.get("vllm_version")
     if gpu or version:
         found.append(f"measured on {gpu or 'a card that the file does not name'} with vLLM {version or '(no version)'}")

@@ -12,9 +12,9 @@ from course.steptime import PowerLaw
 UNITS: Mapping[str, str] = MappingProxyType(
     {
         "per_step": "s a step",
-        "per_sequence": "s a decoding sequence and step",
+        "per_sequence": "s per decoding sequence and step",
         "per_prompt_token": "s a prompt token",
-        "per_context_token": "s a token of decode context",
+        "per_context_token": "s per token of decode context",
     }
 )
 NAMES = tuple(UNITS)

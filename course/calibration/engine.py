@@ -128,8 +128,9 @@ def _served_by(result: Result, given: str | None, notes: list[str]) -> str:
         return "sglang"
     if not (backend == "vllm" or "vllm_version" in result.setup or result.tool == "LLMServingSim request log"):
         notes.append(
-            "which engine served is not in the file: vLLM's order of work is ASSUMED. SGLang computes new prompts in "
-            "steps of their own while decodes wait, which makes other TTFTs and gaps: --engine says who it was"
+            "the file does not say which engine served: vLLM's order of work is ASSUMED. SGLang computes new "
+            "prompts in "
+            "steps of their own while decodes wait, which gives other TTFTs and gaps: name the engine with --engine"
         )
     return "vllm"
 
@@ -215,7 +216,7 @@ def _cache(
     notes: list[str],
 ) -> KVCache | None:
     if "num_gpu_blocks" in given and "kv_tokens" in given:
-        raise ValueError("num_gpu_blocks and kv_tokens say the same thing: give one of them")
+        raise ValueError("num_gpu_blocks and kv_tokens both set the KV pool: give one of them")
     found = {**said, **given}
     size = settings.whole("block_size", found.get("block_size", engine_defaults.BLOCK_SIZE), high=2**20)
     if "kv_tokens" in given:
@@ -226,7 +227,7 @@ def _cache(
     if "num_kv_tokens" in result.setup:
         return KVCache(settings.whole("num_kv_tokens", result.setup["num_kv_tokens"], low=size) // size, size)
     if gpu.memory_bytes is None:
-        notes.append(f"the memory of {gpu.name} is not known and the file says no KV pool: memory is unlimited here")
+        notes.append(f"the memory of {gpu.name} is not known and the file gives no KV pool: memory is unlimited here")
         return None
     card = memory.ledger(
         spec,
@@ -241,11 +242,11 @@ def _cache(
     if card.num_blocks < 1:
         raise ValueError(
             f"{spec.name} leaves no room for a KV pool on {gpu.name}: "
-            f"{'; '.join(card.problems) or 'the ledger is empty'}. Give the pool that your engine printed (kv_tokens)"
+            f"{'; '.join(card.problems) or 'the ledger is empty'}. Give the pool as your engine printed it (kv_tokens)"
         )
     how = "" if served_by == "vllm" else f" by vLLM's share, though {ENGINES[served_by]} divides the card otherwise"
     notes.append(
         f"the KV pool is not in the file: {card.num_blocks:,} blocks of {size} tokens, estimated from the memory of "
-        f"{gpu.name}{how}. Give what your engine printed (kv_tokens) instead"
+        f"{gpu.name}{how}. Give the pool as your engine printed it (kv_tokens) instead"
     )
     return KVCache(card.num_blocks, size)

@@ -90,9 +90,9 @@ class Fit:
             if not self.settled(name):
                 c = self.constants[name]
                 found.append(
-                    f"{name} is not settled by this run: with the others fitted again, half of it gives metric errors "
-                    f"of {c.halved:.2%} and twice of it {c.doubled:.2%}, against {self.misfit:.2%}. Its value leans on "
-                    f"the data sheet ({c.sheet:.3g} {c.unit})"
+                    f"{name} is not settled by this run: with the others fitted again, half its value gives "
+                    f"metric errors of {c.halved:.2%} and twice its value {c.doubled:.2%}, against {self.misfit:.2%}. "
+                    f"Its value comes mostly from the data sheet ({c.sheet:.3g} {c.unit})"
                 )
         return tuple(found)
 
@@ -128,7 +128,7 @@ class Fit:
             spec = model if isinstance(model, ModelSpec) else models.model(model)
             shape = shape_of(spec, ranks=ranks, weight_bytes=weight_bytes)
         elif ranks != 1 or weight_bytes is not None:
-            raise ValueError("ranks and weight_bytes are of a new model: give model too")
+            raise ValueError("ranks and weight_bytes belong to a new model: give model too")
         return scale(
             self.seconds, (self.shape, self.gpu), (shape, card),
             name=self.name, compute=compute, step_overhead=step_overhead,
@@ -171,7 +171,7 @@ class Fit:
     def from_dict(cls, found: Any) -> "Fit":
         """A fit from `as_dict`. ValueError for anything else."""
         if not isinstance(found, dict) or found.get("kind") != KIND:
-            raise ValueError("this is no fit: `course compare ... --fit --save-fit FILE` writes one")
+            raise ValueError("this is not a fit: `course compare ... --fit --save-fit FILE` writes one")
         shape, card, constants = (_part(found, key) for key in ("shape", "gpu", "constants"))
         kept = {}
         for name in NAMES:

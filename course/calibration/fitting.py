@@ -105,7 +105,7 @@ class _Search:
         if len(self.load) < FEWEST:
             raise ValueError(
                 f"{result.name} has {len(self.load)} answered requests, and a fit needs at least {FEWEST}: "
-                "four constants cannot be told from fewer"
+                "fewer do not determine four constants"
             )
         values = samples(result)
         if not values:

@@ -65,7 +65,7 @@ def scale(
         },
         why={
             "per_step": f"{1e3 * weights:.2f} ms to read the weights{_times('their bytes', bytes_ratio)} x "
-            f"{bandwidth:.2f} (bandwidth), and {1e3 * overhead:.2f} ms of the engine's own kept",
+            f"{bandwidth:.2f} (bandwidth), and {1e3 * overhead:.2f} ms of the engine's own, kept as they are",
             "per_sequence": "kept: sampling and bookkeeping of the engine",
             "per_prompt_token": f"x {factor:.2f}{_times('FLOPs a token', work)}: {chosen} x 1 (FLOP/s do not "
             f"count) and x {peaks:.2f} (nothing else does)",

@@ -26,18 +26,18 @@ except ImportError as error:
 
 COMMANDS = {
     "lab": "Open the labs in JupyterLab.",
-    "simulate": "Send requests through one policy or several.",
-    "bench": "Measure a toy decode step on the GPU or CPU at hand.",
+    "simulate": "Serve requests under one policy or several.",
+    "bench": "Time a toy decode step on the GPU or CPU of this machine.",
     "profile": "Record how long steps of a model take on this GPU.",
-    "talk": "Talk with a small language model, or watch a policy make it speak.",
+    "talk": "Talk with a small language model, or watch it answer under a policy.",
     "serve": "Serve the small language model over HTTP, for load generators.",
-    "kv": "KV bytes a token of a model, and what fits on a card.",
+    "kv": "Show a model's KV bytes per token, and what fits on a card.",
     "doctor": "Check that the labs will run on this machine.",
-    "flags": "A policy as engine settings, and a vLLM command line as a policy.",
+    "flags": "Turn a policy into engine settings, or an engine's command line into a policy.",
     "labs": "List the labs, with your progress and your copies.",
     "reset": "Start a lab again; your copy is kept.",
-    "compare": "A measured run beside the same requests in the simulator.",
-    "results": "Compare result files of benchmark tools.",
+    "compare": "Compare a measured run with the same requests in the simulator.",
+    "results": "Compare result files of benchmark tools, or read vLLM's metrics.",
 }
 
 
@@ -87,7 +87,7 @@ class OneSentence(TyperGroup):
         except ImportError as error:
             status = _refuse(f"the installation is not complete ({error}): `course doctor` says what is missing", 1)
         except MemoryError:
-            status = _refuse("not enough memory for this many requests: take fewer")
+            status = _refuse("there is not enough memory for this many requests: use fewer")
         except KeyboardInterrupt:
             status = 130
         status = status if isinstance(status, int) else 0

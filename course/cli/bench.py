@@ -21,10 +21,10 @@ def bench(
     nreq: Annotated[int, typer.Option(help="How many requests.")] = 200,
     rate: Annotated[float, typer.Option("--lambda", help="Arrivals per second (Poisson).")] = 80.0,
     tokens: Annotated[int, typer.Option(help="Tokens of every answer.")] = 32,
-    bmax: Annotated[int, typer.Option(help="The most sequences in a step.")] = 16,
+    bmax: Annotated[int, typer.Option(help="Most sequences in a step.")] = 16,
     window_ms: Annotated[float, typer.Option("--window-ms", "--window_ms", help="Admission window.")] = 6.0,
-    work: Annotated[int, typer.Option(help="Terms a sequence and step, of 8 multiply-adds each.")] = 16_384,
-    threads: Annotated[int, typer.Option(help="Threads a block: a power of two, at most 1024.")] = 256,
+    work: Annotated[int, typer.Option(help="Terms per sequence and step, of 8 multiply-adds each.")] = 16_384,
+    threads: Annotated[int, typer.Option(help="Threads per block: a power of two, at most 1024.")] = 256,
     seed: Annotated[int, typer.Option(help="Seed of the arrivals.")] = 0,
     loop: Annotated[
         str,
@@ -34,7 +34,7 @@ def bench(
         ),
     ] = "window",
     fixed_batch: Annotated[
-        str | None, typer.Option(help="Batch sizes such as 1,2,4,8,16: time steps of these, without arrivals.")
+        str | None, typer.Option(help="Batch sizes such as 1,2,4,8,16: time steps of these sizes, without arrivals.")
     ] = None,
     device: Annotated[
         str, typer.Option(help="auto, cuda, hip, cpu (the kernel compiled for one core) or numpy.")

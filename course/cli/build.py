@@ -81,14 +81,14 @@ def workload(options: Options, given: set[str]) -> Workload:
     if options["trace"] is not None:
         clash = [flag(name) for name in SYNTHETIC if name in given]
         if clash:
-            raise ValueError(f"--trace brings its own requests: leave out {', '.join(clash)}, or the trace")
+            raise ValueError(f"--trace has its own requests: leave out {', '.join(clash)}, or the trace")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what was left out is in load.notes, and shown from there
             load = traces.read(
                 options["trace"], on_error=options["on_error"], sort=options["sort"], format=options["format"]
             )
     elif options["rate"] is None:
-        raise ValueError("there are no requests yet: give a trace with --trace FILE, or a rate with --rate 10")
+        raise ValueError("there are no requests: give a trace with --trace FILE, or a rate with --rate 10")
     else:
         load = Workload.gamma(
             rate=options["rate"],
@@ -148,7 +148,9 @@ def model_of(options: Options) -> ModelSpec:
     known = name in models.names() and not Path(name).exists()
     if not known and not Path(name).exists():
         known_names = ", ".join(models.names())
-        raise ValueError(f"no model is called {quote(name)}; known models: {known_names}; or give a config.json's path")
+        raise ValueError(
+            f"no model is called {quote(name)}; known models: {known_names}; or give the path of a config.json"
+        )
     spec = models.model(name) if known else ModelSpec.from_config(name)
     return spec.with_kv_dtype(options["kv_cache_dtype"])
 
@@ -171,7 +173,7 @@ def cache(options: Options, given: set[str], load: Workload) -> tuple[KVCache | 
     if options["unlimited_kv"]:
         return None, "as asked"
     if ":" in options["step_time"] and "gpu" not in given:
-        return None, "--step-time is no card; give --gpu, or --num-gpu-blocks-override"
+        return None, "--step-time does not name a card: give --gpu, or --num-gpu-blocks-override"
     card = _ledger(options, load)
     if card.kv_bytes <= 0 or card.num_blocks < 1:
         reason = card.problems[0] if card.problems else "nothing is left for the KV cache"
@@ -220,12 +222,12 @@ def without_effect(options: Options, given: set[str]) -> tuple[str, ...]:
     """A sentence for each option that was given and changes nothing."""
     chosen = policies(options)
     idle = {
-        **{f"no policy here is {' or '.join(who)}": names for who, names in _only_of_others(chosen).items()},
+        **{f"no policy of this run is {' or '.join(who)}": names for who, names in _only_of_others(chosen).items()},
         "KV memory is unlimited": ("block_size", "gpu_memory_utilization") if _has_unlimited_kv(options, given) else (),
-        "--num-gpu-blocks-override says it all": ("gpu_memory_utilization",)
+        "--num-gpu-blocks-override gives the KV memory": ("gpu_memory_utilization",)
         if options["num_gpu_blocks_override"] is not None
         else (),
-        "--step-time is no roofline, and no --gpu is given": ("model", "tensor_parallel_size", "kv_cache_dtype")
+        "--step-time is not roofline, and no --gpu is given": ("model", "tensor_parallel_size", "kv_cache_dtype")
         if ":" in options["step_time"] and "gpu" not in given
         else (),
         "there is no --trace": ("format", "sort", "on_error") if options["trace"] is None else (),

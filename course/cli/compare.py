@@ -41,34 +41,44 @@ def compare(
     result: Annotated[Path, typer.Argument(help="Result file of a benchmark tool, with its requests.")],
     model: Annotated[str, typer.Option(help="A config.json, the folder that holds it, or a model's name.")],
     gpu: Annotated[str, typer.Option(help="The card, such as H100.")],
-    format: Annotated[str | None, typer.Option(help="The tool of the file.  [default: told by its content]")] = None,
-    run: Annotated[int | None, typer.Option(help="Which run of a file with several, from 0.  [default: last]")] = None,
-    fit: Annotated[bool, typer.Option("--fit", help="Fit the step time to this run first (some seconds).")] = False,
+    format: Annotated[
+        str | None, typer.Option(help="The tool that wrote the file.  [default: found by its content]")
+    ] = None,
+    run: Annotated[
+        int | None, typer.Option(help="Which run of a file with several, counted from 0.  [default: last]")
+    ] = None,
+    fit: Annotated[
+        bool, typer.Option("--fit", help="Fit the step time to this run first (takes a few seconds).")
+    ] = False,
     constants: Annotated[
-        Path | None, typer.Option(help="Constants of an earlier fit; scaled where model or card differ.")
+        Path | None, typer.Option(help="Constants of an earlier fit; scaled if the model or the card differs.")
     ] = None,
     recorded: Annotated[
         str | None,
-        typer.Option(help="Steps recorded on a card, such as h100-llama3-8b; scaled where --gpu is another."),
+        typer.Option(help="Steps recorded on a card, such as h100-llama3-8b; scaled if --gpu is another card."),
     ] = None,
     save_fit: Annotated[Path | None, typer.Option(help="With --fit: write the constants to this file.")] = None,
     compute: Annotated[
-        float | None, typer.Option(help="With --constants: factor of the time a prompt token on the other card.")
+        float | None, typer.Option(help="With --constants: factor for the time of a prompt token on the other card.")
     ] = None,
     step_weights_gib: Annotated[
-        float | None, typer.Option(help="Weights one card reads in a step, where experts are spread over several.")
+        float | None, typer.Option(help="Weights that one card reads in a step, if experts are spread over several.")
     ] = None,
     engine: Annotated[
         str | None,
-        typer.Option(help="Who served: vllm, sglang or tensorrt-llm.  [default: as the file says, else vllm]"),
+        typer.Option(
+            help="The engine that served: vllm, sglang or tensorrt-llm.  [default: as the file says, else vllm]"
+        ),
     ] = None,
     kv_tokens: Annotated[int | None, typer.Option(help="KV pool in tokens, as the engine printed it.")] = None,
     num_gpu_blocks: Annotated[
-        int | None, typer.Option("--num-gpu-blocks-override", "--num-gpu-blocks", help="The same in blocks.")
+        int | None, typer.Option("--num-gpu-blocks-override", "--num-gpu-blocks", help="KV pool in blocks.")
     ] = None,
     block_size: Annotated[int | None, typer.Option(help="Tokens of a block.")] = None,
-    gpu_memory_utilization: Annotated[float | None, typer.Option(help="Share of the card the engine takes.")] = None,
-    max_model_len: Annotated[int | None, typer.Option(help="Tokens of a sequence.")] = None,
+    gpu_memory_utilization: Annotated[
+        float | None, typer.Option(help="Share of the card that the engine takes.")
+    ] = None,
+    max_model_len: Annotated[int | None, typer.Option(help="Most tokens of a sequence.")] = None,
     max_num_seqs: Annotated[int | None, typer.Option(help="Slots.")] = None,
     max_num_batched_tokens: Annotated[int | None, typer.Option(help="Tokens of a step.")] = None,
     enable_chunked_prefill: Annotated[bool | None, typer.Option(help="Whether prompts are split.")] = None,
@@ -87,7 +97,7 @@ def compare(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table; times in seconds.")] = False,
     html: Annotated[
-        Path | None, typer.Option(help="Draw both distributions into this page; no network needed.")
+        Path | None, typer.Option(help="Draw both distributions into this HTML page; it needs no network.")
     ] = None,
 ) -> None:
     """Serve the requests of a measured run again in the simulator, and show every metric measured and modelled.
@@ -128,7 +138,7 @@ def _check_choices(options: dict[str, Any]) -> None:
     if options["fit"] and options["constants"] is not None:
         raise ValueError("--fit and --constants are two sources of the step time: give one of them")
     if options["recorded"] is not None and (options["fit"] or options["constants"] is not None):
-        raise ValueError("--recorded is a source of the step time, as --fit and --constants are: give one of them")
+        raise ValueError("--recorded, --fit and --constants are sources of the step time: give one of them")
     if options["save_fit"] is not None and not options["fit"]:
         raise ValueError("--save-fit needs --fit: there is nothing to save")
     if options["compute"] is not None and options["constants"] is None:
@@ -157,7 +167,7 @@ def _timing(
     from course import calibration, steptime
 
     if options["fit"]:
-        echo("fitting: some two thousand replays", err=True)
+        echo("fitting: about two thousand replays", err=True)
         found = calibration.fit_run(read, spec, card, engine=engine, weight_bytes=weights)
         return found.step_time, found, _fit_lines(found)
     shape = calibration.shape_of(spec, ranks=engine.ranks, weight_bytes=weights)
@@ -178,7 +188,7 @@ def _timing(
         timing = calibration.step_time(
             calibration.from_data_sheet(shape, card), f"modelled: {shape.name} on {card.name}"
         )
-        return timing, None, f"the data sheet of {card.name}, not fitted; cards talk to each other in no time"
+        return timing, None, f"data sheet of {card.name}, not fitted; cards talk to each other in no time"
     return steptime.Roofline(spec, card), None, "the roofline, not fitted to any engine"
 
 
@@ -189,7 +199,7 @@ def _recorded(name: str, spec: Any, card: Any, engine: Any, weights: float | Non
     recording = steptime.recorded(name)
     if spec.name != recording.model or engine.ranks > 1 or weights is not None:
         raise ValueError(
-            f"{name} was recorded with {recording.model} on one card: it says nothing of {spec.name} on "
+            f"{name} was recorded with {recording.model} on one card: it says nothing about {spec.name} on "
             f"{engine.ranks} of them. Leave --recorded out for the roofline"
         )
     scaled = steptime.Scaled(recording, card)

@@ -13,7 +13,7 @@ def doctor(
     to: Mine = None,
     handed_out: HandedOut = None,
     explain: Annotated[
-        str | None, typer.Option(help="Look at nothing here; say what a code means, or several with commas.")
+        str | None, typer.Option(help="Check nothing here; say what a code means, or several separated by commas.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of lines.")] = False,
 ) -> None:

@@ -31,9 +31,9 @@ def flags(
             "compose or Kubernetes: what policy is it?",
         ),
     ] = None,
-    gpu: Annotated[str | None, typer.Option(help="With --from: the card, on which defaults depend.")] = None,
+    gpu: Annotated[str | None, typer.Option(help="With --from: the card; defaults depend on it.")] = None,
     service: Annotated[
-        str | None, typer.Option(help="With --from: which service of a YAML, where several run an engine.")
+        str | None, typer.Option(help="With --from: which service of a YAML, if several run an engine.")
     ] = None,
     ignore_unknown: Annotated[
         bool, typer.Option("--ignore-unknown", help="With --from: leave out options that vLLM 0.19 does not have.")
@@ -50,9 +50,13 @@ def flags(
     ] = 1,
     num_gpu_blocks_override: Annotated[
         int | None,
-        typer.Option("--num-gpu-blocks-override", "--num-gpu-blocks", help="KV blocks, whatever the memory says."),
+        typer.Option(
+            "--num-gpu-blocks-override", "--num-gpu-blocks", help="KV blocks, instead of what fits in the memory."
+        ),
     ] = None,
-    enable_prefix_caching: Annotated[bool, typer.Option(help="Whether prompts may share a start.")] = True,
+    enable_prefix_caching: Annotated[
+        bool, typer.Option(help="Whether prompts that begin alike share KV blocks.")
+    ] = True,
     model: Annotated[str, typer.Option(help="The model's name in the commands.")] = "MODEL",
     engine: Annotated[
         list[str] | None,
@@ -80,7 +84,7 @@ def flags(
         if line is not None:
             clash = sorted(given & {*settings, *KV, "policy", "model"})
             if clash:
-                raise ValueError(f"--from brings its own settings: leave out {', '.join(map(flag, clash))}, or --from")
+                raise ValueError(f"--from has its own settings: leave out {', '.join(map(flag, clash))}, or --from")
             found = exports.parse(line, gpu, ignore_unknown=ignore_unknown, service=service)
             chosen, kv, name = found.policy, found.kv, found.model or "MODEL"
         else:

@@ -43,20 +43,27 @@ def kv(
     ctx: typer.Context,
     config: Annotated[str, typer.Argument(help="A config.json, the folder that holds it, or a model's name.")],
     gpu: Annotated[
-        str | None, typer.Option(help="The card, such as H100: adds the ledger of its memory. Several with commas.")
+        str | None,
+        typer.Option(help="The card, such as H100: adds the ledger of its memory. Several, separated by commas."),
     ] = None,
     memory_gib: Annotated[
-        str | None, typer.Option(help="The card's memory instead of its name, in GiB; 79.2,39.5 where ranks differ.")
+        str | None, typer.Option(help="The card's memory instead of its name, in GiB; 79.2,39.5 if ranks differ.")
     ] = None,
     kv_gib: Annotated[
         str | None,
-        typer.Option(help="KV memory as your engine prints it, instead of a card; of each rank with commas."),
+        typer.Option(
+            help="KV memory as your engine prints it, instead of a card; one value per rank, separated by commas."
+        ),
     ] = None,
     engine_version: Annotated[
-        str | None, typer.Option(help="vLLM's version, which decides defaults and what is printed as tokens.  [0.19]")
+        str | None,
+        typer.Option(help="vLLM's version, which decides defaults and the printed number of tokens.  [0.19]"),
     ] = None,
     tensor_parallel_size: Annotated[
-        int, typer.Option("--tensor-parallel-size", "--tp", help="Ranks that share each layer; the ledger is one's.")
+        int,
+        typer.Option(
+            "--tensor-parallel-size", "--tp", help="Ranks that share each layer; the ledger is that of one rank."
+        ),
     ] = 1,
     pipeline_parallel_size: Annotated[
         int, typer.Option("--pipeline-parallel-size", "--pp", help="Stages that share the layers.")
@@ -83,25 +90,29 @@ def kv(
         float | None, typer.Option(help="Share of the card that the engine takes.  [the engine's]")
     ] = None,
     max_num_batched_tokens: Annotated[
-        int | None, typer.Option(help="Tokens of a step.  [the engine's for that card]")
+        int | None, typer.Option(help="Most tokens in a step.  [the engine's for that card]")
     ] = None,
-    max_num_seqs: Annotated[int | None, typer.Option(help="Sequences of a step.  [the engine's for that card]")] = None,
+    max_num_seqs: Annotated[
+        int | None, typer.Option(help="Most sequences in a step.  [the engine's for that card]")
+    ] = None,
     enable_chunked_prefill: Annotated[
-        bool, typer.Option(help="Without it a step holds the longest prompt, and activations grow with it.")
+        bool, typer.Option(help="If off, a step holds the longest prompt, and activations grow with it.")
     ] = True,
     block_size: Annotated[int, typer.Option(help="Tokens of a block.")] = 16,
     num_gpu_blocks_override: Annotated[
-        int | None, typer.Option(help="Blocks that somebody claims: are they possible?")
+        int | None, typer.Option(help="A claimed number of blocks: is it possible?")
     ] = None,
-    num_speculative_tokens: Annotated[int, typer.Option(help="Drafted tokens a step.")] = 0,
+    num_speculative_tokens: Annotated[int, typer.Option(help="Drafted tokens per step.")] = 0,
     speculative_method: Annotated[
         str | None, typer.Option(help="mtp, eagle, eagle3, draft_model, ngram.  [the model's own layers, else eagle]")
     ] = None,
     draft_model: Annotated[str | None, typer.Option(help="Config of the model, or of the head, that drafts.")] = None,
     draft_layers: Annotated[int | None, typer.Option(help="Layers of KV of an EAGLE head.  [1]")] = None,
-    mamba_cache_mode: Annotated[str, typer.Option(help="none, or align: a second recurrent state.")] = "none",
+    mamba_cache_mode: Annotated[
+        str, typer.Option(help="none, or align, which keeps a second recurrent state.")
+    ] = "none",
     disable_hybrid_kv_cache_manager: Annotated[
-        bool, typer.Option("--disable-hybrid-kv-cache-manager", help="Layers with a window keep every token.")
+        bool, typer.Option("--disable-hybrid-kv-cache-manager", help="Let layers with a window keep every token.")
     ] = False,
     weights_gib: Annotated[float | None, typer.Option(help="Weights per card, as your engine prints them.")] = None,
     activation_gib: Annotated[float | None, typer.Option(help="Peak of activations, as printed.")] = None,
@@ -182,7 +193,9 @@ def _numbers(name: str, gib: float | str) -> list[float]:
     try:
         return [float(one) for one in gib.split(",")] if isinstance(gib, str) else [gib]
     except ValueError:
-        raise ValueError(f"{name}_gib must be a number of GiB, or one a rank with commas, not {quote(gib)}") from None
+        raise ValueError(
+            f"{name}_gib must be a number of GiB, or one per rank separated by commas, not {quote(gib)}"
+        ) from None
 
 
 def _in_flags(error: Exception | str, options: dict[str, Any]) -> str:
@@ -263,7 +276,7 @@ def _table(spec: Any, card: Any, drafted: int) -> str:
         for key, label in LABELS.items()
         if found[key] or key in always
     ]
-    text = _align(f"{_printable(spec.name)}: bytes, with {spec.kv_bytes_per_element} an element of K and V", rows)
+    text = _align(f"{_printable(spec.name)}: bytes, with {spec.kv_bytes_per_element} per element of K and V", rows)
     if card is None:
         return text
 

@@ -12,9 +12,9 @@ from course.cli.output import echo
 COPIES = {
     "none": "not copied yet",
     "pristine": "copied, not changed",
-    "old": "copied, not changed; `make lab` brings the newer version",
+    "old": "copied, not changed; `make lab` copies the newer version",
     "yours": "yours",
-    "outdated": "yours; the handed-out lab has changed since",
+    "outdated": "changed by you; the handed-out lab has changed since",
     "unreadable": "no file that can be read",
 }
 

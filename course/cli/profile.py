@@ -10,13 +10,15 @@ from course.cli.output import echo
 
 def profile(
     out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="Where to write, a .json; saved after each point.")
+        Path, typer.Option("--out", metavar="FILE", help="The .json file to write; saved after each point.")
     ],
     model: Annotated[
-        str, typer.Option(help="A model of the course, or the path of a config.json. Dense Llama shapes only.")
+        str, typer.Option(help="A model that the course knows, or the path of a config.json; dense Llama models only.")
     ] = "llama-3.1-8b",
     kind: Annotated[str, typer.Option(help="bf16, fp16 or fp32.")] = "bf16",
-    cache_tokens: Annotated[int, typer.Option(help="Room for KV; points that need more are left out.")] = 262_144,
+    cache_tokens: Annotated[
+        int, typer.Option(help="Tokens of KV to make room for; points that need more are left out.")
+    ] = 262_144,
     limit: Annotated[float, typer.Option(help="Seconds after which no further point starts.")] = 600.0,
 ) -> None:
     """Record step times on this GPU: decodes by batch and context, chunks by size and what is cached, and both.
@@ -36,9 +38,9 @@ def profile(
     from course.models import model as known
 
     if out.suffix != ".json":
-        raise ValueError(f"--out must end in .json, by which a recording is known to be a file, not {quote(str(out))}")
+        raise ValueError(f"--out must end in .json, which marks a recording as a file, not {quote(str(out))}")
     if not out.parent.is_dir():
-        raise ValueError(f"--out is in a folder that is not there: make {out.parent} first")
+        raise ValueError(f"--out is in a folder that does not exist: make {out.parent} first")
     checked_kind(kind)
     room = whole("--cache-tokens", cache_tokens, low=4_096, high=10**9)
     seconds = real("--limit", limit, low=1, high=86_400)
@@ -59,7 +61,7 @@ def profile(
         )
     except gpu.KernelError as error:
         raise ValueError(
-            f"{error}: without a GPU that can record, take steptime.recorded('h100-llama3-8b'), which the course brings"
+            f"{error}: without a GPU that can record, use the steptime.recorded('h100-llama3-8b') of the course"
         ) from None
     points = len(found["points"]["seconds"]) if found else 0
     if not points:

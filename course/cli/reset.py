@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def reset(
-    lab: Annotated[str, typer.Argument(help="Its number or the name of its file: 03, 03_littles_law.ipynb.")],
+    lab: Annotated[str, typer.Argument(help="The lab's number or the name of its file: 03, 03_littles_law.ipynb.")],
     to: Mine = None,
     handed_out: HandedOut = None,
     progress: Annotated[
@@ -41,7 +41,7 @@ def reset(
         echo(f"A fresh copy: {mine / name}")
     if aside is not None:
         echo(f"Yours is kept as: {aside}")
-        echo("Where it is open in JupyterLab, close its tab without saving before you open the fresh one.")
+        echo("If it is open in JupyterLab, close its tab without saving before you open the fresh one.")
     for kept in forgotten:
         echo(
             f"There is no progress of lab {number} to forget."
@@ -61,4 +61,4 @@ def _say_what_stays(number: str, stored: "Progress") -> None:
     spec = catalogue().get(number)
     finished = done_so_far(spec, stored) if spec else {}
     if any(finished.values()):
-        echo(f"Your progress stays: {in_words(spec, finished)}. `course reset {number} --progress` forgets it.")
+        echo(f"Your progress is kept: {in_words(spec, finished)}. `course reset {number} --progress` forgets it.")

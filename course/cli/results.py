@@ -51,10 +51,13 @@ def results(
     files: Annotated[list[Path], typer.Argument(help="Result files, of any of the tools.")],
     format: Annotated[
         str | None,
-        typer.Option(help="The tool of all the files, such as vllm or guidellm.  [default: told by their content]"),
+        typer.Option(
+            help="The tool that wrote the files, such as vllm or guidellm.  [default: found by their content]"
+        ),
     ] = None,
     interval: Annotated[
-        float | None, typer.Option(help="Seconds between two scrapes of a metrics page, which no page says.")
+        float | None,
+        typer.Option(help="Seconds between two scrapes of a metrics page; the pages themselves do not say."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table; times in seconds.")] = False,
 ) -> None:
@@ -221,7 +224,7 @@ def _number(value: float) -> str:
 def _sentences(runs: Sequence["Result"], many: bool) -> list[str]:
     from course.results import sentences, sweeps
 
-    lines = ["", "Every number is under the definitions of the glossary, except in rows as a tool has it:"]
+    lines = ["", "Every number follows the definitions of the glossary, except in rows marked as a tool has it:"]
     seen = []
     for run in runs:
         for metric, definition in run.definitions.items():

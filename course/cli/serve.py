@@ -14,9 +14,9 @@ NEEDED = ("starlette", "uvicorn", "prometheus_client")
 
 @with_policy_options
 def serve(
-    port: Annotated[int, typer.Option(help="Port of 127.0.0.1; 0 takes a free one.")] = 8000,
+    port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 takes a free one.")] = 8000,
     api_key: Annotated[
-        str | None, typer.Option(help="The token that clients send.  [default: a new one, which is printed]")
+        str | None, typer.Option(help="The API key that clients send.  [default: a new one, which is printed]")
     ] = None,
     policy: Annotated[str, typer.Option(help=f"One of {NAMES}.")] = "continuous",
     num_gpu_blocks_override: Annotated[
@@ -33,12 +33,12 @@ def serve(
 ) -> None:
     """Serve a small language model over HTTP, with OpenAI's API, so that a load generator can be pointed at a policy.
 
-    /v1/completions and /v1/chat/completions, with streams, /v1/models and /metrics under vLLM's names. On 127.0.0.1
-    only, and below /v1 only for who knows the token. Ctrl-C ends it.
+    It serves /v1/completions and /v1/chat/completions, with streams, /v1/models, and /metrics under vLLM's names. It
+    listens on 127.0.0.1 only, and below /v1 a client needs the API key. Ctrl-C stops it.
 
     \b
     course serve --policy continuous --max-num-seqs 16 --max-num-batched-tokens 128
-    curl localhost:8000/v1/completions -H "Authorization: Bearer TOKEN" -d '{"prompt": "Spell owl."}'
+    curl localhost:8000/v1/completions -H "Authorization: Bearer API_KEY" -d '{"prompt": "Spell owl."}'
     """
     from course.cli import build, knobs
     from course.memory.kvcache import KVCache
@@ -53,9 +53,11 @@ def serve(
         knobs.check(asked)
         chosen = build.policies(asked)
     if len(chosen) != 1:
-        raise ValueError("a server has one policy: give --policy one name")
+        raise ValueError("a server has one policy: give one name to --policy")
     if api_key is not None and not (api_key.isascii() and api_key.isprintable() and api_key.strip() == api_key != ""):
-        raise ValueError("--api-key must be letters, digits and signs of ASCII, without spaces around them")
+        raise ValueError(
+            "--api-key must be letters, digits and other printable ASCII characters, without spaces around them"
+        )
     ((name, one),) = chosen.items()
     cache = None if num_gpu_blocks_override is None else KVCache(num_gpu_blocks_override, block_size)
 
@@ -68,10 +70,10 @@ def serve(
     listening = open_port(port)
 
     def started() -> None:
-        shown = f"token {token}" if api_key is None else "token as given"
+        shown = f"api-key {token}" if api_key is None else "api-key as given"
         echo(f"http://127.0.0.1:{listening.getsockname()[1]}/v1  model course-lm  {shown}  {one!r}")
-        echo("What is asked stays on this machine. Ctrl-C ends.", err=True)
+        echo("Prompts stay on this machine. Ctrl-C stops the server.", err=True)
         if name == "static":
-            echo(f"note: {one!r} begins when its batch is full; who comes last waits until others come", err=True)
+            echo(f"note: {one!r} begins when its batch is full; the last requests wait until others come", err=True)
 
     run(service, listening, token, started)

@@ -17,9 +17,9 @@ def simulate(
         Path | None, typer.Option(help="Trace file: Azure, BurstGPT, Mooncake, Qwen, Vidur, a CSV of your own, ...")
     ] = None,
     format: Annotated[
-        str | None, typer.Option(help="Format of the trace, such as mooncake or csv.  [default: told by its content]")
+        str | None, typer.Option(help="Format of the trace, such as mooncake or csv.  [default: found by its content]")
     ] = None,
-    sort: Annotated[bool, typer.Option("--sort", help="Sort the trace by time first.")] = False,
+    sort: Annotated[bool, typer.Option("--sort", help="Sort the requests of the trace by time first.")] = False,
     on_error: Annotated[str, typer.Option(help="Broken rows of the trace: raise or skip.")] = "raise",
     rate: Annotated[float | None, typer.Option(help="Without a trace: arrivals per second.")] = None,
     num_requests: Annotated[int, typer.Option(help="How many requests.")] = 1_000,
@@ -29,20 +29,20 @@ def simulate(
     output_cv: Annotated[float, typer.Option(help="Variation of output lengths (std / mean); 0: all equal.")] = 1.0,
     arrival_cv: Annotated[float, typer.Option(help="Variation of gaps: 0 regular, 1 Poisson, above bursty.")] = 1.0,
     seed: Annotated[int, typer.Option(help="Seed of all random draws.")] = 0,
-    head: Annotated[int | None, typer.Option(help="Only the first so many requests.")] = None,
+    head: Annotated[int | None, typer.Option(help="Use only this many requests, the first ones.")] = None,
     scale_rate: Annotated[
-        float | None, typer.Option(help="Stretch or squeeze time to so many arrivals per second, after --head.")
+        float | None, typer.Option(help="Stretch or squeeze time to this many arrivals per second, after --head.")
     ] = None,
     policy: Annotated[
         list[str] | None,
-        typer.Option(help=f"{NAMES}; several, with commas or repeated, are compared.  [default: continuous]"),
+        typer.Option(help=f"{NAMES}; several, separated by commas or repeated, are compared.  [default: continuous]"),
     ] = None,
     num_gpu_blocks_override: Annotated[
         int | None,
         typer.Option(
             "--num-gpu-blocks-override",
             "--num-gpu-blocks",
-            help="KV blocks.  [default: what the card has left beside the weights]",
+            help="KV blocks.  [default: as many as fit beside the weights]",
         ),
     ] = None,
     unlimited_kv: Annotated[bool, typer.Option("--unlimited-kv", help="KV memory without a limit.")] = False,
@@ -62,8 +62,12 @@ def simulate(
         str, typer.Option("--kv-cache-dtype", "--kv-dtype", help="Type of K and V; auto: as the checkpoint asks.")
     ] = "auto",
     gpu_memory_utilization: Annotated[float, typer.Option(help="Share of the card that the engine takes.")] = 0.9,
-    ttft_slo_ms: Annotated[float | None, typer.Option(help="Goodput counts the requests that kept this TTFT.")] = None,
-    tpot_slo_ms: Annotated[float | None, typer.Option(help="The same for TPOT.")] = None,
+    ttft_slo_ms: Annotated[
+        float | None, typer.Option(help="Goodput counts the requests whose TTFT is at most this.")
+    ] = None,
+    tpot_slo_ms: Annotated[
+        float | None, typer.Option(help="Goodput counts the requests whose TPOT is at most this.")
+    ] = None,
     e2e_slo_ms: Annotated[float | None, typer.Option(help="The same for E2E.")] = None,
     warmup: Annotated[float, typer.Option(help="Seconds at the start to leave out of the latencies.")] = 0.0,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table; times in seconds.")] = False,

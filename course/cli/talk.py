@@ -21,14 +21,16 @@ TAIL = 60  # letters of an answer that a line shows
 def talk(
     prompts: Annotated[
         Path | None,
-        typer.Option(help="A file with one prompt a line, answered side by side; - reads them from the input."),
+        typer.Option(help="A file with one prompt per line, answered side by side; - reads standard input."),
     ] = None,
     rate: Annotated[
-        float | None, typer.Option(help="With --prompts: so many come a second (Poisson).  [default: all at once]")
+        float | None, typer.Option(help="With --prompts: how many arrive per second (Poisson).  [default: all at once]")
     ] = None,
     policy: Annotated[
         list[str] | None,
-        typer.Option(help=f"{NAMES}; several, with commas or repeated, one after the other.  [default: continuous]"),
+        typer.Option(
+            help=f"{NAMES}; several, separated by commas or repeated, run one after the other.  [default: continuous]"
+        ),
     ] = None,
     num_gpu_blocks_override: Annotated[
         int | None,
@@ -38,9 +40,9 @@ def talk(
     ] = None,
     block_size: Annotated[int, typer.Option(help="Tokens in a KV block.")] = 16,
     max_tokens: Annotated[
-        int | None, typer.Option(help="The most tokens of an answer.  [default: what the context has room for]")
+        int | None, typer.Option(help="Most tokens of an answer.  [default: what the context has room for]")
     ] = None,
-    temperature: Annotated[float, typer.Option(help="0: always the likeliest token.")] = 0.0,
+    temperature: Annotated[float, typer.Option(help="Sampling temperature; 0 always takes the likeliest token.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of the arrivals and of the tokens.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="With --prompts: JSON; times in seconds.")] = False,
     **settings: Any,
@@ -66,7 +68,7 @@ def talk(
     if prompts is None:
         for name, value in (("--rate", rate), ("--policy", policy), ("--json", as_json or None)):
             if value is not None:
-                raise ValueError(f"{name} is for --prompts FILE: a chat has one reader, and nobody to wait for")
+                raise ValueError(f"{name} is for --prompts FILE: a chat has a single user")
         _chat(lm.load(), sampling, max_tokens)
         return
     texts = _lines(prompts)
@@ -93,7 +95,7 @@ def talk(
         echo(json.dumps([_as_dict(name, repr(chosen[name]), run) for name, run in runs.items()], indent=2))
     elif len(runs) > 1:
         same = len({run.words for run in runs.values()}) == 1
-        echo("The words are the same under all of them." if same else "The words are NOT the same under all.")
+        echo("The words are the same under all of them." if same else "The words are NOT the same under all of them.")
 
 
 def _cache(num_blocks: int | None, block_size: int) -> Any:
@@ -108,11 +110,11 @@ def _lines(path: Path) -> list[str]:
     try:
         texts = [line.strip() for line in data.decode().splitlines() if line.strip()]
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is no text in UTF-8: byte {error.start} is {data[error.start]:#04x}") from None
+        raise ValueError(f"{path} is not text in UTF-8: byte {error.start} is {data[error.start]:#04x}") from None
     if not texts:
-        raise ValueError(f"{path} has no prompts: write one a line")
+        raise ValueError(f"{path} has no prompts: write one per line")
     if len(texts) > MOST:
-        raise ValueError(f"{path} has {len(texts):,} prompts, and {MOST:,} are answered at most: take fewer")
+        raise ValueError(f"{path} has {len(texts):,} prompts, and at most {MOST:,} are answered: use fewer")
     return texts
 
 
@@ -123,7 +125,7 @@ def _chat(model: Any, sampling: Any, max_tokens: int | None) -> None:
 
     context = model.config.max_position_embeddings
     if sys.stdin.isatty():
-        echo("Ask something, such as: Count from 3 to 9. An empty line begins anew, Ctrl-D ends.", err=True)
+        echo("Ask something, such as: Count from 3 to 9. An empty line starts a new chat, Ctrl-D ends.", err=True)
     turns: list[str] = []
     while (line := _ask()) is not None:
         if not line.strip():

@@ -30,7 +30,7 @@ def bundle(folder: Path, to: Path) -> Path:
     command += ["--no-deps", "--require-hashes", "-r", str(folder / "requirements.lock"), "-d", str(wheels)]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace")
     if done.returncode:
-        raise RuntimeError(f"the packages cannot be fetched:\n{done.stderr.strip()[-2_000:]}")
+        raise RuntimeError(f"the packages cannot be downloaded:\n{done.stderr.strip()[-2_000:]}")
     to.mkdir(parents=True, exist_ok=True)
     kind = f"py{sys.version_info[0]}{sys.version_info[1]}-{sysconfig.get_platform().replace('-', '_')}"
     target = to / f"{NAME}-{kind}.tar"

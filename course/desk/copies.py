@@ -80,9 +80,7 @@ def copy_labs(labs: Path, mine: Path) -> CopyReport:
             if done == "yours" and record.differs(name, content):
                 changed.append(name)
             if done == "yours" and not copy.is_file():
-                remarks.append(
-                    f"{copy} is no file, but a folder or a link that leads nowhere: rename it to get the lab."
-                )
+                remarks.append(f"{copy} is not a file but a folder or a broken link: rename it to get the lab.")
         remarks += record.save()
     kept = tuple(name for name in handed_out if name in found["same"] + found["yours"])
     return CopyReport(tuple(found["new"]), kept, tuple(changed), tuple(found["refreshed"]), tuple(remarks), labs)
@@ -198,6 +196,6 @@ def sentences(mine: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise WorkspaceError(
-            f"Cannot keep your copies of the labs in {mine}: {reason(error)}. "
-            "Name a folder that you can write, for example: make lab MY_LABS=~/my-labs"
+            f"Your copies of the labs cannot be kept in {mine}: {reason(error)}. "
+            "Name a folder that you can write to, for example: make lab MY_LABS=~/my-labs"
         ) from error

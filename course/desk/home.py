@@ -55,7 +55,7 @@ def elsewhere(mine: Path, environment: Mapping[str, str] = os.environ) -> tuple[
     folder = jupyter_folders(environment)[first]
     moved = {name: str(mine / HIDDEN / name.lower()) for name in refused}
     return moved, (
-        f"{folder} cannot be written ({why}): JupyterLab's settings, and your progress if it would be there too, are "
+        f"{folder} cannot be written ({why}): JupyterLab's settings, and your progress if it belongs there too, are "
         f"kept in {mine / HIDDEN} instead."
     )
 

@@ -85,7 +85,7 @@ def _alone(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                say("Another `make` is installing in this folder: waiting for it ...")
+                say("Another `make` is installing in this folder: waiting until it is done ...")
                 fcntl.flock(handle, fcntl.LOCK_EX)
             except OSError:  # a file system without locks
                 pass
@@ -125,8 +125,8 @@ def _pip(command: Sequence[str], offline: Sequence[str]) -> None:
         )
     if NO_NETWORK.search(said):
         raise InstallError(
-            "The packages cannot be fetched: no package index answers. The first `make lab` needs one; later ones need "
-            "no network. Without a network, take what `make bundle` makes on a machine that has one."
+            "The packages cannot be downloaded: no package index answers. The first `make lab` needs one; later ones "
+            "need no network. Without a network, use a file that `make bundle` made on a machine with one."
         )
     raise InstallError("pip failed:\n" + "\n".join(line for line in said.splitlines() if line.strip())[-4_000:])
 

@@ -55,7 +55,7 @@ def write_page(path: Path, text: str) -> Path:
                 continue
             files.replace(name, content)
         return name
-    raise FileExistsError(17, "every name for this page is taken", str(path))
+    raise FileExistsError(17, "every name for this page is taken: delete some of the old pages", str(path))
 
 
 def sealed(text: str) -> bytes:

@@ -53,7 +53,7 @@ def path_of(name: str, seen_from: Path | None = None) -> Path:
         path = Path(name).expanduser()
         return path.absolute() if seen_from is None else seen_from / path
     except (OSError, RuntimeError) as error:
-        raise WorkspaceError(f"{name} names no folder: {reason(error)}") from error
+        raise WorkspaceError(f"{name} is not the name of a folder: {reason(error)}") from error
 
 
 def command(labs: Path, mine: Path, *words: str) -> str:

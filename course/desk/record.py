@@ -60,7 +60,7 @@ class Record:
                 raise self._problem
             files.replace(self.path, (json.dumps(self.digests, indent=1, sort_keys=True) + "\n").encode())
         except OSError as error:
-            return [f"{self.path} cannot be used ({reason(error)}): nobody will tell you when a lab has changed."]
+            return [f"{self.path} cannot be used ({reason(error)}): you will not be told when a lab has changed."]
         return []
 
 

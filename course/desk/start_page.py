@@ -15,47 +15,47 @@ ABOUT = """\
 
 You move a slider and see what a batching policy does to the people who wait for tokens. Each lab answers one question
 about serving language models: how many requests one GPU can take, who waits, what a long prompt does to everybody else,
-what fits into the memory of a card. Most of it is simulated; each figure says whether its times are modelled, recorded
+what fits into the memory of a card. Most times are simulated; each figure says whether they are modelled, recorded
 on a GPU, or measured on your machine.
 
 ## What you need
 
 - You read Python, and you have seen a NumPy array.
-- You know what a request and a queue are. You need not have served a language model before: each term is
+- You know what a request and a queue are. You do not need to have served a language model: each term is
   explained where it first appears, and the [glossary]({glossary}) has them all.
-- No GPU and no network. Where there is a GPU, the labs use it.
+- You need neither a GPU nor a network. If there is a GPU, the labs use it.
 """
 
 PRIMER_FIRST = """\
-{primer}, is the primer: what a token, a step and a percentile are. It begins with a test of six questions: with
-five right answers, go on with the next lab.
+{primer}, is the primer: it explains what a token, a step and a percentile are. It begins with six questions: if you get
+five right, go on to the next lab.
 """
 
 AROUND = """\
 ## How to take a lab
 
 Open a lab by its link above, or in the list on the left. Run its cells from top to bottom with Shift+Enter, and commit
-to your predictions before you move anything. Answers are checked at once. You may stop anywhere: predictions, tasks and
-answers are kept, and the lab says where you left it. The labs in this folder are your copies: change what you like.
+to your predictions before you move anything. Answers are checked at once. You can stop anywhere: predictions, tasks and
+answers are kept, and the lab says where you left it. The labs in this folder are your copies, so change what you like.
 
-The solutions of a lab open here once an answer of yours to one of its exercises has been checked, right or wrong.
+A lab's solutions appear in the table above once one of your answers to its exercises has been checked, right or wrong.
 
 ## When something does not work
 
 | What you see | What to do |
 |---|---|
 | Tables where sliders should be | *Run > Run All Cells* |
-| Sliders that move nothing, or a `NameError` | *Run > Run All Above Selected Cell*, then run the cell |
+| Sliders that change nothing, or a `NameError` | *Run > Run All Above Selected Cell*, then run the cell |
 | A cell that does not end | *Kernel > Interrupt Kernel* |
-| A lab that you want to start again | *File > New > Terminal*, then `course reset 03`; your copy is kept |
-| Anything else | the same way, `course doctor`: it looks at the installation and says what to do |
+| A lab that you want to start again | *File > New > Terminal*, then `course reset 03` for lab 03; your copy is kept |
+| Anything else | *File > New > Terminal*, then `course doctor`: it checks the installation and says what to do |
 
 {kept}
 """
 
 THIS_PAGE = """\
-The course writes this page again at each start and whenever a lab is saved: close it and open it again to see where you
-are, and keep your notes in a file of your own."""
+The course writes this page again at each start and whenever a lab is saved. Close it and open it again to see where you
+are, and keep your notes in another file."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def _only_tested(spec: Entry, finished: Mapping[str, list[str]]) -> bool:
 
 def _table(numbers: list[str], rows: Mapping[str, str], known: Mapping[str, Entry]) -> str:
     minutes = sum(known[number].minutes or 0 for number in numbers if number in known)
-    head = "| | Lab | Minutes | You have done | Solutions |\n|---|---|---|---|---|"
+    head = "| | Lab | Minutes | Progress | Solutions |\n|---|---|---|---|---|"
     return "\n".join([head, *(rows[number] for number in numbers), f"| | | {minutes} | | |", ""])
 
 

@@ -62,12 +62,12 @@ def _seconds(until: Any) -> float | None:
 
 def unknown(request: object) -> Broken:
     """For a request that is none of this engine's, or has its answer already."""
-    return Broken(f"it runs {settings.quote(request)}, which neither runs nor waits")
+    return Broken(f"it runs {settings.quote(request)}, which is neither running nor waiting")
 
 
 def not_running(victim: object) -> Broken:
     """For a preemption of somebody without a slot."""
-    return Broken(f"it preempts {settings.quote(victim)}, which does not run")
+    return Broken(f"it preempts {settings.quote(victim)}, which is not running")
 
 
 def preempts_only(engine: Engine, victims: Sequence[Request]) -> ValueError:
@@ -106,5 +106,5 @@ def too_much(engine: Lives, tokens: int) -> Broken:
 def no_blocks(pool: BlockPool, missing: float) -> Broken:
     """For a step that takes more blocks than are free."""
     return Broken(
-        f"it takes {missing} KV blocks more than the cache of {pool.num_blocks} has: preempt somebody, or admit fewer"
+        f"it takes {missing} KV blocks more than the cache of {pool.num_blocks} has: preempt a request, or admit fewer"
     )

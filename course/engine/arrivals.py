@@ -39,7 +39,9 @@ class Arrivals:
     def follow(self, load: Workload) -> None:
         """All requests of a workload. Raises ValueError where requests are known already."""
         if self.arrival:
-            raise ValueError("an engine takes one workload, before any other request: submit the others one by one")
+            raise ValueError(
+                "an engine takes one workload, and only before any other request: submit the others one by one"
+            )
         self.load = load
         self.arrival, self.prompt = load.arrival.tolist(), load.prompt_tokens.tolist()
         columns = (load.class_, load.tenant, load.prefix, load.guess)

@@ -243,7 +243,7 @@ class Lives:
         self.context += more
         self.pool.decode(request._c)
         if self.pool.free < 0:
-            raise ValueError(f"{1 + more} tokens of {request!r} need more KV blocks than are free: let fewer leave")
+            raise ValueError(f"{1 + more} tokens of {request!r} need more KV blocks than are free: emit fewer")
 
     def _preempt(self, victims: Sequence[Request]) -> None:
         for victim in victims:
@@ -265,6 +265,6 @@ class Lives:
             self._fruitless += 1
             if self._fruitless > PATIENCE:
                 raise answer.Broken(
-                    f"it has preempted {PATIENCE:,} times since the last token left, and each time all was lost that "
-                    "had been computed: let somebody finish"
+                    f"it has preempted {PATIENCE:,} times since the last token left, and each time everything that had "
+                    "been computed was lost: let a request finish"
                 )

@@ -109,7 +109,7 @@ def _check_moves(ends: np.ndarray, idle: np.ndarray, idle_start: np.ndarray) -> 
         when = stuck[0]
         raise ValueError(
             f"the clock stands still at {when:.6g} s: floats are {np.spacing(when):.1g} s apart there, more than a "
-            "step takes; give larger step times, or arrivals nearer to 0"
+            "step takes; give larger step times, or arrivals closer to 0"
         )
 
 

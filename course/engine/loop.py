@@ -88,10 +88,10 @@ class Engine(Lives):
             raise ValueError(f"{request!r} was submitted before: make another one")
         self._must_rest()
         if self.closed:
-            raise ValueError("this engine has served everybody: submit before `run`, with `advance` in between")
+            raise ValueError("this engine has served all requests: submit before `run`, with `advance` in between")
         arrival = settings.real("arrival", request.arrival, low=0, high=settings.MAX_SECONDS)
         if arrival < self.present:
-            raise ValueError(f"{request!r} arrives at {arrival:g} s, and the engine is at {self.present:g} s already")
+            raise ValueError(f"{request!r} arrives at {arrival:g} s, and the engine is already at {self.present:g} s")
         request._arrival = arrival
         request._prompt_tokens = settings.whole("prompt_tokens", request.prompt_tokens)
         if request.guess is not None:
@@ -132,7 +132,7 @@ class Engine(Lives):
         """Serve everybody, and return what happened. Raises ValueError where nobody was submitted."""
         if not self.arrivals.arrival:
             raise ValueError(
-                "nobody was submitted, so there is nothing to serve: submit a request, or follow a workload"
+                "no request was submitted, so there is nothing to serve: submit a request, or follow a workload"
             )
         self._must_rest()
         self.closed = True
@@ -148,8 +148,8 @@ class Engine(Lives):
     def _must_rest(self) -> None:
         if self.serving:
             raise ValueError(
-                "this engine is in the middle of serving, or broke off there with an error: submit, advance and run "
-                "it from outside of its policy and its executor, and make another one after an error"
+                "this engine is in the middle of serving, or stopped there with an error: call submit, advance and run "
+                "from outside its policy and its executor, and make another engine after an error"
             )
 
     def _serve(self, stop: float) -> None:
@@ -218,8 +218,8 @@ class Engine(Lives):
         self._waits += 1
         if until == NEVER or self._waits > PATIENCE:
             raise answer.Broken(
-                f"it runs nothing although {len(self._running)} requests run and {len(self.waiting)} wait, and nothing "
-                "will change by waiting: give tokens to at least one request"
+                f"it runs nothing although {len(self._running)} requests are running and {len(self.waiting)} "
+                f"wait, and nothing will change by waiting: give tokens to at least one request"
             )
         self.now = until
         self.idle.append((self.step, until))

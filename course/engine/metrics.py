@@ -173,7 +173,9 @@ def summary(
     begin = first + settings.real("warmup", warmup, low=0)
     counted = run.arrival >= begin
     if not counted.any():
-        raise ValueError(f"nobody arrives after a warm-up of {warmup:g} s: the last arrival is at {last - first:g} s")
+        raise ValueError(
+            f"no request arrives after a warm-up of {warmup:g} s: the last arrival is at {last - first:g} s"
+        )
 
     makespan, outputs = run.makespan, int(load.output_tokens.sum())
     window = (steps.end > begin) & (steps.end <= last)

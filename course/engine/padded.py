@@ -31,9 +31,9 @@ class PaddedBatch:
         for request, chunk in tokens.items():
             self._known(request, chunk)
             if request not in running:
-                raise answer.Broken(f"it admits {request!r}, but nobody joins a padded batch that runs")
+                raise answer.Broken(f"it admits {request!r}, but no request can join a running padded batch")
             if chunk != 1:
-                raise answer.Broken("it gives other than 1 token to a decode of a padded batch")
+                raise answer.Broken("it must give exactly 1 token to a decode of a padded batch")
         if len(tokens) != len(running):
             raise answer.Broken(f"it runs {len(tokens)} of {len(running)} requests, but a padded batch runs as one")
         self.engine.decode_steps(None)

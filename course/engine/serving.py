@@ -50,7 +50,8 @@ def finish(engine: Engine) -> Run:
     lengths = log.lengths - prompts
     if not lengths.all():
         raise ValueError(
-            f"request {int(lengths.argmin())} was given up before its first token, and a Run has no row for such a one"
+            f"request {int(lengths.argmin())} was cancelled before its first token, and a Run has no row for "
+            f"such a request"
         )
     if load is None or len(load) < len(prompts):
         load = Workload(log.arrival, prompts, lengths)

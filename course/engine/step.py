@@ -129,6 +129,6 @@ class _Checked(StepTimeModel):
             if line != plain:
                 raise ValueError(
                     f"decode_line and seconds must agree to the last bit, but for {decodes} decodes over {context} "
-                    f"tokens they say {line!r} and {plain!r}"
+                    f"tokens they give {line!r} and {plain!r}"
                 )
         return base, slope

@@ -54,7 +54,7 @@ def difference(got: Any, want: Any, rtol: float, name: str = "your answer") -> s
     try:
         return None if bool(got == want) else f"{name} is {brief(got)}, which is not right"
     except Exception:
-        return f"{name} is {brief(got)}, which cannot be compared with what is asked for"
+        return f"{name} is {brief(got)}, which cannot be compared with the right answer"
 
 
 def as_number(value: Any) -> float | None:
@@ -129,7 +129,7 @@ def _mapping_difference(got: Any, want: Mapping[Any, Any], rtol: float, name: st
         if found:
             return found
     extra = [key for key in got if key not in want]
-    return f"{name} has a key {extra[0]!r} that is not asked for" if extra else None
+    return f"{name} has a key {extra[0]!r} that is not expected" if extra else None
 
 
 def _sequence_difference(got: Any, want: Any, rtol: float, name: str) -> str | None:

@@ -31,7 +31,7 @@ def one_flag(right: str) -> Callable[[Any], dict[str, Any]]:
             raise ValueError('give a dictionary with one flag and its value, such as {"--flag": 1}')
         chosen = {flag: value for flag, value in answer.items() if value is not None}
         if not chosen:
-            raise NotImplementedError("nothing is chosen yet")
+            raise NotImplementedError("no flag is chosen yet")
         if len(chosen) > 1:
             raise ValueError("choose one flag")
         ((flag, value),) = chosen.items()

@@ -54,8 +54,8 @@ def judge(exercise: Exercise, answer: Any) -> Verdict:
         kind = type(answer).__name__ if type(type(answer)) is type else "its own kind"
         return Verdict(
             WRONG,
-            f"Your answer is an object of type {kind} that cannot be compared with what is asked for: "
-            f"asked for its value, it stopped with {describe(error)}.",
+            f"Your answer is an object of type {kind} that cannot be compared with the right answer: "
+            f"reading its value stopped with {describe(error)}.",
         )
 
 

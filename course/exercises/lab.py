@@ -17,7 +17,7 @@ from course.exercises import cells, minutes, solutions
 from course.exercises.cards import Card
 from course.exercises.forms import Feedback, Form, prediction_form, quiz_form, ticket_form, with_letters
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
-from course.exercises.progress import Progress
+from course.exercises.progress import Progress, own
 from course.exercises.spec import LETTERS, LabSpec, Prediction, Question, which
 from course.exercises.standing import WORDS, answers, done_so_far, in_words
 
@@ -56,7 +56,7 @@ class Lab:
 
     def __init__(self, number: str | int | LabSpec, progress: Progress | None = None, show: bool = True) -> None:
         self.spec = number if isinstance(number, LabSpec) else load(number)
-        self.progress = progress or Progress()
+        self.progress = progress or own()
         self._cells = cells.watched(get_ipython())
         if show and get_ipython() is not None:
             display(self.where())
@@ -241,7 +241,7 @@ class Lab:
                     kind = WORDS[part].removesuffix("s")
                     title = getattr(item, "title", "") or getattr(item, "question", "") or item.text
                     return f"Next: {kind} {item.id} ({title.rstrip('.')})."
-        return "Everything in this lab is done." if not seen else "Everything in this lab is done or was shown."
+        return "Everything in this lab is done." if not seen else "Everything in this lab is done or has been shown."
 
     def _unknown(self, kind: str, id: Any, items: Sequence[Any]) -> Card:
         known = ", ".join(item.id for item in items) or "none"

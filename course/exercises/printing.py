@@ -45,4 +45,4 @@ def limited(most: int = MOST) -> Iterator[None]:
         sys.stdout, sys.stderr = before
         for stream in now:
             if stream is not None and stream.left_out:
-                stream._stream.write(f"\n... and {stream.left_out:,} letters more that your answer printed.\n")
+                stream._stream.write(f"\n... and {stream.left_out:,} more characters that your answer printed.\n")

@@ -10,8 +10,10 @@ import copy
 import json
 import os
 from collections.abc import Callable
+from functools import cache
 from itertools import count
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 from platformdirs import user_data_dir
@@ -58,6 +60,7 @@ class Progress:
         self.path = Path(chosen) / NAME
         self.notices: list[str] = []
         self._memory: State | None = None
+        self._turn = RLock()  # forms are answered in a thread beside that of the cells
         try:
             # Resolved, so that a file linked from elsewhere is changed there, and the link stays.
             self.path = self.path.expanduser().resolve()
@@ -69,8 +72,9 @@ class Progress:
 
     def lab(self, number: str) -> dict[str, dict[str, Any]]:
         """Return a copy of what is stored for a lab, a dictionary under each name of PARTS."""
-        stored = self._read()["labs"].get(number, {})
-        return {part: copy.deepcopy(stored.get(part, {})) for part in PARTS}
+        with self._turn:
+            stored = self._read()["labs"].get(number, {})
+            return {part: copy.deepcopy(stored.get(part, {})) for part in PARTS}
 
     def kept(self) -> bool:
         """Whether what is stored outlives this process."""
@@ -100,17 +104,23 @@ class Progress:
             entries[name] = edit(copy.deepcopy(entries.get(name)))
             return state
 
-        if self._memory is None:
-            try:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                with file_lock(self.path.with_suffix(".lock")):
-                    state = self._load()
-                    if self._memory is None:
-                        self._write(edited(state))
-                        return
-            except OSError as error:
-                self._remember(f"{self.path} cannot be written ({error.strerror or error})")
-        self._memory = edited(self._memory or _empty())
+        with self._turn:
+            if self._memory is None and self._stored(edited):
+                return
+            self._memory = edited(self._memory or _empty())
+
+    def _stored(self, edited: Callable[[State], State]) -> bool:
+        """Whether the file holds the edited state now; else it is to be remembered."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with file_lock(self.path.with_suffix(".lock")):
+                state = self._load()
+                if self._memory is None:
+                    self._write(edited(state))
+                    return True
+        except OSError as error:
+            self._remember(f"{self.path} cannot be written ({error.strerror or error})")
+        return False
 
     def forget(self, number: str, stamp: str) -> Path | None:
         """Forget what is stored for a lab, once a copy of it has been written beside the file.
@@ -184,7 +194,7 @@ class Progress:
             # It must not be overwritten, so from here on nothing is written at all.
             self._remember(f"{self.path} {reason} and cannot be moved")
             return self._memory or _empty()
-        self.notices.append(f"{self.path} {reason}. It is kept as {kept.name}, and a new file begins.")
+        self.notices.append(f"{self.path} {reason}. It is kept as {kept.name}, and a new file is started.")
         return _empty()
 
     def _remember(self, what: str) -> None:
@@ -197,6 +207,16 @@ class Progress:
 
     def _write(self, state: State) -> None:
         files.replace(self.path, _as_bytes(state), mode=0o600)
+
+
+@cache
+def _kept_in(folder: str | None) -> Progress:
+    return Progress(folder)
+
+
+def own() -> Progress:
+    """The learner's own progress. One object for the whole kernel, so that what cannot be written is still found."""
+    return _kept_in(os.environ.get(FOLDER))
 
 
 def _as_bytes(state: State) -> bytes:

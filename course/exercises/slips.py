@@ -35,17 +35,15 @@ class Slip:
         return right * self.factor
 
 
-RECIPROCAL = Slip(None, "That is the reciprocal: one divided by what is asked. Write the unit beside each number.")
+RECIPROCAL = Slip(None, "That is the reciprocal, one divided by the right value. Write the unit beside each number.")
 EVERYWHERE = (
     RECIPROCAL,
-    Slip(1e3, "That is a thousand times what is asked: are these milliseconds, or a prefix such as k?"),
-    Slip(
-        1e-3, "That is a thousandth of what is asked: is a value in milliseconds taken for seconds, or the other way?"
-    ),
-    Slip(1e6, "That is a million times what is asked: look at the prefixes of the units."),
-    Slip(1e-6, "That is a millionth of what is asked: look at the prefixes of the units."),
+    Slip(1e3, "That is a thousand times the right value. Is it in milliseconds, or is a prefix such as k missing?"),
+    Slip(1e-3, "That is a thousandth of the right value. Is it in seconds instead of milliseconds, or in thousands?"),
+    Slip(1e6, "That is a million times the right value. Look at the prefixes of the units."),
+    Slip(1e-6, "That is a millionth of the right value. Look at the prefixes of the units."),
     Slip(100, "That is a percentage. Give a share between 0 and 1."),
-    Slip(0.01, "That is a hundredth of what is asked: is a percentage taken for a share?"),
+    Slip(0.01, "That is a hundredth of the right value. Is it a share where a percentage is expected?"),
     Slip(2**30 / 1e9, "GiB and GB are mixed: 2^30 bytes and 10^9 bytes."),
     Slip(1e9 / 2**30, "GiB and GB are mixed: 2^30 bytes and 10^9 bytes."),
 )
@@ -109,7 +107,7 @@ def typed_in(answer: Callable[..., Any], solution: Callable[..., Any], probes: S
             return ""
         if _same(*pairs[0]) and not _same(*pairs[1]):
             name = _name(answer, position)
-            return f"The result does not change with {name}, and it should: is a number typed in where {name} belongs?"
+            return f"The result does not change with {name}, and it should. Did you type a number where {name} belongs?"
     return ""
 
 

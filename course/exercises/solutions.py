@@ -75,7 +75,7 @@ def show(exercise: Exercise, progress: Progress, number: str) -> tuple[str, list
     if not (now.done or now.shown or now.tries >= PATIENCE):
         left = PATIENCE - now.tries
         return f"{title}: the solution is closed.", [
-            f"It opens after {left} more wrong answer{'' if left == 1 else 's'}. Each is answered with a hint."
+            f"It opens after {left} more wrong answer{'' if left == 1 else 's'}. Each gets a hint."
         ]
     if not now.done:
         _change(progress, number, exercise.id, lambda stored: {**_dict(stored), "shown": True})
@@ -102,7 +102,7 @@ def text_of(exercise: Exercise) -> str:
         try:
             return dedent(inspect.getsource(code)).rstrip()
         except (OSError, TypeError):
-            return f"{exercise.title}: its source is not at hand."
+            return f"{exercise.title}: its source cannot be found."
     return brief(solution, limit=400)
 
 
@@ -117,12 +117,12 @@ def not_graded(name: str, error: str) -> list[str]:
     """Return the lines of a card for an answer whose cell raised."""
     return [
         f"The cell that sets {name} stopped with {error.rstrip('.')}.",
-        f"Repair it and run it. Until then {name} is what an earlier run left, and that is not graded.",
+        f"Repair it and run it. Until then {name} has its value from an earlier run, which is not graded.",
     ]
 
 
 def _then(exercise: Exercise) -> str:
-    return " After it, the same question with other numbers counts." if exercise.twin else ""
+    return " After that, the same question with other numbers counts." if exercise.twin else ""
 
 
 def _read(stored: Any) -> Entry:

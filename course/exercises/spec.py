@@ -276,7 +276,7 @@ def which(choice: Any, options: tuple[str, ...], name: str) -> int:
             return LETTERS.index(letter)
     elif isinstance(choice, int) and not isinstance(choice, bool) and 0 <= choice < len(options):
         return choice
-    raise ValueError(f"{name}: {quote(choice)} is no option: choose one of {', '.join(LETTERS[: len(options)])}")
+    raise ValueError(f"{name}: {quote(choice)} is not an option: choose one of {', '.join(LETTERS[: len(options)])}")
 
 
 def _options(options: Any, name: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from course.exercises.progress import Progress
+from course.exercises.progress import Progress, own
 from course.exercises.standing import task_state
 from course.explore.tasks import DONE
 
@@ -25,7 +25,7 @@ class TaskRecord:
     def progress(self) -> Progress:
         """The progress file."""
         if self._progress is None:
-            self._progress = Progress()
+            self._progress = own()
         return self._progress
 
     def states(self) -> Mapping[str, str]:

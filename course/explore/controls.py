@@ -191,7 +191,7 @@ class Choice:
             if type(option) is type(value) and option == value:
                 return option
         valid = ", ".join(repr(option) for option in self.stops)
-        raise ValueError(f"{self.name} = {value!r} is no option: choose one of {valid}")
+        raise ValueError(f"{self.name} = {value!r} is not an option: choose one of {valid}")
 
     def text(self, value: Any) -> str:
         """Return the text of an option."""
@@ -254,7 +254,7 @@ def check_controls(controls: Sequence[Control]) -> tuple[Control, ...]:
     controls = tuple(controls) if isinstance(controls, Iterable) else (controls,)
     for control in controls:
         if not isinstance(control, Slider | Choice | Toggle):
-            raise ValueError(f"{control!r} is no control: give a list of Slider, Choice and Toggle")
+            raise ValueError(f"{control!r} is not a control: give a list of Slider, Choice and Toggle")
     names = [control.name for control in controls]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

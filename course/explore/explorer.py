@@ -124,7 +124,7 @@ class Explorer:
         """Return the figure of a result; ValueError where `figure` returns something else."""
         figure = self.figure(result)
         if not isinstance(figure, go.Figure):
-            raise ValueError(f"the function for the figure returned {type(figure).__name__}, not a plotly figure")
+            raise ValueError(f"the function `figure` returned {type(figure).__name__}, not a plotly figure")
         return figure
 
     def default_result(self) -> Any:

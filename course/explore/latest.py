@@ -6,6 +6,8 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from course.explore.turn import in_turn
+
 # A browser sends the next position of a slider as soon as the kernel has read the last one. While a run computes, stale
 # positions are therefore queued here and the newest one still waits in the browser. After a run that has only just
 # ended, the next one waits until no message has come for SETTLE seconds, or for PATIENCE in all, so that a slider which
@@ -29,6 +31,7 @@ class Latest:
         self._ended = -1.0
         self._first = 0.0
 
+    @in_turn
     def ask(self) -> None:
         """Say that something has changed."""
         try:
@@ -47,6 +50,7 @@ class Latest:
             wait = max(0.0, min(SETTLE, self._first + PATIENCE - now))
             self._handle = loop.call_later(wait, self.now)
 
+    @in_turn
     def now(self) -> None:
         """Call `work` at once; a call that was still to come is dropped, since this one covers it."""
         if self._handle is not None:

@@ -8,7 +8,6 @@ where they changed, and lets plotly.js find the difference (`Plotly.react`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,10 @@ import plotly.graph_objects as go
 import traitlets
 from plotly.offline import get_plotlyjs, get_plotlyjs_version
 
+from course.explore.ghost import Ranges
+
 HERE = Path(__file__).parent
-NONE: Mapping[str, Sequence[float]] = {}
+NONE: Ranges = {}
 
 
 @cache
@@ -90,7 +91,7 @@ class Plot(widgets.Box):
         self,
         traces: list[dict[str, Any]],
         layout: dict[str, Any],
-        ranges: Mapping[str, Sequence[float]] = NONE,
+        ranges: Ranges = NONE,
         move: int = 0,
     ) -> None:
         """Replace the figure by plain data, as `picture` returns it.
@@ -98,7 +99,7 @@ class Plot(widgets.Box):
         ranges: of axes, instead of those in the layout. move: see Drawing.
         """
         for name, ends in ranges.items():
-            layout[name] = {**layout[name], "range": list(ends)}
+            layout[name] = {**layout[name], "range": list(ends[:2])}
         with self.drawing.hold_sync():
             self.drawing.move = move
             self.drawing.traces = traces
@@ -106,14 +107,16 @@ class Plot(widgets.Box):
 
 
 def picture(figure: go.Figure) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return traces and layout as JSON values: arrays in plotly's binary form, NaN and infinities in lists as None."""
+    """Return traces and layout as JSON values: arrays in plotly's binary form, NaN and infinities elsewhere as None."""
     plain = figure.to_dict()
     # A constant uirevision keeps zoom and hidden traces when a slider moves.
     layout = {"uirevision": "kept", "autosize": True, **plain["layout"]}
-    return [{key: _finite(value) for key, value in trace.items()} for trace in plain["data"]], layout
+    return [_finite(trace) for trace in plain["data"]], _finite(layout)
 
 
 def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [None if isinstance(x, float) and not math.isfinite(x) else x for x in value]
-    return value
+        return [_finite(part) if isinstance(part, float | dict | list | tuple) else part for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from course.explore.turn import in_turn
+
 AFTER = 0.7
 """Seconds. Presses of a key that follow each other faster are one move."""
 
@@ -16,6 +18,7 @@ class Rest:
         self._work = work
         self._handle: asyncio.TimerHandle | None = None
 
+    @in_turn
     def moved(self) -> None:
         """Say that something moves."""
         try:
@@ -26,6 +29,7 @@ class Rest:
         self._stop()
         self._handle = loop.call_later(AFTER, self.now)
 
+    @in_turn
     def now(self) -> None:
         """Call `work` at once."""
         self._stop()

@@ -8,7 +8,9 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from course.explore.table import failure
 from course.explore.tasks import DONE, LETTERS, Read, Task, Way, Why
+from course.explore.turn import in_turn
 
 MARKS = {DONE: ("✓", "done"), "shown": ("◐", "shown"), "": ("○", "not done yet")}
 
@@ -33,7 +35,7 @@ class TaskView:
         self.unit = widgets.HTML()
         self.check = _button("Check", "Check the answer")
         self.show = _button("Show me", "Move the controls to a setting that solves the task")
-        self.back = _button("Back", "Look at the task before")
+        self.back = _button("Back", "Go back to the previous task")
         self.next = _button("Next task", "Go on to the next task")
         self.options = widgets.Box()
         self.options.add_class("course-options")
@@ -55,32 +57,46 @@ class TaskView:
     def rested(self, settings: Mapping[str, Any], result: Any) -> None:
         """Judge what stands on the screen, after a move."""
         if self.way.open:
-            self.way.rested(settings, result)
-            self._say()
+            self._judge(lambda: self.way.rested(settings, result))
 
     def _entered(self, _widget: Any, content: Any, _buffers: Any) -> None:
         """The Enter key in the field."""
         if content == {"event": "submit"}:
             self._checked(None)
 
+    @in_turn
     def _checked(self, _sender: Any) -> None:
         settings, result = self._now()
         task = self.way.task
-        if not self.way.open or (result is None and isinstance(task, Read)):
+        if not self.way.open:
             return
-        if isinstance(task, Read):
-            self.way.typed(self.field.value, settings, result)
+        if isinstance(task, Read) and result is None:
+            self.way.said = "There is nothing to read yet: the run is not complete, or it failed."
+            self._say()
+        elif isinstance(task, Read):
+            self._judge(lambda: self.way.typed(self.field.value, settings, result))
         elif isinstance(task, Why) and self.radio is not None:
-            if self.radio.index is None:
+            chosen = self.radio.index
+            if chosen is None:
                 self.way.said = "Choose one first."
+                self._say()
             else:
-                self.way.chosen(self.radio.index)
-        self._say()
+                self._judge(lambda: self.way.chosen(chosen))
 
+    @in_turn
     def _showed(self, _button: Any) -> None:
-        self.way.shown(*self._move(self.way.task))
+        self._judge(lambda: self.way.shown(*self._move(self.way.task)))
+
+    def _judge(self, judge: Callable[[], object]) -> None:
+        """Say what was found; a task that fails at this setting says so, and stays open."""
+        try:
+            judge()
+        except Exception as error:
+            self.way.said = failure(error)
+            self.way.misses += 1
         self._say()
 
+    @in_turn
     def _go(self, step: int) -> None:
         self.way.go(step)
         self._draw()

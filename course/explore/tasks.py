@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from course.base.settings import quote
+from course.explore import amounts
+from course.explore.table import failure
 
 Settings = Mapping[str, Any]
 At = Callable[["Task"], tuple[Settings, Any]]
@@ -103,8 +105,10 @@ class Why(Task):
         texts = [text for text, _ in self.options]
         if len(set(texts)) < max(2, len(texts)):
             raise ValueError(f"task {self.id!r} needs two or more different options, it has {texts!r}")
-        if self.right not in LETTERS[: len(texts)] or not self.right:
-            raise ValueError(f"task {self.id!r}: {self.right!r} is no option: choose one of {LETTERS[: len(texts)]}")
+        if self.right not in list(LETTERS[: len(texts)]):
+            raise ValueError(
+                f"task {self.id!r}: {self.right!r} is not an option: choose one of {LETTERS[: len(texts)]}"
+            )
         for position, (text, hint) in enumerate(self.options):
             if position != self.position and not hint:
                 raise ValueError(f"task {self.id!r}: the option {text!r} is wrong and has no hint: write one")
@@ -123,7 +127,7 @@ def check_tasks(tasks: Sequence[Task]) -> tuple[Task, ...]:
     tasks = tuple(tasks)
     for task in tasks:
         if not isinstance(task, Find | Read | Why):
-            raise ValueError(f"{task!r} is no task: give a list of Find, Read and Why")
+            raise ValueError(f"{task!r} is not a task: give a list of Find, Read and Why")
     ids = [task.id for task in tasks]
     twice = sorted({name for name in ids if ids.count(name) > 1})
     if twice:
@@ -138,7 +142,7 @@ class Record(Protocol):
         """Return "done" or "shown" by the id of a task; others are left out."""
 
     def keep(self, id: str, state: str) -> None:
-        """Keep the state of a task."""
+        """Keep the state of a task; one that was done stays done."""
 
 
 class Memory:
@@ -153,7 +157,8 @@ class Memory:
 
     def keep(self, id: str, state: str) -> None:
         """See Record."""
-        self._states[id] = state
+        if self._states.get(id) != DONE:
+            self._states[id] = state
 
 
 @dataclass
@@ -206,8 +211,12 @@ class Way:
 
     def _again(self) -> None:
         """Say the answer of a task that was done or shown before, with the numbers where it is shown."""
-        if not self.open:
+        if self.open:
+            return
+        try:
             self.said, self.right = self.task.said(*self.where(self.task)), True
+        except Exception as error:  # it stays done, and the explorer can be shown
+            self.said, self.right = failure(error), False
 
     def rested(self, settings: Settings, result: Any) -> bool:
         """Judge at rest after a move; only a task that asks for a setting is. Returns whether it is done now."""
@@ -225,19 +234,20 @@ class Way:
         task = self.task
         if not self.open or not isinstance(task, Read):
             return
-        number = number_of(text)
+        number = amounts.typed(text, task.unit)
         if number is None:
             self.said = (
-                f"{quote(text.strip())} is no number: type one such as 12.5." if text.strip() else "Type a number."
+                f"{quote(text.strip())} is not a number: type one such as 12.5." if text.strip() else "Type a number."
             )
         elif task.where is not None and not task.where(settings, result):
             self.said = "The controls are not at the setting that the task asks for: move them there first."
-        elif _near(number, task.value(settings, result), task.rtol):
+        elif not math.isfinite(right := task.value(settings, result)):
+            self.said = "There is no such number at this setting: move the controls."
+        elif _near(number, right, task.rtol):
             self._solve(DONE, settings, result)
         else:
-            right = task.value(settings, result)
             slips = (hint for factor, hint in task.slips if _near(number, right * factor, task.rtol))
-            self._miss(next(slips, f"{text.strip()} is not what is shown here."))
+            self._miss(next(slips, f"{_short(text)} is not the value shown here."))
 
     def chosen(self, position: int) -> None:
         """Judge a chosen option."""
@@ -264,18 +274,13 @@ class Way:
         self.record.keep(self.task.id, state)
 
 
-def number_of(text: str) -> float | None:
-    """Return the number that somebody typed, None if it is none: "1,024", "12 ms" and "3.5 %" are read without unit."""
-    words = text.strip().replace("%", " ").replace("−", "-").split()  # noqa: RUF001
-    try:
-        number = float(words[0].replace(",", "")) if words else math.nan
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
-
-
 def _near(number: float, right: float, rtol: float) -> bool:
     return abs(number - right) <= rtol * abs(right) + 1e-12
+
+
+def _short(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= 40 else words[:37] + "..."
 
 
 def in_words(tasks: Sequence[Task], at: At) -> list[str]:

@@ -20,6 +20,7 @@ from course.explore.style import EXPLORER, dead, notice
 from course.explore.table import Rows, failure, html_tables, warnings_of
 from course.explore.task_view import TaskView
 from course.explore.tasks import Task, Way
+from course.explore.turn import in_turn
 from course.figures.theme import HEIGHT, TEMPLATE, badge_html
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class View:
         self.controls = {control.name: control.widget() for control in explorer.controls}
         for widget in self.controls.values():
             widget.observe(self._moved, names="value")
-        self.reset = widgets.Button(description="Reset", tooltip="Back to the settings at the start")
+        self.reset = widgets.Button(description="Reset", tooltip="Go back to the settings at the start")
         self.reset.layout = {"width": "90px", "flex": "none"}
         self.reset.on_click(self._reset)
         self.notice = widgets.HTML()
@@ -101,6 +102,7 @@ class View:
         self._now = self._resting = Shown(dict(self.settings), rows, ranges_of(figure.to_dict()["layout"]))
         return figure, rows
 
+    @in_turn
     def set(self, settings: dict[str, Any]) -> Any:
         """Move the controls to these settings (already checked), run at once, and return the result.
 
@@ -121,6 +123,7 @@ class View:
         finally:
             self._quiet = False
 
+    @in_turn
     def _show(self, task: Task) -> tuple[Mapping[str, Any], Any]:
         """Move the controls to where a task is solved; nothing is judged."""
         wanted = self.explorer.settings_of(task)
@@ -138,6 +141,7 @@ class View:
     def _shown(self) -> tuple[Mapping[str, Any], Any]:
         return self.settings, None if self.error is not None else self.result
 
+    @in_turn
     def _reset(self, _button: Any) -> None:
         # A failure at the default settings is shown like any other; there is nobody here to catch it.
         self._put(self.explorer.defaults)
@@ -145,6 +149,7 @@ class View:
         self._latest.now()
         self._rest.now()
 
+    @in_turn
     def _moved(self, _change: Any) -> None:
         if not self._quiet:
             self._latest.ask()

@@ -223,7 +223,7 @@ def words_on_the_screen(
         committed = held_out_prompts()
         prompts = [committed[place].turns[-1] for place in EXAMPLES]
     if len(prompts) > MOST:
-        raise ValueError(f"there are {len(prompts):,} prompts, and the view has room for {MOST}: take fewer")
+        raise ValueError(f"there are {len(prompts):,} prompts, and the view has room for {MOST}: use fewer")
     for name in choices:
         policy_of(name, 1)
     controls = (

@@ -37,8 +37,9 @@ TASKS: tuple[Task, ...] = (
         show={"policy": "continuous"},
         reached=lambda settings, result: settings["max_num_seqs"] >= 4 and result.padding == 0,
         facts=_padding,
-        miss="{padding} of {computed} tokens are padding here, or the slots are fewer than 4.",
-        answer="No token of {computed} is padding under {policy} batching here: no slot outlasts its answer.",
+        miss="{padding} of {computed} tokens are padding here, or there are fewer than 4 slots.",
+        answer="None of {computed} tokens is padding under {policy} batching here: "
+        "a slot is free once its answer is complete.",
         claim=lambda settings, result: all(not part.padding for frame in result.watch.frames for part in frame.parts),
     ),
     Read(
@@ -50,17 +51,17 @@ TASKS: tuple[Task, ...] = (
         where=lambda settings, result: settings["policy"] == "continuous",
         facts=_one,
         slips=((1e-3, "That is in seconds: the task asks for milliseconds."),),
-        answer="Request #{row} stands in line for {wait}, and its first token is there {ttft} after it came.",
+        answer="Request #{row} waits for {wait}, and its first token comes {ttft} after it arrived.",
         claim=lambda settings, result: result.wait(ROW) <= float(result.run.ttft[ROW]),
     ),
     Find(
         id="a-line",
-        text=f"Stay with continuous batching. Find a setting where {LINE} requests or more stand in line at once.",
+        text=f"Stay with continuous batching. Find a setting where {LINE} requests or more wait at once.",
         show={"policy": "continuous", "rate": 128},
         reached=lambda settings, result: settings["policy"] == "continuous" and result.longest_line >= LINE,
         facts=_queue,
-        miss="The longest line here is {line}, or the policy is another one. What fills a line?",
-        answer="{line} requests stand in line at once, and the mean TTFT is {ttft}: the time in line is part of it.",
+        miss="The longest line here has {line}, or the policy is another one. What makes a line longer?",
+        answer="{line} requests wait in line at once, and the mean TTFT is {ttft}: the time in line is part of it.",
     ),
     Why(
         id="why-padding",
@@ -69,10 +70,10 @@ TASKS: tuple[Task, ...] = (
         facts=_padding,
         options=(
             ("All answers are cut to the length of the shortest one in the batch.",
-             "No answer is cut: the words are the same under every policy. Look at who is hatched, and from when on."),
-            ("A slot is not free before the longest answer of its batch ends.", ""),
-            ("Requests come too slowly, so that slots stay empty for a long time.",
-             "An empty slot computes nothing and is white. Hatched slots compute."),
+             "No answer is cut: the words are the same under every policy. Look at which slots are hatched, and when."),
+            ("A slot stays occupied until the longest answer of its batch ends.", ""),
+            ("Requests arrive too slowly, so slots stay empty for a long time.",
+             "An empty slot computes nothing and is white. Hatched slots compute padding."),
         ),
         right="b",
         answer="{padding} of {computed} tokens computed are padding ({share}): prompts are filled up to the longest "

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
-from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import anywidget
@@ -25,6 +24,7 @@ from course.explore.style import EXPLORER, dead, notice
 from course.explore.table import failure, html_table
 from course.explore.task_view import TaskView
 from course.explore.tasks import Task, Way
+from course.explore.turn import in_turn
 from course.figures.theme import badge_html
 from course.lm.watch import Frame
 
@@ -66,8 +66,6 @@ class WordsView:
         self.error: Exception | None = None
         self._spoken: Spoken | None = None
         self._number = 0
-        # JupyterLab sends what widgets say to a thread beside that of the cells, and at first to that of the cells.
-        self._lock = RLock()
         self._quiet = self._moving = False
         self._before: Shown | None = None
         self._latest = Latest(self._begin)
@@ -75,7 +73,9 @@ class WordsView:
         self.controls = {control.name: control.widget() for control in explorer.controls}
         for widget in self.controls.values():
             widget.observe(self._moved, names="value")
-        self.reset = widgets.Button(description="Reset", tooltip="Back to the settings at the start, measured anew")
+        self.reset = widgets.Button(
+            description="Reset", tooltip="Go back to the settings at the start and measure again"
+        )
         self.reset.layout = {"width": "90px", "flex": "none"}
         self.reset.on_click(self._reset)
         self.notice, self.changed, self.compared = widgets.HTML(), widgets.HTML(), widgets.HTML()
@@ -100,20 +100,20 @@ class WordsView:
         self.root.add_class("course-words")
         self._begin()
 
+    @in_turn
     def set(self, settings: Mapping[str, Any]) -> Any:
         """Move the controls to these settings (already checked), compute the run to its end, and return it.
 
         Raises Exception: what the run raised; the view shows it too.
         """
-        with self._lock:
-            self._put(settings)
-            self._moving = True
-            self._latest.now()
-            self._complete()
-            self._rest.now()
-            if self.error is not None:
-                raise self.error
-            return self.result
+        self._put(settings)
+        self._moving = True
+        self._latest.now()
+        self._complete()
+        self._rest.now()
+        if self.error is not None:
+            raise self.error
+        return self.result
 
     def _put(self, settings: Mapping[str, Any]) -> None:
         self._quiet = True
@@ -123,25 +123,27 @@ class WordsView:
         finally:
             self._quiet = False
 
+    @in_turn
     def _show(self, task: Task) -> tuple[Mapping[str, Any], Any]:
         """Move the controls to where a task is solved; nothing is judged."""
-        with self._lock:
-            tasks, self.tasks = self.tasks, None
-            try:
-                result = self.set(self.explorer.settings_of(task))
-                return self.settings, result
-            finally:
-                self.tasks = tasks
+        tasks, self.tasks = self.tasks, None
+        try:
+            result = self.set(self.explorer.settings_of(task))
+            return self.settings, result
+        finally:
+            self.tasks = tasks
 
     def _now(self) -> tuple[Mapping[str, Any], Any]:
         return self.settings, self.result
 
+    @in_turn
     def _reset(self, _button: Any) -> None:
         self._put(self.explorer.defaults)
         self._before, self._moving = None, False
         self.changed.value = ""
         self._latest.now()
 
+    @in_turn
     def _moved(self, _change: Any) -> None:
         if not self._quiet:
             self._moving = True
@@ -150,42 +152,41 @@ class WordsView:
 
     def _begin(self) -> None:
         """Another run, of which nothing is computed yet; the one before it is dropped."""
-        with self._lock:
-            settings = {name: widget.value for name, widget in self.controls.items()}
-            self.settings, self.result, self.error, self._spoken = settings, None, None, None
-            self._number += 1
-            try:
-                self._spoken = spoken = self.explorer.begin(settings)
-            except Exception as error:
-                self._fail(error)
-            else:
-                self.notice.value = ""
-                self.stage.load = {"run": self._number, **spoken.described}
-            self._put_side_by_side()
+        settings = {name: widget.value for name, widget in self.controls.items()}
+        self.settings, self.result, self.error, self._spoken = settings, None, None, None
+        self._number += 1
+        try:
+            self._spoken = spoken = self.explorer.begin(settings)
+        except Exception as error:
+            self._fail(error)
+        else:
+            self.notice.value = ""
+            self.stage.load = {"run": self._number, **spoken.described}
+        self._put_side_by_side()
 
     def _fail(self, error: Exception) -> None:
         self.error, self._spoken = error, None
         self.notice.value = notice(failure(error))
         self.stage.load = {"run": 0}
 
+    @in_turn
     def _asked(self, _widget: Any, content: Any, _buffers: Any) -> None:
         """The browser has so many frames of a run, and wants more."""
-        with self._lock:
-            if not isinstance(content, dict) or content.get("run") != self._number or self._spoken is None:
-                return
-            has, watch = content.get("has"), self._spoken.watch
-            if type(has) is not int or not 0 <= has <= len(watch.frames):
-                return
-            try:
-                if has == len(watch.frames):
-                    watch.advance(SLICE)
-                self._send(has)
-                watch.advance(SLICE)  # while the answer is on its way
-            except Exception as error:
-                self._fail(error)
-                return
-            if watch.done and self.result is None:
-                self._completed()
+        if not isinstance(content, dict) or content.get("run") != self._number or self._spoken is None:
+            return
+        has, watch = content.get("has"), self._spoken.watch
+        if type(has) is not int or not 0 <= has <= len(watch.frames):
+            return
+        try:
+            if has == len(watch.frames):
+                watch.advance(SLICE)
+            self._send(has)
+            watch.advance(SLICE)  # while the answer is on its way
+        except Exception as error:
+            self._fail(error)
+            return
+        if watch.done and self.result is None:
+            self._completed()
 
     def _send(self, has: int) -> None:
         assert self._spoken is not None
@@ -220,9 +221,8 @@ class WordsView:
             self._fail(error)
 
     def _rested(self) -> None:
-        with self._lock:
-            self._moving, moved = False, self._moving
-            self._judge(moved)
+        self._moving, moved = False, self._moving
+        self._judge(moved)
 
     def _judge(self, moved: bool = True) -> None:
         """Once the controls rest and the run is complete: say what changed, and let the task be judged."""

@@ -83,7 +83,7 @@ def _channels(colour: str) -> tuple[float, ...]:
         return tuple(float(int(colour[at : at + 2], 16)) for at in (1, 3, 5))
     except (TypeError, ValueError):
         raise ValueError(
-            f"{colour!r} is no colour: give one of {', '.join(COLOURS)} or a form such as #0072B2"
+            f"{colour!r} is not a colour: give one of {', '.join(COLOURS)} or a form such as #0072B2"
         ) from None
 
 

@@ -237,7 +237,7 @@ def round_digits(values: Iterable[float] | np.ndarray, digits: int = 6) -> list[
     array = np.asarray(values if isinstance(values, np.ndarray) else list(values), dtype=np.float64)
     if array.ndim != 1:
         raise ValueError(
-            f"round_digits takes one-dimensional values, this has {array.ndim} dimensions: call it row by row"
+            f"round_digits takes one-dimensional values, and this has {array.ndim} dimensions: call it row by row"
         )
     # Through the decimal text: scaling by powers of ten would leave a different last bit here and there.
     return [float(f"{value:.{digits}g}") if math.isfinite(value) else None for value in array.tolist()]

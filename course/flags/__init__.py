@@ -36,12 +36,12 @@ def for_policy(
     """
     if type(policy) not in (Continuous, PrefillFirst, Static, Dynamic):
         raise ValueError(
-            f"{quote(policy)} is a policy of its own, and no engine's settings can say it: there are settings for "
+            f"{quote(policy)} cannot be written as settings of an engine: there are settings for "
             "Continuous, PrefillFirst, Static and Dynamic"
         )
     policy.check_settings()
     if not isinstance(model, str) or not model.strip() or model.startswith("-"):
-        raise ValueError(f"a model has a name that starts with no dash, not {quote(model)}")
+        raise ValueError(f"a model's name must not start with a dash, unlike {quote(model)}")
     wish = Wish(policy, KVSettings() if kv is None else kv, model)
     unknown = [name for name in engines if name not in ENGINES]
     if unknown:

@@ -79,7 +79,7 @@ def words(parts: Sequence[str], *, ignore_unknown: bool = False) -> Words:
         word, place = parts[place], place + 1
         if not word.startswith("-") or word == "-":
             if word.startswith("$") and list(variables.empty(word)):
-                notes.append(f"{word} is a shell variable that is not filled in: what it stands for is not read")
+                notes.append(f"{word} is a shell variable without a value, and what it stands for is not read")
                 continue
             if model is not None:
                 raise ValueError(f"{quote(word)} belongs to no option, and the model is {quote(model)} already")
@@ -97,7 +97,7 @@ def words(parts: Sequence[str], *, ignore_unknown: bool = False) -> Words:
         option, on, kind = found
         if kind in ("flag", "switch"):
             if equals and list(variables.empty(value)):
-                raise ValueError(f"{name} is {quote(value)}, a variable that is not filled in: put its value in")
+                raise ValueError(f"{name} is {quote(value)}, a variable without a value: write its value instead")
             if equals:
                 raise ValueError(f"{name} takes no value: write {option} or --no-{option[2:]}, not {quote(word)}")
             said: str | bool = on
@@ -109,17 +109,17 @@ def words(parts: Sequence[str], *, ignore_unknown: bool = False) -> Words:
                 while place + len(taken) < len(parts) and not _is_option(parts[place + len(taken)]):
                     taken.append(parts[place + len(taken)])
             if not taken and kind != "optional":
-                raise ValueError(f"{name} needs a value: what is it?")
+                raise ValueError(f"{name} needs a value: write it after the option")
             place += len(taken)
             said = " ".join(taken)
         if option in options and "." not in name and options[option] != said:
-            notes.append(f"{option} is given twice: the last counts, {_value(option, said)}")
+            notes.append(f"{option} is given twice: the last one counts, {_value(option, said)}")
         options[option] = said
     if unknown:
         notes.append(f"{engine_defaults.VERSION} does not know {', '.join(dict.fromkeys(unknown))}: left out")
     if "--model" in options:
         if model is not None and model != options["--model"]:
-            raise ValueError(f"two models are named, {quote(model)} and {quote(options['--model'])}: which is it?")
+            raise ValueError(f"two models are named, {quote(model)} and {quote(options['--model'])}: keep one")
         model = str(options.pop("--model"))
     return Words(model, options, tuple(notes))
 
@@ -139,7 +139,7 @@ def _arguments(parts: list[str]) -> list[str]:
         if program == "vllm" and following == "serve":
             return parts[place + 2 :]
         if program == "vllm" and following in ANOTHER:
-            raise ValueError(f"`vllm {following}` starts no server: give the line with `vllm serve`")
+            raise ValueError(f"`vllm {following}` does not start a server: give the line with `vllm serve`")
     what = quote(" ".join(parts)) if parts else "nothing"
     raise ValueError(f"a vLLM command line starts with `vllm serve MODEL`, or with an option; this is {what}")
 

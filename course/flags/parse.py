@@ -71,7 +71,7 @@ def _vllm(source: sources.Source, card: GPU | None, ignore_unknown: bool) -> Par
         elif option in WITHOUT_MODEL and not alone and (option, value) not in PLAIN and value is not False:
             notes.append(f"{option} is not modelled ({WITHOUT_MODEL[option]})")
         elif option in SHARDING and not alone:
-            notes.append(f"{option} is not part of a policy ({SHARDING[option]}): this is one engine's")
+            notes.append(f"{option} is not part of a policy ({SHARDING[option]}): a policy is for one engine")
         else:
             left_out.append(option)
     return ParsedCommand(model, policy, kv, reasons, tuple(left_out), tuple(notes), engine_defaults.VERSION)
@@ -88,7 +88,7 @@ def _config(name: str, ignore_unknown: bool, notes: list[str]) -> command_line.W
     try:
         found = yaml.safe_load(text_of(path, "configuration", "YAML", MAX_FILE))
     except yaml.YAMLError as error:
-        raise ValueError(f"{path.name} is no YAML: {getattr(error, 'problem', None) or 'broken'}") from None
+        raise ValueError(f"{path.name} is not YAML: {getattr(error, 'problem', None) or 'broken'}") from None
     if not isinstance(found, dict):
         raise ValueError(f"{path.name}: a file for --config has one option a line, as in max-num-seqs: 64")
     said = command_line.words(sources.words_of(found), ignore_unknown=ignore_unknown)
@@ -149,9 +149,9 @@ def _batch(
             reasons["max_num_batched_tokens"] = "max_model_len, since prompts are not split"
         if length is not None and chosen * length < tokens:
             tokens = chosen * length
-            reasons["max_num_batched_tokens"] = "max_num_seqs x max_model_len: more cannot come together"
+            reasons["max_num_batched_tokens"] = "max_num_seqs x max_model_len: a step cannot have more"
     if seqs is None:
         reasons["max_num_seqs"] = source
         if tokens < chosen:
-            chosen, reasons["max_num_seqs"] = tokens, "the token budget: one decode a sequence"
+            chosen, reasons["max_num_seqs"] = tokens, "the token budget: one decode per sequence"
     return chosen, tokens

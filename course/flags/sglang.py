@@ -23,7 +23,7 @@ def export(wish: Wish) -> Export:
             "carry over"
         )
     if wish.request_level == "dynamic":
-        warnings.append("SGLang has no max_queue_delay: nobody waits for others")
+        warnings.append("SGLang has no max_queue_delay: no request waits for others")
     found.append(Setting("--page-size", str(page), "tokens of a KV block (1 by default)"))
     if kv.num_gpu_blocks_override is not None:
         tokens = kv.num_gpu_blocks_override * page
@@ -41,10 +41,10 @@ def export(wish: Wish) -> Export:
     else:
         warnings.append("prefix caching (the radix cache) is on by default and not in the simulator")
     if kv.kv_cache_memory_bytes is not None:
-        warnings.append("kv_cache_memory_bytes has no equal: --max-total-tokens counts tokens")
+        warnings.append("kv_cache_memory_bytes has no equivalent: --max-total-tokens counts tokens")
     elif kv.num_gpu_blocks_override is None:
         warnings.append(
-            "gpu_memory_utilization has no equal: --mem-fraction-static is the share of weights and KV pool alone, "
+            "gpu_memory_utilization has no equivalent: --mem-fraction-static is the share of weights and KV pool only, "
             "without activations and graphs, and is chosen by the card's memory where it is left out"
         )
     warnings.append(
@@ -70,13 +70,13 @@ def _prompts(p: Continuous, page: int, alone: bool) -> tuple[list[Setting], list
         if whole != budget:
             warnings.append(f"the chunk must be a multiple of the page size: {whole:,} tokens instead of {budget:,}")
         warnings.append(
-            "a step without a prompt has no token budget in SGLang: max_num_seqs alone limits it, as it does here"
+            "a step without a prompt has no token budget in SGLang: only max_num_seqs limits it, as it does here"
         )
     else:
         found.append(Setting("--chunked-prefill-size", "-1", "prompts are not split"))
         found.append(Setting("--max-prefill-tokens", str(budget), "prompt tokens that are computed at once"))
         if not alone:
-            warnings.append("prompts then run in steps of their own, between which everybody else waits")
+            warnings.append("prompts then run in steps of their own, during which all other requests wait")
     if p.long_prefill_token_threshold:
         warnings.append("SGLang has no long_prefill_token_threshold: one prompt may take the whole chunk")
     warnings.append(

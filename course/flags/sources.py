@@ -48,7 +48,7 @@ def source(given: str, service: str | None = None) -> Source:
     elif re.fullmatch(r"\S+\.(ya?ml|sh)", given.strip()):
         raise ValueError(f"there is no file {quote(given.strip())}")
     if len(given) > LONGEST:
-        raise ValueError(f"a command line of {len(given):,} letters is too long: at most {LONGEST:,}")
+        raise ValueError(f"a command line of {len(given):,} characters is too long: at most {LONGEST:,}")
     if YAML_STARTS.match(given.lstrip()) or (YAML_STARTS.search(given) and not ENGINES.match(given.lstrip())):
         return _from_yaml(given, service)
     if service is not None:
@@ -72,7 +72,7 @@ def _from_shell(script: str, known: Mapping[str, str]) -> Source:
     match = next((one for one in ENGINES.finditer(script) if not _in_remark(script, one.start())), None)
     head, line = "", script
     if match is None and "\n" in script.strip() and not script.lstrip().startswith("-"):
-        raise ValueError("no line of this script starts a server of vLLM, SGLang or TensorRT-LLM, remarks aside")
+        raise ValueError("no line of this script starts a server of vLLM, SGLang or TensorRT-LLM, except in comments")
     if match:
         begin = max(script.rfind(mark, 0, match.start()) + len(mark) for mark in ("\n", ";", "&&", "|", "("))
         begin = begin if any(mark in script[: match.start()] for mark in "\n;&|(") else 0
@@ -85,12 +85,18 @@ def _from_shell(script: str, known: Mapping[str, str]) -> Source:
     taken: dict[str, str] = {}
     end = end_of(line)
     rest = line[end:].split()
-    notes = [f"what follows {quote(rest[0])} is not vLLM's, and left out"] if rest and rest[0][0] != "#" else []
+    notes = (
+        [f"what follows {quote(rest[0])} does not belong to vLLM's command, and is left out"]
+        if rest and rest[0][0] != "#"
+        else []
+    )
     try:
         words = shlex.split(variables.fill(line[:end], values, taken))
     except ValueError as error:
-        raise ValueError(f"the command line does not end well ({str(error).lower()}): is a quote missing?") from None
-    notes += [f"{name} is a variable that is not filled in: its default counts, {quote(value)}"
+        raise ValueError(
+            f"the end of the command line cannot be read ({str(error).lower()}): is a quote missing?"
+        ) from None
+    notes += [f"{name} is a variable without a value: its default counts, {quote(value)}"
               for name, value in taken.items()]  # fmt: skip
     return Source(tuple(words), tuple(notes))
 
@@ -232,7 +238,7 @@ def _split(line: str) -> list[str]:
         return shlex.split(re.sub(r"\\\r?\n", " ", line))
     except ValueError as error:
         raise ValueError(
-            f"a command of the YAML does not end well ({str(error).lower()}): is a quote missing?"
+            f"the end of a command of the YAML cannot be read ({str(error).lower()}): is a quote missing?"
         ) from None
 
 
@@ -272,7 +278,7 @@ def _in_container(image: str, words: list[str], environment: Mapping[str, str]) 
     for word in words:
         text = variables.fill(word, environment, taken)
         found += shlex.split(text) if text != word and " " in text else [text]
-    notes = [f"{name} is a variable that is not filled in: its default counts, {quote(value)}"
+    notes = [f"{name} is a variable without a value: its default counts, {quote(value)}"
              for name, value in taken.items()]  # fmt: skip
     if not ENGINES.search(" ".join(found)):
         if "sglang" in image.lower():

@@ -24,30 +24,33 @@ def export(wish: Wish) -> Export:
         if p.enable_chunked_prefill:
             options.append(Setting("--enable_chunked_prefill", None, "split prompts; off by default"))
         if wish.prefill_first:
-            warnings.append("TensorRT-LLM has no order of prompts first: decodes and prompts share a step")
+            warnings.append("TensorRT-LLM cannot run prompts first: decodes and prompts share a step")
         if p.long_prefill_token_threshold:
             warnings.append("TensorRT-LLM has no long_prefill_token_threshold: one prompt may take the whole budget")
         if not p.scheduler_reserve_full_isl:
             warnings.append("TensorRT-LLM has no scheduler_reserve_full_isl: its capacity scheduler decides")
     elif not isinstance(wish.policy, Dynamic):
         keys = [Setting("scheduler_config.capacity_scheduler_policy", "STATIC_BATCH", "batches run to their end")]
-        warnings.append("STATIC_BATCH is a legacy of the C++ runtime and not recommended for production")
-        warnings.append("TensorRT-LLM starts a static batch with whoever is there: it does not wait until it is full")
+        warnings.append("STATIC_BATCH is a legacy option of the C++ runtime and not recommended for production")
+        warnings.append(
+            "TensorRT-LLM starts a static batch with the requests that are there: it does not wait until the "
+            "batch is full"
+        )
     else:
         delay = 1e3 * wish.policy.max_queue_delay
         keys.append(Setting("batch_wait_timeout_ms", f"{delay:g}", "how long requests wait for a full batch"))
-        warnings.append("only the wait is that of dynamic batching: the batch is decided anew in every step")
+        warnings.append("only the wait is that of dynamic batching: the batch is formed anew in every step")
     keys.append(Setting("kv_cache_config.tokens_per_block", str(kv.block_size), "tokens of a KV block (32 by default)"))
     if kv.num_gpu_blocks_override is not None:
         tokens = kv.num_gpu_blocks_override * kv.block_size
         keys.append(Setting("kv_cache_config.max_tokens", str(tokens), "tokens of the KV pool: blocks x block size"))
     elif kv.kv_cache_memory_bytes is not None:
         size = str(kv.kv_cache_memory_bytes)
-        keys.append(Setting("kv_cache_config.max_gpu_total_bytes", size, "bytes of KV cache a card"))
+        keys.append(Setting("kv_cache_config.max_gpu_total_bytes", size, "bytes of KV cache per card"))
     else:
         warnings.append(
-            "gpu_memory_utilization has no equal: kv_cache_config.free_gpu_memory_fraction is the share of what is "
-            "free once the weights are loaded, 0.9 by default"
+            "gpu_memory_utilization has no equivalent: kv_cache_config.free_gpu_memory_fraction is the share of "
+            "what is free once the weights are loaded, 0.9 by default"
         )
     if kv.kv_cache_dtype in DTYPES:
         keys.append(Setting("kv_cache_config.dtype", DTYPES[kv.kv_cache_dtype], "bytes of a KV element"))

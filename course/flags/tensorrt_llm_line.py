@@ -23,10 +23,10 @@ SHORT = {
 }  # fmt: skip
 FILE = {"max_batch_size", "max_num_tokens", "max_seq_len", "tensor_parallel_size", "enable_chunked_prefill"}
 NOT_MODELLED = {
-    "speculative_config": "drafted tokens: a step of the simulator emits one token a sequence",
+    "speculative_config": "drafted tokens: a step of the simulator emits one token per sequence",
     "enable_attention_dp": "attention of whole requests a rank",
     "attention_dp_config": "attention of whole requests a rank",
-    "pipeline_parallel_size": "pipeline stages: this is one engine's",
+    "pipeline_parallel_size": "pipeline stages: a policy is for one engine",
     "batch_wait_timeout_ms": "requests that wait for a full batch",
     "batch_wait_timeout_iters": "requests that wait for a full batch",
     "stream_interval": "tokens that are sent together",
@@ -113,7 +113,7 @@ def _file(name: str, notes: list[str]) -> Mapping[str, Any]:
     try:
         found = yaml.safe_load(text_of(path, "configuration", "YAML", MAX_FILE))
     except yaml.YAMLError as error:
-        raise ValueError(f"{path.name} is no YAML: {getattr(error, 'problem', None) or 'broken'}") from None
+        raise ValueError(f"{path.name} is not YAML: {getattr(error, 'problem', None) or 'broken'}") from None
     if not isinstance(found, dict):
         raise ValueError(f"{path.name}: a file for --config has keys and values, as in enable_chunked_prefill: true")
     return found

@@ -10,8 +10,8 @@ NAMES = {
     "block_size": "tokens of a KV block",
     "max_model_len": "tokens of the longest sequence, which must fit the pool",
     "tensor_parallel_size": "cards that share each layer and its KV heads",
-    "num_gpu_blocks_override": "KV blocks, whatever the memory says",
-    "kv_cache_memory_bytes": "bytes of KV cache a card, instead of a share of its memory",
+    "num_gpu_blocks_override": "KV blocks, instead of what fits in the memory",
+    "kv_cache_memory_bytes": "bytes of KV cache per card, instead of a share of its memory",
 }
 
 
@@ -38,7 +38,7 @@ def export(wish: Wish) -> Export:
             )
         if wish.prefill_first:
             warnings.append(
-                "vLLM has no order of prompts first: a step of its scheduler has all decodes and the chunks of prompts "
+                "vLLM cannot run prompts first: a step of its scheduler has all decodes and the chunks of prompts "
                 "beside them"
             )
         if not p.enable_chunked_prefill:
@@ -52,7 +52,7 @@ def export(wish: Wish) -> Export:
             "request is done. Only the slots carry over"
         )
     if wish.request_level == "dynamic":
-        warnings.append("vLLM has no max_queue_delay: nobody waits for others")
+        warnings.append("vLLM has no max_queue_delay: no request waits for others")
     for name, value in wish.kv.changed().items():
         if name == "enable_prefix_caching":
             found.append(_switch("enable-prefix-caching", False, "the simulator computes every prompt whole, too"))

@@ -24,7 +24,7 @@ def options_of(
         word, place = words[place], place + 1
         if not word.startswith("-") or word == "-":
             if word.startswith("$") and list(variables.empty(word)):
-                notes.append(f"{word} is a shell variable that is not filled in: what it stands for is not read")
+                notes.append(f"{word} is a shell variable without a value, and what it stands for is not read")
             elif model is not None:
                 raise ValueError(f"{quote(word)} belongs to no option, and the model is {quote(model)} already")
             else:
@@ -40,7 +40,7 @@ def options_of(
             while place < len(words) and model is not None and not _is_option(words[place]):
                 said, place = f"{said} {words[place]}", place + 1  # several values
         if name in found and found[name] != said:
-            notes.append(f"{name} is given twice: the last counts, {quote(said)}")
+            notes.append(f"{name} is given twice: the last one counts, {quote(said)}")
         found[name] = said
     return model, found, notes
 

@@ -166,7 +166,7 @@ class LiveRun:
         offered, served = self.asked.rate * self.asked.tokens, outcome.tokens / outcome.busy
         if offered > served and outcome.batch.mean() > 0.8 * self.asked.bmax:
             self.overloaded = (
-                f"{offered:,.0f} tokens/s arrive and {served:,.0f} can be made in steps of {self.asked.bmax}: "
+                f"{offered:,.0f} tokens/s arrive and {served:,.0f} can be computed in steps of {self.asked.bmax}: "
                 "the queue grows as long as requests come, and so do the times above"
             )
         return outcome

@@ -88,7 +88,7 @@ def load(source: str, kernel: str, file: str, macros: Mapping[str, Any]) -> ctyp
                 return ctypes.CDLL(str(path))
             except OSError as error:
                 said.append(f"{folder}: {error.strerror or error}")
-    raise KernelError(f"the compiled kernel {kernel} can be put nowhere: {'; '.join(dict.fromkeys(said))}")
+    raise KernelError(f"the compiled kernel {kernel} cannot be stored anywhere: {'; '.join(dict.fromkeys(said))}")
 
 
 def _folders() -> Iterator[Path]:

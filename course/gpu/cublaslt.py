@@ -39,7 +39,7 @@ def library() -> ctypes.CDLL:
             return ctypes.CDLL(name)
         except OSError:
             continue
-    raise KernelError("libcublasLt is missing: `pip install nvidia-cublas` brings it")
+    raise KernelError("libcublasLt is missing: `pip install nvidia-cublas` installs it")
 
 
 class CublasLt:
@@ -128,7 +128,7 @@ class _Plan:
             f"cublasLtMatmulAlgoGetHeuristic for {rows} x {many}",
         )
         if not found.value:
-            raise KernelError(f"cuBLASLt has nothing for a product of {rows} rows with {many} columns")
+            raise KernelError(f"cuBLASLt has no algorithm for a product of {rows} rows with {many} columns")
         algos = [
             (ctypes.c_uint8 * ALGO_BYTES)(*results[RESULT_BYTES * i : RESULT_BYTES * i + ALGO_BYTES])
             for i in range(found.value)

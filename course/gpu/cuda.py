@@ -138,7 +138,7 @@ class CudaQueue(CupyQueue):
             try:
                 function.max_dynamic_shared_size_bytes = shared
             except Exception as error:
-                raise KernelError(f"{kernel.name} needs {shared} bytes of shared memory a block: {error}") from None
+                raise KernelError(f"{kernel.name} needs {shared} bytes of shared memory per block: {error}") from None
         values: list[Any] = []
         for parameter, arg in zip(kernel.parameters, args, strict=True):
             if parameter.pointer:

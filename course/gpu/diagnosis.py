@@ -66,9 +66,9 @@ def shim_error(kernel: str, report: Report, buffers: Sequence[Buffer]) -> str:
     who = who or f"{kernel}: some thread of block {report.block}"
     if report.kind in (WROTE_OUTSIDE, TOUCHED_OUTSIDE):
         did = "wrote" if report.kind == WROTE_OUTSIDE else "read or wrote"
-        return f"{who} {did} outside of its memory: {_place(report, buffers)}"
+        return f"{who} {did} outside its memory: {_place(report, buffers)}"
     if report.kind == BAD_INDEX:
-        return f"{who} used the index {report.at} in line {report.line}, which is outside of the array"
+        return f"{who} used the index {report.at} in line {report.line}, which is outside the array"
     if report.kind == BARRIER:
         return (
             f"{who} waits at the barrier in line {report.line}, but thread {report.other} {_elsewhere(report)}: "
@@ -84,10 +84,10 @@ def shim_error(kernel: str, report: Report, buffers: Sequence[Buffer]) -> str:
     if report.kind == BAD_DIVISION:
         return f"{who} divided an integer by zero"
     if report.kind == TRAP:
-        return f"{who} came to something that the compiler knows to be undefined, such as a division by zero"
+        return f"{who} did something undefined, such as a division by zero"
     if report.kind == NO_MEMORY:
         return f"{kernel} was not launched: no memory for the stacks of its threads"
-    return f"{who} failed for a reason that has no name ({report.kind})"
+    return f"{who} failed for an unknown reason ({report.kind})"
 
 
 def _elsewhere(report: Report) -> str:

@@ -44,7 +44,7 @@ def _open(kind: str) -> Device:
             continue
         except KernelError as error:
             notes.append(str(error))
-    notes = notes or ["no driver of an NVIDIA or AMD GPU is installed"]
+    notes = notes or ["no driver for an NVIDIA or AMD GPU is installed"]
     try:
         return ShimDevice((*notes,))
     except KernelError as error:
@@ -58,7 +58,7 @@ class _NoDriver(KernelError):
 def _gpu(kind: str) -> Device:
     driver = probe.nvidia() if kind == "cuda" else None
     if driver is None and not (kind == "hip" and probe.amd()):
-        raise _NoDriver(f"no driver of an {'NVIDIA' if kind == 'cuda' else 'AMD'} GPU is installed")
+        raise _NoDriver(f"no driver for an {'NVIDIA' if kind == 'cuda' else 'AMD'} GPU is installed")
     cupy = probe.cupy(kind, driver)
     try:
         return CupyDevice(cupy, kind, driver)

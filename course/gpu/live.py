@@ -92,7 +92,7 @@ class LiveLlama(Live):
     def expect(self, request: Request, output_tokens: int | None) -> None:
         """Raises ValueError for a request without a length, or longer than `longest`."""
         if output_tokens is None:
-            raise ValueError("this executor ends each answer where it is told: give output_tokens")
+            raise ValueError("this executor ends each answer at a given length: give output_tokens")
         self._check(request.prompt_tokens, output_tokens, request.index)
         self._answers.append(whole("output_tokens", output_tokens))
 

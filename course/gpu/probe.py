@@ -99,7 +99,7 @@ def cupy(kind: str, driver: int | None) -> ModuleType:
         module = importlib.import_module("cupy")
     except ModuleNotFoundError as error:
         if error.name != "cupy":
-            raise KernelError(f"there is {vendor} GPU, but CuPy misses the module {error.name}: {install}") from None
+            raise KernelError(f"there is {vendor} GPU, but CuPy lacks the module {error.name}: {install}") from None
         raise KernelError(f"there is {vendor} GPU, but CuPy is not installed: {install}") from None
     except Exception as error:  # a library that is missing, a driver too old, a broken installation: anything
         raise KernelError(f"there is {vendor} GPU, but CuPy cannot be imported: {first_line(error)}") from None

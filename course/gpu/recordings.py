@@ -57,7 +57,7 @@ class DecodeProfile(Recording):
         if not len(here):
             raise ValueError(
                 f"{self.name} has nothing for work {quote(work)} and {quote(threads)} threads: "
-                f"recorded were work {_list(self.work)} and threads {_list(self.threads)}"
+                f"the recording has work {_list(self.work)} and threads {_list(self.threads)}"
             )
         here = here[np.argsort(self.batch[here])]
         return Curve(self.batch[here], self.seconds[here], self.kernel_seconds[here])

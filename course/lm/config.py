@@ -34,11 +34,13 @@ class Config:
         except OSError as error:
             raise LMError(f"The model's {path} cannot be read: {error.strerror or error}. Install it again.") from None
         except (ValueError, TypeError) as error:
-            raise LMError(f"{path} is no config.json of a model: {error}.") from None
+            raise LMError(f"{path} is not a model's config.json: {error}.") from None
         except KeyError as error:
             raise LMError(f"{path} has no {error}, which the forward pass needs.") from None
         if not known or config.num_attention_heads % config.num_key_value_heads:
-            raise LMError(f"{path} is of a model that is not known here: only Llama with tied embeddings and SiLU is.")
+            raise LMError(
+                f"{path} describes an unknown kind of model: only Llama with tied embeddings and SiLU is known."
+            )
         return config
 
     def shapes(self) -> dict[str, tuple[int, ...]]:

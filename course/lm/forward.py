@@ -175,7 +175,7 @@ class Model:
         if tokens.shape != (ends[-1],):
             raise LMError(f"The rows compute {ends[-1]} tokens, but {tokens.size} are given.")
         if tokens.min() < 0 or tokens.max() >= self.config.vocab_size:
-            raise LMError(f"A token is none of the {self.config.vocab_size} of the vocabulary.")
+            raise LMError(f"A token is not one of the {self.config.vocab_size} of the vocabulary.")
         if lengths.max() > self.config.max_position_embeddings:
             raise LMError(
                 f"A row of {lengths.max()} tokens is longer than the context of {self.config.max_position_embeddings}."
@@ -185,7 +185,9 @@ class Model:
         tables = cache.tables(block_tables, lengths)
         blocks, offsets = tables[row_of, positions // cache.block_size], positions % cache.block_size
         if np.unique(blocks * cache.block_size + offsets).size < len(tokens):
-            raise LMError("Two tokens of this step would be written to the same place: a block is in two block tables.")
+            raise LMError(
+                "Two tokens of this step would be written to the same place because a block is in two block tables."
+            )
         single = np.flatnonzero(counts == 1)
         chunks = tuple(np.flatnonzero(counts > 1).tolist())
         return tokens, Rows(positions, ends, lengths, tables, blocks, offsets, single, chunks)

@@ -189,7 +189,8 @@ class Questions:
     def __post_init__(self) -> None:
         if len(self.conversations) != len(self.arrival):
             raise ValueError(
-                f"there are {len(self.conversations)} conversations and {len(self.arrival)} arrivals: each needs one"
+                f"there are {len(self.conversations)} conversations and {len(self.arrival)} arrivals: "
+                "give one arrival for each"
             )
         if not len(self.conversations):
             raise LMError("There is no prompt, so there is nothing to answer.")

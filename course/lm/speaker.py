@@ -34,7 +34,7 @@ class LanguageModel(Model):
         self.tokenizer = tokenizer
         if len(tokenizer) > self.config.vocab_size:
             raise LMError(
-                f"The tokenizer has {len(tokenizer)} pieces, {folder / 'config.json'} {self.config.vocab_size}."
+                f"The tokenizer has {len(tokenizer)} tokens, but {folder / 'config.json'} has {self.config.vocab_size}."
             )
 
     def prompt(self, conversation: Conversation, room: int = 1) -> list[int]:

@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+_turn = Lock()
+_inside: list[Any] = []
+"""The limit, once for each that is inside: a view and a cell may compute in two threads at a time."""
 
 
-def one_thread() -> AbstractContextManager[object]:
-    """One BLAS thread inside of it. Several wait for each other as soon as another program wants a core."""
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One BLAS thread inside of it. Several wait for each other as soon as another program wants a core.
+
+    The last one to leave gives the threads back: where each restored what it had found, the one that came second would
+    leave the limit behind for good.
+    """
     from threadpoolctl import threadpool_limits  # looks through all loaded libraries, which only serving needs
 
-    return threadpool_limits(1, user_api="blas")
+    with _turn:
+        _inside.append(_inside[0] if _inside else threadpool_limits(1, user_api="blas"))
+    try:
+        yield
+    finally:
+        with _turn:
+            limit = _inside.pop()
+            if not _inside:
+                limit.restore_original_limits()

@@ -47,7 +47,7 @@ class Tokenizer:
             ) from None
         except (ValueError, KeyError, IndexError, TypeError, re.error):
             raise LMError(
-                f"{path} is no tokenizer.json of byte-level BPE with the special tokens {USER}, {ASSISTANT}, {END}."
+                f"{path} is not a tokenizer.json of byte-level BPE with the special tokens {USER}, {ASSISTANT}, {END}."
             ) from None
         letters = byte_letters()
         byte_of = {letter: byte for byte, letter in enumerate(letters)}
@@ -71,7 +71,7 @@ class Tokenizer:
                 text = text.decode()
             except UnicodeDecodeError as error:
                 raise LMError(
-                    f"The prompt is no text: byte {error.start} ({text[error.start]:#04x}) is not UTF-8."
+                    f"The prompt is not text: byte {error.start} ({text[error.start]:#04x}) is not UTF-8."
                 ) from None
         if not isinstance(text, str):
             raise LMError(f"The prompt must be text, not {type(text).__name__}.")
@@ -81,7 +81,7 @@ class Tokenizer:
                 tokens += self._pieces(word)
         except UnicodeEncodeError as error:
             bad = f"U+{ord(error.object[error.start]):04X}"
-            raise LMError(f"The prompt is no text: {bad} is half of a character (a lone surrogate).") from None
+            raise LMError(f"The prompt is not text: {bad} is half of a character (a lone surrogate).") from None
         return tokens
 
     def prompt(self, turns: str | bytes | Iterable[str | bytes]) -> list[int]:
@@ -114,7 +114,7 @@ class Tokenizer:
 
     def _piece(self, token: int) -> bytes:
         if not 0 <= token < len(self._bytes):
-            raise LMError(f"Token {token} is none of the {len(self._bytes)} of the vocabulary.")
+            raise LMError(f"Token {token} is not one of the {len(self._bytes)} of the vocabulary.")
         return self._bytes[token]
 
     def _encode_word(self, word: str) -> tuple[int, ...]:

@@ -49,7 +49,7 @@ def read(path: str | Path, expected: str | None = None) -> dict[str, np.ndarray]
             for name, entry in header.items()
         }
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise LMError(f"{path} is no safetensors file of 16, 32 or 64-bit floats.") from None
+        raise LMError(f"{path} is not a safetensors file of 16-, 32- or 64-bit floats.") from None
 
 
 def write(path: str | Path, tensors: Mapping[str, np.ndarray]) -> None:

@@ -19,7 +19,7 @@ def main(arguments: list[str] | None = None) -> int:
     command = parser.add_subparsers(dest="command", required=True).add_parser(
         "build", help="execute each source's two notebooks and store them"
     )
-    command.add_argument("numbers", nargs="*", metavar="NN", help="lab numbers; none means all")
+    command.add_argument("numbers", nargs="*", metavar="NN", help="lab numbers; without any, all labs")
     command.add_argument(
         "--check", action="store_true", help="write nothing: compare the stored notebooks with a fresh build"
     )
@@ -28,9 +28,11 @@ def main(arguments: list[str] | None = None) -> int:
     )
     command.add_argument("--root", type=Path, default=Path.cwd(), help="the project's folder (default: here)")
     command.add_argument(
-        "--cell-timeout", type=float, default=120, metavar="S", help="seconds a cell may run (default 120)"
+        "--cell-timeout", type=float, default=120, metavar="S", help="seconds that a cell may run (default 120)"
     )
-    command.add_argument("--jobs", type=int, default=2, metavar="N", help="notebooks executed at a time (default 2)")
+    command.add_argument(
+        "--jobs", type=int, default=2, metavar="N", help="notebooks executed at the same time (default 2)"
+    )
     options = parser.parse_args(arguments)
     forgiving()
     if options.no_run and not options.check:

@@ -48,7 +48,9 @@ def sources(root: Path, numbers: Sequence[str] = ()) -> list[Path]:
         if name.endswith("d") and (core := path.stem.removesuffix(source.DEEPER)) != getattr(
             found.get(name[:2]), "stem", None
         ):
-            raise ValueError(f"{path.name} goes deeper than {core}.py, which is not there; give them the same topic")
+            raise ValueError(
+                f"{path.name} is the deeper notebook of {core}.py, which is not there; give them the same topic"
+            )
         found[name] = path
     cores = [name for name in found if not name.endswith("d")]
     wanted = list(dict.fromkeys(number.zfill(2) for number in numbers)) or cores

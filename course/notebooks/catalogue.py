@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     if FILE.is_file() and FILE.read_text(encoding="utf-8") == fresh:
         return 0
     if check:
-        print(f"{FILE.name} is not what the labs ask: run `make notebooks`", file=sys.stderr)
+        print(f"{FILE.name} does not match the labs: run `make notebooks`", file=sys.stderr)
         return 1
     FILE.write_text(fresh, encoding="utf-8")
     print(f"{FILE.name} is written")

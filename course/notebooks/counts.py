@@ -83,11 +83,11 @@ def faults(root: Path, labs: Sequence[Path]) -> list[str]:
             continue
         told = _stored(home).get(kind_of(path), {}).get("minutes")
         if told != counted.minutes:
-            found.append(f"labs/{path.name}: {counted.minutes} counted minutes, and {minutes.STORED} says {told}")
+            found.append(f"labs/{path.name}: {counted.minutes} counted minutes, but {minutes.STORED} says {told}")
     for name, write in TABLES.items():
         text = _text(root / name)
         if text is not None and write(text) != text:
-            found.append(f"{name}: its minutes are not those counted; `make notebooks` writes them")
+            found.append(f"{name}: its minutes are not the counted ones; `make notebooks` writes them")
     return found
 
 

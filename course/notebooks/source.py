@@ -76,7 +76,7 @@ def parse(text: str, number: str) -> NotebookNode:
         notebook = jupytext.reads(text, fmt="py:percent")
     except Exception as error:  # jupytext checks little of what stands after a %%
         why = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise SourceError(f"jupytext cannot read it ({why}); is what stands after each %% right?") from error
+        raise SourceError(f"jupytext cannot read it ({why}); check what comes after each %%") from error
     notebook.metadata = NotebookNode(METADATA)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     for index, cell in enumerate(notebook.cells):
@@ -108,7 +108,7 @@ def marker_faults(cell: NotebookNode, index: int) -> list[str]:
     for line in cell.source.splitlines():
         bare = line.strip()
         if cell.cell_type != "code" and bare in (BEGIN, END):
-            return [f"cell {index}: {bare!r} stands in a text cell; only code can be hidden"]
+            return [f"cell {index}: {bare!r} is in a text cell; only code can be hidden"]
         if bare == BEGIN:
             if inside:
                 faults.append(f"cell {index}: a second {BEGIN!r} before {END!r}")
@@ -196,7 +196,7 @@ def deeper_faults(notebook: NotebookNode) -> list[str]:
     first = re.search(r"^## +(.*?)\s*$", "\n".join(texts), re.MULTILINE)
     faults = []
     if not first or not first[1].startswith(HEADINGS[0]):
-        faults.append(f"the first section is not '## {HEADINGS[0]}': say what this notebook answers")
+        faults.append(f"the first section is not '## {HEADINGS[0]}': say which question this notebook answers")
     for index, cell in enumerate(notebook.cells):
         if cell.cell_type == "code" and ASKS.search(cell.source):
             faults.append(f"cell {index}: asks a question of the lab; what is asked and checked belongs to the core")
@@ -214,7 +214,7 @@ def heading_faults(notebook: NotebookNode, headings: Sequence[str] = HEADINGS) -
                     found.append(name)
     missing = [name for name in headings if name not in found]
     faults = [f"heading '## {name}' is missing" for name in missing]
-    faults += [f"heading '## {name}' stands {found.count(name)} times" for name in headings if found.count(name) > 1]
+    faults += [f"heading '## {name}' appears {found.count(name)} times" for name in headings if found.count(name) > 1]
     if not faults and found != list(headings):
         faults.append(f"headings are in the order {', '.join(found)}; they must be {', '.join(headings)}")
     return faults

@@ -91,7 +91,7 @@ def ties(spec: LabSpec, specs: Mapping[str, LabSpec]) -> list[str]:
         if objective.exercise not in exercises:
             faults.append(f"{objective.text!r}: the lab has no exercise {objective.exercise!r}")
         if not _later(spec.number, number):
-            faults.append(f"{objective.text!r}: the retest is in lab {number}, which is not taken later")
+            faults.append(f"{objective.text!r}: the retest is in lab {number}, which does not come later")
         if number in specs and name not in {q.id for q in specs[number].earlier if q.lab == spec.number}:
             faults.append(f"{objective.text!r}: lab {number} asks no earlier question {name!r} of lab {spec.number}")
     return faults
@@ -113,7 +113,7 @@ def _earlier(spec: LabSpec, there: Collection[str]) -> str:
     asked = [question.lab for question in spec.earlier]
     wrong = [lab for lab in asked if lab not in before]
     if wrong:
-        return f"a question from lab {wrong[0]}, which is not taken before"
+        return f"a question from lab {wrong[0]}, which does not come before"
     taken = [lab for lab in before if lab in there and lab != PRIMER]
     last, far = ([lab for lab in part if lab in taken] for part in (before[-1:], before[:-2]))
     for name, labs in (("the lab before", last), ("three or more labs back", far)):

@@ -44,7 +44,7 @@ def by_size(name: str, values: Any, of: str) -> list[float]:
     found: list[float] = []
     for value in values:
         if len(found) == MOST_SLOTS:
-            raise ValueError(f"{name} has more than {MOST_SLOTS:,} entries, one a batch size: give fewer")
+            raise ValueError(f"{name} has more than {MOST_SLOTS:,} entries, one per batch size: give fewer")
         found.append(real(f"{name}[{len(found)}]", value, low=SMALLEST, high=LARGEST))
     if not found:
         raise ValueError(f"{name} is empty: give the {of} with 1, 2, ... requests in the batch")
@@ -71,7 +71,7 @@ def share(name: str, value: Any) -> float:
     value = real(name, value, low=0.0, high=1.0)
     if value == 1:
         raise ValueError(
-            f"{name} must be below 1, not 1: the slowest request of all has no bound; ask for 0.999 instead"
+            f"{name} must be below 1, not 1: the wait of the slowest request has no bound; ask for 0.999 instead"
         )
     return value
 

@@ -129,13 +129,13 @@ def _states(arrivals: float, most: int, log_departures: Callable[[float], float]
         high *= 2
     low = 1 + 1e-6
     if drift(low) > 0:
-        raise ValueError("utilisation is within 0.0001 of 1, too near for this formula: lower arrival_rate")
+        raise ValueError("utilisation is within 0.0001 of 1, too close for this formula: lower arrival_rate")
     decay = log(crossing(drift, low, high))
     reach = max(peak, arrivals)
     states = most + ceil(28 / decay) + ceil(reach + 8 * reach**0.5) + 1
     if states > _MOST_STATES:
         raise ValueError(
-            f"utilisation is so near 1 that the queue has {states} likely lengths, and this formula stops at "
+            f"utilisation is so close to 1 that the queue has {states} likely lengths, and this formula stops at "
             f"{_MOST_STATES}: lower arrival_rate a little"
         )
     return states

@@ -93,7 +93,7 @@ class MD1(QueueMeans):
             if exp(-_decay(self.utilisation) * (seconds / self.service_s)) < 1e-17:
                 return 1.0
             raise ValueError(
-                f"utilisation is {self.utilisation:.9g}, so near 1 that waits last more than {_MOST_SERVICES:,} "
+                f"utilisation is {self.utilisation:.9g}, so close to 1 that waits last more than {_MOST_SERVICES:,} "
                 "services, too many to add up: lower arrival_rate, or ask for the mean only"
             )
         services = int(seconds // self.service_s) + 1

@@ -117,7 +117,7 @@ def load_of(place: str, doc: Mapping) -> tuple[dict[str, float], list[str]]:
     if count > 0 and abs(off) > 0:
         less = "shorter" if off < 0 else "longer"
         notes.append(
-            f"{count:,.0f} answers missed the length that was asked for; answers are {abs(off):.3g}% {less} than asked "
+            f"{count:,.0f} answers missed the requested length; answers are {abs(off):.3g}% {less} than asked "
             "on average"
         )
     return found, notes
@@ -185,7 +185,7 @@ def _rows(path: Path, documents: list[Document]) -> Result:
         failed = row.get("error") is not None or meta.get("was_cancelled") is True
         start = meta.get("request_start_ns")
         if isinstance(start, bool) or not isinstance(start, int) or not 0 <= start < 2**63:
-            raise ValueError(f"{place}: request_start_ns is {quote(start)}, no whole number of nanoseconds")
+            raise ValueError(f"{place}: request_start_ns is {quote(start)}, which is not a whole number of nanoseconds")
         prompt, output = (_tokens(place, metrics, key) for key in ("input_sequence_length", "output_sequence_length"))
         ttft, e2e = (NAN if failed else _time(place, metrics, key) for key in (TTFT, E2E))
         # Nanoseconds since 1970 need more digits than a float64 has: differences are of the integers.

@@ -42,7 +42,7 @@ def read(path: Path, documents: list[Document]) -> list[Result]:
         place = document.place(path)
         doc = mapping(place, document.value)
         lost = items(place, doc, "failed_runs") or []
-        notes = [f"{len(lost):,} runs of the sweep failed, and are in no average"] if lost else []
+        notes = [f"{len(lost):,} runs of the sweep failed and are in no average"] if lost else []
         rows = items(place, doc, "per_combination_metrics") or []
         for i, value in enumerate(rows):
             here = f"{place}, combination {i}"

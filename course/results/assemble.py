@@ -66,7 +66,7 @@ def finish(draft: Draft) -> Result:
     for name in METRICS:
         if name not in reported and name not in seen and name not in values:
             continue
-        meaning, same = draft.meanings.get(name, ("none in the file; from its times", True))
+        meaning, same = draft.meanings.get(name, ("not in the file; computed from its times", True))
         ours = seen.get(name) or values.get(name) or (reported.get(name, {}) if same else {})
         definitions[name] = Definition(meaning, OURS[name], same, ours)
 

@@ -60,14 +60,16 @@ def table(path: Path, content: str) -> list[Document]:
         names = next(reader)
         for row in reader:
             if row and len(row) != len(names):
-                raise ValueError(f"{path.name}, row {reader.line_num}: {len(row)} cells under {len(names)} names")
+                raise ValueError(
+                    f"{path.name}, row {reader.line_num}: {len(row)} cells under {len(names)} column names"
+                )
             if row:
                 cells = zip(names, row, strict=True)
                 found.append(Document(reader.line_num, {name: _cell(cell) for name, cell in cells if name and cell}))
     except csv.Error as error:
         raise ValueError(f"{path.name}, row {reader.line_num}: {error}") from None
     if not found:
-        raise ValueError(f"{path.name} has names of columns and no rows")
+        raise ValueError(f"{path.name} has column names but no rows")
     return found
 
 

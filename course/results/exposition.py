@@ -111,7 +111,7 @@ def pages(path: Path, content: str) -> list[Page]:
         value = _number(match[3]) if match else None
         if match is None or value is None:
             raise ValueError(
-                f"{path.name}, row {row}: {quote(text)} is no sample of a metrics page (name{{labels}} value)"
+                f"{path.name}, row {row}: {quote(text)} is not a sample of a metrics page (name{{labels}} value)"
             )
         labels = tuple(sorted(_labels(match[2] or "")))
         page = found[-1]

@@ -5,9 +5,10 @@
      "time_to_first_token_ms": {...}, ...}, "requests": {"successful": [...], ...}}]}
 
 A block that counts nothing is full of zeros: they are missing, not zero. "total" mixes failed requests in, so
-"successful" is read. Reports without `metadata` (version 0) divide the decode time by all n tokens; later ones divide
-the whole time to the last token by n. The inter-token latency divides decode time by n - 1 in both; a percentile of it
-is over requests in version 0, and over tokens, all of a request alike, later. p001 is p0.1.
+"successful" is read. Reports without `metadata` (guidellm 0.2 and 0.3) divide the decode time by all n tokens; later
+ones, from 0.4 on, divide the whole time to the last token by n. The inter-token latency divides decode time by n - 1 in
+both. Means and percentiles of these two are over tokens, all of a request alike, in both (weights of n and n - 1 in
+guidellm/benchmark/benchmark.py of 0.2.0 to 0.3.1). p001 is p0.1.
 
 A warm-up and a cool-down leave a window between start_time and end_time: metrics are of the requests that touch it, the
 list of requests is of the whole run. "synchronous", "concurrent" and "throughput" strategies are closed loops; the
@@ -48,16 +49,17 @@ METRICS = {
 }
 TTFT = ("request sent to the first piece of the answer", True)
 E2E = ("request sent to the end of the answer", True)
+ITL = ("(last token - first token) / (tokens - 1), mean over tokens: its mean is that of all gaps", False)
 FIRST_VERSION = {
     "ttft": TTFT,
-    "tpot": ("(last token - first token) / tokens, and 0 for none, mean over requests", False),
-    "itl": ("(last token - first token) / (tokens - 1), and 0 for one token: what is called TPOT here", False),
+    "tpot": ("(last token - first token) / tokens, mean over tokens", False),
+    "itl": ITL,
     "e2e": E2E,
 }
 LATER = {
     "ttft": TTFT,
     "tpot": ("(last token - request sent) / tokens, so with the wait for the first one; mean over tokens", False),
-    "itl": ("(last token - first token) / (tokens - 1), mean over tokens: its mean is that of all gaps", False),
+    "itl": ITL,
     "e2e": E2E,
 }
 SHORT = 0.9  # of the duration asked for; a run below it is pointed out
@@ -109,12 +111,10 @@ def _benchmark(place: str, name: str, doc: Mapping, later: bool, report: Mapping
     totals |= without_missing({"in_flight": flying})
     values: Statistics = {}
     lengths = _good(place, metrics, "output_token_count")
-    if "itl" in reported and later:
+    if "itl" in reported:
         values["itl"] = without_missing({"mean": reported["itl"].get("mean", NAN)})
         if lengths.get("std_dev") == 0:  # equal answers: a mean over tokens is one over requests
             values["tpot"] = dict(values["itl"])
-    elif "itl" in reported:
-        values["tpot"] = dict(reported["itl"])
     strategy = part(place, part(place, doc, "config") or part(place, doc, "args"), "strategy")
     keys = ("type_", "rate", "streams", "max_concurrency")
     setup = {key: strategy[key] for key in keys if isinstance(strategy.get(key), str | int | float)}
@@ -202,7 +202,10 @@ def _totals(place: str, doc: Mapping, metrics: Mapping, counted: float) -> tuple
         notes.append(f"Requests cut off at the end of the run, and in no average: {totals['incomplete']:,.0f}")
     speed = _good(place, metrics, "requests_per_second")
     if speed.get("count") and rate(place, speed, "std_dev") > totals["requests_per_second"]:
-        notes.append("Its spread of requests/s is of the gaps between single answers, so no rate of the run: left out")
+        notes.append(
+            "Its spread of requests/s is that of the gaps between single answers and not a rate of the run, so "
+            "it is left out"
+        )
     late = number(place, stats, "request_targeted_start_delay_avg")
     if late > LATE:
         notes.append(f"Requests were sent {late:.3g} s late on average, and no latency counts that wait")
@@ -306,6 +309,6 @@ def _row(place: str, value: Any, failed: bool) -> tuple:
     for name, late in (("its first token", first), ("its last token", last)):
         if not start <= late <= start + 1e6 and not np.isnan(late):
             raise ValueError(
-                f"{place}: {name} is {late - start:.6g} s after it was sent. Are these times of one clock?"
+                f"{place}: {name} is {late - start:.6g} s after it was sent. Check that these times are of one clock"
             )
     return False, start, prompt, output, first - start, last - start

@@ -163,7 +163,7 @@ def _requests(path: Path, document: Document) -> Result:
     failed = failed.astype(bool)
     table = requests_of(failed, start - start.min(), prompt, output, ttft, e2e, list(gaps))
     alone = int((~failed & np.isnan(ttft)).sum())
-    notes = [f"{alone:,} answers have no times of their tokens, so neither TTFT nor TPOT"] if alone else []
+    notes = [f"{alone:,} answers have no times of their tokens, so they have neither TTFT nor TPOT"] if alone else []
     return finish(Draft(TOOL, path.stem, MEANINGS, table, notes=notes))
 
 
@@ -172,7 +172,7 @@ def _answer(place: str, value: Any) -> _Answer:
     info = part(place, row, "info")
     start, end = number(place, row, "start_time"), number(place, row, "end_time")
     if np.isnan(start):
-        raise ValueError(f"{place}: start_time is missing. When was this request sent?")
+        raise ValueError(f"{place}: start_time is missing. Without it nobody can say when this request was sent")
     e2e = seconds(place, {"end_time - start_time": end - start}, "end_time - start_time")
     request, response = part(place, info, "request_metrics"), part(place, info, "response_metrics")
     prompt = tokens(place, part(place, request, "text") or info, "input_tokens")

@@ -30,7 +30,7 @@ def table_of(place: str, doc: Mapping) -> tuple[Requests | None, list[str]]:
     lists = {name: values for name in names if (values := items(place, doc, name))}
     for name, values in lists.items():
         if len(values) != n:
-            raise ValueError(f"{place}: {len(values):,} {name} but {n:,} output_lens: one a request is needed")
+            raise ValueError(f"{place}: {len(values):,} {name} but {n:,} output_lens: one per request is needed")
     failed = np.zeros(n, dtype=bool)
     columns = {name: np.full(n, NAN) for name in ("arrival", "prompt", "output", "ttft", "e2e", "wait")}
     gaps: list[np.ndarray] = []
@@ -110,7 +110,7 @@ def _moment(place: str, row: Mapping) -> float:
     if value is None:
         return NAN
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= 1e12:
-        raise ValueError(f"{place}: start_times is {quote(value)}, which is no time in seconds")
+        raise ValueError(f"{place}: start_times is {quote(value)}, which is not a time in seconds")
     return float(value)
 
 
@@ -119,7 +119,7 @@ def _gaps(place: str, values: object, wanted: bool) -> np.ndarray:
     if not wanted or values is None:
         return np.empty(0)
     if not isinstance(values, list):
-        raise ValueError(f"{place}: itls is {quote(values)}, no list of seconds")
+        raise ValueError(f"{place}: itls is {quote(values)}, which is not a list of seconds")
     return np.array([seconds(f"{place}, gap {k}", {"itl": value}, "itl") for k, value in enumerate(values)])
 
 

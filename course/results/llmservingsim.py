@@ -82,7 +82,7 @@ def read(path: Path, documents: list[Document]) -> list[Result]:
     if usage is not None:
         totals["kv_peak"] = float(usage.max())
         unsure = ". Its file never says more than 1: is that a share, and not percent?" if usage.max() <= 0.01 else ""
-        notes.append(f"KV cache in use: {usage.max():.1%} at the most, from a reading a tick{unsure}")
+        notes.append(f"KV cache in use: {usage.max():.1%} at the most, from one reading per tick{unsure}")
     return [finish(Draft(TOOL, path.stem, MEANINGS, table, {}, {}, totals, setup, series, notes))]
 
 
@@ -94,9 +94,9 @@ def _row(place: str, value: Any) -> tuple[float, ...]:
     times = [number(place, row, name) for name in ("arrival_time", *CLOCKS)]
     for name, moment in zip(("arrival_time", *CLOCKS), times, strict=True):
         if not (abs(moment) <= 1e12 or np.isnan(moment)):
-            raise ValueError(f"{place}: {name} is {quote(row[name])}, which is no time in seconds")
+            raise ValueError(f"{place}: {name} is {quote(row[name])}, which is not a time in seconds")
     if np.isnan(times[0]):
-        raise ValueError(f"{place}: arrival_time is null. When did this request arrive?")
+        raise ValueError(f"{place}: arrival_time is null, so it is not known when this request arrived")
     known = [(name, moment) for name, moment in zip(CLOCKS, times[1:], strict=True) if not np.isnan(moment)]
     for (before, early), (after, late) in pairwise(known):
         if not early <= late <= early + 1e6:
@@ -146,7 +146,9 @@ def _setup(path: Path, rows: int) -> tuple[dict[str, Any], list[str]]:
     setup = {name: value for name, value in setup.items() if isinstance(value, str | int | float)}
     expected = meta.get("num_requests")
     if finite(expected) and expected != rows:
-        return setup, [f"{beside.name} speaks of {expected:,} requests, the log holds {rows:,}: is it whole?"]
+        return setup, [
+            f"{beside.name} speaks of {expected:,} requests, the log holds {rows:,}: check that it is complete"
+        ]
     return setup, []
 
 
@@ -165,7 +167,7 @@ def _series(path: Path) -> dict[str, np.ndarray]:
         columns = np.array([[float(cell) for cell in row] for row in rows[1:]]).T
         series = dict(zip((name.strip() for name in rows[0]), columns, strict=True))
     except ValueError:
-        raise ValueError(f"{beside.name} is no table of numbers under {quote(','.join(rows[0]))}") from None
+        raise ValueError(f"{beside.name} is not a table of numbers under {quote(','.join(rows[0]))}") from None
     usage = series.pop("kv_cache_pct", None)
     if usage is not None and usage.any():
         if not ((usage >= 0) & (usage <= 100)).all():

@@ -88,7 +88,9 @@ def read_files(
     if scrapes:
         found[place:place] = vllm_metrics.results_of(scrapes, apart)
     elif interval is not None:
-        raise ValueError("interval is the time between two scrapes of a metrics page, and there is no such page here")
+        raise ValueError(
+            "interval is the time between two scrapes of a metrics page, and none of these files is such a page"
+        )
     return found
 
 
@@ -99,7 +101,7 @@ def _runs(path: Path, content: str, format: str | None) -> list[Result]:
         parsed = runs(parsed)
     found = READERS[format or _format_of(path, parsed[0].value)].read(path, parsed)
     if not any(map(_holds_a_number, found)):
-        raise ValueError(f"{path.name} holds no number of what was measured. Did the benchmark end?")
+        raise ValueError(f"{path.name} holds no measured number. Check that the benchmark ran to its end")
     return found
 
 
@@ -115,7 +117,10 @@ def _format_of(path: Path, value: Any) -> str:
     if name is not None:
         return name
     keys = f" Its keys are {quote(', '.join(map(str, list(value)[:8])))}." if isinstance(value, dict) else ""
-    raise ValueError(f"{path.name} is of no tool known here.{keys} Known are {', '.join(READERS)}; `format` names one")
+    raise ValueError(
+        f"{path.name} was not written by a tool that the course knows.{keys} Known are {', '.join(READERS)}; "
+        f"name one with `format`"
+    )
 
 
 def _matching(value: Any) -> str | None:

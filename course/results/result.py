@@ -142,4 +142,4 @@ class Result:
         return {
             "vLLM bench serve": "Measure with --save-result --save-detailed",
             "SGLang bench_serving": "Measure with --output-details",
-        }.get(self.tool, "Take the file in which the tool keeps one row a request")
+        }.get(self.tool, "Use the file in which the tool keeps one row per request")

@@ -54,7 +54,7 @@ def number(place: str, row: Mapping, key: str) -> float:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return NAN
     if not finite(value):
-        raise ValueError(f"{place}: {key} is {quote(value)}, which is no number")
+        raise ValueError(f"{place}: {key} is {quote(value)}, which is not a number")
     return float(value)
 
 
@@ -63,7 +63,7 @@ def seconds(place: str, row: Mapping, key: str, scale: float = 1.0) -> float:
     value = number(place, row, key) * scale
     if value < 0 or value > LONGEST:
         why = "a time cannot be negative" if value < 0 else f"{value:.3g} s is more than eleven days"
-        raise ValueError(f"{place}: {key} is {quote(row[key])}: {why}. Is the unit or the clock another one?")
+        raise ValueError(f"{place}: {key} is {quote(row[key])}: {why}. Check its unit and its clock")
     return value
 
 

@@ -26,7 +26,10 @@ METRICS = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2e_latency": "e2e"}
 MEANINGS = {
     "ttft": ("request sent to the first piece of the answer", True),
     "tpot": ("(latency - TTFT) / (tokens - 1), mean over requests", True),
-    "itl": ("gaps between pieces of the answers, in newer versions divided by the tokens of the piece", True),
+    "itl": (
+        "gaps between pieces of the answers; by its own API shared among the tokens of the piece, since 2025",
+        True,
+    ),
     "e2e": ("request sent to the last piece of the answer", True),
 }
 SETUP = ("backend", "dataset_name", "request_rate", "max_concurrency", "random_input_len", "random_output_len")

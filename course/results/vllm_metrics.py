@@ -117,7 +117,7 @@ def _apart(before: Scrape, after: Scrape, seconds: float) -> tuple[float, str]:
     flying = [page.total("vllm:num_requests_running") + page.total("vllm:num_requests_waiting")
               for page in (before.page, after.page)]  # fmt: skip
     if files >= LEAST and whole is not None and min(flying) / ALIKE <= whole.total / files <= max(flying) * ALIKE:
-        return files, " by the times at which the files were written (--interval says it better)"
+        return files, " by the times at which the files were written (--interval is more exact)"
     return nan, ""
 
 

@@ -95,7 +95,9 @@ def _checked(batch: Iterable[float], seconds: Iterable[float]) -> tuple[np.ndarr
     try:
         b, y = np.array(list(batch), float), np.array(list(seconds), float)
     except (TypeError, ValueError):
-        raise ValueError("a curve is two lists of numbers: batches, and seconds of a step of each") from None
+        raise ValueError(
+            "a curve is two lists of numbers: batches, and the seconds that a step of each takes"
+        ) from None
     if b.ndim != 1 or b.shape != y.shape:
         raise ValueError(f"a curve has one time for each batch: there are {b.size} batches and {y.size} times")
     for name, values, least in (("batch", b, 1.0), ("seconds", y, 1e-12)):

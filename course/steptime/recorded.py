@@ -151,12 +151,12 @@ class Recorded(StepTimeModel, files.Recording):
         """What is too much for the recording, and what to change."""
         batch, budget = len(self._batches) - 1, self._near[0].most
         if decodes > batch:
-            was, asks = f"up to {batch:,} decodes a step", f"{decodes:,}: lower max_num_seqs to {batch:,}"
+            was, asks = f"up to {batch:,} decodes per step", f"{decodes:,}: lower max_num_seqs to {batch:,}"
         elif tokens > budget:
-            was = f"up to {budget:,} prompt tokens a step"
+            was = f"up to {budget:,} prompt tokens per step"
             asks = f"{tokens:,}: lower max_num_batched_tokens to {budget:,}"
         else:
-            was = f"up to {self._sequence:,} tokens a sequence and {self._contexts:,} in all"
+            was = f"up to {self._sequence:,} tokens per sequence and {self._contexts:,} in all"
             asks = f"{decodes:,} decodes over {context:,}: shorten the requests, or lower max_num_seqs"
         return ValueError(f"{self.name} was recorded with {was}, and a step asks for {asks}")
 
@@ -234,7 +234,7 @@ def recorded(name: str) -> Recorded:
 
 
 def _bad(name: str, why: str) -> ValueError:
-    return ValueError(f"{name} is no recording to read steps off: {why}")
+    return ValueError(f"{name} is not a recording of steps: {why}")
 
 
 def _points(name: str, recording: Any) -> dict[str, np.ndarray]:
@@ -266,7 +266,10 @@ def _points(name: str, recording: Any) -> dict[str, np.ndarray]:
 def _faults(points: Mapping[str, np.ndarray], weight_bytes: int) -> Iterator[tuple[Any, str]]:
     """Whether columns of numbers contradict each other, and in what; to be asked one after the other."""
     sizes = {len(values) for values in points.values()}
-    yield len(sizes) > 1 or 0 in sizes, "its columns must have one value a point, all of the same length, and not none"
+    yield (
+        len(sizes) > 1 or 0 in sizes,
+        "its columns must have one value per point, with at least one point and all of the same length",
+    )
     decodes, context, chunk, cached, seconds, low, high = (points[key] for key in COLUMNS)
     yield ((low > seconds) | (seconds > high)).any(), "low, seconds and high must be sorted in each point"
     rate = weight_bytes / seconds.min()  # a card reads 1e11 to 1e13 bytes a second
@@ -275,7 +278,7 @@ def _faults(points: Mapping[str, np.ndarray], weight_bytes: int) -> Iterator[tup
     no_sum = (context < decodes) | (context > 0) & (decodes == 0) | (cached > 0) & (chunk == 0)
     yield no_sum.any(), "decode_context is a sum over the decodes, each of which attends to itself, and 0 without any"
     rows = np.stack([decodes, context, chunk, cached], axis=1)
-    yield len(np.unique(rows, axis=0)) < len(rows), "it has a point twice"
+    yield len(np.unique(rows, axis=0)) < len(rows), "it has the same point twice"
     both = (chunk == 0).any() and (decodes == 0).any()
     yield not both, "it needs steps of decodes alone and steps of a chunk alone"
     most = decodes[chunk == 0].max()

@@ -78,7 +78,7 @@ class Roofline(StepTimeModel):
     def decode_line(self, decodes: int) -> tuple[float, float]:
         """See StepTimeModel. ValueError for a model with windows."""
         if self._windows:
-            raise ValueError(f"{self!r} has windows, so that its decodes follow no straight line: ask `seconds`")
+            raise ValueError(f"{self!r} has windows, so its decodes do not follow a straight line: call `seconds`")
         products = self.per_token * decodes + self.per_logits * decodes
         return self.launch + max(self._reading(decodes), products), self.per_context
 

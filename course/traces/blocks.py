@@ -55,7 +55,7 @@ class Reader:
     def parse(self, row: Any) -> rows.Row:
         """The request of a row; `BrokenRow` where there is none."""
         if not isinstance(row, dict):
-            raise rows.BrokenRow(f"it is {quote(row)}, no object in braces", "no object")
+            raise rows.BrokenRow(f"it is {quote(row)}, not an object in braces", "no object")
         time = rows.picoseconds(TIME, rows.of_json(TIME, row), self.unit)
         prompt = rows.prompt(PROMPT, rows.of_json(PROMPT, row))
         output = rows.count(OUTPUT, rows.of_json(OUTPUT, row))
@@ -69,16 +69,16 @@ class Reader:
         if ids is None:
             return None
         if not isinstance(ids, list):
-            raise rows.BrokenRow(f"{BLOCKS} is {quote(ids)}, no list", f"broken {BLOCKS}")
+            raise rows.BrokenRow(f"{BLOCKS} is {quote(ids)}, not a list", f"broken {BLOCKS}")
         for block in ids:
             if isinstance(block, float):  # 64-bit ids written by a tool that made floats of them
                 raise rows.BrokenRow(f"a block id is {block!r}: a float has lost its last digits", f"broken {BLOCKS}")
             if isinstance(block, bool) or not isinstance(block, int | str):
-                raise rows.BrokenRow(f"a block id is {quote(block)}, no whole number", f"broken {BLOCKS}")
+                raise rows.BrokenRow(f"a block id is {quote(block)}, not a whole number", f"broken {BLOCKS}")
         full = -(-prompt // self.block_tokens)
         if not full - self.slack <= len(ids) <= full:
             raise rows.BrokenRow(
-                f"it has {len(ids)} {BLOCKS}, but {prompt} tokens at {self.block_tokens} a block make {full}",
+                f"it has {len(ids)} {BLOCKS}, but {prompt} tokens at {self.block_tokens} per block make {full}",
                 f"the wrong number of {BLOCKS}",
             )
         return tuple(ids)

@@ -44,9 +44,7 @@ class Columns:
             arrival, sentence = _draw(path, len(self), rate, seed)
         else:
             if rate is not None:
-                raise ValueError(
-                    f"{path.name} has times of its own, so rate has no place here: change it by .scaled(rate)"
-                )
+                raise ValueError(f"{path.name} has arrival times, so leave rate out: change it with .scaled(rate)")
             if sort:
                 order = sorted(order, key=lambda i: times[i])
             arrival = self._arrival(path, times, order)
@@ -70,7 +68,7 @@ class Columns:
             if moment < before:
                 raise ValueError(
                     f"{path.name}, row {self.number[j]}: its time is {(before - moment) / PICOSECONDS:.7g} s before "
-                    f"that of row {self.number[i]}. Check that the file is whole, then read it with sort=True"
+                    f"that of row {self.number[i]}. Check that the file is complete, then read it with sort=True"
                 )
         first = times[order[0]]
         # A quotient of two Python integers is the float64 nearest to it.

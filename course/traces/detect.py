@@ -56,4 +56,4 @@ def _refuse_document(path: Path, content: str) -> None:
         raise ValueError(
             f"{path.name} holds the lengths of a client of ServeGen: give its trace, with dataset= this file"
         )
-    raise ValueError(f"{path.name} is one JSON document. Of JSON, traces of one object a line are read")
+    raise ValueError(f"{path.name} is one JSON document. Traces in JSON must have one object per line")

@@ -21,5 +21,5 @@ def matches(sample: Sequence[dict]) -> bool:
 class Reader(blocks.Reader):
     """Rows and what they say."""
 
-    note = "read as Mooncake: times in milliseconds, a prefix id a block of 512 tokens"
+    note = "read as Mooncake: times in milliseconds, one prefix id per block of 512 tokens"
     block_tokens, unit = BLOCK_TOKENS, PICOSECONDS // 1_000

@@ -26,5 +26,5 @@ def matches(sample: Sequence[dict]) -> bool:
 class Reader(blocks.Reader):
     """Rows and what they say."""
 
-    note = "read as Qwen-Bailian: times in seconds, a prefix id a block of 16 tokens"
+    note = "read as Qwen-Bailian: times in seconds, one prefix id per block of 16 tokens"
     block_tokens, unit, slack, class_key = BLOCK_TOKENS, PICOSECONDS, 1, "type"

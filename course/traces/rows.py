@@ -69,7 +69,7 @@ def moment(column: str, cell: str) -> tuple[int, bool]:
         seconds = _days(day) * 86_400 + hour * 3_600 + minute * 60 + second - _offset(zone)
     except ValueError:
         raise BrokenRow(
-            f"{column} is {quote(cell)}, which is no time like '2023-11-16 18:15:46.6805900'", f"a broken {column}"
+            f"{column} is {quote(cell)}, which is not a time like '2023-11-16 18:15:46.6805900'", f"a broken {column}"
         ) from None
     return seconds * PICOSECONDS + int((fraction or "").ljust(12, "0")), zone is not None
 
@@ -94,11 +94,11 @@ def _offset(zone: str | None) -> int:
 def picoseconds(column: str, cell: str, unit: int = PICOSECONDS) -> int:
     """A number of seconds, or of other units of so many picoseconds, in picoseconds."""
     if not _NUMBER.fullmatch(cell):
-        why = "is empty" if not cell else f"is {quote(cell)}, which is no number"
+        why = "is empty" if not cell else f"is {quote(cell)}, which is not a number"
         raise BrokenRow(f"{column} {why}", f"a broken {column}")
     value = Decimal(cell) * unit
     if abs(value) > LATEST * PICOSECONDS:
-        raise BrokenRow(f"{column} is {quote(cell)}: no time is as far away", f"a broken {column}")
+        raise BrokenRow(f"{column} is {quote(cell)}, which is too far away for a time", f"a broken {column}")
     return int(value.to_integral_value())
 
 
@@ -106,7 +106,7 @@ def count(column: str, cell: str, zero: str = "a failed request?") -> int:
     """A number of tokens. zero: what a count of 0 may mean, for the sentence."""
     match = _COUNT.fullmatch(cell)
     if not match:
-        why = "is empty" if not cell else f"is {quote(cell)}, which is no whole number of tokens"
+        why = "is empty" if not cell else f"is {quote(cell)}, which is not a whole number of tokens"
         raise BrokenRow(f"{column} {why}", f"a broken {column}")
     if int(match[1]) > MAX_TOKENS:
         raise BrokenRow(f"{column} is {quote(cell)}: the most is {MAX_TOKENS:,} tokens", f"a broken {column}")
@@ -126,5 +126,5 @@ def of_json(name: str, row: Mapping) -> str:
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BrokenRow(f"{name} is {quote(value)}, which is no number", f"a broken {name}")
+        raise BrokenRow(f"{name} is {quote(value)}, which is not a number", f"a broken {name}")
     return quote(value) if isinstance(value, int) else repr(value)

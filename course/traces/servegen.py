@@ -155,7 +155,7 @@ def _lengths(path: Path, dataset: Path | None) -> tuple[Path, dict[float, tuple[
         )
     periods = json_value(beside, text(beside, "dataset", "JSON", MAX_JSON_BYTES))
     if not isinstance(periods, dict):
-        raise ValueError(f"{beside.name} is no dataset of ServeGen: an object of periods was expected")
+        raise ValueError(f"{beside.name} is not a dataset of ServeGen: an object of periods was expected")
     found: dict[float, tuple[Distribution, Distribution]] = {}
     zeros = 0.0
     for start, sides in periods.items():
@@ -182,7 +182,7 @@ def _distribution(place: str, written: str) -> tuple[np.ndarray, np.ndarray, flo
     try:
         pairs = [(int(key), float(value)) for key, _, value in (part.partition(":") for part in inside.split(","))]
     except ValueError:
-        raise ValueError(f"{place}: {quote(written)} is no distribution like '{{81: 0.25, 82: 0.75}}'") from None
+        raise ValueError(f"{place}: {quote(written)} is not a distribution like '{{81: 0.25, 82: 0.75}}'") from None
     values, weights = np.array([key for key, _ in pairs], dtype=object), np.array([weight for _, weight in pairs])
     if not all(0 <= key <= MAX_TOKENS for key in values) or not (weights >= 0).all():
         raise ValueError(f"{place}: lengths and probabilities cannot be negative, nor above {MAX_TOKENS:,}")

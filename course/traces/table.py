@@ -61,9 +61,7 @@ class Header:
             )
         for column in (*needed, *optional):
             if found.count(column.lower()) > 1:
-                raise ValueError(
-                    f"{path.name}, row {number}: two columns are named {column}. Rename the one that is not meant"
-                )
+                raise ValueError(f"{path.name}, row {number}: two columns are named {column}. Rename the wrong one")
         self.width = len(cells)
         taken = {column.lower() for column in (*needed, *optional)}
         self.unread = tuple(cell.strip() for cell in cells if cell.strip() and cell.strip().lower() not in taken)

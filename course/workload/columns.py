@@ -20,9 +20,9 @@ def column(name: str, values: Any) -> np.ndarray:
     try:
         array = np.array(values)
     except Exception as error:  # a stranger's __array__ may raise anything
-        raise ValueError(f"{name} must be a sequence of numbers, one a request: {reason(error)}") from None
+        raise ValueError(f"{name} must be a sequence of numbers, one per request: {reason(error)}") from None
     if array.ndim != 1:
-        raise ValueError(f"{name} must be a one-dimensional sequence, one number a request, not {quote(values)}")
+        raise ValueError(f"{name} must be a one-dimensional sequence, one number per request, not {quote(values)}")
     if array.dtype.kind == "O":  # Python integers that do not fit int64, or things that are no numbers at all
         for row, value in enumerate(array):
             if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
@@ -32,7 +32,7 @@ def column(name: str, values: Any) -> np.ndarray:
         except (OverflowError, TypeError, ValueError):
             raise ValueError(f"{name} holds a number too large to use: the most is {MAX_TOKENS:.0e}") from None
     if array.size and array.dtype.kind not in "iuf":
-        raise ValueError(f"{name} must be numbers, one a request, not {quote(array[0].item())} (request 0)")
+        raise ValueError(f"{name} must be numbers, one per request, not {quote(array[0].item())} (request 0)")
     return array
 
 
@@ -102,7 +102,7 @@ def labels(name: str, values: Any) -> np.ndarray | None:
         array = np.empty(0, dtype=object)
     if array.ndim != 1 or array.dtype.kind not in "iuU" or (array.dtype.kind == "u" and array.dtype.itemsize == 8):
         raise ValueError(
-            f"{name} must be a sequence of whole numbers or of strings, one a request, not {quote(values)}"
+            f"{name} must be a sequence of whole numbers or of strings, one per request, not {quote(values)}"
         )
     return array if array.dtype.kind == "U" else array.astype(np.int64)
 
@@ -115,7 +115,7 @@ def prefixes(values: Any) -> tuple[tuple, ...] | None:
         rows = [_blocks(row) for row in values]
     except TypeError:
         raise ValueError(
-            f"prefix must be a sequence of block-hash sequences, one a request, not {quote(values)}"
+            f"prefix must be a sequence of block-hash sequences, one per request, not {quote(values)}"
         ) from None
     return tuple(rows)
 
@@ -148,11 +148,11 @@ def check_sizes(columns: Mapping[str, Sequence]) -> None:
     n = len(columns["arrival"])
     for name, values in columns.items():
         if len(values) != n:
-            raise ValueError(f"arrival has {n:,} requests but {name} has {len(values):,}: give one value a request")
+            raise ValueError(f"arrival has {n:,} requests but {name} has {len(values):,}: give one value per request")
     if not n:
         raise ValueError("a workload needs at least one request, but there are none")
     if n > MAX_REQUESTS:
-        raise ValueError(f"a workload holds at most {MAX_REQUESTS:,} requests, not {n:,}: take a part of it")
+        raise ValueError(f"a workload holds at most {MAX_REQUESTS:,} requests, not {n:,}: use a part of it")
 
 
 def check_order(arrival: np.ndarray, after: np.ndarray | None, think_time: np.ndarray | None) -> None:

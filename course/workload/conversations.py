@@ -90,7 +90,7 @@ def _checked_thinking(think_time: float, think_cv: float) -> tuple[float, float]
 
 def _checked_size(n: int, what: str) -> int:
     if n > MAX_REQUESTS:
-        raise ValueError(f"{what} are {n:,} requests, and a workload holds at most {MAX_REQUESTS:,}: take fewer")
+        raise ValueError(f"{what} are {n:,} requests, and a workload holds at most {MAX_REQUESTS:,}: use fewer")
     return n
 
 

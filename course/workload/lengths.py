@@ -185,7 +185,7 @@ def sample_lengths(name: str, lengths: Lengths, rng: np.random.Generator, n: int
     try:
         values = tokens(name, lengths.sample(rng, n))
     except ValueError as error:
-        raise ValueError(f"what {quote(lengths)} draws cannot be: {error}") from None
+        raise ValueError(f"what {quote(lengths)} draws impossible lengths: {error}") from None
     if len(values) != n:
         raise ValueError(f"{quote(lengths)} was asked for {n:,} lengths for {name} and gave {len(values):,}")
     return values

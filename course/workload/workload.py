@@ -78,7 +78,7 @@ class Workload:
             checked[name] = labels(name, getattr(self, name))
         checked["prefix"], checked["guess"] = prefixes(self.prefix), guesses(self.guess)
         if self.after is None and self.think_time is not None:
-            raise ValueError("think_time needs after: which request does each one follow?")
+            raise ValueError("think_time needs after, the request that each one follows")
         checked["after"] = None if self.after is None else references("after", self.after)
         if self.after is not None:
             checked["think_time"] = (
@@ -259,7 +259,7 @@ class Workload:
     ) -> "Workload":
         """One request every 1 / rate or `interval` seconds, the first after one interval; interval=0 is all at once."""
         if (rate is None) == (interval is None):
-            raise ValueError("fixed arrivals need either rate [requests/s] or interval [s], and not both")
+            raise ValueError("fixed arrivals need either rate [requests/s] or interval [s], not both")
         if rate is not None:
             draw = partial(arrivals.renewal, rate=arrivals.checked_rate(rate), cv=0.0)
         else:

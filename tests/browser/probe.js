@@ -91,6 +91,7 @@ function cutOff(top) {
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
     const parent = node.parentElement;
     if (!node.data.trim() || parent.closest("style, script, svg, option, .modebar, .course-dead, .course-spoken")) continue;
+    if (parent.closest(".course-lane")) continue; // shows the end of what is said; the question is whole in its title
     const range = document.createRange();
     range.selectNodeContents(node);
     const text = range.getBoundingClientRect();

@@ -85,13 +85,14 @@ def test_every_live_view_plays_each_policy_and_fits_on_one_screen(lab: LabPage) 
     for view in live_views(lab).all():
         show(view)
         policies = view.locator(".course-controls select")
-        names = policies.locator("option").all_text_contents()
+        names = policies.locator("option").all_text_contents() or [""]  # a view may have one policy
         for slots in ("", "End"):
             if slots:
                 view.get_by_role("slider").last.focus()
                 lab.page.keyboard.press(slots)
             for name in names:
-                policies.select_option(name)
+                if name:
+                    policies.select_option(name)
                 view.get_by_label("Speed").select_option("1")
                 view.get_by_role("button", name="Play").click()
                 done = view.locator(".course-stage-status")

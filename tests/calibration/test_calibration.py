@@ -101,7 +101,7 @@ def test_an_engine_by_what_is_given_then_the_file_then_the_defaults():
     # Nothing said: vLLM 0.19 takes more on a card of 70 GiB or more, and the ledger estimates the pool.
     engine = calibration.engine_of(as_result(run, {}), LLAMA, CARD)
     assert (engine.policy.max_num_seqs, engine.policy.max_num_batched_tokens) == (1024, 8192)
-    assert len(engine.notes) == 4 and "which engine served is not in the file" in engine.notes[0]
+    assert len(engine.notes) == 4 and "the file does not say which engine served" in engine.notes[0]
     assert "estimated from the memory of RTX-PRO-6000" in engine.notes[3]
     small = calibration.engine_of(as_result(run, {}), LLAMA, gpus.gpu("RTX 4090"), max_model_len=8192)
     assert (small.policy.max_num_seqs, small.policy.max_num_batched_tokens) == (256, 2048)
@@ -113,7 +113,7 @@ def test_an_engine_that_cannot_be():
     result = as_result(served(telling_load().head(20)), {})
     with pytest.raises(ValueError, match="leaves no room for a KV pool on RTX-4090"):
         calibration.engine_of(result, LLAMA, gpus.gpu("RTX 4090"), gpu_memory_utilization=0.5)
-    with pytest.raises(ValueError, match="say the same thing"):
+    with pytest.raises(ValueError, match="both set the KV pool"):
         calibration.engine_of(result, LLAMA, CARD, kv_tokens=100, num_gpu_blocks=10)
     with pytest.raises(ValueError, match="kv_tokens must be a whole number"):
         calibration.engine_of(result, LLAMA, CARD, kv_tokens=3)

@@ -40,7 +40,7 @@ def test_tensorrt_llm_files_have_its_settings():
 def test_an_engine_that_no_file_names_is_said():
     engine = engine_of(of("guidellm"), LLAMA, CARD)
     assert isinstance(engine.policy, policies.Continuous)
-    assert engine.notes[0].startswith("which engine served is not in the file: vLLM's order of work is ASSUMED")
+    assert engine.notes[0].startswith("the file does not say which engine served: vLLM's order of work is ASSUMED")
     assert not any("ASSUMED" in n for n in engine_of(of("x", vllm_version="0.19.0"), LLAMA, CARD).notes)
     with pytest.raises(ValueError, match="engine must be one of vllm, sglang, tensorrt-llm, not 'tgi'"):
         engine_of(of("guidellm"), LLAMA, CARD, engine="tgi")

@@ -34,7 +34,10 @@ def test_to_another_card(fit):
     assert there.step_time.source == "predicted: llama-3.1-8b on RTX-4090, from a run on RTX-PRO-6000"
     account = there.account.split("\n")
     assert [line.split(" = ")[0] for line in account] == list(SECONDS)
-    assert "8.38 ms to read the weights x 1.78 (bandwidth), and 4.02 ms of the engine's own kept" in account[0]
+    assert (
+        "8.38 ms to read the weights x 1.78 (bandwidth), and 4.02 ms of the engine's own, kept as they are"
+        in account[0]
+    )
     assert "x 1.75: halfway, in ratio, between x 1 (FLOP/s do not count) and x 3.05" in account[2]
 
 
@@ -77,7 +80,7 @@ def test_to_another_model(fit):
         ({"gpu": "RTX 4090", "compute": 0}, "compute must be a finite number above 0"),
         ({"gpu": "RTX 4090", "compute": float("nan")}, "compute must be a finite number"),
         ({"step_overhead": 1}, "step_overhead must be a finite number from 0 to 0.0124"),
-        ({"ranks": 2}, "ranks and weight_bytes are of a new model"),
+        ({"ranks": 2}, "ranks and weight_bytes belong to a new model"),
         ({"model": LLAMA, "weight_bytes": -1}, "weight_bytes must be"),
         ({"model": "gpt-9"}, "no model is called 'gpt-9'"),
     ],
@@ -90,7 +93,7 @@ def test_scalings_that_cannot_be(fit, options, why):
 def test_what_a_run_tells(fit):
     # Half of each gives errors of 2%, twice of it 0.4%: against 0.3% that is no difference.
     assert not any(fit.settled(name) for name in SECONDS)
-    assert "half of it gives metric errors of 2.00% and twice of it 0.40%, against 0.30%" in fit.unsettled[0]
+    assert "half its value gives metric errors of 2.00% and twice its value 0.40%, against 0.30%" in fit.unsettled[0]
     told = Constant("per_step", 0.0124, 0.01, 0.02, 0.03)
     assert Fit("a run", fit.shape, PRO, {**fit.constants, "per_step": told}, 0.003, {}).settled("per_step")
 
@@ -128,7 +131,7 @@ def changed(found: dict, *path: str, value: object) -> str:
 @pytest.mark.parametrize(
     ("path", "value", "why"),
     [
-        (("kind",), "something", "this is no fit"),
+        (("kind",), "something", "this is not a fit"),
         (("constants",), [], "an object 'constants' in braces, not \\[\\]"),
         (("constants", "per_step"), None, "an object 'per_step' in braces"),
         (("constants", "per_step", "seconds"), "fast", "per_step.seconds must be a number"),

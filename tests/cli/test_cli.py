@@ -157,11 +157,11 @@ def test_rows_left_out_are_reported_once(tmp_path, recwarn):
 @pytest.mark.parametrize(
     ("args", "warning"),
     [
-        (["--max-queue-delay-ms", 5], "--max-queue-delay-ms has no effect: no policy here is dynamic"),
+        (["--max-queue-delay-ms", 5], "--max-queue-delay-ms has no effect: no policy of this run is dynamic"),
         (["--policy", "static", "--max-num-batched-tokens", 99], "--max-num-batched-tokens has no effect: no policy"),
         (
             ["--step-time", "power-law:t0=1e-3,c=1e-5", "--model", "llama-2-7b"],
-            "--model has no effect: --step-time is no roofline, and no --gpu is given",
+            "--model has no effect: --step-time is not roofline, and no --gpu is given",
         ),
         (["--sort"], "--sort has no effect: there is no --trace"),
         (["--format", "csv"], "--format has no effect: there is no --trace"),

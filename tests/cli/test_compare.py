@@ -81,7 +81,7 @@ def test_answers_in_one_piece_have_no_first_token():
     result = as_result(run, ttft=run.e2e, tpot=np.full(30, np.nan))
     found = compare(result, calibration.step_time(TRUTH, "known"), engine_of(result, LLAMA, CARD))
     assert np.isnan(found.row("ttft", "mean").measured) and found.row("e2e", "mean").error == pytest.approx(0)
-    assert any("nobody saw the first tokens" in note for note in found.notes)
+    assert any("the time of the first tokens is not known" in note for note in found.notes)
 
 
 def test_failed_requests_are_named():
@@ -91,7 +91,7 @@ def test_failed_requests_are_named():
     found = compare(result, calibration.step_time(TRUTH, "known"), engine_of(result, LLAMA, CARD))
     assert len(found.replay) == 27
     assert any("3 of 30 requests failed and are not replayed" in note for note in found.notes)
-    assert any("the 3 failed requests took time of the engine" in note for note in found.notes)
+    assert any("the 3 failed requests took engine time" in note for note in found.notes)
 
 
 def summary(totals, setup=(), means=None):
@@ -115,7 +115,7 @@ def test_a_summary_is_compared_with_requests_that_stand_for_it(totals, setup, ho
     notes = []
     load = stand_in(result, notes)
     assert len(load) == 40 and set(load.prompt_tokens) == {100} and set(load.output_tokens) == {50}
-    assert how in notes[0] and "compare means, and no percentiles" in notes[0]
+    assert how in notes[0] and "compare means, not percentiles" in notes[0]
     found = compare(result, steptime.Roofline(LLAMA, CARD), engine_of(result, LLAMA, CARD))
     assert found.row("ttft", "mean").measured == 0.1 and np.isnan(found.row("ttft", "p99").measured)
     assert found.measured == {} and found.points["tpot"] == {"mean": 0.02}
@@ -178,7 +178,7 @@ def test_fit_and_save(tmp_path):
     log = as_log(served(telling_load().head(12)), tmp_path)
     ran = course(log, *ASKED, "--fit", "--save-fit", tmp_path / "fit.json", "--json")
     assert ran.exit_code == 0
-    assert "fitting: some two thousand replays" in ran.stderr
+    assert "fitting: about two thousand replays" in ran.stderr
     saved = calibration.Fit.read(tmp_path / "fit.json")
     assert json.loads(ran.stdout)["fit"]["constants"] == saved.as_dict()["constants"]
     again = course(log, *ASKED, "--constants", tmp_path / "fit.json", "--json")
@@ -279,12 +279,12 @@ def test_recorded_steps_of_another_card_and_of_this_one(log):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--recorded", "h100-llama3-8b", "--fit"), "--recorded is a source of the step time"),
+        (("--recorded", "h100-llama3-8b", "--fit"), "are sources of the step time: give one"),
         (
             ("--recorded", "h100-llama3-1b"),
-            "was recorded with llama-3.2-1b on one card: it says nothing of llama-3.1-8b",
+            "was recorded with llama-3.2-1b on one card: it says nothing about llama-3.1-8b",
         ),
-        (("--recorded", "h100-llama3-8b", "--tp", 2), "says nothing of llama-3.1-8b on 2 of them"),
+        (("--recorded", "h100-llama3-8b", "--tp", 2), "says nothing about llama-3.1-8b on 2 of them"),
         (("--recorded", "mi300x"), "no recording of llama_step is called 'mi300x'"),
     ],
 )

@@ -105,5 +105,6 @@ def test_where_numpy_is_broken_it_says_so(root: Path, tmp_path: Path):
     assert lines["python"].startswith("ok") and lines["progress"].startswith("ok")
     for name in ("compiler", "gpu", "decode step"):
         assert (
-            lines[name].startswith("problem") and "cannot be checked, since a module is missing: libopen" in lines[name]
+            lines[name].startswith("problem")
+            and "cannot be checked because a module is missing: libopen" in lines[name]
         )

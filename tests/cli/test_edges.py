@@ -41,7 +41,7 @@ def test_a_pipe_into_which_nobody_writes_is_a_sentence(tmp_path, monkeypatch, li
     pipe(tmp_path / "p.json")
     result = call(*line.split(), tmp_path / "p.json")
     assert result.exit_code == 2 and result.stdout == ""
-    assert "p.json is a pipe into which nobody writes: start the program that writes" in result.stderr
+    assert "p.json is a pipe that nobody writes to: first start the program that writes" in result.stderr
 
 
 @pytest.mark.parametrize("early", [True, False])
@@ -182,7 +182,7 @@ def test_a_result_of_nothing_but_nulls_is_refused(tmp_path):
     for line in (["results", empty], ["results", DATA / "vllm_bench_summary.json", empty]):
         result = call(*line)
         assert result.exit_code == 2 and result.stdout == ""
-        assert result.stderr == "course: nulls.json holds no number of what was measured. Did the benchmark end?\n"
+        assert result.stderr == "course: nulls.json holds no measured number. Check that the benchmark ran to its end\n"
 
 
 @pytest.mark.parametrize("key", ["torch_dtype", "dtype"])
@@ -206,7 +206,7 @@ def test_a_dtype_that_is_none_is_refused(tmp_path, key, inner):
 @pytest.mark.parametrize(
     ("line", "said", "unsaid"),
     [
-        ("results {readme}", "`--format` names one", "`format`"),
+        ("results {readme}", "name one with `--format`", "`format`"),
         ("simulate --rate 5 --max-num-seqs 4096", "--max-num-batched-tokens 2048 is", "max_num_batched_tokens="),
         ("simulate --rate 5 --no-enable-chunked-prefill", "--no-enable-chunked-prefill", "enable_chunked_prefill="),
         ("simulate --trace {readme}", "course: ", "format="),

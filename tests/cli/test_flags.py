@@ -28,7 +28,7 @@ def test_one_engine_and_dynamic_batching():
     ran = course("--policy", "dynamic", "--max-queue-delay-ms", 50, "--engine", "vllm,TensorRT-LLM")
     assert ran.exit_code == 0 and "SGLang" not in ran.stdout + ran.stderr
     assert "    batch_wait_timeout_ms: 50" in ran.stdout
-    assert "warning: vLLM: vLLM has no max_queue_delay: nobody waits for others" in ran.stderr
+    assert "warning: vLLM: vLLM has no max_queue_delay: no request waits for others" in ran.stderr
 
 
 def test_a_command_line_back_to_a_policy():
@@ -38,7 +38,7 @@ def test_a_command_line_back_to_a_policy():
     assert lines[0] == "Policy: Continuous(max_num_seqs=32, max_num_batched_tokens=8000)"
     assert "Model: my/model" in lines and "  enable_chunked_prefill: on by default in vLLM 0.19" in lines
     assert "  changes neither batching nor KV memory here: --enforce-eager" in lines
-    assert "note: --max-num-seqs is given twice: the last counts, '32'" in ran.stderr
+    assert "note: --max-num-seqs is given twice: the last one counts, '32'" in ran.stderr
 
 
 def test_json_says_the_same():

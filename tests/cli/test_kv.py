@@ -307,7 +307,7 @@ def test_the_configs_that_come_with_the_course_have_names(name):
         (["--gpu", "H100,A100,L4", "--pp", "2"], "has 3 ranks, which 2 stages cannot share evenly"),
         (["--gpu", "H100", "--tp", "8", "--dcp", "2"], "--decode-context-parallel-size 2 is more than"),
         (["--gpu", "H100", "--tp", "4", "--dcp", "3"], "--decode-context-parallel-size 3 must divide"),
-        (["--memory-gib", "80,x"], "--memory-gib must be a number of GiB, or one a rank with commas"),
+        (["--memory-gib", "80,x"], "--memory-gib must be a number of GiB, or one per rank separated by commas"),
     ],
 )
 def test_bad_ranks_and_drafts_are_refused(ask, options, said):

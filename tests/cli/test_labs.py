@@ -165,7 +165,7 @@ def test_reset_leaves_progress_unless_it_is_asked_for(mine, tmp_path):
     answer_something()
     before = (tmp_path / "progress" / "progress.json").read_bytes()
     result = call("reset", "03")
-    assert "Your progress stays: 1 of " in result.stdout
+    assert "Your progress is kept: 1 of " in result.stdout
     assert (tmp_path / "progress" / "progress.json").read_bytes() == before
     result = call("reset", "03", "--progress")
     kept = Path(re.search(r"A copy is kept as: (.*)", result.stdout)[1])
@@ -185,10 +185,10 @@ def test_reset_to_another_folder(mine, tmp_path):
         (["reset", "99"], "'99' is no lab: choose from 00_how_a_model_answers.ipynb, "),
         (["reset", "../labs"], "is no lab: choose from"),
         (["reset"], "Missing argument"),
-        (["reset", "03", "--to", "/dev/null/x"], "Cannot keep your copies of the labs in /dev/null/x"),
-        (["reset", "03", "--to", "~nosuchuser/x"], "names no folder"),
+        (["reset", "03", "--to", "/dev/null/x"], "Your copies of the labs cannot be kept in /dev/null/x"),
+        (["reset", "03", "--to", "~nosuchuser/x"], "is not the name of a folder"),
         (["labs", "--labs", "nowhere"], "No folder "),
-        (["labs", "--to", "~nosuchuser/x"], "names no folder"),
+        (["labs", "--to", "~nosuchuser/x"], "is not the name of a folder"),
     ],
 )
 def test_bad_input_is_one_sentence(mine, line, said):
@@ -237,4 +237,4 @@ def test_a_copy_of_an_older_version_that_nobody_changed(mine, tmp_path, root):
     (labs / NAME).write_bytes((root / "labs" / NAME).read_bytes() + b"\n")
     (row,) = listed("--labs", labs)["labs"]
     assert row["copy"] == "old"
-    assert "`make lab` brings the newer version" in call("labs", "--labs", labs).stdout
+    assert "`make lab` copies the newer version" in call("labs", "--labs", labs).stdout

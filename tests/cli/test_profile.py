@@ -79,10 +79,10 @@ def test_a_card_that_gives_no_point_leaves_no_empty_success(recorder, tmp_path, 
 
 def test_without_a_gpu_a_sentence_names_the_recording_there_is(tmp_path, monkeypatch):
     def none(kind):
-        raise gpu.KernelError("no driver of an NVIDIA GPU is installed")
+        raise gpu.KernelError("no driver for an NVIDIA GPU is installed")
 
     monkeypatch.setattr(gpu, "device", none)
     result = call("--out", tmp_path / "a.json")
     assert result.exit_code == 2 and not list(tmp_path.iterdir())
-    assert "no driver of an NVIDIA GPU" in result.stderr and "h100-llama3-8b" in result.stderr
+    assert "no driver for an NVIDIA GPU" in result.stderr and "h100-llama3-8b" in result.stderr
     assert recorded("h100-llama3-8b").card

@@ -7,7 +7,7 @@ from course.cli import app
 
 HUGE = "1" + "0" * 30
 BAD = {
-    "simulate": "there are no requests yet: give a trace with --trace FILE, or a rate with --rate 10",
+    "simulate": "there are no requests: give a trace with --trace FILE, or a rate with --rate 10",
     "simulate --rate nan": "--rate must be a finite number from 1e-09 to 1e+09, not nan",
     "simulate --rate inf": "--rate must be a finite number",
     "simulate --rate 0": "--rate must be a finite number",
@@ -58,7 +58,7 @@ BAD = {
     "simulate --rate 5 --gpu B9000": "no GPU is called 'B9000'",
     "simulate --rate 5 --ttft-slo-ms 0": "--ttft-slo-ms must be a finite number above 0",
     "simulate --rate 5 --tpot-slo-ms nan": "--tpot-slo-ms must be",
-    "simulate --rate 5 --warmup 1e9": "nobody arrives after a warm-up",
+    "simulate --rate 5 --warmup 1e9": "no request arrives after a warm-up",
     "simulate --rate 5 --warmup -1": "--warmup must be",
     # Options that this run would not look at
     "simulate --rate 5 --max-queue-delay-ms nan": "--max-queue-delay-ms must be a finite number from 0 to 1e+13",
@@ -71,7 +71,7 @@ BAD = {
     "simulate --rate 5 --on-error bogus": "--on-error is raise or skip, not 'bogus'",
     "simulate --trace no/such.csv": "cannot read no/such.csv: No such file or directory",
     "simulate --trace .": ". is a folder",
-    "simulate --trace x.csv --rate 5 --seed 1": "--trace brings its own requests: leave out --rate, --seed",
+    "simulate --trace x.csv --rate 5 --seed 1": "--trace has its own requests: leave out --rate, --seed",
     "simulate --bogus": "No such option: --bogus",
     "simulate extra": "unexpected extra argument",
     "serv": "No such command 'serv'. Did you mean 'serve'?",

@@ -177,7 +177,7 @@ def test_a_port_that_is_taken():
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         found = call("serve", "--port", taken.getsockname()[1])
-    assert found.exit_code == 2 and "cannot be had" in found.stderr
+    assert found.exit_code == 2 and "cannot be used" in found.stderr
 
 
 def test_what_is_missing_is_named(monkeypatch):

@@ -55,7 +55,7 @@ def test_what_has_the_name_of_a_copy_stays_and_is_named(labs, tmp_path, make):
     copied = copies.copy_labs(labs, mine)
     assert (copied.new, copied.kept) == (("04_b.ipynb",), ("03_a.ipynb",))
     assert os.path.samestat(os.lstat(mine / "03_a.ipynb"), before)
-    assert "03_a.ipynb is no file" in copied.remarks[0]
+    assert "03_a.ipynb is not a file" in copied.remarks[0]
 
 
 def test_an_empty_folder_of_labs_is_said(tmp_path):
@@ -90,7 +90,7 @@ def test_a_record_that_is_no_file_is_left_alone(labs, mine, make):
     before = os.lstat(mine / copies.RECORD)
     (mine / "03_a.ipynb").unlink()
     copied = copies.copy_labs(labs, mine)
-    assert copied.new == ("03_a.ipynb",) and "nobody will tell you when a lab has changed" in copied.remarks[0]
+    assert copied.new == ("03_a.ipynb",) and "you will not be told when a lab has changed" in copied.remarks[0]
     assert os.path.samestat(os.lstat(mine / copies.RECORD), before)
 
 
@@ -207,7 +207,7 @@ def test_the_folders(labs, tmp_path, monkeypatch):
     assert copies.folders(str(labs)) == (labs, tmp_path / "batching")
     with pytest.raises(copies.WorkspaceError, match=r"No folder .*start this in the course's folder"):
         copies.folders(str(tmp_path / "gone"))
-    with pytest.raises(copies.WorkspaceError, match="names no folder"):
+    with pytest.raises(copies.WorkspaceError, match="is not the name of a folder"):
         copies.folders(str(labs), "~nosuchuser/x")
 
 
@@ -227,7 +227,7 @@ def test_where_the_folder_we_are_in_is_gone(labs, tmp_path, monkeypatch):
     (tmp_path / "gone").rmdir()
     monkeypatch.setenv("MY_LABS", "")
     assert copies.folders(str(labs)) == (labs, tmp_path / "my-labs")
-    with pytest.raises(copies.WorkspaceError, match="x names no folder: No such file or directory"):
+    with pytest.raises(copies.WorkspaceError, match="x is not the name of a folder: No such file or directory"):
         copies.folders(str(labs), "x")
 
 
@@ -237,7 +237,7 @@ def test_a_folder_whose_name_is_no_text(labs, tmp_path, monkeypatch, capfd):
     env = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
     done = subprocess.run(line, capture_output=True, text=True, timeout=60, env=env)
     if done.returncode:
-        assert "Cannot keep your copies" in done.stderr  # a file system that takes text only
+        assert "Your copies of the labs cannot be kept" in done.stderr  # a file system that takes text only
     else:
         assert done.stdout == "New in mine\\udcff/: 03_a.ipynb, 04_b.ipynb\n"
 

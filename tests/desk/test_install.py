@@ -86,7 +86,7 @@ def test_the_second_waits_for_the_first_and_then_has_nothing_to_do(
     assert inside.wait(60)
     install.install(folder, say)
     first.join()
-    assert said == ["Another `make` is installing in this folder: waiting for it ..."] and len(made) == 4
+    assert said == ["Another `make` is installing in this folder: waiting until it is done ..."] and len(made) == 4
 
 
 def test_without_a_network_it_is_a_sentence(folder: Path) -> None:
@@ -96,7 +96,7 @@ def test_without_a_network_it_is_a_sentence(folder: Path) -> None:
         [sys.executable, "-P", str(INSTALL), str(folder)], capture_output=True, text=True, env={**os.environ, **own}
     )
     assert done.returncode == 1 and not install.is_installed(folder)
-    assert done.stderr.startswith("The packages cannot be fetched: no package index answers.")
+    assert done.stderr.startswith("The packages cannot be downloaded: no package index answers.")
     assert len(done.stderr.splitlines()) == 1 and "make bundle" in done.stderr
 
 
@@ -171,6 +171,6 @@ def test_a_bundle_holds_the_project_and_its_packages_and_nothing_of_a_learners(
 def test_a_package_that_cannot_be_fetched_makes_no_bundle(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failed = subprocess.CompletedProcess([], 1, "", "no index")
     monkeypatch.setattr(bundle.subprocess, "run", lambda *_, **__: failed)
-    with pytest.raises(RuntimeError, match=r"cannot be fetched:\nno index"):
+    with pytest.raises(RuntimeError, match=r"cannot be downloaded:\nno index"):
         bundle.bundle(folder, folder / "dist")
     assert not (folder / "dist").exists()

@@ -215,12 +215,12 @@ def test_solutions_that_are_missing_or_blocked_stop_nothing(labs: Path, tmp_path
 
 def test_a_folder_that_cannot_be_written_is_a_sentence(labs: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(WorkspaceError, match="Cannot keep your copies"):
+    with pytest.raises(WorkspaceError, match="Your copies of the labs cannot be kept"):
         pages.write_pages(labs, tmp_path / "file")
 
 
 def test_every_name_taken_is_a_sentence(labs: Path, tmp_path: Path) -> None:
     for number in ("", *(f"-{number}" for number in range(2, 100))):
         (tmp_path / "mine" / f"START{number}.md").write_text("mine")
-    with pytest.raises(WorkspaceError, match="every name for this page is taken"):
+    with pytest.raises(WorkspaceError, match="every name for this page is taken: delete some of the old pages"):
         pages.write_pages(labs, tmp_path / "mine")

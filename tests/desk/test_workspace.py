@@ -147,15 +147,17 @@ def test_a_folder_that_cannot_be_written_gives_a_sentence(
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(copies.files, "write_new", refuse)
-    with pytest.raises(copies.WorkspaceError, match=r"Cannot keep your copies.*Permission denied.*MY_LABS"):
+    with pytest.raises(
+        copies.WorkspaceError, match=r"Your copies of the labs cannot be kept.*Permission denied.*MY_LABS"
+    ):
         copies.copy_labs(labs, tmp_path / "my-labs")
     assert workspace.main(["--labs", str(labs), "--to", str(tmp_path / "my-labs"), "--copy-only"]) == 1
-    assert "Cannot keep your copies" in capsys.readouterr().err
+    assert "Your copies of the labs cannot be kept" in capsys.readouterr().err
 
 
 def test_a_file_in_the_way_gives_a_sentence(labs: Path, tmp_path: Path) -> None:
     (tmp_path / "my-labs").write_text("not a folder")
-    with pytest.raises(copies.WorkspaceError, match="Cannot keep your copies"):
+    with pytest.raises(copies.WorkspaceError, match="Your copies of the labs cannot be kept"):
         copies.copy_labs(labs, tmp_path / "my-labs")
 
 
@@ -226,6 +228,6 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 copy_labs(Path({str(labs)!r}), Path({str(mine)!r}))
 """
     failed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert failed.returncode and "Cannot keep your copies" in failed.stderr
+    assert failed.returncode and "Your copies of the labs cannot be kept" in failed.stderr
     assert copies.copy_labs(labs, mine).new == ("01_a.ipynb",)
     assert (mine / "01_a.ipynb").stat().st_size == 100_000

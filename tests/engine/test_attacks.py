@@ -170,10 +170,10 @@ def test_a_padded_batch_takes_counts_of_any_kind():
 
 
 PADDED = {
-    "a stranger": (lambda s: Schedule({Request(0.0, 5): 5}), r"it runs Request\(-1, .*neither runs nor waits"),
+    "a stranger": (lambda s: Schedule({Request(0.0, 5): 5}), r"it runs Request\(-1, .*is neither running nor waiting"),
     "somebody who comes later": (
         lambda s: Schedule(dict.fromkeys((*s.running, *s.waiting), 1)) if s.running else whole(s),
-        r"it admits Request\(2, .*, but nobody joins a padded batch that runs",
+        r"it admits Request\(2, .*, but no request can join a running padded batch",
     ),
     "nobody's tokens": (lambda s: Schedule(dict.fromkeys(s.waiting, 0)), r"the tokens of Request\(0, .*, not 0"),
     "too many": (
@@ -202,7 +202,7 @@ def test_a_padded_batch_takes_nobody_who_has_not_come():
     engine = Engine(policy, SECOND)
     engine.submit(Request(0.0, 5), 2)
     later = engine.submit(Request(5.0, 5), 2)
-    with pytest.raises(ValueError, match=r"it runs Request\(1, .*neither runs nor waits"):
+    with pytest.raises(ValueError, match=r"it runs Request\(1, .*is neither running nor waiting"):
         engine.run()
 
 
@@ -222,26 +222,32 @@ def elsewhere():
 
 
 OTHERS = {
-    "runs one of its own": (lambda s: Schedule({Request(0.0, 5): 5}), r"it runs Request\(-1, .*neither runs nor waits"),
+    "runs one of its own": (
+        lambda s: Schedule({Request(0.0, 5): 5}),
+        r"it runs Request\(-1, .*is neither running nor waiting",
+    ),
     "runs one of another engine": (
         lambda s: Schedule({elsewhere(): 5}),
-        r"it runs Request\(0, .*neither runs nor waits",
+        r"it runs Request\(0, .*is neither running nor waiting",
     ),
     "preempts one of another engine": (
         lambda s: Schedule(everybody(s), preempt=[elsewhere()]),
-        r"it preempts Request\(0, .*, which does not run",
+        r"it preempts Request\(0, .*, which is not running",
     ),
     "preempts one twice": (
         lambda s: Schedule(everybody(s), preempt=[*s.running, *s.running]),
-        r"it preempts Request\(0, .*, which does not run",
+        r"it preempts Request\(0, .*, which is not running",
     ),
-    "preempts letters": (lambda s: Schedule(everybody(s), preempt="ab"), "it preempts 'a', which does not run"),
+    "preempts letters": (lambda s: Schedule(everybody(s), preempt="ab"), "it preempts 'a', which is not running"),
     "preempts a generator": (lambda s: Schedule(everybody(s), preempt=iter(())), "preempt must be a list of requests"),
     "preempts all and lets all decode": (
         lambda s: Schedule(preempt=s.running, decodes=True) if s.running else Schedule(everybody(s)),
         "it preempts but runs nothing",
     ),
-    "lets nobody decode": (lambda s: Schedule(decodes=True, until=math.inf), "it runs nothing although 0 requests run"),
+    "lets nobody decode": (
+        lambda s: Schedule(decodes=True, until=math.inf),
+        "it runs nothing although 0 requests are running",
+    ),
     "gives two tokens to a decode in words": (
         lambda s: Schedule({r: 2 for r in s.running} or everybody(s), decodes=True),
         "it gives 2 tokens to .* which has 1 left to compute",
@@ -252,7 +258,7 @@ OTHERS = {
     ),
     "waits a hair's breadth for ever": (
         lambda s: Schedule(until=math.nextafter(s.now, math.inf)),
-        "it runs nothing although 0 requests run",
+        "it runs nothing although 0 requests are running",
     ),
 }
 
@@ -283,7 +289,9 @@ def test_requests_that_are_gone_are_unknown():
         return Schedule({**everybody(state), **{request: 1 for request in kept if request.emitted == 4}})
 
     for _ in range(2):
-        with pytest.raises(ValueError, match=r"it runs Request\([01], .*emitted=4\), which neither runs nor waits"):
+        with pytest.raises(
+            ValueError, match=r"it runs Request\([01], .*emitted=4\), which is neither running nor waiting"
+        ):
             serve(LOAD, Own(decide), SECOND)
 
 
@@ -295,7 +303,7 @@ def test_a_request_that_has_not_come_yet_is_unknown(preempts):
     engine = Engine(Own(decide), SECOND)
     engine.submit(Request(0.0, 5), 2)
     later = engine.submit(Request(5.0, 5), 2)
-    with pytest.raises(ValueError, match=r"Request\(1, .*\), which (neither runs nor waits|does not run)"):
+    with pytest.raises(ValueError, match=r"Request\(1, .*\), which is (neither running nor waiting|not running)"):
         engine.run()
 
 

@@ -87,5 +87,5 @@ def test_a_run_has_no_row_without_a_token():
     engine.submit(Request(0.0, 4))
     gone = engine.submit(Request(9.0, 4))
     cancel(engine, gone)
-    with pytest.raises(ValueError, match="request 1 was given up before its first token"):
+    with pytest.raises(ValueError, match="request 1 was cancelled before its first token"):
         finish(engine)

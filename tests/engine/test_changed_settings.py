@@ -204,9 +204,9 @@ class Mute:
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        (Schedule(preempt=[Mute()]), "it preempts something of type Mute that cannot be shown, which does not run"),
-        (Schedule(preempt=[np.zeros(2)]), r"it preempts array\(\[0., 0.\]\), which does not run"),
-        (Schedule(tokens={Mute(): 1}), "it runs something of type Mute that cannot be shown, which neither"),
+        (Schedule(preempt=[Mute()]), "it preempts something of type Mute that cannot be shown, which is not running"),
+        (Schedule(preempt=[np.zeros(2)]), r"it preempts array\(\[0., 0.\]\), which is not running"),
+        (Schedule(tokens={Mute(): 1}), "it runs something of type Mute that cannot be shown, which is neither"),
         (Schedule(tokens=Mute()), "tokens must be a dict .* something of type Mute"),
         (Schedule(until=Mute()), "until must be a time in seconds or None, not something of type Mute"),
         (Mute(), "schedule must return a Schedule, not something of type Mute that cannot be shown"),

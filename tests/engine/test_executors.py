@@ -210,7 +210,7 @@ ODD = {
     ),
     "more tokens than blocks": (
         lambda r, w: Outcome(1.0, (), {r: 500} if w.decodes else None),
-        r"500 tokens of Request\(0, .* need more KV blocks than are free: let fewer leave",
+        r"500 tokens of Request\(0, .* need more KV blocks than are free: emit fewer",
     ),
 }
 
@@ -223,7 +223,7 @@ def test_an_odd_outcome_is_refused_with_a_sentence(name):
     with pytest.raises(ValueError, match=sentence) as refusal:
         engine.run()
     assert len(str(refusal.value)) < 300
-    with pytest.raises(ValueError, match="this engine is in the middle of serving, or broke off there with an error"):
+    with pytest.raises(ValueError, match="this engine is in the middle of serving, or stopped there with an error"):
         engine.run()
 
 

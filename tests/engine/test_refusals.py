@@ -144,7 +144,7 @@ def test_a_window_must_end_after_it_starts(start, end):
 
 
 def test_a_warmup_after_which_nobody_arrives():
-    with pytest.raises(ValueError, match=r"nobody arrives after a warm-up of 2 s: the last arrival is at 1 s"):
+    with pytest.raises(ValueError, match=r"no request arrives after a warm-up of 2 s: the last arrival is at 1 s"):
         RUN.summary(warmup=2)
 
 

@@ -120,7 +120,9 @@ def engine():
 def test_nobody_was_submitted(engine):
     engine.advance(5.0)
     assert engine.step == 0
-    with pytest.raises(ValueError, match="nobody was submitted, so there is nothing to serve: submit a request, or"):
+    with pytest.raises(
+        ValueError, match="no request was submitted, so there is nothing to serve: submit a request, or"
+    ):
         engine.run()
     engine.submit(Request(5.0, 5), 1)  # that was no end
     assert engine.run().clock.tolist() == [6.0]
@@ -133,7 +135,7 @@ def test_a_request_in_the_past_and_one_given_twice(engine):
     with pytest.raises(ValueError, match=r"Request\(0, .*\) was submitted before: make another one"):
         Engine(policies.Static(2), SECOND).submit(request, 3)
     engine.advance(2.0)
-    with pytest.raises(ValueError, match=r"Request\(-1, .*\) arrives at 1.5 s, and the engine is at 2 s already"):
+    with pytest.raises(ValueError, match=r"Request\(-1, .*\) arrives at 1.5 s, and the engine is already at 2 s"):
         engine.submit(Request(1.5, 5), 3)
     engine.advance(2.5)
     assert engine.now == 3.0
@@ -188,11 +190,15 @@ def test_arguments_of_another_kind(arguments, sentence):
 def test_one_workload_and_before_all_others(engine):
     load = Workload([0.0], [5], [2])
     engine.submit(Request(0.0, 5), 3)
-    with pytest.raises(ValueError, match="an engine takes one workload, before any other request: submit the others"):
+    with pytest.raises(
+        ValueError, match="an engine takes one workload, and only before any other request: submit the others"
+    ):
         engine.follow(load)
     other = Engine(policies.Continuous(2, 8), SECOND)
     other.follow(load)
-    with pytest.raises(ValueError, match="an engine takes one workload, before any other request: submit the others"):
+    with pytest.raises(
+        ValueError, match="an engine takes one workload, and only before any other request: submit the others"
+    ):
         other.follow(load)
     other.submit(Request(0.5, 5), 4)
     assert (other.run().lengths - 5).tolist() == [2, 4]
@@ -203,7 +209,7 @@ def test_after_run_an_engine_is_done(engine):
     log = engine.run()
     engine.advance(100.0)
     assert engine.step == 3 and engine.run().clock.tolist() == log.clock.tolist()
-    with pytest.raises(ValueError, match="this engine has served everybody: submit before `run`, with `advance` in"):
+    with pytest.raises(ValueError, match="this engine has served all requests: submit before `run`, with `advance` in"):
         engine.submit(Request(50.0, 5), 3)
 
 
@@ -230,7 +236,7 @@ def test_an_engine_cannot_be_used_from_inside(what, who):
     engine = Engine(Own(decide), seconds)
     engine.submit(Request(0.0, 5), 3)
     for _ in range(2):  # and what broke off is not taken up again
-        with pytest.raises(ValueError, match="this engine is in the middle of serving, or broke off there with an err"):
+        with pytest.raises(ValueError, match="this engine is in the middle of serving, or stopped there with an err"):
             engine.run()
 
 

@@ -106,7 +106,7 @@ def test_equal_in_kind_and_value(got, want):
         ((v for v in [1]), [1], "generator"),
         ({"a": 1}, [1], "give a list"),
         ({"a": 1}, {"a": 1, "b": 2}, "has no key 'b'"),
-        ({"a": 1, "b": 2}, {"a": 1}, "'b' that is not asked for"),
+        ({"a": 1, "b": 2}, {"a": 1}, "'b' that is not expected"),
         ({"a": 3}, {"a": 1}, "x['a'] is 3, which is too high"),
         ([1], {"a": 1}, "dictionary"),
         ([1], {1}, "give a set"),

@@ -131,7 +131,7 @@ def test_no_object_is_an_id(position, tmp_path):
     lab, odd = Lab(TOY, Progress(tmp_path), show=False), HOSTILE[position]
     for card in (lab.check(odd, 1), lab.recap(odd), lab.predict(odd)):
         assert card.heading.startswith("There is no ")
-    assert "is no option" in lab.predict("p99", odd).text() and "is no option" in lab.quiz(q1=odd).text()
+    assert "is not an option" in lab.predict("p99", odd).text() and "is not an option" in lab.quiz(q1=odd).text()
     with pytest.raises(ValueError, match="there is no lab"):
         load(odd)
 
@@ -206,7 +206,7 @@ def test_an_answer_that_prints_without_end_is_cut_once_for_all_its_runs(capsys):
     for text, letter, newlines in ((out, "x", len(AREA.probes)), (err, "z", 0)):
         assert text.count(letter) == printing.MOST
         left = 30_000 * len(AREA.probes) + newlines - printing.MOST
-        assert text.endswith(f"\n... and {left:,} letters more that your answer printed.\n")
+        assert text.endswith(f"\n... and {left:,} more characters that your answer printed.\n")
 
 
 def test_what_an_answer_prints_is_shown_and_the_streams_are_given_back(capsys):

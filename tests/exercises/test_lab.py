@@ -109,7 +109,7 @@ def test_recap_before_a_prediction_still_teaches(lab):
 
 @pytest.mark.parametrize("choice", ["z", "", "bb", 7, -1, True, 1.5, object()])
 def test_no_option_is_refused_and_nothing_stored(lab, choice):
-    assert "no option: choose one of a, b, c" in lab.predict("p99", choice).text()
+    assert "not an option: choose one of a, b, c" in lab.predict("p99", choice).text()
     assert lab.progress.lab("98")["predictions"] == {}
 
 
@@ -173,7 +173,7 @@ def test_quiz_without_widgets(lab):
         "  q1: Right. It holds for any run.",
         "  q2: Not quite. Convert first.",
     ]
-    assert "no option" in lab.quiz(q1="x").text()
+    assert "not an option" in lab.quiz(q1="x").text()
 
 
 def test_answers_survive_options_that_move(lab):
@@ -183,7 +183,7 @@ def test_answers_survive_options_that_move(lab):
 
 
 @pytest.mark.parametrize(
-    "odd", [None, 3, "text", [], {}, [3], [{"answer": 3}], [{"answer": "no option any more"}], {"done": 1}]
+    "odd", [None, 3, "text", [], {}, [3], [{"answer": 3}], [{"answer": "not an option any more"}], {"done": 1}]
 )
 def test_entries_of_another_shape_count_as_nothing(lab, odd):
     for part, name in (("predictions", "p99"), ("exercises", "little"), ("quiz", "q1")):

@@ -43,11 +43,11 @@ def test_stops_of_sliders():
         (lambda: Slider("a", "A", 1, 5, 1, 1, log=True), "factor above 1"),
         (lambda: Choice("a", "A", ["x"], "x"), "two or more"),
         (lambda: Choice("a", "A", ["x", "x"], "x"), "different texts"),
-        (lambda: Choice("a", "A", ["x", "y"], "z"), "no option"),
+        (lambda: Choice("a", "A", ["x", "y"], "z"), "not an option"),
         (lambda: Toggle("a", "A", 1), "neither"),
         (lambda: Explorer(None, [RATE, RATE], None, None), "two controls are called 'rate'"),
-        (lambda: Explorer(None, ["rate"], None, None), "'rate' is no control"),
-        (lambda: Explorer(None, None, None, None), "None is no control"),
+        (lambda: Explorer(None, ["rate"], None, None), "'rate' is not a control"),
+        (lambda: Explorer(None, None, None, None), "None is not a control"),
     ],
 )
 def test_controls_that_make_no_sense_are_refused(make, says):

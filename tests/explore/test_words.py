@@ -217,7 +217,7 @@ def test_a_run_that_breaks_off_is_a_sentence_and_the_next_one_works(explorer, mo
     ("how", "sentence"),
     [
         ({"choices": ("static", "magic")}, "no policy is registered as 'magic': choose from"),
-        ({"policy": "window"}, "no option"),
+        ({"policy": "window"}, "not an option"),
         ({"rate": 3000}, "outside"),
         ({"prompts": ["Hi."] * 65}, "65 prompts"),
     ],

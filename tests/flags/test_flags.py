@@ -145,12 +145,12 @@ def test_what_no_setting_can_say():
     class Mine(policies.Continuous):
         pass
 
-    with pytest.raises(ValueError, match="is a policy of its own"):
+    with pytest.raises(ValueError, match="cannot be written as settings of an engine"):
         for_policy(Mine(4, 100))
     with pytest.raises(ValueError, match="no engine is called 'vlm'; there are vllm, sglang, tensorrt-llm"):
         for_policy(CONTINUOUS, engines=["vlm"])
     for name in ("", "  ", "--model", 3):
-        with pytest.raises(ValueError, match="a model has a name"):
+        with pytest.raises(ValueError, match="a model's name must not start with a dash"):
             for_policy(CONTINUOUS, model=name)
 
 
@@ -208,13 +208,15 @@ def test_human_readable_numbers(text, tokens):
 def test_flags_and_what_counts_where_one_is_given_twice():
     found = parse("vllm serve m --enable-chunked-prefill --no-enable-chunked-prefill --max-model-len 1k")
     assert not found.policy.enable_chunked_prefill
-    assert found.notes == ("--enable-chunked-prefill is given twice: the last counts, --no-enable-chunked-prefill",)
+    assert found.notes == ("--enable-chunked-prefill is given twice: the last one counts, --no-enable-chunked-prefill",)
     found = parse("vllm serve m --max-num-seqs 4 --max_num_seqs=8 -tp 2 --tensor-parallel-size=4")
     assert (found.policy.max_num_seqs, found.kv.tensor_parallel_size) == (8, 4)
     assert len(found.notes) == 2
     assert parse("vllm serve m --max-num-seqs 4 --max-num-seqs 4").notes == ()  # nothing to say
     found = parse("vllm serve m --max-num-seq 4 2>&1 | tee log")  # an unambiguous beginning, which argparse takes
-    assert found.policy.max_num_seqs == 4 and found.notes == ("what follows '2>&1' is not vLLM's, and left out",)
+    assert found.policy.max_num_seqs == 4 and found.notes == (
+        "what follows '2>&1' does not belong to vLLM's command, and is left out",
+    )
 
 
 def test_defaults_of_vllm_0_19():
@@ -269,7 +271,7 @@ def test_what_is_left_out_is_named():
     [
         ("", "starts with `vllm serve MODEL`, or with an option; this is nothing"),
         ("ls -la", "this is 'ls -la'"),
-        ("vllm bench serve --model m", "`vllm bench` starts no server"),
+        ("vllm bench serve --model m", "`vllm bench` does not start a server"),
         ("vllm serve m n", "'n' belongs to no option, and the model is 'm' already"),
         ("vllm serve m --model n", "two models are named, 'm' and 'n'"),
         ("vllm serve 'm", "is a quote missing"),

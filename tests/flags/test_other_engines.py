@@ -55,7 +55,7 @@ def test_sglang_notes():
         assert part in said, part
     with pytest.raises(ValueError, match="--kv-cache-dtype of SGLang is one of"):
         parse("sglang serve --model-path m --kv-cache-dtype int3")
-    with pytest.raises(ValueError, match="is a variable that is not filled in"):
+    with pytest.raises(ValueError, match="is a variable without a value"):
         parse("sglang serve --model-path m --tp $TP")
 
 
@@ -86,8 +86,8 @@ def test_tensorrt_llm_defaults():
 
 def test_prefill_first_as_settings():
     vllm, sglang, trt = flags.for_policy(policies.PrefillFirst(32, 4096), model="m")
-    assert any("vLLM has no order of prompts first" in warning for warning in vllm.warnings)
-    assert any("no order of prompts first" in warning for warning in trt.warnings)
+    assert any("vLLM cannot run prompts first" in warning for warning in vllm.warnings)
+    assert any("cannot run prompts first" in warning for warning in trt.warnings)
     assert "--enable-mixed-chunk" not in sglang.command and "--chunked-prefill-size 4096" in sglang.command
     back = parse(sglang.command)
     assert vars(back.policy) == vars(policies.PrefillFirst(32, 4096)) and back.kv.block_size == 16

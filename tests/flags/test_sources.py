@@ -69,7 +69,7 @@ def test_a_file_of_compose(form, tmp_path):
     found = parse(given, "H100")
     assert (found.model, found.policy.max_num_seqs, found.policy.max_num_batched_tokens) == ("my/model", 48, 4096)
     assert found.kv.gpu_memory_utilization == 0.8 and found.notes[0] == "read from llm of the YAML"
-    assert "BUDGET is a variable that is not filled in: its default counts, '4096'" in found.notes
+    assert "BUDGET is a variable without a value: its default counts, '4096'" in found.notes
 
 
 def test_a_manifest_of_kubernetes():
@@ -108,7 +108,7 @@ def test_scripts_and_their_variables():
     """
     found = parse(script)
     assert (found.model, found.policy.max_num_seqs, found.kv.max_model_len) == ("my/model", 32, 4000)
-    assert "$EXTRA is a shell variable that is not filled in: what it stands for is not read" in found.notes
+    assert "$EXTRA is a shell variable without a value, and what it stands for is not read" in found.notes
     found = parse("vllm serve --model m --max-num-seqs 8 ${CACHE:---no-enable-prefix-caching}")
     assert not found.kv.enable_prefix_caching
     assert parse("docker run -e A=1 vllm/vllm-openai --model m --max-num-seqs 9").policy.max_num_seqs == 9
@@ -122,8 +122,8 @@ def test_parts_of_a_json_option_by_short_names():
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("vllm serve m --max-num-seqs $N", r"--max-num-seqs is '\$N': \$N is a variable that is not filled in"),
-        ("vllm serve m --enforce-eager=${a.b}", "a variable that is not filled in: put its value in"),
+        ("vllm serve m --max-num-seqs $N", r"--max-num-seqs is '\$N': \$N is a variable without a value"),
+        ("vllm serve m --enforce-eager=${a.b}", "a variable without a value: write its value instead"),
         ("vllm serve m --max-model-len <n> --x", "needs a value"),
         ("#!/bin/sh\n# vllm serve m\necho hi\n", "no line of this script starts a server of vLLM"),
         ("services:\n  a: {image: x, command: [ls, -l]}\n", "names no container that runs vLLM.* Its services are a"),

@@ -210,8 +210,8 @@ def test_what_would_take_all_day_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_device_that_is_not_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(kind: str) -> None:
-        raise gpu.KernelError("no driver of an NVIDIA GPU is installed")
+        raise gpu.KernelError("no driver for an NVIDIA GPU is installed")
 
     monkeypatch.setattr(gpu, "device", refuse)
     result = call("--device", "cuda")
-    assert result.exit_code == 2 and result.stderr == "course: no driver of an NVIDIA GPU is installed\n"
+    assert result.exit_code == 2 and result.stderr == "course: no driver for an NVIDIA GPU is installed\n"

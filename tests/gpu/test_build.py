@@ -84,7 +84,7 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
     folder = Path(build._private_folder())
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and any(folder.iterdir())
     monkeypatch.setattr(build, "_private_folder", lambda: str(tmp_path / "file"))
-    with pytest.raises(gpu.KernelError, match=r"the compiled kernel empty can be put nowhere: .*file"):
+    with pytest.raises(gpu.KernelError, match=r"the compiled kernel empty cannot be stored anywhere: .*file"):
         ShimDevice()
 
 

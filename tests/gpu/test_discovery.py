@@ -50,11 +50,11 @@ def refusal(kind: str) -> str:
 
 def test_without_a_driver_the_cpu_runs_them() -> None:
     chosen = gpu.device()
-    assert chosen.kind in ("cpu-shim", "numpy") and chosen.notes[0] == "no driver of an NVIDIA or AMD GPU is installed"
+    assert chosen.kind in ("cpu-shim", "numpy") and chosen.notes[0] == "no driver for an NVIDIA or AMD GPU is installed"
     assert gpu.device() is chosen
-    with pytest.raises(gpu.KernelError, match="no driver of an NVIDIA GPU is installed"):
+    with pytest.raises(gpu.KernelError, match="no driver for an NVIDIA GPU is installed"):
         gpu.device("cuda")
-    with pytest.raises(gpu.KernelError, match="no driver of an AMD GPU is installed"):
+    with pytest.raises(gpu.KernelError, match="no driver for an AMD GPU is installed"):
         gpu.device("hip")
     with pytest.raises(ValueError, match="no device is called 'tpu': choose one of auto, cuda, hip, cpu, numpy"):
         gpu.device("tpu")
@@ -156,7 +156,7 @@ def test_a_hidden_gpu_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_the_stub_library_of_a_toolkit_is_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     libraries(monkeypatch, nvidia=Library(status=34))
-    assert gpu.device().notes[0] == "no driver of an NVIDIA or AMD GPU is installed"
+    assert gpu.device().notes[0] == "no driver for an NVIDIA or AMD GPU is installed"
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_a_gpu_that_is_there_but_broken(monkeypatch, error, said) -> None:
     [
         (ImportError("libcudart.so.13: cannot open shared object file\nmore"), "cannot be imported: libcudart.so.13:"),
         (RuntimeError("broken"), "cannot be imported: broken"),
-        (ModuleNotFoundError("No module named 'fastrlock'", name="fastrlock"), "CuPy misses the module fastrlock"),
+        (ModuleNotFoundError("No module named 'fastrlock'", name="fastrlock"), "CuPy lacks the module fastrlock"),
     ],
 )
 def test_a_cupy_that_cannot_be_imported(monkeypatch, error, said) -> None:

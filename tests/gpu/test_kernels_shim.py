@@ -192,17 +192,17 @@ def test_a_lane_that_is_not_there_gives_no_number(device: ShimDevice) -> None:
 @pytest.mark.parametrize(
     ("n", "said"),
     [
-        (1, "wrote outside of its memory: element 63 of out, which has 63"),
-        (2, "read or wrote outside of its memory: element 5,000 of out, which has 63"),
-        (3, "read or wrote outside of its memory: element 4,000 of out, which has 63"),
-        (4, "wrote outside of its memory: element -3 of out, which has 63"),
-        (5, "read or wrote outside of its memory: element -2,000 of out, which has 63"),
-        (6, "read or wrote outside of its memory: far away from every buffer"),
-        (7, "read or wrote outside of its memory: byte 260 of the shared memory, which has 256"),
-        (8, "wrote outside of its memory: byte -4 of the shared memory, which has 256"),
+        (1, "wrote outside its memory: element 63 of out, which has 63"),
+        (2, "read or wrote outside its memory: element 5,000 of out, which has 63"),
+        (3, "read or wrote outside its memory: element 4,000 of out, which has 63"),
+        (4, "wrote outside its memory: element -3 of out, which has 63"),
+        (5, "read or wrote outside its memory: element -2,000 of out, which has 63"),
+        (6, "read or wrote outside its memory: far away from every buffer"),
+        (7, "read or wrote outside its memory: byte 260 of the shared memory, which has 256"),
+        (8, "wrote outside its memory: byte -4 of the shared memory, which has 256"),
         (9, "used the index 256 in line"),
         pytest.param(11, "divided an integer by zero", marks=pytest.mark.skipif(not X86, reason="only x86 traps it")),
-        (14, "came to something that the compiler knows to be undefined"),
+        (14, "did something undefined, such as a division by zero"),
         (12, "too many local variables for its stack"),
     ],
 )
@@ -214,7 +214,7 @@ def test_memory_that_is_not_the_kernels(device: ShimDevice, n: int, said: str) -
 
 def test_a_write_far_before_a_buffer_names_the_block(device: ShimDevice) -> None:
     """Between the bytes looked at after every turn and the guard page, only the end of the block tells."""
-    said = "planted: some thread of block 1 wrote outside of its memory: element -100 of out, which has 63"
+    said = "planted: some thread of block 1 wrote outside its memory: element -100 of out, which has 63"
     assert caught(device, 13) == said
 
 
@@ -229,7 +229,7 @@ def test_after_a_fault_the_next_launch_is_sound(device: ShimDevice) -> None:
     run = device.compile(kernel(SIMPLE), "planted")
     out = device.empty(64, np.float32)
     for _ in range(3):
-        with pytest.raises(gpu.KernelError, match="thread 0 wrote outside of its memory: element -1 of out"):
+        with pytest.raises(gpu.KernelError, match="thread 0 wrote outside its memory: element -1 of out"):
             run(1, 64, (out, 1))
         run(1, 64, (out, 0))
         assert device.to_numpy(out).tolist() == list(range(64))

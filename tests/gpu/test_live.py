@@ -187,7 +187,7 @@ def test_refusals(tiny: Tiny) -> None:
     with pytest.raises(ValueError, match=r"the prompt of Request\(0, .* must be 20 tokens"):
         serve_live(LOAD, policies.Continuous(2, 24), odd, KVCache(20, 16))
     for change, sentence in [
-        ({"chunk_tokens": 2, "chunks": 3}, "3 chunks of 2 prompt tokens together cannot be"),
+        ({"chunk_tokens": 2, "chunks": 3}, "3 chunks of 2 prompt tokens together are impossible"),
         ({"chunk_tokens": 2, "chunks": 0}, "0 chunks of 2"),
         ({"longest": 97}, "longest"),
     ]:
@@ -200,8 +200,8 @@ def test_refusals(tiny: Tiny) -> None:
         ({"chunks": [(9, 0)]}, "9 prompt tokens in 1 chunks and 1 decodes: this step was prepared for 8 in 2 and 1"),
         ({"lengths": [5, 5]}, "3 prompt tokens in 1 chunks and 2 decodes"),
         ({"ids": [1, 2, 3]}, "this takes 4 whole numbers as ids and 2 block tables"),
-        ({"ids": [1, 2, 3, 80]}, "token 80 is outside of the vocabulary of 80"),
-        ({"tables": [[0], [20]]}, "block 20 of sequence 1 is outside of the cache of 20 blocks"),
+        ({"ids": [1, 2, 3, 80]}, "token 80 is outside the vocabulary of 80"),
+        ({"tables": [[0], [20]]}, "block 20 of sequence 1 is outside the cache of 20 blocks"),
         ({"tables": [[0], []]}, "sequence 1 has 5 tokens, 0 blocks of 16"),
         ({"lengths": [0]}, "a length of 0 tokens"),
         ({"lengths": [33]}, "it must be 1 to 32"),

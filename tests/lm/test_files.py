@@ -115,7 +115,7 @@ def test_a_config_that_does_not_fit_gets_a_sentence(room: Path, change: dict, se
 def test_other_bytes_are_no_weights(data: bytes, tmp_path: Path):
     path = tmp_path / "model.safetensors"
     path.write_bytes(data)
-    with pytest.raises(lm.LMError, match="is no safetensors file"):
+    with pytest.raises(lm.LMError, match="is not a safetensors file"):
         weights.read(path)
 
 

@@ -157,7 +157,7 @@ def test_logits_of_every_token_include_those_of_the_last(model):
         ([], [0], [0], [[0]], "at least one token"),
         ([1], [1], [-1], [[0]], "at least one token"),
         ([1, 2], [1], [0], [[0]], "compute 1 tokens, but 2 are given"),
-        ([2048], [1], [0], [[0]], "none of the 2048"),
+        ([2048], [1], [0], [[0]], "not one of the 2048"),
         ([1], [1], [512], [range(33)], "513 tokens is longer than the context of 512"),
         ([1], [1], [16], [[0]], "needs 2 blocks; its block table has 1"),
         ([1], [1], [0], [[4]], "names block 4; there are 4"),

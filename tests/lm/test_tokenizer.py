@@ -83,14 +83,14 @@ def test_what_cannot_be_answered_gets_a_sentence(turns, sentence: str):
 
 
 def test_a_token_that_is_none_gets_a_sentence():
-    with pytest.raises(lm.LMError, match="Token 2048 is none of the 2048"):
+    with pytest.raises(lm.LMError, match="Token 2048 is not one of the 2048"):
         TOKENIZER.decode([2048])
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"model": {"vocab": {}, "merges": []}, "added_tokens": []}', "[1]"])
 def test_another_file_is_refused(content: str, tmp_path: Path):
     (tmp_path / "tokenizer.json").write_text(content)
-    with pytest.raises(lm.LMError, match=r"is no tokenizer\.json of byte-level BPE"):
+    with pytest.raises(lm.LMError, match=r"is not a tokenizer\.json of byte-level BPE"):
         lm.Tokenizer(tmp_path / "tokenizer.json")
     with pytest.raises(lm.LMError, match="cannot be read: No such file"):
         lm.Tokenizer(tmp_path / "missing.json")

@@ -49,7 +49,7 @@ BAD = {
         "    ### BEGIN SOLUTION\n", "", 1
     ).encode(): "cell 5: '### END SOLUTION' without '### BEGIN SOLUTION'",
     SMALL.replace("    # L =", "    ### BEGIN SOLUTION\n    # L =").encode(): "cell 5: a second '### BEGIN SOLUTION'",
-    SMALL.replace("# How many?", "# ### BEGIN SOLUTION").encode(): "stands in a text cell; only code can be hidden",
+    SMALL.replace("# How many?", "# ### BEGIN SOLUTION").encode(): "is in a text cell; only code can be hidden",
     SMALL.replace("# How many?", "### BEGIN SOLUTION").encode(): "'## BEGIN SOLUTION' looks like a marker",
 }
 

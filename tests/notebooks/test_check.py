@@ -92,7 +92,7 @@ def test_the_eight_headings_are_required_in_order() -> None:
     assert check.source_faults(SMALL, "07") == []
     assert check.source_faults(SMALL.replace("## Predict", "## Guess"), "07") == ["heading '## Predict' is missing"]
     assert check.source_faults(SMALL.replace("## Explain", "## Explain\n# ## Explain"), "07") == [
-        "heading '## Explain' stands 2 times"
+        "heading '## Explain' appears 2 times"
     ]
     swapped = SMALL.replace("## Measure", "## X").replace("## Explain", "## Measure").replace("## X", "## Explain")
     assert any("in the order" in fault for fault in check.source_faults(swapped, "07"))

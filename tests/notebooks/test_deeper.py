@@ -57,7 +57,7 @@ def test_its_cells_have_ids_of_their_own(project):
 
 def test_without_its_lab_or_beside_another_topic_it_is_refused(project):
     (project / "solutions" / "98_small.py").rename(project / "solutions" / "98_other.py")
-    with pytest.raises(ValueError, match=r"goes deeper than 98_small\.py, which is not there"):
+    with pytest.raises(ValueError, match=r"is the deeper notebook of 98_small\.py, which is not there"):
         sources(project)
 
 

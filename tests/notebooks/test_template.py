@@ -160,7 +160,7 @@ def test_ties_to_what_is_there():
 @pytest.mark.parametrize(
     ("part", "value", "says"),
     [("task", "other", "no task 'other'"), ("exercise", "other", "no exercise 'other'"),
-     ("retest", "04:law", "not taken later"), ("retest", "99:law", "not taken later")],
+     ("retest", "04:law", "does not come later"), ("retest", "99:law", "does not come later")],
 )  # fmt: skip
 def test_ties_to_what_is_not_there(part, value, says):
     broken = replace(GOOD, objectives=(replace(GOOD.objectives[0], **{part: value}),))

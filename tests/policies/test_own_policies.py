@@ -159,8 +159,11 @@ BROKEN = {
     "slots": (lambda s: Schedule(all_of(s.waiting[:3])), "it needs 3 slots, and max_num_seqs is 2"),
     "budget": (lambda s: Schedule(all_of(s.waiting[2:])), "it runs 70 tokens, and max_num_batched_tokens is 64"),
     "blocks": (lambda s: Schedule(all_of(s.waiting[1:3])), "it takes 2 KV blocks more than the cache of 11 has"),
-    "unknown request": (lambda s: Schedule({Stranger(): 1}), r"it runs Stranger\(\), which neither runs nor waits"),
-    "a number for a request": (lambda s: Schedule({0: 1}), "it runs 0, which neither runs nor waits"),
+    "unknown request": (
+        lambda s: Schedule({Stranger(): 1}),
+        r"it runs Stranger\(\), which is neither running nor waiting",
+    ),
+    "a number for a request": (lambda s: Schedule({0: 1}), "it runs 0, which is neither running nor waiting"),
     "too many tokens": (
         lambda s: Schedule({s.waiting[0]: 11}),
         r"it gives 11 tokens to Request\(0, .*\), which has 10 left to compute",
@@ -175,7 +178,7 @@ BROKEN = {
     "tokens None": (lambda s: Schedule(None), "tokens must be a dict .* not None"),
     "preempts who waits": (
         lambda s: Schedule({s.waiting[0]: 1}, preempt=[s.waiting[0]]),
-        r"it preempts Request\(0, .*, which does not run",
+        r"it preempts Request\(0, .*, which is not running",
     ),
     "preempts one request, no list": (lambda s: Schedule(preempt=s.waiting[0]), "preempt must be a list of requests"),
     "preempts and runs nothing": (
@@ -184,13 +187,13 @@ BROKEN = {
     ),
     "runs nothing": (
         lambda s: Schedule(),
-        "it runs nothing although 0 requests run and 4 wait, and nothing will change",
+        "it runs nothing although 0 requests are running and 4 wait, and nothing will change",
     ),
     "runs nothing once somebody runs": (
         lambda s: Schedule() if s.running else Schedule({s.waiting[0]: 1}),
-        "it runs nothing although 1 requests run and 3 wait",
+        "it runs nothing although 1 requests are running and 3 wait",
     ),
-    "waits forever": (forever_waiting, "it runs nothing although 0 requests run and 4 wait"),
+    "waits forever": (forever_waiting, "it runs nothing although 0 requests are running and 4 wait"),
     "preempts forever": (take_turns_preempting, "it has preempted 20,000 times since the last token left"),
     "waits until the past": (lambda s: Schedule(until=-1.0), "waits until -1.0, which is not later than now"),
     "waits until now": (lambda s: Schedule(until=s.now), "waits until 0.0, which is not later than now"),
@@ -229,7 +232,7 @@ def test_a_padded_batch_must_run_as_one():
         serve_padded(lambda s: Schedule(all_of(s.waiting)))
     with pytest.raises(ValueError, match="it runs 1 of 2 requests, but a padded batch runs as one"):
         serve_padded(first_whole_then(lambda s: Schedule({s.running[0]: 1})))
-    with pytest.raises(ValueError, match="it gives other than 1 token to a decode of a padded batch"):
+    with pytest.raises(ValueError, match="it must give exactly 1 token to a decode of a padded batch"):
         serve_padded(first_whole_then(lambda s: Schedule(dict.fromkeys(s.running, 2))))
     with pytest.raises(ValueError, match=r"it preempts .*, but a padded batch runs to its end"):
         serve_padded(first_whole_then(lambda s: Schedule(preempt=s.running)))

@@ -62,7 +62,7 @@ def test_lists_of_rates_and_times_name_the_faulty_entry(wrong):
 
 
 def test_a_load_too_near_one_for_the_chain_is_refused_not_computed_for_hours():
-    with pytest.raises(ValueError, match="near 1"):
+    with pytest.raises(ValueError, match="close to 1"):
         q.stepped_servers(arrival_rate=0.7999, step_s=1.0, mean_tokens=10, max_num_seqs=8)
 
 
@@ -205,7 +205,7 @@ def test_waits_of_md1_at_the_edges():
     # A long time in which the sum still runs says the same as the bound that spares it.
     assert light.p_wait_within(100_000) == pytest.approx(1, abs=1e-12)
     heavy = q.md1(arrival_rate=1 - 1e-9, service_s=1.0)
-    with pytest.raises(ValueError, match="so near 1 that waits last more than 131,072 services"):
+    with pytest.raises(ValueError, match="so close to 1 that waits last more than 131,072 services"):
         heavy.wait_percentile_s(0.99)
 
 

@@ -103,5 +103,5 @@ def test_deep_and_long(tmp_path):
 def test_a_file_above_the_limit(tmp_path, monkeypatch):
     monkeypatch.setattr("course.results.reading.MAX_JSON_BYTES", 100)
     (tmp_path / "r.json").write_text("[" + "1," * 100)
-    with pytest.raises(ValueError, match="is larger than 0 MiB: cut it"):
+    with pytest.raises(ValueError, match="is larger than 0 MiB: split it"):
         results.read(tmp_path / "r.json")

@@ -111,7 +111,7 @@ def test_a_usage_of_zero_throughout_was_not_measured(tmp_path):
     with pytest.raises(ValueError, match="kv_cache_pct is in percent, 0 to 100, and reaches 101"):
         results.read(tmp_path / LOG)
     series.write_text("t,running\n1.0,3,101\n")
-    with pytest.raises(ValueError, match="is no table of numbers"):
+    with pytest.raises(ValueError, match="is not a table of numbers"):
         results.read(tmp_path / LOG)
 
 
@@ -127,19 +127,19 @@ def test_a_log_shorter_than_its_meta_says(tmp_path):
         (row(first_token_ts=499.0), "row 2: first_token_ts is 1.1 s before scheduled_ts"),
         (row(last_token_ts=500.4), "row 2: last_token_ts is 0.1 s before first_token_ts"),
         (row(last_token_ts=9e7), "row 2: last_token_ts is 9e[+]07 s after first_token_ts"),
-        (row(scheduled_ts=1e300), "row 2: scheduled_ts is 1e[+]300, which is no time"),
-        (row(queued_ts=float("inf")), "row 2: queued_ts is inf, which is no number"),
-        (row(queued_ts="500"), "row 2: queued_ts is '500', which is no number"),
-        (row(queued_ts=True), "row 2: queued_ts is True, which is no number"),
+        (row(scheduled_ts=1e300), "row 2: scheduled_ts is 1e[+]300, which is not a time"),
+        (row(queued_ts=float("inf")), "row 2: queued_ts is inf, which is not a number"),
+        (row(queued_ts="500"), "row 2: queued_ts is '500', which is not a number"),
+        (row(queued_ts=True), "row 2: queued_ts is True, which is not a number"),
         (row(arrival_time=None), "row 2: arrival_time is null"),
         (row(input_toks=-1), "row 2: input_toks is -1, which is no count"),
         (row(output_toks=1.5), "row 2: output_toks is 1.5, which is no count"),
         (row(output_toks=10**30), "row 2: output_toks is 10+, which is no count"),
         ('{"input_toks": 1}', "row 2: no output_toks and no arrival_time"),
         ("[1]", "row 2: an object in braces was expected, not \\[1\\]"),
-        (ROWS[1][:60], "row 2: this is not JSON .*Is the file whole"),
+        (ROWS[1][:60], "row 2: this is not JSON .*Is the file complete"),
         ("[" * 100_000, "row 2: its brackets are nested too deeply"),
-        ('{"input_toks": ' + "9" * 5000 + "}", "row 2: it holds a number of thousands of digits"),
+        ('{"input_toks": ' + "9" * 5000 + "}", "row 2: it has a number with thousands of digits"),
     ],
     ids=range(16),
 )

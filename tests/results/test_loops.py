@@ -158,6 +158,14 @@ def test_the_wait_in_the_client_counts_from_the_plan(result):
     assert lists.ours["client_wait"]["mean"] == pytest.approx(1.1) and said(lists, "held requests back for 1.1 s")
 
 
+def test_a_wait_that_the_file_has_is_not_called_uncounted(result):
+    """Two in flight, 96 of 240 seconds late on average: with the wait in the file, what counts from the plan has it."""
+    held = stage(5.0, 480, 240.0, ttft=0.2, e2e=0.99, max_concurrency=2)
+    assert said(result(held), "its limit of 2 in flight was reached") and said(result(held), "and no latency counts")
+    found = result(held | {"mean_client_queue_time_ms": 96_000.0})
+    assert said(found, "only what counts from the plan has that wait") and not said(found, "no latency counts")
+
+
 def test_all_due_at_once_is_no_plan(result):
     """At an unlimited rate the wait in the client is the test's own making."""
     found = result(stage("inf", 40, 16.0, 0.1, 0.4, max_concurrency=1, queue_times=[0.4 * k for k in range(40)]))

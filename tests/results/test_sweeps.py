@@ -51,7 +51,7 @@ def test_a_table_of_runs_is_runs(tmp_path):
     with pytest.raises(ValueError, match=r"row 2: \d+ cells under"):
         results.read_all(path)
     path.write_text(rows[0])
-    with pytest.raises(ValueError, match="names of columns and no rows"):
+    with pytest.raises(ValueError, match="has column names but no rows"):
         results.read_all(path)
 
 

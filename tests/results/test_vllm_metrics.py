@@ -154,11 +154,15 @@ def test_drafts(read):
             "ran back from .*: was the engine started again, or are the two scrapes in the",
         ),
         (("# HELP x y\nsglang:num_running_reqs 3\n",), {}, "without metrics of vLLM .* Its metrics are 'sglang'"),
-        (("# HELP x y\nthis is no sample\n",), {}, "row 2: 'this is no sample' is no sample of a metrics page"),
-        ((page() + 'vllm:x{a="b"} many\n',), {}, "is no sample"),
+        (
+            ("# HELP x y\nthis is not a sample\n",),
+            {},
+            "row 2: 'this is not a sample' is not a sample of a metrics page",
+        ),
+        ((page() + 'vllm:x{a="b"} many\n',), {}, "is not a sample"),
         ((page(),), {"interval": -1}, "interval must be"),
-        (("{}",), {"interval": 10, "format": "aiperf"}, "there is no such page here|holds no|request"),
-        (("{}",), {"format": "vllm-metrics"}, "is no sample"),
+        (("{}",), {"interval": 10, "format": "aiperf"}, "none of these files is such a page|holds no|request"),
+        (("{}",), {"format": "vllm-metrics"}, "is not a sample"),
     ],
 )
 def test_what_is_no_page(read, texts, options, why):

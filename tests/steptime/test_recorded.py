@@ -177,9 +177,15 @@ def test_it_is_trusted_and_serves_the_same_as_a_plain_callable(noisy):
 @pytest.mark.parametrize(
     ("step", "sentence"),
     [
-        (Step(257, 257, ()), "with up to 256 decodes a step, and a step asks for 257: lower max_num_seqs to 256"),
-        (Step(0, 0, ((16_385, 0),)), "with up to 16,384 prompt tokens a step, .* lower max_num_batched_tokens to 16,3"),
-        (Step(1, 65_537, ()), "up to 32,768 tokens a sequence and 262,144 in all, and a step asks for 1 decodes over "),
+        (Step(257, 257, ()), "with up to 256 decodes per step, and a step asks for 257: lower max_num_seqs to 256"),
+        (
+            Step(0, 0, ((16_385, 0),)),
+            "with up to 16,384 prompt tokens per step, .* lower max_num_batched_tokens to 16,3",
+        ),
+        (
+            Step(1, 65_537, ()),
+            "up to 32,768 tokens per sequence and 262,144 in all, and a step asks for 1 decodes over ",
+        ),
         (Step(256, 524_289, ()), "256 decodes over 524,289: shorten the requests, or lower max_num_seqs"),
         (
             Step(0, 0, ((64, 65_473),)),
@@ -292,7 +298,7 @@ BAD = {
     "a chunk beyond all memory": (with_points(chunk=[*POINTS["chunk"][:-1], 10**9]), "chunk must be .* to 131072"),
     "more decodes beside a chunk": (with_points(decodes=[*POINTS["decodes"][:-1], 300]), "decodes than the 256 of"),
     "no time at all": (with_points(seconds=[0, *POINTS["seconds"][1:]]), "seconds must be a list .* from 1e-12 to 1e"),
-    "torn columns": (with_points(high=POINTS["high"][:-1]), "one value a point, all of the same length"),
+    "torn columns": (with_points(high=POINTS["high"][:-1]), "one value per point, with at least one point"),
     "not sorted": (with_points(low=POINTS["high"]), "low, seconds and high must be sorted"),
     "milliseconds": (
         with_points(**{key: [1e3 * one for one in POINTS[key]] for key in ("seconds", "low", "high")}),
@@ -300,7 +306,7 @@ BAD = {
     ),
     "less context than decodes": (with_points(decode_context=[0] * len(POINTS["low"])), "decode_context is a sum over"),
     "a point twice": (
-        recording(LAW, points={key: [*values, values[0]] for key, values in POINTS.items()}), "it has a point twice"
+        recording(LAW, points={key: [*values, values[0]] for key, values in POINTS.items()}), "the same point twice"
     ),
     "one context a batch": (
         recording(LAW, points={key: [values[i] for i in ONE_CONTEXT] for key, values in POINTS.items()}),

@@ -182,7 +182,7 @@ def test_a_window_is_read_and_computed_and_no_more():
     reading = 2 * layer * (1000 + 150) / BANDWIDTH
     assert chunk == pytest.approx(max(computing, reading), rel=1e-9)
     assert not roof.straight and H100.straight
-    with pytest.raises(ValueError, match="follow no straight line"):
+    with pytest.raises(ValueError, match="do not follow a straight line"):
         roof.decode_line(4)
 
 

@@ -67,7 +67,7 @@ def test_lengths_without_times():
     with pytest.warns(UserWarning, match="Poisson arrivals at 2/s were drawn with seed 3"):
         drawn = traces.read(DATA / "vidur_lengths.csv", rate=2, seed=3)
     assert 0 < drawn.arrival[0] < drawn.arrival[1] and drawn.output_tokens.tolist() == load.output_tokens.tolist()
-    with pytest.raises(ValueError, match="has times of its own, so rate has no place here"):
+    with pytest.raises(ValueError, match="has arrival times, so leave rate out"):
         traces.read(DATA / "vidur.csv", rate=2)
 
 
@@ -78,7 +78,7 @@ def test_mooncake_keeps_every_bit_and_warns_of_its_buckets():
     assert load.arrival.tolist() == [row["timestamp"] / 1000 for row in rows]
     assert load.prefix == tuple(tuple(row["hash_ids"]) for row in rows)
     assert {ids[0] for ids in load.prefix} == {BIG, BIG + 1}  # a float64 holds neither, and makes them one
-    assert any("times in milliseconds, a prefix id a block of 512 tokens" in note for note in load.notes)
+    assert any("times in milliseconds, one prefix id per block of 512 tokens" in note for note in load.notes)
 
 
 def test_buckets_spread_evenly():
@@ -110,7 +110,7 @@ def test_mooncake_told_by_its_blocks_under_a_name_that_lies(trace):
     assert trace(rows, format="mooncake").arrival.tolist() == [0, 2, 4]
     without = [{key: value for key, value in row.items() if key != "hash_ids"} for row in rows]
     assert trace(without).prefix is None
-    with pytest.raises(ValueError, match="row 1: it has 2 hash_ids, but 700 tokens at 16 a block make 44"):
+    with pytest.raises(ValueError, match="row 1: it has 2 hash_ids, but 700 tokens at 16 per block make 44"):
         trace(rows, format="qwen-bailian")
 
 
@@ -120,18 +120,18 @@ ROW = {"timestamp": 0, "input_length": 20, "output_length": 3, "hash_ids": [1]}
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"hash_ids": [1, 2]}, "it has 2 hash_ids, but 20 tokens at 512 a block make 1"),
+        ({"hash_ids": [1, 2]}, "it has 2 hash_ids, but 20 tokens at 512 per block make 1"),
         ({"hash_ids": [1.8446744073709552e19]}, "a block id is 1.8446744073709552e[+]19: a float has lost"),
         ({"hash_ids": [True]}, "a block id is True"),
-        ({"hash_ids": 5}, "hash_ids is 5, no list"),
+        ({"hash_ids": 5}, "hash_ids is 5, not a list"),
         ({"output_length": 0}, "output_length is 0"),
         ({"input_length": None}, "input_length is empty"),
-        ({"input_length": 20.5}, "input_length is '20.5', which is no whole number"),
-        ({"input_length": "20"}, "input_length is '20', which is no number"),
-        ({"timestamp": "noon"}, "timestamp is 'noon', which is no number"),
-        ({"timestamp": float("nan")}, "timestamp is 'nan', which is no number"),
-        ({"timestamp": 1e40}, "timestamp is '1e[+]40': no time is as far away"),
-        ({"timestamp": True}, "timestamp is True, which is no number"),
+        ({"input_length": 20.5}, "input_length is '20.5', which is not a whole number"),
+        ({"input_length": "20"}, "input_length is '20', which is not a number"),
+        ({"timestamp": "noon"}, "timestamp is 'noon', which is not a number"),
+        ({"timestamp": float("nan")}, "timestamp is 'nan', which is not a number"),
+        ({"timestamp": 1e40}, "timestamp is '1e[+]40', which is too far away for a time"),
+        ({"timestamp": True}, "timestamp is True, which is not a number"),
     ],
     ids=range(12),
 )
@@ -188,7 +188,7 @@ def test_whole_seconds_are_pointed_out(trace):
         ("a,b,c\n1,2,3", "no column TIMESTAMP or .*Other formats are known by their columns or keys: burstgpt"),
         ("time,arrival,prompt_tokens,output_tokens\n1,1,1,1", "time and arrival could both be the arrival"),
         ("arrival,prompt_tokens,output_tokens\n2026-01-01 00:00:00,1,1\n5,1,1", "arrival must be dates on all rows"),
-        ("arrival,prompt_tokens,output_tokens\n1700158546680,1,1", "arrival is '1700158546680': no time is as far"),
+        ("arrival,prompt_tokens,output_tokens\n1700158546680,1,1", "arrival is '1700158546680', which is too far away"),
         ("arrival,prompt_tokens,output_tokens\n5,1,1\n4,1,1", "row 3: its time is 1 s before that of row 2"),
         ("arrival,prompt_tokens,output_tokens\n", "has a header but no rows"),
     ],

@@ -37,7 +37,7 @@ def test_a_moment_in_picoseconds(cell, same):
     "cell", ["2023-11-16 24:00:00", "2023-11-16 18:60:00", "2023-11-16 18:15:60", "2023-02-30 00:00:00"]
 )
 def test_a_time_that_no_clock_shows(cell):
-    with pytest.raises(rows.BrokenRow, match="is no time like"):
+    with pytest.raises(rows.BrokenRow, match="is not a time like"):
         rows.moment("t", cell)
 
 
@@ -78,7 +78,7 @@ def test_blocks_of_512_tokens_and_the_last_one_partial(trace):
 
     assert len(trace("mooncake.jsonl", line(512, 1), line(513, 2)).prefix[1]) == 2
     for tokens, ids in ((513, 1), (512, 2), (1_025, 2)):
-        with pytest.raises(ValueError, match=f"{tokens} tokens at 512 a block make"):
+        with pytest.raises(ValueError, match=f"{tokens} tokens at 512 per block make"):
             trace("mooncake.jsonl", line(4_096, 8), line(tokens, ids), format="mooncake")
 
 

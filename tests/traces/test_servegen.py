@@ -69,13 +69,13 @@ def test_servegen_windows_that_cannot_be(tmp_path, windows, why):
 @pytest.mark.parametrize(
     ("dataset", "why"),
     [
-        ("[]", "no dataset of ServeGen"),
+        ("[]", "not a dataset of ServeGen"),
         ("{}", "has no lengths in any period"),
         ('{"x": {}}', "period 'x': a start in seconds"),
         ('{"0": {"text_tokens": "{1: 1.0}"}}', "no input_tokens. Only language clients"),
         ('{"0": {"input_tokens": "{1: 0.5}", "output_tokens": "{1: 1.0}"}}', "add up to 0.5, not to 1"),
         ('{"0": {"input_tokens": "{-1: 1.0}", "output_tokens": "{1: 1.0}"}}', "cannot be negative"),
-        ('{"0": {"input_tokens": "__import__(1)", "output_tokens": "{1: 1.0}"}}', "is no distribution like"),
+        ('{"0": {"input_tokens": "__import__(1)", "output_tokens": "{1: 1.0}"}}', "is not a distribution like"),
         ('{"0": {"input_tokens": "{1: nan}", "output_tokens": "{1: 1.0}"}}', "cannot be negative"),
         ('{"0": {"input_tokens": 5, "output_tokens": "{1: 1.0}"}}', "no input_tokens"),
     ],

@@ -43,7 +43,9 @@ LENGTH_SETTINGS = [
 @pytest.mark.parametrize("bad", [0, -2, 1.5, nan, inf, 10**30, "3", None, True])
 def test_an_own_distribution_that_draws_no_lengths(name, setting, bad):
     build, given = WITH_LENGTHS[name]
-    with pytest.raises(ValueError, match=rf"what Draws\(...\) draws cannot be: {setting} of request 1 must be"):
+    with pytest.raises(
+        ValueError, match=rf"what Draws\(...\) draws impossible lengths: {setting} of request 1 must be"
+    ):
         build(**{**given, setting: Draws(lambda n: [3, bad, *[3] * (n - 2)])})
 
 
@@ -51,7 +53,9 @@ def test_an_own_distribution_that_draws_no_lengths(name, setting, bad):
 @pytest.mark.parametrize("bad", [None, 5, "333", [], [3], np.ones((3, 3))])
 def test_an_own_distribution_that_draws_too_few_or_no_list(name, setting, bad):
     build, given = WITH_LENGTHS[name]
-    with pytest.raises(ValueError, match=rf"Draws\(...\) (draws cannot be|was asked for \d lengths for {setting} and)"):
+    with pytest.raises(
+        ValueError, match=rf"Draws\(...\) (draws impossible lengths|was asked for \d lengths for {setting} and)"
+    ):
         build(**{**given, setting: Draws(bad)})
 
 

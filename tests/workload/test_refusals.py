@@ -201,7 +201,7 @@ def test_a_column_that_raises_when_it_is_read():
         def __array__(self, *_, **__):
             raise Wordless
 
-    with pytest.raises(ValueError, match="prompt_tokens must be a sequence of numbers, one a request: Wordless"):
+    with pytest.raises(ValueError, match="prompt_tokens must be a sequence of numbers, one per request: Wordless"):
         small(prompt_tokens=Column())
     with pytest.raises(ValueError, match="class_ must be a sequence"):
         small(class_=Column())

@@ -15,7 +15,7 @@ from course.desk.doctor.answer import Answer, note, ok, problem
 from course.desk.home import unwritable
 
 LITTLE = 200e6  # bytes: the labs with their outputs, compiled kernels, and room for what browsers and Python keep
-ELSEWHERE = "name a folder that you can write: `make lab MY_LABS=~/my-labs`"
+ELSEWHERE = "name a folder that you can write to: `make lab MY_LABS=~/my-labs`"
 REQUIRED_MODULES = {"course", "numpy", "scipy", "plotly", "ipywidgets", "anywidget", "IPython"}
 
 
@@ -57,7 +57,7 @@ def progress() -> Answer:
         )
     found = stored.unusable()
     if found:
-        return note(f"{stored.path} {found}", "nothing: it will be kept under another name, and a new one begun")
+        return note(f"{stored.path} {found}", "nothing: it will be kept under another name, and a new file started")
     return ok(f"{stored.path.parent} can be written")
 
 
@@ -67,7 +67,7 @@ def space(folder: Path) -> Answer:
         folder = folder.parent
     free = shutil.disk_usage(folder).free
     if free < LITTLE:
-        return problem(f"{free / 1e6:,.0f} MB are free, of which the labs need {LITTLE / 1e6:,.0f}", "delete something")
+        return problem(f"{free / 1e6:,.0f} MB are free, and the labs need {LITTLE / 1e6:,.0f}", "delete something")
     return ok(f"{free / 1e9:,.0f} GB free")
 
 
@@ -101,7 +101,7 @@ def compiler() -> Answer:
         return note(f"{found['why']}. Kernels run as NumPy instead")
     if not _agrees(found):
         return problem(
-            f"the kernel compiled for the CPU computes something else: {_off(found)}", "set CXX to another one"
+            f"the kernel compiled for the CPU gives wrong results: {_off(found)}", "set CXX to another compiler"
         )
     return ok(f"{found['device']['versions'].get('compiler', 'a C++ compiler')}")
 
@@ -129,8 +129,10 @@ def decode_step() -> Answer:
         return problem(f"the decode step cannot be launched: {found['why']}")
     where = f"on {found['device']['name']} ({found['device']['kind']})"
     if not _agrees(found):
-        return problem(f"{where} it computes something else: {_off(found)}", "do not trust measured figures here")
-    return ok(f"{where}, as NumPy in float64 to {found['off']:.0e}")
+        return problem(
+            f"{where} it gives wrong results: {_off(found)}", "do not trust measured figures on this machine"
+        )
+    return ok(f"{where}, equal to NumPy in float64 within {found['off']:.0e}")
 
 
 def _agrees(found: dict[str, Any]) -> bool:
@@ -139,4 +141,4 @@ def _agrees(found: dict[str, Any]) -> bool:
 
 def _off(found: dict[str, Any]) -> str:
     off = "no number" if found["off"] is None else f"off by {found['off']:.1e}"
-    return f"{off}, where {found['allowed']:.1e} is the most that float32 explains"
+    return f"{off}, and rounding in float32 explains at most {found['allowed']:.1e}"

@@ -47,7 +47,7 @@ def _answer_of(check: Callable[[], Answer]) -> Answer:
     try:
         return check()
     except ImportError as error:
-        return problem(f"cannot be checked, since a module is missing: {error}", repair.install())
+        return problem(f"cannot be checked because a module is missing: {error}", repair.install())
     except OSError as error:  # the sentences of course.desk.copies among them
         named = f"{error.filename}: " if error.filename else ""
         return problem(f"{named}{error.strerror or error}")

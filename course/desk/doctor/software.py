@@ -63,7 +63,7 @@ def packages() -> Answer:
         if version is None:
             wrong.append(f"{one.name} is not installed")
         elif not one.specifier.contains(version, prereleases=True):
-            wrong.append(f"{one.name} is {version}, needed is {one.specifier}")
+            wrong.append(f"{one.name} is {version}, and the course needs {one.specifier}")
     if version_of(PACKAGE) is None:
         wrong.append("the course itself is not installed")
     if wrong:
@@ -112,7 +112,7 @@ def widgets() -> Answer:
         return problem(found, repair.install())
     if found["why_no_extensions"]:
         return problem(
-            f"JupyterLab cannot be asked for its extensions: {found['why_no_extensions']}",
+            f"JupyterLab's extensions cannot be listed: {found['why_no_extensions']}",
             repair.files_of("jupyterlab"),
         )
     extensions = found["extensions"]
@@ -148,11 +148,12 @@ def kernel(folder: Path) -> Answer:
         found = process.ask("kernel", *([str(folder)] if os.path.isdir(folder) else []))
     except process.ProcessError as error:
         return problem(
-            f"starting a kernel {error}", f"may programs listen on 127.0.0.1 here? Else {repair.files_of('ipykernel')}"
+            f"starting a kernel {error}",
+            f"check that programs may listen on 127.0.0.1 here; if they may, run {repair.files_of('ipykernel')}",
         )
     if found["prefix"] and not _same_folder(found["prefix"], sys.prefix):
         where = f"rename {found['spec']}" if found["spec"] else repair.files_of("ipykernel")
-        return problem(f"the kernel python3 is another Python, the one of {found['prefix']}", where)
+        return problem(f"the kernel python3 belongs to another Python, that of {found['prefix']}", where)
     if found["error"] or not found["prefix"]:
         return problem(f"the course cannot be imported in a kernel: {found['error'] or 'no answer'}", repair.install())
     return ok("starts, and can import the course")

@@ -51,7 +51,7 @@ def checked_slots(slots: np.ndarray, blocks: int) -> np.ndarray:
     """`slots` as int32; ValueError for one behind the end of a cache of `blocks`, or two tokens for one slot."""
     slots = np.asarray(slots)
     if slots.size and int(slots.max()) >= blocks * BLOCK:
-        raise ValueError(f"slot {int(slots.max())} is outside of a cache of {blocks} blocks of {BLOCK} tokens")
+        raise ValueError(f"slot {int(slots.max())} is outside a cache of {blocks} blocks of {BLOCK} tokens")
     used = slots[slots >= 0]
     if len(np.unique(used)) < len(used):
         raise ValueError("two tokens of one step have the same slot: do two block tables share a block?")

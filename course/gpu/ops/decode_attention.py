@@ -43,7 +43,8 @@ class DecodeAttention:
     ) -> None:
         if heads % kv_heads or heads // kv_heads > 8:
             raise ValueError(
-                f"{heads} query heads over {kv_heads} KV heads: the kernel takes 1 to 8 a KV head, all alike"
+                f"{heads} query heads over {kv_heads} KV heads: the kernel takes 1 to 8 per KV head, the same "
+                f"number for each"
             )
         if width not in (32, 64, 128):
             raise ValueError(f"heads of {width} numbers: the kernel takes 32, 64 or 128")

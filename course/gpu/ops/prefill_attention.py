@@ -37,7 +37,7 @@ class PrefillAttention:
         max_parts: int = 64,
     ) -> None:
         if heads % kv_heads:
-            raise ValueError(f"{heads} query heads over {kv_heads} KV heads do not come out even")
+            raise ValueError(f"{heads} query heads over {kv_heads} KV heads cannot be divided evenly")
         if width not in (32, 64, 128):
             raise ValueError(f"heads of {width} numbers: the kernel takes 32, 64 or 128")
         self.queue, self.heads, self.kv_heads, self.width, self.kind = queue, heads, kv_heads, width, kind

@@ -24,7 +24,7 @@ def prepare(queue: Queue, x: Any, w: Any, out: Any, *, add: bool = False, kind: 
         return lambda: np.copyto(out, twin(x, w, kind, out if add else None))
     library = getattr(queue, "blas", None)
     if library is None:
-        raise KernelError("products of many rows need cuBLASLt, which is there on CUDA only")
+        raise KernelError("products of many rows need cuBLASLt, which exists on CUDA only")
     return library.prepare(x, w, out, add=add, kind=kind)
 
 

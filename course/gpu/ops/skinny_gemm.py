@@ -77,7 +77,7 @@ def prepare(
     array("x", x, packing.shape(groups, columns), kind)
     array("w", w, (tiles, pieces, 2, 8, 4, 8), kind)
     if (finish == "heads") != (heads is not None):
-        raise ValueError('`heads` goes with the finish "heads" and no other')
+        raise ValueError('`heads` is only for the finish "heads"')
     width = query_heads = kv_heads = 0
     extra: tuple = (out, out, out, out, out)  # not looked at
     if heads is not None:
@@ -105,9 +105,9 @@ def prepare(
     resident = resident or best[1]
     tiles_a_block = tiles_a_block or (best[2] if tiles % best[2] == 0 else 1)
     if pieces % depth:
-        raise ValueError(f"K = {columns} is no multiple of 32 x depth {depth}")
+        raise ValueError(f"K = {columns} is not a multiple of 32 x depth {depth}")
     if tiles % tiles_a_block:
-        raise ValueError(f"{tiles} tiles do not come out even in blocks of {tiles_a_block}")
+        raise ValueError(f"{tiles} tiles cannot be divided evenly into blocks of {tiles_a_block}")
     macros = {"GROUPS": groups, "DEPTH": depth, "TENSOR": int(tensor), "NORM": int(norm is not None)}
     macros |= {"TILES": tiles_a_block} if tiles_a_block > 1 else {}
     macros |= {"FINISH": FINISHES[finish], "RESIDENT": resident} | ({"HEAD_DIM": width} if heads else {})

@@ -38,7 +38,7 @@ def checked_lengths(lengths: Any, most: int | None = None) -> np.ndarray:
     """Tokens a sequence as int64. Raises ValueError for one that is not a whole number from 1 to `most`."""
     found = np.asarray(lengths)
     if found.ndim != 1 or not found.size or found.dtype.kind not in "iu":
-        raise ValueError(f"lengths must be whole numbers of tokens, one a sequence, not {quote(lengths)}")
+        raise ValueError(f"lengths must be whole numbers of tokens, one per sequence, not {quote(lengths)}")
     for i in np.flatnonzero((found < 1) | (found > (most or np.iinfo(np.int32).max))):
         limit = f"1 to {most:,}" if most else "at least 1"
         raise ValueError(f"sequence {i} has a length of {found[i]:,} tokens: it must be {limit}, the new one included")
@@ -128,6 +128,6 @@ def table_of(blocks: Sequence[Sequence[int]], columns: int, cache_blocks: int) -
         row = np.asarray(one, dtype=np.int64)
         wrong = row[(row < 0) | (row >= cache_blocks)]
         if wrong.size:
-            raise ValueError(f"block {wrong[0]} of sequence {i} is outside of the cache of {cache_blocks} blocks")
+            raise ValueError(f"block {wrong[0]} of sequence {i} is outside the cache of {cache_blocks} blocks")
         table[i, : len(row)] = row
     return table

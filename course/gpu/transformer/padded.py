@@ -39,7 +39,9 @@ class PaddedStep(Step):
         tokens, chunks = whole("chunk_tokens", chunk_tokens, low=0), whole("chunks", chunks, low=0)
         decodes, longest = whole("decodes", decodes, low=0), whole("longest", longest, high=llama.max_positions)
         if chunks > tokens or (tokens > 0) != (chunks > 0):
-            raise ValueError(f"{chunks} chunks of {tokens} prompt tokens together cannot be: give each a token or more")
+            raise ValueError(
+                f"{chunks} chunks of {tokens} prompt tokens together are impossible: give each at least one token"
+            )
         self.longest, self.prompt_rows = longest, tokens
         self._typical = -(-longest // 2) if typical is None else whole("typical", typical, high=longest)
         # However the tokens are shared out, they need no more tiles than one long chunk and the others of one token.
@@ -123,7 +125,7 @@ class PaddedStep(Step):
             )
         if count and (ids.min() < 0 or ids.max() >= vocabulary):
             wrong = ids[(ids < 0) | (ids >= vocabulary)][0]
-            raise ValueError(f"token {wrong} is outside of the vocabulary of {vocabulary:,}")
+            raise ValueError(f"token {wrong} is outside the vocabulary of {vocabulary:,}")
         return ids
 
     def _write_tables(self, tables: Sequence[Any], chunks: Sequence[tuple[int, int]], lengths: np.ndarray) -> None:

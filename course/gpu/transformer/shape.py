@@ -35,7 +35,7 @@ class Shape:
         if self.heads % self.kv_heads or self.heads // self.kv_heads > 8 or self.width not in (32, 64, 128):
             raise ValueError(
                 f"{self.heads} query heads over {self.kv_heads} KV heads of {self.width}: "
-                "the kernels take 1 to 8 query heads a KV head, of 32, 64 or 128 numbers"
+                "the kernels take 1 to 8 query heads per KV head, of 32, 64 or 128 numbers"
             )
 
     @classmethod

@@ -150,7 +150,7 @@ class Step:
             raise ValueError(f"ids must be {self.tokens} whole numbers, not {quote(ids)}")
         if ids.min() < 0 or ids.max() >= llama.shape.vocabulary:
             wrong = ids[(ids < 0) | (ids >= llama.shape.vocabulary)][0]
-            raise ValueError(f"token {wrong} is outside of the vocabulary of {llama.shape.vocabulary:,}")
+            raise ValueError(f"token {wrong} is outside the vocabulary of {llama.shape.vocabulary:,}")
         listed = self._listed(cached)
         table = work_list.table_of(tables, self.columns, llama.blocks)
         ends = [tokens + behind for _, tokens, behind, _ in listed]

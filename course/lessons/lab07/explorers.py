@@ -2,11 +2,11 @@
 
 from course.exercises import TaskRecord
 from course.explore import Choice, Explorer, Slider
-from course.lessons.lab07 import figures, long_prompt, tasks
+from course.lessons.lab07 import figures, live_words, long_prompt, tasks
 from course.lessons.lab07.chunk_explorer import chunk_explorer
 from course.lessons.lab07.long_prompt import PROMPT, STEP, WHOLE
 
-__all__ = ["launched_in_chunks", "one_long_prompt", "what_a_percentile_hides"]
+__all__ = ["launched_in_chunks", "one_long_prompt", "what_a_percentile_hides", "words_that_stop"]
 
 BUDGET = Slider("max_num_batched_tokens", "Token budget", 128, WHOLE, 2, WHOLE, "tokens", log=True)
 CAPS = [("none", 0), ("1,024 tokens", 1_024), ("512 tokens", 512), ("256 tokens", 256)]
@@ -54,3 +54,8 @@ def what_a_percentile_hides() -> Explorer:
 def launched_in_chunks() -> Explorer:
     """One long prompt in chunks, launched on the device at hand beside the recording."""
     return chunk_explorer()
+
+
+def words_that_stop() -> Explorer:
+    """The small language model tells stories on the machine at hand while a long prompt is computed."""
+    return live_words.explorer()

@@ -4,11 +4,11 @@ from typing import Any
 
 from course.exercises import TaskRecord
 from course.explore import Choice, Explorer, Slider
-from course.lessons.lab08 import card_memory, figures, kv_pool, tasks
+from course.lessons.lab08 import card_memory, figures, kv_pool, live_words, tasks
 from course.lessons.lab08.card_memory import ENGINES_OWN
 from course.lessons.lab08.reading import reading_explorer
 
-__all__ = ["full_pool", "how_many_fit", "one_sequence", "one_token", "reading_kv", "what_fits"]
+__all__ = ["full_pool", "how_many_fit", "one_sequence", "one_token", "reading_kv", "what_fits", "words_again"]
 
 SEQS: list[Any] = [("the engine's own", ENGINES_OWN), 64, 256, 512, 1_024]
 TYPES = [("16 bits", "bfloat16"), ("fp8", "fp8")]
@@ -112,3 +112,8 @@ def one_sequence() -> Explorer:
         title="What one sequence keeps",
         badge="theory",
     )
+
+
+def words_again() -> Explorer:
+    """The small language model tells stories on the machine at hand, in a pool that may be too small for them."""
+    return live_words.explorer()

@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-SHOWN = ("explorers", "shown")
+SHOWN = ("explorers", "shown", "over_http")
 
 
 def __getattr__(name: str) -> Any:

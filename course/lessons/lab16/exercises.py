@@ -111,7 +111,7 @@ LAB = LabSpec(
             mistakes=_fourth_mistakes(TOOK),
             hint="When is the third request answered? The fourth is sent at that moment, or when it was planned.",
             plain="Add up from the second request on: it is sent as planned, and each later one when the one before is"
-            " answered. Take the plan of the fourth off the moment of its answer.",
+            " answered. Subtract the planned moment of the fourth from that of its answer.",
             twin=Exercise(
                 "late",
                 "the fourth request",
@@ -136,11 +136,11 @@ LAB = LabSpec(
                 Mistake(TOLD, "That is what the tool says. What did it divide, and by what?"),
             ),
             hint="Undo the tool's division first: what time is left? Then divide by the gaps.",
-            plain="Multiply by the tokens, which gives E2E. Take TTFT off, and divide by the gaps between the tokens.",
+            plain="Multiply by the tokens, which gives E2E. Subtract TTFT, and divide by the gaps between the tokens.",
             twin=Exercise(
                 "ours",
                 "into our definition",
-                question="Version 0 of guidellm divides the time from first to last token by all tokens. It says 38 ms "
+                question="guidellm 0.3 divides the time from first to last token by all tokens. It says 38 ms "
                 "for an answer of 20 tokens with a TTFT of 100 ms. What is TPOT, in ms?",
                 solution=TOLD_TWIN * TOKENS / (TOKENS - 1),
                 mistakes=(
@@ -182,7 +182,8 @@ LAB = LabSpec(
             ),
             hint="Walk through the requests and carry one number along: when the client was free again.",
             plain="Keep the moment at which the client is free. A request is sent at that moment, or when it was "
-            "planned if that is later, and is answered after its own time. Take its plan off the answer.",
+            "planned if that is later, and is answered after its own time. Subtract its plan from the moment of the "
+            "answer.",
             twin=Exercise(
                 "felt",
                 "how late each was sent",

@@ -20,8 +20,8 @@ REQUESTS = 300
 SAME_AS_OTHERS = {
     ("genai-perf, aiperf", "inter token latency"),
     ("aiperf", "inter chunk latency"),
-    ("guidellm, version 0", "ITL"),
-    ("guidellm, later", "ITL"),
+    ("guidellm 0.2, 0.3", "ITL"),
+    ("guidellm from 0.4", "ITL"),
 }
 """Readings (tool, metric) whose number another one gives as well, and which no bar shows."""
 
@@ -74,7 +74,7 @@ def readings(seen: Streams) -> list[Reading]:
     some = n > 1
     pieces = np.array([len(gap) for gap in seen.gaps])
     all_gaps = np.concatenate(seen.gaps)
-    per_token = np.concatenate([gap / k for gap, k in zip(seen.gaps, seen.piece_tokens, strict=True)])
+    shared = float(all_gaps.sum() / np.concatenate(seen.piece_tokens).sum())
     tpot = float(np.nanmean(seen.tpot))
     several = pieces > 0
     between, every_gap = float(all_gaps.mean()), float(decode[some].sum() / (n - 1)[some].sum())
@@ -83,16 +83,15 @@ def readings(seen: Streams) -> list[Reading]:
         Reading("this course", "ITL", "every gap between tokens, mean over gaps", every_gap),
         Reading("vLLM bench serve", "TPOT", "(E2E - TTFT) / (n - 1), mean over requests", tpot),
         Reading("vLLM bench serve", "ITL", "gaps between pieces, mean over gaps", between),
-        Reading("SGLang bench_serving", "ITL", "gap / tokens of the piece, mean over pieces", float(per_token.mean())),
+        Reading("SGLang bench_serving", "ITL", "a piece's gap shared among its tokens, mean over tokens", shared),
         Reading("genai-perf, aiperf", "inter token latency", "(E2E - TTFT) / (n - 1), mean over requests", tpot),
         Reading("aiperf", "inter chunk latency", "gaps between pieces, mean over requests and gaps", between),
         Reading("inference-perf", "TPOT", "decode time / (pieces - 1), mean over requests",
                 float((decode[several] / pieces[several]).mean())),
-        Reading("guidellm, version 0", "TPOT", "decode time / n, mean over requests", float((decode / n).mean())),
-        Reading("guidellm, version 0", "ITL", "decode time / (n - 1), 0 for one token, mean over requests",
-                float(np.nan_to_num(seen.tpot).mean())),
-        Reading("guidellm, later", "ITL", "decode time / (n - 1), mean over tokens", every_gap),
-        Reading("guidellm, later", "TPOT", "E2E / n, mean over tokens", float(seen.e2e.sum() / n.sum())),
+        Reading("guidellm 0.2, 0.3", "TPOT", "decode time / n, mean over tokens", float(decode.sum() / n.sum())),
+        Reading("guidellm 0.2, 0.3", "ITL", "decode time / (n - 1), mean over tokens", every_gap),
+        Reading("guidellm from 0.4", "ITL", "decode time / (n - 1), mean over tokens", every_gap),
+        Reading("guidellm from 0.4", "TPOT", "E2E / n, mean over tokens", float(seen.e2e.sum() / n.sum())),
         Reading("llmperf", "inter token latency", "(TTFT + later gaps) / n, mean over requests",
                 float((seen.e2e / n).mean())),
     ]  # fmt: skip

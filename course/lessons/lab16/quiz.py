@@ -39,7 +39,7 @@ TICKET = Ticket(
                     "The engine makes better batches under load.",
                     "It answers 18.5 requests/s, asked for 20 or for 40.",
                 ),
-                ("The client cannot send as planned.", "All 16 are out."),
+                ("The client cannot send as planned.", "All 16 are in flight."),
                 ("The engine drops what it cannot serve.", "All 2,000 are answered."),
             ),
             "b",
@@ -73,7 +73,7 @@ QUIZ = (
         "closed",
         "A test always keeps 64 requests in flight. What does it do when the engine gets twice as slow?",
         (
-            ("its queue grows", "It cannot: nobody is sent before somebody is answered."),
+            ("its queue grows", "It cannot: a request is sent only when another is answered."),
             ("only its latency changes", "64 / E2E is the rate, so it changes with the latency."),
             ("it sends half as many a second", "The rate is 64 / E2E."),
         ),

@@ -108,7 +108,7 @@ CLOCKS = (
         show={},
         options=(
             ("They gave up before a first token.", "All requests are answered: nobody gives up in this test."),
-            ("Its requests are too few.", "Look at the longest and at the count above 1 s: they miss it too."),
+            ("Its requests are too few.", "Without a limit the p99 of as many requests shows it."),
             ("It sent them afterwards.", ""),
         ),
         right="c",
@@ -197,7 +197,7 @@ TOOLS = (
         show={"output_cv": 0.0},
         reached=_equal,
         miss="At a spread of {cv} the mean TPOT is {tpot} and the mean ITL {itl}.",
-        answer="At a spread of {cv} they are {itl} and {tpot}: all answers have about as many gaps.",
+        answer="At a spread of {cv} they are {itl} and {tpot}: all answers have about the same number of gaps.",
         facts=_tool_facts,
     ),
     Find(

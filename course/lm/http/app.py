@@ -52,7 +52,7 @@ def make_app(service: Service, token: str) -> ASGIApp:
 
     async def not_here(request: Request, error: Exception) -> Response:
         status = getattr(error, "status_code", 404)
-        what = "takes another method" if status == 405 else "is not served here"
+        what = "does not take this method" if status == 405 else "is not an endpoint of this server"
         return _refusal(Refused(f"{request.url.path} {what}.", status, "not_found_error"))
 
     routes = [
@@ -85,10 +85,10 @@ class _Door:
         host = headers.get(b"host", b"").decode("latin-1")
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
         if name.lower() not in HOSTS:
-            return Refused("This server answers as 127.0.0.1 or localhost only.", 421)
+            return Refused("This server answers requests for 127.0.0.1 or localhost only.", 421)
         given = headers.get(b"authorization", b"")
         if scope["path"].startswith("/v1") and not hmac.compare_digest(given, b"Bearer " + self.token):
-            return Refused("The token is missing or wrong: `course serve` printed it.", 401, "authentication_error")
+            return Refused("The API key is missing or wrong: `course serve` printed it.", 401, "authentication_error")
         return None
 
 
@@ -113,7 +113,7 @@ async def body_of(request: Request) -> bytes:
                 if size <= MAX_BODY:
                     parts.append(part)
     except TimeoutError:
-        raise Refused(f"The body did not come within {BODY_SECONDS:.0f} seconds.", 408) from None
+        raise Refused(f"The body did not arrive within {BODY_SECONDS:.0f} seconds.", 408) from None
     if size > MAX_BODY:
         raise too_much
     return b"".join(parts)

@@ -31,23 +31,26 @@ class Metrics:
         def made(kind: Any, name: str, text: str, **more: Any) -> Any:
             return kind(f"vllm:{name}", text, LABELS, registry=self.registry, **more).labels(model_name, "0")
 
-        self._running = made(Gauge, "num_requests_running", "Requests with a slot.")
-        self._waiting = made(Gauge, "num_requests_waiting", "Requests that wait for one.")
+        self._running = made(Gauge, "num_requests_running", "Requests that have a slot.")
+        self._waiting = made(Gauge, "num_requests_waiting", "Requests that wait for a slot.")
         self._usage = made(Gauge, "kv_cache_usage_perc", "Share of the KV blocks in use; 1 is all.")
         self._preemptions = made(Counter, "num_preemptions", "Preemptions.")
         self._prompt = made(Counter, "prompt_tokens", "Prompt tokens of requests whose prompt is computed.")
-        self._generated = made(Counter, "generation_tokens", "Tokens of answers, the end included.")
+        self._generated = made(Counter, "generation_tokens", "Tokens of answers, end tokens included.")
         self._iteration = made(Histogram, "iteration_tokens_total", "Tokens of a step.", buckets=TOKENS)
         self._prompts = made(Histogram, "request_prompt_tokens", "Of a request that ended.", buckets=TOKENS)
         self._answers = made(Histogram, "request_generation_tokens", "Of a request that ended.", buckets=TOKENS)
         seconds: dict[str, Any] = {"buckets": SECONDS}
-        self._ttft = made(Histogram, "time_to_first_token_seconds", "Arrival to first token.", **seconds)
-        self._itl = made(Histogram, "inter_token_latency_seconds", "Gaps between tokens.", **seconds)
+        self._ttft = made(Histogram, "time_to_first_token_seconds", "Time from arrival to the first token.", **seconds)
+        self._itl = made(Histogram, "inter_token_latency_seconds", "Gaps between the tokens of an answer.", **seconds)
         self._tpot = made(
-            Histogram, "request_time_per_output_token_seconds", "(last - first) / (tokens - 1).", **seconds
+            Histogram,
+            "request_time_per_output_token_seconds",
+            "Time from the first to the last token / (tokens - 1).",
+            **seconds,
         )
-        self._e2e = made(Histogram, "e2e_request_latency_seconds", "Arrival to last token.", **seconds)
-        self._queue = made(Histogram, "request_queue_time_seconds", "Arrival to first step.", **seconds)
+        self._e2e = made(Histogram, "e2e_request_latency_seconds", "Time from arrival to the last token.", **seconds)
+        self._queue = made(Histogram, "request_queue_time_seconds", "Time from arrival to the first step.", **seconds)
         success = Counter(
             "vllm:request_success", "Requests that ended.", (*LABELS, "finished_reason"), registry=self.registry
         )

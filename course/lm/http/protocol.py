@@ -75,7 +75,7 @@ def read(body: bytes, kind: str, model: LanguageModel) -> Asked:
         if asked is not None and asked > room:
             raise Refused(
                 f"The context has {context} tokens: {len(tokens)} of the prompt and max_tokens={asked} are "
-                f"{len(tokens) + asked - context} too many. Ask for less."
+                f"{len(tokens) + asked - context} too many. Use a shorter prompt or a smaller max_tokens."
             )
         temperature = given.get("temperature")
         sampling = Sampling(1.0 if temperature is None else temperature, _top_k(given), given.get("seed") or 0)
@@ -101,7 +101,7 @@ def _object(body: bytes) -> dict[str, Any]:
     try:
         given = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise Refused(f"The body is no JSON: {error}.") from None
+        raise Refused(f"The body is not JSON: {error}.") from None
     if not isinstance(given, dict):
         raise Refused(f"The body must be a JSON object, not {quote(given)}.")
     return given
@@ -112,12 +112,12 @@ def _check_fields(given: Mapping[str, Any], kind: str) -> None:
         if value is None or name in IGNORED or name in KNOWN:
             continue
         if name not in UNCHANGED:
-            raise Refused(f"The field {quote(name)} is not known here: leave it out.")
+            raise Refused(f"The field {quote(name)} is unknown: leave it out.")
         if value not in UNCHANGED[name]:
             raise Refused(f"{name}={quote(value)} is not supported here: leave it out.")
     other = "messages" if kind == COMPLETION else "prompt"
     if given.get(other) is not None:
-        raise Refused(f"The field {other!r} belongs to the other endpoint.")
+        raise Refused(f"The field {other!r} belongs to the other endpoint: leave it out.")
 
 
 def _count(given: Mapping[str, Any], name: str) -> int | None:
@@ -125,7 +125,7 @@ def _count(given: Mapping[str, Any], name: str) -> int | None:
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise Refused(f"{name} must be a whole number from 1 on, not {quote(value)}.")
+        raise Refused(f"{name} must be a whole number of at least 1, not {quote(value)}.")
     return value
 
 
@@ -133,7 +133,7 @@ def _top_k(given: Mapping[str, Any]) -> int:
     """0 and -1 both leave all tokens, as in vLLM."""
     value = given.get("top_k")
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < -1):
-        raise Refused(f"top_k must be a whole number from 1 on, or -1, not {quote(value)}.")
+        raise Refused(f"top_k must be a whole number of at least 1, or -1, not {quote(value)}.")
     return max(value or 0, 0)
 
 
@@ -151,7 +151,7 @@ def _tokens(given: Mapping[str, Any], kind: str, model: LanguageModel) -> list[i
     if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], str):
         prompt = prompt[0]
     if not isinstance(prompt, str):
-        raise Refused(f"prompt must be one text, not {quote(prompt)}: one request asks one question here.")
+        raise Refused(f"prompt must be one text, not {quote(prompt)}: a request has one prompt here.")
     return model.prompt(prompt)
 
 
@@ -165,10 +165,12 @@ def _turns(messages: Any) -> list[str]:
         role, text = message.get("role"), _text(message.get("content"), place)
         if role in ("system", "developer"):
             if text.strip():
-                raise Refused(f"message {place}: this model knows no system prompts. Leave it out, or empty.")
+                raise Refused(
+                    f"message {place}: this model has no system prompts. Leave the message out, or its content empty."
+                )
             continue
         if role != ("assistant" if len(turns) % 2 else "user"):
-            raise Refused(f"message {place} is of {quote(role)}: user and assistant take turns, the user first.")
+            raise Refused(f"message {place} is of {quote(role)}: user and assistant must alternate, the user first.")
         turns.append(text)
     if len(turns) % 2 == 0:
         raise Refused("The last message must be the user's.")

@@ -23,7 +23,7 @@ def open_port(port: int) -> socket.socket:
         listening.bind((HOSTS[0], port))
     except OSError as error:
         listening.close()
-        raise ValueError(f"port {port} of {HOSTS[0]} cannot be had: {error.strerror}; give another --port") from None
+        raise ValueError(f"port {port} of {HOSTS[0]} cannot be used: {error.strerror}; give another --port") from None
     listening.listen(2_048)
     return listening
 

@@ -138,7 +138,7 @@ class Service:
                 try:
                     self._turn(arrived, gone)
                 except Exception as error:  # a policy of one's own may do anything; the next requests find a new engine
-                    self._break(f"The engine broke off: {settings.reason(error)}")
+                    self._break(f"The engine stopped with an error: {settings.reason(error)}")
                     self._renew()
 
     def _turn(self, arrived: Sequence[Ticket], gone: Sequence[Ticket]) -> None:

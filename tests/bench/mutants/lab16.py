@@ -4,8 +4,9 @@ from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, PER
 
 TESTS = ("tests/lessons/lab16/test_texts.py", "tests/lessons/lab16", "tests/lessons/test_every_lab.py")
 ASKS, QUIZ, HONEST = (f"course/lessons/lab16/{name}.py" for name in ("exercises", "quiz", "honest"))
-TEST, STEADY, FLAWS, LAUNCHED = (
-    f"course/lessons/lab16/{name}.py" for name in ("load_test", "steady_window", "flaws", "launched")
+TEST, STEADY, FLAWS, LAUNCHED, HTTP, TOOLS = (
+    f"course/lessons/lab16/{name}.py"
+    for name in ("load_test", "steady_window", "flaws", "launched", "over_http", "many_tools")
 )
 
 MUTANTS = (
@@ -62,4 +63,10 @@ MUTANTS = (
     Mutant(FLAWS, "2 ** ceil(log2(rate * e2e))", "2 ** ceil(log2(rate / e2e))", TERM),
     Mutant(LAUNCHED, "before < STALLED <= begun", "before <= STALLED < begun", BOUNDARY),
     Mutant(LAUNCHED, "found.stall, LEAST) / 2", "found.stall, LEAST)", CONSTANT),
+    Mutant(HTTP, "self.first - self.planned)", "self.first - self.sent)", TERM),
+    Mutant(HTTP, "(self.last - self.first) / (self.tokens - 1)", "(self.last - self.first) / self.tokens", TERM),
+    Mutant(HTTP, "ThreadPoolExecutor(max_concurrency)", "ThreadPoolExecutor(SLOTS)", CONSTANT),
+    Mutant(HTTP, "_between(before, after, end - begin)", "_between(after, after, end - begin)", TERM),
+    Mutant(TOOLS, "float(decode.sum() / n.sum())", "float((decode / n).mean())", TERM),
+    Mutant(TOOLS, "np.concatenate(seen.piece_tokens).sum())", "len(all_gaps))", TERM),
 )

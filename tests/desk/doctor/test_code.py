@@ -50,13 +50,13 @@ def test_how_it_was_written_down_does_not_matter(heard):
 
 @pytest.mark.parametrize("text", ["", "D1", "D2-00000", "D1-0000", "D1-000000", "00000", "x" * 10_000, "D1-0000\u0663"])
 def test_what_is_no_code_is_refused(text):
-    with pytest.raises(ValueError, match=r"is no code: it looks like D1-00000|has a character that no code has"):
+    with pytest.raises(ValueError, match=r"is not a code: a code looks like D1-00000|has a character that no code has"):
         statuses_of(text)
 
 
 @pytest.mark.parametrize("text", ["D1-0000U", "D1-Z0000"])
 def test_a_character_that_no_code_has_is_refused(text):
-    with pytest.raises(ValueError, match="has a character that no code has: ask for it again"):
+    with pytest.raises(ValueError, match="has a character that no code has: ask for the code again"):
         statuses_of(text)
 
 

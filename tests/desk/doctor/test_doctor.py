@@ -190,7 +190,7 @@ def test_a_kernel_of_another_python_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
     found = software.kernel(tmp_path)
-    assert found.status == "problem" and f"another Python, the one of {other}" in found.says
+    assert found.status == "problem" and f"another Python, that of {other}" in found.says
     assert str(tmp_path / "kernels" / "python3") in found.do
 
 

@@ -13,7 +13,7 @@ CPU = {
     "has_cupy": False,
     "device": {"kind": "cpu-shim", "name": "a CPU", "versions": {"compiler": "g++ 1"}},
     "is_gpu": False,
-    "notes": ["no driver of an NVIDIA or AMD GPU is installed"],
+    "notes": ["no driver for an NVIDIA or AMD GPU is installed"],
     "why": "",
     "off": 1e-7,
     "allowed": 1e-4,
@@ -55,8 +55,8 @@ def statuses() -> tuple[str, str, str]:
 def test_no_gpu_is_a_note(asked):
     asked(auto=CPU)
     assert statuses() == ("ok", "note", "ok")
-    assert machine.gpu().says == "no driver of an NVIDIA or AMD GPU is installed. Labs use the CPU"
-    assert machine.decode_step().says == "on a CPU (cpu-shim), as NumPy in float64 to 1e-07"
+    assert machine.gpu().says == "no driver for an NVIDIA or AMD GPU is installed. Labs use the CPU"
+    assert machine.decode_step().says == "on a CPU (cpu-shim), equal to NumPy in float64 within 1e-07"
 
 
 def test_a_gpu_is_told_with_its_versions_and_the_compiler_is_tried_beside_it(asked):
@@ -96,7 +96,7 @@ def test_a_driver_that_hangs_or_crashes_is_a_problem(asked):
 def test_a_step_that_computes_something_else_is_a_problem(asked, off, said):
     asked(auto=CPU | {"off": off})
     assert statuses() == ("problem", "note", "problem")
-    assert said in machine.decode_step().says and "1.0e-04 is the most that float32 explains" in machine.compiler().says
+    assert said in machine.decode_step().says and "float32 explains at most 1.0e-04" in machine.compiler().says
 
 
 def test_here_the_step_is_right():
@@ -150,7 +150,7 @@ def test_a_file_that_hides_a_module_is_named(tmp_path):
 
 def test_a_full_disk_is_a_problem(tmp_path, monkeypatch):
     monkeypatch.setattr(machine.shutil, "disk_usage", lambda _: SimpleNamespace(free=5e6))
-    assert machine.space(tmp_path).says == "5 MB are free, of which the labs need 200"
+    assert machine.space(tmp_path).says == "5 MB are free, and the labs need 200"
 
 
 def test_labs_that_are_missing_or_cannot_be_read(tmp_path):

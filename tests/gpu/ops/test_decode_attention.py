@@ -99,7 +99,7 @@ def test_bad_input_is_refused(on: Queue) -> None:
         work_list.cut([5, 0], 4)
     with pytest.raises(ValueError, match="whole numbers of tokens"):
         work_list.cut([5.5], 4)
-    with pytest.raises(ValueError, match="block 9 of sequence 0 is outside of the cache of 9 blocks"):
+    with pytest.raises(ValueError, match="block 9 of sequence 0 is outside the cache of 9 blocks"):
         work_list.table_of([[3, 9]], 4, 9)
     with pytest.raises(ValueError, match="5 blocks, and its table has room for 4"):
         work_list.table_of([[0] * 5], 4, 9)

@@ -183,7 +183,7 @@ def test_arrays_that_do_not_fit_are_refused(on: Queue) -> None:
         rms_norm.prepare(on, x[:, ::2], weight[:32], out[:, :32], epsilon=1e-5)
     with pytest.raises(ValueError, match="columns must be a multiple of 8"):
         rms_norm.prepare(on, x[:, :7], weight[:7], out[:, :7], epsilon=1e-5)
-    with pytest.raises(ValueError, match="slot 90 is outside of a cache of 5 blocks"):
+    with pytest.raises(ValueError, match="slot 90 is outside a cache of 5 blocks"):
         append.checked_slots(np.array([3, 90]), 5)
     with pytest.raises(ValueError, match="the same slot"):
         append.checked_slots(np.array([3, 3]), 5)

@@ -176,9 +176,9 @@ def test_bad_input_is_refused() -> None:
     step.write(**good)
     for change, message in [
         ({"ids": [1, 2, 3]}, "ids must be 4 whole numbers"),
-        ({"ids": [1, 2, 3, 80]}, "token 80 is outside of the vocabulary of 80"),
+        ({"ids": [1, 2, 3, 80]}, "token 80 is outside the vocabulary of 80"),
         ({"ids": [1.0, 2, 3, 4]}, "whole numbers"),
-        ({"tables": [[0], [40]]}, "block 40 of sequence 1 is outside of the cache of 40 blocks"),
+        ({"tables": [[0], [40]]}, "block 40 of sequence 1 is outside the cache of 40 blocks"),
         ({"tables": [[0], []]}, "sequence 1 has 5 tokens and 0 blocks of 16: too few"),
         ({"tables": [[0], [1, 2, 3, 4, 5]]}, "its table has room for 4"),
         ({"tables": [[0]]}, "1 chunks and 1 decodes, and was given 1, 1 and 1 block tables"),

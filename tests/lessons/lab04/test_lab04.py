@@ -117,7 +117,7 @@ def test_the_case_by_hand():
 def test_the_recorded_steps_do_not_reach_a_padded_batch_of_the_trace():
     most = 65_536
     assert STEP(steptime.Step(0, 0, ((most, 0),))) > 0
-    with pytest.raises(ValueError, match=f"up to {most:,} prompt tokens a step, and a step asks for 131,296"):
+    with pytest.raises(ValueError, match=f"up to {most:,} prompt tokens per step, and a step asks for 131,296"):
         serve(side_by_side.at_once(TRACE), policies.Static(32), STEP)
     assert "reaches 131,296 tokens in one step, and no step of more than 65,536 was recorded" in " ".join(
         DEEPER.read_text(encoding="utf-8").replace("\n# ", " ").split()

@@ -8,7 +8,7 @@ import pytest
 from course import policies, traces
 from course.engine.serving import serve
 from course.exercises import load
-from course.lessons.lab07 import by_hand, decision, exercises, long_prompt, prompt_chunks, rush
+from course.lessons.lab07 import by_hand, decision, exercises, live_words, long_prompt, prompt_chunks, rush
 from course.lessons.lab07.long_prompt import CHAT_ANSWER, CHAT_RATE, DEFAULT, EVERY, PROMPT, SLOTS, STEP, THEORY, WHOLE
 from course.lessons.lab07.prompt_chunks import seconds_a_pair, seconds_of_steps
 from course.steptime import Step
@@ -276,6 +276,7 @@ def core_sentences() -> dict[str, tuple]:
         "Complete it: {} chats, a prompt of {} tokens": (exercises.STEPS[2], exercises.STEPS[0]),
         "last step beside {} decodes with {} tokens each": (exercises.DECODES, exercises.CONTEXT),
         "a multiple of {}, keeps that step within {} ms": (exercises.GRID, 1e3 * exercises.LIMIT),
+        "a contract on the **recorded** H100, with {} times the budget.": (live_words.ON_THE_CARD,),
         "back at a budget of {}. You promise gaps of at most {} ms, and a p99 TTFT of chats below {} ms": (
             DEFAULT, 1e3 * decision.GAP, 1e3 * decision.FIRST,
         ),

@@ -8,7 +8,7 @@ import pytest
 from course import policies, serve
 from course.exercises import load
 from course.exercises.spec import LETTERS, LabSpec
-from course.lessons.lab08 import card_memory, decision, kv_pool, small_pool, tables, tasks
+from course.lessons.lab08 import card_memory, decision, kv_pool, live_words, small_pool, tables, tasks
 from course.lessons.lab08.exercises import OTHER, QWEN
 from course.models import model
 from course.steptime import PowerLaw
@@ -148,6 +148,7 @@ def test_the_sentences_of_the_notebook():
         "{} requests/s and a pool kept at {} tokens, {} and {} slots give {} and {} tokens/s",
         *(tables.H100_RATE, kv_pool.TOKENS, *tables.SLOTS, few, many),
     )
+    sentence(SOURCE, "in blocks of {} tokens. Play it", live_words.BLOCK_SIZE)
     assert abs(many / few - 1) < 0.02  # they hardly change on these steps either
     case = small_pool.small()
     held_by_d = case.held[:, 3]

@@ -65,7 +65,7 @@ def test_the_twins_have_answers_of_their_own():
 
 
 def test_our_tpot_undoes_the_tools_own_division():
-    """From tokens at even gaps: what llmperf would say of them, and what version 0 of guidellm would."""
+    """From tokens at even gaps: what llmperf would say of them, and what guidellm 0.3 would."""
     item = exercise("ours")
     ttft, gap, tokens = 525.0, item.solution, 20
     times = ttft + gap * np.arange(tokens)
@@ -119,7 +119,7 @@ def test_the_decision_is_about_the_file_peak():
     peak = three_files.contents("peak")
     for line in (
         f"--request-rate {peak['request_rate']:g} --num-prompts {peak['num_prompts']} "
-        f"--max-concurrency {peak['max_concurrency']}`",
+        f"--max-concurrency {peak['max_concurrency']} --percentile-metrics ttft,e2el`",
         f"Maximum request concurrency:             {peak['max_concurrency']}\n",
         f"Request rate configured (RPS):           {peak['request_rate']:.2f}\n",
         f"Request throughput (req/s):              {peak['request_throughput']:.2f}\n",

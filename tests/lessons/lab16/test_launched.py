@@ -96,3 +96,21 @@ def test_tables_as_text_and_as_html():
     assert said["request_throughput"] == "16" and "mean_tpot_ms" in said
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = lab16.nothing
+
+
+def test_the_fifteenth_prompt_is_in_the_step_that_stalls():
+    """With room for all, whoever came before has a first token at once, and the fifteenth waits for the whole stall."""
+    ttft = launched.recorded(16, 0.75).recorded.run.ttft
+    place = launched.STALLED - 1
+    assert ttft[:place].max() < 0.1 and ttft[place] >= 0.75
+    assert ttft[place + 1] == pytest.approx(0.75 - 1 / launched.RATE, abs=0.05)  # a step is far shorter than 50 ms
+
+
+@pytest.mark.parametrize(("limit", "stall", "line"), [(2, 0.5, 0.25), (1, 1.0, 0.5), (4, 0.0, 0.125)])
+def test_those_above_half_the_stall_are_counted(limit, stall, line):
+    found = launched.recorded(limit, stall)
+    counts = launched.rows(found)[2][1:]
+    ways = (found.recorded.written, found.recorded.run.ttft)
+    assert counts == tuple(f"{(way > line).sum()} of 30" for way in ways)
+    if stall:
+        assert (ways[1] > stall).sum() < (ways[1] > line).sum()

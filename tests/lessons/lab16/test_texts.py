@@ -14,6 +14,7 @@ from course.lessons.lab16 import (
     launched,
     load_test,
     many_tools,
+    over_http,
     pictures,
     steady_window,
     tasks,
@@ -90,7 +91,7 @@ def facts() -> dict[str, tuple]:
         "weights": (requests, About(last, 0.1), 1e3 * tpot, 1e3 * itl),
         "late hint": (1 / 3,),  # the third request
         "late twin": late_twin,
-        "ours twin": (0, 38, 20, 100),
+        "ours twin": (0.3, 38, 20, 100),
         "decision plain": (2,),
         "decision 5": (2,),
         "decision twin": (flaws.RATE_TWIN, flaws.E2E_TWIN),
@@ -235,7 +236,7 @@ def sentences() -> dict[str, tuple]:
         "A test of {} requests, with the document": (len(test.run),),
         "The token times of {} requests": (many_tools.REQUESTS,),
         "answer {} questions on your CPU, {} a second": (launched.REQUESTS, launched.RATE),
-        "Each takes {} s, and the second, in a stall, {} s.": (took[0], took[1]),
+        "Each answer is one token and takes {} s, the second, in a stall, {} s.": (took[0], took[1]),
         "Written down are {}, {}, {} and {} s.": took,
         "wait in the client | s | {}, request 3 | |": (felt[2] - took[2],),
         "| from sending | s | {}, request 3 | |": (took[2],),
@@ -268,8 +269,16 @@ def deeper() -> dict[str, tuple]:
     steps, busy = load_test.chunks(SHORT_DOCUMENT), limited(40)
     crowd = steady_window.closed_loop(64)
     start = p99(crowd.ttft) / p99(steady_window.window(64, 5, 40).ttft)
+    beyond = load_test.run_test(RATE, 32, DOCUMENT).written > 1
     return {
-        "sees the stall once more than {}% of the records": (1,),
+        "sees the stall once more than {}% of the requests": (1,),
+        "With a limit of {} those were {} of {};": (32, beyond.sum(), len(beyond)),
+        "sends it {} requests by the clock, {} a second: once with {} request in flight, once with at most {}.": (
+            over_http.REQUESTS, over_http.RATE, 1, over_http.SLOTS,
+        ),
+        "has {} slots, as many as were recorded. The tests with a limit run with {} tokens a step": (
+            load_test.SLOTS, load_test.BUDGET,
+        ),
         "with a limit of {} a queue grows in the client that users would not form, at {} requests/s": (8, RATE),
         "At {} requests/s the last one leaves {} s after its plan": (40, busy.sent[-1] - busy.run.arrival[-1]),
         "got {}. That is {}/{} - {}/{} s, or {} ms of work": (183.5, 1, 183.5, 1, 200, 1e3 * (1 / 183.5 - 1 / 200)),

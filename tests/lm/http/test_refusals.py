@@ -29,7 +29,7 @@ def sentence(response, status):
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"max_tokens": 0}, "max_tokens must be a whole number from 1 on, not 0"),
+        ({"max_tokens": 0}, "max_tokens must be a whole number of at least 1, not 0"),
         ({"max_tokens": -3}, "max_tokens"),
         ({"max_tokens": 2.5}, "max_tokens"),
         ({"max_tokens": True}, "max_tokens"),
@@ -42,7 +42,7 @@ def sentence(response, status):
         ({"echo": True}, "echo=True"),
         ({"top_p": 0.5}, "top_p=0.5"),
         ({"tools": [{"type": "function"}]}, "tools="),
-        ({"wishes": "many"}, "'wishes' is not known"),
+        ({"wishes": "many"}, "'wishes' is unknown"),
         ({"temperature": -1}, "temperature"),
         ({"temperature": "hot"}, "temperature"),
         ({"temperature": [1]}, "temperature"),
@@ -54,7 +54,7 @@ def sentence(response, status):
         ({"ignore_eos": 1}, "ignore_eos"),
         ({"prompt": None}, "prompt must be one text"),
         ({"prompt": 3}, "prompt must be one text"),
-        ({"prompt": ["one", "two"]}, "one request asks one question"),
+        ({"prompt": ["one", "two"]}, "a request has one prompt here"),
         ({"prompt": [1, 2, 3]}, "prompt must be one text"),
         ({"prompt": ""}, "empty"),
         ({"prompt": "  \n"}, "empty"),
@@ -78,9 +78,9 @@ def test_fields(server, fields, said):
         ([{"role": "user"}], "content"),
         ([{"role": "user", "content": [{"type": "image_url"}]}], "parts of type text"),
         ([{"role": "user", "content": ""}], "empty"),
-        ([{"role": "assistant", "content": "Hi."}], "take turns"),
-        ([{"role": "user", "content": "Hi."}] * 2, "take turns"),
-        ([{"role": "tool", "content": "Hi."}], "take turns"),
+        ([{"role": "assistant", "content": "Hi."}], "must alternate"),
+        ([{"role": "user", "content": "Hi."}] * 2, "must alternate"),
+        ([{"role": "tool", "content": "Hi."}], "must alternate"),
         ([{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello!"}], "last message"),
         ([{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi."}], "no system prompts"),
     ],
@@ -107,7 +107,7 @@ def test_the_token(server):
         for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": TOKEN}, {"Authorization": "Bearer é"}):
             encoded = {name: value.encode() for name, value in headers.items()}
             response = stranger.post("/v1/completions", json=completion(), headers=encoded)
-            assert "token" in sentence(response, 401) and response.headers["www-authenticate"] == "Bearer"
+            assert "API key" in sentence(response, 401) and response.headers["www-authenticate"] == "Bearer"
         assert stranger.get("/health").status_code == 200
 
 
@@ -240,7 +240,7 @@ def test_a_prompt_that_no_step_has_room_for(model):
 
 
 def test_a_port_that_is_taken():
-    with open_port(0) as one, pytest.raises(ValueError, match="cannot be had"):
+    with open_port(0) as one, pytest.raises(ValueError, match="cannot be used"):
         open_port(one.getsockname()[1])
 
 

@@ -1,0 +1,37 @@
+"""A number with its unit: as a table shows it, and as somebody types it."""
+
+from __future__ import annotations
+
+import math
+import re
+
+SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "min": 60.0}
+_SHOWN = re.compile(r"\s*(-?[\d,]*\.?\d+(?:e[+-]?\d+)?)\s*([^\s,]*)")
+# Thousands are whole groups of three: in "1,5" the comma may be a decimal point, so that is no number.
+_TYPED = re.compile(
+    r"([+-]?(?:(?:\d{1,3}(?:[,_ ]\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\d\s,.].*)?", re.DOTALL
+)
+
+
+def shown(cell: str) -> tuple[float | None, str]:
+    """Return number and unit at the start of a cell of a table; times in seconds. (None, "") where there is none."""
+    found = _SHOWN.match(cell)
+    if not found:
+        return None, ""
+    number, unit = float(found[1].replace(",", "")), found[2]
+    return (number * SECONDS[unit], "s") if unit in SECONDS else (number, unit)
+
+
+def typed(text: str, unit: str = "") -> float | None:
+    """Return the number that somebody typed, None if it is none: "1,024", "12 ms", "12ms" and "3.5 %" are numbers.
+
+    unit: what was asked for. A time typed in another unit of time is converted; any other unit is left aside.
+    """
+    found = _TYPED.fullmatch(" ".join(text.split()).replace("−", "-"))  # noqa: RUF001
+    if not found:
+        return None
+    number = float(re.sub("[,_ ]", "", found[1]))
+    own = (found[2] or "").partition(" ")[0]
+    if own in SECONDS and unit in SECONDS:
+        number *= SECONDS[own] / SECONDS[unit]
+    return number if math.isfinite(number) else None
