@@ -77,9 +77,9 @@ lab01.one_question()
 lab01.four_by_hand()
 
 # %% [markdown]
-# Request 4 waits 2.5 s for a slot. Its prefill ends at 5 s, its decode at 6 s. So its TTFT is 3.5 s, and its **E2E**,
-# the time to its last token, 4.5 s. An **ITL** is one gap between two tokens, **TPOT** the mean gap of one answer. $N$ tokens
-# have $N - 1$ gaps:
+# Request 4 waits 2.5 s for a slot. Its prefill ends at 5 s, its decode at 6 s. So its TTFT is 3.5 s, and its
+# **E2E**, the time to its last token, 4.5 s. An **ITL** is one gap between two tokens, **TPOT** the mean gap of
+# one answer. $N$ tokens have $N - 1$ gaps:
 #
 # $$\text{E2E} = \text{TTFT} + (N - 1) \cdot \text{TPOT}$$
 #

@@ -27,10 +27,11 @@ from course.lessons import lab01
 lab01.windows()
 
 # %% [markdown]
-# "Half of the window" is right where windows run all the time, whether or not somebody is there, so that a request
-# meets one at a random moment. The last column shows what the window buys: nothing that one could see. The engine
-# batches by itself, in every step. The window even lengthens the prefill: prompts that are passed on together share a
-# step, which takes as long as all of them need. In an open loop below capacity it delivers what arrives, with a window or without.
+# "Half of the window" is right where windows run all the time, whether or not somebody is there, so that a
+# request meets one at a random moment. The last column shows what the window buys: nothing that one could see.
+# The engine batches by itself, in every step. The window even lengthens the prefill: prompts that are passed on
+# together share a step, which takes as long as all of them need. In an open loop below capacity it delivers
+# what arrives, with a window or without.
 #
 # ## The last token
 #

@@ -61,8 +61,8 @@ lab08.full_pool()
 #
 # ## Measure
 #
-# The small language model tells four stories here, in blocks of 16 tokens. Play it: who is preempted, and do the words
-# change? Then add blocks. This is **measured**, beside the same requests on a **recorded** H100.
+# The small language model tells four stories here, in blocks of 16 tokens, **measured**. Play it: who is preempted, and
+# do the words change? Then give it more blocks. The same requests on an H100 are **recorded**.
 
 # %%
 lab08.words_again()

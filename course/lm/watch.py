@@ -39,9 +39,10 @@ STEP_SECONDS = 0.01
 class Part:
     """What one slot did in a step.
 
-    lane: the slot, from 0; a request keeps it until it leaves or is preempted, and then comes back to it if it is free. row: the request in it. prefill: tokens
-    of its prompt that were computed, 0 where it decodes. padding: tokens computed for nothing. text: what it said at
-    the end of the step, perhaps ""; None where it said nothing. ended: "" while its answer goes on (see `Answer`).
+    lane: the slot, from 0; a request keeps it until it leaves or is preempted, and comes back to it where it is free.
+    row: the request in it. prefill: tokens of its prompt that were computed, 0 where it decodes. padding: tokens
+    computed for nothing. text: what it said at the end of the step, perhaps ""; None where it said nothing. ended: ""
+    while its answer goes on (see `Answer`).
     """
 
     lane: int

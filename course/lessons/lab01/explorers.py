@@ -37,7 +37,7 @@ def where_the_time_goes() -> Explorer:
         badge=chat.STEP.badge,
         tasks=tasks.GOES,
         record=TaskRecord("01"),
-        beside=True,
+        beside=False,
     )
 
 

@@ -128,19 +128,16 @@ def launch_explorer(measure: Callable[[int, int], dict[str, float]] = measured) 
         "summary": rows,
         "title": "One question, part by part",
         "badge": STEP.badge,
-        "beside": False,
     }
     return LiveExplorer(Explorer(recorded, **shared), both, **shared)
 
 
 def rows(found: Parts) -> list[tuple[str, ...]]:
-    """The parts, TTFT and E2E of each machine."""
-    machines = [(f"recorded: {STEP.card}", found.recorded)]
-    if found.here is not None:
-        machines.append(("measured here", found.here))
-    table: list[tuple[str, ...]] = [("", *PARTS, "TTFT", "E2E")]
-    for name, parts in machines:
-        cells = [seconds(parts[part]) if part in parts else "-" for part in PARTS]
-        ttft = parts.get("tokenizer", 0.0) + parts["prefill"]
-        table.append((name, *cells, seconds(ttft), seconds(sum(parts.values()))))
-    return table
+    """The parts, TTFT and E2E, a column for each machine."""
+    machines = {"H100, recorded": found.recorded} | ({"here, measured": found.here} if found.here else {})
+    table: list[tuple[str, ...]] = [("", *machines)]
+    for part in PARTS:
+        table.append((part, *(seconds(parts[part]) if part in parts else "-" for parts in machines.values())))
+    first = [parts.get("tokenizer", 0.0) + parts["prefill"] for parts in machines.values()]
+    last = [sum(parts.values()) for parts in machines.values()]
+    return [*table, ("TTFT", *map(seconds, first)), ("E2E", *map(seconds, last))]
