@@ -148,7 +148,7 @@ def test_the_sentences_of_the_notebook():
         "{} requests/s and a pool kept at {} tokens, {} and {} slots give {} and {} tokens/s",
         *(tables.H100_RATE, kv_pool.TOKENS, *tables.SLOTS, few, many),
     )
-    sentence(SOURCE, "in blocks of {} tokens. Play it", live_words.BLOCK_SIZE)
+    sentence(SOURCE, "tells four stories here, in blocks of {} tokens", live_words.BLOCK_SIZE)
     assert abs(many / few - 1) < 0.02  # they hardly change on these steps either
     case = small_pool.small()
     held_by_d = case.held[:, 3]
