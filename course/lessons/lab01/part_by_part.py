@@ -128,6 +128,7 @@ def launch_explorer(measure: Callable[[int, int], dict[str, float]] = measured) 
         "summary": rows,
         "title": "One question, part by part",
         "badge": STEP.badge,
+        "beside": False,
     }
     return LiveExplorer(Explorer(recorded, **shared), both, **shared)
 
