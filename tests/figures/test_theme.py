@@ -40,7 +40,7 @@ def test_ink_leaves_dark_colours_alone():
 
 @pytest.mark.parametrize("colour", ["prefil", "#12", "#GGGGGG", "0072B2", ""])
 def test_no_colour_is_refused(colour):
-    with pytest.raises(ValueError, match="is no colour"):
+    with pytest.raises(ValueError, match="is not a colour"):
         theme.ink(colour)
 
 

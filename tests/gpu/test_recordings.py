@@ -28,7 +28,7 @@ def test_a_recording_is_read_as_it_was_written(tmp_path, monkeypatch: pytest.Mon
     assert "the clock around each launch" in mine.provenance["how"] and mine.provenance["command"] == "a test"
     curve = mine.at(16, 4)
     assert curve.batch.tolist() == [1, 3] and (curve.seconds > 0).all() and np.isnan(curve.kernel_seconds).all()
-    with pytest.raises(ValueError, match="mine has nothing for work 16 and 8 threads: recorded were work 8, 16"):
+    with pytest.raises(ValueError, match="mine has nothing for work 16 and 8 threads: the recording has work 8, 16"):
         mine.at(16, 8)
     with pytest.raises(ValueError, match="no recording of decode_step is called 'other'; there are mine"):
         recordings.decode_step("other")

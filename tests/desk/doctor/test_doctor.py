@@ -59,7 +59,7 @@ def test_what_is_out_of_bounds_is_named(monkeypatch):
     assert software.python().status == "problem" and "the course needs >=9" in software.python().says
     found = software.packages()
     assert found.status == "problem" and "`make lab`" in found.do
-    assert "numpy is " in found.says and "needed is >=999" in found.says
+    assert "numpy is " in found.says and "the course needs >=999" in found.says
     assert "no-such-package is not installed" in found.says and "rich" not in found.says
 
 
