@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 ROW = 7
 """The request whose TTFT is read: one that stands in line for a while."""
 LINE = 5
+"""In line at once: few enough for fast machines, which clear a line before it is long."""
 
 
 def _padding(_settings: Settings, result: Spoken) -> dict[str, Any]:
@@ -56,11 +57,13 @@ TASKS: tuple[Task, ...] = (
     ),
     Find(
         id="a-line",
-        text=f"Stay with continuous batching. Find a setting where {LINE} requests or more wait at once.",
-        show={"policy": "continuous", "rate": 128},
-        reached=lambda settings, result: settings["policy"] == "continuous" and result.longest_line >= LINE,
+        text=f"Stay with continuous batching, with one slot. Find a rate where {LINE} requests or more wait at once.",
+        show={"policy": "continuous", "rate": 128, "max_num_seqs": 1},
+        reached=lambda settings, result: (
+            settings["policy"] == "continuous" and settings["max_num_seqs"] == 1 and result.longest_line >= LINE
+        ),
         facts=_queue,
-        miss="The longest line here has {line}, or the policy is another one. What makes a line longer?",
+        miss="The longest line here has {line}, or there are more slots, or the policy is another one.",
         answer="{line} requests wait in line at once, and the mean TTFT is {ttft}: the time in line is part of it.",
     ),
     Why(
