@@ -96,7 +96,7 @@ def timelines(runs: Mapping[str, Run], follow: int = 0, *, height: int = 540, no
         ticks += [top - STRIP / 2, *(top - STRIP - slot - 0.5 for slot in range(slots))]
         names += ["queue", *(str(slot + 1) for slot in range(slots))]
         font = {"size": title_size, "color": theme.INK}
-        labels.append(_label(_title(name, run, follow), y=tops[name] - HEADER / 2 - 0.05, font=font))
+        labels.append(_label(_title(name, run, follow), y=round(tops[name] - HEADER / 2 - 0.05, 6), font=font))
     key = [f'<span style="color:{theme.COLOURS[kind]}">■</span> {WORDS[kind]}' for kind in KINDS]
     labels.append(
         _label("   ".join([*key, f"<b>{note}</b>"]), y=1, xref="paper", yref="paper", yanchor="bottom", yshift=6)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
@@ -27,6 +28,9 @@ from course.notebooks.source import (
 
 MAX_BYTES = 300_000
 MIN_COMPARED = 3
+FIGURE = "application/vnd.plotly.v1+json"
+DIGITS = 10
+"""Sums and powers differ in the 14th digit or so from one processor to the next; figures are rounded to 6."""
 MACHINE_PATH = re.compile(r"/(?:home|root|Users|tmp|var/folders)/[\w.-]+|[A-Z]:\\+Users\\|site-packages")
 
 
@@ -93,7 +97,9 @@ def notebook_faults(raw: bytes) -> list[str]:
 
 
 def output_faults(output: NotebookNode) -> list[str]:
-    """Faults of one stored output: an error, a widget view without its state, or a path of the author's machine."""
+    """Faults of one stored output: an error, a widget view without its state, a path of the author's machine, or a
+    figure with numbers so exact that another processor draws it with other last digits.
+    """
     if output.output_type == "error":
         return [f"stored error {output.ename}: {output.evalue}"]
     data = output.get("data", {"stream": output.get("text", "")})
@@ -101,7 +107,17 @@ def output_faults(output: NotebookNode) -> list[str]:
     for text in data.values():
         if isinstance(text, str) and (found := MACHINE_PATH.search(text)):
             faults.append(f"the output names a path of this machine: {found[0]!r}")
+    if FIGURE in data and (number := unrounded(data[FIGURE])) is not None:
+        faults.append(f"the figure has the number {number!r}, which differs between processors: use round_digits")
     return faults
+
+
+def unrounded(part: Any) -> float | None:
+    """Return the first number of a figure with more than `DIGITS` significant digits."""
+    if isinstance(part, float):
+        return part if float(f"{part:.{DIGITS}g}") != part else None
+    values = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return next((found for value in values if (found := unrounded(value)) is not None), None)
 
 
 def leak_faults(lab: NotebookNode, text: str) -> list[str]:

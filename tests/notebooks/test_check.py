@@ -164,6 +164,22 @@ def test_a_stored_widget_view_is_a_fault() -> None:
     assert check.notebook_faults(to_bytes(canonical(notebook))) == []
 
 
+@pytest.mark.parametrize("where", ["annotations", "data"])
+def test_a_number_that_another_processor_computes_otherwise_is_a_fault(where: str) -> None:
+    figure = {"data": [{"x": [0, 0.5, 1e-9, None]}], "layout": {"annotations": [{"x": 0.727927, "text": "a"}]}}
+    notebook = executed(*GOOD)
+    notebook.cells[0].outputs = [nbformat.v4.new_output("display_data", data={check.FIGURE: figure})]
+    assert check.notebook_faults(to_bytes(notebook)) == []
+    exact = 0.7279273779050186
+    if where == "data":
+        figure["data"][0]["x"][1] = exact
+    else:
+        figure["layout"]["annotations"][0]["x"] = exact
+    notebook.cells[0].outputs = [nbformat.v4.new_output("display_data", data={check.FIGURE: figure})]
+    (fault,) = check.notebook_faults(to_bytes(notebook))
+    assert "0.7279273779050186" in fault and "round_digits" in fault
+
+
 # Where a stored notebook differs from a fresh build
 
 
