@@ -97,9 +97,7 @@ def notebook_faults(raw: bytes) -> list[str]:
 
 
 def output_faults(output: NotebookNode) -> list[str]:
-    """Faults of one stored output: an error, a widget view without its state, a path of the author's machine, or a
-    figure with numbers so exact that another processor draws it with other last digits.
-    """
+    """Faults of one stored output: an error, a widget view, a path of the author's machine, numbers that are too exact."""
     if output.output_type == "error":
         return [f"stored error {output.ename}: {output.evalue}"]
     data = output.get("data", {"stream": output.get("text", "")})
