@@ -97,7 +97,7 @@ def notebook_faults(raw: bytes) -> list[str]:
 
 
 def output_faults(output: NotebookNode) -> list[str]:
-    """Faults of one stored output: an error, a widget view, a path of the author's machine, numbers that are too exact."""
+    """Faults of one stored output: an error, a widget view, a path of this machine, numbers that are too exact."""
     if output.output_type == "error":
         return [f"stored error {output.ename}: {output.evalue}"]
     data = output.get("data", {"stream": output.get("text", "")})
