@@ -213,13 +213,13 @@ def label_line(
     """
     row, column = where.get("row"), where.get("col")
     axes = list(figure.select_xaxes(row=row, col=column))[:1], list(figure.select_yaxes(row=row, col=column))[:1]
-    x, y = round_digits(
+    at_x, at_y = round_digits(
         math.log10(value) if found and found[0].type == "log" else value
         for value, found in zip((x, y), axes, strict=True)
     )
     figure.add_annotation(
-        x=x,
-        y=y,
+        x=at_x,
+        y=at_y,
         text=text,
         showarrow=False,
         xanchor=anchor,
