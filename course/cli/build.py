@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from course import memory, models, steptime, traces
@@ -144,15 +143,7 @@ def step_time(options: Options) -> steptime.StepTimeModel:
 
 def model_of(options: Options) -> ModelSpec:
     """The model of --model, a name unless a file is called so, with K and V in --kv-cache-dtype."""
-    name = options["model"]
-    known = name in models.names() and not Path(name).exists()
-    if not known and not Path(name).exists():
-        known_names = ", ".join(models.names())
-        raise ValueError(
-            f"no model is called {quote(name)}; known models: {known_names}; or give the path of a config.json"
-        )
-    spec = models.model(name) if known else ModelSpec.from_config(name)
-    return spec.with_kv_dtype(options["kv_cache_dtype"])
+    return models.named_or_read(options["model"]).with_kv_dtype(options["kv_cache_dtype"])
 
 
 def _roofline(options: Options) -> steptime.Roofline:

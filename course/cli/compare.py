@@ -146,10 +146,9 @@ def _check_choices(options: dict[str, Any]) -> None:
 
 
 def _spec(name: str, read: Any, kv_cache_dtype: str | None) -> Any:
-    from course.models import ModelSpec, model, names
+    from course.models import named_or_read
 
-    known = name in names() and not Path(name).exists()
-    spec = model(name) if known else ModelSpec.from_config(name)
+    spec = named_or_read(name)
     dtype = kv_cache_dtype or read.setup.get("kv_cache_dtype")
     return spec.with_kv_dtype(dtype) if isinstance(dtype, str) else spec
 

@@ -128,13 +128,14 @@ def kv(
     course kv deepseek-v3 --gpu H200 --tp 8 --num-speculative-tokens 1
     """
     from course.base.settings import whole
+    from course.models import named_or_read
 
     options = {name: value for name, value in ctx.params.items() if name not in ("config", "as_json")}
     card = None
     try:
         asked = any(options[name] is not None for name in ("gpu", "memory_gib", "kv_gib"))
         dtype = options.pop("kv_cache_dtype") or ("auto" if asked else None)
-        spec = _spec(config, dtype)
+        spec = named_or_read(config).with_kv_dtype(dtype)
         drafted = whole("num_speculative_tokens", num_speculative_tokens, low=0, high=1000)
         if asked:
             card = _ledger(spec, options)
@@ -158,19 +159,10 @@ def kv(
             echo(f"warning: --{name.replace('_', '-')} has no effect without --gpu, --memory-gib or --kv-gib", err=True)
 
 
-def _spec(config: str, kv_dtype: str | None = None) -> Any:
-    """The model of that name, unless a file is called so, or of that file."""
-    from pathlib import Path
-
-    from course.models import ModelSpec, model, names
-
-    known = config in names() and not Path(config).exists()
-    return (model(config) if known else ModelSpec.from_config(config)).with_kv_dtype(kv_dtype)
-
-
 def _ledger(spec: Any, options: dict[str, Any]) -> Any:
     from course import memory
     from course.base.settings import real
+    from course.models import named_or_read
 
     rest = {OF_THE_LEDGER.get(name, name): value for name, value in options.items()}
     for name in ("memory", "weights", "activation", "other", "kv"):
@@ -179,7 +171,7 @@ def _ledger(spec: Any, options: dict[str, Any]) -> Any:
             each = [GIB * real(f"{name}_gib", one, low=0, high=10**5) for one in _numbers(name, gib)]
             rest[f"{name}_bytes"] = each[0] if len(each) == 1 else each
     if rest["draft_model"] is not None:
-        rest["draft_model"] = _spec(rest["draft_model"]).with_kv_dtype(None)
+        rest["draft_model"] = named_or_read(rest["draft_model"]).with_kv_dtype(None)
     gpu = rest.pop("gpu")
     if gpu is not None and "," in gpu:
         gpu = [one.strip() for one in gpu.split(",")]

@@ -9,8 +9,8 @@
 What is not understood is refused with a ValueError that names the key; nothing is guessed.
 """
 
-from course.models.known import model, names
+from course.models.known import model, named_or_read, names
 from course.models.layers import Heads, Latent, Layer, Part
 from course.models.spec import ModelSpec
 
-__all__ = ["Heads", "Latent", "Layer", "ModelSpec", "Part", "model", "names"]
+__all__ = ["Heads", "Latent", "Layer", "ModelSpec", "Part", "model", "named_or_read", "names"]

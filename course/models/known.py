@@ -3,6 +3,7 @@
 import json
 from functools import lru_cache
 from importlib.resources import files
+from pathlib import Path
 
 from course.base.settings import quote
 from course.models.spec import ModelSpec
@@ -46,6 +47,21 @@ def model(name: str) -> ModelSpec:
     if not isinstance(name, str) or name not in names():
         raise ValueError(f"no model is called {quote(name)}; known models: {', '.join(names())}")
     return _MODELS[name] if name in _MODELS else _from_data(name)
+
+
+def named_or_read(given: str) -> ModelSpec:
+    """The model of that name, unless a file is called so, or of that config.json.
+
+    Raises ValueError: neither such a name nor such a file, or a config that is refused.
+    """
+    if Path(given).exists():
+        return ModelSpec.from_config(given)
+    if given in names():
+        return model(given)
+    raise ValueError(
+        f"no model is called {quote(given)}, and there is no such file; known models: {', '.join(names())}; "
+        "or give the path of a config.json"
+    )
 
 
 def names() -> list[str]:

@@ -183,7 +183,7 @@ def test_weights_that_could_not_be_counted_are_asked_for(ask):
 
 
 def test_missing_files(tmp_path):
-    for path, said in ((tmp_path / "none.json", "No such file"), (tmp_path, "config.json: No such file")):
+    for path, said in ((tmp_path / "none.json", "no such file"), (tmp_path, "config.json: No such file")):
         result = CliRunner().invoke(app, ["kv", str(path), "--json"])
         assert result.exit_code == 2 and said in json.loads(result.stdout)["refused"]
 
@@ -313,3 +313,18 @@ def test_the_configs_that_come_with_the_course_have_names(name):
 def test_bad_ranks_and_drafts_are_refused(ask, options, said):
     code, out, err = ask(LLAMA, *options)
     assert (code, out) == (2, "") and said in err and len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "options", [["meta-llama/Llama-3.1-8B"], ["llama-3.1-8b", "--gpu", "H100", "--draft-model", "x"]]
+)
+def test_an_unknown_model_is_answered_with_the_known_names(options: list[str]) -> None:
+    result = CliRunner().invoke(app, ["kv", *options])
+    assert result.exit_code == 2 and "no such file" in result.stderr and "known models: deepseek-v3" in result.stderr
+
+
+def test_deepseek_v3_drafts_with_its_own_layer() -> None:
+    """num_nextn_predict_layers is 1 in its config.json; its module has 11.7 GB beside 671 GB (fp8)."""
+    options = ["--gpu", "H200", "--tp", "8", "--num-speculative-tokens", "1"]
+    result = CliRunner().invoke(app, ["kv", "deepseek-v3", *options])
+    assert "the model's own 1 layer" in result.stderr and "of drafts" in result.stdout
