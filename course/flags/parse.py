@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from course.base.settings import quote
-from course.base.textfiles import text as text_of
-from course.flags import command_line, sglang_line, sources, tensorrt_llm_line
+from course.flags import command_line, config_file, sglang_line, sources, tensorrt_llm_line
 from course.flags.kv import KVSettings
 from course.flags.options import ONE_IS_NONE, SHARDING, WITHOUT_MODEL, on_memory
 from course.flags.parsed import ParsedCommand, flag, human, length, present, real, whole, whole_or_none, word
@@ -14,7 +13,6 @@ from course.models import engine_defaults
 from course.models.gpus import GPU, gpu
 from course.policies import Continuous
 
-MAX_FILE = 2**20
 PLAIN = (("--scheduling-policy", "fcfs"),)  # what the simulator does
 
 
@@ -78,21 +76,12 @@ def _vllm(source: sources.Source, card: GPU | None, ignore_unknown: bool) -> Par
 
 
 def _config(name: str, ignore_unknown: bool, notes: list[str]) -> command_line.Words:
-    """The options in the file of --config: keys are options without their dashes. A file elsewhere becomes a note."""
-    import yaml
-
-    path = Path(name)
-    if not path.is_file():
-        notes.append(f"--config names {quote(name)}, which is not here: its options are not read")
+    """The options in the file of --config: keys are options without their dashes."""
+    found = config_file.settings_of(name, "max-num-seqs: 64", notes)
+    if not found:
         return command_line.Words(None, {}, ())
-    try:
-        found = yaml.safe_load(text_of(path, "configuration", "YAML", MAX_FILE))
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path.name} is not YAML: {getattr(error, 'problem', None) or 'broken'}") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"{path.name}: a file for --config has one option a line, as in max-num-seqs: 64")
     said = command_line.words(sources.words_of(found), ignore_unknown=ignore_unknown)
-    notes.append(f"{len(found):,} options come from {path.name}; those of the command line count before them")
+    notes.append(f"{len(found):,} options come from {Path(name).name}; those of the command line count before them")
     notes.extend(said.notes)
     return said
 

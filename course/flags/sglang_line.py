@@ -1,11 +1,13 @@
 """A command line of SGLang as a policy: `python -m sglang.launch_server` or `sglang serve`, release 0.5.9."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from course.base.settings import quote
+from course.flags import config_file, sources
 from course.flags.kv import KVSettings
 from course.flags.parsed import ParsedCommand, length, present, real, whole
-from course.flags.words import options_of
+from course.flags.words import Options, options_of
 from course.models import other_engines
 from course.models.gpus import GPU
 from course.policies import Continuous, PrefillFirst
@@ -82,6 +84,8 @@ def parse(words: Sequence[str], notes: Sequence[str], card: GPU | None) -> Parse
     """
     model, rest, said = options_of(words, ALONE, SHORT)
     notes, reasons = [*notes, *said], dict[str, str]()
+    if "--config" in rest:
+        rest = _file(present("--config", rest.pop("--config")), notes) | rest  # the command line counts before the file
     if "--model-path" in rest:
         model = present("--model-path", rest.pop("--model-path"))
 
@@ -118,6 +122,17 @@ def parse(words: Sequence[str], notes: Sequence[str], card: GPU | None) -> Parse
     ]
     left_out = tuple(option for option in rest if option not in NOT_MODELLED or rest[option] in (False, "1", "fcfs"))
     return ParsedCommand(model, policy, kv, reasons, left_out, tuple(notes), other_engines.SGLANG)
+
+
+def _file(name: str, notes: list[str]) -> Options:
+    """The options in the file of --config. A key that is true stands alone as an option; one that is false is none."""
+    found = config_file.settings_of(name, "max-running-requests: 64", notes)
+    words = sources.words_of({key: value for key, value in found.items() if value is not False})
+    _, options, said = options_of(words, ALONE, SHORT)
+    notes += said
+    if found:
+        notes.append(f"{len(found):,} options come from {Path(name).name}; those of the command line count before them")
+    return options
 
 
 def _policy(

@@ -1,11 +1,8 @@
 """A command line of TensorRT-LLM as a policy: `trtllm-serve MODEL` with its YAML file, release 1.2, PyTorch backend."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
-from course.base.settings import quote
-from course.base.textfiles import text as text_of
+from course.flags import config_file
 from course.flags.kv import KVSettings
 from course.flags.parsed import ParsedCommand, flag, present, real, whole
 from course.flags.tensorrt_llm import VERSION
@@ -14,11 +11,11 @@ from course.models import other_engines
 from course.models.gpus import GPU
 from course.policies import Continuous
 
-MAX_FILE = 2**20
+EXAMPLE = "enable_chunked_prefill: true"
 ALONE = frozenset({"--enable_chunked_prefill", "--trust_remote_code", "--fail_fast_on_attention_window_too_large"})
 SHORT = {
     "--extra_llm_api_options": "--config", "--tensor_parallel_size": "--tp_size",
-    "--pipeline_parallel_size": "--pp_size", 
+    "--pipeline_parallel_size": "--pp_size",
     "--expert_parallel_size": "--ep_size", "--free_gpu_memory_fraction": "--kv_cache_free_gpu_memory_fraction",
 }  # fmt: skip
 FILE = {"max_batch_size", "max_num_tokens", "max_seq_len", "tensor_parallel_size", "enable_chunked_prefill"}
@@ -47,7 +44,7 @@ def parse(words: Sequence[str], notes: Sequence[str], card: GPU | None) -> Parse
     """The policy of a command line and the file that it names. ValueError, in a sentence, for values that cannot be."""
     model, rest, said = options_of(words, ALONE, SHORT, dash="_")
     notes, reasons = [*notes, *said], dict[str, str]()
-    file = _file(str(rest.pop("--config")), notes) if "--config" in rest else {}
+    file = config_file.settings_of(str(rest.pop("--config")), EXAMPLE, notes) if "--config" in rest else {}
     cache, scheduler = (
         block if isinstance(block := file.get(key), dict) else {} for key in ("kv_cache_config", "scheduler_config")
     )
@@ -100,20 +97,3 @@ def parse(words: Sequence[str], notes: Sequence[str], card: GPU | None) -> Parse
     ]
     left_out = tuple(option for option, key in plain.items() if key not in NOT_MODELLED)
     return ParsedCommand(model, Continuous(slots, budget, chunked), kv, reasons, left_out, tuple(notes), VERSION)
-
-
-def _file(name: str, notes: list[str]) -> Mapping[str, Any]:
-    """The settings in the YAML file of --config; a file that is elsewhere becomes a note."""
-    import yaml
-
-    path = Path(name)
-    if not path.is_file():
-        notes.append(f"--config names {quote(name)}, which is not here: its settings are not read")
-        return {}
-    try:
-        found = yaml.safe_load(text_of(path, "configuration", "YAML", MAX_FILE))
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path.name} is not YAML: {getattr(error, 'problem', None) or 'broken'}") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"{path.name}: a file for --config has keys and values, as in enable_chunked_prefill: true")
-    return found

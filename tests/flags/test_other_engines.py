@@ -91,3 +91,33 @@ def test_prefill_first_as_settings():
     assert "--enable-mixed-chunk" not in sglang.command and "--chunked-prefill-size 4096" in sglang.command
     back = parse(sglang.command)
     assert vars(back.policy) == vars(policies.PrefillFirst(32, 4096)) and back.kv.block_size == 16
+
+
+def test_sglang_with_a_file(tmp_path):
+    """Keys are options with dashes or underscores; the command line counts before them (SGLang's server arguments)."""
+    file = tmp_path / "s.yaml"
+    file.write_text("model-path: m\nmax_running_requests: 48\nchunked-prefill-size: 4096\nenable-mixed-chunk: true\n"
+                    "disable-radix-cache: false\ntp: 2\n")  # fmt: skip
+    found = parse(f"python -m sglang.launch_server --config {file} --chunked-prefill-size 1024", "H100")
+    assert found.policy == policies.Continuous(48, 1_024) and found.model == "m"
+    assert found.kv.tensor_parallel_size == 2 and found.kv.enable_prefix_caching is True
+    assert "--config" not in found.left_out and any("6 options come from" in note for note in found.notes)
+    file.write_text("enable-mixed-chunk: false\n")
+    alone = parse(f"sglang serve --model-path m --config {file} --max-running-requests 8", "H100")
+    assert isinstance(alone.policy, policies.PrefillFirst) and alone.policy.max_num_seqs == 8
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("vllm serve m", "max-num-seqs: 64"),
+        ("python -m sglang.launch_server --model m", "max-running-requests: 64"),
+        ("trtllm-serve m", "enable_chunked_prefill: true"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_said_by_every_engine(tmp_path, line, key):
+    for text, said in (("[1, 2", "broken.yaml is not YAML"), ("- a\n- b\n", f"keys and values, as in {key}")):
+        (tmp_path / "broken.yaml").write_text(text)
+        with pytest.raises(ValueError, match=said):
+            parse(f"{line} --config {tmp_path / 'broken.yaml'}")
+    assert any("which is not here" in note for note in parse(f"{line} --config {tmp_path / 'none.yaml'}").notes)
