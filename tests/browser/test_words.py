@@ -67,6 +67,19 @@ def hide(lab: LabPage, hidden: bool) -> None:
     )
 
 
+# A browser calls no requestAnimationFrame in a hidden tab. `away` holds the calls back; `back` lets them go a minute
+# later by the clock of the pictures, which is what a page finds whose tab was hidden for a minute.
+AWAY = """() => {
+  const real = window.requestAnimationFrame;
+  const held = [];
+  window.requestAnimationFrame = (picture) => held.push(picture) + 1e9;
+  window.courseBack = () => {
+    window.requestAnimationFrame = (picture) => real((stamp) => picture(stamp + 60_000));
+    for (const picture of held) window.requestAnimationFrame(picture);
+  };
+}"""
+
+
 def to_the_end(view: Locator) -> None:
     view.get_by_label("Speed").select_option("1")
     expect(view.locator(".course-stage-status")).to_contain_text("all answers are complete", timeout=LONG)
@@ -153,6 +166,38 @@ def test_shown_twice_run_again_cleared_and_hidden(lab: LabPage) -> None:
     hide(lab, False)
     lab.page.wait_for_timeout(1000)
     expect(lab.run_cell(3)).to_contain_text("threads more: 0 frames: 0")  # nor does a view that is gone
+    assert lab.complaints == []
+
+
+def test_a_tab_that_was_hidden_for_a_minute_goes_on_where_it_was(lab: LabPage) -> None:
+    view = shown(lab, 1)
+    button(view, "Play").click()
+    expect(view.locator(".course-stage")).not_to_have_attribute("data-step", "0", timeout=LONG)
+    lab.page.evaluate(AWAY)
+    hide(lab, True)
+    lab.page.wait_for_timeout(500)  # what was under way in the kernel has ended
+    here = at(view)
+    lab.page.wait_for_timeout(1000)
+    assert at(view) == here and button(view, "Pause").is_visible()
+    # The first picture after the minute: at the usual speed of 1/10 it may go on by 10 ms of the run, not by 6 s.
+    first = view.evaluate(
+        """async (view) => {
+          const stage = view.querySelector(".course-stage");
+          const time = () => view.querySelector(".course-stage-status").textContent.match(/, ([\\d.]+) (m?)s/);
+          const ms = ([, value, milli]) => Number(value) * (milli ? 1 : 1000);
+          const [before, drawn] = [ms(time()), Number(stage.dataset.drawn)];
+          courseBack();
+          while (Number(stage.dataset.drawn) === drawn) await new Promise((resolve) => setTimeout(resolve));
+          return ms(time()) - before;
+        }"""
+    )
+    assert first <= 11  # LONGEST_JUMP at that speed, and the rounding of what is shown
+    hide(lab, False)
+    button(view, "Pause").click()
+    expect(view.locator(".course-stage")).to_have_attribute("data-playing", "false")
+    button(view, "Play").click()
+    to_the_end(view)
+    expect(lab.run_cell(3)).to_contain_text("threads more: 0")
     assert lab.complaints == []
 
 
