@@ -1,4 +1,4 @@
-"""Language models under any schedule: any batch, any chunks, any blocks; and the logits and draws behind their words."""
+"""A language model under any schedule: any batch, any chunks, any blocks; and the logits behind its words."""
 
 from __future__ import annotations
 
@@ -73,13 +73,10 @@ def side_by_side(model: LanguageModel, prompts: list[list[int]], answers: list[l
         rows = list(range(first, min(first + 16, len(prompts))))
         cache = model.paged_kv(32 * 16)
         tables = {i: range(32 * (i - first), 32 * (i - first) + 32) for i in rows}
-        tokens, counts, computed = (
-            [token for i in rows for token in prompts[i]],
-            [len(prompts[i]) for i in rows],
-            [0] * 16,
-        )
+        tokens = [token for i in rows for token in prompts[i]]
+        counts, computed = [len(prompts[i]) for i in rows], [0] * len(rows)
         while rows:
-            logits = model.forward(tokens, counts, computed[: len(rows)], [tables[i] for i in rows], cache)
+            logits = model.forward(tokens, counts, computed, [tables[i] for i in rows], cache)
             for i, row in zip(rows, logits, strict=True):
                 found[i].append(row)
             rows = [i for i in rows if len(found[i]) < len(answers[i])]
