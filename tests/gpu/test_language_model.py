@@ -22,7 +22,8 @@ from tests.helpers.lm_reference import reference
 from tests.helpers.lm_schedules import alone, is_certain, side_by_side, speak
 
 # As in tests/lm/test_forward.py: float32 rounds to 6e-8 of a value; logits are up to 40, sums of a few thousand such
-# roundings that partly cancel. The largest difference seen between two orders of the sums was 6e-5.
+# roundings that partly cancel. The largest difference seen here was 3.4e-5, and 6e-5 there. Products in TF32, which
+# rounds to 5e-4 of a value, would be far off.
 ERROR = 5e-4
 MARGIN = 100  # times the measured error, as in tests/lm/test_committed_prompts.py
 SAMPLED = lm.Sampling(temperature=2.5, seed=7)  # hot enough that some words are not the greedy ones
@@ -263,6 +264,16 @@ def test_a_device_without_a_library_for_products_is_refused_when_it_is_loaded(mo
     monkeypatch.setattr(product, "prepare", none)
     with pytest.raises(lm.LMError, match="cannot run on this device: products of many rows need cuBLASLt"):
         lm.load("draft", device=PlainDevice())
+
+
+def test_a_cache_larger_than_memory_is_refused_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: object) -> None:
+        raise MemoryError("nothing left")
+
+    model = lm.load("draft", device=PlainDevice())
+    monkeypatch.setattr(model.device, "empty", full)
+    with pytest.raises(lm.LMError, match=r"a cache of 7 blocks .* need 0\.0 GB .*: nothing left\."):
+        model.paged_kv(7)
 
 
 def test_a_cache_that_does_not_fit_is_refused_with_a_sentence() -> None:
