@@ -29,6 +29,13 @@ def serve(
     max_waiting: Annotated[
         int, typer.Option(help="Requests that may wait for a slot; the next one is refused with status 429.")
     ] = 256,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            help="cuda (an NVIDIA GPU), cpu (the GPU's kernels compiled for one core) or numpy (the same in NumPy).  "
+            "[default: the model's own NumPy code]"
+        ),
+    ] = None,
     **settings: Any,
 ) -> None:
     """Serve a small language model over HTTP, with OpenAI's API, so that a load generator can be pointed at a policy.
@@ -66,7 +73,7 @@ def serve(
     from course.lm.http.service import Service
 
     token = secrets.token_urlsafe(16) if api_key is None else api_key
-    service = Service(lm.load(), one, cache, max_waiting)
+    service = Service(lm.load(device=device), one, cache, max_waiting)
     listening = open_port(port)
 
     def started() -> None:

@@ -44,6 +44,13 @@ def talk(
     ] = None,
     temperature: Annotated[float, typer.Option(help="Sampling temperature; 0 always takes the likeliest token.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of the arrivals and of the tokens.")] = 0,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            help="cuda (an NVIDIA GPU), cpu (the GPU's kernels compiled for one core) or numpy (the same in NumPy).  "
+            "[default: the model's own NumPy code]"
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="With --prompts: JSON; times in seconds.")] = False,
     **settings: Any,
 ) -> None:
@@ -69,13 +76,13 @@ def talk(
         for name, value in (("--rate", rate), ("--policy", policy), ("--json", as_json or None)):
             if value is not None:
                 raise ValueError(f"{name} is for --prompts FILE: a chat has a single user")
-        _chat(lm.load(), sampling, max_tokens)
+        _chat(lm.load(device=device), sampling, max_tokens)
         return
     texts = _lines(prompts)
     questions = (
         lm.Questions.at_once(texts, max_tokens) if rate is None else lm.Questions.poisson(texts, rate, seed, max_tokens)
     )
-    model = lm.load()
+    model = lm.load(device=device)
     runs: dict[str, Any] = {}
     for name, one in chosen.items():
         if not as_json:

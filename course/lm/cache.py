@@ -11,26 +11,12 @@ from course.lm.config import Config
 from course.lm.errors import LMError
 
 
-class PagedKV:
-    """Keys and values of `num_blocks` blocks of `block_size` tokens, for all layers.
+class Blocks:
+    """`num_blocks` blocks of `block_size` tokens, wherever their keys and values are. ValueError for none of either."""
 
-    keys, values: float32 [layers, num_blocks, block_size, KV heads, head dimension]. ValueError for no blocks or no
-    tokens in them; LMError where the memory is not there.
-    """
-
-    def __init__(self, config: Config, num_blocks: int, block_size: int = 16):
+    def __init__(self, num_blocks: int, block_size: int):
         self.num_blocks = settings.whole("num_blocks", num_blocks)
         self.block_size = settings.whole("block_size", block_size, high=2**20)
-        heads, dim = config.num_key_value_heads, config.head_dim
-        shape = (config.num_hidden_layers, self.num_blocks, self.block_size, heads, dim)
-        try:
-            self.keys, self.values = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
-        except (MemoryError, ValueError):
-            size = 8 * float(np.prod(shape, dtype=float))
-            raise LMError(
-                f"{self.num_blocks:,} blocks of {self.block_size:,} tokens take {size / 2**30:,.1f} GiB, which this "
-                "machine does not have: ask for fewer blocks."
-            ) from None
 
     def tables(self, block_tables: object, lengths: np.ndarray) -> np.ndarray:
         """The block tables as an array [rows, blocks of the longest], entries that a row does not need set to 0.
@@ -52,3 +38,24 @@ class PagedKV:
             bad = int(wide.min()) if wide.min() < 0 else int(wide.max())
             raise LMError(f"A block table names block {bad}; there are {self.num_blocks} blocks, from 0 on.")
         return wide
+
+
+class PagedKV(Blocks):
+    """Keys and values of all layers.
+
+    keys, values: float32 [layers, num_blocks, block_size, KV heads, head dimension]. ValueError for no blocks or no
+    tokens in them; LMError where the memory is not there.
+    """
+
+    def __init__(self, config: Config, num_blocks: int, block_size: int = 16):
+        super().__init__(num_blocks, block_size)
+        heads, dim = config.num_key_value_heads, config.head_dim
+        shape = (config.num_hidden_layers, self.num_blocks, self.block_size, heads, dim)
+        try:
+            self.keys, self.values = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+        except (MemoryError, ValueError):
+            size = 8 * float(np.prod(shape, dtype=float))
+            raise LMError(
+                f"{self.num_blocks:,} blocks of {self.block_size:,} tokens take {size / 2**30:,.1f} GiB, which this "
+                "machine does not have: ask for fewer blocks."
+            ) from None

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from course.lm.cache import PagedKV
+from course.lm.cache import Blocks, PagedKV
 from course.lm.config import Config
 from course.lm.errors import LMError
 
@@ -85,13 +85,17 @@ class Model:
         angles = np.arange(config.max_position_embeddings)[:, None] * config.rope_theta**-powers
         self.cos, self.sin = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
 
+    def paged_kv(self, num_blocks: int, block_size: int = 16) -> Blocks:
+        """An empty cache for this model's `forward`. Errors as of PagedKV."""
+        return PagedKV(self.config, num_blocks, block_size)
+
     def forward(
         self,
         tokens: Sequence[int] | np.ndarray,
         counts: Sequence[int] | np.ndarray,
         computed: Sequence[int] | np.ndarray,
         block_tables: Sequence[Sequence[int]] | np.ndarray,
-        cache: PagedKV,
+        cache: Blocks,
         *,
         every: bool = False,
     ) -> np.ndarray:
@@ -105,6 +109,8 @@ class Model:
         Returns logits, float32 [rows, vocabulary], of each row's last token; with `every`, [tokens, vocabulary]. Raises
         LMError for arguments that do not fit each other, the vocabulary, the context or the cache.
         """
+        if not isinstance(cache, PagedKV):
+            raise LMError("This cache is another device's: make one with the paged_kv of this model.")
         tokens, rows = self._checked(tokens, counts, computed, block_tables, cache)
         cos, sin = self.cos[rows.positions][:, None], self.sin[rows.positions][:, None]
         heads, kv_heads, dim = self._heads
@@ -159,7 +165,7 @@ class Model:
         return mixed
 
     def _checked(
-        self, tokens: Any, counts: Any, computed: Any, block_tables: Any, cache: PagedKV
+        self, tokens: Any, counts: Any, computed: Any, block_tables: Any, cache: Blocks
     ) -> tuple[np.ndarray, Rows]:
         """The arguments of `forward` as arrays that fit each other."""
         tokens, counts, computed = (np.asarray(given, np.intp) for given in (tokens, counts, computed))

@@ -25,7 +25,7 @@ from course.engine.executor import Work
 from course.engine.live import Emitted, Live
 from course.engine.live import serve_live as serve_any
 from course.engine.run import Run
-from course.lm.cache import PagedKV
+from course.lm.cache import Blocks
 from course.lm.config import Config
 from course.lm.errors import LMError
 from course.lm.sampling import GREEDY, Sampling
@@ -77,12 +77,12 @@ class Speaking(Live):
     executor before this one. Other settings as in `Live`. LMError where the memory for them is not there.
     """
 
-    def __init__(self, model: LanguageModel, cache: KVCache, memory: PagedKV | None = None, **how: Any):
+    def __init__(self, model: LanguageModel, cache: KVCache, memory: Blocks | None = None, **how: Any):
         super().__init__(**how)
         self.model = model
         self.seen: Seen | None = None  # called after each step with all answers by row
         self.answers: dict[int, Answer] = {}  # by row
-        self.memory = PagedKV(model.config, cache.num_blocks, cache.block_size) if memory is None else memory
+        self.memory = model.paged_kv(cache.num_blocks, cache.block_size) if memory is None else memory
 
     def ask(
         self,

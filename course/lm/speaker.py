@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from course.lm import weights
-from course.lm.cache import PagedKV
 from course.lm.config import Config
 from course.lm.errors import LMError
 from course.lm.forward import Model
 from course.lm.sampling import GREEDY, Sampling
 from course.lm.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from course.gpu import Device
 
 ROOM = Path(__file__).parent
 FOLDERS = {"model": ROOM, "draft": ROOM / "draft"}
@@ -66,7 +69,7 @@ class LanguageModel(Model):
             return []
         starts, context = [len(row) for row in rows], self.config.max_position_embeddings
         each = -(-context // block_size)
-        cache = PagedKV(self.config, each * len(rows), block_size)
+        cache = self.paged_kv(each * len(rows), block_size)
         computed, running = [0] * len(rows), list(range(len(rows)))
         while running:
             budget, counts = CHUNK, []
@@ -97,17 +100,18 @@ class LanguageModel(Model):
         return self.answers([conversation], sampling=sampling)[0]
 
 
-def load(name: str = "model") -> LanguageModel:
+def load(name: str = "model", device: str | Device | None = None) -> LanguageModel:
     """The course's own "model", or its "draft", which is a tenth of it and has the same vocabulary.
 
-    LMError where a file is missing or its checksum is not the one in SHA256SUMS.
+    device: what computes: a device of `course.gpu`, or the name of one ("cuda"); None: this package's NumPy code.
+    LMError where a file is missing or its checksum is not the one in SHA256SUMS, and for a device that cannot be used.
     """
     if name not in FOLDERS:
         raise LMError(f"There is no model {name!r}: choose {' or '.join(FOLDERS)}.")
-    return load_folder(FOLDERS[name], ROOM)
+    return load_folder(FOLDERS[name], ROOM, device)
 
 
-def load_folder(folder: Path, room: Path) -> LanguageModel:
+def load_folder(folder: Path, room: Path, device: str | Device | None = None) -> LanguageModel:
     """The model in `folder`, whose tokenizer and checksums are in `room`."""
     try:
         lines = (room / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
@@ -117,4 +121,9 @@ def load_folder(folder: Path, room: Path) -> LanguageModel:
     path = (folder / "model.safetensors").relative_to(room).as_posix()
     if path not in expected:
         raise LMError(f"{room / 'SHA256SUMS'} has no checksum of {path}. Install the course again.")
-    return LanguageModel(folder, Tokenizer(room / "tokenizer.json"), expected[path])
+    tokenizer = Tokenizer(room / "tokenizer.json")
+    if device is None:
+        return LanguageModel(folder, tokenizer, expected[path])
+    from course.lm.device import DeviceModel  # it needs this module, and brings course.gpu
+
+    return DeviceModel(folder, tokenizer, expected[path], device=device)

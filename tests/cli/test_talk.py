@@ -13,6 +13,7 @@ import urllib.request
 import pytest
 from typer.testing import CliRunner
 
+from course import gpu
 from course.cli import app
 
 COMMAND = [sys.executable, "-c", "from course.cli import main; main()"]
@@ -58,6 +59,27 @@ def test_prompts_from_the_input_that_come_one_by_one():
     arrivals = [one["arrival"] for one in run["answers"]]
     assert arrivals == sorted(arrivals) and arrivals[-1] > 0
     assert [one["words"] for one in run["answers"]] == ANSWERS
+
+
+def test_the_words_are_the_same_on_a_device(prompts):
+    found = call("talk", "--prompts", prompts, "--max-num-seqs", 2, "--device", "numpy", "--json")
+    assert found.exit_code == 0, found.stderr
+    assert [one["words"] for one in json.loads(found.stdout)[0]["answers"]] == ANSWERS
+    assert call("talk", "--device", "numpy", text="What is 17 plus 25?\n").stdout == "42.\n"
+
+
+@pytest.mark.parametrize("command", ["talk", "serve"])
+def test_a_gpu_that_is_not_there(command, monkeypatch):
+    def none(kind):
+        raise gpu.KernelError("no driver for an NVIDIA GPU is installed")
+
+    monkeypatch.setattr(gpu, "device", none)
+    found = call(command, "--device", "cuda", text="Spell owl.\n")
+    assert found.exit_code == 2 and found.stdout == ""
+    assert found.stderr == (
+        "course: The model cannot run on this device: no driver for an NVIDIA GPU is installed. "
+        "Without a device it runs in NumPy.\n"
+    )
 
 
 def test_a_chat_remembers_until_an_empty_line():
@@ -120,6 +142,8 @@ def test_words_appear_as_they_are_computed(prompts):
         (["--prompts", "-", "--max-tokens", "0"], "max_tokens must be"),
         (["--prompts", "-", "--temperature", "-1"], "temperature must be"),
         (["--prompts", "-", "--num-gpu-blocks", "1"], "can never be served"),
+        (["--device", "gpu"], "no device is called 'gpu': choose one of auto, cuda"),
+        (["--prompts", "-", "--device", "numpy", "--num-gpu-blocks", "9", "--block-size", "5"], "cannot be 5"),
     ],
 )
 def test_refusals(args, sentence):
@@ -165,6 +189,7 @@ def test_a_server_until_ctrl_c():
         (["--api-key", ""], "--api-key must be"),
         (["--api-key", "naïve"], "--api-key must be"),
         (["--num-gpu-blocks", "0"], "num_blocks must be"),
+        (["--device", "tpu"], "no device is called 'tpu'"),
     ],
 )
 def test_what_a_server_refuses(args, sentence):

@@ -9,11 +9,11 @@ import pytest
 
 from course import lm
 from course.lm import weights
-from course.lm.sampling import cumulate, uniform
 from course.lm.speaker import FOLDERS
 from course.lm.text import KINDS, of_kind
+from tests.helpers import lm_schedules
 from tests.helpers.lm_reference import reference
-from tests.helpers.lm_schedules import speak
+from tests.helpers.lm_schedules import is_certain, side_by_side, speak
 
 MARGIN = 100  # times the measured error: what other sums in another order may at most do is far below it
 SAMPLED = lm.Sampling(temperature=2.5, top_k=0, seed=7)  # hot enough that some words are not the greedy ones
@@ -22,13 +22,7 @@ SAMPLED = lm.Sampling(temperature=2.5, top_k=0, seed=7)  # hot enough that some 
 @pytest.fixture(scope="module")
 def alone(model, asked, wanted) -> list[np.ndarray]:
     """The logits before each token of each answer, every prompt alone and in one step."""
-    found = []
-    for before, answer in zip(asked, wanted, strict=True):
-        tokens = before + answer[:-1]
-        cache = lm.PagedKV(model.config, -(-len(tokens) // 16))
-        logits = model.forward(tokens, [len(tokens)], [0], [range(cache.num_blocks)], cache, every=True)
-        found.append(logits[len(before) - 1 :])
-    return found
+    return [lm_schedules.alone(model, before, answer) for before, answer in zip(asked, wanted, strict=True)]
 
 
 @pytest.fixture(scope="module")
@@ -40,21 +34,8 @@ def error(model, asked, wanted, alone) -> float:
     for i in shortest:  # the plain forward is slow
         expected = reference(model.config, stored, asked[i] + wanted[i][:-1])[len(asked[i]) - 1 :]
         worst = max(worst, float(np.abs(alone[i] - expected).max()))
-    for first in range(0, len(asked), 16):
-        batch = range(first, min(first + 16, len(asked)))
-        cache = lm.PagedKV(model.config, 32 * 16)
-        tables = {i: range(32 * (i - first), 32 * (i - first) + 32) for i in batch}
-        tokens = [token for i in batch for token in asked[i]]
-        found = model.forward(tokens, [len(asked[i]) for i in batch], [0] * len(batch), list(tables.values()), cache)
-        place, rows = 0, list(batch)
-        while rows:
-            worst = max(worst, *(float(np.abs(found[n] - alone[i][place]).max()) for n, i in enumerate(rows)))
-            rows = [i for i in rows if place + 1 < len(alone[i])]
-            if rows:
-                tokens, computed = [wanted[i][place] for i in rows], [len(asked[i]) + place for i in rows]
-                found = model.forward(tokens, [1] * len(rows), computed, [tables[i] for i in rows], cache)
-            place += 1
-    return worst
+    together = side_by_side(model, asked, wanted)
+    return max(worst, *(float(np.abs(one - other).max()) for one, other in zip(alone, together, strict=True)))
 
 
 def test_every_kind_and_long_conversations_are_among_them(prompts, asked):
@@ -92,20 +73,12 @@ def test_the_words_do_not_depend_on_the_schedule(model, asked, wanted, block_siz
 
 
 def test_sampled_words_do_not_depend_on_the_schedule(model, asked, error):
-    """As long as no random number falls so close to the edge between two tokens that an error can carry it over."""
     said = [speak(model, [tokens], Random(0), sampling=SAMPLED, requests=[i])[0] for i, tokens in enumerate(asked[:32])]
     certain = 0
     together = speak(model, asked[:32], Random(1), longest_chunk=20, preempt=0.05, sampling=SAMPLED)
     greedy = speak(model, asked[:32], Random(1))
     for i, (before, one, other) in enumerate(zip(asked, said, together, strict=False)):
-        tokens = before + one[:-1]
-        cache = lm.PagedKV(model.config, -(-len(tokens) // 16))
-        logits = model.forward(tokens, [len(tokens)], [0], [range(cache.num_blocks)], cache, every=True)
-        places = np.arange(len(before), len(before) + len(one))
-        drawn = uniform(SAMPLED.seed, np.full(len(one), i), places)[:, None]
-        edges = cumulate(logits[len(before) - 1 :], SAMPLED.temperature)
-        # An error e of all logits moves a cumulative probability by at most exp(2 e / temperature) - 1 times it.
-        if np.abs(edges - drawn).min() > np.expm1(2 * error / SAMPLED.temperature):
+        if is_certain(lm_schedules.alone(model, before, one), SAMPLED, i, len(before), error):
             certain += 1
             assert other == one
     assert certain > 16

@@ -20,7 +20,8 @@ class Llama:
     """Everything that is allocated once.
 
     weights: random ones by default. blocks: of 16 tokens in the cache of each layer. max_tokens: most tokens of a
-    step. max_sequences: most sequences of a step. max_positions: length of the longest sequence.
+    step. max_sequences: most sequences of a step. max_positions: length of the longest sequence. before: a Llama of the
+    same shape, blocks and kind whose cache this one goes on with, for larger steps.
 
     Raises ValueError for sizes of no use, KernelError where the memory does not suffice, with the amount.
     """
@@ -36,6 +37,7 @@ class Llama:
         max_tokens: int = 512,
         max_sequences: int = 256,
         max_positions: int = 8_192,
+        before: Llama | None = None,
     ) -> None:
         self.queue, self.shape = queue, shape
         self.kind = weights.kind if weights else numbers.checked_kind(kind)
@@ -48,8 +50,8 @@ class Llama:
         cache = (self.blocks, shape.kv_heads, append.BLOCK, shape.width)
         wanted = 2 * shape.layers * math.prod(cache) * dtype.itemsize
         try:
-            self.k = [device.empty(cache, dtype) for _ in range(shape.layers)]
-            self.v = [device.empty(cache, dtype) for _ in range(shape.layers)]
+            self.k: list[Any] = before.k if before else [device.empty(cache, dtype) for _ in range(shape.layers)]
+            self.v: list[Any] = before.v if before else [device.empty(cache, dtype) for _ in range(shape.layers)]
             self.turns = device.to_device(rope.turns(self.max_positions, shape.width, shape.theta))
             columns = {
                 "x": shape.hidden,

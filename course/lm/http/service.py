@@ -15,7 +15,7 @@ from course.engine.executor import Work
 from course.engine.feasible import check_feasible
 from course.engine.live import Emitted
 from course.engine.loop import Engine
-from course.lm.cache import PagedKV
+from course.lm.cache import Blocks
 from course.lm.http.metrics import Metrics
 from course.lm.live import CANCELLED, Speaking, full_cache
 from course.lm.sampling import GREEDY, Sampling
@@ -70,7 +70,7 @@ class Service:
         self._budget = limits.max_num_batched_tokens
         self.most = limits.max_num_seqs + settings.whole("max_waiting", max_waiting, low=0)
         self.metrics = Metrics("course-lm", self.cache)
-        self._memory = PagedKV(model.config, self.cache.num_blocks, self.cache.block_size)
+        self._memory = model.paged_kv(self.cache.num_blocks, self.cache.block_size)
         self._bell = threading.Condition()
         self._arrived: list[Ticket] = []
         self._gone: list[Ticket] = []
@@ -244,7 +244,7 @@ class Service:
 class _Timed(Speaking):
     """Notes when each request's first step begins, and how many tokens a step has."""
 
-    def __init__(self, service: Service, memory: PagedKV):
+    def __init__(self, service: Service, memory: Blocks):
         super().__init__(service.model, service.cache, memory=memory)
         self.service = service
 

@@ -31,8 +31,12 @@ PLAIN = [
     ("decode_attention", "G=4 RESIDENT=3"),
     ("decode_attention", "G=8 RESIDENT=2"),
     ("decode_attention", "ELEMENT=2 HEAD_DIM=32 G=1 RESIDENT=3"),
+    ("decode_attention", "ELEMENT=2 HEAD_DIM=32 G=4 KV_HEADS=2 RESIDENT=3"),  # of course/lm, and of its draft
+    ("decode_attention", "ELEMENT=2 HEAD_DIM=32 G=3 KV_HEADS=1 RESIDENT=3"),
     ("decode_attention", "ELEMENT=1 HEAD_DIM=64 G=4 RESIDENT=3 OUT_GROUPS=1"),
     ("prefill_attention", "G=4"),
+    ("prefill_attention", "ELEMENT=2 HEAD_DIM=32 G=4 KV_HEADS=2"),
+    ("prefill_attention", "ELEMENT=2 HEAD_DIM=32 G=3 KV_HEADS=1"),
     ("prefill_attention", "ELEMENT=2 HEAD_DIM=32 G=1"),
     *(("skinny_gemm", f"FINISH={finish} NORM={int(finish > 1)}") for finish in range(4)),
     ("skinny_gemm", "ELEMENT=1 FINISH=0 NORM=1"),
