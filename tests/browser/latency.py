@@ -1,7 +1,7 @@
-"""From a key press to the changed figure, and pictures a second of words that appear, in JupyterLab: `make bench-browser`.
+"""From a key press to the changed figure, and pictures a second of words that appear: `make bench-browser`.
 
-Each press asks for a run of 2,000 requests. A press counts from the time stamp of its keydown event to the first animation frame after plotly has changed the DOM of
-the figure. Every press asks for a run that was not made before, so that none is answered from a cache alone.
+Each press asks for a run of 2,000 requests that was not made before, so that none is answered from a cache alone. It
+counts from the time stamp of its keydown event to the first animation frame after plotly has changed the figure's DOM.
 """
 
 from __future__ import annotations
