@@ -15,15 +15,15 @@ lab.earlier()
 
 # %% [markdown]
 # A chat assistant streams its answers: Llama-3.1-8B on one H100, 64 slots. Eight chats arrive each second, with 200
-# tokens in and about 300 out. Once in 20 seconds a customer pastes a contract of 32,768 tokens. Somebody
-# raised the **token budget**, the most tokens that a step may compute, from vLLM's 8,192 to 65,536. Now **the
-# text stops for nearly two seconds**, and yet the p99 of the gaps is 10 ms, as before.
+# tokens in and about 300 out. Every 20 seconds a customer pastes a contract of 32,768 tokens. Somebody raised the
+# **token budget**, the most tokens that a step may compute, from vLLM's 8,192 to 65,536. Now **the text stops for
+# nearly two seconds**, yet the p99 of the gaps is 10 ms, as before.
 
 # %%
 lab07.people_and_dashboard()
 
 # %% [markdown]
-# - **ITL**: the gap between two tokens of an answer.
+# - **ITL**, inter-token latency: the gap between two tokens of an answer.
 # - **Stall**: a gap that a reader notices, here above 100 ms.
 # - **Chunk**: the part of a prompt that one step computes.
 
@@ -41,9 +41,9 @@ lab.predict("newcomers")
 #
 # ### One long prompt
 #
-# A long prompt arrives among chats that stream, then three newcomers, after 20, 60 and 200 ms, with 200 tokens each.
-# The **cap for one prompt** is the most tokens of it that a step may compute. Step times are
-# recorded with the course's own kernels; arrivals and scheduling are simulated.
+# A long prompt arrives while chats stream. Three newcomers with 200 tokens each follow after 20, 60 and 200 ms. The
+# **cap for one prompt** is the most tokens of it that a step may compute. Step times are recorded with the course's own
+# kernels; the rest is simulated.
 
 # %%
 lab07.one_long_prompt()
@@ -51,7 +51,7 @@ lab07.one_long_prompt()
 # %% [markdown]
 # ### What a percentile hides
 #
-# 1,600 chats, and their gaps counted by tokens and by chats. A p99 is where a line crosses 1%.
+# The gaps of 1,600 chats, counted by tokens and by chats. The p99 is where a line crosses 1%.
 
 # %%
 lab07.what_a_percentile_hides()
@@ -59,7 +59,7 @@ lab07.what_a_percentile_hides()
 # %% [markdown]
 # ## Measure
 #
-# The small language model tells four stories on your machine when a long prompt arrives. Play it: they stop. Halve the
+# While a small language model tells four stories on your machine, a long prompt arrives. Play it: they stop. Halve the
 # budget and play again: they go on, with the same words. This is **measured**; beside it is a contract on the
 # **recorded** H100, with 128 times the budget.
 
@@ -67,7 +67,7 @@ lab07.what_a_percentile_hides()
 lab07.words_that_stop()
 
 # %% [markdown]
-# Half-way: take a break.
+# Halfway: take a break.
 #
 # ## Explain
 #
@@ -78,9 +78,9 @@ lab07.words_that_stop()
 lab07.four_by_hand()
 
 # %% [markdown]
-# - **Head-of-line blocking**: in one step, the prompt stops A and B for 14 ms.
+# - **Head-of-line blocking**: in one step, the prompt in front stops A and B for 14 ms.
 # - A budget of 6 leaves the prompt 4 tokens a step. The longest gap is 6 ms, but the new chat waits for the last chunk.
-# - With a cap of 2 as well, the new chat fits in.
+# - A cap of 2 as well leaves room for the new chat.
 #
 # To remember: decodes first, then
 #
@@ -96,11 +96,11 @@ lab07.four_by_hand()
 # | steps | | 3 | 66, as simulated |
 #
 # **Small steps.** A budget of 1,024 makes the contract's TTFT 6% longer, 512 makes it 33%: attention takes 35% longer
-# in chunks of 512 than of 1,024 (recorded). Below some 128 tokens (277 in theory) comes another cause: reading the
-# weights takes as long in any step.
+# in chunks of 512 than of 1,024 (recorded). Below some 128 tokens (277 in theory) every step takes as long as reading
+# the weights.
 #
 # **The p99.** By Little's law 15 chats stream: 8 a second x 300 gaps of 6.3 ms. One step makes 15 long gaps among the
-# 48,000 tokens of 20 s: 0.03%, which no p99 sees. Some 66 chunks make 2%, and now the p99 is a step with a chunk.
+# 48,000 tokens of 20 s: 0.03%, too few for a p99. Some 66 chunks make 2%, and now the p99 is a step with a chunk.
 
 # %% [markdown]
 # ## Exercises
@@ -120,17 +120,16 @@ answer = 21  # 10_000 / 480 is 20.8
 lab.check("steps", answer)
 
 # %% [markdown]
-# A contract's last step beside 32 decodes with 700 tokens each, in recorded milliseconds:
+# A contract's last step beside 32 decodes with 700 tokens each, in ms (recorded):
 
 # %%
 chunk = 512
-last = lab07.Step(
-    32, 32 * 700, ((chunk, 32_768 - chunk),)
-)  # decodes, their tokens, (its tokens, those before)
+# decodes, all their tokens, ((tokens of the chunk, prompt tokens before it),)
+last = lab07.Step(32, 32 * 700, ((chunk, 32_768 - chunk),))
 round(lab07.STEP(last) * 1e3, 1)
 
 # %% [markdown]
-# **2.** Change it: which largest chunk, a multiple of 64, keeps that step within 50 ms?
+# **2.** Change it: what is the largest chunk, a multiple of 64, that keeps that step within 50 ms?
 
 # %%
 answer = None
@@ -142,9 +141,9 @@ answer = 384
 lab.check("chunk", answer)
 
 # %% [markdown]
-# **3.** A stretch: write the rule. `decoding` lists requests, and `prompts` is {request: tokens left}, in order. Return
-# {request: tokens in the next step}, without those who get none. `share([1, 3], {5: 40, 6: 7, 7: 30}, 12, 5)` is
-# {1: 1, 3: 1, 5: 5, 6: 5}.
+# **3.** A stretch: write the rule. `decoding` lists requests, `prompts` is {request: prompt tokens left}, oldest first.
+# Return {request: tokens in the next step}, without zeros. `share([1, 3], {5: 40, 6: 7, 7: 30}, 12, 5)` is {1: 1, 3: 1,
+# 5: 5, 6: 5}.
 
 
 # %%
@@ -169,7 +168,7 @@ lab07.at_work(share)
 # %% [markdown]
 # ## Break it
 #
-# A ticket from another service on the same card.
+# Another service on the same card:
 
 # %%
 lab07.ticket_graphs()
@@ -181,7 +180,7 @@ lab.ticket()
 # ## Take away
 #
 # 1. Everybody in a step waits for all of it: the budget bounds the longest gap.
-# 2. The budget protects those who stream, the cap those who come. The long prompt pays.
+# 2. The budget protects chats that stream, the cap those that arrive. The long prompt pays.
 # 3. A p99 over tokens hides a stall. Watch each request's longest gap.
 
 # %%
@@ -191,15 +190,15 @@ lab.recap("p99")
 lab.recap("newcomers")
 
 # %% [markdown]
-# **Decide.** The chat is back at a budget of 8,192. You promise gaps of at most 100 ms, and a p99 TTFT of chats below
-# 120 ms. A bucket counts values up to `le` seconds:
+# **Decide.** The service is back at a budget of 8,192. You promise gaps of at most 100 ms, and a p99 TTFT of chats
+# below 120 ms. Each bucket counts values up to `le` seconds:
 
 # %%
 lab07.metrics_page()
 
 # %% [markdown]
 # Choose `--max-num-batched-tokens` (budget), `--long-prefill-token-threshold` (cap) or `--max-num-seqs` (slots), and
-# the largest of 256, 512 and 1,024 that keeps both; the second explorer shows them. What would change your mind?
+# the largest of 256, 512 and 1,024 that keeps both in the second explorer. What would change your mind?
 
 # %%
 decision = None  # {"--flag": value}

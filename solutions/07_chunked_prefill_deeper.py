@@ -7,8 +7,8 @@ from course.lessons import lab07
 # %% [markdown]
 # ## The question
 #
-# The lab says: choose the budget for those who stream, and the cap for those who come. **Is that true of any card, or
-# only of the recorded one? And what do chunks cost?** This notebook is optional. It puts the roofline beside the
+# The lab says: choose the budget for chats that stream, and the cap for those that arrive. **Is that true of any card,
+# or only of the recorded one? And what do chunks cost?** This notebook is optional. It puts the roofline beside the
 # recording, counts what is read and computed, looks at throughput, at a trace without contracts, and at how other
 # engines order a step.
 
@@ -16,7 +16,8 @@ from course.lessons import lab07
 lab07.both_sides()
 
 # %% [markdown]
-# Both kinds of people over all budgets, with a cap of 512: on the left those who come, on the right those who stream.
+# All budgets, with a cap of 512: on the left the TTFT of requests that arrive, on the right the ITL of chats that
+# stream.
 #
 # ## What a step with a chunk costs, in theory
 #
@@ -34,9 +35,9 @@ lab07.both_sides()
 # | $K$ | tokens that the decodes attend to, all together | |
 # | $P,\ q$ | query-key pairs of the chunk, and the time of one [s] | q = 0.67 ns |
 #
-# The products of some 280 tokens take as long as reading the weights. Below that a step is paid for in full and holds
-# less; above it a step takes as long as its tokens. The pairs are what makes the last step of a long prompt longer than
-# the first.
+# The products of some 280 tokens take as long as reading the weights. A smaller step takes the same time and computes
+# less; in a larger one the time grows with the tokens. The pairs make the last step of a long prompt longer than the
+# first.
 
 # %%
 lab07.attention_share()
@@ -54,15 +55,15 @@ lab07.seconds_by_chunk()
 lab07.chunks_recorded()
 
 # %% [markdown]
-# What is recorded takes 1.04 to 2.6 times as long as theory says: decodes alone are near it, the last chunks of a long
+# What is recorded takes 1.04 to 2.6 times as long as theory says. Decodes alone are near it. The last chunks of a long
 # prompt are not, since these kernels compute attention at a third of the rate of a large matrix product. The shape is
-# right, and theory errs to one side: **small chunks cost more than it says**. Against chunks of 8,192, chunks of 512
-# take 33% longer where theory says 14%, and chunks of 256 take 46% longer where it says 30%. One step for all 32,768
-# tokens gains only 3%: beyond a few thousand tokens larger chunks buy nothing.
+# right, and theory errs in one direction: **small chunks cost more than it says**. Against chunks of 8,192, chunks of
+# 512 take 33% longer where theory says 14%, and chunks of 256 take 46% longer where it says 30%. One step for all
+# 32,768 tokens gains only 3%: beyond a few thousand tokens larger chunks gain nothing.
 #
-# The slider below launches: each step is one launch of a toy kernel on your device, **measured**, beside the whole
-# model, **recorded** on an H100. Halve the chunk: down to which size do steps halve? Recorded steps also grow along the
-# prompt, since a chunk attends to all before it. The toy has no attention.
+# The slider below launches a toy kernel on your device, once for each step. These times are **measured**; beside them
+# is the whole model, **recorded** on an H100. Halve the chunk again and again: down to which size does a step take half
+# as long? Recorded steps also grow along the prompt, since a chunk attends to all before it. The toy has no attention.
 
 # %%
 lab07.launched_in_chunks()
@@ -78,23 +79,24 @@ lab07.settings_in_theory()
 lab07.settings_recorded()
 
 # %% [markdown]
-# They do not: without a cap the p99 over tokens is worst at 512 in both, the longest gap follows the budget, a smaller
+# They do not. Without a cap the p99 over tokens is worst at 512 in both, the longest gap follows the budget, a smaller
 # budget makes newcomers wait longer, and the cap is what helps them. Two things differ. Small budgets cost more on the
 # card: at 256 the long prompt waits 34% longer than at 8,192, in theory 12%. And real steps are longer, so that 2,048
 # breaks a promise of 100 ms, which 1,024 keeps.
 #
-# - **How many chats stall?** Those that stream when the long prompt comes. By Little's law (lab 03) that is their rate
-#   times the time they stream, out of rate times 20 s: the time they stream over 20 s.
+# - **How many chats stall?** Those that stream when the long prompt comes. By Little's law (lab 03) their number is the
+#   rate times the time a chat streams. In 20 s, rate times 20 s chats arrive. So the share that stalls is the time a
+#   chat streams over 20 s.
 # - **The cap has its price.** The long prompt pays: 2,313 ms with a cap of 512 instead of 1,866 ms, 1,896 ms with one
 #   of 1,024. And so does the p99 of the gaps, which goes from 10 to 45 ms: the chunks are small and many, as with a
-#   small budget, and they share their steps with the prompts of newcomers. Nobody stalls all the same.
+#   small budget, and they share their steps with the prompts of newcomers. Even so, nobody stalls.
 #
 # ## Chunks do not add pairs, they add readings
 #
 # A **pair** is one token that attends to one token, itself included. However a prompt is cut, each of its tokens
-# attends once to all before it, so the pairs are the same. What grows with the number of chunks: the weights are read
-# again, and the K and V of all earlier chunks too. And kernels want to be large: on the recorded card a pair takes
-# longer in chunks of 512 and below.
+# attends once to all before it, so the pairs are the same. What does grow with the number of chunks is what is read:
+# each chunk reads the weights again, and the K and V of all earlier chunks. And kernels are less efficient on small
+# chunks: on the recorded card a pair takes longer in chunks of 512 and below.
 
 # %%
 lab07.readings()
@@ -102,9 +104,9 @@ lab07.readings()
 # %% [markdown]
 # ## Smaller is not safer: what the budget does to throughput
 #
-# All requests of the Azure-style trace at once, and how many tokens a second the card computes, prompts and answers
-# together. There is a best budget: a step that holds both reads the weights once for both, and wastes nothing when its
-# tokens are as many as one reading is worth. Below that everybody pays.
+# All requests of the trace that the next section describes arrive at once. How many tokens a second does the card
+# compute, prompts and answers together? There is a best budget: a step that holds both reads the weights once for both,
+# and wastes nothing once computing its tokens takes as long as reading the weights. Below that everybody pays.
 
 # %%
 lab07.throughput()
@@ -121,8 +123,8 @@ lab07.the_trace()
 
 # %% [markdown]
 # A step with more than some 1,800 prompt tokens takes over 50 ms on that card, and with a budget of 8,192 there are 1.4
-# of them each second: an answer that streams for 2.0 s meets three. A budget of 1,024 ends it. The cap is no
-# replacement: it holds for each prompt alone, and several fit into one step.
+# of them each second: an answer that streams for 2.0 s meets three. A budget of 1,024 ends this. The cap is no
+# replacement: it limits each prompt by itself, and several fit into one step.
 #
 # ## Who goes first
 #
@@ -143,8 +145,8 @@ lab07.who_goes_first()
 
 # %% [markdown]
 # In vLLM's order a decode may come behind a chunk in the list. Can it be left out when the budget is used up? Not
-# without preemption: whoever runs was admitted into what those in front had left, and from then on those take less,
-# not more. So no gap is longer than a step, as with the rule of Exercise 3.
+# without preemption: a request was admitted because those in front of it left room in the budget, and from then on they
+# take less, not more. So no gap is longer than a step, as with the rule of Exercise 3.
 #
 # ## What is often said
 
@@ -156,7 +158,7 @@ lab07.claims()
 # - A first token needs the whole prompt, however it was cut. "To give users a quick first token, do not chunk" is right
 #   for that one prompt, and wrong for everybody else.
 # - With 64 decodes, 20% of the tokens is a chunk of 16 tokens.
-# - The scores of 10,000 tokens need 400 MB a head only if somebody stores them. Kernels that work by tiles do not.
+# - The scores of 10,000 tokens need 400 MB a head only if somebody stores them. Kernels that work in tiles do not.
 #
 # ## A cap that is too small, and no chunks at all
 #
@@ -170,8 +172,8 @@ lab07.small_caps()
 # spares a step some attention, and the long prompt starves: 17.5 s to its first token. And the cap holds for every
 # prompt: at 16 a short one of 200 tokens takes 13 steps as well.
 #
-# Without chunks a step must hold any prompt, so engines refuse what does not fit (vLLM: at the start, if
-# `max_model_len` is above the budget; then each longer prompt):
+# Without chunks a step must hold a whole prompt, so engines refuse what does not fit. vLLM refuses to start if
+# `max_model_len` is above the budget, and once it runs it refuses each longer prompt:
 
 # %%
 lab07.chunking_off()
@@ -194,7 +196,7 @@ lab07.chunking_off()
 # The 1 in "prompts at a time" is not what V1 does: it admits as many as budget, slots and memory allow. Sarathi-Serve's
 # paper takes a budget of 512 tokens for a strict limit on ITL and 2,048 for a relaxed one, after timing the card.
 #
-# vLLM exports ITL as a histogram over tokens, `vllm:inter_token_latency_seconds`: its p99 does not see a stall. Its
+# vLLM exports ITL as a histogram over tokens, `vllm:inter_token_latency_seconds`: its p99 does not show a stall. Its
 # `_bucket` series above your limit do: any growth there is a stall that somebody read.
 #
 # **Read next**
@@ -203,4 +205,4 @@ lab07.chunking_off()
 #   arXiv:2403.02310: stall-free batching, and how to choose the budget.
 # - Holmes et al., *DeepSpeed-FastGen*, arXiv:2401.08671: Dynamic SplitFuse.
 # - Agrawal et al., *SARATHI*, arXiv:2308.16369: the first chunked prefills, and what a chunk's attention costs.
-# - Zhong et al., *DistServe*, OSDI 2024, arXiv:2401.09670: the other way out, prompts and decodes on different cards.
+# - Zhong et al., *DistServe*, OSDI 2024, arXiv:2401.09670: another solution, prompts and decodes on different cards.

@@ -19,9 +19,9 @@ lab = Lab("08")
 lab.earlier()
 
 # %% [markdown]
-# You put Llama-3.1-8B on an RTX 4090 for a team of forty. Prompts have 1,024 tokens, answers 512 on average, CV 1. Each
-# token leaves a key (K) and a value (V) in every layer, so that nobody computes them again: the **KV cache**. The
-# engine allocates it at its start as one **KV pool** of **blocks** of 16 tokens. Its log says:
+# You put Llama-3.1-8B on an RTX 4090 for a team of forty. Prompts have 1,024 tokens, answers 512 on average, CV 1. For
+# each token every layer keeps a key (K) and a value (V), to compute them only once: the **KV cache**. At its start the
+# engine allocates it as one **KV pool** of **blocks** of 16 tokens. Its log says:
 
 # %%
 tokens = kv_pool.TOKENS
@@ -43,33 +43,33 @@ lab.predict("slots")
 # %% [markdown]
 # ## Explore
 #
-# The **ledger** of a card goes from its memory to the pool. Activation and other are estimates; here they leave 3% less
-# than the engine found.
+# A card's **ledger** goes line by line from its memory to the pool. Activation and other are estimates; here they leave
+# 3% less than the engine found.
 
 # %%
 lab08.what_fits()
 
 # %% [markdown]
-# 240 requests on the RTX 4090. A **preemption** takes all blocks of the sequence admitted last; it is computed again
-# later. Times are *modelled*: this card has no recording.
+# 240 requests on the RTX 4090. A **preemption** takes all blocks from the sequence admitted last, which is computed
+# again later. Times are *modelled*: this card has no recording.
 
 # %%
 lab08.full_pool()
 
 # %% [markdown]
-# This is a good place to stop.
+# A good place for a break.
 #
 # ## Measure
 #
-# The small language model tells four stories here, in blocks of 16 tokens, **measured**. Play it: who is preempted, and
+# A small language model tells four stories here, in blocks of 16 tokens, **measured**. Play it: who is preempted, and
 # do the words change? Then give it more blocks. The same requests on an H100 are **recorded**.
 
 # %%
 lab08.words_again()
 
 # %% [markdown]
-# With the recorded steps, 12 requests/s and a pool kept at 41,408 tokens, 24 and 48 slots give 2,955 and 2,977
-# tokens/s: the second prediction does not depend on the card.
+# With the H100's steps, 12 requests/s and a pool kept at 41,408 tokens, 24 and 48 slots give 2,955 and 2,977 tokens/s:
+# the second prediction holds there too.
 #
 # ## Explain
 #
@@ -83,7 +83,7 @@ lab08.four_requests()
 # preempts D, admitted last, and later C. Nothing fails, but D gets no token for seven steps, and all end after 19 steps
 # instead of 12.
 #
-# **To remember**: the bytes that one token keeps. **To look up**: how many sequences the pool holds at a random moment.
+# **To remember**: the KV bytes of one token. **To look up**: how many sequences the pool holds at a random moment.
 #
 # $$ k = 2 \cdot n_{\text{layers}} \cdot n_{\text{KV heads}} \cdot d_{\text{head}} \cdot s \qquad
 # \text{residents} = \frac{\text{tokens in the pool}}{P + N\,(1 + CV^2)/2} $$
@@ -99,9 +99,9 @@ lab08.four_requests()
 # | $CV$ | spread of the answers | 1 | your traffic |
 # | residents | requests at once | 27, simulated 26.5 | |
 #
-# Query heads are not in it. Multi-head attention (**MHA**) has a KV head for each of them, grouped-query attention
-# (**GQA**) one for several, **MQA** one for all: trained weights, which no flag changes. fp8 K and V halve $k$. fp8
-# weights leave $k$ alone and make room for a larger pool.
+# Query heads do not count. Multi-head attention (**MHA**) has a KV head for each, grouped-query attention (**GQA**) one
+# for several, **MQA** one for all: no flag changes what was trained. fp8 K and V halve $k$. fp8 weights leave $k$ alone
+# and make room for a larger pool.
 #
 # A sequence holds half of its own answer on average. But long answers stay longer, so the batch holds more of them:
 # with a CV of 1, a whole mean answer each. The printed **concurrency** divides by `max_model_len` instead: how many fit
@@ -110,8 +110,8 @@ lab08.four_requests()
 # %% [markdown]
 # ## Exercises
 #
-# An example: bytes a token, requests at once, mean and deviation of a sequence's blocks. This sample has a mean answer
-# of 510 and a CV of 0.92, so fewer than 96 blocks.
+# An example: bytes a token, requests at once, mean and standard deviation of a sequence's blocks. This sample has a
+# mean answer of 510 and a CV of 0.92, so fewer than 96 blocks.
 
 # %%
 token = 2 * 32 * 8 * 128 * 2
@@ -130,9 +130,9 @@ qwen_token = 2 * 28 * 4 * 128 * 2
 lab.check("token", qwen_token)
 
 # %% [markdown]
-# **2.** Slots that fit *on average* are too many half of the time. Leave room: the most slots n, at least one, with
-# $n\,\mu + 2\sqrt{n}\,\sigma \le \text{num\_blocks}$, where $\mu$ and $\sigma$ are mean and deviation of the blocks of
-# a sequence. `tokens` has the length of each of many.
+# **2.** Slots that fit *on average* are too many half of the time. Leave room: return the most slots n, at least one,
+# with $n\,\mu + 2\sqrt{n}\,\sigma \le \text{num\_blocks}$, where $\mu$ and $\sigma$ are mean and standard deviation of
+# a sequence's blocks. `tokens` has the lengths of many sequences.
 
 
 # %%
@@ -163,7 +163,7 @@ lab.ticket()
 #
 # 1. Bytes a token come from the **config**; the pool is what the **ledger** leaves.
 # 2. The printed concurrency is a worst case: here 27 fit on average, not 5.
-# 3. Past the limit nothing fails: requests are **preempted**. Watch that counter, and set the slots below that average
+# 3. Past the limit nothing fails: requests are **preempted**. Watch the counter, and set the slots below that average
 #    (exercise 2: 23).
 
 # %%
@@ -173,15 +173,15 @@ lab.recap("five")
 lab.recap("slots")
 
 # %% [markdown]
-# **Decide.** Your manager has started the engine with `--max-num-seqs 5`. For another team, on the same card and
-# model, every prompt has 2,000 tokens and every answer 800. vLLM 0.19 says, at `/metrics`:
+# **Decide.** For another team, your manager has started an engine on the same card and model with `--max-num-seqs 5`.
+# Every prompt has 2,000 tokens and every answer 800. vLLM 0.19 says, at `/metrics`:
 
 # %%
 print(decision.metrics())
 
 # %% [markdown]
-# Choose `--max-num-seqs`, `--max-model-len` or `--gpu-memory-utilization`; the largest value with which nobody is ever
-# preempted; and what would change your mind: a) a longer queue, b) longer answers, c) more users.
+# Choose `--max-num-seqs`, `--max-model-len` or `--gpu-memory-utilization`, the largest value with which nobody is ever
+# preempted, and what would change your mind: a) a longer queue, b) longer answers, c) more users.
 
 # %%
 choice = {"flag": None, "value": None, "unless": None}

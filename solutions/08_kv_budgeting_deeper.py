@@ -16,23 +16,23 @@ GIB = 2**30
 # %% [markdown]
 # ## The question
 #
-# The core of lab 08 took the pool from a log and plain attention from a config. **How far can you plan a card before
+# The core of lab 08 took the pool from a log, and its model has plain attention. **How far can you plan a card before
 # you have it, and which of the usual rules of thumb fail?** Every part can be read alone.
 #
 # ## What one token keeps
 #
 # The dashed line is the whole pool of the RTX 4090.
 #
-# 1. Go from 8 KV heads to 32, then to 1. What happens to a token? What to a sequence of 8,192?
-# 2. Which sequence fills the pool alone, with 8 KV heads? With 32?
-# 3. Set K and V to fp8. Which number of KV heads would do the same?
+# 1. Go from 8 KV heads to 32, then to 1. What happens to the bytes of a token, and to those of a sequence of 8,192?
+# 2. How long is a sequence that fills the pool alone, with 8 KV heads? With 32?
+# 3. Set K and V to fp8. Which number of KV heads would save as much?
 
 # %%
 lab08.one_token()
 
 # %% [markdown]
 # The width of the model is not in the formula, nor is its number of query heads. So a model of 32 billion parameters
-# can keep half as much of a token as one of 7 billion:
+# can store half as much for a token as one of 7 billion:
 
 # %%
 print("model          layers  query heads  KV heads  head   bytes a token   8,192 tokens")
@@ -76,12 +76,13 @@ token_bytes({"num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads"
 # | $k$, $N$ | bytes a token; blocks of 16 tokens in the pool | bytes, blocks |
 #
 # $A$ is the larger of two peaks: the widest layer, over the most tokens that a step may hold, and the sampler, which
-# sorts a row of the whole vocabulary for each sequence. That is why `max_num_seqs` costs memory. The 38 bytes are an
-# estimate, fitted to logs of five models. The batch is the engine's own: `vllm serve` 0.19 takes 1,024 sequences and
-# 8,192 tokens a step on cards of 70 GiB and more (not on an A100), 256 and 2,048 on others.
+# sorts a row of the whole vocabulary for each sequence. That is why `max_num_seqs` costs memory. The 38 bytes for each
+# entry of such a row, below, are an estimate, fitted to logs of five models. The size of a batch is the engine's
+# default: `vllm serve` 0.19 takes 1,024 sequences and 8,192 tokens a step on cards of 70 GiB and more (not on an A100),
+# 256 and 2,048 on others.
 
-# Read the bar of Llama-3.1-8B on an H100, from below. Set `max_num_seqs` to 256, then to 1,024: where do 3.5 GiB go,
-# before a single request has come? Change `max_model_len`: which lines of the table move?
+# Read the bar of Llama-3.1-8B on an H100 from the bottom up. Set `max_num_seqs` to 256, then to 1,024: where do 3.5 GiB
+# go, before a single request has come? Change `max_model_len`: which lines of the table move?
 
 # %%
 lab08.how_many_fit()
@@ -98,8 +99,8 @@ print(
 # %% [markdown]
 # ## What real engines printed
 #
-# Five start-up logs that people have published, beside this ledger with its own estimates. "Rest" is what the engine
-# found for activation and other, and what the ledger estimates.
+# Five start-up logs that people have published, beside this ledger with its own estimates. "Rest" is activation and
+# other as the engine found them, "estimated" the same as the ledger has it.
 
 # %%
 print("engine     model         card      KV printed   ledger     off    rest  estimated")
@@ -114,13 +115,14 @@ for log in PRINTS:
 
 # %% [markdown]
 # The second row is the ledger shown before. The pool is a small difference of large numbers. On a large card the
-# estimate is good enough to plan with; on the A100 that was given a quarter of itself, 1 GiB too much for activation
-# takes 19% off the pool. Rule: take bytes a token from the config, where they are exact, and the pool from your own
-# engine's log, where you have one.
+# estimate is good enough to plan with; on the A100 of which the engine was given a quarter, 1 GiB too much for
+# activation takes 19% off the pool. Rule: take bytes a token from the config, where they are exact, and the pool from
+# your own engine's log, where you have one.
 #
-# The log of the RTX 3090 explains a report of many: *"the number of blocks depends on max_model_len, although the
-# memory is the same"*. Before 0.8 (its engine V0), vLLM profiled a step of `max_model_len` tokens, since prompts were
-# not split. V1 profiles `max_num_batched_tokens`; with `--no-enable-chunked-prefill` that is `max_model_len` again:
+# The log of the RTX 3090 explains what many have reported: *"the number of blocks depends on max_model_len, although
+# the memory is the same"*. Before 0.8 (its engine V0), vLLM profiled a step of `max_model_len` tokens, since prompts
+# were not split. V1 profiles `max_num_batched_tokens`; with `--no-enable-chunked-prefill` that is `max_model_len`
+# again:
 
 # %%
 for batched in (2_048, 8_192, 20_000):
@@ -139,9 +141,9 @@ for batched in (2_048, 8_192, 20_000):
 # ## Past the limit
 #
 # Nothing fails when the pool is full. When a running sequence needs a block and there is none, the one admitted last
-# gives back all of its own and goes to the head of the queue. Once blocks are free, its prompt and all it had said is
-# computed again, and its reader sees nothing for as long as that takes. This is the same card with three kinds of K and
-# V, in the same bytes of pool. 2,000 requests, up to 256 slots, 2,048 tokens a step.
+# gives back all of its own and goes to the head of the queue. Once blocks are free, its prompt and its answer so far
+# are computed again, and its reader sees nothing until that is done. The table shows the same card with three kinds of
+# K and V, and a pool of the same bytes. 2,000 requests, up to 256 slots, 2,048 tokens a step.
 
 # %%
 print(
@@ -157,9 +159,9 @@ for kind in (kv_pool.MHA, kv_pool.GQA, kv_pool.FP8):
         )
 
 # %% [markdown]
-# With the K and V of 32 heads this card is hopeless at either rate: six or seven sequences at a time do not pay for the
-# reading of the weights. With 8 heads it is at its limit between 1 and 2 requests/s. (Where the queue grows to the end,
-# the p95 says how long the run lasted, and nothing else: lab 03.) In fp8 it is not.
+# With the K and V of 32 heads this card is hopeless at either rate: six or seven sequences at a time are too few for
+# each reading of the weights. With 8 heads it reaches its limit between 1 and 2 requests/s, in fp8 it does not. (Where
+# the queue grows to the end, the p95 says how long the run lasted, and nothing else: lab 03.)
 #
 # ## Reading K and V
 #
@@ -173,14 +175,14 @@ lab08.reading_kv()
 # ## fp8 K and V
 #
 # `--kv-cache-dtype fp8` stores one byte for each element instead of two: twice the tokens in the same pool, and half
-# the bytes to read a step. What it does not do:
+# the bytes to read in each step. What it does not do:
 #
 # - **It does not touch the weights.** Weight quantisation is another knob; it makes $W$ smaller, so that the pool grows
 #   by what is saved, and leaves $k$ as it is.
 # - **It is not free of loss.** Three bits of mantissa are left. Most models lose little with scales from a calibration,
-#   and some lose a lot with the default scale of 1.0, above all in long contexts. Run your own evaluation before.
+#   and some lose a lot with the default scale of 1.0, above all in long contexts. Run your own evaluation first.
 # - **Not every kernel does its arithmetic in fp8.** Where K and V are converted back in the kernel, memory is saved,
-#   and time only as far as the reading was what took it.
+#   and time only as far as reading K and V took it.
 
 # %%
 print(
@@ -224,8 +226,8 @@ for name in ("llama-2-7b", "llama-3.1-8b", "qwen2-7b", "falcon-7b"):
     print(f"{name:13s} the formula gives {ratio:4.1f} times the right number")
 
 # %% [markdown]
-# **"Best batch = memory / (model + max_len x KV a token)."** This buys a copy of the weights for every sequence. The
-# weights are paid once:
+# **"Best batch = memory / (model + max_len x KV a token)."** This adds a copy of the weights for every sequence. They
+# are needed only once:
 
 # %%
 sequence = 4_096 * h100.spec.kv_bytes_per_token
@@ -237,8 +239,8 @@ print(f"weights once:     {int(h100.kv_bytes / sequence)} sequences")
 # And neither is the *best* batch: memory is one of three limits. The batch also need not be larger than the knee at
 # which steps become compute-bound, and must not be larger than the SLO on TPOT allows. Take the least of the three.
 #
-# **"Continuous batching needs PagedAttention."** Orca did without: it reserved one piece of memory for each request, as
-# long as the longest may become. What blocks change is how many fit, and with it the batch:
+# **"Continuous batching needs PagedAttention."** Orca did without: it reserved one piece of memory for each request,
+# for the longest that it may become. What blocks change is how many fit, and with it the batch:
 
 # %%
 for name, number in (
@@ -253,7 +255,7 @@ for name, number in (
 
 # %% [markdown]
 # **"GQA is a setting of the server."** It is a property of the trained weights. **"GQA makes it four times smaller."**
-# For 8 of 32 heads; the table above has 1, 4, 7 and 71.
+# True for 8 of 32 heads; the table above has 1, 4, 7 and 71.
 #
 # **"Pages of 16 to 32 KB."** A block of 16 tokens is one page of K and one of V in every layer:
 
@@ -279,14 +281,14 @@ picker
 #
 # Three ways to keep less of a long sequence, each with a trap for whoever counts bytes.
 #
-# - **Sliding windows.** Some layers keep the last few tokens alone. There are two honest numbers: bytes a token while
+# - **Sliding windows.** Some layers keep only the last few tokens. There are two honest numbers: bytes a token while
 #   the window fills, and bytes of a further token once it is full.
 # - **Latent attention** (MLA). A layer keeps one short row for all heads. `num_key_value_heads` is in the file, and
 #   means nothing.
 # - **Recurrent hybrids.** Most layers keep a state of fixed size, and few have attention. Short sequences pay for the
 #   state in full.
 #
-# 1. Which model keeps least of 1,024 tokens, and which of 131,072? Where do lines cross?
+# 1. Which model keeps the least of 1,024 tokens, and which of 131,072? Where do lines cross?
 # 2. gpt-oss-120b: one tool says 73,728 bytes a token, another 36,864. Which line of the table is which?
 
 # %%
@@ -296,10 +298,10 @@ lab08.one_sequence()
 # **"Why does my engine say 2,640,144 tokens and 284x?"** vLLM, gpt-oss-120b over four A100s, 45.32 GiB of pool on each,
 # `max_model_len` 16,384. But 2,640,144 / 16,384 is 161.
 #
-# Up to vLLM 0.20 the *tokens* charge all 36 layers for every token; from 0.21 on they are the concurrency times
-# `max_model_len`. The *concurrency* of either knows that 18 of them have a window of 128
+# Up to vLLM 0.20 the printed *tokens* are counted as if all 36 layers kept every token; from 0.21 on they are the
+# concurrency times `max_model_len`. The *concurrency* takes into account, in both, that 18 of them have a window of 128
 # tokens. A windowed group of layers holds 127 tokens and those of one step (2,048), in whole blocks and one more, since
-# a window may begin inside of a block:
+# a window may begin inside a block:
 
 # %%
 oss = card_memory.spec("gpt-oss-120b")
@@ -320,8 +322,8 @@ print(f"tokens as vLLM 0.21 prints them: {int(pool.concurrency(16_384) * 16_384)
 # %% [markdown]
 # The log rounds its GiB to two digits, which is where 64 tokens have gone.
 #
-# And the hybrid: who counts K and V for all 118 layers of Nemotron-H-56B, of which 10 have attention, is wrong by an
-# order of magnitude. Who leaves out the state is wrong the other way:
+# And the hybrid: if you count K and V for all 118 layers of Nemotron-H-56B, of which 10 have attention, you are wrong
+# by an order of magnitude. If you leave out the state, you are wrong in the other direction:
 
 # %%
 hybrid = card_memory.spec("nemotron-h-56b")
@@ -341,12 +343,12 @@ print(
 #
 # - `concurrency`: vLLM prints *4.61x* for 8,192 tokens. "Is that a hard limit?" How many requests of 800 tokens fit?
 # - `qwen`: "Qwen2.5-7B takes 1.53 MB a token." It has 28 layers, 28 heads, 4 KV heads of 128, a width of 3,584, and 16
-#   bits an element. How many bytes are right?
+#   bits an element. What is the right number of bytes?
 # - `tensorrt`: "TensorRT-LLM takes 67 GB for KV, and I send one request." It takes 0.9 of the free memory, whatever is
 #   sent. The log says 132,608 tokens; the model has 32 layers, 32 KV heads of 128, 16 bits. How many GB (10⁹ bytes)?
 # - `a10`: "vLLM has 8,348 blocks of 16 tokens for Llama-2-7B on my A10 with 24 GB." How many GiB would those take, at
 #   524,288 bytes a token?
-# - `llama.cpp`: `--ctx-size 4096 --parallel 2`, each slot with a part of its own. How many tokens has a slot?
+# - `llama.cpp`: `--ctx-size 4096 --parallel 2`, each slot with its own part. How many tokens does a slot have?
 # - `never`: a prompt of 99,000 tokens, `max_tokens` 1,000, and a pool of 5,000 blocks of 16: the request hangs. How
 #   many blocks does it need at its end?
 
@@ -383,9 +385,9 @@ for found in sweep:
 draw.slots(sweep)
 
 # %% [markdown]
-# The symptom: `vllm:num_preemptions` climbs, the pool is 100% full, the number running swings while everybody in it
-# is slower (TPOT 28 ms with 24 slots, 33 with 48), and streams stop for seconds. Tokens/s look fine, since work that
-# is done twice looks like work. Beyond 34 slots nothing changes any more: the pool decides.
+# The symptom: `vllm:num_preemptions` climbs, the pool is 100% full, the number of running requests swings while all of
+# them are slower (TPOT 28 ms with 24 slots, 33 with 48), and streams stop for seconds. Tokens/s look fine, since work
+# that is done twice looks like work. Beyond 34 slots nothing changes any more: the pool decides.
 #
 # Does that depend on the card, whose times are modelled? The same pool with steps that were **recorded** on an H100, at
 # a rate that is again too high:
@@ -394,7 +396,7 @@ draw.slots(sweep)
 lab08.two_cards()
 
 # %% [markdown]
-# Is this one draw? Four others, 24 slots against 48:
+# Is this only one draw? Four others, 24 slots against 48:
 
 # %%
 for seed in range(1, 5):
@@ -407,8 +409,8 @@ for seed in range(1, 5):
 # %% [markdown]
 # ## A request that never fits
 #
-# Within `max_model_len`, and larger than the whole pool: an engine that admits it waits for blocks that cannot come.
-# Some did, and hung. The check belongs before the first step:
+# A request may be within `max_model_len` and still larger than the whole pool. An engine that admits it waits for
+# blocks that cannot come. Some engines did, and hung. The check belongs before the first step:
 
 # %%
 huge = Workload.fixed(rate=1, num_requests=1, prompt_tokens=41_000, output_tokens=2_000)
@@ -433,7 +435,7 @@ for length in (16_000, 32_000):
 # %% [markdown]
 # ## The last per cent of the card
 #
-# `gpu_memory_utilization` is a share of the *whole* card, and of its total, not of what is free. What is not in it must
+# `gpu_memory_utilization` is a share of the *whole* memory of the card, not of what is free. The rest of the card must
 # hold everything that nobody has counted: CUDA graphs (up to vLLM 0.19), fragments, a second process. From 0.20 on an
 # estimate of the graphs is taken off the pool, and the default is 0.92.
 
@@ -448,8 +450,8 @@ for share in (0.90, 0.95, 0.98, 0.99):
 # %% [markdown]
 # From 0.90 to 0.98 the pool grows by 39%, and 0.47 GiB are left. CUDA graphs alone were found to take up to 0.5 GiB.
 # The first long batch then ends in `CUDA out of memory`, and this one *is* an error: it takes the engine down with
-# everybody in it. Two engines on one card is the same story. In vLLM's V0 (before 0.8) the second one counts the first
-# one's memory as its own, so a share of 0.2 is less than nothing:
+# everybody in it. Two engines on one card have the same problem. In vLLM's V0 (before 0.8) the second one counts the
+# first one's memory as its own, so a share of 0.2 is less than nothing:
 
 # %%
 first = 68 * GIB  # in use by another process on an 80 GB card
@@ -488,7 +490,8 @@ for share in (0.20, 0.95):
 # | `capacity_scheduler_policy: GUARANTEED_NO_EVICT` | no preemption: admits only what fits to its end |
 #
 # The three memory shares are shares of three different things. Somebody who compared vLLM at 0.9 with SGLang at 0.93 on
-# the same four H100s found 178,880 against 367,404 tokens. The bytes a token are the same in both; the rest is a rule:
+# the same four H100s found 178,880 against 367,404 tokens. The bytes a token are the same in both; the difference comes
+# from the rules:
 
 # %%
 per_rank = 2 * 94 * 1 * 128 * 2  # Qwen3-235B on four ranks: 94 layers, 4 KV heads of 128

@@ -60,7 +60,10 @@ choice = one_flag(FLAG)
 
 def keeps(right: int, twin: Exercise | None = None, question: str = "") -> Exercise:
     """The decision with its right value, one of CAPS."""
-    hints = {value: "It keeps the promises, but so does a larger cap, with a quicker long prompt." for value in CAPS}
+    hints = {
+        value: "That keeps both promises, but so does a larger cap, which delays the long prompt less."
+        for value in CAPS
+    }
     hints |= {
         value: "Look at the p99 of the TTFT with that cap: is the promise kept?" for value in CAPS if value > right
     }
@@ -72,7 +75,7 @@ def keeps(right: int, twin: Exercise | None = None, question: str = "") -> Exerc
         mistakes=(
             Mistake(
                 {"--max-num-batched-tokens": 1_024},
-                "That keeps every gap short. But the long prompt still takes each step, and new chats wait as long.",
+                "That keeps every gap short. But the long prompt still fills each step, and new chats wait as long.",
             ),
             Mistake({"--max-num-seqs": 128}, "Slots are free: look at how many requests run and how many wait."),
             *(Mistake({FLAG: value}, hint) for value, hint in hints.items() if value != right),

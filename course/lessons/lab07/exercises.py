@@ -56,27 +56,27 @@ LAB = LabSpec(
     predictions=(
         Prediction(
             "p99",
-            "The token budget is lowered to 512: a contract runs in some 66 chunks. The p99 of gaps?",
+            "The token budget is lowered to 512: a contract runs in some 66 chunks. What does the p99 of gaps do?",
             (
-                "it about triples",
+                "it roughly triples",
                 (
-                    "it stays",
+                    "it stays the same",
                     "rare-is-invisible",
-                    "True of the long gap. But 66 chunks make 66 gaps, each a little long.",
+                    "True of one long gap. But 66 chunks make 66 gaps for each chat, all somewhat longer.",
                 ),
                 (
                     "it halves",
                     "smaller-steps-smaller-gaps",
-                    "The longest gap shrinks. But now more gaps have a chunk beside them.",
+                    "The longest gap shrinks. But now many more gaps are steps with a chunk.",
                 ),
                 (
                     "it falls to a thirtieth",
                     "p99-shows-the-stall",
-                    "The p99 over tokens never held the stall.",
+                    "That is the longest gap. The p99 over tokens never showed the stall.",
                 ),
             ),
             "a",
-            "9.9 to 29.5 ms, and the longest gap fell from 1,744 to 56 ms.",
+            "From 9.9 to 29.5 ms, and the longest gap fell from 1,744 to 56 ms.",
         ),
         Prediction(
             "newcomers",
@@ -90,7 +90,7 @@ LAB = LabSpec(
                 (
                     "0.8 s: they wait for half the chunks",
                     "wait-for-half",
-                    "The mean does. A p99 shows those who come early in the prompt.",
+                    "On average they do. The p99 shows chats that come just after the long prompt.",
                 ),
                 "2.1 s: they wait for all chunks",
             ),
@@ -106,12 +106,13 @@ LAB = LabSpec(
             rtol=1e-3,  # counted, not measured
             mistakes=(
                 Mistake(ceil(STEPS[0] / STEPS[1]), "That gives the whole budget to the prompt. Who else is in a step?"),
-                Mistake(STEPS[0] / (STEPS[1] - STEPS[2]), "Steps are whole: the rest of the prompt takes one as well."),
+                Mistake(STEPS[0] / (STEPS[1] - STEPS[2]), "Steps are whole: the rest of the prompt takes a step too."),
                 Mistake(
                     STEPS[0] // (STEPS[1] + STEPS[2]) + 1,
                     "The decodes are counted in the budget, and not added to it.",
                 ),
-                Mistake(ceil(STEPS[0] / STEPS[2]), "That divides by the chats. How many tokens do they leave?"),
+                Mistake(ceil(STEPS[0] / STEPS[2]), "That divides by the number of chats. How many tokens do they "
+                "leave?"),
             ),
             hint="Divide the prompt by what the decodes leave of the budget.",
             plain="Each chat that streams takes one token of the budget. Divide the prompt by the rest, and round up.",
@@ -135,7 +136,7 @@ LAB = LabSpec(
             mistakes=(
                 Mistake(
                     largest_chunk(LIMIT, first=True),
-                    "With that the first step keeps the limit. The last one attends to the whole prompt.",
+                    "With that chunk the first step keeps the limit. The last one attends to the whole prompt.",
                 ),
                 Mistake(largest_chunk(LIMIT) + GRID, "The last step with that chunk is just above the limit."),
                 Mistake(largest_chunk(LIMIT) - GRID, "That keeps the limit. Does a larger chunk keep it too?"),
@@ -145,18 +146,18 @@ LAB = LabSpec(
                 ),
             ),
             hint="Put another multiple of 64 into the cell above, and run it again.",
-            plain="Go down from 512 in strides of 64, and stop at the first chunk whose step keeps the limit.",
+            plain="Go down from 512 by 64 at a time, and stop at the first chunk whose step keeps the limit.",
             twin=Exercise(
                 "chunk",
                 "The chunk",
-                question="And for a limit of 40 ms?",
+                question="What is the largest chunk for a limit of 40 ms?",
                 solution=largest_chunk(LIMIT_TWIN),
                 rtol=1e-3,
                 mistakes=(
                     Mistake(largest_chunk(LIMIT_TWIN) + GRID, "The last step with that chunk is above the limit."),
                     Mistake(
                         largest_chunk(LIMIT_TWIN, first=True),
-                        "With that the first step keeps the limit. The last one takes longer.",
+                        "With that chunk the first step keeps the limit. The last one takes longer.",
                     ),
                 ),
             ),
@@ -173,37 +174,38 @@ LAB = LabSpec(
                 ),
                 Mistake(
                     share.prompts_first,
-                    "Prompts go first, and when they use up the budget a chat gets no token. Whose turn comes first?",
+                    "Your rule serves prompts first, and when they use up the budget a chat gets no token. Who should "
+                    "go first?",
                 ),
                 Mistake(
                     share.forgets_the_budget,
-                    "All tokens of a step together may be at most `budget`. Keep count of what is left.",
+                    "A step holds at most `budget` tokens in all. Keep count of what is left.",
                 ),
                 Mistake(
                     share.forgets_the_decodes,
-                    "The tokens of those who decode are counted in the budget as well.",
+                    "The tokens of requests that decode count against the budget as well.",
                 ),
                 Mistake(share.leaves_out_the_decodes, "Who must be in the dictionary besides the prompts?"),
                 Mistake(
                     share.cap_for_all,
-                    "All prompts together share one cap. It is meant for each of them; the budget limits the sum.",
+                    "All prompts together share one cap. It limits each of them; the budget limits the sum.",
                 ),
                 Mistake(share.zero_chunks, "Leave out a prompt for which nothing is left: no request computes 0."),
-                Mistake(share.one_prompt, "Only one prompt gets tokens. What is left goes to the next one."),
+                Mistake(share.one_prompt, "Only one prompt gets tokens. The rest of the budget goes to the next one."),
             ),
-            hint="Go through the example of the text by hand, and then with a budget that the decodes use up.",
+            hint="Go through the example in the text by hand, then take a budget that the decodes use up.",
             plain="Begin with one token for each request that decodes. Then go through the prompts in order: each gets "
             "the least of what it needs, the cap, and what is left of the budget.",
             twin=Exercise(
                 "share",
                 "Prompts first",
-                question="A batch service has no readers: there, prompts go first. Write its share. Those who decode "
-                "get a token each while the budget lasts, in order.",
+                question="In a batch service nobody reads along, so prompts go first. Write its share. Requests that "
+                "decode get a token each, in order, while the budget lasts.",
                 solution=share.prompts_first,
                 probes=share.PROBES,
                 mistakes=(
-                    Mistake(share.share, "Those who decode still go first. When do they lose their token here?"),
-                    Mistake(share.forgets_the_budget, "All tokens together may be at most `budget`."),
+                    Mistake(share.share, "Requests that decode still go first. When do they get no token here?"),
+                    Mistake(share.forgets_the_budget, "A step holds at most `budget` tokens in all."),
                 ),
             ),
         ),
@@ -211,7 +213,8 @@ LAB = LabSpec(
             512,
             keeps(
                 256,
-                question="Now new chats are promised a p99 TTFT of 60 ms. Choose again, and again the largest value.",
+                question="Now new chats are promised a p99 TTFT of 60 ms. Choose again the largest value that keeps "
+                "both promises.",
             ),
         ),
     ),

@@ -100,7 +100,7 @@ def _rows(budget: int, result: Spoken | None) -> list[tuple[str, str, str]]:
         f"{PROMPT:,} tokens", f"{len(card.chunk_steps[0]):,}", seconds(end - begin), seconds(card.run.ttft[card.long]),
         "-",
     ]  # fmt: skip
-    labels = ("long prompt", "its chunks", "longest gap of a talker", "TTFT of the long prompt", "answers that changed")
+    labels = ("long prompt", "its chunks", "longest gap of a story", "TTFT of the long prompt", "answers that changed")
     return [
         ("", head, f"recorded: {STEP.card.split()[1]}"),
         ("token budget", f"{budget:,}", f"{ON_THE_CARD * budget:,}"),

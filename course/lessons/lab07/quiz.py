@@ -9,7 +9,7 @@ EARLIER = (
         (
             ("a token to one of them", "All ten are in the batch: nobody takes turns."),
             ("a token to each of them", "And each waits until the whole step is done."),
-            ("a token to those just let in", "They join the others, who go on as well."),
+            ("a token to those just admitted", "They join the others, and all of them get one."),
         ),
         "b",
         lab="04",
@@ -28,16 +28,16 @@ EARLIER = (
 )
 
 TICKET = Ticket(
-    story='"Since this morning text flows better, but the first word takes longer by the minute. '
-    'Half of the slots are free. Traffic is as yesterday: 12 a second, 1,000-token prompts, 300 tokens out."',
+    story='"Since this morning text flows better, but the first word takes longer every minute. '
+    'Half of the slots are free. Traffic is as yesterday: 12 requests a second, prompts of 1,000 tokens, 300 out."',
     questions=(
         Question(
             "cause",
             "What is the cause?",
             (
                 ("The KV cache is full.", "30 requests of about 1,150 tokens are 4.5 GB: there is room for many more."),
-                ("The slots are all taken.", "30 of 64 are, and yesterday up to 61 were."),
-                ("The steps are too small.", "They leave prompts less than what arrives."),
+                ("The slots are all taken.", "30 of 64 are taken. Yesterday up to 61 were."),
+                ("The steps are too small.", "Fewer prompt tokens fit into them than arrive."),
             ),
             "c",
         ),
@@ -49,8 +49,8 @@ TICKET = Ticket(
                     "the tokens of a step",
                     "vllm:iteration_tokens_total: 125 on average, at most 128.",
                 ),
-                ("the length of prompts", "That is as yesterday, and yesterday nobody waited."),
-                ("the longest gaps", "It has fallen to 9 ms: whoever streams is well."),
+                ("the length of prompts", "It is the same as yesterday, when nobody waited."),
+                ("the longest gaps", "The longest has fallen to 9 ms: answers stream well."),
             ),
             "a",
         ),
@@ -58,7 +58,7 @@ TICKET = Ticket(
             "repair",
             "What do you change?",
             (
-                ("double the slots", "Slots are free already. A step has no room."),
+                ("double the slots", "Slots are free already. It is the step that has no room."),
                 (
                     "raise the budget to 1,024 tokens",
                     "The p95 of the TTFT is then 0.08 s.",
@@ -74,13 +74,13 @@ TICKET = Ticket(
 QUIZ = (
     Question(
         "slo",
-        "You promise 99 of 100 readers no stop above 100 ms. What do you watch?",
+        "You promise 99 of 100 readers no gap above 100 ms. What do you watch?",
         (
             (
                 "the p99 of ITL over all tokens",
-                "A stop of 1.7 s every 20 s is 0.03% of the tokens: the p99 never sees it.",
+                "A stall of 1.7 s every 20 s is 0.03% of the tokens: the p99 never shows it.",
             ),
-            ("the mean ITL of each request", "A stop is spread over 300 tokens, and moves it little."),
+            ("the mean ITL of each request", "One stall among 300 tokens hardly moves it."),
             ("the p99 of each request's longest gap", "It counts people, not tokens."),
         ),
         "c",
@@ -97,7 +97,7 @@ QUIZ = (
                 "--long-prefill-token-threshold 512",
                 "It leaves some 1,500 tokens of each step to others.",
             ),
-            ("--max-num-seqs 128", "Slots were free. What they lack is room in a step."),
+            ("--max-num-seqs 128", "Slots were free. What new chats lack is room in a step."),
         ),
         "b",
     ),
@@ -107,10 +107,10 @@ QUIZ = (
         (
             (
                 "the card computes fewer tokens a second",
-                "Recorded, a step of 128 tokens takes half as long as one of 512.",
+                "A recorded step of 128 tokens takes half as long as one of 512.",
             ),
             ("only long prompts are answered later", "Short prompts pay as well: the ticket had no long ones."),
-            ("more KV memory for the chunks", "K and V take the same room in any chunk."),
+            ("more KV memory for the chunks", "K and V take the same memory, whatever the chunks."),
         ),
         "a",
     ),
@@ -120,7 +120,7 @@ QUIZ = (
         (
             ("66 times as late", "A step with fewer tokens is shorter."),
             ("earlier, since it is streamed", "A first token needs the whole prompt."),
-            ("about a third later", "2.3 s, not 1.74 s: attention runs less well in short chunks."),
+            ("about a third later", "2.3 s, not 1.74 s: attention is less efficient in short chunks."),
         ),
         "c",
     ),

@@ -83,7 +83,8 @@ MOMENT = (
             settings["prompt"] == PROMPT and _gap(result) <= STALL and _waits(result).max() <= STALL
         ),
         miss="The newcomers wait {worst} at most, and the longest gap of a chat is {gap}.",
-        answer="With a budget of {budget} and a cap of {cap} newcomers wait {worst} at most, and chats {gap}.",
+        answer="With a budget of {budget} and a cap of {cap} newcomers wait {worst} at most, and the longest gap is "
+        "{gap}.",
         facts=_moment_facts,
         claim=lambda settings, result: result.run.ttft[result.long] > _whole(settings).run.ttft[result.long],
     ),
@@ -93,11 +94,11 @@ MOMENT = (
         show={"max_num_batched_tokens": 512},
         options=(
             ("The long prompt takes the rest.", ""),
-            ("The chats use up the whole budget.", "Each of them takes one token of it in a step."),
-            ("Their own prompts are cut.", "200 tokens fit into what one step can hold."),
+            ("The chats use up the whole budget.", "Each chat takes only one token of it per step."),
+            ("Their own prompts are cut.", "A prompt of 200 tokens fits into one step."),
         ),
         right="a",
-        answer="It came first, and takes what decodes leave for {ttft}.",
+        answer="It came first, and for {ttft} takes all that decodes leave.",
         facts=_moment_facts,
         claim=lambda settings, result: _waits(result)[0] > 0.8 * result.run.ttft[result.long],
     ),
@@ -151,14 +152,14 @@ HIDDEN = (
         value=lambda settings, result: 100 * result.outcome.stalled(result.limit),
         unit="%",
         where=lambda settings, result: _as_it_was(settings),
-        slips=((0.01, "That is the share: give it in per cent."),),
+        slips=((0.01, "That is a fraction: give it in per cent."),),
         answer="{chats} of the chats, but {tokens} of the tokens.",
         facts=_hidden_facts,
         claim=lambda settings, result: _tokens(result) < 0.01 < result.outcome.stalled(result.limit),
     ),
     Find(
         id="often",
-        text="Let long prompts alone come more often, until the p99 over tokens jumps.",
+        text="Change only how often long prompts come, until the p99 over tokens jumps.",
         show={"every": 2},
         reached=lambda settings, result: (
             _as_it_was(settings, "every") and result.outcome.itl["p99"] >= 10 * _start().outcome.itl["p99"]
@@ -184,12 +185,12 @@ HIDDEN = (
         text="Why does the p99 over tokens hide the stalls?",
         show={},
         options=(
-            ("Outliers are left out of it.", "Nothing is left out: the line goes on to the longest one."),
+            ("Outliers are left out of it.", "Nothing is left out: the line goes on to the longest gap."),
             ("A gap is averaged with others.", "A percentile averages nothing; TPOT does."),
-            ("It is one gap among hundreds.", ""),
+            ("It is one gap in hundreds.", ""),
         ),
         right="c",
-        answer="They are {tokens} of the tokens; a p99 shows what is above 1%.",
+        answer="They follow {tokens} of the tokens; a p99 shows only what exceeds 1%.",
         facts=_hidden_facts,
         claim=lambda settings, result: _tokens(result) < 0.01 < result.outcome.stalled(result.limit),
     ),

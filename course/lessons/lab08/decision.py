@@ -61,7 +61,7 @@ DECIDE = Exercise(
         ),
         Mistake(
             RIGHT | {"value": kv_pool.TOKENS // PROMPT},
-            "Those are prompts alone. Answers are in the cache as well.",
+            "That counts prompts alone. Answers are in the cache as well.",
         ),
         Mistake(
             RIGHT | {"flag": "--max-model-len", "value": PROMPT + ANSWER},
@@ -72,10 +72,11 @@ DECIDE = Exercise(
             "Look at kv_cache_usage_perc: most of the pool is free.",
         ),
         Mistake(RIGHT | {"unless": "a"}, "A longer queue wants more slots, and the pool still holds no more."),
-        Mistake(RIGHT | {"unless": "c"}, "Users do not change what a request holds, which is what the number is from."),
+        Mistake(
+            RIGHT | {"unless": "c"}, "More users do not change what a request holds, and the number comes from that."
+        ),
     ),
-    hint="Which limit is reached, that of the slots or that of the pool? And how many tokens does a request hold at "
-    "its end?",
+    hint="Which limit is reached, the slots or the pool? And how many tokens does a request hold at its end?",
     plain="The slots are all taken and most of the pool is free, so raise the slots. Divide the tokens of the pool by "
     "prompt plus whole answer, and round down.",
     worked="--max-num-seqs, with tokens of the pool / (prompt + answer), rounded down. Longer answers would change "

@@ -38,9 +38,9 @@ LAB = LabSpec(
                 (
                     "256, one in each slot",
                     "slots-decide",
-                    "A sequence costs memory: 256 need nine such pools.",
+                    "A sequence takes memory: 256 need nine such pools.",
                 ),
-                ("about 27", "", "You charged what a sequence holds."),
+                ("about 27", "", "You counted what a sequence holds."),
                 (
                     "about 40",
                     "only-prompts-take-memory",
@@ -52,23 +52,23 @@ LAB = LabSpec(
         ),
         Prediction(
             "slots",
-            "2 requests/s are more than the card can do, and all 24 slots are taken. You make it 48. What happens to "
-            "the tokens/s?",
+            "2 requests/s are more than the card can do, and all 24 slots are taken. You raise them to 48. What "
+            "happens to the tokens/s?",
             (
                 ("they hardly change", "", "Memory was the limit already."),
                 (
                     "they rise by a fifth or so",
                     "more-slots-some-gain",
-                    "It would, with memory for a larger batch.",
+                    "They would, with memory for a larger batch.",
                 ),
                 (
                     "they nearly double",
                     "slots-are-speed",
-                    "Slots hold nothing by themselves.",
+                    "A slot without free blocks is of no use.",
                 ),
             ),
             "a",
-            "In 2,000 requests, from 826 to 820 tokens/s and from 63 to 907 preemptions: a quarter of all tokens is "
+            "Over 2,000 requests, from 826 to 820 tokens/s and from 63 to 907 preemptions: a quarter of all tokens is "
             "computed twice.",
         ),
     ),
@@ -81,10 +81,13 @@ LAB = LabSpec(
             mistakes=(
                 Mistake(
                     2 * QWEN.num_layers * QWEN.num_heads * QWEN.head_dim * 2,
-                    "That keeps K and V for every query head, which is the width of the model. Only the KV heads are "
-                    "kept.",
+                    "That counts K and V for every query head, which is the width of the model. Only KV heads are "
+                    "stored.",
                 ),
-                Mistake(QWEN.kv_bytes_per_token // 2, "A factor of two is missing: K and V, of two bytes each."),
+                Mistake(
+                    QWEN.kv_bytes_per_token // 2,
+                    "A factor of two is missing: count both K and V, and two bytes for each element.",
+                ),
                 Mistake(_layer, "That is one layer. Every layer keeps its own K and V."),
                 Mistake(8 * QWEN.kv_bytes_per_token, "That counts bits. Give bytes."),
                 Mistake(QWEN.kv_bytes_per_token // 1024, "That is in KiB. Give bytes."),
@@ -101,14 +104,14 @@ LAB = LabSpec(
                 mistakes=(
                     Mistake(
                         2 * OTHER.num_layers * OTHER.num_heads * OTHER.head_dim * 2,
-                        "That keeps K and V for every query head.",
+                        "That counts K and V for every query head.",
                     ),
                     Mistake(OTHER.kv_bytes_per_token // 2, "A factor of two is missing."),
                 ),
                 hint="Multiply: two tensors, layers, KV heads, elements of a head, bytes of an element.",
-                plain="Five numbers, multiplied. Query heads are not among them.",
+                plain="Multiply five numbers. The query heads are not among them.",
                 question="Qwen3-32B has 64 layers, 64 query heads, 8 KV heads of 128 elements, and 16 bits. How many "
-                "bytes does a token keep?",
+                "KV bytes does a token take?",
             ),
         ),
         SLOTS,

@@ -8,7 +8,7 @@ from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
 from course.exercises.spec import Exercise, Mistake
 
 GIB = 2**30
-_NOT_A_LIMIT = "The 4.61 is for requests of 8,192 tokens, and no limit. Those in question have 800."
+_NOT_A_LIMIT = "The 4.61 counts requests of 8,192 tokens, and is no limit. These have 800."
 
 REPORTS = (
     Exercise(
@@ -29,7 +29,7 @@ REPORTS = (
         solution=2 * 28 * 4 * 128 * 2,
         rtol=1e-3,
         mistakes=(
-            Mistake(2 * 28 * 3_584 * 2, "That is all 28 query heads. Only the KV heads are kept."),
+            Mistake(2 * 28 * 3_584 * 2, "That counts all 28 query heads. Only KV heads are stored."),
             Mistake(
                 2 * 3_584 * 28 * 8, "That is the report's own number. Which heads are kept? How long is an element?"
             ),
@@ -43,7 +43,7 @@ REPORTS = (
         solution=132_608 * 2 * 32 * 32 * 128 * 2 / 1e9,
         rtol=5e-3,
         mistakes=(
-            Mistake(132_608 * 2 * 32 * 32 * 128 * 2 / GIB, "That is in GiB. Asked for are GB, 10⁹ bytes."),
+            Mistake(132_608 * 2 * 32 * 32 * 128 * 2 / GIB, "That is in GiB. The question asks for GB, 10⁹ bytes."),
             Mistake(132_608 * 32 * 32 * 128 * 2 / 1e9, "K and V are two tensors."),
         ),
         hint="Tokens times bytes a token.",
@@ -54,8 +54,8 @@ REPORTS = (
         solution=8_348 * 16 * 524_288 / GIB,
         rtol=5e-3,
         mistakes=(
-            Mistake(8_348 * 16 * 524_288 / 1e9, "That is in GB. Asked for are GiB, 2³⁰ bytes."),
-            Mistake(8_348 * 524_288 / GIB, "That takes a block for one token."),
+            Mistake(8_348 * 16 * 524_288 / 1e9, "That is in GB. The question asks for GiB, 2³⁰ bytes."),
+            Mistake(8_348 * 524_288 / GIB, "That counts a block as one token."),
         ),
         hint="Blocks times tokens of a block times bytes a token.",
     ),
@@ -65,7 +65,7 @@ REPORTS = (
         solution=4_096 // 2,
         rtol=1e-3,
         mistakes=(
-            Mistake(4_096, "The context is that of the whole server, and its slots divide it."),
+            Mistake(4_096, "The context is that of the whole server, and its slots share it."),
             Mistake(8_192, "The context is that of the whole server: slots do not add to it."),
         ),
         hint="The pool is as long as --ctx-size says, however many share it.",
@@ -80,7 +80,7 @@ REPORTS = (
             Mistake(5_000, "That is what the pool has. How many does the request need?"),
             Mistake(100_000, "Those are tokens. How many blocks hold them?"),
         ),
-        hint="Blocks for all that the request holds at its end.",
+        hint="Count blocks for all that the request holds at its end.",
     ),
 )
 

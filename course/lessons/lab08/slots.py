@@ -84,7 +84,7 @@ SLOTS = Exercise(
         Mistake(_for_the_longest, "That is the worst case: every sequence as long as the longest."),
         Mistake(_without_rounding, "A sequence takes whole blocks: round each one up to blocks before you average."),
         Mistake(_rounds_down, "The last block of a sequence is taken even if it is not full: round up."),
-        Mistake(_one_too_many, "One too many: with that number the blocks do not suffice any more."),
+        Mistake(_one_too_many, "One too many: that number no longer fits the inequality."),
     ),
     hint="Turn each length into blocks, then find the largest n by trying.",
     plain="Start with n = 1. While n + 1 still fits the inequality, add 1 to n. Mean and standard deviation are those "

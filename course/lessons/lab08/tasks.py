@@ -70,20 +70,20 @@ LEDGER = (
         reached=lambda settings, result: _only(settings, CARD, "max_model_len") and _printed(result) >= 10,
         miss="The log would print {printed}.",
         answer="With {length} tokens it prints {printed} instead of {printed_before}. The pool still has {tokens} "
-        "tokens; they are divided by less.",
+        "tokens; the log divides them by less.",
         facts=_card_facts,
         claim=lambda settings, result: result.ledger.kv_tokens == _at(CARD).ledger.kv_tokens,
     ),
     Read(
         id="heads",
-        text="Press Reset and choose llama-2-7b. How many bytes does one of its tokens keep?",
+        text="Press Reset and choose llama-2-7b. How many KV bytes does a token take?",
         show={"model_name": "llama-2-7b"},
         value=lambda settings, result: result.ledger.spec.kv_bytes_per_token,
         unit="bytes",
         rtol=0.01,
         where=lambda settings, result: settings["model_name"] == "llama-2-7b" and settings["kv_dtype"] == "bfloat16",
         slips=((1 / 1024, "That is in KiB: give bytes."), (1 / 2**20, "That is in MiB: give bytes.")),
-        answer="{bytes}, {times} times as many as {other}: it has {heads} KV heads instead of {few}, in as many "
+        answer="{bytes}, {times} times as many as {other}: it has {heads} KV heads instead of {few}, and as many "
         "layers.",
         facts=_card_facts,
         claim=lambda settings, result: (
@@ -93,7 +93,7 @@ LEDGER = (
     ),
     Find(
         id="small",
-        text="Press Reset. Put qwen3-32b on the H100, then raise gpu_memory_utilization alone until its pool has 1.5 "
+        text="Press Reset. Put qwen3-32b on the H100, then raise only gpu_memory_utilization until its pool has 1.5 "
         "times as many tokens as at 0.90.",
         show=BIG | {"gpu_memory_utilization": 0.94},
         reached=lambda settings, result: (
@@ -106,7 +106,7 @@ LEDGER = (
     ),
     Why(
         id="left",
-        text="Why does so little of the card add so much to this pool?",
+        text="Why does so small a share of the card add so much to this pool?",
         show=BIG | {"gpu_memory_utilization": 0.94},
         options=(
             ("The pool is what the weights leave.", ""),
@@ -189,14 +189,14 @@ FULL = (
         reached=_room,
         miss="{slots} slots: {lost} preemptions and {speed} tokens/s; with {all_slots} slots it is {speed_all}.",
         answer="{slots} slots give {speed} tokens/s. {all_slots} slots give {speed_all}, with {lost_all} preemptions "
-        "and {twice_all} of all tokens computed twice. In {many} requests {fit} slots preempt {fit_lost} "
-        "times, and {fewer} never.",
+        "and {twice_all} of all tokens computed twice. Over {many} requests, {fit} slots bring {fit_lost} "
+        "preemptions, and {fewer} none.",
         facts=_room_facts,
         claim=lambda settings, result: _all_slots(settings).preemptions > 0,
     ),
     Find(
         id="bytes",
-        text="Stay at 2 requests/s, and bring the p95 of TTFT below 1 s, with two controls if need be.",
+        text="Stay at 2 requests/s, and bring the p95 of TTFT below 1 s. You may move two controls.",
         show={"rate": BUSY, "slots": 48, "kind": FP8},
         reached=lambda settings, result: settings["rate"] == BUSY and result.p95_ttft < SOON,
         miss="The p95 of TTFT is {p95}.",
@@ -210,8 +210,8 @@ FULL = (
         text="With 23 slots and 16-bit K and V nobody was preempted, yet the queue grew. Why?",
         show={"rate": BUSY, "slots": 23},
         options=(
-            ("With fewer slots steps take longer.", "A step takes less time with fewer sequences in it."),
-            ("Preempted requests fill the queue.", "There were none."),
+            ("With fewer slots a step takes longer.", "A step takes less time with fewer sequences in it."),
+            ("Preempted requests fill the queue.", "Nobody was preempted."),
             ("More arrive than 23 slots answer.", ""),
         ),
         right="c",

@@ -15,11 +15,11 @@ IN_EXERCISES, IN_TASKS, IN_TABLES = (
 )
 
 MUTANTS = (
-    Mutant(ASKS, '"a",\n            "9.9 to 29.5 ms', '"b",\n            "9.9 to 29.5 ms', KEY),
+    Mutant(ASKS, '"a",\n            "From 9.9 to 29.5 ms', '"b",\n            "From 9.9 to 29.5 ms', KEY),
     Mutant(ASKS, '"c",\n            "With a budget of 2,048', '"a",\n            "With a budget of 2,048', KEY),
     Mutant(ASKS, "9.9 to 29.5 ms", "9.9 to 25.9 ms", NUMBER),
     Mutant(ASKS, "But 66 chunks make 66 gaps", "But 66 chunks make 46 gaps", NUMBER),
-    Mutant(ASKS, "Go down from 512 in strides of 64", "Go down from 512 in strides of 32", NUMBER),
+    Mutant(ASKS, "Go down from 512 by 64", "Go down from 512 by 32", NUMBER),
     Mutant(ASKS, "ceil(prompt / (budget - decodes))", "ceil(prompt / budget)", TERM),
     Mutant(ASKS, "0 if first else PROMPT - chunk", "0 if first else PROMPT", TERM),
     Mutant(DECISION, "CAPS if value > right", "CAPS if value < right", COMPARISON, IN_EXERCISES),
@@ -34,8 +34,8 @@ MUTANTS = (
     Mutant(DECISION, "GAP, FIRST = 0.1, 0.12", "GAP, FIRST = 0.1, 0.09", CONSTANT, IN_EXERCISES),
     Mutant(
         QUIZ,
-        'than what arrives."),\n            ),\n            "c"',
-        'than what arrives."),\n            ),\n            "b"',
+        'into them than arrive."),\n            ),\n            "c"',
+        'into them than arrive."),\n            ),\n            "b"',
         KEY,
     ),
     Mutant(QUIZ, 'not tokens."),\n        ),\n        "c"', 'not tokens."),\n        ),\n        "a"', KEY),

@@ -10,7 +10,7 @@ POOL, CARD = "course/lessons/lab08/kv_pool.py", "course/lessons/lab08/card_memor
 
 MUTANTS = (
     Mutant(ASKS, '"c",\n            "A sequence holds', '"a",\n            "A sequence holds', KEY),
-    Mutant(ASKS, '"a",\n            "In 2,000', '"b",\n            "In 2,000', KEY),
+    Mutant(ASKS, '"a",\n            "Over 2,000', '"b",\n            "Over 2,000', KEY),
     Mutant(ASKS, "41,408 / 1,536 is 27", "41,408 / 1,536 is 29", NUMBER),
     Mutant(ASKS, "from 826 to 820 tokens/s", "from 826 to 802 tokens/s", NUMBER),
     Mutant(ASKS, "from 63 to 907 preemptions", "from 63 to 970 preemptions", NUMBER),

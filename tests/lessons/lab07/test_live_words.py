@@ -45,7 +45,7 @@ def test_the_recorded_card_stops_as_well(view):
 
 def test_before_it_is_played_the_recording_is_there_alone(view):
     rows = {label: values for label, *values in view.compared(view.defaults)}
-    assert rows[""] == ["measured here", "recorded: H100"] and rows["longest gap of a talker"][0] == "-"
+    assert rows[""] == ["measured here", "recorded: H100"] and rows["longest gap of a story"][0] == "-"
 
 
 def test_its_text_is_the_same_each_time_and_measures_nothing(view):

@@ -234,7 +234,7 @@ def core_sentences() -> dict[str, tuple]:
     chunk, chunks = 512 - 12, len(moment.chunk_steps[0])
     newcomers = set(moment.run.workload.prompt_tokens[moment.newcomers.start :])
     return {
-        "one H100, {} slots. {} chats arrive each second, with {} tokens in and about {} out. Once in {} seconds a "
+        "one H100, {} slots. {} chats arrive each second, with {} tokens in and about {} out. Every {} seconds a "
         "customer pastes a contract of {} tokens": (
             SLOTS, CHAT_RATE, long_prompt.CHAT_PROMPT, CHAT_ANSWER, EVERY, PROMPT,
         ),
@@ -243,19 +243,19 @@ def core_sentences() -> dict[str, tuple]:
         ),
         "the p99 of the gaps is {} ms, as before": (1e3 * today.itl["p99"],),
         "a gap that a reader notices, here above {} ms": (1e3 * long_prompt.STALL,),
-        "{} chats, and their gaps counted": (int((load_.class_ == "chat").sum()),),
+        "The gaps of {} chats, counted by tokens": (int((load_.class_ == "chat").sum()),),
         "A long prompt of {} tokens arrives, and {} ms later a new chat with {}. A step takes 1 ms a token, but at "
         "least {} ms": (by_hand.PROMPT, by_hand.LATER, by_hand.NEW_PROMPT, by_hand.LEAST),
-        "in one step, the prompt stops A and B for {} ms": (whole.longest_gap,),
+        "in one step, the prompt in front stops A and B for {} ms": (whole.longest_gap,),
         "A budget of {} leaves the prompt {} tokens a step. The longest gap is {} ms": (6, 6 - 2, budget.longest_gap),
-        "With a cap of {} as well, the new chat fits in": (2,),
+        "A cap of {} as well leaves room for the new chat": (2,),
         "| budget | tokens a step | {} | {} |": (6, 512),
         "| decodes | tokens a step | {} | {} |": (2, 12),
         "| chunk | tokens | {} | {} |": (6 - 2, chunk),
         "| prompt | tokens | {} | {} |": (by_hand.PROMPT, PROMPT),
         "| steps | | {} | {}, as simulated |": (len(budget.steps), len(moment.chunk_steps[0])),
-        "then three newcomers, after {}, {} and {} ms, with {} tokens each": (
-            *(1e3 * later for later in long_prompt.NEWCOMERS), *newcomers,
+        "Three newcomers with {} tokens each follow after {}, {} and {} ms": (
+            *newcomers, *(1e3 * later for later in long_prompt.NEWCOMERS),
         ),
         "A budget of {} makes the contract's TTFT {}% longer, {} makes it {}%": (
             1_024, delay(1_024), 512, delay(512),
@@ -275,7 +275,7 @@ def core_sentences() -> dict[str, tuple]:
         ),
         "Complete it: {} chats, a prompt of {} tokens": (exercises.STEPS[2], exercises.STEPS[0]),
         "last step beside {} decodes with {} tokens each": (exercises.DECODES, exercises.CONTEXT),
-        "a multiple of {}, keeps that step within {} ms": (exercises.GRID, 1e3 * exercises.LIMIT),
+        "a multiple of {}, that keeps that step within {} ms": (exercises.GRID, 1e3 * exercises.LIMIT),
         "a contract on the **recorded** H100, with {} times the budget.": (live_words.ON_THE_CARD,),
         "back at a budget of {}. You promise gaps of at most {} ms, and a p99 TTFT of chats below {} ms": (
             DEFAULT, 1e3 * decision.GAP, 1e3 * decision.FIRST,
@@ -291,7 +291,7 @@ def test_the_sentences_of_the_core(template):
 
 def test_what_the_case_by_hand_shows():
     whole, budget, cap = by_hand.cases().values()
-    assert budget.new_ttft > whole.new_ttft > cap.new_ttft  # "waits for the last chunk", "fits in"
+    assert budget.new_ttft > whole.new_ttft > cap.new_ttft  # "waits for the last chunk", "leaves room"
     assert whole.long_ttft < budget.long_ttft < cap.long_ttft  # "the long prompt pays"
     assert whole.longest_gap > budget.longest_gap == cap.longest_gap
 
@@ -321,7 +321,7 @@ def sentences() -> dict[str, tuple]:
             100 * (longer(256) - 1), 100 * (longer(256, step_time=THEORY) - 1),
         ),
         "One step for all {} tokens gains only {}%": (PROMPT, 100 * (1 - longer(PROMPT))),
-        "without a cap the p99 over tokens is worst at {} in": (_worst(),),
+        "Without a cap the p99 over tokens is worst at {} in": (_worst(),),
         "over tokens is worst at {} in both": (_worst(theory=True),),
         "at 256 the long prompt waits {}% longer than at 8,192, in theory {}%": (
             100 * (found(256).long_ttft / found(8_192).long_ttft - 1),

@@ -181,7 +181,7 @@ def test_the_sentences_of_the_notebook():
     )
     assert np.ceil(kv_pool.tokens_held() / kv_pool.BLOCK_SIZE).mean() < held() / kv_pool.BLOCK_SIZE
     sentence(SOURCE, "answers {} on average, CV {}.", kv_pool.ANSWER, kv_pool.ANSWER_CV)
-    sentence(SOURCE, "every prompt has {} tokens and every answer {}.", decision.PROMPT, decision.ANSWER)
+    sentence(SOURCE, "Every prompt has {} tokens and every answer {}.", decision.PROMPT, decision.ANSWER)
 
 
 def test_the_lines_that_an_engine_writes():
