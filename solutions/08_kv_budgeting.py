@@ -24,9 +24,7 @@ lab.earlier()
 # engine allocates it as one **KV pool** of **blocks** of 16 tokens. Its log says:
 
 # %%
-tokens = kv_pool.TOKENS
-print(f"GPU KV cache size: {tokens:,} tokens")
-print(f"Maximum concurrency for 8,192 tokens per request: {tokens / 8192:.2f}x")
+print(kv_pool.start_up_log())
 
 # %% [markdown]
 # "Five users", says your manager, "so we need eight cards." **How many requests can one card really work on, and what
@@ -50,8 +48,8 @@ lab.predict("slots")
 lab08.what_fits()
 
 # %% [markdown]
-# 240 requests on the RTX 4090. A **preemption** takes all blocks from the sequence admitted last, which is computed
-# again later. Times are *modelled*: this card has no recording.
+# 240 requests. A **preemption** takes all blocks from the sequence admitted last, which is computed again later. Times
+# are *modelled*: the RTX 4090 has no recording.
 
 # %%
 lab08.full_pool()
@@ -62,15 +60,12 @@ lab08.full_pool()
 # ## Measure
 #
 # A small language model tells four stories here, in blocks of 16 tokens, **measured**. Play it: who is preempted, and
-# do the words change? Then give it more blocks. The same requests on an H100 are **recorded**.
+# do the words change? Give it more blocks. Beside it: an H100, **recorded**.
 
 # %%
 lab08.words_again()
 
 # %% [markdown]
-# With the H100's steps, 12 requests/s and a pool kept at 41,408 tokens, 24 and 48 slots give 2,955 and 2,977 tokens/s:
-# the second prediction holds there too.
-#
 # ## Explain
 #
 # **By hand.** A pool of 12 blocks of 4 tokens; four requests with a prompt of 8 tokens and an answer of 12.
@@ -100,18 +95,18 @@ lab08.four_requests()
 # | residents | requests at once | 27, simulated 26.5 | |
 #
 # Query heads do not count. Multi-head attention (**MHA**) has a KV head for each, grouped-query attention (**GQA**) one
-# for several, **MQA** one for all: no flag changes what was trained. fp8 K and V halve $k$. fp8 weights leave $k$ alone
+# for several: no flag changes that. fp8 K and V halve $k$. fp8 weights leave $k$ alone
 # and make room for a larger pool.
 #
 # A sequence holds half of its own answer on average. But long answers stay longer, so the batch holds more of them:
 # with a CV of 1, a whole mean answer each. The printed **concurrency** divides by `max_model_len` instead: how many fit
-# if all grow to the limit. Above 1x it limits nobody.
+# if all grow to the limit.
 
 # %% [markdown]
 # ## Exercises
 #
-# An example: bytes a token, requests at once, mean and standard deviation of a sequence's blocks. This sample has a
-# mean answer of 510 and a CV of 0.92, so fewer than 96 blocks.
+# An example: bytes a token, requests at once, mean and standard deviation of a sequence's blocks (fewer than 96: here
+# answers have a mean of 510 and a CV of 0.92).
 
 # %%
 token = 2 * 32 * 8 * 128 * 2
@@ -130,7 +125,18 @@ qwen_token = 2 * 28 * 4 * 128 * 2
 lab.check("token", qwen_token)
 
 # %% [markdown]
-# **2.** Slots that fit *on average* are too many half of the time. Leave room: return the most slots n, at least one,
+# **2.** The same bytes hold K and V in fp8 now. Prompts have 3,000 tokens, answers 800, CV 1. How many run at once, on
+# average?
+
+# %%
+residents = None
+### BEGIN SOLUTION
+residents = 2 * 41_408 / (3_000 + 800)
+### END SOLUTION
+lab.check("residents", residents)
+
+# %% [markdown]
+# **3.** Slots that fit *on average* are too many half of the time. Leave room: return the most slots n, at least one,
 # with $n\,\mu + 2\sqrt{n}\,\sigma \le \text{num\_blocks}$, where $\mu$ and $\sigma$ are mean and standard deviation of
 # a sequence's blocks. `tokens` has the lengths of many sequences.
 
@@ -164,7 +170,7 @@ lab.ticket()
 # 1. Bytes a token come from the **config**; the pool is what the **ledger** leaves.
 # 2. The printed concurrency is a worst case: here 27 fit on average, not 5.
 # 3. Past the limit nothing fails: requests are **preempted**. Watch the counter, and set the slots below that average
-#    (exercise 2: 23).
+#    (exercise 3: 23).
 
 # %%
 lab.recap("five")
@@ -173,20 +179,21 @@ lab.recap("five")
 lab.recap("slots")
 
 # %% [markdown]
-# **Decide.** For another team, your manager has started an engine on the same card and model with `--max-num-seqs 5`.
-# Every prompt has 2,000 tokens and every answer 800. vLLM 0.19 says, at `/metrics`:
+# **Decide.** Another team has the same card and model, and `--max-num-seqs 5`. Every prompt has 2,000 tokens and every
+# answer 800. vLLM 0.19 says, at `/metrics`:
 
 # %%
 print(decision.metrics())
 
 # %% [markdown]
-# Choose `--max-num-seqs`, `--max-model-len` or `--gpu-memory-utilization`, the largest value with which nobody is ever
-# preempted, and what would change your mind: a) a longer queue, b) longer answers, c) more users.
+# Choose `--max-num-seqs`, `--max-model-len` or `--gpu-memory-utilization`, and the largest value with which nobody is
+# ever preempted. What would change your mind?
 
 # %%
-choice = {"flag": None, "value": None, "unless": None}
+choice = {"--flag": None}
 ### BEGIN SOLUTION
-choice = {"flag": "--max-num-seqs", "value": 41_408 // (2_000 + 800), "unless": "b"}
+# Longer answers would change my mind: they change what a request holds at its end. A longer queue or more users do not.
+choice = {"--max-num-seqs": 41_408 // (2_000 + 800)}
 ### END SOLUTION
 lab.check("decide", choice)
 

@@ -1,7 +1,7 @@
 """Lab 08, KV budgeting: what it asks. Values are computed from the scenario and stay true if its constants change."""
 
 from course.exercises.spec import Exercise, LabSpec, Mistake, Objective, Prediction
-from course.lessons.lab08 import card_memory, tasks
+from course.lessons.lab08 import card_memory, kv_pool, tasks
 from course.lessons.lab08.decision import DECIDE
 from course.lessons.lab08.quiz import EARLIER, QUIZ
 from course.lessons.lab08.slots import SLOTS
@@ -11,6 +11,9 @@ from course.lessons.lab08.ticket import TICKET
 QWEN, OTHER = card_memory.spec("qwen2-7b"), card_memory.spec("qwen3-32b")
 _layer = 2 * QWEN.num_kv_heads * QWEN.head_dim * 2
 
+# Exercise 2: K and V in fp8 in the same bytes, and longer requests. Its twin: answers that are all as long.
+FP8_POOL, PROMPT, ANSWER, TWIN_PROMPT, TWIN_ANSWER = 2 * kv_pool.TOKENS, 3_000, 800, 6_000, 1_000
+
 
 LAB = LabSpec(
     number="08",
@@ -18,7 +21,7 @@ LAB = LabSpec(
     needs="Labs 04 and 03.",
     objectives=(
         Objective("compute the KV bytes of a token from a config", "heads", "token", "09:token"),
-        Objective("work out how many of your requests fit at once", "printed", "decide", "15:residents"),
+        Objective("work out how many of your requests fit at once", "printed", "residents", "15:residents"),
         Objective("recognise preemption and choose max_num_seqs", "room", "slots", "18:slots"),
     ),
     terms=("block", "KV pool", "KV bytes a token", "MHA", "GQA", "ledger", "concurrency", "preemption"),
@@ -112,6 +115,41 @@ LAB = LabSpec(
                 plain="Multiply five numbers. The query heads are not among them.",
                 question="Qwen3-32B has 64 layers, 64 query heads, 8 KV heads of 128 elements, and 16 bits. How many "
                 "KV bytes does a token take?",
+            ),
+        ),
+        Exercise(
+            "residents",
+            "requests at once",
+            solution=FP8_POOL / (PROMPT + ANSWER),
+            rtol=1e-2,  # somebody who rounds to a whole request is right
+            mistakes=(
+                Mistake(kv_pool.TOKENS / (PROMPT + ANSWER), "That is the pool with 2 bytes. fp8 takes half of them."),
+                Mistake(FP8_POOL / PROMPT, "That counts prompts alone. Answers are in the cache as well."),
+                Mistake(
+                    FP8_POOL / (PROMPT + ANSWER / 2),
+                    "Half an answer each holds when all are as long. With a CV of 1 long ones fill the batch.",
+                ),
+                Mistake(FP8_POOL / (PROMPT + 2 * ANSWER), "That counts an answer twice: (1 + CV²) / 2 is 1 here."),
+            ),
+            hint="First the tokens of the pool, then the formula for residents.",
+            plain="Double the 41,408 tokens, since each takes half the bytes. Then divide by the prompt and one whole "
+            "mean answer.",
+            worked="2 x tokens of the pool / (prompt + answer).",
+            twin=Exercise(
+                "residents",
+                "requests at once, all as long",
+                solution=FP8_POOL / (TWIN_PROMPT + TWIN_ANSWER / 2),
+                rtol=1e-2,
+                mistakes=(
+                    Mistake(
+                        FP8_POOL / (TWIN_PROMPT + TWIN_ANSWER),
+                        "With a CV of 0 a request holds half of its answer at a random moment.",
+                    ),
+                ),
+                hint="The same pool; CV is 0 in the formula.",
+                plain="Divide the doubled pool by the prompt and half of the answer.",
+                question="The same pool in fp8: every prompt has 6,000 tokens and every answer 1,000. How many run at "
+                "once, on average?",
             ),
         ),
         SLOTS,

@@ -43,6 +43,14 @@ SLOTS = (4, 8, 12, 16, 20, 24, 28, 32, 48, 64, 128, 256)
 SHORT = 240  # requests of a run behind a slider; those of the text have 2,000
 
 
+def start_up_log(length: int = 8_192) -> str:
+    """What vLLM 0.19 prints of this pool at its start, with so many tokens as max_model_len."""
+    return (
+        f"GPU KV cache size: {TOKENS:,} tokens\n"
+        f"Maximum concurrency for {length:,} tokens per request: {TOKENS / length:.2f}x"
+    )
+
+
 @lru_cache(maxsize=64)
 def requests(rate: float, num_requests: int = 2_000, seed: int = 0) -> Workload:
     """Poisson arrivals at `rate` requests/s; the lengths do not depend on the rate."""

@@ -93,6 +93,15 @@ def facts() -> dict[str, tuple]:
         "token twin hint": (2,),
         "token twin plain": (5,),
         "token twin 1": (2,),
+        "residents 0": (2, 1 / 2),
+        "residents 2": (1 / 2, 1),
+        "residents 3": (2, 1, 2, 1),
+        "residents plain": (2, kv_pool.TOKENS, 1 / 2),
+        "residents worked": (2,),
+        "residents twin": (6_000, 1_000),
+        "residents twin plain": (2, 1 / 2),
+        "residents twin 0": (0, 1 / 2),
+        "residents twin hint": (0,),
         "slots 0": (1 / 2, 2),
         "slots 1": (2,),
         "slots plain": (1, 1, 1),
@@ -143,11 +152,6 @@ def test_no_value_is_for_a_text_that_is_gone():
 
 def test_the_sentences_of_the_notebook():
     few, many = (tables.on_recorded_steps(slots)[0] for slots in tables.SLOTS)
-    sentence(
-        SOURCE,
-        "{} requests/s and a pool kept at {} tokens, {} and {} slots give {} and {} tokens/s",
-        *(tables.H100_RATE, kv_pool.TOKENS, *tables.SLOTS, few, many),
-    )
     sentence(SOURCE, "tells four stories here, in blocks of {} tokens", live_words.BLOCK_SIZE)
     assert abs(many / few - 1) < 0.02  # they hardly change on these steps either
     case = small_pool.small()
@@ -172,12 +176,12 @@ def test_the_sentences_of_the_notebook():
     sentence(SOURCE, "| bytes a token | {} | |", model("llama-3.1-8b").kv_bytes_per_token)
     sentence(SOURCE, "here {} fit on average, not {}.", kv_pool.TOKENS / held(), kv_pool.TOKENS // LENGTH)
     (mine,) = (one for one in LAB.exercises if one.id == "slots")
-    sentence(SOURCE, "(exercise {}: {})", 2, mine.solution(kv_pool.BLOCKS, 16, kv_pool.tokens_held()))
+    sentence(SOURCE, "(exercise {}: {})", 3, mine.solution(kv_pool.BLOCKS, 16, kv_pool.tokens_held()))
     drawn = kv_pool.requests(2.0).output_tokens
     sentence(
         SOURCE,
-        "a mean answer of {} and a CV of {}, so fewer than {} blocks.",
-        *(drawn.mean(), drawn.std() / drawn.mean(), held() / kv_pool.BLOCK_SIZE),
+        "(fewer than {}: here answers have a mean of {} and a CV of {})",
+        *(held() / kv_pool.BLOCK_SIZE, drawn.mean(), drawn.std() / drawn.mean()),
     )
     assert np.ceil(kv_pool.tokens_held() / kv_pool.BLOCK_SIZE).mean() < held() / kv_pool.BLOCK_SIZE
     sentence(SOURCE, "answers {} on average, CV {}.", kv_pool.ANSWER, kv_pool.ANSWER_CV)
@@ -185,6 +189,9 @@ def test_the_sentences_of_the_notebook():
 
 
 def test_the_lines_that_an_engine_writes():
+    assert kv_pool.start_up_log().splitlines() == [
+        "GPU KV cache size: 41,408 tokens", "Maximum concurrency for 8,192 tokens per request: 5.05x"
+    ]  # fmt: skip
     values = dict(line.split('{engine="0"} ') for line in decision.metrics().splitlines())
     assert float(values["vllm:num_requests_running"]) == decision.FIVE
     used = decision.FIVE * (decision.PROMPT + decision.ANSWER / 2) / kv_pool.TOKENS
