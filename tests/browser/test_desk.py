@@ -68,7 +68,7 @@ def test_the_start_page_opens_beside_the_labs(browser: Browser, server: Server) 
         # Every line can be read: the page scrolls down and not to the side.
         assert start.evaluate("(node) => node.scrollWidth <= node.clientWidth + 1")
         start.get_by_role("link", name="glossary").click()
-        expect(page.locator(".jp-RenderedMarkdown", has_text="One meaning a term")).to_be_visible()
+        expect(page.locator(".jp-RenderedMarkdown", has_text="Each term has one meaning")).to_be_visible()
         page.locator(".lm-TabBar-tab", has_text="START.md").click()
         row.get_by_role("link", name=LAB.title).click()
         expect(page.locator(".jp-Notebook .jp-Cell").first).to_contain_text("Lab 04", timeout=60 * SECOND)
