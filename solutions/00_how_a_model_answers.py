@@ -24,10 +24,10 @@ lab.quiz()
 # ## Part 1: How a model answers
 #
 # A language model reads text as **tokens**: words or pieces of words, each with a number. It does one thing. Given some
-# tokens, it computes which token comes next. An answer is that, again and again.
+# tokens, it computes which token comes next. It makes an answer by doing that again and again.
 #
-# Below, a model of 3.9 million weights answers on the machine you sit at. Choose a question, and press the right arrow
-# key on *Step*. A dot in a token is a blank; filled tokens have been computed.
+# Below, a model of 3.9 million weights answers on your machine. Choose a question, click on the *Step* slider, and
+# press the right arrow key. A dot in a token is a space; filled tokens have been computed.
 
 # %%
 lab00.one_answer()
@@ -35,22 +35,22 @@ lab00.one_answer()
 # %% [markdown]
 # What you saw has names:
 #
-# - A **sequence** is a question with its answer so far. A **step** is one pass through the model; it brings each
-#   sequence in it one token.
+# - A **sequence** is a prompt, here a question, with its answer so far. A **step** is one pass through the model; it
+#   brings each sequence in it one token.
 # - The first step is the **prefill**. It computes all tokens of the prompt at once, and brings the first token of the
 #   answer.
 # - Each later step is a **decode**. It computes the newest token alone, and brings the next one.
-# - The **KV cache** keeps what the model has computed of each token (its keys and values), so that no step computes it
-#   again. It grows by 3,072 bytes a token here, and by 131,072 with Llama-3.1-8B.
+# - The **KV cache** keeps what the model has computed for each token (its keys and values), so that no step computes it
+#   again. It grows by 3,072 bytes a token here, and by 131,072 with Llama-3.1-8B, a model of 8 billion weights.
 #
-# So an answer of $N$ tokens takes one prefill and $N - 1$ decodes. With Llama-3.1-8B on an H100, the prefill of 512
-# tokens takes 13.4 ms and a decode 5.04 ms.
+# So an answer of $N$ tokens takes one prefill and $N - 1$ decodes. With Llama-3.1-8B on an H100, a GPU for data
+# centres, the prefill of 512 tokens takes 13.4 ms and a decode 5.04 ms.
 
 # %%
 lab.predict("sixteen")
 
 # %% [markdown]
-# A step may hold several sequences. That changes no word of any answer:
+# A step may hold several sequences. That does not change a word of any answer:
 
 # %%
 model = lm.load()
@@ -60,7 +60,7 @@ assert together == [model.answer(question) for question in questions]
 together
 
 # %% [markdown]
-# It does change the time. One task comes with the next figure; it is judged when the slider rests.
+# It does change the time. One task comes with the next figure; it is judged once the slider stops moving.
 
 # %%
 lab00.a_step_together()
@@ -68,14 +68,14 @@ lab00.a_step_together()
 # %% [markdown]
 # **Why.** In each step the machine reads all weights of the model from memory, and multiplies them with the numbers of
 # every token in the step. It reads them once, for one sequence or for sixteen. On the H100 reading takes 4.97 ms, and
-# multiplying 0.02 ms for each sequence: fifteen more hardly show. A CPU multiplies more slowly for the speed at which
-# it reads, so there multiplying soon takes longer than reading. A step for sixteen took about four times as long as a
-# step for one where this was written. That is still far less than sixteen steps.
+# multiplying 0.02 ms for each sequence: fifteen more hardly show. A CPU multiplies slowly compared with how fast it
+# reads, so there multiplying soon takes longer than reading. Where this was written, a step for sixteen took about four
+# times as long as a step for one. That is still far less than sixteen steps.
 #
 # ### Check 1
 #
 # A prompt has 512 tokens and its answer 21. With the times above, how many **seconds** pass from the start of the
-# prefill to the last token of the answer, if nobody else is there?
+# prefill to the last token of the answer, if no other request is there?
 
 # %%
 seconds = None
@@ -93,11 +93,11 @@ lab.recap("sixteen")
 # ## Part 2: Reading a serving graph
 #
 # Requests come to a server at a **rate**, in requests a second. They do not come evenly. The **CV** (coefficient of
-# variation) of the gaps between them says how unevenly: 0 is a clock, 1 is many people who know nothing of each other,
-# more is bursts.
+# variation) of the gaps between them says how unevenly: 0 is as even as a clock, 1 is what many people make who know
+# nothing of each other, and more than 1 means bursts.
 #
 # **TTFT**, the time to first token, is how long somebody waits from the request to the first token. A **percentile** is
-# a value that a share of people stays within: a p99 of 2 s means that 99 in 100 wait 2 s at most. The p50 is the
+# a value that a given share of people stays within: a p99 of 2 s means that 99 in 100 wait 2 s at most. The p50 is the
 # **median**: half wait less, half longer.
 
 # %%
@@ -131,8 +131,8 @@ lab.recap("mean")
 # ### Bandwidth against FLOPs
 #
 # **Bandwidth** is how many bytes a machine reads from memory in a second. A **FLOP** is one floating-point operation; a
-# step needs two for each weight and sequence. The H100's column is from measurements on such a card; yours is measured
-# now.
+# step needs two for each weight and sequence. The H100's column comes from measurements on such a card; yours is
+# measured now.
 
 # %% tags=["nbval-ignore-output"]
 h100, here = machines.h100(), machines.here()
@@ -140,13 +140,14 @@ assert here.sequences < h100.sequences
 machines.side_by_side([h100, here])
 
 # %% [markdown]
-# With fewer sequences than in the last row a step takes as long as reading does, and one more is nearly free: the step
-# is **bound by memory**. With more it is **bound by compute**, and each one costs its products. Curves of throughput
-# bend there: first steep, then flat.
+# With fewer sequences than in the last row, a step takes as long as reading does, and one more sequence is nearly free:
+# the step is **bound by memory**. With more it is **bound by compute**, and each sequence adds the time of its
+# products. Curves of throughput bend there: first steep, then flat.
 #
 # ### Badges
 #
-# The **badge** beside a title says where its numbers come from. Do not compare two badges as if they were one.
+# The **badge** beside a title says where its numbers come from. Do not compare numbers under two badges as if they were
+# of one kind.
 #
 # | badge | the numbers come from |
 # |---|---|
@@ -158,8 +159,9 @@ machines.side_by_side([h100, here])
 # ### How to use a lab
 #
 # - Commit to each prediction before you move anything.
-# - Solve the tasks of a figure in their order. After two misses "Show me" moves the controls.
-# - A wrong answer brings a hint. After three, `lab.solution("people")` shows the solution of an exercise by its name.
+# - Solve the tasks of a figure in order. After two misses "Show me" moves the controls.
+# - A wrong answer brings a hint. After three, `lab.solution("people")` shows the solution; "people" is the name of the
+#   exercise.
 # - What you do is kept. Stop anywhere; after a restart, choose *Run > Run All Cells*.
 #
 # Now the six questions at the top should be easy. The start page says which lab comes next.

@@ -13,9 +13,9 @@ lab.earlier()
 # %% [markdown]
 # ## The question
 #
-# Your chat runs Llama-3.1-8B on one H100. 10 requests arrive each second, with prompts of 512 tokens and answers of
-# 256 on average. The engine's dashboard is green, and users say that the chat feels slow. **Where does the time before
-# the first token go, and which number shows it?**
+# Your chat runs Llama-3.1-8B on one H100. 10 requests arrive each second, with prompts of 512 tokens and answers of 256
+# on average. The engine's dashboard is green, and users say the chat feels slow. **Where does the time before the first
+# token go, and which number shows it?**
 
 # %%
 lab01.dashboard_and_users()
@@ -23,9 +23,9 @@ lab01.dashboard_and_users()
 # %% [markdown]
 # Users count from the click to the first token on their screen:
 #
-# - **outside**: network and tokenizer, and on the way back tokens into text;
+# - **outside**: network, tokenizer, and tokens turned back into text;
 # - an **admission window**: a gateway holds requests for up to 100 ms, to pass several on at once;
-# - the **queue wait**, until the engine's first step with the request, which needs one of 32 **slots**;
+# - the **queue wait** for one of 32 **slots**, until the engine's first step with the request;
 # - the prefill, which brings the first token.
 
 # %% [markdown]
@@ -42,8 +42,8 @@ lab.predict("hundred")
 #
 # ### Words and waits
 #
-# The course's model answers 12 people on your machine, in four slots. *Continuous* batching gives a free slot to
-# whoever waits, and sends each token at once. *Static* batching starts four together, and sends them together.
+# A small language model answers 12 people on your machine, in four slots. *Continuous* batching gives a free slot to
+# whoever waits, and sends each token at once. *Static* batching starts four together, and sends their answers together.
 
 # %%
 lab01.words_and_waits()
@@ -51,7 +51,8 @@ lab01.words_and_waits()
 # %% [markdown]
 # ### Where the time goes
 #
-# Each move serves 2,000 requests with the steps of the H100. p50 and p99 are the 20 requests next to them.
+# Each move serves 2,000 requests with the steps of the H100. The rows p50 and p99 are means of the 20 requests nearest
+# them.
 
 # %%
 lab01.where_the_time_goes()
@@ -59,8 +60,8 @@ lab01.where_the_time_goes()
 # %% [markdown]
 # ## Measure
 #
-# Each move asks the course's model one question on your machine, beside as many tokens on the H100. Compare how the
-# time is divided. There is no network: your question stays here.
+# Each move asks a small language model one question on your machine, beside as many tokens on the H100. Compare how the
+# time is divided; there is no network.
 
 # %%
 lab01.one_question()
@@ -71,7 +72,7 @@ lab01.one_question()
 # ## Explain
 #
 # Four requests arrive at 0, 0, 1 and 1.5 s, with answers of 4, 2, 3 and 2 tokens. There are two slots, each step takes
-# 1 s, and a prompt needs one.
+# 1 s, and a prompt one step.
 
 # %%
 lab01.four_by_hand()
@@ -83,8 +84,8 @@ lab01.four_by_hand()
 #
 # $$\text{E2E} = \text{TTFT} + (N - 1) \cdot \text{TPOT}$$
 #
-# To look up: the parts of a TTFT, and the mean wait in a window $D$. Who opens it waits all of it; $\lambda D$ more
-# come (Poisson arrivals), and wait half of it:
+# To look up: the parts of a TTFT, and the mean wait in a window of $D$ seconds. Whoever opens it waits $D$; $\lambda D$
+# more come (Poisson arrivals), and wait $D / 2$ on average:
 #
 # $$\text{TTFT} = \text{outside} + \text{window} + \text{queue} + \text{prefill}, \qquad
 # \text{window} = D \, \frac{1 + \lambda D / 2}{1 + \lambda D}$$
@@ -100,13 +101,13 @@ lab01.four_by_hand()
 # | queue | for a step | s | 2.5 | 0.0034 | |
 # | prefill | prompt | s | 1 | 0.0315 | |
 #
-# **Means and percentiles.** The four TTFTs are 1, 1, 2 and 3.5 s, with a mean of 1.875 s: nobody waits that long. At 12
-# requests/s the chat's p50 stays; the p99 is of those who found no slot. It is one draw: 20 draws of 2,000 requests
-# gave 216 to 700 ms. With 100 requests they gave 204 to 215 ms: that p99 lies between the two longest, and so short a
-# test hardly meets a full engine. Percentiles neither add up nor average: take them of all requests.
+# **Means and percentiles.** The four TTFTs are 1, 1, 2 and 3.5 s, with a mean of 1.875 s, which nobody waits. At 12
+# requests/s the chat's p50 stays; the p99 belongs to those who found no slot. It is one draw: 20 draws of 2,000
+# requests gave 216 to 700 ms. With 100 requests they gave 204 to 215 ms: that p99 lies between the two longest, and so
+# short a test hardly meets a full engine. Percentiles neither add up nor average: take them over all requests.
 #
-# **Two throughputs.** The GPU's 2,497 tokens/s are of all answers, and count no wait before the engine. One reader gets
-# $N$ / E2E, at the median 140.
+# **Two throughputs.** The GPU's 2,497 tokens/s are for all answers, and leave out waits. One reader gets $N$ / E2E, at
+# the median 140.
 
 # %% [markdown]
 # ## Exercises
@@ -126,7 +127,7 @@ answer = 0.2 + (101 - 1) * 0.010
 lab.check("whole", answer)
 
 # %% [markdown]
-# **2.** A user's TTFT is 420 ms. She opened the window of 100 ms; 60 ms are outside, 16 ms the prefill. For how many ms
+# **2.** A user's TTFT is 420 ms. She opened the window of 100 ms; 60 ms were outside, 16 ms prefill. For how many ms
 # did her request queue?
 
 # %%
@@ -139,8 +140,8 @@ answer = 420 - 60 - 100 - 16
 lab.check("queue", answer)
 
 # %% [markdown]
-# **3.** Write the reader of a stream. From the moments when a request was sent and when its tokens came, two or more,
-# return TTFT, TPOT, E2E and the longest ITL.
+# **3.** Write the reader of a stream. From when a request was sent and when its tokens came (two or more), return TTFT,
+# TPOT, E2E and the longest ITL.
 
 
 # %%
@@ -167,9 +168,9 @@ lab.ticket()
 # %% [markdown]
 # ## Take away
 #
-# 1. TTFT = outside + window + queue + prefill, and an engine sees the last two.
-# 2. E2E = TTFT + (N - 1) TPOT; one long gap shows in ITL alone.
-# 3. Means hide the few who queue. A p99 is one draw, taken of all requests.
+# 1. TTFT = outside + window + queue + prefill, and an engine sees only the last two.
+# 2. E2E = TTFT + (N - 1) TPOT; one long gap shows only in ITL.
+# 3. Means hide the few who queue. A p99 is one draw: take it over all requests.
 
 # %%
 lab.recap("window")
@@ -178,7 +179,7 @@ lab.recap("window")
 lab.recap("hundred")
 
 # %% [markdown]
-# **Decide.** Two scrapes of the engine's page (vLLM 0.11.0), five minutes apart:
+# **Decide.** Two scrapes of the engine's metrics page (vLLM 0.11.0), five minutes apart:
 #
 # ```
 # vllm:time_to_first_token_seconds_count      615.0      3602.0
@@ -187,7 +188,7 @@ lab.recap("hundred")
 # vllm:request_prefill_time_seconds_sum     19.7200    114.2776
 # ```
 #
-# Users spend 60 ms outside; promised is a mean TTFT of 125 ms. Choose `--max-num-seqs` (slots),
+# Users spend 60 ms outside; you promise a mean TTFT of 125 ms. Choose `--max-num-seqs` (slots),
 # `--max-num-batched-tokens` (tokens a step) or the gateway's `max_queue_delay_microseconds` (the window, now 100,000).
 # For the last, give the largest of 0, 5,000, 10,000, 20,000 and 50,000 that keeps the promise. What on the page would
 # change your mind?
@@ -207,4 +208,4 @@ lab.check("decision", decision)
 lab.quiz()
 
 # %% [markdown]
-# **Next:** this lab's optional notebook; Dean and Barroso, *The Tail at Scale*, CACM 56(2), 2013.
+# **Next:** this lab's optional notebook; Dean and Barroso, *The Tail at Scale*, CACM 56, 2013.

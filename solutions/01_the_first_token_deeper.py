@@ -17,7 +17,7 @@ from course.lessons import lab01
 # A window of $D$ seconds opens when a request comes and none is open. While it is open, $\lambda D$ more come on
 # average, for Poisson arrivals of rate $\lambda$. So a window holds $1 + \lambda D$ requests. The first waits $D$. The
 # others come at moments spread evenly over the window, and wait $D / 2$ on average. All of them together wait
-# $D + \lambda D \cdot D / 2$ seconds, which makes for each
+# $D + \lambda D \cdot D / 2$ seconds, so each waits on average
 #
 # $$\text{window} = D \, \frac{1 + \lambda D / 2}{1 + \lambda D}$$
 #
@@ -27,11 +27,11 @@ from course.lessons import lab01
 lab01.windows()
 
 # %% [markdown]
-# "Half of the window" is right where windows run all the time, whether or not somebody is there, so that a
-# request meets one at a random moment. The last column shows what the window buys: nothing that one could see.
-# The engine batches by itself, in every step. The window even lengthens the prefill: prompts that are passed on
-# together share a step, which takes as long as all of them need. In an open loop below capacity it delivers
-# what arrives, with a window or without.
+# "Half of the window" is right where windows run all the time, whether or not somebody is there, so that a request
+# meets one at a random moment. The last column shows what the window gains: nothing that one could see. The engine
+# batches by itself, in every step. The window even lengthens the prefill: prompts that are passed on together share a
+# step, which takes as long as all of them need. In an open loop below capacity the engine delivers what arrives, with a
+# window or without.
 #
 # ## The last token
 #
@@ -52,20 +52,21 @@ lab01.twenty_draws()
 
 # %% [markdown]
 # The shortest tests agree with each other, and none of them shows the tail. They last 8 seconds, start with an empty
-# engine, and end before its slots are full. The long ones differ threefold, since a full engine is rare, and one that
-# comes stays for a while: the slow requests of a draw come together. A p99 over 2,000 requests rests on 20 of them, and
-# these 20 may be one event. More requests help, and so do several draws, whose spread is part of the result.
+# engine, and end before its slots are full. The long ones differ threefold, since a full engine is rare, and then stays
+# full for a while: the slow requests of a draw come together. A p99 over 2,000 requests rests on 20 of them, and these
+# 20 may be one event. More requests help, and so do several draws, whose spread is part of the result.
 #
 # ## Percentiles neither add up nor average
 #
-# The p99 of each part of TTFT is met by other requests: who opens a window seldom also finds a full engine.
+# The p99 of each part of TTFT belongs to different requests: one that opens a window seldom also finds a full engine.
 
 # %%
 lab01.parts_of_a_p99()
 
 # %% [markdown]
-# The same for replicas. The replicas of the ticket have these p99s. None of the usual ways to make one number of three
-# gives the p99 of all requests; it needs the requests themselves, or a histogram of each replica, added up.
+# The same holds for replicas. Below are the p99s of the replicas of the ticket. None of the usual ways to make one
+# number of three gives the p99 of all requests; it needs the requests themselves, or a histogram of each replica, added
+# up.
 
 # %%
 lab01.replicas_and_all()
@@ -85,6 +86,6 @@ lab01.a_user_a_month()
 #
 # ## GPU time and a reader's time
 #
-# The tokens of a service divided by the seconds of its GPU say what the card costs. They hold no second in which a
-# request waits outside, in a window or in a queue, and cannot show that it does. Divide the tokens of one answer by its
-# E2E to see what a reader gets. A larger batch raises the first and lowers the second.
+# The tokens of a service divided by the seconds of its GPU say what the card costs. They leave out all the time that
+# requests wait outside, in a window or in a queue, and cannot show it. Divide the tokens of one answer by its E2E to
+# see what a reader gets. A larger batch raises the first and lowers the second.

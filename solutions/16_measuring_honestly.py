@@ -14,12 +14,12 @@ lab.earlier()
 # ## The question
 #
 # Before the launch you tested your service, Llama-3.1-8B on one H100: 12 requests a second, at most 16 in flight. 99 of
-# 100 requests saw their first token within 35 ms. Now users wait for seconds. In the test and today, one document of
-# 65,536 tokens stalls the engine for 5.5 seconds, and nobody else gets a first token. **How can a test meet the trouble
-# and not report it?**
+# 100 requests got their first token within 35 ms. Now users wait for seconds. In the test and today, one document of
+# 65,536 tokens stalls the engine for 5.5 seconds, and nobody else gets a first token. **How can a test meet this
+# trouble and not report it?**
 #
 # - A **client** sends the requests of a test.
-# - **In flight** is what was sent and not yet answered. `--max-concurrency 16` keeps it at 16 or below.
+# - **In flight** are requests sent and not yet answered. `--max-concurrency 16` allows at most 16.
 
 # %%
 lab16.report_and_users()
@@ -56,33 +56,33 @@ lab16.one_run_many_tools()
 # %% [markdown]
 # ## Measure
 #
-# Each move lets the course's language model answer 30 questions on your CPU, 20 a second, with one stall, beside steps
+# With each move, a small language model answers 30 questions on your CPU, 20 a second, with one stall, beside steps
 # recorded on an H100. The models differ; compare the clocks.
 
 # %%
 lab16.a_client_that_waits()
 
 # %% [markdown]
-# This is the middle of the lab: a good place for a break.
+# A good place for a break.
 #
 # ## Explain
 #
-# A client keeps one request in flight and plans one a second. Each answer is one token and takes 0.5 s, the second, in
-# a stall, 2.5 s.
+# A client keeps one request in flight and plans one a second. Each answer is one token and takes 0.5 s; the second
+# meets a stall and takes 2.5 s.
 
 # %%
 lab16.a_client_by_hand()
 
 # %% [markdown]
-# Written down are 0.5, 2.5, 0.5 and 0.5 s. Requests 3 and 4 waited in the client, and no record has that wait. This is
-# **coordinated omission**: a client that waits for the server leaves out those who would have waited.
+# It writes down 0.5, 2.5, 0.5 and 0.5 s. Requests 3 and 4 waited in the client, and no record shows it. This is
+# **coordinated omission**: a client that waits for the server leaves out requests that would have waited.
 #
 # $$\text{TTFT}_{\text{plan}} = (\text{sent} - \text{planned}) + \text{TTFT}_{\text{written}}$$
 #
 # In the question, 66 requests were due during the stall, and at most 16 can be in flight. The p99 of 2,000 leaves out
-# the slowest 20, so it cannot see one such stall.
+# the slowest 20, so it cannot show one such stall.
 #
-# If the limit is always reached, a request leaves only when another is answered: a **closed loop**. By Little's law,
+# If the limit is always reached, a request is sent only when another is answered: a **closed loop**. By Little's law,
 # whatever was asked for,
 #
 # $$\text{rate} = C / \text{E2E}$$
@@ -96,7 +96,7 @@ lab16.a_client_by_hand()
 # | E2E | mean, from sending | s | 0.844 | 0.844 |
 # | rate | sent, of 40 asked for | requests/s | 18.9 | 19.0 |
 #
-# In an **open loop** each request is sent as planned, as users do.
+# In an **open loop**, as with users, each request is sent as planned.
 #
 # **Requests or gaps.** One answer has 2 gaps of 40 ms, another 8 of 15 ms. The mean TPOT counts answers:
 # (40 + 15) / 2 = 27.5 ms. The mean ITL counts gaps: (2 x 40 + 8 x 15) / 10 = 20 ms. Both are right.
@@ -105,11 +105,11 @@ lab16.a_client_by_hand()
 # ## Exercises
 #
 # **Worked example.** In the figure the second request is answered at 1 + 2.5 = 3.5 s. The third is sent then and
-# answered at 4 s, 2 s after its plan. And a tool that divides the 270 ms from first to last token by 10 tokens says 27
-# ms; with 9 gaps TPOT is 30 ms.
+# answered at 4 s, 2 s after its plan. A tool that divides the 270 ms from first to last token by 10 tokens says 27 ms;
+# with 9 gaps TPOT is 30 ms.
 #
-# **1.** Complete it: the same plan, written down 0.5, 3.25, 0.5 and 0.25 s. How many seconds after its plan does the
-# fourth request get its first token?
+# **1.** Complete it: the same plan; the client writes down 0.5, 3.25, 0.5 and 0.25 s. How many seconds after its plan
+# does the fourth request get its first token?
 
 # %%
 answer = None  # the second request is answered at 1 + 3.25
@@ -134,8 +134,8 @@ answer = (50 * 20 - 525) / 19
 lab.check("ours", answer)
 
 # %% [markdown]
-# **3.** Write the correction for one request in flight. `planned` are moments, `seconds` what was written down. Return
-# a list: the seconds from plan to answer.
+# **3.** Write the correction for one request in flight. `planned` has the planned moments, `seconds` what was written
+# down. Return a list: each request's seconds from plan to answer.
 
 
 # %%
@@ -165,7 +165,7 @@ lab.ticket()
 # %% [markdown]
 # ## Take away
 #
-# 1. Count from the plan: a client that waits leaves out those who would have waited.
+# 1. Count from the plan: a client that waits leaves out requests that would have waited.
 # 2. A limit that is always reached makes a closed loop: the engine sets the rate.
 # 3. Compare under one definition: over answers or gaps, by token or by piece, with TTFT or without.
 
@@ -189,8 +189,8 @@ lab.recap("weights")
 # Mean E2EL (ms):                          1980.00
 # ```
 #
-# Choose one flag and give it the smallest power of two that keeps the rate, if E2E stays as it is. What in the file
-# would change your mind?
+# Choose one flag and the smallest power of two that reaches the rate, if E2E stays as it is. What in the file would
+# change your mind?
 
 # %%
 decision = None  # {"--flag": value}

@@ -27,19 +27,19 @@ from course.lessons.lab16.steady_window import percentile_interval
 # test should it come from, and what else does a result file show?** This notebook is optional; nothing in it is asked
 # elsewhere.
 #
-# Its engine has 256 slots, as many as were recorded. The tests with a limit run with 8,192 tokens a step, vLLM 0.19's
-# default on an H100; the burst, the replicas and the closed loop with 2,048, its default on an A100.
+# The engine here has 256 slots, the largest batch that was recorded. The tests with a limit run with 8,192 tokens a
+# step, vLLM 0.19's default on an H100; the burst, the replicas and the closed loop with 2,048, its default on an A100.
 
 # %% [markdown]
 # ## What a client does
 #
 # ### The limit
 #
-# The test of lab 16 with other limits. The p99 of what is written down sees the stall once more than 1% of the requests
-# waited for it in the engine. With a limit of 32 those were 18 of 2,000; the others in flight had their first token
-# before it. Counting from the plan is better, and still not what users see: with a limit of 8 a queue grows in the
-# client that users would not form, at 12 requests/s even without a document. The best test has no limit, or one that is
-# never reached.
+# This is the test of lab 16 with other limits. The p99 of what is written down shows the stall once more than 1% of the
+# requests waited for it in the engine. With a limit of 32 those were 18 of 2,000; the others in flight had their first
+# token before it. Counting from the plan is better, and still not what users see: with a limit of 8 a queue grows in
+# the client, which users would not form, at 12 requests/s even without a document. The best test has no limit, or one
+# that is never reached.
 
 # %%
 lab16.what_a_limit_hides()
@@ -55,7 +55,7 @@ lateness(tests, ("continuous", "prefill", "wasted"))
 # %% [markdown]
 # ### A client that is late
 #
-# A client that sleeps for the *gap* between two requests adds its own work to each. One user asked a tool for 200
+# A client that sleeps for the *gap* between two requests adds its own work to each gap. One user asked a tool for 200
 # requests/s and got 183.5. That is 1/183.5 - 1/200 s, or 0.45 ms of work for each request. The cure is to sleep until
 # the planned moment, not for a planned time.
 
@@ -84,9 +84,9 @@ for name, on_schedule in (("sleeps for each gap", False), ("keeps to the clock",
 # %% [markdown]
 # ### A client and a server
 #
-# `course serve` answers over HTTP and counts at `/metrics`, under vLLM's names. Here it runs inside the kernel, on a
-# free port of 127.0.0.1, and a small client (`lessons/lab16/over_http.py`) sends it 40 requests by the clock, 20 a
-# second: once with 1 request in flight, once with at most 16. Each clock gives a TTFT of its own.
+# `course serve` answers over HTTP and reports its counts at `/metrics`, under vLLM's names. Here it runs inside the
+# kernel, on a free port of 127.0.0.1, and a small client (`lessons/lab16/over_http.py`) sends it 40 requests by the
+# clock, 20 a second: once with 1 request in flight, once with at most 16. Each clock gives a TTFT of its own.
 
 # %% tags=["nbval-ignore-output"]
 both = lab16.a_client_and_a_server(limits=(1, 16))
@@ -98,14 +98,14 @@ for test in both.tests:
 both.table
 
 # %% [markdown]
-# From sending, client and server agree within the way between them, which is longer while all share these cores. The
-# server cannot see the wait in the client: with 1 in flight its own page and the client's report look fine, and only
-# the plan shows the seconds that users wait. TPOT is the same by all clocks.
+# Counted from sending, client and server differ only by the way between them, which takes longer while all share these
+# cores. The server cannot see the wait in the client: with 1 in flight its own page and the client's report look fine,
+# and only the plan shows the seconds that users wait. TPOT is the same by all clocks.
 
 # %% [markdown]
 # ## Requests, tokens, pieces
 #
-# "ITL is lower than TPOT, which cannot be" is a report that you will meet. After a burst it is so:
+# "ITL is lower than TPOT, which is impossible" is a report that you will meet. After a burst it is lower:
 
 # %%
 burst = many_tools.read_by_all(128, 1.0, 1)
@@ -215,9 +215,9 @@ for n in (100, 300, 500, 1_000, 2_000, 10_000):
     print(f"{n:8,}   {band.low_rank:,}th smallest and {upper}")
 
 # %% [markdown]
-# That holds for independent values. Latencies are not: requests in one queue wait for the same reason. Lab
-# 03's engine at 14 requests/s, in 100 tests of 1,000 requests; once as they came, once in random order, which makes
-# them independent:
+# That holds for independent values. Latencies are not: requests in one queue wait for the same reason. Take lab 03's
+# engine at 14 requests/s, in 100 tests of 1,000 requests, once as they came and once in random order, which makes them
+# independent:
 
 # %%
 long = replica.under_load(14, num_requests=100_000).ttft
@@ -237,14 +237,14 @@ for name, values in {
 
 # %% [markdown]
 # So the band is the smaller part of the uncertainty. Near saturation, repeat the whole test with other seeds and see
-# how far the p99s are apart.
+# how far apart the p99s are.
 
 # %% [markdown]
 # ### The window that counts
 #
-# In a closed-loop test all users begin at the same moment and ask again when they are answered. The shaded window
-# counts. Right: its percentiles, each with the band that holds the true one with 95% confidence if requests are
-# independent, beside those of the whole run.
+# In a closed-loop test all users begin at the same moment and ask again when they are answered. Only the shaded window
+# counts. On the right are its percentiles, each with the band that holds the true one with 95% confidence if requests
+# are independent, beside those of the whole run.
 #
 # - Let the window begin at 0: the p99 consists of the first burst.
 # - Begin at 5 s and make the window shorter until the p99 has no upper bound: then there are fewer than 368 requests.
@@ -289,7 +289,7 @@ for name, rates in {"from single gaps": single, "counted each second": counted}.
 # ### A null that is read as zero
 #
 # inference-perf 0.6 writes null as TTFT where nothing was streamed (`streaming: false`). A dashboard that reads null as
-# 0 shows how fast you have become:
+# 0 makes you look faster than you are:
 
 # %%
 file = json.loads('{"ttft_ms": [210, null, 190, null, 230, null, null, 220]}')
@@ -318,9 +318,10 @@ lab16.result_file("gateway")
 lab16.result_file("peak")
 
 # %% [markdown]
-# In nightly 912 requests were answered in 80 s: 11.4 a second. The rate in the file counts the failed ones. In gateway
-# TTFT is E2E, so the answers came in one piece, and nobody can say what a token took. In peak the last request was due
-# at 50 s and, with the mean E2E, sent at 123 s. `course results FILE...` says the same of your files:
+# In nightly 912 requests were answered in 80 s: 11.4 a second. The rate in the file counts the failed ones too. In
+# gateway TTFT is E2E, so the answers came in one piece, and nobody can say how long a token took. In peak the last
+# request was due at 50 s and, judged by the mean E2E, sent at 123 s. `course results FILE...` says such things about
+# any file:
 
 # %%
 for name in three_files.NAMES:
@@ -333,7 +334,7 @@ for name in three_files.NAMES:
 # %% [markdown]
 # ## From a result to a model
 #
-# A result file has times a request, not times a step, and yet a step time is in it: TPOT is the step time averaged
+# A result file has the times of requests, not of steps, and yet a step time is in it: TPOT is the step time averaged
 # over a request's stay, and the other rows say how many were in the batch meanwhile. A straight line through those
 # points, step = t0 + c x batch, is a model that `serve` can run at other rates. Fitted to one test at 20 requests/s,
 # and tried on others:
@@ -401,9 +402,9 @@ for rate in (10, 40):
     assert 0.9 < e2e < 1.1 and 0.9 < ttft < 1.1
 
 # %% [markdown]
-# Two constants come out to a per cent or so. The other two are marked: a sequence and its context grow together, so
-# this run cannot separate them, and yet what they add up to is right. A busy run shows most; a calm one hides what a
-# step pays for a sequence. Trust a model at loads between those that were measured, for metrics that it was fitted to,
+# Two constants come out right to a per cent or so. The other two are marked: a sequence and its context grow together,
+# so this run cannot separate them, and yet what they add up to is right. A busy run shows most; a calm one hides what a
+# sequence adds to a step. Trust a model at loads between those that were measured, for metrics that it was fitted to,
 # and say both beside every forecast. `course compare RESULT --model CONFIG --gpu NAME` does this with your own run.
 
 # %% [markdown]

@@ -54,8 +54,8 @@ LAB = LabSpec(
             ),
             "a",
             "5.37 ms against 5.04 ms: 1.07 times as long. The weights are read once for all, which takes about 5 ms; "
-            "multiplying them takes 0.02 ms for each sequence. What is added is mostly the KV cache of the "
-            "other fifteen.",
+            "multiplying them takes 0.02 ms for each sequence. Most of the rest is reading the KV cache of the other "
+            "fifteen.",
         ),
         Prediction(
             "mean",
@@ -75,8 +75,8 @@ LAB = LabSpec(
                 ),
             ),
             "b",
-            "17% here, and 15 to 24% in 20 other draws. Most people wait less than the mean, and some far longer: it "
-            "describes neither. That is why labs show percentiles.",
+            "17% here, and 15 to 24% in 20 other draws of random arrivals. Most people wait less than the mean, and "
+            "some far longer: it describes neither. That is why the labs show percentiles.",
         ),
     ),
     exercises=(

@@ -31,7 +31,7 @@ QUIZ = (
         "Why does a decode step for sixteen sequences take hardly longer on an H100 than a step for one?",
         (
             ("The cache keeps all earlier answers.", "It keeps tokens of this sequence; nothing is answered from it."),
-            ("It computes sixteen times less each.", "It computes as much for each; that part is small."),
+            ("It computes sixteen times less for each.", "It computes as much for each; that part is small."),
             ("A GPU has more cores than sixteen.", "They all work on one sequence too: what they wait for is memory."),
             ("It reads the weights once for all.", "Reading takes most of the step, and is shared."),
         ),
@@ -52,23 +52,26 @@ QUIZ = (
     Question(
         "log",
         "The ticks of a log axis are 10 ms, 100 ms and 1 s, equally far apart. A mark at 200 ms moves up by the "
-        "distance of two ticks. Where is it now?",
+        "distance between two ticks. Where is it now?",
         (
             ("at 220 ms", "Equal distances are equal ratios on a log axis, not equal differences."),
-            ("at 400 ms", "The distance of two ticks here is a factor of ten, not of two."),
+            ("at 400 ms", "The distance between two ticks is a factor of ten here, not of two."),
             ("at 1.1 s", "From 100 ms to 1 s is a difference of 900 ms, and a log axis shows ratios."),
-            ("at 2 s", "From tick to tick times ten, wherever one starts."),
+            ("at 2 s", "One tick further is ten times as long, wherever you start."),
         ),
         "d",
     ),
     Question(
         "bursts",
-        "Requests come at 10 a second, once with gaps of CV 1 and once of CV 3. What differs?",
+        "Requests come at 10 a second, once with gaps of CV 1 and once with gaps of CV 3. What differs?",
         (
             ("how many come in an hour", "About 36,000 both times: the rate is the same."),
             ("how many come in some seconds", "Bursts bring many at a time, and calm seconds none."),
             ("how long the prompts are", "The CV here is that of the gaps between arrivals."),
-            ("how long each step takes alone", "What a step takes follows from what is in it, not from who comes."),
+            (
+                "how long each step takes alone",
+                "How long a step takes depends on what is in it, not on when requests come.",
+            ),
         ),
         "b",
     ),

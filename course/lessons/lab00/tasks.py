@@ -33,12 +33,13 @@ def _together_facts(settings: Settings, result: Together) -> Mapping[str, Any]:
 TOGETHER = (
     Find(
         id="together",
-        text="Move the number of sequences until the H100 writes at least ten times as many tokens a second as it does "
-        "for one alone.",
+        text="Move the number of sequences until the H100 generates at least ten times as many tokens a second as for "
+        "one alone.",
         show=_enough,
         reached=lambda settings, result: result.gain >= GAIN,
-        miss="With {n} in a step the H100 writes {gain} times as many tokens a second as for one.",
-        answer="With {n} sequences a step takes {step}, {ratio} times a step for one, and the card writes {gain} times "
+        miss="With {n} in a step the H100 generates {gain} times as many tokens a second as for one.",
+        answer="With {n} sequences a step takes {step}, {ratio} times a step for one, and the card generates {gain} "
+        "times "
         "as many tokens a second.",
         facts=_together_facts,
         claim=lambda settings, result: result.ratio < result.sequences,
@@ -71,8 +72,8 @@ TRAFFIC = (
         show=_bursts,
         reached=_far,
         miss="The p99 is {p99} and the median {p50}: {times} times. The rate is {rate}/s, the axis {axis}.",
-        answer="With a CV of {cv} half of the people see their first token within {p50}, and one in a hundred waits "
-        "more than {p99}: {times} times as long. The mean, {mean}, describes neither.",
+        answer="With a CV of {cv} half of the people get their first token within {p50}, and one in a hundred waits "
+        "longer than {p99}: {times} times as long. The mean, {mean}, describes neither.",
         facts=lambda settings, result: {
             "cv": f"{settings['arrival_cv']:g}",
             "rate": f"{settings['rate']:g}",

@@ -32,7 +32,7 @@ def _whole_mistakes(ttft: float, tokens: int, tpot: float) -> tuple[Mistake, ...
 def _queue_mistakes(ttft: float, outside: float, window: float, prefill: float) -> tuple[Mistake, ...]:
     return (
         Mistake(ttft - outside, "That is all but the time outside. Two more parts are known."),
-        Mistake(ttft - outside - window, "That is all the time in the engine. What does it do besides letting wait?"),
+        Mistake(ttft - outside - window, "That is all the time in the engine. Which part of it is not queueing?"),
         Mistake(
             ttft - outside - window / 2 - prefill, "Half a window is a mean. This user opened it: how long did it last?"
         ),
@@ -57,7 +57,8 @@ def decide(
             Mistake({FLAG: least}, "It keeps the promise, and so does a longer one. Which is the longest?"),
         ),
         hint="Take from the promise what users spend outside and in the engine. What is left is for the window.",
-        plain="The engine's mean TTFT is what the sum grew by, for each request. Put each delay, in seconds, into the "
+        plain="The engine's mean TTFT is what the sum grew by over what the count grew by. Put each delay, in "
+        "seconds, into the "
         "formula for the window, with the rate of the page, and add the three.",
         worked=worked,
         question=question,
@@ -104,23 +105,23 @@ LAB = LabSpec(
     predictions=(
         Prediction(
             "window",
-            "A window of 100 ms opens when a request comes, and passes on all that came at its end. With 2 requests/s, "
+            "A window of 100 ms opens when a request comes. At its end it passes on all that came. With 2 requests/s, "
             "how long is the mean wait in it?",
             (
                 (
                     "hardly at all",
                     "empty-window-is-free",
-                    "The gateway cannot know that nobody else comes. It waits for the end.",
+                    "The gateway cannot know that nobody else will come. It waits to the end.",
                 ),
                 (
                     "about 50 ms",
                     "half-the-window",
-                    "That is for who comes into an open window. Most open it, and wait all of it.",
+                    "That is for requests that come into an open window. Most open one, and wait for all of it.",
                 ),
                 "about 90 ms",
             ),
             "c",
-            "92 ms: five in six open a window, and wait all of it.",
+            "92 ms: five in six open a window, and wait for all of it.",
         ),
         Prediction(
             "hundred",
@@ -135,7 +136,7 @@ LAB = LabSpec(
                 (
                     "all of them",
                     "chances-add-up",
-                    "Some meet it twice, and so others never.",
+                    "Some meet it twice, so others never do.",
                 ),
             ),
             "a",
@@ -172,7 +173,7 @@ LAB = LabSpec(
                 "queue",
                 "the queue",
                 question="A TTFT of 900 ms: 80 ms outside, a window of 50 ms that the user opened, 30 ms of prefill. "
-                "How many ms did the request queue?",
+                "For how many ms did the request queue?",
                 solution=queue(*QUEUE_TWIN),
                 rtol=5e-3,
                 mistakes=_queue_mistakes(*QUEUE_TWIN),
@@ -186,15 +187,15 @@ LAB = LabSpec(
             rtol=1e-6,
             mistakes=(
                 Mistake(reader.divides_by_tokens, "TPOT: how many gaps are there between so many tokens?"),
-                Mistake(reader.first_token_in_tpot, "Your TPOT has the wait for the first token in it."),
+                Mistake(reader.first_token_in_tpot, "Your TPOT includes the wait for the first token."),
                 Mistake(reader.moments, "TTFT and E2E count from when the request was sent, not from 0 on the clock."),
                 Mistake(reader.from_the_first_token, "Your E2E begins with the first token. When was it sent?"),
-                Mistake(reader.first_wait_is_a_gap, "The wait for the first token is no gap between two tokens."),
+                Mistake(reader.first_wait_is_a_gap, "The wait for the first token is not a gap between two tokens."),
             ),
             slips=(slips.Slip(-1.0, "Your times are negative: which of the two moments is the later one?"),),
-            hint="Work out the example of the text by hand, line by line.",
+            hint="Work out the example in the text by hand, line by line.",
             plain="TTFT is the first moment less `sent`, E2E the last one less `sent`. TPOT is their difference, "
-            "divided by the number of gaps. The gaps are the differences of neighbours.",
+            "divided by the number of gaps. The gaps are the differences of neighbouring moments.",
             twin=Exercise(
                 "reader",
                 "the reader",

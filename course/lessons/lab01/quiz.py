@@ -5,7 +5,7 @@ from course.exercises.spec import Question, Ticket
 EARLIER = (
     Question(
         "behind-the-p99",
-        "5 requests come each second. How many of an hour wait longer than the p99 of TTFT?",
+        "5 requests come each second. How many in an hour wait longer than the p99 of TTFT?",
         (
             ("18 requests", "That is one in a thousand."),
             ("180 requests", "5 x 3,600 come, and one in a hundred is above the p99."),
@@ -19,7 +19,7 @@ EARLIER = (
         "Which step brings the first token of an answer?",
         (
             ("the first decode", "It brings the second token."),
-            ("none: it is there at once", "The prompt has to be computed before."),
+            ("none: it is there at once", "The prompt has to be computed first."),
             ("the prefill", "It computes the prompt, and brings one token."),
         ),
         "c",
@@ -55,8 +55,8 @@ TICKET = Ticket(
             "repair",
             "What do you change?",
             (
-                ("restart A, which is slow", "Its steps take as long as they should for 30 requests."),
-                ("send each replica as many", "With 9 requests/s each, the p99 is 35 ms."),
+                ("restart A, which is slow", "Its steps are as fast as they can be with 30 requests."),
+                ("give all the same rate", "With 9 requests/s each, the p99 is 35 ms."),
                 ("promise 2 s instead of 1 s", "B and C would stay idle, and A full."),
             ),
             "b",
@@ -71,7 +71,7 @@ QUIZ = (
         "An answer has 200 tokens. One step takes 400 ms, the others 6 ms. Which number shows that?",
         (
             ("its TTFT", "The first token came before."),
-            ("its TPOT", "It rises from 6 to 8 ms: the gap is spread over 199."),
+            ("its TPOT", "It rises from 6 to 8 ms: the long gap is spread over 199."),
             ("its longest ITL", "It is 400 ms."),
         ),
         "c",
@@ -80,9 +80,12 @@ QUIZ = (
         "faster",
         "A larger batch raises the GPU's tokens/s by half. What does the reader of one answer see?",
         (
-            ("tokens as fast, or slower", "A fuller step takes rather longer."),
+            ("tokens as fast, or slower", "A fuller step takes longer, if anything."),
             ("tokens at 1.5 times the speed", "More answers at a time, and none of them faster."),
-            ("a first token that comes sooner", "The prefill takes as long. Less queue helps, where there is one."),
+            (
+                "a first token that comes sooner",
+                "The prefill takes as long. A shorter queue would help, but is there one?",
+            ),
         ),
         "a",
     ),
@@ -91,7 +94,7 @@ QUIZ = (
         "Users report a mean TTFT of 300 ms, the engine 35 ms. Where do you look first?",
         (
             ("at the engine's slots", "A queue for slots is in the 35 ms."),
-            ("in front of the engine", "A window, say, has the rest."),
+            ("in front of the engine", "A window there, say, takes the rest."),
             ("at the length of prompts", "Their prefill is in the 35 ms."),
         ),
         "b",
@@ -101,7 +104,7 @@ QUIZ = (
         "What decides the p99 of a test of 100 requests?",
         (
             ("its 99 shortest", "Any of them may change, and the p99 stays."),
-            ("its mean and its spread", "TTFT has no such shape: it has a tail."),
+            ("its mean and its spread", "A mean and a spread do not give the tail."),
             ("its two longest", "It lies between them."),
         ),
         "c",

@@ -48,26 +48,26 @@ def _at_start(settings: Settings, **changed: Any) -> bool:
 WORDS = (
     Read(
         id="stream",
-        text=f"Press Play, to the end. What is the TTFT of request #{ROW}, in ms?",
+        text=f"Play to the end. What is the TTFT of request #{ROW}, in ms?",
         show={},
         value=lambda settings, result: 1e3 * float(result.run.ttft[ROW]),
         unit="ms",
         where=lambda settings, result: _at_start(settings),
         slips=((1e-3, "That is in seconds: the task asks for milliseconds."),),
         facts=_spoken_facts,
-        answer="Its TTFT is {ttft}, with {wait} in line. The last of its {tokens} tokens came after {e2e}.",
+        answer="Its TTFT is {ttft}, {wait} of it in line. The last of its {tokens} tokens came after {e2e}.",
         claim=lambda settings, result: (
             result.wait(ROW) <= float(result.run.ttft[ROW]) <= float(result.run.e2e[ROW])
         ),
     ),
     Find(
         id="line",
-        text=f"With one slot, find a rate where {LINE} requests or more stand in line at once.",
+        text=f"With one slot, find a rate at which {LINE} or more requests wait in line at once.",
         show={"rate": 128, "max_num_seqs": 1},
         reached=lambda settings, result: settings["max_num_seqs"] == 1 and result.longest_line >= LINE,
         facts=_spoken_facts,
-        miss="The longest line here is {line}, or there are more slots.",
-        answer="{line} stand in line at once, and the mean TTFT is {mean}.",
+        miss="The longest line is {line}. Is there one slot?",
+        answer="{line} wait in line, and the mean TTFT is {mean}.",
     ),
     Read(
         id="held",
@@ -83,13 +83,13 @@ WORDS = (
     ),
     Why(
         id="unsent",
-        text="Why do people wait so long for tokens that are there?",
+        text="Why do people wait so long for tokens that are there already?",
         show={"policy": "static"},
         facts=_spoken_facts,
         options=(
-            ("Static batching computes prompts later.", "It waits for a batch first. But look at words already there."),
+            ("Static batching computes prompts later.", "It does. But look at words that are there already."),
             ("Its steps take longer, being fuller.", "A step of four takes the same time under either policy."),
-            ("The batch is sent when its last is done.", ""),
+            ("A batch is sent once all are done.", ""),
         ),
         right="c",
         answer="They are computed after {there} on average, and sent after {mean}.",
@@ -172,7 +172,7 @@ GOES = (
         reached=lambda settings, found: _only(settings, "window_ms") and _mean(found) < FAST,
         facts=_chat_facts,
         miss="With a window of {window} the mean TTFT is {ttft}.",
-        answer="With {window} it is {ttft}. The chat gets {tokens} tokens/s, before {before}: the window bought none.",
+        answer="With {window} it is {ttft}. The chat gets {tokens} tokens/s, {before} before: the window gained none.",
         claim=lambda settings, found: abs(found.tokens_per_second / chat.chat().tokens_per_second - 1) < 0.01,
     ),
     Find(
@@ -187,13 +187,13 @@ GOES = (
     ),
     Why(
         id="few",
-        text="Why does the p99 move here, and the p50 hardly?",
+        text="Why does the p99 move here, but hardly the p50?",
         show=_tail,
         facts=_chat_facts,
         options=(
             ("A few find all slots taken, and wait.", ""),
             ("Each step takes longer at this rate.", "Then everybody's prefill would take longer, at the p50 too."),
-            ("A few of the prompts are very long.", "All prompts have as many tokens. Which part grew?"),
+            ("A few of the prompts are very long.", "All prompts have the same length. Which part grew?"),
         ),
         right="a",
         answer="Around the p50 the queue takes {queue_50}, around the p99 {queue}.",

@@ -53,24 +53,24 @@ LAB = LabSpec(
     predictions=(
         Prediction(
             "stall",
-            "A client plans 2,000 requests at 12 a second, at most 16 in flight. Once the engine stalls for 5.5 s. "
+            "A client plans 2,000 requests at 12 a second, at most 16 in flight. The engine stalls once, for 5.5 s. "
             "Which p99 of TTFT does it report?",
             (
                 (
                     "about 5 s",
                     "client-sees-what-users-see",
-                    "Those who waited were not sent yet.",
+                    "Most requests that waited had not been sent yet.",
                 ),
                 (
                     "about half of the stall",
                     "waits-are-spread-evenly",
-                    "Users would wait so. The client held them back.",
+                    "Users would wait like that. This client held requests back.",
                 ),
                 "about 35 ms",
                 (
                     "a different one in each run",
                     "more-runs-tell",
-                    "Every run of this client leaves out the same people.",
+                    "Every run of this client leaves out the same requests.",
                 ),
             ),
             "c",
@@ -92,13 +92,13 @@ LAB = LabSpec(
                     "Pieces make gaps fewer and longer, which raises the mean ITL.",
                 ),
                 (
-                    "they were measured at different places",
+                    "they were measured in different places",
                     "measured-elsewhere",
-                    "The client computes both from the same times of arrival.",
+                    "The client computes both from the same arrival times of tokens.",
                 ),
             ),
             "a",
-            "Short answers end while steps are slow. Long ones go on, and have most of the gaps.",
+            "Short answers end while steps are slow. Long ones go on in faster steps, and have most of the gaps.",
         ),
     ),
     tasks=(*tasks.CLOCKS, *tasks.TOOLS),
@@ -115,7 +115,8 @@ LAB = LabSpec(
             twin=Exercise(
                 "late",
                 "the fourth request",
-                question="The same plan; written down are 0.25, 2.5, 0.75 and 0.5 s. How many seconds after its plan "
+                question="The same plan; the client writes down 0.25, 2.5, 0.75 and 0.5 s. How many seconds after its "
+                "plan "
                 "did the fourth request get its first token?",
                 solution=fourth(TOOK_TWIN),
                 rtol=1e-3,
@@ -132,7 +133,7 @@ LAB = LabSpec(
                     "That is E2E over the gaps. What is in E2E that is not between the first and the last token?",
                 ),
                 Mistake((TOLD * TOKENS - TTFT) / TOKENS, "You divide by all tokens. How many gaps are between them?"),
-                Mistake(TOLD * TOKENS - TTFT, "Those are all gaps together. How many of them are there?"),
+                Mistake(TOLD * TOKENS - TTFT, "That is all gaps together. How many are there?"),
                 Mistake(TOLD, "That is what the tool says. What did it divide, and by what?"),
             ),
             hint="Undo the tool's division first: what time is left? Then divide by the gaps.",
@@ -144,7 +145,7 @@ LAB = LabSpec(
                 "for an answer of 20 tokens with a TTFT of 100 ms. What is TPOT, in ms?",
                 solution=TOLD_TWIN * TOKENS / (TOKENS - 1),
                 mistakes=(
-                    Mistake(honest.tpot_of(TOLD_TWIN, TOKENS, TTFT_TWIN), "TTFT is not in the value of this tool."),
+                    Mistake(honest.tpot_of(TOLD_TWIN, TOKENS, TTFT_TWIN), "This tool's value does not include TTFT."),
                     Mistake(TOLD_TWIN, "That is what the tool says. How many gaps are between the tokens?"),
                 ),
             ),

@@ -27,7 +27,7 @@ def decision(rate: float, e2e: float, *, question: str = "", twin: Exercise | No
     hints = {
         16: "That is even less than the test had, and requests waited in the client.",
         32: "That is what the test had. Multiply rate and E2E: how many are in flight?",
-        64: "Multiply rate and E2E: so many are in flight on average, and the limit has to be above that.",
+        64: "Multiply rate and E2E: that many are in flight on average, and the limit has to be higher.",
         128: "It is enough, and so is a smaller power of two.",
         256: "It is enough, and so is a smaller power of two.",
     }
@@ -39,7 +39,7 @@ def decision(rate: float, e2e: float, *, question: str = "", twin: Exercise | No
         mistakes=(
             Mistake(
                 {"--request-rate": 16},
-                "A lower rate would be kept, but the claim is about the higher one. What held the requests back?",
+                "A lower rate would be reached, but the claim is about the higher one. What held the requests back?",
             ),
             Mistake(
                 {"--num-prompts": 4_096},

@@ -37,7 +37,7 @@ TICKET = Ticket(
             (
                 (
                     "The engine makes better batches under load.",
-                    "It answers 18.5 requests/s, asked for 20 or for 40.",
+                    "It answers 18.5 requests/s, whether asked for 20 or for 40.",
                 ),
                 ("The client cannot send as planned.", "All 16 are in flight."),
                 ("The engine drops what it cannot serve.", "All 2,000 are answered."),
@@ -94,7 +94,7 @@ QUIZ = (
         "A server now sends four tokens in a piece. What changes?",
         (
             ("vLLM's ITL, about fourfold", "It counts the gaps between pieces."),
-            ("TPOT, about fourfold", "First and last token come as before, and as many."),
+            ("TPOT, about fourfold", "The first and last token come as before, and there are as many."),
             ("nothing, since steps are the same", "The client sees pieces, and some tools count those."),
         ),
         "a",

@@ -71,7 +71,7 @@ def _clock_facts(settings: Settings, result: LoadTest) -> Mapping[str, Any]:
 CLOCKS = (
     Read(
         id="unseen",
-        text="At the start: from the plan, how many requests waited longer than 1 s?",
+        text="At the start: how many requests waited longer than 1 s, counted from the plan?",
         show={},
         value=lambda settings, result: _late(result.run.ttft),
         unit="requests",
@@ -94,7 +94,7 @@ CLOCKS = (
     Find(
         id="held",
         text="Press Reset and take the document away. Change the limit until the p99 from the plan is ten times that "
-        "without limit.",
+        "without a limit.",
         show={"document_tokens": 0, "max_concurrency": 8},
         reached=_held,
         miss="The p99 from the plan is {plan}; without a limit it is {free}.",
@@ -180,13 +180,13 @@ def _tool_facts(settings: Settings, result: OneRun) -> Mapping[str, Any]:
 TOOLS = (
     Read(
         id="more",
-        text="At the start: how many per cent is llmperf above our TPOT?",
+        text="At the start: by how many per cent is llmperf above our TPOT?",
         show={},
         value=lambda settings, result: 100 * _llmperf(result),
         unit="%",
         where=lambda settings, result: dict(settings) == LEVEL,
         rtol=0.1,
-        slips=((0.01, "That is the share: give it in per cent."),),
+        slips=((0.01, "That is a fraction: give it in per cent."),),
         answer="{more}: {llmperf} against {tpot}, since TTFT is in it.",
         facts=_tool_facts,
         claim=lambda settings, result: _llmperf(result) > 0,
@@ -220,7 +220,7 @@ TOOLS = (
             ("Some gaps hold several tokens.", "At the start each piece holds one token."),
         ),
         right="a",
-        answer="The longer half of the answers has {share} of the gaps, and {long} a token; the shorter half has "
+        answer="The longer half of the answers has {share} of the gaps, at {long} a token; the shorter half has "
         "{short}.",
         facts=_tool_facts,
         claim=lambda settings, result: _halves(result)[0] > _halves(result)[1] and _halves(result)[2] > 0.6,

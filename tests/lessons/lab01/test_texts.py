@@ -102,7 +102,7 @@ def test_the_numbers_of_the_ticket_and_the_tasks():
     text = {task.id: task.text for task in LAB.tasks}
     agree(text["short"], (tasks.FAST,))
     agree(text["tail"], (99, tasks.TIMES, 50))
-    assert f"#{tasks.ROW}, in ms" in text["stream"] and f"where {tasks.LINE} requests" in text["line"]
+    assert f"#{tasks.ROW}, in ms" in text["stream"] and f"at which {tasks.LINE} or more requests" in text["line"]
 
 
 def test_the_keys_of_the_predictions():
@@ -166,11 +166,11 @@ def sentences() -> dict[str, tuple]:
             chat.RATE, chat.PROMPT, chat.OUTPUT,
         ),
         "holds requests for up to {} ms": (chat.WINDOW_MS,),
-        "which needs one of {} **slots**": (chat.SLOTS,),
+        "for one of {} **slots**, until": (chat.SLOTS,),
         "answers {} people on your machine, in {} slots": (12, tasks.SPOKEN["max_num_seqs"]),
         "*Static* batching starts {} together": (tasks.SPOKEN["max_num_seqs"],),
         "Each move serves {} requests": (chat.REQUESTS,),
-        "are the {} requests next to them": (round(2 * chat.AROUND * chat.REQUESTS),),
+        "are means of the {} requests nearest them": (round(2 * chat.AROUND * chat.REQUESTS),),
         "Four requests arrive at 0, 0, 1 and {} s, with answers of {}, {}, {} and {} tokens. There are {} slots": (
             chat.BY_HAND["arrival"][3], *chat.BY_HAND["output"], 2,
         ),
@@ -202,14 +202,14 @@ def sentences() -> dict[str, tuple]:
         "TTFT is {} s, TPOT {} ms, the answer has {} tokens": (
             exercises.WHOLE[0], 1e3 * exercises.WHOLE[2], exercises.WHOLE[1],
         ),
-        "A user's TTFT is {} ms. She opened the window of {} ms; {} ms are outside, {} ms the prefill": (
+        "A user's TTFT is {} ms. She opened the window of {} ms; {} ms were outside, {} ms prefill": (
             exercises.QUEUE[0], exercises.QUEUE[2], exercises.QUEUE[1], exercises.QUEUE[3],
         ),
         "vllm:time_to_first_token_seconds_count {} {} ": (before.count, after.count),
         "vllm:time_to_first_token_seconds_sum {} {} ": (before.ttft_sum, after.ttft_sum),
         "vllm:request_queue_time_seconds_sum {} {} ": (before.queue_sum, after.queue_sum),
         "vllm:request_prefill_time_seconds_sum {} {} ": (before.prefill_sum, after.prefill_sum),
-        "Users spend {} ms outside; promised is a mean TTFT of {} ms": (outside, 1e3 * GOAL),
+        "Users spend {} ms outside; you promise a mean TTFT of {} ms": (outside, 1e3 * GOAL),
         "the largest of {}, {}, {}, {} and {} that keeps": metrics_page.CHOICES_US,
         "{} + {} ms leave {} ms for the window: {} ms with a delay of {} ms, {} ms with one of {} ms.": (
             outside, inside, left, waits[0], 20, waits[1], 50,

@@ -229,15 +229,15 @@ def sentences() -> dict[str, tuple]:
     felt = honest.felt_ttft(planned, took)
     e2e = float((busy.run.response - busy.sent).mean())
     return {
-        "{} requests a second, at most {} in flight. {} of {} requests saw": (RATE, LIMIT, 99, 100),
+        "{} requests a second, at most {} in flight. {} of {} requests got": (RATE, LIMIT, 99, 100),
         "their first token within {} ms": (1e3 * p99(test.written),),
         "one document of {} tokens stalls the engine for {} seconds": (DOCUMENT, test.stall),
-        "`--max-concurrency {}` keeps it at {} or below": (LIMIT, LIMIT),
+        "`--max-concurrency {}` allows at most {}.": (LIMIT, LIMIT),
         "A test of {} requests, with the document": (len(test.run),),
         "The token times of {} requests": (many_tools.REQUESTS,),
-        "answer {} questions on your CPU, {} a second": (launched.REQUESTS, launched.RATE),
-        "Each answer is one token and takes {} s, the second, in a stall, {} s.": (took[0], took[1]),
-        "Written down are {}, {}, {} and {} s.": took,
+        "answers {} questions on your CPU, {} a second": (launched.REQUESTS, launched.RATE),
+        "Each answer is one token and takes {} s; the second meets a stall and takes {} s.": (took[0], took[1]),
+        "It writes down {}, {}, {} and {} s.": took,
         "wait in the client | s | {}, request 3 | |": (felt[2] - took[2],),
         "| from sending | s | {}, request 3 | |": (took[2],),
         "| what a user feels | s | {}, request 3 | |": (felt[2],),
@@ -257,7 +257,7 @@ def sentences() -> dict[str, tuple]:
         "divides the {} ms from first to last token by {} tokens says {} ms; with {} gaps TPOT is {} ms": (
             270, 10, 270 / 10, 10 - 1, 270 / 9,
         ),
-        "written down {}, {}, {} and {} s. How many": exercises.TOOK,
+        "the client writes down {}, {}, {} and {} s. How many": exercises.TOOK,
         "says {} ms for {} tokens with a TTFT of {} ms": (exercises.TOLD, exercises.TOKENS, exercises.TTFT),
         '"At {} requests/s the p99 of TTFT is {} ms"': (flaws.RATE, three_files.contents("peak")["p99_ttft_ms"]),
         "{} x {} = {} would be in flight": (flaws.RATE, flaws.E2E, flaws.RATE * flaws.E2E),
@@ -271,15 +271,15 @@ def deeper() -> dict[str, tuple]:
     start = p99(crowd.ttft) / p99(steady_window.window(64, 5, 40).ttft)
     beyond = load_test.run_test(RATE, 32, DOCUMENT).written > 1
     return {
-        "sees the stall once more than {}% of the requests": (1,),
+        "shows the stall once more than {}% of the requests": (1,),
         "With a limit of {} those were {} of {};": (32, beyond.sum(), len(beyond)),
         "sends it {} requests by the clock, {} a second: once with {} request in flight, once with at most {}.": (
             over_http.REQUESTS, over_http.RATE, 1, over_http.SLOTS,
         ),
-        "has {} slots, as many as were recorded. The tests with a limit run with {} tokens a step": (
+        "has {} slots, the largest batch that was recorded. The tests with a limit run with {} tokens a step": (
             load_test.SLOTS, load_test.BUDGET,
         ),
-        "with a limit of {} a queue grows in the client that users would not form, at {} requests/s": (8, RATE),
+        "with a limit of {} a queue grows in the client, which users would not form, at {} requests/s": (8, RATE),
         "At {} requests/s the last one leaves {} s after its plan": (40, busy.sent[-1] - busy.run.arrival[-1]),
         "got {}. That is {}/{} - {}/{} s, or {} ms of work": (183.5, 1, 183.5, 1, 200, 1e3 * (1 / 183.5 - 1 / 200)),
         "a document of {} tokens; its two steps take {} and {} s.": (SHORT_DOCUMENT, *steps),
@@ -290,7 +290,7 @@ def deeper() -> dict[str, tuple]:
             64, len(crowd), 64, 100 * 64 / len(crowd),
         ),
         "In nightly {} requests were answered in {} s: {} a second": (912, 80, 912 / 80),
-        "due at {} s and, with the mean E2E, sent at {} s": (2_000 / flaws.RATE, 125 - flaws.E2E),
+        "due at {} s and, judged by the mean E2E, sent at {} s": (2_000 / flaws.RATE, 125 - flaws.E2E),
         "At twice the rate it is off by {}%, at three times by {}%": (100 * off(40), 100 * off(60)),
     }  # fmt: skip
 
