@@ -59,8 +59,8 @@ lab07.what_a_percentile_hides()
 # %% [markdown]
 # ## Measure
 #
-# While a small language model tells four stories on your machine, a long prompt arrives. Play it: they stop. Halve the
-# budget and play again: they go on, with the same words. This is **measured**; beside it is a contract on the
+# While a small language model tells four stories on your machine, a long prompt arrives. Play it: the stories stop.
+# Halve the budget and play again: they go on, with the same words. This is **measured**; beside it is a contract on the
 # **recorded** H100, with 128 times the budget.
 
 # %%
@@ -80,7 +80,7 @@ lab07.four_by_hand()
 # %% [markdown]
 # - **Head-of-line blocking**: in one step, the prompt in front stops A and B for 14 ms.
 # - A budget of 6 leaves the prompt 4 tokens a step. The longest gap is 6 ms, but the new chat waits for the last chunk.
-# - A cap of 2 as well leaves room for the new chat.
+# - Adding a cap of 2 leaves room for the new chat.
 #
 # To remember: decodes first, then
 #

@@ -197,7 +197,7 @@ lab07.chunking_off()
 # paper takes a budget of 512 tokens for a strict limit on ITL and 2,048 for a relaxed one, after timing the card.
 #
 # vLLM exports ITL as a histogram over tokens, `vllm:inter_token_latency_seconds`: its p99 does not show a stall. Its
-# `_bucket` series above your limit do: any growth there is a stall that somebody read.
+# `_count` less the `_bucket` at your limit does: that many gaps were longer, and somebody waited through each.
 #
 # **Read next**
 #

@@ -169,7 +169,7 @@ lab.ticket()
 #
 # 1. Bytes a token come from the **config**; the pool is what the **ledger** leaves.
 # 2. The printed concurrency is a worst case: here 27 fit on average, not 5.
-# 3. Past the limit nothing fails: requests are **preempted**. Watch the counter, and set the slots below that average
+# 3. Past the limit nothing fails: requests are **preempted**. Watch their counter, and set the slots below that average
 #    (exercise 3: 23).
 
 # %%

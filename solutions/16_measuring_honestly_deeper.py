@@ -275,8 +275,9 @@ for name, w in {"whole test": whole, "5 to 45 s": steady}.items():
 #
 # ### Rates from gaps
 #
-# "Requests/s: standard deviation 900, maximum 50" was reported of guidellm 0.3. A rate taken from each single gap is 1
-# / gap, and two requests may end at nearly the same moment. Count in windows instead; here, arrivals:
+# A standard deviation of 900 requests/s, where about 50 were served at most, was reported of guidellm in February 2026
+# (its issue 602). A rate taken from each single gap is 1 / gap, and two requests may end at nearly the same moment. Count
+# in windows instead; here, arrivals:
 
 # %%
 arrival = load_test.requests(12).arrival

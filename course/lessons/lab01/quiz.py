@@ -103,7 +103,7 @@ QUIZ = (
         "sample",
         "What decides the p99 of a test of 100 requests?",
         (
-            ("its 99 shortest", "Any of them may change, and the p99 stays."),
+            ("its 98 shortest", "Any of them may be shorter, and the p99 stays."),
             ("its mean and its spread", "A mean and a spread do not give the tail."),
             ("its two longest", "It lies between them."),
         ),

@@ -49,7 +49,7 @@ def slowest(moments: np.ndarray, values: np.ndarray, end: float) -> tuple[np.nda
 
 
 def two_clocks(result: LoadTest, *, height: int = 420) -> go.Figure:
-    """TTFT of one load test: the slowest of each moment (left), and each by the share of requests slower (right)."""
+    """TTFT of one load test: the slowest in each interval (left), and each by the share of requests slower (right)."""
     planned = result.run.arrival
     end = float(f"{planned[-1] * 1.001:.6g}")
     ways: tuple[tuple[np.ndarray, str, str, dict[str, Any]], ...] = (
@@ -73,7 +73,7 @@ def two_clocks(result: LoadTest, *, height: int = 420) -> go.Figure:
             "line": {"color": "#666666", "width": 1, "dash": "dot"}}  # fmt: skip
     left = {**title("planned at [s]"), "range": [0, end]}
     key = legend([(name, colour) for _, colour, name, _ in reversed(ways)])
-    notes = [*headings("slowest of each moment", "all requests; dotted: the p99"), key]
+    notes = [*headings("slowest in each interval", "all requests; dotted: the p99"), key]
     return pair(data, (left, times), (slower, times), height, shapes=[mark], annotations=notes)
 
 
@@ -197,7 +197,7 @@ def window(result: Window, *, height: int = 400) -> go.Figure:
         ({**title("percentile of TTFT [share of requests]"), **names}, times),
         height,
         shapes=[shade, *bands],
-        annotations=[*headings("slowest of each moment", "percentiles"), WINDOW_KEY],
+        annotations=[*headings("slowest in each interval", "percentiles"), WINDOW_KEY],
     )
 
 

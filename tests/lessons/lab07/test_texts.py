@@ -248,7 +248,7 @@ def core_sentences() -> dict[str, tuple]:
         "least {} ms": (by_hand.PROMPT, by_hand.LATER, by_hand.NEW_PROMPT, by_hand.LEAST),
         "in one step, the prompt in front stops A and B for {} ms": (whole.longest_gap,),
         "A budget of {} leaves the prompt {} tokens a step. The longest gap is {} ms": (6, 6 - 2, budget.longest_gap),
-        "A cap of {} as well leaves room for the new chat": (2,),
+        "Adding a cap of {} leaves room for the new chat": (2,),
         "| budget | tokens a step | {} | {} |": (6, 512),
         "| decodes | tokens a step | {} | {} |": (2, 12),
         "| chunk | tokens | {} | {} |": (6 - 2, chunk),
