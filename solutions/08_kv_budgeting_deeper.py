@@ -450,8 +450,8 @@ for share in (0.90, 0.95, 0.98, 0.99):
 # %% [markdown]
 # From 0.90 to 0.98 the pool grows by 39%, and 0.47 GiB are left. CUDA graphs alone were found to take up to 0.5 GiB.
 # The first long batch then ends in `CUDA out of memory`, and this one *is* an error: it takes the engine down with
-# everybody in it. Two engines on one card have the same problem. In vLLM's V0 (the default before 0.8) the second one counts the
-# first one's memory as its own, so a share of 0.2 is less than nothing:
+# everybody in it. Two engines on one card have the same problem. In vLLM's V0 (the default before 0.8) the second one
+# counts the first one's memory as its own, so a share of 0.2 is less than nothing:
 
 # %%
 first = 68 * GIB  # in use by another process on an 80 GB card

@@ -276,8 +276,8 @@ for name, w in {"whole test": whole, "5 to 45 s": steady}.items():
 # ### Rates from gaps
 #
 # A standard deviation of 900 requests/s, where about 50 were served at most, was reported of guidellm in February 2026
-# (its issue 602). A rate taken from each single gap is 1 / gap, and two requests may end at nearly the same moment. Count
-# in windows instead; here, arrivals:
+# (its issue 602). A rate taken from each single gap is 1 / gap, and two requests may end at nearly the same moment.
+# Count in windows instead; here, arrivals:
 
 # %%
 arrival = load_test.requests(12).arrival
