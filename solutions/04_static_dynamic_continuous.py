@@ -7,6 +7,9 @@ from course.lessons import lab04
 
 lab = Lab("04")
 
+# %%
+lab.earlier()
+
 # %% [markdown]
 # ## The question
 #

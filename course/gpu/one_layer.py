@@ -30,11 +30,16 @@ def attention(pool: np.ndarray, table: np.ndarray, queries: np.ndarray, gathered
     return weights / weights.sum(axis=2, keepdims=True) @ values
 
 
+def _repeated(one: np.ndarray, sequences: int, axis: int) -> np.ndarray:
+    """Memory for all sequences, each with the same numbers: drawing others would take longer than what is timed."""
+    return np.concatenate([one] * sequences, axis=axis)
+
+
 def in_numpy(context: int, kv_heads: int, sequences: int = 1) -> Callable[[], Any]:
     """Sequences one after the other, in float32; their blocks lie scattered over the pool. context: tokens of each."""
     rng = np.random.default_rng(0)
     blocks = context // BLOCK
-    pool = rng.standard_normal((2, sequences * blocks, BLOCK, kv_heads, WIDTH), dtype=np.float32)
+    pool = _repeated(rng.standard_normal((2, blocks, BLOCK, kv_heads, WIDTH), dtype=np.float32), sequences, axis=1)
     tables = rng.permutation(sequences * blocks).reshape(sequences, blocks)
     queries = rng.standard_normal((sequences, kv_heads, HEADS // kv_heads, WIDTH), dtype=np.float32)
     gathered = np.empty((2, blocks, BLOCK, kv_heads, WIDTH), np.float32)
@@ -57,11 +62,12 @@ def on_a_gpu(device: Device, context: int, kv_heads: int, sequences: int) -> Cal
     warps, blocks = op.plan(lengths)
     cut = work_list.cut(lengths, blocks)
     many = sequences * context // BLOCK
-    shapes = ((sequences, HEADS, WIDTH), *2 * ((many, kv_heads, BLOCK, WIDTH),))
-    drawn = (numbers.encode(rng.standard_normal(shape, dtype=np.float32), GPU_KIND) for shape in shapes)
+    shapes = ((HEADS, WIDTH), *2 * ((context // BLOCK, kv_heads, BLOCK, WIDTH),))
+    drawn = [numbers.encode(rng.standard_normal((1, *shape), dtype=np.float32), GPU_KIND) for shape in shapes]
+    queries, keys, values = (_repeated(one, sequences, axis=0) for one in (drawn[0], *(one[0] for one in drawn[1:])))
     table = rng.permutation(many).reshape(sequences, -1).astype(np.int32)
     q, k, v, blocks_of, tokens, items, spans = (
-        device.to_device(one) for one in (*drawn, table, lengths, cut.items, cut.spans)
+        device.to_device(one) for one in (queries, keys, values, table, lengths, cut.items, cut.spans)
     )
     out = device.empty((sequences, HEADS, WIDTH), numbers.dtype(GPU_KIND))
     return op.prepare(q, k, v, blocks_of, tokens, items, spans, out, warps=warps)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cache
 
@@ -23,9 +22,7 @@ LARGEST = 256
 def points(context: int, name: str = RECORDING) -> tuple[np.ndarray, np.ndarray]:
     """Batches, which grow, and the recorded seconds of a step of each, over `context` tokens a sequence."""
     found = files.read("llama_step", name)["points"]
-    decodes, tokens, chunk, took = (
-        np.array(found[key]) for key in ("decodes", "decode_context", "chunk", "seconds")
-    )
+    decodes, tokens, chunk, took = (np.array(found[key]) for key in ("decodes", "decode_context", "chunk", "seconds"))
     here = np.flatnonzero((chunk == 0) & (tokens == decodes * context))
     here = here[np.argsort(decodes[here])]
     return decodes[here], took[here]

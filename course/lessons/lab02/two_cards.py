@@ -1,4 +1,4 @@
-"""The ticket: one model on two cards, of which the new one multiplies faster and reads more slowly. All of it theory."""
+"""The ticket: one model on two cards; the new one multiplies faster and reads more slowly. All of it is theory."""
 
 from __future__ import annotations
 

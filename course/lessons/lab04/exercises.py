@@ -7,7 +7,7 @@ from course.exercises import slips
 from course.exercises.decision import flag_typed, value_typed
 from course.exercises.spec import Exercise, LabSpec, Mistake, Objective, Prediction
 from course.lessons.lab04 import refill, tasks
-from course.lessons.lab04.quiz import QUIZ, TICKET
+from course.lessons.lab04.quiz import EARLIER, QUIZ, TICKET
 
 WASTE, WASTE_TWIN = (100, 20, 80), (60, 10, 30, 50)
 RATIO, RATIO_TWIN = (400, 50, 110, 80), (90, 20, 40)
@@ -97,6 +97,7 @@ LAB = LabSpec(
             task="late", exercise="refill", retest="09:refill",
         ),
     ),
+    earlier=EARLIER,
     terms=(
         "slot", "slot-step", "padding", "static batching", "dynamic batching", "continuous batching", "CV",
         "saturation",

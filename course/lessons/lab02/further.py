@@ -1,0 +1,3 @@
+"""The tables of lab 02's optional notebook."""
+
+__all__: list[str] = []
