@@ -14,15 +14,15 @@ lab.earlier()
 # ## The question
 #
 # You rent an H100 for 2.50 dollars an hour. It runs Llama-3.1-8B for one user at a time, and the dashboard says that
-# the GPU is 100% busy. At that speed a million tokens cost 3.53 dollars. Others sell them for 0.10. **How many must
-# share a step until a token costs so little, and where does more stop helping?**
+# the GPU is 100% busy. A million tokens cost 3.53 dollars, and others sell them for 0.10. **How many must share a
+# step until a token costs so little, and where does more stop helping?**
 
 # %%
 lab02.one_at_a_time()
 
 # %% [markdown]
-# A step has two jobs. It **reads** the weights, and K and V of each sequence; the rate is the card's bandwidth. And
-# it **multiplies**, two FLOP for each weight and token. Both go on at the same time.
+# A step **reads** the weights, and K and V of each sequence, as fast as the card's bandwidth allows. Meanwhile it
+# **multiplies**: two FLOP for each weight and token.
 
 # %% [markdown]
 # ## Predict
@@ -38,8 +38,8 @@ lab.predict("twice")
 #
 # ### A step on the roofline
 #
-# The line is the **roofline**: no step is above it. Its **intensity** is its FLOP for each byte that it reads. On the
-# slope reading is the limit, on the flat part multiplying.
+# The line is the **roofline**: no step is above it. **Intensity** is FLOP for each byte that is read. On the slope
+# reading is the limit, on the flat part multiplying.
 
 # %%
 lab02.a_step_on_the_roofline()
@@ -47,9 +47,8 @@ lab02.a_step_on_the_roofline()
 # %% [markdown]
 # ### A curve and its knee
 #
-# A curve $t_0 + c\,b^\alpha$ is fitted to recorded steps of $b$ decodes: $t_0$ is for everybody, the rest came with
-# the sequences. At the **knee** the two are equal. In the band lies the step with 95% confidence, if it follows such
-# a curve.
+# The curve $t_0 + c\,b^\alpha$ is fitted to recorded steps of $b$ decodes: $t_0$ is for everybody, the rest came with
+# the sequences. At the **knee** the two are equal. The band has 95% confidence, for steps that follow such a curve.
 
 # %%
 lab02.a_curve_and_its_knee()
@@ -57,8 +56,8 @@ lab02.a_curve_and_its_knee()
 # %% [markdown]
 # ## Measure
 #
-# Launch it on your machine: read a matrix of weights, multiply it by a batch, and compute attention over the K and V
-# of each sequence. Where does the product leave the line of reading? On a CPU it is early.
+# Your machine reads a matrix, multiplies it by a batch, and computes attention over each sequence's K and V. Where
+# does the product leave the line of reading?
 
 # %%
 lab02.launched_here()
@@ -68,20 +67,20 @@ lab02.launched_here()
 #
 # ## Explain
 #
-# A small machine reads 10 numbers a second and does 200 operations. Its model has 20 weights, and a sequence 10
-# numbers of K and V.
+# A small machine reads 10 numbers a second and does 200 operations. Its model has 20 weights, K and V of a sequence
+# are 10 numbers.
 
 # %%
 lab02.machine_by_hand()
 
 # %% [markdown]
-# Reading the weights takes 2 s for any batch. Each sequence adds 1 s for its K and V, and 0.2 s of multiplying, which
-# happens meanwhile. So steps of one, two and four take 3, 4 and 6 s: for each sequence 3, 2 and 1.5 s. The knee is at
-# 2, where K and V take as long as the weights. Multiplying would be the limit from 10 on.
+# Reading the weights takes 2 s. Each sequence adds 1 s for its K and V, and 0.2 s of multiplying, which happens
+# meanwhile. So steps of one, two and four take 3, 4 and 6 s: for each sequence 3, 2 and 1.5 s. The knee is at 2,
+# where K and V take as long as the weights. Multiplying would be the limit from 10 on.
 #
 # $$t(b) = \max\left(\frac{W}{B}, \frac{b F}{R}\right) + \frac{b K}{B}$$
 #
-# To look up: the knee of a fitted curve, and dollars for a million tokens at a price $p$ an hour:
+# To look up: the knee, and the cost of a million tokens at a price $p$ an hour:
 #
 # $$b^* = (t_0 / c)^{1/\alpha}, \qquad 10^6 \cdot \frac{p}{3600} \cdot \frac{t(b)}{b}$$
 #
@@ -93,18 +92,17 @@ lab02.machine_by_hand()
 # | $R$ | multiplied in a second | 200 operations | 778 TFLOP |
 # | $K$ | K and V of a sequence | 10 numbers | 0.134 GB |
 # | $t(1)$ | floor, recorded | 3 s | 5.01 ms, 5.09 ms |
-# | $t(64)$ | floor, recorded | 66 s | 7.81 ms, 9.07 ms |
+# | $t(64)$ | floor, recorded | | 7.81 ms, 9.07 ms |
 #
-# **The wall.** With weights of 2 bytes and 2 FLOP for each, $b$ sequences make $b$ FLOP of each byte. The H100 needs
-# 258 to keep its units busy. Decodes never get there: their K and V are read for one sequence each. At 1,024 tokens
-# the knee is at 81, at 4,096 at 26.
+# **The wall.** With 2 bytes and 2 FLOP for each weight, $b$ sequences make $b$ FLOP of a byte. The H100 needs 258 to
+# keep its units busy. Decodes do not get there: K and V are read for one sequence each. At 1,024 tokens the knee is
+# at 81, at 4,096 at 26.
 #
-# **Prompts.** 512 tokens of one prompt share the weights, and also K and V. So a prefill multiplies, and decodes
-# read. Weights stored in 8 bits and multiplied in 16 halve $W$: steps of few decodes take nearly half as long, a
-# prefill as long as before.
+# **Prompts.** The tokens of a prompt share the weights, and K and V too. So a prefill multiplies, and decodes read.
+# Weights stored in 8 bits and multiplied in 16 halve $W$: steps of few decodes take nearly half as long, a prefill as
+# long as before.
 #
-# **The fit.** Points up to 32 gave a curve with 44 ms at 256, recorded are 19 ms. Other kernels run for larger
-# batches, and no band knows that. Measure beyond the batch that you will choose.
+# **The fit.** Points up to 32 gave 44 ms at 256, not 19: beyond 32 other kernels run, and no band knows that.
 
 # %% [markdown]
 # ## Exercises
@@ -166,7 +164,7 @@ lab.ticket()
 #
 # 1. A decode step reads: the weights once for all, K and V for each.
 # 2. Up to the knee more sequences are cheap; beyond it each adds its own time.
-# 3. Cost follows $t(b) / b$, and TPOT is $t(b)$: a larger batch lowers the first and raises the second.
+# 3. A larger batch lowers the cost, $t(b) / b$, and raises TPOT, $t(b)$.
 
 # %%
 lab.recap("faster")
@@ -175,8 +173,7 @@ lab.recap("faster")
 lab.recap("twice")
 
 # %% [markdown]
-# **Decide.** A load test of an engine with the recorded steps, each request at 1,024 tokens, in lines as vLLM 0.11.0
-# logs them:
+# **Decide.** An engine with the recorded steps under load, each request at 1,024 tokens, in lines as of vLLM 0.11.0:
 #
 # ```
 # Avg generation throughput: 4624.9 tokens/s, Running: 32 reqs, Waiting: 0 reqs, GPU KV cache usage: 7.8%
@@ -186,8 +183,8 @@ lab.recap("twice")
 # ```
 #
 # Promised is a TPOT of 12.5 ms. Choose `--max-num-seqs` (slots), `--max-num-batched-tokens` (tokens a step) or
-# `--gpu-memory-utilization`. For the first, give the one of 32, 64, 128 and 256 with the cheapest tokens that keeps
-# the promise. What in the log would change your mind?
+# `--gpu-memory-utilization`. For the first, give the cheapest of 32, 64, 128 and 256 that keeps the promise. What in
+# the log would change your mind?
 
 # %%
 decision = None  # {"--flag": value}

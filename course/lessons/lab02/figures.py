@@ -50,8 +50,8 @@ def on_the_roofline(found: OneStep, *, height: int = 300) -> go.Figure:
         parts.line([0.5, ridge], [0.5 * bandwidth, top], "theory", "reading is the limit"),
         parts.line([ridge, 3_000], [top, top], "theory", "multiplying is the limit"),
         parts.dots([found.intensity], [found.reached / 1e12], ["recorded"], "this step, recorded"),
-        parts.words([1.2, 3_000], [40, top], [f"{bandwidth:.3g} TB/s", f"{top:.0f} TFLOP/s"], ["theory"] * 2,
-                    corner=["top left", "bottom left"]),
+        parts.words([10, 2_900], [10 * bandwidth, top], [f"{bandwidth:.3g} TB/s", f"{top:.0f} TFLOP/s"], ["theory"] * 2,
+                    corner=["bottom right", "top left"]),
     ]  # fmt: skip
     milliseconds = {
         "read": {"weights": found.reading_weights, "K and V": found.reading_kv},
@@ -69,7 +69,7 @@ def on_the_roofline(found: OneStep, *, height: int = 300) -> go.Figure:
     return parts.pair(
         data,
         (_log("work [FLOP a byte]", 0.5, 3_000, (1, 10, 100, 1_000)),
-         _log("reached [TFLOP/s]", 1, 1_500, (1, 10, 100, 1_000))),
+         _log("reached [TFLOP/s]", 1, 6_000, (1, 10, 100, 1_000))),
         ({"title": {"text": "time [ms]"}, "range": [0, most]},
          {"type": "category", "autorange": "reversed", "ticks": "", "categoryorder": "array",
           "categoryarray": list(milliseconds)}),
@@ -136,9 +136,9 @@ def fitted(found: OneCurve, *, height: int = 300) -> go.Figure:
     return parts.pair(
         data,
         (batches, _log("step [ms]", 3, 200, (5, 10, 20, 50, 100))),
-        (batches, _log("a million tokens [dollars]", 0.02, 10, (0.03, 0.1, 0.3, 1, 3))),
+        (batches, _log("cost [dollars]", 0.02, 10, (0.03, 0.1, 0.3, 1, 3))),
         height,
-        annotations=[parts.heading(1, "steps, the curve and its band"), parts.heading(2, "what tokens cost")],
+        annotations=[parts.heading(1, "steps, the curve and its band"), parts.heading(2, "what a million tokens cost")],
     )
 
 
@@ -151,7 +151,7 @@ def two_machines(
     recorded: Mapping[str, Part], here: Mapping[str, Part] | None, batch: int, *, height: int = 290
 ) -> go.Figure:
     """Seconds over the batch on the H100 and on this machine, by what is launched: {batch: seconds} each."""
-    data, heads = [], [parts.heading(1, "recorded: H100, a whole step")]
+    data, heads = [], [parts.heading(1, "recorded: H100, all layers")]
     axes: list[tuple[Part, Part]] = []
     for panel, found in enumerate((recorded, here or {}), start=1):
         values = [1e3 * value for each in found.values() for value in each.values() if isfinite(value)]
@@ -164,6 +164,12 @@ def two_machines(
         low, high = (min(values), max(values)) if values else (0.1, 10)
         ticks = [10.0**k for k in range(-3, 5) if low / 12 <= 10.0**k <= high * 12]
         axes.append((_log("batch [sequences]", 0.9, 300, BATCH_TICKS), _log("time [ms]", low / 2, high * 2, ticks)))
+    first, last = ({name: each[batch] * 1e3 for name, each in recorded.items()} for batch in (1, BATCH_TICKS[-1]))
+    read, product, attention = recorded
+    data.append(
+        parts.words([1, 256, 4], [first[read], last[product], 4 * first[attention]], [read, product, attention],
+                    ["theory", "decode", "dynamic"], corner=["bottom right", "top left", "bottom right"])
+    )  # fmt: skip
     if here:
         heads.append(parts.heading(2, "measured here: one layer"))
     return parts.pair(data, *axes, height, annotations=heads)
@@ -181,8 +187,7 @@ def operators_graphs(*, height: int = 300) -> go.Figure:
         data.append(parts.words([two_cards.BATCHES[-1]], gaps[-1:], [name], [colour], corner="top left"))
         # The lines of the two cards lie close together in this panel.
         corner = "top left" if card == two_cards.OLD else "bottom right"
-        place = (-1, -1) if card == two_cards.OLD else (2, 2)
-        data.append(parts.words([two_cards.PROMPTS[place[0]]], [steps[place[1]]], [name], [colour], 2, corner=corner))
+        data.append(parts.words([two_cards.PROMPTS[3]], [steps[3]], [name], [colour], 2, corner=corner))
     return parts.pair(
         data,
         ({"title": {"text": "running [requests]"}, "range": [0, 34]},

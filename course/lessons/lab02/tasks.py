@@ -55,8 +55,7 @@ STEP_TASKS = (
         reached=lambda settings, found: _only(settings, START, "decodes") and found.reading_kv > found.reading_weights,
         facts=_step_facts,
         miss="With {decodes} decodes K and V take {kv}, the weights {weights}.",
-        answer="At {decodes} decodes K and V take {kv}, the weights {weights} as before. Multiplying takes less, "
-        "{multiplying}.",
+        answer="At {decodes} decodes K and V take {kv}, the weights {weights}, multiplying {multiplying}.",
         claim=lambda settings, found: found.computing < found.reading_weights,
     ),
     Find(
@@ -66,8 +65,7 @@ STEP_TASKS = (
         reached=lambda settings, found: _only(settings, START, "prompt") and found.computing > found.reading,
         facts=_step_facts,
         miss="Multiplying takes {multiplying}, reading {reading}.",
-        answer="With {prompt} tokens multiplying takes {multiplying}, reading {reading}. {intensity} FLOP fall on each "
-        "byte.",
+        answer="With {prompt} tokens multiplying takes {multiplying}, reading {reading}: {intensity} FLOP a byte.",
         claim=lambda settings, found: found.intensity > 258,
     ),
     Why(
@@ -78,10 +76,10 @@ STEP_TASKS = (
         options=(
             ("Prompts are computed with fewer digits.", "The weights and the rate are those of a decode."),
             ("The tokens of a prompt need no K and V.", "They write theirs, and read them. Look at the weights."),
-            ("All its tokens share one read of weights.", ""),
+            ("All of them share one read of weights.", ""),
         ),
         right="c",
-        answer="The weights are read once, in {weights}. Each of the tokens takes {token}.",
+        answer="The weights are read once, in {weights}. A token takes {token}.",
         claim=lambda settings, found: found.recorded / found.prompt < found.reading_weights / 100,
     ),
 )
@@ -120,7 +118,7 @@ CURVE_TASKS = (
         unit="sequences",
         where=lambda settings, found: dict(settings) == CURVE_START,
         facts=_curve_facts,
-        answer="{knee}. A step takes {twice} there, of which t0 = {t0} is for everybody.",
+        answer="{knee}: a step takes {twice} there, twice the {t0} of t0.",
         claim=lambda settings, found: abs(float(found.curve.seconds(found.curve.knee)) / found.curve.t0 - 2) < 1e-6,
     ),
     Find(
@@ -156,7 +154,7 @@ CURVE_TASKS = (
             ("Its products are at the limit of FLOP/s.", "With 256 decodes multiplying still takes less than reading."),
         ),
         right="a",
-        answer="A step takes {step}, of which {own} came with the sequences, and a million tokens cost {cost} dollars.",
+        answer="A step takes {step}, of which {own} came with the sequences. A million tokens cost {cost} dollars.",
         claim=lambda settings, found: found.step - found.curve.t0 > 2 * found.curve.t0,
     ),
 )

@@ -8,7 +8,7 @@ EARLIER = (
         "16 GB of weights are read at 2 TB/s. How long does a decode step take at least?",
         (
             ("0.125 ms", "That is bytes/s over bytes, without the units."),
-            ("8 ms", "16 / 2,000 s, for any batch."),
+            ("8 ms", "16 / 2,000 s; K and V come on top."),
             ("8 ms for each sequence", "They share one read."),
         ),
         "b",
