@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from course.exercises.decision import one_flag
-from course.lessons.lab02 import one_curve
+from course.lessons.lab02.one_curve import CONTEXT
+from course.lessons.lab02.one_step import recorded
 
 RUNNING = (32, 64, 128, 256)
 PROMISE, PROMISE_TWIN = 12.5e-3, 8e-3  # seconds of TPOT
@@ -15,13 +16,12 @@ choice = one_flag(FLAG)
 
 def step(running: int) -> float:
     """Seconds of the recorded step of so many."""
-    batches, steps = one_curve.points(one_curve.CONTEXT)
-    return float(steps[batches == running][0])
+    return recorded(running, CONTEXT, 0)
 
 
 def line(running: int) -> str:
     """The line of the log."""
-    usage = running * one_curve.CONTEXT / POOL
+    usage = running * CONTEXT / POOL
     return (
         f"Avg generation throughput: {running / step(running):.1f} tokens/s, Running: {running} reqs, "
         f"Waiting: 0 reqs, GPU KV cache usage: {usage:.1%}"

@@ -50,7 +50,7 @@ def on_the_roofline(found: OneStep, *, height: int = 300) -> go.Figure:
         parts.line([0.5, ridge], [0.5 * bandwidth, top], "theory", "reading is the limit"),
         parts.line([ridge, 3_000], [top, top], "theory", "multiplying is the limit"),
         parts.dots([found.intensity], [found.reached / 1e12], ["recorded"], "this step, recorded"),
-        parts.words([10, 2_900], [10 * bandwidth, top], [f"{bandwidth:.3g} TB/s", f"{top:.0f} TFLOP/s"], ["theory"] * 2,
+        parts.words([14, 2_900], [10 * bandwidth, top], [f"{bandwidth:.3g} TB/s", f"{top:.0f} TFLOP/s"], ["theory"] * 2,
                     corner=["bottom right", "top left"]),
     ]  # fmt: skip
     milliseconds = {
@@ -167,7 +167,7 @@ def two_machines(
     first, last = ({name: each[batch] * 1e3 for name, each in recorded.items()} for batch in (1, BATCH_TICKS[-1]))
     read, product, attention = recorded
     data.append(
-        parts.words([1, 256, 4], [first[read], last[product], 4 * first[attention]], [read, product, attention],
+        parts.words([1, 256, 4], [0.9 * first[read], last[product], 4 * first[attention]], [read, product, attention],
                     ["theory", "decode", "dynamic"], corner=["bottom right", "top left", "bottom right"])
     )  # fmt: skip
     if here:
@@ -187,7 +187,8 @@ def operators_graphs(*, height: int = 300) -> go.Figure:
         data.append(parts.words([two_cards.BATCHES[-1]], gaps[-1:], [name], [colour], corner="top left"))
         # The lines of the two cards lie close together in this panel.
         corner = "top left" if card == two_cards.OLD else "bottom right"
-        data.append(parts.words([two_cards.PROMPTS[3]], [steps[3]], [name], [colour], 2, corner=corner))
+        aside = -60 if card == two_cards.OLD else 60
+        data.append(parts.words([two_cards.PROMPTS[3] + aside], [steps[3]], [name], [colour], 2, corner=corner))
     return parts.pair(
         data,
         ({"title": {"text": "running [requests]"}, "range": [0, 34]},

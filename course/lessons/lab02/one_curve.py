@@ -9,23 +9,13 @@ import numpy as np
 
 from course.base.settings import whole
 from course.figures.words import seconds
-from course.steptime import Curve, files, fit
+from course.lessons.lab02.one_step import points
+from course.steptime import Curve, fit
 
-RECORDING = "h100_llama3_8b"
 CONTEXTS = (256, 1_024, 4_096)  # tokens of each sequence
 CONTEXT, MOST, PRICE = 1_024, 256, 2.5  # tokens, sequences, dollars an hour
 LARGEST = 256
 """The batch at which predictions are compared."""
-
-
-@cache
-def points(context: int, name: str = RECORDING) -> tuple[np.ndarray, np.ndarray]:
-    """Batches, which grow, and the recorded seconds of a step of each, over `context` tokens a sequence."""
-    found = files.read("llama_step", name)["points"]
-    decodes, tokens, chunk, took = (np.array(found[key]) for key in ("decodes", "decode_context", "chunk", "seconds"))
-    here = np.flatnonzero((chunk == 0) & (tokens == decodes * context))
-    here = here[np.argsort(decodes[here])]
-    return decodes[here], took[here]
 
 
 def dollars(batch: float, step: float, price: float) -> float:

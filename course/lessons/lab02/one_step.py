@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
 
 from course import models, steptime
 from course.figures.words import seconds
 from course.models.gpus import GPU, gpu
-from course.steptime import Roofline, Step
+from course.steptime import Roofline, Step, files
 
-STEP = steptime.recorded("h100-llama3-8b")
+RECORDING = "h100_llama3_8b"
+STEP = steptime.recorded(RECORDING)
 MODEL, CARD = models.model("llama-3.1-8b"), gpu("H100")
 CONTEXT = 1_024  # tokens
 WEIGHTS, KV_TOKEN = MODEL.step_weight_bytes, MODEL.kv_bytes_per_token  # bytes
@@ -23,6 +27,16 @@ def floor_of(card: GPU | str = CARD) -> Roofline:
 
 
 FLOOR = floor_of()
+
+
+@cache
+def points(context: int, name: str = RECORDING) -> tuple[np.ndarray, np.ndarray]:
+    """Batches, which grow, and the recorded seconds of a step of each, over `context` tokens a sequence."""
+    found = files.read("llama_step", name)["points"]
+    decodes, tokens, chunk, took = (np.array(found[key]) for key in ("decodes", "decode_context", "chunk", "seconds"))
+    here = np.flatnonzero((chunk == 0) & (tokens == decodes * context))
+    here = here[np.argsort(decodes[here])]
+    return decodes[here], took[here]
 
 
 @dataclass(frozen=True)
@@ -78,10 +92,17 @@ class OneStep:
         return self.reached / CARD.matrix_flops
 
 
+def recorded(decodes: int, context: int, prompt: int) -> float:
+    """Seconds of a step: of the recorded point where there is one, and otherwise on straight lines between them."""
+    batches, took = points(context)
+    if not prompt and decodes in batches:
+        return float(took[batches == decodes][0])
+    return STEP(Step(decodes, decodes * context, ((prompt, 0),) if prompt else ()))
+
+
 def one_step(decodes: int = 1, context: int = CONTEXT, prompt: int = 0) -> OneStep:
     """The step with these sequences. Raises ValueError beyond what was recorded."""
     pairs = prompt * (prompt + 1) // 2
-    step = Step(decodes, decodes * context, ((prompt, 0),) if prompt else ())
     return OneStep(
         decodes,
         context,
@@ -90,7 +111,7 @@ def one_step(decodes: int = 1, context: int = CONTEXT, prompt: int = 0) -> OneSt
         FLOOR.per_context * decodes * context,
         FLOOR.per_token * (decodes + prompt) + FLOOR.per_logits * decodes,
         FLOOR.per_pair * pairs,
-        STEP(step),
+        recorded(decodes, context, prompt),
     )
 
 

@@ -7,15 +7,14 @@ import plotly.graph_objects as go
 from course.explore.table import Table, table
 from course.figures.words import seconds
 from course.lessons.lab02 import figures, one_curve
-from course.lessons.lab02.one_step import CARD, STEP
+from course.lessons.lab02.one_step import CARD, STEP, recorded
 
 __all__ = ["machine_by_hand", "one_at_a_time", "ticket_graphs"]
 
 
 def one_at_a_time() -> Table:
     """The card with a single sequence, and what its data sheet says."""
-    _, steps = one_curve.points(one_curve.CONTEXT)
-    step = float(steps[0])
+    step = recorded(1, one_curve.CONTEXT, 0)
     cost = one_curve.dollars(1, step, one_curve.PRICE)
     rows = [
         ("", "one user at a time"),
