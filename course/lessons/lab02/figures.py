@@ -21,6 +21,8 @@ DARK = ("decode", "recorded")
 ROOM = 0.24
 """Share of the axis that a part must have to carry its name."""
 BATCH_TICKS = (1, 4, 16, 64, 256)
+Times = Mapping[str, Mapping[int, float]]
+"""Seconds by batch, by what was launched; NaN where nothing was."""
 
 
 def _bar(row: str, base: float, length: float, part: str, panel: int, most: float, fill: str = "") -> Part:
@@ -142,16 +144,14 @@ def fitted(found: OneCurve, *, height: int = 300) -> go.Figure:
     )
 
 
-def _points(x: Sequence[float], y: Sequence[float], name: str, symbol: str, panel: int = 1) -> Part:
+def _points(x: parts.Values, y: parts.Values, name: str, symbol: str, panel: int = 1) -> Part:
     marker = {"color": theme.COLOURS["recorded"], "size": 8, "symbol": symbol}
     return parts.trace(x, y, name, panel) | {"mode": "markers", "marker": marker}
 
 
-def two_machines(
-    recorded: Mapping[str, Part], here: Mapping[str, Part] | None, batch: int, *, height: int = 290
-) -> go.Figure:
+def two_machines(recorded: Times, here: Times | None, batch: int, *, height: int = 290) -> go.Figure:
     """Seconds over the batch on the H100 and on this machine, by what is launched: {batch: seconds} each."""
-    data, heads = [], [parts.heading(1, "recorded: H100, all layers")]
+    data, marks, heads = [], [], [parts.heading(1, "recorded: H100, all layers")]
     axes: list[tuple[Part, Part]] = []
     for panel, found in enumerate((recorded, here or {}), start=1):
         values = [1e3 * value for each in found.values() for value in each.values() if isfinite(value)]
@@ -160,7 +160,7 @@ def two_machines(
             y = [1e3 * value for value in each.values()]
             data.append(parts.line(list(each), y, colour, name, panel, **style))
             if batch in each:
-                data.append(parts.dots([batch], [1e3 * each[batch]], [colour], name, panel))
+                marks.append(parts.dots([batch], [1e3 * each[batch]], [colour], name, panel))
         low, high = (min(values), max(values)) if values else (0.1, 10)
         ticks = [10.0**k for k in range(-3, 5) if low / 12 <= 10.0**k <= high * 12]
         axes.append((_log("batch [sequences]", 0.9, 300, BATCH_TICKS), _log("time [ms]", low / 2, high * 2, ticks)))
@@ -172,7 +172,8 @@ def two_machines(
     )  # fmt: skip
     if here:
         heads.append(parts.heading(2, "measured here: one layer"))
-    return parts.pair(data, *axes, height, annotations=heads)
+    # Marks last: plotly puts what moves behind the other traces.
+    return parts.pair([*data, *marks], axes[0], axes[1], height, annotations=heads)
 
 
 def operators_graphs(*, height: int = 300) -> go.Figure:

@@ -7,7 +7,7 @@ layer here.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from course.gpu.one_layer import GPU_KIND, in_numpy, on_a_gpu
 from course.gpu.ops import numbers, product, read_probe
 from course.gpu.ops.queue import queue
 from course.lessons.lab02 import figures
-from course.lessons.lab02.figures import label
+from course.lessons.lab02.figures import Times, label
 from course.lessons.lab02.one_step import FLOOR, KV_TOKEN, STEP, WEIGHTS, amount
 from course.lm.threads import one_thread
 
@@ -35,9 +35,6 @@ ROWS, COLUMNS = {True: 28_672, False: 4_096}, 4_096
 KV_HEADS, WIDTH = 8, 128
 MOST_HERE = 300e6
 """Bytes of K and V that a CPU is given."""
-
-Times = Mapping[str, Mapping[int, float]]
-"""Seconds by batch, by what was launched; NaN where nothing was."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ EARLIER = (
 
 TICKET = Ticket(
     story='From a customer: "You moved us to new cards with more TFLOP/s. The first word comes a little sooner. But '
-    'then text runs at less than half its old speed. Your dashboard says GPU utilisation 100%, as before. Are they broken?"',
+    "then text runs at less than half its old speed. Your dashboard says GPU utilisation 100%, as before. Are they "
+    'broken?"',
     questions=(
         Question(
             "cause",
