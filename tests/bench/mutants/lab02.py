@@ -25,10 +25,9 @@ MUTANTS = (
     Mutant(QUIZ, "Their curve says 44 ms", "Their curve says 34 ms", NUMBER),
     Mutant(QUIZ, "11 ms instead of 21 ms", "11 ms instead of 31 ms", NUMBER),
     Mutant(QUIZ, "It reaches 0.4% of", "It reaches 4% of", NUMBER),
-    Mutant(QUIZ, '"They read half as many bytes of weights."),\n            ("the time for K and V",
-           "K and V are stored as '
-           'before."),\n        ),\n        "b"', '"They read half as many bytes of weights."),\n            ("the time for '
-           'K and V", "K and V are stored as before."),\n        ),\n        "a"', KEY),
+    Mutant(QUIZ, '"K and V are stored as before."),\n        ),\n        "b"',
+           '"K and V are stored as before."),\n        ),\n        "a"',
+           KEY),
     Mutant(QUIZ, "reads 2.04 TB/s", "reads 3.04 TB/s", NUMBER),
     Mutant(STEP, "return max(self.reading_weights, self.computing) + self.reading_kv + self.attention",
            "return self.reading_weights + self.computing + self.reading_kv + self.attention", TERM),
