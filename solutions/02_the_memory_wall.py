@@ -38,8 +38,8 @@ lab.predict("twice")
 #
 # ### A step on the roofline
 #
-# The line is the **roofline**: no step is above it. **Intensity** is FLOP for each byte that is read. On the slope
-# reading is the limit, on the flat part multiplying.
+# The line is the **roofline**: no step is above it. **Intensity** is FLOP for each byte that is read. On the slope a
+# step is bound by memory, on the flat part by compute.
 
 # %%
 lab02.a_step_on_the_roofline()

@@ -74,6 +74,27 @@ lab02.narrow_weights()
 # The gain is for few sequences. It shrinks as K and V take over, and a prompt of 512 gains nothing. (With units that
 # multiply in 8 bits a prompt gains as well.) What it costs in quality is measured on the model, not on a roofline.
 #
+# ## Caches
+#
+# What is small enough to stay in a cache is read faster the second time. Each row reads so many bytes again and
+# again, on your machine.
+
+# %% tags=["nbval-ignore-output"]
+rates = lab02.read_here()
+assert len(rates.rows) == 7  # six sizes
+rates
+
+# %% [markdown]
+# Where the rate falls, a cache ends. A GPU has such a cliff as well: the L2 cache of an H100 holds 50 MB, and the K
+# and V of a single short sequence stay in it when a kernel is timed again and again. So a benchmark that reads a
+# small matrix repeatedly measures the cache. In a real step 15 GB of weights go through it in between, and none of
+# them is still there.
+#
+# The last column counts only the bytes that are used. A CPU reads memory in lines of 64 bytes, 16 numbers, and a GPU
+# in sectors of 32: who takes one number of each pays for all of them. So where memory is the limit, the last column
+# comes near a sixteenth of the one before. Kernels let neighbouring threads read neighbouring numbers (coalescing),
+# and lay K and V out in blocks in which the numbers of a token lie side by side.
+#
 # ## A smaller model
 
 # %%

@@ -70,7 +70,7 @@ def on_the_roofline(found: OneStep, *, height: int = 300) -> go.Figure:
             base += 1e3 * value
     return parts.pair(
         data,
-        (_log("work [FLOP a byte]", 0.5, 3_000, (1, 10, 100, 1_000)),
+        (_log("intensity [FLOP a byte]", 0.5, 3_000, (1, 10, 100, 1_000)),
          _log("reached [TFLOP/s]", 1, 6_000, (1, 10, 100, 1_000))),
         ({"title": {"text": "time [ms]"}, "range": [0, most]},
          {"type": "category", "autorange": "reversed", "ticks": "", "categoryorder": "array",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from course import gpu
 from course.explore.table import Table, table
 from course.figures.words import seconds
-from course.lessons.lab02 import one_curve, two_cards
+from course.lessons.lab02 import launch, one_curve, two_cards
 from course.lessons.lab02.one_step import (
     CARD,
     CONTEXT,
@@ -19,15 +20,26 @@ from course.lessons.lab02.one_step import (
     one_step,
     points,
 )
-from course.models.gpus import gpu
+from course.models import gpus
 from course.steptime import Curve, Roofline, fit, recorded
 
-__all__ = ["claims", "floor_and_recording", "narrow_weights", "ridges", "small_model", "three_contexts", "two_bands"]
+__all__ = [
+    "claims",
+    "floor_and_recording",
+    "narrow_weights",
+    "read_here",
+    "ridges",
+    "small_model",
+    "three_contexts",
+    "two_bands",
+]
 
 CARDS = ("L4", "RTX-4090", "L40S", "A100", "H100", "H200", "B200", "MI300X")
 BATCHES = (1, 8, 16, 32, 64, 128, 256)
 PROMPTS = (64, 256, 512, 2_048, 8_192)
 DRAWS = 200
+SIZES = tuple(2**power for power in (18, 20, 22, 24, 26, 28))
+"""Bytes that are read again and again."""
 SMALL, SMALL_KV = "h100_llama3_1b", 32_768
 """The recording of a model of 1 billion parameters, and its KV bytes a token."""
 
@@ -49,7 +61,7 @@ def ridges() -> Table:
     rows: list[tuple[str, ...]] = [("", "TB/s", "TFLOP/s", "FLOP a byte", "step of 1", f"step of {many}", "times")]
     for card in CARDS:
         bandwidth, flops = two_cards.rates(card)
-        one, all_of_them = (floor_of(gpu(card)).seconds(n, n * CONTEXT, 0, 0, 0) for n in (1, many))
+        one, all_of_them = (floor_of(gpus.gpu(card)).seconds(n, n * CONTEXT, 0, 0, 0) for n in (1, many))
         cells = (f"{bandwidth / 1e12:.2f}", f"{flops / 1e12:.0f}", f"{ridge(card):.0f}")
         rows.append((card, *cells, seconds(one), seconds(all_of_them), f"{all_of_them / one:.2f}"))
     return table(rows, "Data sheets, and floors of Llama-3.1-8B at 1,024 tokens [theory]")
@@ -155,6 +167,19 @@ def small_weights() -> int:
     from course.steptime import files
 
     return int(files.read("llama_step", SMALL)["weight_bytes"])
+
+
+def read_here(device: gpu.Device | None = None, *, sizes: tuple[int, ...] = SIZES, max_seconds: float = 0.05) -> Table:
+    """Rates of reading on this machine, over the size of what is read again and again."""
+    device = device or gpu.device()
+    rows: list[tuple[str, ...]] = [("", "read", "every 16th number")]
+    for size in sizes:
+        whole = launch.read_rate(device, size, max_seconds=max_seconds)
+        few = float("nan") if device.is_gpu else launch.read_rate(device, size, 16, max_seconds=max_seconds)
+        rows.append(
+            (f"{size / 2**20:g} MiB", *(f"{rate / 1e9:.3g} GB/s" if rate > 0 else "-" for rate in (whole, few)))
+        )
+    return table(rows, f"{device.name} [measured]")
 
 
 def claims() -> Table:

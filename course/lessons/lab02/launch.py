@@ -98,7 +98,7 @@ class Bench:
             attention = {}
             for batch in BATCHES:
                 fits = device.is_gpu or batch * size <= MOST_HERE
-                attention[batch] = self._median(device, _attention(device, context, batch)) if fits else float("nan")
+                attention[batch] = self.median(device, _attention(device, context, batch)) if fits else float("nan")
         except gpu.KernelError as error:
             return Here("", {}, warnings=(f"Nothing is measured here: {error}.",))
         left_out = [batch for batch, took in attention.items() if not np.isfinite(took)]
@@ -109,13 +109,14 @@ class Bench:
 
     def _reading(self, device: gpu.Device) -> dict[str, dict[int, float]]:
         probe, multiply = _on_a_gpu(device) if device.is_gpu else _in_numpy()
-        took = self._median(device, probe)
+        took = self.median(device, probe)
         return {
             WHAT[0]: dict.fromkeys(BATCHES, took),
-            WHAT[1]: {batch: self._median(device, multiply(batch)) for batch in BATCHES},
+            WHAT[1]: {batch: self.median(device, multiply(batch)) for batch in BATCHES},
         }
 
-    def _median(self, device: gpu.Device, launch: Callable[[], Any]) -> float:
+    def median(self, device: gpu.Device, launch: Callable[[], Any]) -> float:
+        """Seconds of a launch."""
         watch = device.stopwatch()
         watch.time(launch)  # the first launch loads and allocates
         began, found = time.perf_counter(), list[float]()
@@ -161,6 +162,22 @@ def _on_a_gpu(device: gpu.Device) -> Pair:
         return product.prepare(work, x, w, device.empty((batch, rows), numbers.dtype(GPU_KIND)), kind=GPU_KIND)
 
     return read_probe.prepare(work, words, out), multiply
+
+
+def read_rate(device: gpu.Device, size: int, every: int = 1, *, max_seconds: float = 0.05) -> float:
+    """Bytes/s at which so many bytes are read again and again; on a CPU perhaps only every so many numbers one.
+
+    Raises KernelError.
+    """
+    bench = Bench(device, max_seconds)
+    if device.is_gpu:
+        work = queue(device)
+        words = device.to_device(np.zeros(size // 4, np.uint32))
+        out = device.empty((8 * work.multiprocessors,), np.uint32)
+        return size / bench.median(device, read_probe.prepare(work, words, out))
+    # Ones: pages of zeros that nobody wrote are all one page.
+    numbers_there = np.ones(size // 4, np.float32)[::every]
+    return 4 * numbers_there.size / bench.median(device, numbers_there.max)
 
 
 def launch_explorer(device: gpu.Device | None = None, *, max_seconds: float = 0.05) -> Explorer:

@@ -87,7 +87,7 @@ def rows(found: OneCurve) -> list[tuple[str, str]]:
         ("c", f"{1e3 * curve.c:.2g} ms"),
         ("alpha", f"{curve.alpha:.2f} ({curve.alpha_interval[0]:.2f} to {curve.alpha_interval[1]:.2f})"),
         ("knee", f"{curve.knee:.0f} sequences"),
-        (f"step of {LARGEST}, curve", f"{low:.3g} to {high:,.3g} ms" if high < 1e4 else "any"),
+        (f"step of {LARGEST}, band", f"{low:.3g} to {high:,.3g} ms" if high < 1e4 else "any"),
         (f"step of {LARGEST}, recorded", seconds(recorded) if np.isfinite(recorded) else "-"),
         ("step of this batch", seconds(found.step)),
         ("tokens/s", f"{found.batch / found.step:,.0f}"),

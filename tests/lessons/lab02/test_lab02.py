@@ -274,6 +274,15 @@ def test_half_the_bytes_of_weights_are_half_of_reading_them():
     assert saved == pytest.approx(WEIGHTS / bandwidth, rel=1e-3)
 
 
+def test_what_is_read_here_counts_only_what_is_used(monkeypatch):
+    """With a stopwatch that says a second for everything."""
+    monkeypatch.setattr(launch.Bench, "median", lambda self, device, run: run() and 1.0)
+    assert launch.read_rate(gpu.device("numpy"), 4_096) == 4_096
+    assert launch.read_rate(gpu.device("numpy"), 4_096, 16) == 256
+    shown = further.read_here(gpu.device("numpy"), sizes=(2**20, 2**21))
+    assert [row[0] for row in shown.rows] == ["", "1 MiB", "2 MiB"] and shown.caption.endswith("[measured]")
+
+
 @pytest.mark.parametrize("name", further.__all__)
 def test_a_table_of_the_deeper_notebook(name):
     shown = getattr(lab02, name)()
