@@ -102,7 +102,7 @@ lab02.machine_by_hand()
 # Weights stored in 8 bits and multiplied in 16 halve $W$: steps of few decodes take nearly half as long, a prefill as
 # long as before.
 #
-# **The fit.** Points up to 32 gave 44 ms at 256, not 19: beyond 32 other kernels run, and no band knows that.
+# **The fit.** Points up to 32 gave 44 ms at 256, not 19: they hold a bend that does not go on, which no band knows.
 
 # %% [markdown]
 # ## Exercises

@@ -32,9 +32,9 @@ lab02.ridges()
 lab02.floor_and_recording()
 
 # %% [markdown]
-# Up to 16 decodes the recorded step is at the floor. From 24 on other sizes of the products run, and above 32 other
-# kernels, which read more slowly. Prompts of 256 tokens and more take 1.36 times the floor or more: it takes the rate
-# of one large product, and a layer has smaller ones with something between them.
+# Up to 16 decodes the recorded step is at the floor. From 24 on the products read more slowly, and above 32 other
+# kernels run. Prompts of 256 tokens and more take 1.36 times the floor or more: it takes the rate of one large
+# product, and a layer has smaller ones with something between them.
 #
 # ## Three contexts
 #

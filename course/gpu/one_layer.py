@@ -56,7 +56,7 @@ def on_a_gpu(device: Device, context: int, kv_heads: int, sequences: int) -> Cal
         width=WIDTH,
         kind=GPU_KIND,
         max_sequences=sequences,
-        max_items=max(4_096, 128 * sequences),
+        max_items=max(4_096, 4 * sequences),
     )
     lengths = np.full(sequences, context, np.int32)
     warps, blocks = op.plan(lengths)

@@ -72,7 +72,8 @@ def test_the_picture_does_not_jump_when_plotly_follows(browser: Browser, server:
 
 def test_a_panel_in_which_nothing_moves_keeps_its_lines(browser: Browser, server: Server) -> None:
     """The batch moves a mark in the right panel alone."""
-    lines = "(root) => [...root.querySelectorAll('.scatterlayer')].map((e) => e.querySelectorAll('path').length)"
+    lines = """(root) => [...root.querySelectorAll(".cartesianlayer .scatterlayer")]
+      .map((panel) => panel.querySelectorAll("path").length)"""
     with opened(browser, server, "02_the_memory_wall.ipynb") as lab:
         lab.run_all()
         explorer = next(found for found in explorers(lab) if found.title == "A curve and its knee")

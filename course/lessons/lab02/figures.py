@@ -164,11 +164,11 @@ def two_machines(recorded: Times, here: Times | None, batch: int, *, height: int
         low, high = (min(values), max(values)) if values else (0.1, 10)
         ticks = [10.0**k for k in range(-3, 5) if low / 12 <= 10.0**k <= high * 12]
         axes.append((_log("batch [sequences]", 0.9, 300, BATCH_TICKS), _log("time [ms]", low / 2, high * 2, ticks)))
-    first, last = ({name: each[batch] * 1e3 for name, each in recorded.items()} for batch in (1, BATCH_TICKS[-1]))
+    first = {name: 1e3 * each[1] for name, each in recorded.items()}
     read, product, attention = recorded
     data.append(
-        parts.words([1, 256, 4], [0.9 * first[read], last[product], 4 * first[attention]], [read, product, attention],
-                    ["theory", "decode", "dynamic"], corner=["bottom right", "top left", "bottom right"])
+        parts.words([1, 4, 4], [0.8 * first[read], first[product], 4 * first[attention]], [read, product, attention],
+                    ["theory", "decode", "dynamic"], corner=["bottom right", "top right", "bottom right"])
     )  # fmt: skip
     if here:
         heads.append(parts.heading(2, "measured here: one layer"))

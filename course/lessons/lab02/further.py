@@ -74,8 +74,12 @@ def floor_and_recording() -> Table:
     prompts = [(f"{prompt:,} tokens", f"{_prompt(prompt):.2f}") for prompt in PROMPTS] + [("", "")] * 2
     for batch, (name, ratio) in zip(BATCHES, prompts, strict=True):
         steps = [one_step(batch, context) for context in contexts]
-        rows.append((f"{batch} decodes", *(f"{step.recorded / step.floor:.2f}" for step in steps), name, ratio))
+        rows.append((_decodes(batch), *(f"{step.recorded / step.floor:.2f}" for step in steps), name, ratio))
     return table(rows, f"Recorded / floor [{STEP.badge}, beside theory]")
+
+
+def _decodes(batch: int) -> str:
+    return f"{batch} decode{'s' * (batch > 1)}"
 
 
 def _prompt(tokens: int) -> float:
@@ -135,7 +139,7 @@ def narrow_weights() -> Table:
     for batch in BATCHES:
         step = one_step(batch)
         narrow = max(half, step.computing) + step.reading_kv
-        rows.append((f"{batch} decodes", *map(seconds, (step.floor, narrow)), f"{step.floor / narrow:.2f}"))
+        rows.append((_decodes(batch), *map(seconds, (step.floor, narrow)), f"{step.floor / narrow:.2f}"))
     for prompt in (256, 512, 2_048):
         pairs = prompt * (prompt + 1) // 2
         attention, products = FLOOR.per_pair * pairs, FLOOR.per_token * prompt
