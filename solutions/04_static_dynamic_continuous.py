@@ -7,6 +7,9 @@ from course.lessons import lab04
 
 lab = Lab("04")
 
+# %%
+lab.earlier()
+
 # %% [markdown]
 # ## The question
 #
@@ -188,10 +191,10 @@ lab.recap("bigger")
 # What in the log would change your mind?
 
 # %%
-decision = {"flag": None, "value": None}
+decision = None  # {"--flag": value}
 ### BEGIN SOLUTION
 # 20 x 256 = 5,120 tokens/s are needed. A KV cache that is nearly full would change my mind.
-decision = {"flag": "--max-num-seqs", "value": 64}
+decision = {"--max-num-seqs": 64}
 ### END SOLUTION
 
 # %%

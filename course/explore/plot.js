@@ -184,6 +184,12 @@ function carry(box, changed, traces) {
   return true;
 }
 
+// Whether every panel has one of these traces. Plotly's animation empties a panel where none of its traces moves.
+function everywhere(indices, traces) {
+  const panel = ({ xaxis = "x", yaxis = "y" }) => xaxis + yaxis;
+  return new Set([...indices].map((index) => panel(traces[index]))).size === new Set(traces.map(panel)).size;
+}
+
 const REST = 200; // ms after the last move; then plotly itself learns where the marks are, for who points at them or zooms
 const AT_ONCE = { mode: "immediate", transition: { duration: 0 }, frame: { duration: 0, redraw: false } };
 
@@ -233,6 +239,9 @@ async function render({ model, el }) {
           for (const index of changed) behind.add(index);
           if (!resting && carry(box, changed, traces)) {
             timer = setTimeout(() => draw((resting = true)), REST);
+          } else if (behind.size && !everywhere(behind, traces)) {
+            behind.clear();
+            await Plotly.react(box, traces, layout, CONFIG);
           } else if (behind.size) {
             const data = [...behind].map((index) => ({ x: traces[index].x, y: traces[index].y }));
             await Plotly.animate(box, { data, traces: [...behind] }, AT_ONCE);

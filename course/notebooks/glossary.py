@@ -16,8 +16,8 @@ ROW = re.compile(r"^\|\s*(?:<a id=\"[\w-]+\"></a>)?\s*([^|]+?)\s*\|", re.MULTILI
 ANCHOR = re.compile(r'<a id="([\w-]+)"></a>')
 ORDINARY = frozenset((
     "badge", "bandwidth", "block", "capacity", "chunk", "client", "concurrency", "fitted", "group", "here", "indexer",
-    "load", "measured", "modelled", "pair", "percentile", "piece", "predicted", "rank", "replay", "request", "requests",
-    "settled", "slot", "step", "theory", "token", "window",
+    "intensity", "knee", "load", "measured", "modelled", "pair", "percentile", "piece", "predicted", "rank", "replay",
+    "request", "requests", "settled", "slot", "step", "theory", "token", "window",
 ))  # fmt: skip
 """Words that also mean what they always mean: linked only in a lab that has them among its new terms."""
 

@@ -23,7 +23,8 @@ class Curve:
 
     t0_interval, c_interval, alpha_interval: the confidence intervals, where `confidence` of all such intervals hold the
     truth, if the points scatter around a curve of this form by equal shares of their seconds. error: how far a point is
-    off, as a share: the root mean square, with the degrees of freedom that three constants leave.
+    off, as a share: the root mean square, with the degrees of freedom that three constants leave. spread: covariance of
+    t0, c and alpha, in seconds, times the square of Student's t; none for a curve that was not fitted.
     """
 
     t0: float
@@ -34,10 +35,26 @@ class Curve:
     alpha_interval: Interval
     confidence: float
     error: float
+    spread: tuple[tuple[float, ...], ...] = ()
 
     def seconds(self, batch: Any) -> Any:
         """Seconds of a step of so many decodes; a number or an array."""
         return self.t0 + self.c * np.asarray(batch, float) ** self.alpha
+
+    def band(self, batch: Any) -> tuple[Any, Any]:
+        """Lowest and highest seconds of a step of so many decodes, at this confidence for each batch by itself.
+
+        The straight-line estimate (delta method): the curve moves with its constants along its gradient. Beyond the
+        points it holds only if the curve goes on in the same form. Raises ValueError for a curve that was not fitted.
+        """
+        if not self.spread:
+            raise ValueError("this curve has no band, since it was not fitted: make it with steptime.fit")
+        b = np.asarray(batch, float)
+        power = b**self.alpha
+        gradient = np.stack([np.ones_like(b), power, self.c * power * np.log(b)], axis=-1)
+        reach = np.sqrt(np.maximum(np.einsum("...i,ij,...j", gradient, np.array(self.spread), gradient), 0))
+        middle = self.seconds(b)
+        return np.maximum(middle - reach, 0), middle + reach
 
     @property
     def knee(self) -> float:
@@ -78,13 +95,15 @@ def fit(batch: Iterable[float], seconds: Iterable[float], *, confidence: float =
             best = misses @ misses, found, spread
     assert best is not None
     squares, (t0, c, alpha), spread = best
-    reach = float(stdtrit(len(b) - 3, (1 + confidence) / 2)) * np.sqrt(np.diag(spread))
+    student = float(stdtrit(len(b) - 3, (1 + confidence) / 2))
+    reach = student * np.sqrt(np.diag(spread))
     unit = np.array([scale, scale, 1.0])
     middle = np.array([t0, c, alpha]) * unit
     t0, c, alpha = middle.tolist()
     low, high = np.maximum(middle - reach * unit, 0), np.minimum(middle + reach * unit, [np.inf, np.inf, MOST_ALPHA])
     of_t0, of_c, of_alpha = zip(low.tolist(), high.tolist(), strict=True)
-    return Curve(t0, c, alpha, of_t0, of_c, of_alpha, confidence, sqrt(squares / (len(b) - 3)))
+    around = tuple(map(tuple, (student**2 * spread * np.outer(unit, unit)).tolist()))
+    return Curve(t0, c, alpha, of_t0, of_c, of_alpha, confidence, sqrt(squares / (len(b) - 3)), around)
 
 
 def _law(b: np.ndarray, t0: float, c: float, alpha: float) -> np.ndarray:

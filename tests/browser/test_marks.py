@@ -68,3 +68,19 @@ def test_the_picture_does_not_jump_when_plotly_follows(browser: Browser, server:
         assert explorer.press(slider, "ArrowRight")
         lab.page.wait_for_timeout(SECOND)
         assert explorer.picture() == moved
+
+
+def test_a_panel_in_which_nothing_moves_keeps_its_lines(browser: Browser, server: Server) -> None:
+    """The batch moves a mark in the right panel alone."""
+    lines = """(root) => [...root.querySelectorAll(".cartesianlayer .scatterlayer")]
+      .map((panel) => panel.querySelectorAll("path").length)"""
+    with opened(browser, server, "02_the_memory_wall.ipynb") as lab:
+        lab.run_all()
+        explorer = next(found for found in explorers(lab) if found.title == "A curve and its knee")
+        slider = next(control for control in explorer.controls() if control.label.startswith("Batch"))
+        before = explorer.root.evaluate(lines)
+        assert len(before) == 2 and min(before) > 0
+        for _ in range(2):
+            assert explorer.press(slider, "ArrowRight")
+            lab.page.wait_for_timeout(SECOND)  # past the moment at which plotly follows
+            assert explorer.root.evaluate(lines) == before

@@ -70,6 +70,35 @@ def test_a_higher_confidence_is_a_wider_interval_and_more_points_are_a_narrower_
         assert low <= getattr(wide, name) <= high
 
 
+def test_the_band_holds_the_true_curve_as_often_as_it_says():
+    """Of 200 fits to drawn points; a share of them spreads by 0.015, and the estimate is a straight-line one."""
+    rng, b = np.random.default_rng(7), np.array(BATCHES, float)
+    truth = 5e-3 + 6e-5 * b
+    inside = []
+    for _ in range(200):
+        low, high = fit(b, truth * rng.normal(1, 0.01, len(b))).band(b)
+        inside.append((low <= truth) & (truth <= high))
+    assert np.mean(inside) == pytest.approx(0.95, abs=0.03)
+
+
+def test_the_band_is_around_the_curve_and_opens_beyond_the_points():
+    rng, b = np.random.default_rng(8), np.array(BATCHES, float)
+    y = (5e-3 + 6e-5 * b) * rng.normal(1, 0.01, len(b))
+    narrow, wide = fit(b, y, confidence=0.5), fit(b, y, confidence=0.99)
+    for found in (narrow, wide):
+        low, high = found.band(b)
+        assert (low < found.seconds(b)).all() and (found.seconds(b) < high).all()
+        assert (low + high) / 2 == pytest.approx(found.seconds(b))
+    spans = [np.diff(found.band(64))[0] for found in (narrow, wide)]
+    assert spans[0] < spans[1] < np.diff(wide.band(512))[0]
+    # At batch 1 it is the spread of t0 + c.
+    spread = np.array(wide.spread)
+    assert wide.band(1)[1] - wide.seconds(1) == pytest.approx(np.sqrt(spread[0, 0] + 2 * spread[0, 1] + spread[1, 1]))
+    assert wide.t0_interval[1] - wide.t0 == pytest.approx(np.sqrt(spread[0, 0]))
+    with pytest.raises(ValueError, match="was not fitted: make it with"):
+        Curve(1.0, 0.0, 1.0, (1, 1), (0, 0), (1, 1), 0.9, 0.0).band(4)
+
+
 def test_it_serves_as_a_step_time_and_fits_a_recording():
     recorded = steptime.recorded("h100-llama3-8b")
     found = fit(BATCHES, [recorded(Step(b, 1_024 * b, ())) for b in BATCHES])

@@ -1,13 +1,10 @@
 """Lab 04, static, dynamic and continuous batching: what it asks, and the mistakes it knows."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from course.exercises import slips
-from course.exercises.decision import flag_typed, value_typed
+from course.exercises.decision import one_flag
 from course.exercises.spec import Exercise, LabSpec, Mistake, Objective, Prediction
 from course.lessons.lab04 import refill, tasks
-from course.lessons.lab04.quiz import QUIZ, TICKET
+from course.lessons.lab04.quiz import EARLIER, QUIZ, TICKET
 
 WASTE, WASTE_TWIN = (100, 20, 80), (60, 10, 30, 50)
 RATIO, RATIO_TWIN = (400, 50, 110, 80), (90, 20, 40)
@@ -25,25 +22,14 @@ def ratio(answers: tuple[int, ...]) -> float:
     return max(answers) * len(answers) / sum(answers)
 
 
-def choice(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a decision is compared: the flag, and its value where the flag is the right one.
-
-    Raises NotImplementedError where nothing is filled in.
-    """
-    flag, value = (answer[key] for key in ("flag", "value"))
-    if flag is None and value is None:
-        raise NotImplementedError("nothing is chosen yet")
-    name = flag_typed(flag)
-    return {"flag": name, "value": value_typed(value) if name == "--max-num-seqs" else 0}
-
-
+FLAG = "--max-num-seqs"
 OTHER_FLAGS = (
     Mistake(
-        {"flag": "--max-num-batched-tokens", "value": 16_384},
+        {"--max-num-batched-tokens": 16_384},
         "That limits the tokens of a step. With 32 requests a step has fewer than a hundred. Which limit is reached?",
     ),
     Mistake(
-        {"flag": "--gpu-memory-utilization", "value": 0.95},
+        {"--gpu-memory-utilization": 0.95},
         "The KV cache is nearly empty: memory is not what they wait for. Which limit is reached?",
     ),
 )
@@ -61,15 +47,11 @@ def keeps_up(right: int, twin: Exercise | None = None, question: str = "") -> Ex
     return Exercise(
         id="decision",
         title="Decision",
-        solution={"flag": "--max-num-seqs", "value": right},
-        evaluate=choice,
+        solution={FLAG: right},
+        evaluate=one_flag(FLAG),
         mistakes=(
             *OTHER_FLAGS,
-            *(
-                Mistake({"flag": "--max-num-seqs", "value": value}, hint)
-                for value, hint in hints.items()
-                if value != right
-            ),
+            *(Mistake({FLAG: value}, hint) for value, hint in hints.items() if value != right),
         ),
         hint="Look at which number of the log stays at a limit.",
         plain="Running stays at its limit and Waiting grows, so slots are short. Multiply the arrivals by the tokens "
@@ -97,6 +79,7 @@ LAB = LabSpec(
             task="late", exercise="refill", retest="09:refill",
         ),
     ),
+    earlier=EARLIER,
     terms=(
         "slot", "slot-step", "padding", "static batching", "dynamic batching", "continuous batching", "CV",
         "saturation",

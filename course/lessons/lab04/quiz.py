@@ -2,6 +2,20 @@
 
 from course.exercises.spec import Question, Ticket
 
+EARLIER = (
+    Question(
+        "floor",
+        "16 GB of weights are read at 2 TB/s. How long does a decode step take at least?",
+        (
+            ("0.125 ms", "That is bytes/s over bytes, without the units."),
+            ("8 ms", "16 / 2,000 s; K and V come on top."),
+            ("8 ms for each sequence", "They share one read."),
+        ),
+        "b",
+        lab="02",
+    ),
+)
+
 TICKET = Ticket(
     story='From the night shift: "In the evening, with fifteen times the traffic, an answer takes 15 s. From 1 to 4 '
     "o'clock it takes 80 s, and the GPU is almost idle. Is the card broken?\"",

@@ -16,18 +16,15 @@ from course.explore.live import LiveExplorer
 from course.figures import theme
 from course.figures.parts import LEFT, MARGIN, RIGHT, Part, dots, heading, line, place
 from course.figures.words import seconds
-from course.gpu.ops import numbers, work_list
-from course.gpu.ops.decode_attention import DecodeAttention
-from course.gpu.ops.queue import queue
+from course.gpu.one_layer import GPU_KIND, WIDTH, in_numpy, on_a_gpu
 from course.models import model
 from course.steptime import Recorded, Step, recorded
 
 CONTEXT = Slider("context", "Context of each sequence", 512, 4_096, 2, 1_024, "tokens", log=True)
-HEADS, WIDTH, BLOCK = 32, 128, 16
 KV_HEADS = (32, 8, 4)
 """KV heads of what is launched here; 8 are those of the recorded model."""
 BATCH = 32  # sequences of the recorded step, and of a launch on a GPU
-TYPES = {True: ("bf16", 2), False: ("float32", 4)}  # on a GPU or not: name and bytes of an element
+TYPES = {True: (GPU_KIND, 2), False: ("float32", 4)}  # on a GPU or not: name and bytes of an element
 
 
 @dataclass(frozen=True)
@@ -64,19 +61,6 @@ class Reading:
     def warnings(self) -> tuple[str, ...]:
         """What kept anything from running here."""
         return self.measured.warnings if self.measured else ()
-
-
-def attention(pool: np.ndarray, table: np.ndarray, queries: np.ndarray, gathered: np.ndarray) -> np.ndarray:
-    """One token of one sequence in one layer, in NumPy: shape of the queries.
-
-    pool: (2, blocks, 16, KV heads, width), K and V. table: the sequence's blocks. queries: (KV heads, group, width).
-    gathered: room for those blocks in their order; a fresh array each time would be timed as well.
-    """
-    np.take(pool, table, axis=1, out=gathered, mode="clip")
-    keys, values = gathered.reshape(2, -1, *pool.shape[3:]).transpose(0, 2, 1, 3)
-    scores = queries @ keys.transpose(0, 2, 1) / pool.shape[-1] ** 0.5
-    weights = np.exp(scores - scores.max(axis=2, keepdims=True))
-    return weights / weights.sum(axis=2, keepdims=True) @ values
 
 
 def reading_explorer(
@@ -132,8 +116,7 @@ class _Bench:
     def _measure(self, context: int) -> Measurement:
         try:
             device = self._device = self._device or gpu.device()
-            launch = _on_a_gpu if device.is_gpu else _in_numpy
-            found = {kv: self._median(device, launch(device, context, kv)) for kv in KV_HEADS}
+            found = {kv: self._median(device, _launch(device, context, kv)) for kv in KV_HEADS}
         except gpu.KernelError as error:
             return Measurement("", 0, 0, {}, (f"Nothing is measured here: {error}.",))
         name = device.name if device.is_gpu else f"{device.name}, NumPy"
@@ -148,36 +131,8 @@ class _Bench:
         return float(np.median(found))
 
 
-def _in_numpy(device: gpu.Device, context: int, kv_heads: int) -> Callable[[], Any]:
-    """One sequence, whose blocks lie scattered over the pool."""
-    rng = np.random.default_rng(0)
-    blocks = context // BLOCK
-    pool = rng.standard_normal((2, blocks, BLOCK, kv_heads, WIDTH), dtype=np.float32)
-    table = rng.permutation(blocks)
-    queries = rng.standard_normal((kv_heads, HEADS // kv_heads, WIDTH), dtype=np.float32)
-    gathered = np.empty_like(pool)
-    return lambda: attention(pool, table, queries, gathered)
-
-
-def _on_a_gpu(device: gpu.Device, context: int, kv_heads: int) -> Callable[[], Any]:
-    """The course's paged attention over BATCH sequences of the same context."""
-    rng = np.random.default_rng(0)
-    kind = TYPES[True][0]
-    op = DecodeAttention(
-        queue(device), heads=HEADS, kv_heads=kv_heads, width=WIDTH, kind=kind, max_sequences=BATCH, max_items=4_096
-    )
-    lengths = np.full(BATCH, context, np.int32)
-    warps, blocks = op.plan(lengths)
-    cut = work_list.cut(lengths, blocks)
-    many = BATCH * context // BLOCK
-    shapes = ((BATCH, HEADS, WIDTH), *2 * ((many, kv_heads, BLOCK, WIDTH),))
-    drawn = (numbers.encode(rng.standard_normal(shape, dtype=np.float32), kind) for shape in shapes)
-    table = rng.permutation(many).reshape(BATCH, -1).astype(np.int32)
-    q, k, v, blocks_of, tokens, items, spans = (
-        device.to_device(one) for one in (*drawn, table, lengths, cut.items, cut.spans)
-    )
-    out = device.empty((BATCH, HEADS, WIDTH), numbers.dtype(kind))
-    return op.prepare(q, k, v, blocks_of, tokens, items, spans, out, warps=warps)
+def _launch(device: gpu.Device, context: int, kv_heads: int) -> Callable[[], Any]:
+    return on_a_gpu(device, context, kv_heads, BATCH) if device.is_gpu else in_numpy(context, kv_heads)
 
 
 def _figure(found: Reading, profile: Recorded, *, height: int = 300) -> go.Figure:

@@ -19,7 +19,7 @@ MUTANTS = (
     Mutant(ASKS, '"4 times the tokens/s of static"', '"8 times the tokens/s of static"', NUMBER),
     Mutant(ASKS, "len(answers) * max(answers) - sum(answers)", "len(answers) * max(answers)", TERM),
     Mutant(ASKS, "max(answers) * len(answers) / sum(answers)", "max(answers) / sum(answers)", TERM),
-    Mutant(ASKS, 'name == "--max-num-seqs" else 0', 'name != "--max-num-seqs" else 0', COMPARISON),
+    Mutant(ASKS, 'FLAG = "--max-num-seqs"', 'FLAG = "--max-num-batched-tokens"', CONSTANT),
     Mutant(ASKS, "ARRIVE, ARRIVE_TWIN = 20, 30", "ARRIVE, ARRIVE_TWIN = 25, 30", CONSTANT),
     Mutant(QUIZ, "It is busy for 5% of the time", "It is busy for 15% of the time", NUMBER),
     Mutant(QUIZ, "it takes 155 s until 31 more", "it takes 78 s until 31 more", NUMBER),

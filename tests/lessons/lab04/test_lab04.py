@@ -72,11 +72,11 @@ def test_a_refill_at_work():
 
 
 def test_a_decision_is_read_as_people_write_it():
-    assert judge(exercise("decision"), {"flag": "max_num_seqs", "value": 64}).status == RIGHT
-    memory = judge(exercise("decision"), {"flag": "--gpu-memory-utilization", "value": 0.8})
+    assert judge(exercise("decision"), {"max_num_seqs": 64}).status == RIGHT
+    memory = judge(exercise("decision"), {"--gpu-memory-utilization": 0.8})
     assert memory.hint == exercises.OTHER_FLAGS[1].hint  # whatever the value
-    assert judge(exercise("decision"), {"flag": None, "value": None}).status == NOT_ATTEMPTED
-    assert judge(exercise("decision"), {"flag": "--max-num-seqs"}).status == WRONG
+    assert judge(exercise("decision"), None).status == NOT_ATTEMPTED
+    assert judge(exercise("decision"), {"--max-num-seqs": 65}).status == WRONG
 
 
 @pytest.mark.parametrize("item", LAB.exercises, ids=lambda item: item.id)

@@ -82,6 +82,10 @@ def facts() -> dict[str, tuple]:
         "quiz repair b": (2, 1 / 2),
         "quiz repair c": (night.night(continuous=True).median[slow].max(),),
         "quiz size a": (2,),
+        "quiz floor": (16, 2),
+        "quiz floor a": (2 / 16,),
+        "quiz floor b": (1e3 * 16 / 2_000, 16, 2_000),
+        "quiz floor c": (1e3 * 16 / 2_000,),
         "quiz below": (3,),
         "quiz below c": (About(gain(SLOTS)),),
         "task late": (FOLLOWED,),
@@ -158,14 +162,20 @@ def test_the_keys_of_the_quiz():
     right_option(below, more < 0.95, 0.95 <= more <= 1.05, more > 1.05)  # but for the drain after the last arrival
 
 
+def test_the_key_of_what_is_asked_again():
+    (floor,) = LAB.earlier
+    milliseconds = 1e3 * 16e9 / 2e12
+    right_option(floor, milliseconds == 0.125, milliseconds == 8, False)
+
+
 def test_the_decision():
     needed = exercises.ARRIVE * CHAT.output_tokens.mean()
     delivered = {slots: three_batchers.gain(slots, 1.0).continuous for slots in (16, 32, 64, 128)}
     enough = [slots for slots, rate in delivered.items() if rate >= needed]
     decision = next(exercise for exercise in LAB.exercises if exercise.id == "decision")
-    assert decision.solution == {"flag": "--max-num-seqs", "value": min(enough)}
+    assert decision.solution == {"--max-num-seqs": min(enough)}
     twice = [slots for slots, rate in delivered.items() if rate >= exercises.ARRIVE_TWIN * 256]
-    assert decision.twin.solution["value"] == min(twice)
+    assert decision.twin.solution["--max-num-seqs"] == min(twice)
     # The log: what such a server delivers, how far its queue has grown, and what it keeps in memory.
     parts = ("prompt throughput: ", "generation throughput: ", "Waiting: ", "usage: ")
     log = re.search(".*?".join(rf"{part}([\d.]+)" for part in parts), CORE, re.DOTALL)

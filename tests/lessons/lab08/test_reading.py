@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from course import gpu
 from course.explore import Explorer
 from course.figures import theme
 from course.lessons.lab08 import reading
-from course.lessons.lab08.reading import BATCH, CONTEXT, KV_HEADS, attention, reading_explorer
+from course.lessons.lab08.reading import BATCH, CONTEXT, KV_HEADS, reading_explorer
 from course.steptime import Step, recorded
 from tests.helpers.figures import valid
 
@@ -24,7 +23,7 @@ def explorer() -> Explorer:
 
 
 def test_its_text_is_recorded_alone_and_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "attention", lambda *_: pytest.fail("something was launched"))
+    monkeypatch.setattr(reading, "_launch", lambda *_: pytest.fail("something was launched"))
     text = reading_explorer(gpu.device("numpy")).text()
     assert text == reading_explorer().text() and "measured" not in text
     assert text.startswith(f"Reading K and V [{CARD.badge}]")
@@ -62,30 +61,9 @@ def test_a_device_that_fails_leaves_the_recording_and_a_sentence(monkeypatch: py
     def fail(*_: object) -> None:
         raise gpu.KernelError("the driver is gone")
 
-    monkeypatch.setattr(reading, "_in_numpy", fail)
+    monkeypatch.setattr(reading, "_launch", fail)
     explorer = reading_explorer(gpu.device("numpy"), max_seconds=0)
     found = explorer.compute(context=CONTEXT.default)
     assert found.warnings == ("Nothing is measured here: the driver is gone.",)
     assert explorer.rows(found)[1] == ("where", CARD.card, "-")
     valid(explorer.figure(found))
-
-
-@pytest.mark.parametrize("kv_heads", KV_HEADS)
-def test_the_attention_is_right(kv_heads: int) -> None:
-    """Against a softmax over each query head by itself; float32 sums of 64 terms leave about 1e-6 of the values."""
-    rng = np.random.default_rng(1)
-    pool = rng.standard_normal((2, 4, 16, kv_heads, 128), dtype=np.float32)
-    table, queries = rng.permutation(4), rng.standard_normal((kv_heads, 32 // kv_heads, 128), dtype=np.float32)
-    found = attention(pool, table, queries, np.empty_like(pool))
-    keys, values = (one[table].reshape(64, kv_heads, 128).astype(float) for one in pool)
-    for kv in range(kv_heads):
-        for query, got in zip(queries[kv].astype(float), found[kv], strict=True):
-            weights = np.exp(keys[:, kv] @ query / 128**0.5)
-            assert got == pytest.approx(weights @ values[:, kv] / weights.sum(), abs=1e-5)
-
-
-def test_what_a_gpu_is_given_is_the_attention_of_a_batch() -> None:
-    """The course's kernel takes these arguments; where there is no GPU its NumPy form does."""
-    device = gpu.device("numpy")
-    for kv_heads in KV_HEADS:
-        reading._on_a_gpu(device, 64, kv_heads)()

@@ -1,0 +1,73 @@
+"""Attention of one decode step in one layer, ready to launch: the course's kernel on a GPU, NumPy on a CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from course.gpu.device import Device
+from course.gpu.ops import numbers, work_list
+from course.gpu.ops.decode_attention import DecodeAttention
+from course.gpu.ops.queue import queue
+
+HEADS, WIDTH, BLOCK = 32, 128, 16
+"""Of the queries, of a head, and tokens of a block of the KV cache."""
+GPU_KIND = "bf16"
+
+
+def attention(pool: np.ndarray, table: np.ndarray, queries: np.ndarray, gathered: np.ndarray) -> np.ndarray:
+    """One token of one sequence in one layer, in NumPy: shape of the queries.
+
+    pool: (2, blocks, 16, KV heads, width), K and V. table: the sequence's blocks. queries: (KV heads, group, width).
+    gathered: room for those blocks in their order; a fresh array each time would be timed as well.
+    """
+    np.take(pool, table, axis=1, out=gathered, mode="clip")
+    keys, values = gathered.reshape(2, -1, *pool.shape[3:]).transpose(0, 2, 1, 3)
+    scores = queries @ keys.transpose(0, 2, 1) / pool.shape[-1] ** 0.5
+    weights = np.exp(scores - scores.max(axis=2, keepdims=True))
+    return weights / weights.sum(axis=2, keepdims=True) @ values
+
+
+def _repeated(one: np.ndarray, sequences: int, axis: int) -> np.ndarray:
+    """Memory for all sequences, each with the same numbers: drawing others would take longer than what is timed."""
+    return np.concatenate([one] * sequences, axis=axis)
+
+
+def in_numpy(context: int, kv_heads: int, sequences: int = 1) -> Callable[[], Any]:
+    """Sequences one after the other, in float32; their blocks lie scattered over the pool. context: tokens of each."""
+    rng = np.random.default_rng(0)
+    blocks = context // BLOCK
+    pool = _repeated(rng.standard_normal((2, blocks, BLOCK, kv_heads, WIDTH), dtype=np.float32), sequences, axis=1)
+    tables = rng.permutation(sequences * blocks).reshape(sequences, blocks)
+    queries = rng.standard_normal((sequences, kv_heads, HEADS // kv_heads, WIDTH), dtype=np.float32)
+    gathered = np.empty((2, blocks, BLOCK, kv_heads, WIDTH), np.float32)
+    return lambda: [attention(pool, table, each, gathered) for table, each in zip(tables, queries, strict=True)]
+
+
+def on_a_gpu(device: Device, context: int, kv_heads: int, sequences: int) -> Callable[[], Any]:
+    """The course's paged attention in bf16 over so many sequences of the same context. Raises KernelError."""
+    rng = np.random.default_rng(0)
+    op = DecodeAttention(
+        queue(device),
+        heads=HEADS,
+        kv_heads=kv_heads,
+        width=WIDTH,
+        kind=GPU_KIND,
+        max_sequences=sequences,
+        max_items=max(4_096, 4 * sequences),
+    )
+    lengths = np.full(sequences, context, np.int32)
+    warps, blocks = op.plan(lengths)
+    cut = work_list.cut(lengths, blocks)
+    many = sequences * context // BLOCK
+    shapes = ((HEADS, WIDTH), *2 * ((context // BLOCK, kv_heads, BLOCK, WIDTH),))
+    drawn = [numbers.encode(rng.standard_normal((1, *shape), dtype=np.float32), GPU_KIND) for shape in shapes]
+    queries, keys, values = (_repeated(one, sequences, axis=0) for one in (drawn[0], *(one[0] for one in drawn[1:])))
+    table = rng.permutation(many).reshape(sequences, -1).astype(np.int32)
+    q, k, v, blocks_of, tokens, items, spans = (
+        device.to_device(one) for one in (queries, keys, values, table, lengths, cut.items, cut.spans)
+    )
+    out = device.empty((sequences, HEADS, WIDTH), numbers.dtype(GPU_KIND))
+    return op.prepare(q, k, v, blocks_of, tokens, items, spans, out, warps=warps)

@@ -1,0 +1,204 @@
+# %% [markdown]
+# # Lab 02: The memory wall
+
+# %%
+from course.exercises import Lab
+from course.lessons import lab02
+
+lab = Lab("02")
+
+# %%
+lab.earlier()
+
+# %% [markdown]
+# ## The question
+#
+# You rent an H100 for 2.50 dollars an hour. It runs Llama-3.1-8B for one user at a time, and the dashboard says that
+# the GPU is 100% busy. A million tokens cost 3.53 dollars, and others sell them for 0.10. **How many must share a
+# step until a token costs so little, and where does more stop helping?**
+
+# %%
+lab02.one_at_a_time()
+
+# %% [markdown]
+# A step **reads** the weights, and K and V of each sequence, as fast as the card's bandwidth allows. Meanwhile it
+# **multiplies**: two FLOP for each weight and token.
+
+# %% [markdown]
+# ## Predict
+
+# %%
+lab.predict("faster")
+
+# %%
+lab.predict("twice")
+
+# %% [markdown]
+# ## Explore
+#
+# ### A step on the roofline
+#
+# The line is the **roofline**: no step is above it. **Intensity** is FLOP for each byte that is read. On the slope a
+# step is bound by memory, on the flat part by compute.
+
+# %%
+lab02.a_step_on_the_roofline()
+
+# %% [markdown]
+# ### A curve and its knee
+#
+# The curve $t_0 + c\,b^\alpha$ is fitted to recorded steps of $b$ decodes: $t_0$ is for everybody, the rest came with
+# the sequences. At the **knee** the two are equal. The band has 95% confidence, for steps that follow such a curve.
+
+# %%
+lab02.a_curve_and_its_knee()
+
+# %% [markdown]
+# ## Measure
+#
+# Your machine reads a matrix, multiplies it by a batch, and computes attention over each sequence's K and V. Where
+# does the product leave the line of reading?
+
+# %%
+lab02.launched_here()
+
+# %% [markdown]
+# A good place for a break.
+#
+# ## Explain
+#
+# A small machine reads 10 numbers a second and does 200 operations. Its model has 20 weights, K and V of a sequence
+# are 10 numbers.
+
+# %%
+lab02.machine_by_hand()
+
+# %% [markdown]
+# Reading the weights takes 2 s. Each sequence adds 1 s for its K and V, and 0.2 s of multiplying, which happens
+# meanwhile. So steps of one, two and four take 3, 4 and 6 s: for each sequence 3, 2 and 1.5 s. The knee is at 2,
+# where K and V take as long as the weights. Multiplying would be the limit from 10 on.
+#
+# $$t(b) = \max\left(\frac{W}{B}, \frac{b F}{R}\right) + \frac{b K}{B}$$
+#
+# To look up: the knee, and the cost of a million tokens at a price $p$ an hour:
+#
+# $$b^* = (t_0 / c)^{1/\alpha}, \qquad 10^6 \cdot \frac{p}{3600} \cdot \frac{t(b)}{b}$$
+#
+# | symbol | meaning | by hand | H100, 1,024 tokens |
+# |---|---|---|---|
+# | $W$ | weights | 20 numbers | 15.0 GB |
+# | $B$ | read in a second | 10 numbers | 3.02 TB |
+# | $F$ | work of a sequence | 40 operations | 15.0 GFLOP |
+# | $R$ | multiplied in a second | 200 operations | 778 TFLOP |
+# | $K$ | K and V of a sequence | 10 numbers | 0.134 GB |
+# | $t(1)$ | floor, recorded | 3 s | 5.01 ms, 5.09 ms |
+# | $t(64)$ | floor, recorded | | 7.81 ms, 9.07 ms |
+#
+# **The wall.** With 2 bytes and 2 FLOP for each weight, $b$ sequences make $b$ FLOP of a byte. The H100 needs 258 to
+# keep its units busy. Decodes do not get there: K and V are read for one sequence each. At 1,024 tokens the knee is
+# at 81, at 4,096 at 26.
+#
+# **Prompts.** The tokens of a prompt share the weights, and K and V too. So a prefill multiplies, and decodes read.
+# Weights stored in 8 bits and multiplied in 16 halve $W$: steps of few decodes take nearly half as long, a prefill as
+# long as before.
+#
+# **The fit.** Points up to 32 gave 44 ms at 256, not 19: they hold a bend that does not go on, which no band knows.
+
+# %% [markdown]
+# ## Exercises
+#
+# **Worked example.** 32 sequences share a step of 6.92 ms: 32 / 0.00692 = 4,624 tokens/s, or 16.6 million an hour. At
+# 2.50 dollars an hour a million cost 2.50 / 16.6 = 0.15 dollars.
+#
+# **1.** 128 sequences share a step of 12.1 ms, and the card costs 3 dollars an hour. How many dollars do a million
+# tokens cost?
+
+# %%
+answer = None
+### BEGIN SOLUTION
+answer = 3 / (128 / 0.0121 * 3600 / 1e6)
+### END SOLUTION
+
+# %%
+lab.check("cost", answer)
+
+# %% [markdown]
+# **2.** A step takes 6 ms + 0.2 ms x $b^{0.9}$. At which batch is its knee?
+
+# %%
+answer = None
+### BEGIN SOLUTION
+answer = (6 / 0.2) ** (1 / 0.9)
+### END SOLUTION
+
+# %%
+lab.check("knee", answer)
+
+# %% [markdown]
+# **3.** Write the floor of a step [s] of `batch` decodes with `context` tokens each. `K` is here for one token.
+
+# %%
+W, B, F, R, K = 15.0e9, 3.02e12, 15.0e9, 778e12, 131_072
+
+
+def floor(batch, context):
+    ### BEGIN SOLUTION
+    return max(W / B, batch * F / R) + batch * context * K / B
+    ### END SOLUTION
+
+
+# %%
+lab.check("floor", floor)
+
+# %% [markdown]
+# ## Break it
+
+# %%
+lab02.ticket_graphs()
+
+# %%
+lab.ticket()
+
+# %% [markdown]
+# ## Take away
+#
+# 1. A decode step reads: the weights once for all, K and V for each.
+# 2. Up to the knee more sequences are cheap; beyond it each adds its own time.
+# 3. A larger batch lowers the cost, $t(b) / b$, and raises TPOT, $t(b)$.
+
+# %%
+lab.recap("faster")
+
+# %%
+lab.recap("twice")
+
+# %% [markdown]
+# **Decide.** An engine with the recorded steps under load, each request at 1,024 tokens, in lines as of vLLM 0.11.0:
+#
+# ```
+# Avg generation throughput: 4624.9 tokens/s, Running: 32 reqs, Waiting: 0 reqs, GPU KV cache usage: 7.8%
+# Avg generation throughput: 7053.9 tokens/s, Running: 64 reqs, Waiting: 0 reqs, GPU KV cache usage: 15.6%
+# Avg generation throughput: 10569.8 tokens/s, Running: 128 reqs, Waiting: 0 reqs, GPU KV cache usage: 31.2%
+# Avg generation throughput: 13459.5 tokens/s, Running: 256 reqs, Waiting: 0 reqs, GPU KV cache usage: 62.4%
+# ```
+#
+# Promised is a TPOT of 12.5 ms. Choose `--max-num-seqs` (slots), `--max-num-batched-tokens` (tokens a step) or
+# `--gpu-memory-utilization`. For the first, give the cheapest of 32, 64, 128 and 256 that keeps the promise. What in
+# the log would change your mind?
+
+# %%
+decision = None  # {"--flag": value}
+### BEGIN SOLUTION
+# TPOT = running / (tokens/s): 6.9, 9.1, 12.1 and 19.0 ms. At 128 a million tokens cost 0.066 dollars.
+# A KV cache usage near 100%, or longer contexts, would change my mind: then a step takes longer.
+decision = {"--max-num-seqs": 128}
+### END SOLUTION
+
+# %%
+lab.check("decision", decision)
+
+# %%
+lab.quiz()
+
+# %% [markdown]
+# **Next:** this lab's optional notebook; Williams, Waterman and Patterson, *Roofline*, CACM 52(4), 2009.

@@ -1,0 +1,38 @@
+"""The attention of one layer, which labs launch: right in NumPy, and with arguments that the kernel takes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from course import gpu
+from course.gpu.one_layer import HEADS, attention, in_numpy, on_a_gpu
+
+KV_HEADS = (32, 8, 4)
+
+
+@pytest.mark.parametrize("kv_heads", KV_HEADS)
+def test_the_attention_is_right(kv_heads: int) -> None:
+    """Against a softmax over each query head by itself; float32 sums of 64 terms leave about 1e-6 of the values."""
+    rng = np.random.default_rng(1)
+    pool = rng.standard_normal((2, 4, 16, kv_heads, 128), dtype=np.float32)
+    table, queries = rng.permutation(4), rng.standard_normal((kv_heads, 32 // kv_heads, 128), dtype=np.float32)
+    found = attention(pool, table, queries, np.empty_like(pool))
+    keys, values = (one[table].reshape(64, kv_heads, 128).astype(float) for one in pool)
+    for kv in range(kv_heads):
+        for query, got in zip(queries[kv].astype(float), found[kv], strict=True):
+            weights = np.exp(keys[:, kv] @ query / 128**0.5)
+            assert got == pytest.approx(weights @ values[:, kv] / weights.sum(), abs=1e-5)
+
+
+def test_each_sequence_gets_its_own_attention() -> None:
+    found = in_numpy(32, 8, sequences=3)()
+    assert [each.shape for each in found] == [(8, HEADS // 8, 128)] * 3
+    assert len({round(float(each.sum()), 4) for each in found}) == 3
+
+
+@pytest.mark.parametrize("sequences", [1, 32])
+def test_what_a_gpu_is_given_is_the_attention_of_a_batch(sequences: int) -> None:
+    """The course's kernel takes these arguments; where there is no GPU its NumPy form does."""
+    for kv_heads in KV_HEADS:
+        on_a_gpu(gpu.device("numpy"), 64, kv_heads, sequences)()

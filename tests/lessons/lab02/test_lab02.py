@@ -1,0 +1,319 @@
+"""Lab 02: the floor against an arithmetic of its own, the curve, explorers at their corners, exercises, ticket."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from course import gpu
+from course.exercises import load
+from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
+from course.lessons import lab02
+from course.lessons.lab02 import by_hand, engine_log, exercises, figures, floor, further, launch, one_curve, one_step
+from course.lessons.lab02 import two_cards as cards
+from course.steptime import Step
+from tests.helpers.figures import valid
+
+LAB = load("02")
+# Llama-3.1-8B by hand: 32 layers, hidden size 4,096, inner 14,336, 8 KV heads of 128, a vocabulary of 128,256.
+LAYER = 4_096 * (4_096 + 2 * 8 * 128) + 4_096 * 4_096 + 3 * 4_096 * 14_336
+WEIGHTS = 32 * LAYER + 4_096 * 128_256
+KV = 2 * 32 * 8 * 128 * 2  # bytes a token
+READ, MULTIPLY = 3.02e12, 778e12  # bytes/s and FLOP/s of an H100
+
+
+def exercise(name):
+    return next(item for item in LAB.exercises if item.id == name)
+
+
+# A step
+
+
+@pytest.mark.parametrize(
+    ("decodes", "context", "prompt"),
+    [(1, 1_024, 0), *itertools.product((1, 256), (256, 2_048), (0, 128, 2_048))],
+)
+def test_a_step_at_every_corner(decodes, context, prompt):
+    """Against bytes and FLOPs that are counted here; prompt tokens do not pass the head, one of each step does."""
+    found = one_step.one_step(decodes, context, prompt)
+    assert found.reading_weights == pytest.approx(2 * WEIGHTS / READ, rel=1e-3)
+    assert found.reading_kv == pytest.approx(KV * decodes * context / READ, rel=1e-9)
+    flops = 2 * WEIGHTS * decodes + 2 * 32 * LAYER * prompt
+    assert found.flops == pytest.approx(flops, rel=1e-3) and found.computing == pytest.approx(
+        flops / MULTIPLY, rel=1e-3
+    )
+    # Q and K, and P and V: two products of two FLOPs, in 32 heads of 128, over all pairs of a prompt.
+    pairs = prompt * (prompt + 1) / 2
+    assert found.attention == pytest.approx(4 * 32 * 32 * 128 * pairs / MULTIPLY, rel=1e-3)
+    assert found.floor == pytest.approx(
+        max(found.reading_weights, found.computing) + found.reading_kv + found.attention
+    )
+    # Recorded within 0.2%: as exact as the rates of the card. No step is above the roof.
+    assert found.recorded > 0.998 * found.floor
+    assert found.intensity == pytest.approx(flops / (2 * WEIGHTS + KV * decodes * context), rel=1e-3)
+    assert found.reached <= 1.002 * min(MULTIPLY, READ * found.intensity)
+    assert found.share == pytest.approx(flops / found.recorded / MULTIPLY, rel=1e-3)
+    assert {len(row) for row in one_step.rows(found)} == {2}
+    valid(figures.on_the_roofline(found))
+
+
+def test_the_floor_of_decodes_is_the_roofline_without_launches():
+    for batch, context in ((1, 1_024), (64, 256), (256, 2_048)):
+        found = one_step.one_step(batch, context)
+        assert found.floor == pytest.approx(one_step.FLOOR(Step(batch, batch * context, ())))
+
+
+def test_a_recorded_point_is_shown_as_it_was_recorded():
+    batches, steps = one_step.points(1_024)
+    assert batches.tolist() == sorted(batches.tolist()) and batches[0] == 1 and batches[-1] == 256
+    for batch, took in zip(batches.tolist(), steps.tolist(), strict=True):
+        assert one_step.one_step(batch, 1_024).recorded == took
+    between = one_step.one_step(64, 512).recorded
+    assert one_step.one_step(64, 256).recorded < between < one_step.one_step(64, 1_024).recorded
+
+
+def test_the_bars_are_the_times_and_the_dot_is_on_the_recorded_share():
+    found = one_step.one_step(64)
+    figure = figures.on_the_roofline(found)
+    bars = {bar.name: bar for bar in figure.data if bar.type == "bar"}
+    assert bars["weights"].x[0] == pytest.approx(1e3 * found.reading_weights, rel=1e-5)
+    assert bars["K and V"].base[0] == bars["weights"].x[0]
+    assert bars["the step"].x[0] == pytest.approx(1e3 * found.recorded, rel=1e-5)
+    (dot,) = (trace for trace in figure.data if trace.name == "this step, recorded")
+    assert (dot.x[0], dot.y[0]) == pytest.approx((found.intensity, found.reached / 1e12), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(15.0093e9, "15 GB"), (134_217_728, "134 MB"), (1.08e12, "1.08 TB"), (999.9e6, "1 GB"), (12.0, "12 B")],
+)
+def test_an_amount(value, text):
+    assert one_step.amount(value, "B") == text
+
+
+# The curve
+
+
+@pytest.mark.parametrize(
+    ("context", "most", "batch", "price"),
+    list(itertools.product((256, 1_024, 4_096), (8, 32, 256), (1, 256), (1.0, 6.0))),
+)
+def test_a_curve_at_every_corner(context, most, batch, price):
+    found = one_curve.one_curve(context, most, batch, price)
+    assert found.batches[found.used].max() <= most
+    assert found.step == pytest.approx(found.curve.t0 + found.curve.c * batch**found.curve.alpha)
+    # Dollars a second over tokens a second, for a million.
+    assert found.cost == pytest.approx(1e6 * (price / 3_600) / (batch / found.step))
+    table = one_curve.rows(found)
+    assert len(table) == 9 and not any("nan" in row[1] or "inf" in row[1] for row in table)
+    assert (table[5][1] == "-") == (context == 4_096)
+    valid(figures.fitted(found))
+
+
+def test_the_curve_is_the_recording_within_six_percent():
+    found = one_curve.one_curve()
+    assert np.abs(found.curve.seconds(found.batches) / found.steps - 1).max() < 0.06
+    assert found.recorded_largest == found.steps[-1]
+
+
+def test_the_mark_is_on_the_curve_and_the_band_around_it():
+    found = one_curve.one_curve(batch=64)
+    figure = figures.fitted(found)
+    by_name = {trace.name: trace for trace in figure.data}
+    assert (by_name["this batch"].x[0], by_name["this batch"].y[0]) == pytest.approx((64, found.cost), rel=1e-5)
+    assert len(by_name["recorded, in the fit"].x) == 13 and len(by_name["recorded, left out"].x) == 0
+    band, middle = by_name["band"], by_name["curve"]
+    half = len(middle.y)
+    assert all(np.array(band.y[:half]) >= middle.y) and all(np.array(band.y[half:][::-1]) <= middle.y)
+
+
+# By hand, and launched here
+
+
+def test_the_small_machine():
+    found = [by_hand.step_of(batch) for batch in by_hand.BATCHES]
+    assert [each.step for each in found] == [3, 4, 6] and [each.computing for each in found] == [0.2, 0.4, 0.8]
+    assert by_hand.ridge() == 10 and by_hand.knee() == 2
+    assert by_hand.step_of(20).step == 24  # beyond the ridge: 4 s of multiplying, 20 s of K and V
+    valid(lab02.machine_by_hand())
+
+
+def test_the_text_of_what_is_launched_is_the_recording(monkeypatch):
+    monkeypatch.setattr(launch, "_in_numpy", lambda: pytest.fail("something was measured"))
+    text = launch.launch_explorer(gpu.device("numpy")).text()
+    assert text == lab02.launched_here().text() and "measured" not in text
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """The matrix and the memory of a machine that has a tenth of a second for it."""
+    monkeypatch.setattr(launch, "ROWS", {True: 28_672, False: 64})
+    monkeypatch.setattr(launch, "BATCHES", (1, 4, 16, 256))
+    return launch.launch_explorer(gpu.device("numpy"), max_seconds=0)
+
+
+@pytest.mark.parametrize("context", [256, 1_024])
+def test_every_setting_shows_both(small, context):
+    found = small.compute(batch=4, context=context)
+    assert list(found.here.times) == list(launch.WHAT) == list(found.recorded)
+    assert all(each[4] > 0 for each in found.here.times.values())
+    heads, weights, read, _, kv, _ = small.rows(found)
+    assert heads[1] == "H100, recorded" and heads[2].endswith(", NumPy, measured")
+    assert weights[1:] == ("15 GB", f"{64 * 4_096 * 4 / 1e6:.3g} MB") and read[1] == "4.97 ms"
+    assert kv[2] == one_step.amount(4 * context * 2 * 8 * 128 * 4, "B")
+    valid(small.figure(found))
+
+
+def test_the_recorded_parts_are_those_of_a_step(small):
+    found = launch.on_the_card(4, 512)
+    step = one_step.STEP(Step(4, 4 * 512, ()))
+    assert found.recorded["matrix product"][4] + found.recorded["attention"][4] == pytest.approx(step)
+    assert found.recorded["read weights"][4] == one_step.FLOOR.weights
+
+
+def test_a_context_is_launched_once_and_the_matrix_once_for_all(small, monkeypatch):
+    first = small.compute(context=256).here
+    assert small.compute(context=256).here is first
+    monkeypatch.setattr(launch, "_in_numpy", lambda: pytest.fail("the matrix was launched again"))
+    assert small.compute(context=512).here.times["matrix product"] == first.times["matrix product"]
+
+
+def test_what_is_too_much_for_a_cpu_is_left_out_and_said(small, monkeypatch):
+    monkeypatch.setattr(launch, "MOST_HERE", 5e6)
+    found = small.compute(batch=4, context=512)
+    assert math.isnan(found.here.times["attention"][4]) and found.here.times["attention"][1] > 0
+    assert found.warnings == ("The K and V of 4 sequences are too much for this machine.",)
+    assert small.rows(found)[-1][2] == "-"
+    valid(small.figure(found))
+
+
+def test_a_device_that_fails_leaves_the_recording_and_a_sentence(small, monkeypatch):
+    def fail():
+        raise gpu.KernelError("the driver is gone")
+
+    monkeypatch.setattr(launch, "_in_numpy", fail)
+    found = small.compute()
+    assert found.warnings == ("Nothing is measured here: the driver is gone.",)
+    assert {len(row) for row in small.rows(found)} == {2}
+    valid(small.figure(found))
+
+
+def test_what_a_gpu_is_given_multiplies_and_reads(monkeypatch):
+    """The arguments of both launches; where there is no GPU their NumPy forms take them."""
+    monkeypatch.setattr(launch, "ROWS", {True: 64, False: 64})
+    probe, multiply = launch._on_a_gpu(gpu.device("numpy"))
+    probe()
+    multiply(4)()
+
+
+# Exercises
+
+
+def test_the_floor_of_the_exercise_is_that_of_the_lab():
+    for batch, context in floor.PROBES[:2]:
+        mine = one_step.FLOOR.seconds(batch, batch * context, 0, 0, 0)
+        assert floor.floor(batch, context) == pytest.approx(mine, rel=2e-3)  # 15.0 for 15.01 GB
+    # Both sides of the max decide somewhere.
+    sides = {max(floor.W / floor.B, b * floor.F / floor.R) == floor.W / floor.B for b, _ in floor.PROBES}
+    assert sides == {True, False}
+
+
+def test_the_floor_takes_other_ways_of_writing_it():
+    def in_parts(batch, context):
+        read, multiply = floor.W / floor.B, floor.F * batch / floor.R
+        return (read if read > multiply else multiply) + floor.K * batch * context / floor.B
+
+    assert judge(exercise("floor"), in_parts).status == RIGHT
+    assert judge(exercise("floor"), lambda batch, context: None).status == NOT_ATTEMPTED
+
+
+def test_the_knee_is_where_a_step_takes_twice_t0():
+    for t0, c, alpha in (exercises.KNEE, exercises.KNEE_TWIN):
+        assert c * exercises.knee(t0, c, alpha) ** alpha == pytest.approx(t0)
+
+
+@pytest.mark.parametrize("item", LAB.exercises, ids=lambda item: item.id)
+def test_a_twin_is_another_exercise(item):
+    assert judge(item.twin, item.twin.solution).status == RIGHT
+    assert judge(item.twin, item.solution).status == WRONG
+    for position, mistake in enumerate(item.twin.mistakes):
+        verdict = judge(item.twin, mistake.answer)
+        assert (verdict.status, verdict.mistake) == (WRONG, position)
+
+
+def test_the_decision_is_the_cheapest_that_keeps_the_promise():
+    for promise, right in ((engine_log.PROMISE, 128), (engine_log.PROMISE_TWIN, 32)):
+        kept = [n for n in engine_log.RUNNING if one_step.one_step(n).recorded <= promise]
+        cost = {n: one_curve.dollars(n, engine_log.step(n), 2.5) for n in kept}
+        assert engine_log.largest(promise) == right == min(cost, key=cost.get)
+    # The twin's mistake 16 keeps its promise too; 64 would not.
+    assert one_step.one_step(16).recorded < engine_log.PROMISE_TWIN < one_step.one_step(64).recorded
+    assert judge(exercise("decision"), {"Max_Num_Seqs": "128"}).status == RIGHT
+    assert judge(exercise("decision"), None).status == NOT_ATTEMPTED
+
+
+# The ticket, and the optional notebook
+
+
+def test_the_ticket_is_what_two_cards_do():
+    old, new = cards.rates(cards.OLD), cards.rates(cards.NEW)
+    assert new[0] < old[0] / 2 and new[1] > old[1]
+    for batch in cards.BATCHES:
+        assert cards.decode(cards.NEW, batch) > 2 * cards.decode(cards.OLD, batch)
+    assert cards.prefill(cards.NEW) < cards.prefill(cards.OLD)
+    valid(lab02.ticket_graphs())
+
+
+def test_half_the_bytes_of_weights_are_half_of_reading_them():
+    saved = cards.decode(cards.NEW) - cards.eight_bits(cards.NEW)
+    bandwidth = cards.rates(cards.NEW)[0] * READ / 3.35e12  # the share of its data sheet that the H100 reached
+    assert saved == pytest.approx(WEIGHTS / bandwidth, rel=1e-3)
+
+
+def test_what_is_read_here_counts_only_what_is_used(monkeypatch):
+    """With a stopwatch that says a second for everything."""
+    monkeypatch.setattr(launch.Bench, "median", lambda self, device, run: run() and 1.0)
+    assert launch.read_rate(gpu.device("numpy"), 4_096) == 4_096
+    assert launch.read_rate(gpu.device("numpy"), 4_096, 16) == 256
+    shown = further.read_here(gpu.device("numpy"), sizes=(2**20, 2**21))
+    assert [row[0] for row in shown.rows] == ["", "1 MiB", "2 MiB"] and shown.caption.endswith("[measured]")
+
+
+@pytest.mark.parametrize("name", further.__all__)
+def test_a_table_of_the_deeper_notebook(name):
+    shown = getattr(lab02, name)()
+    text = shown._repr_mimebundle_()["text/plain"]
+    assert text.startswith(shown.caption) and "nan" not in text and len({len(row) for row in shown.rows}) == 1
+
+
+def test_the_limit_of_k_and_v_has_no_card_in_it():
+    for card in further.CARDS:
+        theory = one_step.floor_of(card)
+        many = further.even()
+        one, double = (theory.launch + theory.weights + theory.per_context * n * 1_024 for n in (0, many))
+        assert double == pytest.approx(2 * one)
+        assert further.ridge(card) > many  # "All of them could multiply for more"
+
+
+def test_the_band_agrees_with_drawn_points():
+    found = one_curve.one_curve()
+    drawn = further.again(found.curve, found.batches)
+    for batch in (1, 64, 256):
+        low, high = found.curve.band(batch)
+        few, many = np.percentile([float(each.seconds(batch)) for each in drawn], (2.5, 97.5))
+        # 200 draws know a percentile to a tenth of the width or so; Student's t with 10 degrees widens by a seventh.
+        assert (many - few) / (high - low) == pytest.approx(0.88, abs=0.15)
+
+
+def test_other_flops_move_no_decode():
+    fast = one_step.floor_of(replace(one_step.CARD, matrix_flops=2 * one_step.CARD.matrix_flops))
+    assert fast(Step(1, 1_024, ())) == one_step.FLOOR(Step(1, 1_024, ()))
+
+
+def test_an_unknown_name():
+    with pytest.raises(AttributeError, match="no attribute 'the_wall'"):
+        lab02.the_wall  # noqa: B018
