@@ -16,6 +16,7 @@ from pathlib import Path
 
 from course.base import files
 from course.desk.catalogue import DEEPER
+from course.desk.handed_out import handed_out
 from course.desk.places import WorkspaceError, command, folders, reason
 from course.desk.record import LARGEST_LAB, LARGEST_RECORD, RECORD, Record, bring, holds
 
@@ -69,11 +70,11 @@ def copy_labs(labs: Path, mine: Path) -> CopyReport:
     """
     found: dict[str, list[str]] = {"new": [], "same": [], "refreshed": [], "yours": []}
     changed = []
-    handed_out, remarks = read_labs(labs)
+    found_labs, remarks = read_labs(labs)
     with sentences(mine):
         mine.mkdir(parents=True, exist_ok=True)
         record = Record(mine)
-        for name, content in handed_out.items():
+        for name, content in found_labs.items():
             copy = mine / name
             done = bring(copy, name, content, record)
             found[done].append(name)
@@ -82,7 +83,7 @@ def copy_labs(labs: Path, mine: Path) -> CopyReport:
             if done == "yours" and not copy.is_file():
                 remarks.append(f"{copy} is not a file but a folder or a broken link: rename it to get the lab.")
         remarks += record.save()
-    kept = tuple(name for name in handed_out if name in found["same"] + found["yours"])
+    kept = tuple(name for name in found_labs if name in found["same"] + found["yours"])
     return CopyReport(tuple(found["new"]), kept, tuple(changed), tuple(found["refreshed"]), tuple(remarks), labs)
 
 
@@ -99,7 +100,7 @@ def reset(
     Raises WorkspaceError: something cannot be read or written; or what `then` raises. The old copy is where it was.
     """
     try:
-        content = files.read(labs / name, LARGEST_LAB)
+        content = handed_out(files.read(labs / name, LARGEST_LAB))
     except (OSError, files.TooLarge) as error:
         raise WorkspaceError(f"{labs / name} cannot be copied: {reason(error)}") from error
     copy, aside = mine / name, None
@@ -176,12 +177,12 @@ def state(copy: Path, content: bytes, record: Record) -> str:
 
 
 def read_labs(labs: Path) -> tuple[dict[str, bytes], list[str]]:
-    """The handed-out notebooks by name, in order, and a sentence for each that cannot be read."""
+    """What a learner gets of each notebook, by name and in order, and a sentence for each that cannot be read."""
     found: dict[str, bytes] = {}
     remarks: list[str] = []
     for lab in sorted(labs.glob("*.ipynb") if os.path.isdir(labs) else ()):
         try:
-            found[lab.name] = files.read(lab, LARGEST_LAB)
+            found[lab.name] = handed_out(files.read(lab, LARGEST_LAB))
         except (OSError, files.TooLarge) as error:
             remarks.append(f"{lab} cannot be copied: {reason(error)}.")
     return found, remarks or ([] if found else [f"There are no notebooks in {labs}."])
