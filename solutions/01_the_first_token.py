@@ -93,13 +93,13 @@ lab01.four_by_hand()
 # | symbol | meaning | unit | request 4 | the chat, mean | formula |
 # |---|---|---|---|---|---|
 # | $N$ | answer | tokens | 2 | 256 | |
-# | TPOT | gap | s | 1 | 0.0063 | |
+# | TPOT | gap | s | 1 | 0.00626 | |
 # | TTFT | first token | s | 3.5 | 0.170 | 0.170 |
 # | E2E | last token | s | 4.5 | 1.77 | 1.77 |
 # | outside | network, text | s | 0 | 0.060 | |
 # | window | $D$ = 0.1, $\lambda$ = 10 | s | 0 | 0.0751 | 0.0750 |
 # | queue | for a step | s | 2.5 | 0.0034 | |
-# | prefill | prompt | s | 1 | 0.0315 | |
+# | prefill | prompts of a window, together | s | 1 | 0.0315 | |
 #
 # **Means and percentiles.** The four TTFTs are 1, 1, 2 and 3.5 s, with a mean of 1.875 s, which nobody waits. At 12
 # requests/s the chat's p50 stays; the p99 belongs to those who found no slot. It is one draw: 20 draws of 2,000

@@ -44,8 +44,8 @@ lab01.the_last_token()
 # %% [markdown]
 # ## A p99 is one of many draws
 #
-# At 12 requests/s, each mark is the p99 of TTFT of one draw of requests, 20 draws for each length of test. Users here
-# wait for the window as well, so that nobody is below 160 ms.
+# At 12 requests/s, each mark is the p99 of TTFT of one draw of requests, 20 draws for each length of test. A
+# user's TTFT has the time outside and the window in it.
 
 # %%
 lab01.twenty_draws()

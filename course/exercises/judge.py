@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,7 +80,8 @@ def _judge(exercise: Exercise, answer: Any) -> Verdict:
             return Verdict(WRONG, mistake.hint, position)
     slip = _slip(exercise, answer, got)
     hint = slip or _describe(exercise, answer, got)
-    return Verdict(WRONG, " ".join(filter(None, (hint, "" if slip else exercise.hint))))
+    about_its_form = exercise.probes is None and isinstance(answer, str) and not isinstance(exercise.solution, str)
+    return Verdict(WRONG, " ".join(filter(None, (hint, "" if slip or about_its_form else exercise.hint))))
 
 
 def outcome(exercise: Exercise, answer: Any) -> Outcome:
@@ -184,9 +186,13 @@ def _describe(exercise: Exercise, answer: Any, got: Outcome) -> str:
                 f"{getattr(answer, '__name__', 'f')}({', '.join(brief(part, 40) for part in exercise.probes[index])})"
             )
         if isinstance(mine, RaisedError):
+            if isinstance(answer, Mapping | str | int | float) and isinstance(
+                mine.error, ValueError
+            ):  # from `evaluate`
+                return f"That cannot be judged: {str(mine.error).rstrip('.')}."
             where = f"{call} stopped with " if call else "Your answer stopped with "
             return where + describe_error(mine.error, answer)
-        name = "your answer" if exercise.evaluate is None else "the result"
+        name = "your answer" if exercise.evaluate is None or isinstance(answer, Mapping) else "the result"
         if call:
             name = f"the result of {call}"
         if mine is None:

@@ -26,6 +26,7 @@ def _whole_mistakes(ttft: float, tokens: int, tpot: float) -> tuple[Mistake, ...
         Mistake((tokens - 1) * tpot, "Those are the gaps. What comes before the first token?"),
         Mistake(tokens * tpot, "Those are gaps alone, and one too many. What comes before the first token?"),
         Mistake(ttft + tpot, "That is the second token. When does the last one come?"),
+        Mistake(ttft + 1e3 * (tokens - 1) * tpot, "The TTFT is in seconds, and your gaps are in milliseconds."),
     )
 
 
@@ -54,6 +55,7 @@ def decide(
             Mistake({"--max-num-seqs": 64}, "More slots shorten the queue. How long is the queue on this page?"),
             Mistake({"--max-num-batched-tokens": 4_096}, "That changes the prefill. Which part is larger than that?"),
             Mistake({FLAG: half}, "That holds if everybody waits for half of the window. Who opens it?"),
+            Mistake({FLAG: right // 1_000}, "The flag is in microseconds, and your value is in milliseconds."),
             Mistake({FLAG: least}, "It keeps the promise, and so does a longer one. Which is the longest?"),
         ),
         hint="Take from the promise what users spend outside and in the engine. What is left is for the window.",
@@ -152,6 +154,7 @@ LAB = LabSpec(
             mistakes=_whole_mistakes(*WHOLE),
             hint="Draw the tokens on a time axis, and count the gaps between them.",
             plain="To the TTFT add a TPOT for every token but the first, all in seconds.",
+            worked="TTFT + (tokens - 1) x TPOT = 0.2 + 100 x 0.010 s",
             twin=Exercise(
                 "whole",
                 "the whole answer",
@@ -169,6 +172,7 @@ LAB = LabSpec(
             mistakes=_queue_mistakes(*QUEUE),
             hint="The parts of a TTFT add up. Which of the four do you know?",
             plain="Take the time outside, the whole window and the prefill off the TTFT.",
+            worked="TTFT - outside - window - prefill = 420 - 60 - 100 - 16 ms",
             twin=Exercise(
                 "queue",
                 "the queue",
@@ -191,6 +195,8 @@ LAB = LabSpec(
                 Mistake(reader.moments, "TTFT and E2E count from when the request was sent, not from 0 on the clock."),
                 Mistake(reader.from_the_first_token, "Your E2E begins with the first token. When was it sent?"),
                 Mistake(reader.first_wait_is_a_gap, "The wait for the first token is not a gap between two tokens."),
+                Mistake(reader.in_another_order, "Your E2E stands where the TPOT is asked: TTFT, TPOT, E2E, ITL."),
+                Mistake(reader.mean_gap, "The last of the four is the longest gap, and yours is the mean gap."),
             ),
             slips=(slips.Slip(-1.0, "Your times are negative: which of the two moments is the later one?"),),
             hint="Work out the example in the text by hand, line by line.",

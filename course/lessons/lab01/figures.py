@@ -93,7 +93,13 @@ def operators_graphs(found: Service, *, height: int = 320) -> go.Figure:
     data = [
         parts.line(minutes, found.minutes.mean(axis=0), "waiting", "p99 of TTFT, mean of the replicas"),
         parts.line([0, end], [PROMISE, PROMISE], "theory", "promised", dash="dash", width=1.5),
-        parts.words([0.3], [PROMISE], ["promised"], ["theory"]),
+        parts.line([0, end], [found.dashboard] * 2, "waiting", "over the half hour", dash="dot", width=1.5),
+        parts.words(
+            [0.3, 0.3],
+            [PROMISE, found.dashboard],
+            ["promised", f"mean of the three over the half hour, {found.dashboard:.1f} s"],
+            ["theory", "waiting"],
+        ),
     ]
     for name, values, colour in zip("ABC", found.running, ("wasted", "continuous", "dynamic"), strict=True):
         data.append(parts.line(minutes, values, colour, name, 2))
@@ -110,7 +116,7 @@ def operators_graphs(found: Service, *, height: int = 320) -> go.Figure:
         height,
         annotations=[
             parts.heading(1, "p99 of TTFT by minute, mean of A, B, C"),
-            parts.heading(2, "requests that run, of 32 slots"),
+            parts.heading(2, "requests that run, of 32 slots: mean of each minute"),
         ],
     )
 

@@ -52,6 +52,18 @@ def first_wait_is_a_gap(sent: float, tokens: Sequence[float]) -> Times:
     return ttft, tpot, e2e, max(ttft, longest)
 
 
+def in_another_order(sent: float, tokens: Sequence[float]) -> Times:
+    """TPOT and E2E exchanged."""
+    ttft, tpot, e2e, longest = four_times(sent, tokens)
+    return ttft, e2e, tpot, longest
+
+
+def mean_gap(sent: float, tokens: Sequence[float]) -> Times:
+    """The mean gap in place of the longest."""
+    ttft, tpot, e2e, _ = four_times(sent, tokens)
+    return ttft, tpot, e2e, tpot
+
+
 def shortest_gap(sent: float, tokens: Sequence[float]) -> Times:
     """The twin: TTFT, TPOT, E2E and the shortest gap [s]."""
     ttft, tpot, e2e, _ = four_times(sent, tokens)

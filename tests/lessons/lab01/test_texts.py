@@ -49,6 +49,7 @@ def facts() -> dict[str, tuple]:
         "queue 2": (1 / 2,),
         "reader 2": (0,),
         "reader 4": (2,),
+        "reader 6": (4,),
         "decision plain": (3,),
         "decision twin": (TWIN["rate"], 1e3 * TWIN["inside"], 1e3 * TWIN["outside"], 1e3 * GOAL_TWIN),
         "decision 2": (1 / 2,),
@@ -189,7 +190,7 @@ def sentences() -> dict[str, tuple]:
             0.1, chat.RATE, means["window"], chat.mean_window_wait(0.1, chat.RATE),
         ),
         "| queue | for a step | s | {} | {} |": (fourth[3], means["queue"]),
-        "| prefill | prompt | s | {} | {} |": (fourth[0] - fourth[3], means["prefill"]),
+        "| prefill | prompts of a window, together | s | {} | {} |": (fourth[0] - fourth[3], means["prefill"]),
         "TTFTs are {}, {}, {} and {} s, with a mean of {} s": (*hand.ttft, float(hand.ttft.mean())),
         "{} draws of {} requests gave {} to {} ms": (
             further.DRAWS, chat.REQUESTS, min(draws[2_000]), max(draws[2_000]),
@@ -228,6 +229,12 @@ def test_the_sentences_of_the_deeper_notebook():
     slow = [float(chat.chat(rate=further.BUSY).ttft.max()), *further.draws(2_000), *further.draws(100)]
     assert min(slow) > 0.160  # "nobody is below 160 ms": of the marks
     sentence(DEEPER, "A p99 over {} requests rests on {} of them, and these {}", 2_000, 20, 20)
+
+
+def test_the_worked_lines_have_the_numbers_of_the_questions():
+    whole, queue, *_ = (one.worked for one in LAB.exercises)
+    agree(whole, (1, exercises.WHOLE[0], exercises.WHOLE[1] - 1, exercises.WHOLE[2]))
+    agree(queue, exercises.QUEUE)
 
 
 def test_the_worked_solution_of_the_decision_is_that_of_the_notebook():
