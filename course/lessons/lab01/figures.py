@@ -96,8 +96,8 @@ def operators_graphs(found: Service, *, height: int = 320) -> go.Figure:
         parts.line([0, end], [found.dashboard] * 2, "waiting", "over the half hour", dash="dot", width=1.5),
         parts.words(
             [0.3, 0.3],
-            [PROMISE, found.dashboard],
-            ["promised", f"mean of the three over the half hour, {found.dashboard:.1f} s"],
+            [PROMISE, 1.2],
+            ["promised", f"dotted: over the half hour, {found.dashboard:.1f} s"],
             ["theory", "waiting"],
         ),
     ]
@@ -116,7 +116,7 @@ def operators_graphs(found: Service, *, height: int = 320) -> go.Figure:
         height,
         annotations=[
             parts.heading(1, "p99 of TTFT by minute, mean of A, B, C"),
-            parts.heading(2, "requests that run, of 32 slots: mean of each minute"),
+            parts.heading(2, "running, of 32 slots: mean by minute"),
         ],
     )
 
