@@ -10,7 +10,8 @@ from pathlib import Path
 
 # On this machine only, with JupyterLab's random token, and with everything off that would reach for the network:
 # news, the check for updates, and the extension catalogue. news_url alone leaves the question whether to fetch news;
-# the settings folder answers it. Jupytext is for building the labs, not for taking
+# the settings folder answers it; there, all cells of a notebook are kept laid out (windowingMode), since figures out of
+# sight would not follow a window that changes its width. Jupytext is for building the labs, not for taking
 # them. --allow-root matters in containers only; -y stops at the first Ctrl-C instead of asking.
 OWN = (
     "--ip=127.0.0.1",
