@@ -8,11 +8,6 @@ from course import gpu
 from course.gpu.ops.queue import Queue, queue
 from course.gpu.plain import PlainDevice
 
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "gpu: needs a GPU that CuPy can use")
-
-
 _queues: dict[str, Queue | str] = {}
 
 
