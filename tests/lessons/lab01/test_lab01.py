@@ -215,3 +215,11 @@ def test_what_the_deeper_notebook_says():
 def test_an_unknown_name():
     with pytest.raises(AttributeError, match="no attribute 'words_and_weights'"):
         lab01.words_and_weights  # noqa: B018
+
+
+@pytest.mark.parametrize(("rate", "slots", "reached"), [(128, 1, True), (2, 1, False), (128, 2, False)])
+def test_the_line_is_long_with_one_slot_and_a_high_rate(rate, slots, reached):
+    shown = lab01.words_and_waits()
+    task = next(task for task in shown.tasks if task.id == "line")
+    settings = shown.defaults | {"rate": rate, "max_num_seqs": slots}
+    assert task.reached(settings, shown.compute(**settings)) is reached

@@ -130,3 +130,14 @@ def test_the_other_figures():
     figure = draw.slots(runs)
     valid(figure)
     assert figure.data[0].x[-1] == 48
+
+
+@pytest.mark.parametrize(("length", "reached"), [(8_192, False), (4_096, False), (2_048, True)])
+def test_the_log_prints_ten_times_only_below_4096_tokens(length, reached):
+    """The pool of the explorer is a little smaller than that of the question: 4.9, 9.8 and 19.5 times."""
+    from course.lessons import lab08
+
+    shown = lab08.what_fits()
+    task = next(task for task in shown.tasks if task.id == "printed")
+    settings = shown.defaults | {"max_model_len": length}
+    assert task.reached(settings, shown.compute(**settings)) is reached
