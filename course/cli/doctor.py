@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from course.cli.folders import HandedOut, Mine
+from course.cli.common import HandedOut, Mine
 from course.cli.output import echo
 
 

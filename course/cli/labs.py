@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from course.cli.folders import HandedOut, Mine
+from course.cli.common import HandedOut, Mine
 from course.cli.output import echo
 
 COPIES = {

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from course.cli.folders import HandedOut, Mine
+from course.cli.common import HandedOut, Mine
 from course.cli.output import echo
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from course.cli.common import Computes
 from course.cli.knobs import NAMES, with_policy_options
 from course.cli.output import echo
 
@@ -29,13 +30,7 @@ def serve(
     max_waiting: Annotated[
         int, typer.Option(help="Requests that may wait for a slot; the next one is refused with status 429.")
     ] = 256,
-    device: Annotated[
-        str | None,
-        typer.Option(
-            help="cuda (an NVIDIA GPU), cpu (the GPU's kernels compiled for one core) or numpy (the same in NumPy).  "
-            "[default: the model's own NumPy code]"
-        ),
-    ] = None,
+    device: Computes = None,
     **settings: Any,
 ) -> None:
     """Serve a small language model over HTTP, with OpenAI's API, so that a load generator can be pointed at a policy.

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from course.cli.common import Computes
 from course.cli.knobs import NAMES, with_policy_options
 from course.cli.output import echo
 
@@ -44,13 +45,7 @@ def talk(
     ] = None,
     temperature: Annotated[float, typer.Option(help="Sampling temperature; 0 always takes the likeliest token.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of the arrivals and of the tokens.")] = 0,
-    device: Annotated[
-        str | None,
-        typer.Option(
-            help="cuda (an NVIDIA GPU), cpu (the GPU's kernels compiled for one core) or numpy (the same in NumPy).  "
-            "[default: the model's own NumPy code]"
-        ),
-    ] = None,
+    device: Computes = None,
     as_json: Annotated[bool, typer.Option("--json", help="With --prompts: JSON; times in seconds.")] = False,
     **settings: Any,
 ) -> None:

@@ -186,9 +186,8 @@ def _describe(exercise: Exercise, answer: Any, got: Outcome) -> str:
                 f"{getattr(answer, '__name__', 'f')}({', '.join(brief(part, 40) for part in exercise.probes[index])})"
             )
         if isinstance(mine, RaisedError):
-            if isinstance(answer, Mapping | str | int | float) and isinstance(
-                mine.error, ValueError
-            ):  # from `evaluate`
+            typed = isinstance(answer, Mapping | str | int | float)
+            if typed and isinstance(mine.error, ValueError):  # from `evaluate`, which says what it takes
                 return f"That cannot be judged: {str(mine.error).rstrip('.')}."
             where = f"{call} stopped with " if call else "Your answer stopped with "
             return where + describe_error(mine.error, answer)

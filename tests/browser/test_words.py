@@ -68,8 +68,8 @@ def hide(lab: LabPage, hidden: bool) -> None:
     )
 
 
-# A browser calls no requestAnimationFrame in a hidden tab. `away` holds the calls back; `back` lets them go a minute
-# later by the clock of the pictures, which is what a page finds whose tab was hidden for a minute.
+# A browser draws no pictures in a hidden tab. From here on none is drawn, until `courseBack` lets them go on, a minute
+# later by their clock: what a page finds whose tab was hidden for a minute.
 AWAY = """() => {
   const real = window.requestAnimationFrame;
   const held = [];

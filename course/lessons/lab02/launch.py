@@ -6,7 +6,6 @@ layer here.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,6 +18,7 @@ from course.explore.live import LiveExplorer
 from course.gpu.one_layer import GPU_KIND, in_numpy, on_a_gpu
 from course.gpu.ops import numbers, product, read_probe
 from course.gpu.ops.queue import queue
+from course.gpu.timing import measure
 from course.lessons.lab02 import figures
 from course.lessons.lab02.figures import Times, label
 from course.lessons.lab02.one_step import FLOOR, KV_TOKEN, STEP, WEIGHTS, amount
@@ -98,7 +98,7 @@ class Bench:
             attention = {}
             for batch in BATCHES:
                 fits = device.is_gpu or batch * size <= MOST_HERE
-                attention[batch] = self.median(device, _attention(device, context, batch)) if fits else float("nan")
+                attention[batch] = self._median(device, _attention(device, context, batch)) if fits else float("nan")
         except gpu.KernelError as error:
             return Here("", {}, warnings=(f"Nothing is measured here: {error}.",))
         left_out = [batch for batch, took in attention.items() if not np.isfinite(took)]
@@ -109,20 +109,19 @@ class Bench:
 
     def _reading(self, device: gpu.Device) -> dict[str, dict[int, float]]:
         probe, multiply = _on_a_gpu(device) if device.is_gpu else _in_numpy()
-        took = self.median(device, probe)
+        took = self._median(device, probe)
         return {
             WHAT[0]: dict.fromkeys(BATCHES, took),
-            WHAT[1]: {batch: self.median(device, multiply(batch)) for batch in BATCHES},
+            WHAT[1]: {batch: self._median(device, multiply(batch)) for batch in BATCHES},
         }
 
-    def median(self, device: gpu.Device, launch: Callable[[], Any]) -> float:
-        """Seconds of a launch."""
-        watch = device.stopwatch()
-        watch.time(launch)  # the first launch loads and allocates
-        began, found = time.perf_counter(), list[float]()
-        while not found or (len(found) < 15 and time.perf_counter() - began < self._max_seconds):
-            found.append(watch.time(launch)[0])
-        return float(np.median(found))
+    def _median(self, device: gpu.Device, launch: Callable[[], Any]) -> float:
+        return seconds_of(device, launch, self._max_seconds)
+
+
+def seconds_of(device: gpu.Device, launch: Callable[[], Any], max_seconds: float) -> float:
+    """The median of at most 15 launches. Raises KernelError."""
+    return measure(device, launch, launches=15, max_seconds=max_seconds, warm=1).seconds
 
 
 def _attention(device: gpu.Device, context: int, batch: int) -> Callable[[], Any]:
@@ -169,15 +168,14 @@ def read_rate(device: gpu.Device, size: int, every: int = 1, *, max_seconds: flo
 
     Raises KernelError.
     """
-    bench = Bench(device, max_seconds)
     if device.is_gpu:
         work = queue(device)
         words = device.to_device(np.zeros(size // 4, np.uint32))
         out = device.empty((8 * work.multiprocessors,), np.uint32)
-        return size / bench.median(device, read_probe.prepare(work, words, out))
+        return size / seconds_of(device, read_probe.prepare(work, words, out), max_seconds)
     # Ones: pages of zeros that nobody wrote are all one page.
     numbers_there = np.ones(size // 4, np.float32)[::every]
-    return 4 * numbers_there.size / bench.median(device, numbers_there.max)
+    return 4 * numbers_there.size / seconds_of(device, numbers_there.max, max_seconds)
 
 
 def launch_explorer(device: gpu.Device | None = None, *, max_seconds: float = 0.05) -> Explorer:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import plotly.graph_objects as go
 
 from course import gpu
@@ -17,6 +15,7 @@ from course.figures import theme
 from course.figures.parts import LEFT, MARGIN, RIGHT, Part, dots, heading, line, place
 from course.figures.words import seconds
 from course.gpu.one_layer import GPU_KIND, WIDTH, in_numpy, on_a_gpu
+from course.gpu.timing import measure
 from course.models import model
 from course.steptime import Recorded, Step, recorded
 
@@ -116,19 +115,16 @@ class _Bench:
     def _measure(self, context: int) -> Measurement:
         try:
             device = self._device = self._device or gpu.device()
-            found = {kv: self._median(device, _launch(device, context, kv)) for kv in KV_HEADS}
+            found = {
+                kv: measure(
+                    device, _launch(device, context, kv), launches=15, max_seconds=self._max_seconds, warm=1
+                ).seconds
+                for kv in KV_HEADS
+            }
         except gpu.KernelError as error:
             return Measurement("", 0, 0, {}, (f"Nothing is measured here: {error}.",))
         name = device.name if device.is_gpu else f"{device.name}, NumPy"
         return Measurement(name, BATCH if device.is_gpu else 1, TYPES[device.is_gpu][1], found)
-
-    def _median(self, device: gpu.Device, launch: Callable[[], Any]) -> float:
-        watch = device.stopwatch()
-        watch.time(launch)  # the first launch loads and allocates
-        began, found = time.perf_counter(), list[float]()
-        while not found or (len(found) < 15 and time.perf_counter() - began < self._max_seconds):
-            found.append(watch.time(launch)[0])
-        return float(np.median(found))
 
 
 def _launch(device: gpu.Device, context: int, kv_heads: int) -> Callable[[], Any]:

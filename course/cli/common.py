@@ -1,0 +1,18 @@
+"""Options that several commands have."""
+
+from typing import Annotated
+
+import typer
+
+Mine = Annotated[str | None, typer.Option(metavar="FOLDER", help="Your copies.  [default: MY_LABS, or my-labs]")]
+HandedOut = Annotated[
+    str | None, typer.Option("--labs", metavar="FOLDER", help="The handed-out labs.  [default: labs]")
+]
+Computes = Annotated[
+    str | None,
+    typer.Option(
+        help="cuda (an NVIDIA GPU), cpu (the GPU's kernels compiled for one core) or numpy (the same in NumPy).  "
+        "[default: the model's own NumPy code]"
+    ),
+]
+"""What the language model runs on."""
