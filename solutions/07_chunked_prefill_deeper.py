@@ -61,9 +61,10 @@ lab07.chunks_recorded()
 # 512 take 33% longer where theory says 14%, and chunks of 256 take 46% longer where it says 30%. One step for all
 # 32,768 tokens gains only 3%: beyond a few thousand tokens larger chunks gain nothing.
 #
-# The slider below launches a toy kernel on your device, once for each step. These times are **measured**; beside them
-# is the whole model, **recorded** on an H100. Halve the chunk again and again: down to which size does a step take half
-# as long? Recorded steps also grow along the prompt, since a chunk attends to all before it. The toy has no attention.
+# The slider below launches each chunk on your device: the product with one matrix and the attention of one layer. These
+# times are **measured**; beside them is the whole model, **recorded** on an H100. Halve the chunk again and again: down
+# to which size does a step take half as long? In both, steps grow along the prompt, since a chunk attends to all before
+# it.
 
 # %%
 lab07.launched_in_chunks()

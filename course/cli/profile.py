@@ -30,7 +30,7 @@ def profile(
     course profile --out my-card.json
     course profile --out 1b.json --model path/to/config.json --limit 120
     """
-    from course import gpu
+    from course import gpu, steptime
     from course.base.settings import quote, real, whole
     from course.gpu import step_profile
     from course.gpu.ops.numbers import checked_kind
@@ -67,3 +67,7 @@ def profile(
     if not points:
         raise ValueError("no point could be measured, so there is no file: the lines above say why")
     echo(f"{out}: {points} points of {spec.name} on {found['provenance']['card']}")
+    try:
+        echo(f"As a step time: {steptime.recorded(out)!r}")
+    except ValueError as error:
+        echo(f"Too few points for a step time: {error}. Give it more time with --limit.")

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import exp
+
+import numpy as np
 
 from course.engine.step import Step
 from course.steptime import Recorded
+
+MEMORIES = (0.025, 0.035, 0.05, 0.07, 0.1, 0.15, 0.2, 0.4)
+"""Seconds among which a fit chooses how long a card remembers."""
 
 Size = tuple[int, int, int]
 """(prompt tokens, chunks, decodes) of a captured step."""
@@ -56,13 +63,48 @@ def captured_seconds(recorded: Recorded, sizes: CaptureSizes, parts: Size, conte
     return recorded.seconds(size[2], context + more, size[0], pairs, 0)
 
 
+def prompt_share(recorded: Recorded, sizes: CaptureSizes, parts: Size, context: int, seconds: float) -> float:
+    """The share of a step's recorded seconds that its prompt tokens add to those of the decodes; 0 without any."""
+    tokens, _, decodes = parts
+    if not tokens:
+        return 0.0
+    alone = captured_seconds(recorded, sizes, (0, 0, decodes), context, 0) if decodes else 0.0
+    return max(0.0, 1 - alone / seconds)
+
+
+@dataclass
+class Warmth:
+    """How much of the last `memory` seconds a card computed prompts, between 0 and 1; older seconds fade away.
+
+    A large product draws more power than a card may take for long, so that it lowers its clocks; while it decodes it
+    recovers.
+    """
+
+    memory: float
+    now: float = 0.0
+
+    def add(self, share: float, seconds: float) -> float:
+        """The warmth before; then so many seconds pass, of which this share are a prompt's."""
+        met, kept = self.now, exp(-seconds / self.memory)
+        self.now = kept * met + (1 - kept) * share
+        return met
+
+
 @dataclass(frozen=True)
 class Overhead:
-    """Seconds that a step takes beside the card's: `step` of each, and more for each decode and each chunk."""
+    """Seconds that a step takes beside the recorded ones: `step` of each, and more for each decode and each chunk.
+
+    Of a step with prompt tokens also these shares of its recorded seconds: `prompt`, and `warm` times the warmth that
+    `memory` makes (see Warmth). Of a step without, `warm_decodes` times the warmth.
+    """
 
     step: float
     decode: float
     chunk: float
+    prompt: float = 0.0
+    warm: float = 0.0
+    warm_decodes: float = 0.0
+    memory: float = 0.1
 
     def __call__(self, decodes: int, chunks: int) -> float:
         """Seconds of a step with so many."""
@@ -70,16 +112,53 @@ class Overhead:
 
 
 class AsCaptured:
-    """A recorded step time as a live executor spends it: in captured sizes, and with the host's overhead."""
+    """A recorded step time as a live executor spends it: in captured sizes, and with an overhead. One for each run.
+
+    With a warmth in the overhead a step takes longer after others with prompts, so steps are asked for in their order.
+    """
 
     def __init__(self, recorded: Recorded, sizes: CaptureSizes, overhead: Overhead) -> None:
         self.recorded, self.sizes, self.overhead = recorded, sizes, overhead
+        self._warmth = Warmth(overhead.memory)
 
     def __call__(self, step: Step) -> float:
         """Seconds of the step."""
         parts = step.prefill_tokens, len(step.prefill_chunks), step.decodes
-        seconds = captured_seconds(self.recorded, self.sizes, parts, step.decode_context, step.prefill_pairs)
-        return seconds + self.overhead(step.decodes, len(step.prefill_chunks))
+        overhead, context = self.overhead, step.decode_context
+        seconds = captured_seconds(self.recorded, self.sizes, parts, context, step.prefill_pairs)
+        found = seconds + overhead(step.decodes, len(step.prefill_chunks))
+        warmth = self._warmth.now
+        found += seconds * (overhead.prompt + overhead.warm * warmth if parts[0] else overhead.warm_decodes * warmth)
+        self._warmth.add(prompt_share(self.recorded, self.sizes, parts, context, seconds), found)
+        return found
 
     def __repr__(self) -> str:
         return f"AsCaptured({self.recorded!r}, {self.overhead!r})"
+
+
+def fitted(
+    parts: Sequence[Size], beside: np.ndarray, recorded: np.ndarray | None = None, shares: np.ndarray | None = None
+) -> Overhead:
+    """The overhead that comes closest to the seconds `beside` the recorded ones, by least squares.
+
+    Nothing but `prompt` is below zero. A step that began late, because its size had to be captured or the machine did
+    something else, counts as the 99th percentile. recorded, shares: of each step, the recorded seconds and the share
+    of its prompt, for a fit with warmth.
+    """
+    from scipy.optimize import lsq_linear
+
+    beside = np.minimum(beside, np.percentile(beside, 99))
+    tokens, chunks, decodes = np.array(parts, float).T
+    columns = [np.ones_like(beside), decodes, chunks]
+    if recorded is None or shares is None:
+        return Overhead(*lsq_linear(np.stack(columns, axis=1), beside, (0, np.inf)).x.tolist())
+    best, least = Overhead(0, 0, 0), np.inf
+    for memory in MEMORIES:
+        warmth = Warmth(memory)
+        met = [warmth.add(share, seconds) for share, seconds in zip(shares, recorded + beside, strict=True)]
+        prompts, others = np.where(tokens > 0, recorded, 0), np.where(tokens > 0, 0, recorded)
+        matrix = np.stack([*columns, prompts, prompts * met, others * met], axis=1)
+        found = lsq_linear(matrix, beside, ([0, 0, 0, -np.inf, 0, 0], np.inf))
+        if found.cost < least:
+            best, least = replace(Overhead(*found.x.tolist()), memory=memory), found.cost
+    return best

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from course.gpu.cublaslt import CublasLt
-from course.gpu.cupy_device import CupyDevice, CupyKernel
-from course.gpu.device import Kernel
+from course.gpu.cupy_device import CupyDevice, CupyKernel, EventStopwatch
+from course.gpu.device import Kernel, Stopwatch
 from course.gpu.errors import KernelError, while_it_answers
 from course.gpu.ops.queue import Launch, Queue
 
@@ -94,6 +94,10 @@ class CupyQueue(Queue):
         with while_it_answers(self.device.name):
             self.stream.synchronize()
             self.cupy.cuda.Stream.null.synchronize()  # where CuPy's own operations go
+
+    def stopwatch(self) -> Stopwatch:
+        """See Queue."""
+        return EventStopwatch(self.cupy, self.device.name, self.stream)
 
     def seconds(self, launch: Callable[[], Any], repeats: int = 5, warm: int = 2) -> np.ndarray:
         """Seconds of each of `repeats` runs of `launch` on this stream, by events around each."""
@@ -186,10 +190,7 @@ class CudaQueue(CupyQueue):
         return launch
 
     def captured(self, launches: Sequence[Launch], held: Any = None) -> Graph:
-        """A graph of these launches, which were prepared on this queue and its branches.
-
-        Raises KernelError where one of them cannot be captured.
-        """
+        """See Queue. The launches were prepared on this queue and its branches."""
         with self.stream:
             self.stream.begin_capture()
             try:

@@ -37,10 +37,13 @@ class CupyKernel(Kernel):
 
 
 class EventStopwatch(Stopwatch):
-    """Events of the GPU around each launch; two pairs in turn, so that the gap between two launches is seen too."""
+    """Events of the GPU around each launch; two pairs in turn, so that the gap between two launches is seen too.
 
-    def __init__(self, cupy: ModuleType, name: str = "the GPU") -> None:
-        self._name = name
+    stream: where the launches go, the current one by default. Events on another stream would not wait for them.
+    """
+
+    def __init__(self, cupy: ModuleType, name: str = "the GPU", stream: Any = None) -> None:
+        self._name, self._stream = name, stream
         self._elapsed = cupy.cuda.get_elapsed_time
         self._pairs = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(2)]
         self._before: Any = None
@@ -50,9 +53,9 @@ class EventStopwatch(Stopwatch):
         """See Stopwatch."""
         begin, end = self._pairs[self._turn]
         with while_it_answers(self._name):
-            begin.record()
+            begin.record(self._stream)
             launch()
-            end.record()
+            end.record(self._stream)
             end.synchronize()
             gap = float("nan") if self._before is None else self._elapsed(self._before, begin) / 1_000
             self._before, self._turn = end, 1 - self._turn

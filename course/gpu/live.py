@@ -8,7 +8,7 @@
 
 A step runs in the smallest captured size that holds it, as engines with CUDA graphs do, and the rest is padding. Each
 answer has the length that the workload says, whatever its tokens are (vLLM's `ignore_eos`); its tokens are the most
-likely ones.
+likely ones. In a padded batch the padding is computed too: that of the prompts, and that of each answer after its end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from course.base.settings import quote, seed_sequence, whole
 from course.engine.executor import Work
 from course.engine.live import Emitted, Live
 from course.engine.step import Step
-from course.gpu.captured import CaptureSizes, Overhead, Size, captured_seconds
+from course.gpu.captured import CaptureSizes, Overhead, Size, captured_seconds, fitted, prompt_share
 from course.gpu.transformer.llama import Llama
 from course.gpu.transformer.padded import PaddedStep
 from course.gpu.transformer.step import BLOCK
@@ -157,17 +157,27 @@ class LiveLlama(Live):
         began = time.perf_counter()
         chunks = [(count, request.computed) for request, count in work.chunks]
         known = [self._known(request) for request, _ in work.chunks]
-        for (request, count), (_, cached) in zip(work.chunks, chunks, strict=True):
-            if cached + count > request.known:
-                raise ValueError("this executor runs no padded batches: serve with a policy that has no padding")
-        lengths = [request.computed + 1 for request in work.decodes]
+        # What is no padding: all but the end of a prompt that is shorter than the longest of a padded batch.
+        asked = [min(count, request.known - request.computed) for request, count in work.chunks]
         rows = [self._known(request) for request in work.decodes]
-        ids = [one[cached : cached + count] for one, (count, cached) in zip(known, chunks, strict=True)]
-        ids.append(np.array([row[end - 1] for row, end in zip(rows, lengths, strict=True)], np.int64))
-        tables = [self._table(request, work) for request in (*(one for one, _ in work.chunks), *work.decodes)]
+        ends = [request.known for request in work.decodes]
+        lengths = [min(end, self.longest) for end in ends]
+        ids = [
+            np.concatenate([one[cached : cached + real], np.zeros(count - real, np.int64)])
+            for one, real, (count, cached) in zip(known, asked, chunks, strict=True)
+        ]
+        ids.append(
+            np.array([row[end - 1] if end < len(row) else 0 for row, end in zip(rows, ends, strict=True)], np.int64)
+        )
+        tables = [self._table(request, work) for request, _ in work.chunks]
+        # The blocks of a padded batch have room for padding as well.
+        tables += [
+            self._table(request, work)[: -(-length // BLOCK)]
+            for request, length in zip(work.decodes, lengths, strict=True)
+        ]
         tokens = sum(count for count, _ in chunks)
         step, replay = self._step(self.sizes.of(tokens, len(chunks), len(lengths)))
-        step.write_parts(np.concatenate(ids), tables, chunks=chunks, lengths=lengths)
+        step.write_parts(np.concatenate(ids), tables, chunks=chunks, lengths=lengths, asked=asked)
         launched = time.perf_counter()
         queue = self.llama.queue
         if queue.captures:
@@ -181,14 +191,16 @@ class LiveLlama(Live):
         for request, row, (count, cached), token in zip(
             (request for request, _ in work.chunks), known, chunks, chosen, strict=False
         ):
-            if cached + count == request.known:  # else the prompt is not complete
-                row[cached + count] = token
-                if cached + count + 1 == len(row):
+            end = request.known
+            if cached + count >= end:  # else the prompt is not complete
+                row[end] = token
+                if end + 1 == len(row):
                     finished.append(request)
-        for request, row, end, token in zip(work.decodes, rows, lengths, chosen[len(chunks) :], strict=True):
-            row[end] = token
-            if end + 1 == len(row):
-                finished.append(request)
+        for request, row, end, token in zip(work.decodes, rows, ends, chosen[len(chunks) :], strict=True):
+            if end < len(row):  # else its answer is complete
+                row[end] = token
+                if end + 1 == len(row):
+                    finished.append(request)
         pairs = sum(count * cached + count * (count + 1) // 2 for count, cached in chunks)
         timings = self.timings
         timings.parts.append((tokens, len(chunks), len(lengths)))
@@ -250,25 +262,25 @@ class LiveLlama(Live):
         step.write_parts(ids, tables, chunks=[(chunk, cached)] * chunks, lengths=[context] * decodes)
         return replay
 
-    def overhead(self, recorded: Recorded | None = None) -> Overhead:
+    def overhead(self, recorded: Recorded | None = None, *, warmth: bool = False) -> Overhead:
         """What a step of the last run took beside the card's time, by its decodes and chunks.
 
         recorded: fitted to what the steps took beyond the recording instead; that has the host's part in it, and what
-        sequences of unequal length and prompts that share a step cost the card. Least squares, nothing below zero. A
-        step that began late, because its size had to be captured or the machine did something else, counts as the 99th
-        percentile.
+        sequences of unequal length and prompts that share a step cost the card. warmth: with what a card loses under
+        many prompts in a row, which only a run with steps of both kinds shows. See `captured.fitted`.
         """
-        from scipy.optimize import nnls
-
-        card = np.array(self.timings.gpu)
-        if recorded is not None:
-            made_of = zip(self.timings.parts, self.timings.context, strict=True)
-            card = np.array([captured_seconds(recorded, self.sizes, parts, *sums) for parts, sums in made_of])
-        beside = np.array(self.seconds) - card
-        beside = np.minimum(beside, np.percentile(beside, 99))
-        _, chunks, decodes = np.array(self.timings.parts, float).T
-        found, _ = nnls(np.stack([np.ones_like(beside), decodes, chunks], axis=1), beside)
-        return Overhead(*found.tolist())
+        parts, seconds, sizes = self.timings.parts, np.array(self.seconds), self.sizes
+        if recorded is None:
+            return fitted(parts, seconds - np.array(self.timings.gpu))
+        made_of = list(zip(parts, self.timings.context, strict=True))
+        card = np.array([captured_seconds(recorded, sizes, one, *sums) for one, sums in made_of])
+        if not warmth:
+            return fitted(parts, seconds - card)
+        shares = [
+            prompt_share(recorded, sizes, one, context, spent)
+            for (one, (context, _)), spent in zip(made_of, card, strict=True)
+        ]
+        return fitted(parts, seconds - card, card, np.array(shares))
 
 
 def sleep_exactly(seconds: float) -> None:
@@ -291,7 +303,8 @@ def summary(run: Any) -> Mapping[str, float]:
     found = {}
     for name in ("ttft", "tpot", "e2e"):
         values = getattr(run, name)
+        values = values[np.isfinite(values)]  # an answer that comes all at once has no TPOT
         for share in (50, 95):
-            found[f"{name}_p{share}"] = float(np.nanpercentile(values, share))
+            found[f"{name}_p{share}"] = float(np.percentile(values, share)) if len(values) else float("nan")
     span = float(run.response.max() - run.arrival.min())
     return found | {"throughput": float(run.workload.output_tokens.sum() / span)}

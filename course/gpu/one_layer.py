@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from course.gpu.device import Device
 from course.gpu.ops import numbers, work_list
 from course.gpu.ops.decode_attention import DecodeAttention
-from course.gpu.ops.queue import queue
+from course.gpu.ops.queue import Queue
 
 HEADS, WIDTH, BLOCK = 32, 128, 16
 """Of the queries, of a head, and tokens of a block of the KV cache."""
@@ -46,11 +45,15 @@ def in_numpy(context: int, kv_heads: int, sequences: int = 1) -> Callable[[], An
     return lambda: [attention(pool, table, each, gathered) for table, each in zip(tables, queries, strict=True)]
 
 
-def on_a_gpu(device: Device, context: int, kv_heads: int, sequences: int) -> Callable[[], Any]:
-    """The course's paged attention in bf16 over so many sequences of the same context. Raises KernelError."""
+def on_a_gpu(queue: Queue, context: int, kv_heads: int, sequences: int) -> Callable[[], Any]:
+    """The course's paged attention in bf16 over so many sequences of the same context, on a queue of the device.
+
+    Raises KernelError.
+    """
+    device = queue.device
     rng = np.random.default_rng(0)
     op = DecodeAttention(
-        queue(device),
+        queue,
         heads=HEADS,
         kv_heads=kv_heads,
         width=WIDTH,

@@ -11,6 +11,7 @@ import numpy as np
 
 from course.base.settings import real, whole
 from course.gpu.device import Device
+from course.gpu.ops.queue import Queue
 
 
 @dataclass(frozen=True)
@@ -30,27 +31,40 @@ class Timing:
 
 
 def measure(
-    device: Device, launch: Callable[[], Any], *, launches: int = 200, max_seconds: float = 1.0, warm: int = 3
+    where: Device | Queue,
+    launch: Callable[[], Any],
+    *,
+    launches: int = 200,
+    max_seconds: float = 1.0,
+    warm: int = 3,
+    before: Callable[[], Any] | None = None,
 ) -> Timing:
-    """Time `launch` on `device`: by events on a GPU, by the clock on a CPU.
+    """Time `launch` where it goes, a device or a queue: by events on a GPU, by the clock on a CPU.
 
     launches: at most so many are timed. max_seconds: after which no further one starts, so that a slow kernel is
     timed a few times only, but always once. warm: launches before that are not counted, since a first one loads and
-    allocates; one is enough where it takes half of max_seconds.
+    allocates; one is enough where it takes half of max_seconds. before: is launched before each, and not timed: for
+    example what fills the caches with something else.
 
     Raises ValueError: a setting of no use. Raises KernelError: the launch failed.
     """
     launches, warm = whole("launches", launches, high=1_000_000), whole("warm", warm, high=1_000)
     max_seconds = real("max_seconds", max_seconds, low=0)
-    watch = device.stopwatch()
+    watch = where.stopwatch()
     began = time.perf_counter()
+
+    def timed() -> tuple[float, float]:
+        if before is not None:
+            before()
+        return watch.time(launch)
+
     for _ in range(warm):
-        watch.time(launch)
+        timed()
         if time.perf_counter() - began > max_seconds / 2:
             break
     found: list[tuple[float, float]] = []
     while len(found) < launches and (not found or time.perf_counter() - began < max_seconds):
-        found.append(watch.time(launch))
+        found.append(timed())
     seconds, gaps = np.array(found).T
     low, middle, high = np.percentile(seconds, (10, 50, 90)).tolist()
     return Timing(middle, low, high, len(found), float(np.median(gaps)), float(gaps.max()))

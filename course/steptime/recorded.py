@@ -5,20 +5,17 @@ from __future__ import annotations
 import itertools
 import json
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from course.base.settings import MAX_SECONDS, MAX_TOKENS, quote, reason, whole
+from course.base.settings import quote, reason
 from course.engine.step import SHORTEST, Step, StepTimeModel
-from course.steptime import files
+from course.steptime import files, points
+from course.steptime.points import COUNTS, KERNEL
 
-KERNEL = "llama_step"
-COUNTS = {"decodes": 2**17, "decode_context": MAX_TOKENS, "chunk": 2**17, "cached": MAX_TOKENS}  # the most of each
-COLUMNS = COUNTS | dict.fromkeys(("seconds", "low", "high"), MAX_SECONDS)
-FACTS = ("kernel", "model", "weight_bytes", "provenance", "points")
 REACH = 2  # times the longest recorded context, along the same straight line; batches and chunks end where they ended
 
 
@@ -35,6 +32,7 @@ class Recorded(StepTimeModel, files.Recording):
     context, the chunk or its cached tokens grow: where the recording falls, the middle is taken.
 
     misfit: the largest relative distance from a recorded point, of "decodes", "prompts" and "mixed" steps each.
+    left_out: points that are not used, since a recording was stopped before the second one that a line needs.
     provenance, card, badge: where it comes from. Raises ValueError for a file that is no such recording; and when
     asked, for more decodes or tokens in a step than were recorded, and for more than REACH times the longest context.
     """
@@ -44,14 +42,20 @@ class Recorded(StepTimeModel, files.Recording):
 
     def __init__(self, name: str, recording: Mapping[str, Any]):
         self.name = name
-        points = _points(name, recording)
+        found = points.checked(name, recording)
         self.model, self.provenance = recording["model"], recording["provenance"]
-        decodes, context, chunk, cached = (points[key] for key in COUNTS)
+        usable = points.usable(found)
+        if all(
+            ((found["chunk"][usable] > 0) == kind).any() for kind in (False, True)
+        ):  # else what follows says what is missing
+            found = {key: values[usable] for key, values in found.items()}
+        self.left_out = len(usable) - len(found["chunk"])
+        decodes, context, chunk, cached = (found[key] for key in COUNTS)
         self._contexts = int(context.max())
         self._sequence = int(min((context / np.maximum(decodes, 1)).max(), (chunk + cached).max()))
         self.longest = REACH * self._sequence
-        base, slope = self._decode_lines(points)
-        beside = self._chunk_tables(points, base[0], slope)
+        base, slope = self._decode_lines(found)
+        beside = self._chunk_tables(found, base[0], slope)
         # A batch's line, its most context, and between which recorded numbers of decodes beside a chunk it stands.
         every = np.arange(len(base))
         below = np.minimum(np.searchsorted(beside, every, "right"), len(beside) - 1) - 1
@@ -59,42 +63,43 @@ class Recorded(StepTimeModel, files.Recording):
         most = np.minimum(every * self.longest, REACH * self._contexts)
         columns = (one.tolist() for one in (base, slope, most, below, share))
         self._batches = list(zip(*columns, strict=True))
-        self.misfit = self._misfit(points)
+        self.misfit = self._misfit(found)
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{kind} within {misfit:.1%}" for kind, misfit in self.misfit.items())
-        return f"Recorded({self.name!r}, {parts})"
+        without = f", without {self.left_out} points that stand alone" if self.left_out else ""
+        return f"Recorded({self.name!r}, {parts}{without})"
 
-    def _decode_lines(self, points: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    def _decode_lines(self, found: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """(base, slope) in seconds, and seconds a token of context, for each number of decodes from 0 on."""
-        here = points["chunk"] == 0
-        batches, place = np.unique(points["decodes"][here], return_inverse=True)
-        context, seconds = points["decode_context"][here].astype(float), points["seconds"][here]
+        here = found["chunk"] == 0
+        batches, place = np.unique(found["decodes"][here], return_inverse=True)
+        context, seconds = found["decode_context"][here].astype(float), found["seconds"][here]
         lines = []
         for i, batch in enumerate(batches):
             x, y = context[place == i], seconds[place == i]
             if len(np.unique(x)) < 2:
-                raise _bad(self.name, f"batch {batch:,} was recorded with one context, and a line needs two")
+                raise points.bad(self.name, f"batch {batch:,} was recorded with one context, and a line needs two")
             slope, base = np.polyfit(x, y, 1, w=1 / y)
             lines.append((max(base, SHORTEST), max(slope, 0) * batch))
         every = np.arange(batches[-1] + 1)
         base, each = (np.interp(every, batches, _rising(column)) for column in np.array(lines).T)
         return base, each / np.maximum(every, 1)  # a token of one, from a token of each
 
-    def _chunk_tables(self, points: Mapping[str, np.ndarray], least: float, slope: np.ndarray) -> np.ndarray:
+    def _chunk_tables(self, found: Mapping[str, np.ndarray], least: float, slope: np.ndarray) -> np.ndarray:
         """Tables of seconds by tokens, without the decodes' context; returns the numbers of decodes that they are for.
 
         least: seconds of the shortest step. slope: seconds a token of context, by decodes.
         """
-        here = points["chunk"] > 0
-        decodes, context, chunk, cached = (points[key][here] for key in COUNTS)
+        here = found["chunk"] > 0
+        decodes, context, chunk, cached = (found[key][here] for key in COUNTS)
         beside, sizes, levels = np.union1d([0, len(slope) - 1], decodes), np.unique(chunk), np.unique(cached)
         grid = np.full((len(beside), len(sizes), len(levels)), np.nan)
         place = np.searchsorted(beside, decodes), np.searchsorted(sizes, chunk), np.searchsorted(levels, cached)
-        grid[place] = points["seconds"][here] - slope[decodes] * context
+        grid[place] = found["seconds"][here] - slope[decodes] * context
         known = ~np.isnan(grid[0])
         if levels[0] or not known[:, 0].all() or (known.sum(axis=1) < 2).any():
-            raise _bad(self.name, "each chunk needs a point with nothing cached and another one, without decodes")
+            raise points.bad(self.name, "each chunk needs a point with nothing cached and another one, without decodes")
         for line, there in zip(grid[0], known, strict=True):
             line[:] = _along(levels, levels[there], line[there])
         grid[0] = _rising(grid[0])
@@ -160,9 +165,9 @@ class Recorded(StepTimeModel, files.Recording):
             asks = f"{decodes:,} decodes over {context:,}: shorten the requests, or lower max_num_seqs"
         return ValueError(f"{self.name} was recorded with {was}, and a step asks for {asks}")
 
-    def _misfit(self, points: Mapping[str, np.ndarray]) -> dict[str, float]:
+    def _misfit(self, rows_of: Mapping[str, np.ndarray]) -> dict[str, float]:
         found: dict[str, float] = {}
-        rows = np.stack([points[key] for key in (*COUNTS, "seconds")], axis=1).tolist()
+        rows = np.stack([rows_of[key] for key in (*COUNTS, "seconds")], axis=1).tolist()
         for n, context, chunk, cached, seconds in rows:
             kind = "mixed" if chunk and n else "decodes"
             if chunk and not n:
@@ -217,7 +222,7 @@ class _Lines(dict):
         return self[tokens]
 
 
-def recorded(name: str) -> Recorded:
+def recorded(name: str | Path) -> Recorded:
     """The step times of a card as they were recorded: of the course by name, or of your own by the path of its file.
 
     Raises ValueError with the known names for another name, and for a file that is no recording of steps.
@@ -231,58 +236,6 @@ def recorded(name: str) -> Recorded:
         return Recorded(path.stem, json.loads(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"{name} cannot be read as a recording: {reason(error)}") from None
-
-
-def _bad(name: str, why: str) -> ValueError:
-    return ValueError(f"{name} is not a recording of steps: {why}")
-
-
-def _points(name: str, recording: Any) -> dict[str, np.ndarray]:
-    """The columns of a recording, int64 and float64. Raises ValueError for one that cannot be."""
-    missing = [key for key in FACTS if not isinstance(recording, dict) or key not in recording]
-    if not missing:
-        missing = [f"provenance.{key}" for key in ("card", "date") if key not in recording["provenance"]]
-        missing += [f"points.{key}" for key in COLUMNS if key not in recording["points"]]
-    if missing:
-        raise _bad(name, f"it has no {', '.join(missing)}")
-    if recording["kernel"] != KERNEL:
-        raise _bad(name, f"it is one of {quote(recording['kernel'])}, not of {KERNEL}")
-    points = {}
-    for key, high in COLUMNS.items():
-        try:
-            points[key] = np.array(recording["points"][key], dtype=np.float64)
-        except (TypeError, ValueError):
-            points[key] = np.full(1, np.nan)
-        low, values = (0, np.floor(points[key])) if key in COUNTS else (SHORTEST, points[key])
-        if points[key].ndim != 1 or not ((values == points[key]) & (values >= low) & (values <= high)).all():
-            kind = "whole" if key in COUNTS else "finite"
-            raise _bad(name, f"{key} must be a list of {kind} numbers from {low:g} to {high:g}")
-    for wrong, why in _faults(points, whole(f"weight_bytes of {name}", recording["weight_bytes"], high=10**15)):
-        if wrong:
-            raise _bad(name, why)
-    return {key: values.astype(np.int64) if key in COUNTS else values for key, values in points.items()}
-
-
-def _faults(points: Mapping[str, np.ndarray], weight_bytes: int) -> Iterator[tuple[Any, str]]:
-    """Whether columns of numbers contradict each other, and in what; to be asked one after the other."""
-    sizes = {len(values) for values in points.values()}
-    yield (
-        len(sizes) > 1 or 0 in sizes,
-        "its columns must have one value per point, with at least one point and all of the same length",
-    )
-    decodes, context, chunk, cached, seconds, low, high = (points[key] for key in COLUMNS)
-    yield ((low > seconds) | (seconds > high)).any(), "low, seconds and high must be sorted in each point"
-    rate = weight_bytes / seconds.min()  # a card reads 1e11 to 1e13 bytes a second
-    odd = weight_bytes >= 1e9 and not 1e10 <= rate <= 1e14
-    yield odd, f"its fastest step reads the weights at {rate:.1e} bytes/s: are the times in seconds?"
-    no_sum = (context < decodes) | (context > 0) & (decodes == 0) | (cached > 0) & (chunk == 0)
-    yield no_sum.any(), "decode_context is a sum over the decodes, each of which attends to itself, and 0 without any"
-    rows = np.stack([decodes, context, chunk, cached], axis=1)
-    yield len(np.unique(rows, axis=0)) < len(rows), "it has the same point twice"
-    both = (chunk == 0).any() and (decodes == 0).any()
-    yield not both, "it needs steps of decodes alone and steps of a chunk alone"
-    most = decodes[chunk == 0].max()
-    yield decodes.max() > most, f"beside a chunk it has more decodes than the {most:g} of any step of decodes alone"
 
 
 def _rising(values: np.ndarray) -> np.ndarray:

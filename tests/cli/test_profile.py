@@ -9,6 +9,7 @@ from course import gpu
 from course.cli import app
 from course.gpu import step_profile
 from course.steptime import recorded
+from course.steptime.files import FOLDER
 
 
 def call(*args):
@@ -23,7 +24,7 @@ def recorder(monkeypatch):
     def record(device, spec, out, **settings):
         asked.update(settings, spec=spec, device=device)
         settings["told"]("one point")
-        out.write_text("{}")
+        out.write_text((FOLDER / "h100_llama3_8b.json").read_text())
         return {"points": {"seconds": [1, 2, 3]}, "provenance": {"card": "A card"}}
 
     monkeypatch.setattr(gpu, "device", lambda kind: f"the {kind} device")
@@ -35,10 +36,25 @@ def test_it_records_into_the_file_and_says_how_much(recorder, tmp_path):
     out = tmp_path / "mine.json"
     result = call("--out", out, "--limit", 60, "--cache-tokens", 65_536)
     assert result.exit_code == 0, result.stderr
-    assert result.stdout == f"{out}: 3 points of llama-3.1-8b on A card\n" and "one point" in result.stderr
+    first, second = result.stdout.splitlines()
+    assert first == f"{out}: 3 points of llama-3.1-8b on A card" and "one point" in result.stderr
+    assert second == f"As a step time: {recorded(out)!r}"
     assert recorder["device"] == "the cuda device" and recorder["limit"] == 60
     assert recorder["cache_tokens"] == 65_536 and recorder["kind"] == "bf16" and not recorder["tied"]
     assert recorder["command"].startswith(f"course profile --out {out} --model llama-3.1-8b --kind bf16")
+
+
+def test_it_says_where_too_little_was_measured_for_a_step_time(recorder, tmp_path, monkeypatch):
+    def record(device, spec, out, **settings):
+        few = json.loads((FOLDER / "h100_llama3_8b.json").read_text())
+        few["points"] = {key: values[:5] for key, values in few["points"].items()}
+        out.write_text(json.dumps(few))
+        return few
+
+    monkeypatch.setattr(step_profile, "record", record)
+    result = call("--out", tmp_path / "few.json")
+    assert result.exit_code == 0 and result.stdout.splitlines()[1].startswith("Too few points for a step time: few is")
+    assert "it needs steps of decodes alone and steps of a chunk alone. Give it more time" in result.stdout
 
 
 def test_a_config_of_ones_own_whose_head_is_the_table(recorder, tmp_path):

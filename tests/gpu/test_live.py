@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from course import KVCache, Workload, policies, serve, steptime
 from course.engine.live import serve_live
 from course.engine.step import Step as StepParts
-from course.gpu.captured import AsCaptured, CaptureSizes, Overhead, captured_seconds
+from course.gpu.captured import AsCaptured, CaptureSizes, Overhead, Warmth, captured_seconds, fitted, prompt_share
 from course.gpu.live import LiveLlama, replayed, summary
 from course.gpu.ops import numbers
 from course.gpu.ops.queue import Queue
@@ -24,6 +24,7 @@ SIZES = CaptureSizes(tokens=(8, 24), chunks=(1, 3), decodes=3, alone=2)
 # float32 sums of 96 numbers in another order; two logits that differ by less than this could change places.
 NEAR = 2e-5
 LOAD = Workload([0.0, 0.0, 0.001, 0.002, 0.3], [20, 3, 33, 9, 17], [6, 12, 4, 9, 1])
+PADDED = Workload([0.0, 0.0, 0.1], [3, 40, 20], [62, 9, 5])  # 40 + 62 tokens are more than the executor's longest
 GROWING = Workload([0.0] * 3, [15] * 3, [12] * 3)  # of one block each, and two in the end
 
 
@@ -57,8 +58,10 @@ def tiny(on: Queue) -> Tiny:
         (LOAD, policies.Continuous(4, 24), KVCache(20, 16)),
         (LOAD, policies.Continuous(4, 40, enable_chunked_prefill=False), KVCache(20, 16)),
         (GROWING, policies.Continuous(5, 24), KVCache(4, 16)),
+        (LOAD, policies.Static(3), KVCache(20, 16)),
+        (PADDED, policies.Dynamic(2, 0.001), KVCache(20, 16)),
     ],
-    ids=["chunked", "whole", "preempted"],
+    ids=["chunked", "whole", "preempted", "static", "dynamic"],
 )
 def test_tokens_are_those_of_each_request_alone_and_times_those_of_a_simulator(tiny: Tiny, load, policy, cache) -> None:
     run = serve_live(load, policy, tiny.live, cache)
@@ -181,8 +184,6 @@ def test_refusals(tiny: Tiny) -> None:
         tiny.live.expect(Request(0.0, 5), None)
     with pytest.raises(ValueError, match="sequence 0 has 20 blocks, and its table has room for 4"):
         serve_live(LOAD, policies.Continuous(2, 24), LiveLlama(tiny.llama, longest=64, sizes=SIZES), KVCache(99, 1))
-    with pytest.raises(ValueError, match="runs no padded batches"):
-        serve_live(LOAD, policies.Static(3), LiveLlama(tiny.llama, longest=64, sizes=SIZES), KVCache(20, 16))
     odd = LiveLlama(tiny.llama, longest=64, sizes=SIZES, prompts=lambda request: [1, 2])
     with pytest.raises(ValueError, match=r"the prompt of Request\(0, .* must be 20 tokens"):
         serve_live(LOAD, policies.Continuous(2, 24), odd, KVCache(20, 16))
@@ -210,3 +211,54 @@ def test_refusals(tiny: Tiny) -> None:
     ]:
         with pytest.raises(ValueError, match=sentence):
             step.write_parts(**(good | change))
+
+
+def test_a_card_that_computed_prompts_is_warm_and_recovers() -> None:
+    warmth = Warmth(memory=0.2)
+    assert [warmth.add(1.0, 0.1) for _ in range(3)] == pytest.approx([0, 1 - np.exp(-0.5), 1 - np.exp(-1.0)])
+    assert warmth.add(0.0, 0.3) == pytest.approx(1 - np.exp(-1.5))
+    assert warmth.now == pytest.approx((1 - np.exp(-1.5)) * np.exp(-1.5))
+    assert Warmth(0.2).add(0.5, 1e9) == 0 and 0 <= warmth.now <= 1
+
+
+def test_after_prompts_a_step_with_a_prompt_takes_longer() -> None:
+    recorded, sizes = steptime.recorded("h100-llama3-8b"), CaptureSizes()
+    prompt, decodes = StepParts(8, 8_000, ((512, 0),)), StepParts(8, 8_000, ())
+    plain = AsCaptured(recorded, sizes, Overhead(1e-3, 0, 0))
+    model = AsCaptured(recorded, sizes, Overhead(1e-3, 0, 0, prompt=-0.01, warm=0.1, warm_decodes=0.05, memory=0.05))
+    first, *others = (model(prompt) / (plain(prompt) - 1e-3) - 1e-3 / (plain(prompt) - 1e-3) for _ in range(40))
+    assert first == pytest.approx(0.99) and all(np.diff(others) > 0)
+    # In the end the warmth is the share of a step that its prompt adds to the decodes.
+    seconds = captured_seconds(recorded, sizes, (512, 1, 8), 8_000, prompt.prefill_pairs)
+    share = prompt_share(recorded, sizes, (512, 1, 8), 8_000, seconds)
+    assert share == pytest.approx(1 - captured_seconds(recorded, sizes, (0, 0, 8), 8_000, 0) / seconds)
+    assert others[-1] == pytest.approx(0.99 + 0.1 * share, rel=1e-4)
+    assert model(decodes) == pytest.approx((1 + 0.05 * share) * (plain(decodes) - 1e-3) + 1e-3, rel=1e-3)
+    for _ in range(200):
+        model(decodes)
+    assert model(decodes) == pytest.approx(plain(decodes), rel=1e-6)
+    assert model(prompt) == pytest.approx(0.99 * (plain(prompt) - 1e-3) + 1e-3, rel=1e-6)
+
+
+def test_a_fit_with_warmth_finds_what_made_the_steps() -> None:
+    """Runs of prompts between decodes, as bursts make them; all that is random are the steps."""
+    rng, true = np.random.default_rng(4), Overhead(6e-4, 2e-5, 3e-4, -0.02, 0.08, 0.05, 0.2)
+    warmth, parts, recorded, shares, beside = Warmth(true.memory), [], [], [], []
+    while len(parts) < 2_000:
+        prompts = rng.random() < 0.5
+        for _ in range(int(rng.integers(1, 30))):
+            chunks, decodes = int(prompts) * int(rng.integers(1, 4)), int(rng.integers(1, 30))
+            seconds = 5e-3 + 1e-2 * chunks * rng.random()
+            share = 1 - 5e-3 / seconds
+            more = true(decodes, chunks)
+            more += seconds * (true.prompt + true.warm * warmth.now if chunks else true.warm_decodes * warmth.now)
+            warmth.add(share, seconds + more)
+            parts.append((100 * chunks, chunks, decodes))
+            recorded.append(seconds)
+            shares.append(share)
+            beside.append(more)
+    found = fitted(parts, np.array(beside), np.array(recorded), np.array(shares))
+    assert found.memory == 0.2
+    # The largest of a hundred are cut, which bends what makes them large.
+    assert [found.step, found.decode, found.chunk] == pytest.approx([6e-4, 2e-5, 3e-4], rel=0.1)
+    assert [found.prompt, found.warm, found.warm_decodes] == pytest.approx([-0.02, 0.08, 0.05], abs=0.01)

@@ -7,6 +7,7 @@ import pytest
 
 from course import gpu
 from course.gpu.one_layer import HEADS, attention, in_numpy, on_a_gpu
+from course.gpu.ops.queue import queue
 
 KV_HEADS = (32, 8, 4)
 
@@ -35,4 +36,4 @@ def test_each_sequence_gets_its_own_attention() -> None:
 def test_what_a_gpu_is_given_is_the_attention_of_a_batch(sequences: int) -> None:
     """The course's kernel takes these arguments; where there is no GPU its NumPy form does."""
     for kv_heads in KV_HEADS:
-        on_a_gpu(gpu.device("numpy"), 64, kv_heads, sequences)()
+        on_a_gpu(queue(gpu.device("numpy")), 64, kv_heads, sequences)()

@@ -47,7 +47,7 @@ class Library:
 class Event:
     """A point in time."""
 
-    def record(self) -> None:
+    def record(self, stream: Any = None) -> None:
         self.at = time.perf_counter()
 
     def synchronize(self) -> None:

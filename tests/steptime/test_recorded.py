@@ -321,6 +321,30 @@ BAD = {
 }  # fmt: skip
 
 
+def cut(rows):
+    """The recording of the law without the others."""
+    return recording(LAW, points={key: [values[i] for i in rows] for key, values in POINTS.items()})
+
+
+def test_a_recording_that_was_stopped_is_used_as_far_as_it_goes():
+    """Points without the second one that a line needs are left out, and change nothing."""
+    every = range(len(POINTS["chunk"]))
+    largest, batch = max(POINTS["chunk"]), max(POINTS["decodes"])
+    context = [n and c // n for n, c in zip(POINTS["decodes"], POINTS["decode_context"], strict=True)]
+    alone = [i for i in every if POINTS["chunk"][i] == largest and not POINTS["decodes"][i] and POINTS["cached"][i]]
+    without = Recorded("stopped", cut([i for i in every if POINTS["chunk"][i] != largest]))
+    found = Recorded("stopped", cut([i for i in every if i not in alone]))
+    assert without.left_out == 0 < found.left_out
+    assert f"without {found.left_out} points that stand alone" in repr(found) and "alone" not in repr(without)
+    for step in (Step(8, 8_000, ()), Step(4, 900, ((100, 50),)), Step(0, 0, ((64, 700),))):
+        assert found(step) == without(step)
+    with pytest.raises(ValueError, match="prompt tokens per step, and a step asks for"):
+        found(Step(0, 0, ((largest, 0),)))
+    least = min(context[i] for i in every if POINTS["decodes"][i] == batch and not POINTS["chunk"][i])
+    rest = [i for i in every if POINTS["decodes"][i] != batch or (not POINTS["chunk"][i] and context[i] == least)]
+    assert Recorded("stopped", cut(rest)).left_out == 1
+
+
 @pytest.mark.parametrize("kind", BAD)
 def test_a_file_that_is_no_recording_is_refused(kind):
     found, sentence = BAD[kind]

@@ -10,7 +10,7 @@ import numpy as np
 
 from course.base.settings import quote, whole
 from course.gpu import sources
-from course.gpu.device import Device, Kernel
+from course.gpu.device import Device, Kernel, Stopwatch
 from course.gpu.errors import KernelError
 from course.gpu.ops import numbers
 
@@ -88,6 +88,19 @@ class Queue:
 
         return launch
 
+    def captured(self, launches: Sequence[Launch], held: Any = None) -> Launch:
+        """These launches as one: a graph, where the queue can capture one. held: what must live as long.
+
+        Raises KernelError where one of them cannot be captured.
+        """
+        launches = list(launches)
+
+        def one_by_one(held: Any = held) -> None:
+            for launch in launches:
+                launch()
+
+        return one_by_one
+
     def write(self, array: Any, values: np.ndarray) -> None:
         """Copy numbers from NumPy into an array of the device, before what is launched next."""
         array[...] = values
@@ -98,6 +111,10 @@ class Queue:
 
     def wait(self) -> None:
         """Until all that was launched is done."""
+
+    def stopwatch(self) -> Stopwatch:
+        """A stopwatch for launches of this queue; one of the device does not see them on a GPU."""
+        return self.device.stopwatch()
 
 
 def queue(device: Device) -> Queue:

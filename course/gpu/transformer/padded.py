@@ -64,10 +64,12 @@ class PaddedStep(Step):
         *,
         chunks: Sequence[tuple[int, int]] = (),
         lengths: Sequence[int] = (),
+        asked: Sequence[int] | None = None,
     ) -> None:
         """What the next run computes: ids and block tables, of the chunks first.
 
-        chunks: (tokens, tokens cached before) of each. lengths: of each decode, its new token included.
+        chunks: (tokens, tokens cached before) of each. lengths: of each decode, its new token included. asked: the
+        token of each chunk whose answer is wanted, counted from 1: the last, unless padding comes behind it.
         Raises ValueError for more than was prepared for, and as `Step.write` does.
         """
         here, places, rows = self.inputs.here, len(self.chunk_tokens), self.prompt_rows
@@ -97,7 +99,7 @@ class PaddedStep(Step):
             slots.append(table[i, positions // BLOCK].astype(np.int64) * BLOCK + positions % BLOCK)
             listed.append((first, tokens, cached, i))
             first += tokens
-            here["ends"][i] = first - 1
+            here["ends"][i] = first - 1 if asked is None else first - tokens + asked[i] - 1
         last = known[:decodes] - 1
         here["positions"][rows:end] = last
         slots.append(table[np.arange(places, places + decodes), last // BLOCK].astype(np.int64) * BLOCK + last % BLOCK)

@@ -198,7 +198,7 @@ class Step:
 
     def captured(self) -> Any:
         """The step as a graph: call it to replay. CUDA only; run once before, so that everything is loaded."""
-        return self.queue.captured(self.launches, self)  # type: ignore[attr-defined]
+        return self.queue.captured(self.launches, self)
 
     def logits(self) -> np.ndarray:
         """float32 (sequences, vocabulary): what may follow the last token of each chunk, then of each decode."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import ceil, isfinite, log2, log10
 
 import numpy as np
@@ -12,6 +12,7 @@ from course.figures import parts, theme
 from course.figures.parts import Part
 from course.figures.words import seconds
 from course.lessons.lab02 import by_hand, two_cards
+from course.lessons.lab02.on_device import Here
 from course.lessons.lab02.one_curve import OneCurve, dollars
 from course.lessons.lab02.one_step import CARD, OneStep
 
@@ -21,8 +22,6 @@ DARK = ("decode", "recorded")
 ROOM = 0.24
 """Share of the axis that a part must have to carry its name."""
 BATCH_TICKS = (1, 4, 16, 64, 256)
-Times = Mapping[str, Mapping[int, float]]
-"""Seconds by batch, by what was launched; NaN where nothing was."""
 
 
 def _bar(row: str, base: float, length: float, part: str, panel: int, most: float, fill: str = "") -> Part:
@@ -149,11 +148,11 @@ def _points(x: parts.Values, y: parts.Values, name: str, symbol: str, panel: int
     return parts.trace(x, y, name, panel) | {"mode": "markers", "marker": marker}
 
 
-def two_machines(recorded: Times, here: Times | None, batch: int, *, height: int = 290) -> go.Figure:
-    """Seconds over the batch on the H100 and on this machine, by what is launched: {batch: seconds} each."""
-    data, marks, heads = [], [], [parts.heading(1, "recorded: H100, all layers")]
+def two_machines(recorded: Here, here: Here, batch: int, *, height: int = 290) -> go.Figure:
+    """Seconds over the batch, by what is launched: as recorded on a card, and on this machine."""
+    data, marks, heads = [], [], [parts.heading(1, f"recorded: {recorded.where}")]
     axes: list[tuple[Part, Part]] = []
-    for panel, found in enumerate((recorded, here or {}), start=1):
+    for panel, found in enumerate((recorded.times, here.times), start=1):
         values = [1e3 * value for each in found.values() for value in each.values() if isfinite(value)]
         for (name, each), colour in zip(found.items(), ("theory", "decode", "dynamic"), strict=False):
             style = {"dash": "dash"} if colour == "theory" else {}
@@ -164,14 +163,14 @@ def two_machines(recorded: Times, here: Times | None, batch: int, *, height: int
         low, high = (min(values), max(values)) if values else (0.1, 10)
         ticks = [10.0**k for k in range(-3, 5) if low / 12 <= 10.0**k <= high * 12]
         axes.append((_log("batch [sequences]", 0.9, 300, BATCH_TICKS), _log("time [ms]", low / 2, high * 2, ticks)))
-    first = {name: 1e3 * each[1] for name, each in recorded.items()}
-    read, product, attention = recorded
+    first = {name: 1e3 * each[1] for name, each in recorded.times.items()}
+    read, product, attention = recorded.times
     data.append(
         parts.words([1, 4, 4], [0.8 * first[read], first[product], 4 * first[attention]], [read, product, attention],
                     ["theory", "decode", "dynamic"], corner=["bottom right", "top right", "bottom right"])
     )  # fmt: skip
-    if here:
-        heads.append(parts.heading(2, "measured here: one layer"))
+    if here.times:
+        heads.append(parts.heading(2, "measured here"))
     # Marks last: plotly puts what moves behind the other traces.
     return parts.pair([*data, *marks], axes[0], axes[1], height, annotations=heads)
 

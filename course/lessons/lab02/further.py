@@ -7,7 +7,7 @@ import numpy as np
 from course import gpu
 from course.explore.table import Table, table
 from course.figures.words import seconds
-from course.lessons.lab02 import launch, one_curve, two_cards
+from course.lessons.lab02 import on_device, one_curve, two_cards
 from course.lessons.lab02.one_step import (
     CARD,
     CONTEXT,
@@ -178,8 +178,8 @@ def read_here(device: gpu.Device | None = None, *, sizes: tuple[int, ...] = SIZE
     device = device or gpu.device()
     rows: list[tuple[str, ...]] = [("", "read", "every 16th number")]
     for size in sizes:
-        whole = launch.read_rate(device, size, max_seconds=max_seconds)
-        few = float("nan") if device.is_gpu else launch.read_rate(device, size, 16, max_seconds=max_seconds)
+        whole = on_device.read_rate(device, size, max_seconds=max_seconds)
+        few = float("nan") if device.is_gpu else on_device.read_rate(device, size, 16, max_seconds=max_seconds)
         rows.append(
             (f"{size / 2**20:g} MiB", *(f"{rate / 1e9:.3g} GB/s" if rate > 0 else "-" for rate in (whole, few)))
         )

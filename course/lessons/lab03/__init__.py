@@ -3,14 +3,6 @@
 What its notebook shows is at hand here: `from course.lessons import lab03`.
 """
 
-from importlib import import_module
-from typing import Any
+from course.base.at_hand import at_hand
 
-
-def __getattr__(name: str) -> Any:
-    """Fetched at first use: what a lab asks is read without plotly and widgets."""
-    for part in () if name.startswith("_") else ("explorers", "shown"):
-        module = import_module(f"course.lessons.lab03.{part}")
-        if name in module.__all__:
-            return getattr(module, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = at_hand(__name__, "explorers", "shown")

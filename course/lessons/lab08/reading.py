@@ -15,6 +15,7 @@ from course.figures import theme
 from course.figures.parts import LEFT, MARGIN, RIGHT, Part, dots, heading, line, place
 from course.figures.words import seconds
 from course.gpu.one_layer import GPU_KIND, WIDTH, in_numpy, on_a_gpu
+from course.gpu.ops.queue import Queue, queue
 from course.gpu.timing import measure
 from course.models import model
 from course.steptime import Recorded, Step, recorded
@@ -105,6 +106,7 @@ class _Bench:
 
     def __init__(self, device: gpu.Device | None, max_seconds: float) -> None:
         self._device, self._max_seconds = device, max_seconds
+        self._queue: Queue | None = None
         self._known: dict[int, Measurement] = {}
 
     def __call__(self, context: int) -> Measurement:
@@ -115,20 +117,17 @@ class _Bench:
     def _measure(self, context: int) -> Measurement:
         try:
             device = self._device = self._device or gpu.device()
-            found = {
-                kv: measure(
-                    device, _launch(device, context, kv), launches=15, max_seconds=self._max_seconds, warm=1
-                ).seconds
-                for kv in KV_HEADS
-            }
+            work = self._queue = self._queue or queue(device)
+            how: dict[str, Any] = {"launches": 15, "max_seconds": self._max_seconds, "warm": 1}
+            found = {kv: measure(work, _launch(work, context, kv), **how).seconds for kv in KV_HEADS}
         except gpu.KernelError as error:
             return Measurement("", 0, 0, {}, (f"Nothing is measured here: {error}.",))
         name = device.name if device.is_gpu else f"{device.name}, NumPy"
         return Measurement(name, BATCH if device.is_gpu else 1, TYPES[device.is_gpu][1], found)
 
 
-def _launch(device: gpu.Device, context: int, kv_heads: int) -> Callable[[], Any]:
-    return on_a_gpu(device, context, kv_heads, BATCH) if device.is_gpu else in_numpy(context, kv_heads)
+def _launch(work: Queue, context: int, kv_heads: int) -> Callable[[], Any]:
+    return on_a_gpu(work, context, kv_heads, BATCH) if work.device.is_gpu else in_numpy(context, kv_heads)
 
 
 def _figure(found: Reading, profile: Recorded, *, height: int = 300) -> go.Figure:

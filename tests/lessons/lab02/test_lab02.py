@@ -12,10 +12,23 @@ import pytest
 from course import gpu
 from course.exercises import load
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
+from course.gpu.ops.queue import queue
 from course.lessons import lab02
-from course.lessons.lab02 import by_hand, engine_log, exercises, figures, floor, further, launch, one_curve, one_step
+from course.lessons.lab02 import (
+    by_hand,
+    engine_log,
+    exercises,
+    figures,
+    floor,
+    further,
+    launch,
+    on_device,
+    one_curve,
+    one_step,
+)
 from course.lessons.lab02 import two_cards as cards
 from course.steptime import Step
+from tests.gpu.conftest import queue_on
 from tests.helpers.figures import valid
 
 LAB = load("02")
@@ -143,7 +156,7 @@ def test_the_small_machine():
 
 
 def test_the_text_of_what_is_launched_is_the_recording(monkeypatch):
-    monkeypatch.setattr(launch, "_in_numpy", lambda: pytest.fail("something was measured"))
+    monkeypatch.setattr(on_device, "_in_numpy", lambda: pytest.fail("something was measured"))
     text = launch.launch_explorer(gpu.device("numpy")).text()
     assert text == lab02.launched_here().text() and "measured" not in text
 
@@ -151,39 +164,51 @@ def test_the_text_of_what_is_launched_is_the_recording(monkeypatch):
 @pytest.fixture
 def small(monkeypatch):
     """The matrix and the memory of a machine that has a tenth of a second for it."""
-    monkeypatch.setattr(launch, "ROWS", {True: 28_672, False: 64})
-    monkeypatch.setattr(launch, "BATCHES", (1, 4, 16, 256))
+    monkeypatch.setattr(on_device, "ROWS", {True: 28_672, False: 64})
+    monkeypatch.setattr(on_device, "BATCHES", (1, 4, 16, 256))
     return launch.launch_explorer(gpu.device("numpy"), max_seconds=0)
 
 
 @pytest.mark.parametrize("context", [256, 1_024])
 def test_every_setting_shows_both(small, context):
     found = small.compute(batch=4, context=context)
-    assert list(found.here.times) == list(launch.WHAT) == list(found.recorded)
+    assert list(found.here.times) == list(launch.WHAT) == list(found.recorded.times)
     assert all(each[4] > 0 for each in found.here.times.values())
     heads, weights, read, _, kv, _ = small.rows(found)
-    assert heads[1] == "H100, recorded" and heads[2].endswith(", NumPy, measured")
-    assert weights[1:] == ("15 GB", f"{64 * 4_096 * 4 / 1e6:.3g} MB") and read[1] == "4.97 ms"
-    assert kv[2] == one_step.amount(4 * context * 2 * 8 * 128 * 4, "B")
+    assert heads[1] == "NVIDIA H200, recorded" and heads[2].endswith(", NumPy, measured")
+    assert weights[1:] == ("235 MB", f"{64 * 4_096 * 4 / 1e6:.3g} MB") and read[1] == "0.0623 ms"
+    assert kv[1:] == tuple(one_step.amount(4 * context * 2 * 8 * 128 * size, "B") for size in (2, 4))
     valid(small.figure(found))
 
 
-def test_the_recorded_parts_are_those_of_a_step(small):
-    found = launch.on_the_card(4, 512)
-    step = one_step.STEP(Step(4, 4 * 512, ()))
-    assert found.recorded["matrix product"][4] + found.recorded["attention"][4] == pytest.approx(step)
-    assert found.recorded["read weights"][4] == one_step.FLOOR.weights
+@pytest.mark.parametrize("context", [256, 512, 1_024])
+def test_what_was_recorded_is_no_faster_than_the_card(context):
+    """By its data sheet: 4.8 TB/s and 989 TFLOP/s. Of the 62 us of a read, 8 are the launch."""
+    found = launch.recording().at(context)
+    assert found.matrix_bytes == 2 * 28_672 * 4_096 and found.kv_bytes == 2 * 2 * 8 * 128 * context
+    read, product, attention = (found.times[what] for what in launch.WHAT)
+    assert 4.8e12 > found.matrix_bytes / read[1] > 0.75 * 4.8e12
+    for batch in (1, 4, 16, 64, 256):
+        assert product[batch] > max(found.matrix_bytes / 4.8e12, 2 * 28_672 * 4_096 * batch / 989e12)
+        assert attention[batch] > found.kv_bytes * batch / 4.8e12
+    # Up to 64 sequences a product takes about as long as to read the matrix; 256 are too much for that.
+    assert product[64] < 1.5 * read[1] < product[256]
+
+
+def test_what_was_not_recorded_is_refused():
+    with pytest.raises(ValueError, match="nothing was recorded over a context of 300: there are 256, 512, 1024"):
+        launch.recording().at(300)
 
 
 def test_a_context_is_launched_once_and_the_matrix_once_for_all(small, monkeypatch):
     first = small.compute(context=256).here
     assert small.compute(context=256).here is first
-    monkeypatch.setattr(launch, "_in_numpy", lambda: pytest.fail("the matrix was launched again"))
+    monkeypatch.setattr(on_device, "_in_numpy", lambda: pytest.fail("the matrix was launched again"))
     assert small.compute(context=512).here.times["matrix product"] == first.times["matrix product"]
 
 
 def test_what_is_too_much_for_a_cpu_is_left_out_and_said(small, monkeypatch):
-    monkeypatch.setattr(launch, "MOST_HERE", 5e6)
+    monkeypatch.setattr(on_device, "MOST_HERE", 5e6)
     found = small.compute(batch=4, context=512)
     assert math.isnan(found.here.times["attention"][4]) and found.here.times["attention"][1] > 0
     assert found.warnings == ("The K and V of 4 sequences are too much for this machine.",)
@@ -195,7 +220,7 @@ def test_a_device_that_fails_leaves_the_recording_and_a_sentence(small, monkeypa
     def fail():
         raise gpu.KernelError("the driver is gone")
 
-    monkeypatch.setattr(launch, "_in_numpy", fail)
+    monkeypatch.setattr(on_device, "_in_numpy", fail)
     found = small.compute()
     assert found.warnings == ("Nothing is measured here: the driver is gone.",)
     assert {len(row) for row in small.rows(found)} == {2}
@@ -204,10 +229,21 @@ def test_a_device_that_fails_leaves_the_recording_and_a_sentence(small, monkeypa
 
 def test_what_a_gpu_is_given_multiplies_and_reads(monkeypatch):
     """The arguments of both launches; where there is no GPU their NumPy forms take them."""
-    monkeypatch.setattr(launch, "ROWS", {True: 64, False: 64})
-    probe, multiply = launch._on_a_gpu(gpu.device("numpy"))
+    monkeypatch.setattr(on_device, "ROWS", {True: 64, False: 64})
+    probe, multiply = on_device._on_a_gpu(queue(gpu.device("numpy")))
     probe()
     multiply(4)()
+
+
+@pytest.mark.gpu
+def test_nothing_on_a_gpu_is_faster_than_its_memory_and_its_cores():
+    """By a stopwatch of another stream all would take no time. No card reads 20 TB/s or does 5,000 TFLOP/s."""
+    found = on_device.Bench(queue_on("cuda").device, 0.05)(1_024)
+    read, product, attention = (found.times[what] for what in launch.WHAT)
+    for batch in (1, 256):
+        assert read[batch] > found.matrix_bytes / 20e12
+        assert product[batch] > max(found.matrix_bytes / 20e12, found.matrix_bytes * batch / 5e15)
+        assert attention[batch] > found.kv_bytes * batch / 20e12
 
 
 # Exercises
@@ -276,9 +312,9 @@ def test_half_the_bytes_of_weights_are_half_of_reading_them():
 
 def test_what_is_read_here_counts_only_what_is_used(monkeypatch):
     """With a stopwatch that says a second for everything."""
-    monkeypatch.setattr(launch, "seconds_of", lambda device, run, max_seconds: 1.0)
-    assert launch.read_rate(gpu.device("numpy"), 4_096) == 4_096
-    assert launch.read_rate(gpu.device("numpy"), 4_096, 16) == 256
+    monkeypatch.setattr(on_device, "seconds_of", lambda work, run, max_seconds: 1.0)
+    assert on_device.read_rate(gpu.device("numpy"), 4_096) == 4_096
+    assert on_device.read_rate(gpu.device("numpy"), 4_096, 16) == 256
     shown = further.read_here(gpu.device("numpy"), sizes=(2**20, 2**21))
     assert [row[0] for row in shown.rows] == ["", "1 MiB", "2 MiB"] and shown.caption.endswith("[measured]")
 

@@ -7,11 +7,13 @@ import pytest
 from course import gpu
 from course.explore import Explorer
 from course.figures import theme
-from course.lessons.lab07.chunk_explorer import CHUNK, HERE, PROMPT, chunk_explorer
+from course.lessons.lab07 import chunk_explorer as launched
+from course.lessons.lab07.chunk_explorer import CHUNK, PROMPT, chunk_explorer
 from course.lessons.lab07.prompt_chunks import seconds_of_steps
 from course.steptime import files, recorded
 
 CARD = recorded("h100-llama3-8b")
+HERE = 4_096  # tokens of the prompt that NumPy computes
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +23,7 @@ def explorer() -> Explorer:
 
 
 def test_its_text_is_recorded_alone_and_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu, "DecodeStep", lambda *_: pytest.fail("a kernel was launched"))
+    monkeypatch.setattr(launched, "one_prompt", lambda *_: pytest.fail("something was launched"))
     text = chunk_explorer(gpu.device("numpy")).text()
     assert text == chunk_explorer().text() and "measured" not in text
     assert text.startswith(f"Launched in chunks [{CARD.badge}]")
@@ -40,8 +42,8 @@ def test_every_setting_shows_both(explorer: Explorer, chunk: int) -> None:
     found = explorer.compute(chunk=chunk)
     heads, where, what, *rows = explorer.rows(found)
     assert heads[1:] == ("recorded", "measured here")
-    assert where[1:] == (CARD.card, gpu.device("numpy").name)
-    assert what[1:] == ("32,768 tokens, llama-3.1-8b", "8,192 tokens, a toy kernel")
+    assert where[1:] == (CARD.card, f"{gpu.device('numpy').name}, NumPy")
+    assert what[1:] == ("32,768 tokens, llama-3.1-8b, beside 32 decodes", "4,096 tokens, attention and one matrix")
     assert rows[0][1:] == (f"{PROMPT // chunk:,}", f"{HERE // chunk:,}") and not found.warnings
     assert len(found.measured.steps) == HERE // chunk and (found.measured.steps > 0).all()
     figure = explorer.figure(found)
@@ -56,16 +58,41 @@ def test_a_chunk_size_is_launched_once(explorer: Explorer) -> None:
     assert first.measured is again.measured and first.measured is not explorer.compute(chunk=CHUNK.high).measured
 
 
+def test_each_chunk_is_launched_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once to load, then all of them; the shortest of several launches counts for each."""
+    ran: list[int] = []
+    clock = iter([9.0, 3.0, 4.0, 5.0, 2.0, 6.0, 1.0])
+
+    class Watch:
+        def time(self, launch) -> tuple[float, float]:
+            launch()
+            return next(clock), 0.0
+
+    class Pretended:
+        tokens = 12
+
+        def steps(self, chunk: int) -> list:
+            return [lambda at=at: ran.append(at) for at in range(0, 12, chunk)]
+
+        stopwatch = staticmethod(Watch)
+
+    monkeypatch.setattr(launched, "one_prompt", lambda device, tokens: Pretended())
+    monkeypatch.setattr(launched, "MOST", 2)
+    found = launched._Bench(gpu.device("numpy"), 60.0)(4)
+    assert ran == [0, 0, 4, 8, 0, 4, 8] and found.tokens == 12
+    assert found.steps.tolist() == [2.0, 4.0, 1.0]
+
+
 def test_a_kernel_that_fails_leaves_the_recording_and_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise gpu.KernelError("decode_step.cu does not compile, line 3: no")
 
-    monkeypatch.setattr(gpu, "DecodeStep", fail)
+    monkeypatch.setattr(launched, "one_prompt", fail)
     explorer = chunk_explorer(gpu.device("numpy"))
     found = explorer.compute()
     assert found.warnings == ("Nothing is measured here: decode_step.cu does not compile, line 3: no.",)
     assert len(explorer.figure(found).data) == 1
-    assert [row[2] for row in explorer.rows(found)[3:]] == ["-"] * 3 and explorer.rows(found)[1][2] == "-"
+    assert [row[2] for row in explorer.rows(found)[1:]] == ["-"] * 5
 
 
 def test_an_unknown_recording() -> None:

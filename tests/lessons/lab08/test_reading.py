@@ -10,6 +10,7 @@ from course.figures import theme
 from course.lessons.lab08 import reading
 from course.lessons.lab08.reading import BATCH, CONTEXT, KV_HEADS, reading_explorer
 from course.steptime import Step, recorded
+from tests.gpu.conftest import queue_on
 from tests.helpers.figures import valid
 
 CARD = recorded("h100-llama3-8b")
@@ -67,3 +68,12 @@ def test_a_device_that_fails_leaves_the_recording_and_a_sentence(monkeypatch: py
     assert found.warnings == ("Nothing is measured here: the driver is gone.",)
     assert explorer.rows(found)[1] == ("where", CARD.card, "-")
     valid(explorer.figure(found))
+
+
+@pytest.mark.gpu
+def test_nothing_on_a_gpu_is_read_faster_than_its_memory() -> None:
+    """By a stopwatch of another stream all would take no time. No card reads 20 TB/s from its caches and memory."""
+    found = reading._Bench(queue_on("cuda").device, 0.05)(4_096)
+    assert found.sequences == BATCH and found.element_bytes == 2
+    for kv_heads in KV_HEADS:
+        assert found.seconds[kv_heads] > found.bytes(kv_heads, 4_096) / 20e12

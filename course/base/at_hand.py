@@ -1,0 +1,26 @@
+"""The names of a package that stand in its modules, and are fetched when they are first used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+
+def at_hand(package: str, *modules: str) -> Callable[[str], Any]:
+    """The `__getattr__` of a package that has at hand what these modules of it list in `__all__`.
+
+    What a lab asks is read without plotly and widgets, which its explorers need.
+    """
+
+    def fetched(name: str) -> Any:
+        # A module of the package is imported by whoever asks, without the others, which may need it themselves.
+        own = name.startswith("_") or find_spec(f"{package}.{name}") is not None
+        for module in () if own else modules:
+            found = import_module(f"{package}.{module}")
+            if name in found.__all__:
+                return getattr(found, name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return fetched
