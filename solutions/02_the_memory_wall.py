@@ -56,8 +56,8 @@ lab02.a_curve_and_its_knee()
 # %% [markdown]
 # ## Measure
 #
-# Your machine reads a matrix, multiplies it by a batch, and computes attention over each sequence's K and V. Where
-# does the product leave the line of reading?
+# Your machine, like the H200 beside it, reads a matrix, multiplies it by a batch, and computes attention over each
+# sequence's K and V. Where does the product leave the line of reading?
 
 # %%
 lab02.launched_here()

@@ -110,6 +110,11 @@ class Overhead:
         """Seconds of a step with so many."""
         return self.step + self.decode * decodes + self.chunk * chunks
 
+    def beside(self, host: Overhead) -> Overhead:
+        """This of a card and that of a host together."""
+        both = self.step + host.step, self.decode + host.decode, self.chunk + host.chunk
+        return replace(self, step=both[0], decode=both[1], chunk=both[2])
+
 
 class AsCaptured:
     """A recorded step time as a live executor spends it: in captured sizes, and with an overhead. One for each run.
@@ -136,29 +141,37 @@ class AsCaptured:
         return f"AsCaptured({self.recorded!r}, {self.overhead!r})"
 
 
-def fitted(
-    parts: Sequence[Size], beside: np.ndarray, recorded: np.ndarray | None = None, shares: np.ndarray | None = None
-) -> Overhead:
-    """The overhead that comes closest to the seconds `beside` the recorded ones, by least squares.
+def host_overhead(parts: Sequence[Size], beside: np.ndarray) -> Overhead:
+    """What a program adds to the card's time: the constants that come closest to the seconds `beside` it.
 
-    Nothing but `prompt` is below zero. A step that began late, because its size had to be captured or the machine did
-    something else, counts as the 99th percentile. recorded, shares: of each step, the recorded seconds and the share
-    of its prompt, for a fit with warmth.
+    Least squares, nothing below zero. A step that began late, because its size had to be captured or the machine did
+    something else, counts as the 99th percentile.
     """
     from scipy.optimize import lsq_linear
 
-    beside = np.minimum(beside, np.percentile(beside, 99))
+    _, chunks, decodes = np.array(parts, float).T
+    matrix = np.stack([np.ones_like(beside), decodes, chunks], axis=1)
+    return Overhead(*lsq_linear(matrix, np.minimum(beside, np.percentile(beside, 99)), (0, np.inf)).x.tolist())
+
+
+def card_overhead(
+    parts: Sequence[Size], beyond: np.ndarray, recorded: np.ndarray, shares: np.ndarray, seconds: np.ndarray
+) -> Overhead:
+    """What steps take beyond the recorded seconds on the card: sequences of unequal length, prompts that share a step.
+
+    And what it loses under many prompts in a row, which only steps of both kinds show. Least squares, nothing but
+    `prompt` below zero. shares: of the prompt in each step (`prompt_share`). seconds: from one step to the next.
+    """
+    from scipy.optimize import lsq_linear
+
     tokens, chunks, decodes = np.array(parts, float).T
-    columns = [np.ones_like(beside), decodes, chunks]
-    if recorded is None or shares is None:
-        return Overhead(*lsq_linear(np.stack(columns, axis=1), beside, (0, np.inf)).x.tolist())
+    prompts, others = np.where(tokens > 0, recorded, 0), np.where(tokens > 0, 0, recorded)
     best, least = Overhead(0, 0, 0), np.inf
     for memory in MEMORIES:
         warmth = Warmth(memory)
-        met = [warmth.add(share, seconds) for share, seconds in zip(shares, recorded + beside, strict=True)]
-        prompts, others = np.where(tokens > 0, recorded, 0), np.where(tokens > 0, 0, recorded)
-        matrix = np.stack([*columns, prompts, prompts * met, others * met], axis=1)
-        found = lsq_linear(matrix, beside, ([0, 0, 0, -np.inf, 0, 0], np.inf))
+        met = [warmth.add(share, spent) for share, spent in zip(shares, seconds, strict=True)]
+        matrix = np.stack([np.ones_like(beyond), decodes, chunks, prompts, prompts * met, others * met], axis=1)
+        found = lsq_linear(matrix, beyond, ([0, 0, 0, -np.inf, 0, 0], np.inf))
         if found.cost < least:
             best, least = replace(Overhead(*found.x.tolist()), memory=memory), found.cost
     return best

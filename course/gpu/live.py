@@ -4,7 +4,8 @@
     executor = LiveLlama(llama, longest=1_024, sizes=sizes)
     executor.capture(sizes.up_to(512, chunks=4, decodes=64)) # once, before anybody comes
     run = serve_live(load, policy, executor, KVCache(num_blocks=llama.blocks, block_size=16))
-    same = serve(load, policy, AsCaptured(steptime.recorded("h100-llama3-8b"), sizes, executor.overhead()), ...)
+    step_time = AsCaptured(steptime.recorded("h100-llama3-8b"), sizes, executor.host())
+    same = serve(load, policy, step_time, run.cache)
 
 A step runs in the smallest captured size that holds it, as engines with CUDA graphs do, and the rest is padding. Each
 answer has the length that the workload says, whatever its tokens are (vLLM's `ignore_eos`); its tokens are the most
@@ -24,7 +25,15 @@ from course.base.settings import quote, seed_sequence, whole
 from course.engine.executor import Work
 from course.engine.live import Emitted, Live
 from course.engine.step import Step
-from course.gpu.captured import CaptureSizes, Overhead, Size, captured_seconds, fitted, prompt_share
+from course.gpu.captured import (
+    CaptureSizes,
+    Overhead,
+    Size,
+    captured_seconds,
+    card_overhead,
+    host_overhead,
+    prompt_share,
+)
 from course.gpu.transformer.llama import Llama
 from course.gpu.transformer.padded import PaddedStep
 from course.gpu.transformer.step import BLOCK
@@ -262,25 +271,21 @@ class LiveLlama(Live):
         step.write_parts(ids, tables, chunks=[(chunk, cached)] * chunks, lengths=[context] * decodes)
         return replay
 
-    def overhead(self, recorded: Recorded | None = None, *, warmth: bool = False) -> Overhead:
-        """What a step of the last run took beside the card's time, by its decodes and chunks.
+    def host(self) -> Overhead:
+        """What the program took beside the card in the steps since `start_over`: inputs, policy, engine, new tokens."""
+        return host_overhead(self.timings.parts, np.array(self.seconds) - np.array(self.timings.gpu))
 
-        recorded: fitted to what the steps took beyond the recording instead; that has the host's part in it, and what
-        sequences of unequal length and prompts that share a step cost the card. warmth: with what a card loses under
-        many prompts in a row, which only a run with steps of both kinds shows. See `captured.fitted`.
-        """
-        parts, seconds, sizes = self.timings.parts, np.array(self.seconds), self.sizes
-        if recorded is None:
-            return fitted(parts, seconds - np.array(self.timings.gpu))
+    def card(self, recorded: Recorded) -> Overhead:
+        """What the card took beyond the recording in the steps since `start_over`. See `captured.card_overhead`."""
+        parts, sizes = self.timings.parts, self.sizes
         made_of = list(zip(parts, self.timings.context, strict=True))
-        card = np.array([captured_seconds(recorded, sizes, one, *sums) for one, sums in made_of])
-        if not warmth:
-            return fitted(parts, seconds - card)
+        known = np.array([captured_seconds(recorded, sizes, one, *sums) for one, sums in made_of])
         shares = [
             prompt_share(recorded, sizes, one, context, spent)
-            for (one, (context, _)), spent in zip(made_of, card, strict=True)
+            for (one, (context, _)), spent in zip(made_of, known, strict=True)
         ]
-        return fitted(parts, seconds - card, card, np.array(shares))
+        beyond = np.array(self.timings.gpu) - known
+        return card_overhead(parts, beyond, known, np.array(shares), np.array(self.seconds))
 
 
 def sleep_exactly(seconds: float) -> None:

@@ -61,11 +61,9 @@ class OnACpu:
 
     def steps(self, chunk: int) -> list[Callable[[], Any]]:
         """A launch for each chunk of the prompt, in their order."""
-        return [self._step(cached, min(chunk, self.tokens - cached)) for cached in range(0, self.tokens, chunk)]
+        return [self._step(cached, cached + chunk) for cached in range(0, self.tokens, chunk)]
 
-    def _step(self, cached: int, count: int) -> Callable[[], Any]:
-        end = cached + count
-
+    def _step(self, cached: int, end: int) -> Callable[[], Any]:
         def launch() -> None:
             np.matmul(self._x[cached:end], self._w.T, out=self._out[cached:end])
             attention(self._q[:, cached:end], self._k[:end], self._v[:end], cached)

@@ -3,9 +3,10 @@
 PYTHONPATH=. python tests/bench/live.py --json live.json [--model 8b] [--runs 5] [--requests 300] [--loads 0.5,0.65,0.8]
 
 Continuous batching with and without chunked prefill. First the captured steps are recorded, by
-`course.gpu.step_profile`; --profile takes a recording that is there. What a step takes beyond the recording is fitted
-to one run of its own at each load, before the others: seven constants a policy (`captured.Overhead`). Nothing else goes
-into the model. A load is a share of what the policy can serve, which a simulated burst says beforehand.
+`course.gpu.step_profile`; --profile takes a recording that is there. What the card takes beyond the recording is fitted
+to one run of its own at each load, before the others (`LiveLlama.card`). What policy, engine and launches take is
+measured in the run itself (`LiveLlama.host`), or for comparison in those of the fit. A load is a share of what the
+policy can serve, which a simulated burst says beforehand.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import gc
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -152,12 +153,11 @@ def main() -> None:
         most = capacity(policy, AsCaptured(recorded, SIZES, GUESS))
         shares = [float(share) for share in asked.loads.split(",")]
         steps_of |= runs_to_fit(executor, policy, label, most, shares)
-        overhead, cold = executor.overhead(recorded, warmth=True), executor.overhead(recorded)
+        card, host = executor.card(recorded), executor.host()
         block: dict[str, Any] = {
             "capacity": most,
-            "overhead": asdict(overhead),
-            "overhead without warmth": asdict(cold),
-            "host alone": asdict(executor.overhead()),
+            "card": asdict(card),
+            "host": asdict(host),
             "split": split(executor),
             "card against recording": against_recording(executor, recorded),
             "loads": [],
@@ -168,30 +168,20 @@ def main() -> None:
             if time.perf_counter() - began > asked.limit:
                 say("stopped: the time is up")
                 break
-            rows, others, apart = [], [], 0.0
+            runs, apart = [], 0.0
             for seed in range(asked.runs):
                 load = Workload.poisson(share * most, asked.requests, PROMPT, ANSWER, seed=seed)
                 live = live_run(load, policy, executor)
                 again = serve(load, policy, replayed(executor.seconds), CACHE)
                 apart = max(apart, *(float(np.nanmax(abs(getattr(live, n) - getattr(again, n)))) for n in NAMES))
-                model_run = serve(load, policy, AsCaptured(recorded, SIZES, overhead), CACHE)
-                rows.append((summary(live), summary(model_run)))
-                others.append(summary(serve(load, policy, AsCaptured(recorded, SIZES, cold), CACHE)))
                 steps_of[f"{label} {share} {seed}"] = every_step(executor)
-            table = {
-                key: {
-                    "live": float(np.median([one[key] for one, _ in rows])),
-                    "model": float(np.median([one[key] for _, one in rows])),
-                    "without warmth": float(np.median([one[key] for one in others])),
-                    "each": [one[key] / other[key] - 1 for other, one in rows],
-                }
-                for key in rows[0][0]
-            }
-            late = len(executor.late)
+                hosts = executor.host(), host
+                runs.append([summary(live), *modelled(load, policy, recorded, card, hosts)])
+            table, late = errors_of(runs), len(executor.late)
             block["loads"].append(
                 {"share": share, "rate": share * most, "metrics": table, "replay apart": apart, "late": late}
             )
-            errors = {key: f"{np.median(one['each']):+.1%}" for key, one in table.items()}
+            errors = {key: f"{one['error']:+.1%} ({one['error, host of before']:+.1%})" for key, one in table.items()}
             values = {key: float(f"{one['live']:.4g}") for key, one in table.items()}
             say(label, share, "model against live", errors, "live", values, "replay", apart, "late", late)
             if asked.json:
@@ -215,6 +205,31 @@ def runs_to_fit(
             values += getattr(executor.timings, name)
     executor.seconds[:], executor.timings = seconds, timings
     return found
+
+
+def modelled(
+    load: Workload, policy: policies.Policy, recorded: steptime.Recorded, card: Overhead, hosts: Sequence[Overhead]
+) -> list[dict[str, float]]:
+    """The same load in the simulator, with what each of these hosts takes beside the card."""
+    step_times = [AsCaptured(recorded, SIZES, card.beside(host)) for host in hosts]
+    return [dict(summary(serve(load, policy, step_time, CACHE))) for step_time in step_times]
+
+
+def errors_of(runs: list[list[dict[str, float]]]) -> dict[str, dict[str, float]]:
+    """The median of the live runs, and the median of the model's errors, of each metric.
+
+    runs: of each the live one, the model with the run's own host, and with the host of before.
+    """
+    table = {}
+    for key in runs[0][0]:
+        live, own, before = np.array([[one[key] for one in run] for run in runs]).T
+        table[key] = {
+            "live": float(np.median(live)),
+            "error": float(np.median(own / live) - 1),
+            "error, host of before": float(np.median(before / live) - 1),
+            "error of the medians": float(np.median(own) / np.median(live) - 1),
+        }
+    return table
 
 
 def every_step(executor: LiveLlama) -> np.ndarray:

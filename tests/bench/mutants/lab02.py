@@ -8,7 +8,9 @@ CURVES = ("tests/steptime/test_curve.py",)
 ASKS, QUIZ = "course/lessons/lab02/exercises.py", "course/lessons/lab02/quiz.py"
 STEP, CURVE = "course/lessons/lab02/one_step.py", "course/lessons/lab02/one_curve.py"
 TASKS, FLOOR, LOG = (f"course/lessons/lab02/{name}.py" for name in ("tasks", "floor", "engine_log"))
-HAND, CARDS, LAUNCH = (f"course/lessons/lab02/{name}.py" for name in ("by_hand", "two_cards", "launch"))
+HAND, CARDS, LAUNCH, HERE = (
+    f"course/lessons/lab02/{name}.py" for name in ("by_hand", "two_cards", "launch", "on_device")
+)
 FIGURES, FURTHER = "course/lessons/lab02/figures.py", "course/lessons/lab02/further.py"
 FIT, LAYER = "course/steptime/curve.py", "course/gpu/one_layer.py"
 TEXT, DEEPER = "solutions/02_the_memory_wall.py", "solutions/02_the_memory_wall_deeper.py"
@@ -62,10 +64,11 @@ MUTANTS = (
            EXPLORERS),
     Mutant(TASKS, "and found.reading_kv > found.reading_weights", "and found.reading_kv > 0", COMPARISON, EXPLORERS),
     Mutant(TASKS, "found.computing > found.reading,", "found.computing < found.reading,", ORDER, EXPLORERS),
-    Mutant(LAUNCH, "slope * each * context for each", "slope * context for each", TERM),
-    Mutant(LAUNCH, "batch * size <= MOST_HERE", "size <= MOST_HERE", COMPARISON),
-    Mutant(LAUNCH, "if context not in self._known", "if True", COMPARISON),
-    Mutant(LAUNCH, "if not self._products", "if True", COMPARISON),
+    Mutant(LAUNCH, '["kv_bytes_per_token"] * context', '["kv_bytes_per_token"]', TERM),
+    Mutant(LAUNCH, "found.kv_bytes * batch", "found.kv_bytes", TERM),
+    Mutant(HERE, "batch * size <= MOST_HERE", "size <= MOST_HERE", COMPARISON),
+    Mutant(HERE, "if context not in self._known", "if True", COMPARISON),
+    Mutant(HERE, "if not self._products", "if True", COMPARISON),
     Mutant(FIGURES, "_bar(row, base, 1e3 * value, part, 2, most)", "_bar(row, 0.0, 1e3 * value, part, 2, most)", TERM),
     Mutant(FIGURES, "[found.reached / 1e12]", "[found.flops / 1e12]", TERM),
     Mutant(FURTHER, "return flops / bandwidth", "return bandwidth / flops", ORDER),

@@ -9,12 +9,19 @@ ASKS, QUIZ, SHARE, DECISION, TASKS, BY_HAND, RUSH, LONG, CHUNKS, TABLES = (
         "exercises", "quiz", "share", "decision", "tasks", "by_hand", "rush", "long_prompt", "prompt_chunks", "deeper",
     )
 )  # fmt: skip
+LAUNCHED, PROMPT = "course/lessons/lab07/chunk_explorer.py", "course/gpu/one_prompt.py"
+IN_LIVE, IN_PROMPT = ("tests/lessons/lab07/test_live.py",), ("tests/gpu/test_one_prompt.py",)
 TEXT, DEEPER = "solutions/07_chunked_prefill.py", "solutions/07_chunked_prefill_deeper.py"
 IN_EXERCISES, IN_TASKS, IN_TABLES = (
     (f"tests/lessons/lab07/test_{name}.py",) for name in ("exercises", "tasks", "tables")
 )
 
 MUTANTS = (
+    Mutant(LAUNCHED, "np.min(found, axis=0)", "np.max(found, axis=0)", PERCENTILE, IN_LIVE),
+    Mutant(LAUNCHED, "if chunk not in self._known", "if True", COMPARISON, IN_LIVE),
+    Mutant(PROMPT, "seen = cached + last", "seen = last", TERM, IN_PROMPT),
+    Mutant(PROMPT, "> cached + np.arange", ">= cached + np.arange", BOUNDARY, IN_PROMPT),
+    Mutant(PROMPT, "self._step(cached, cached + chunk)", "self._step(0, cached + chunk)", TERM, IN_PROMPT),
     Mutant(ASKS, '"a",\n            "From 9.9 to 29.5 ms', '"b",\n            "From 9.9 to 29.5 ms', KEY),
     Mutant(ASKS, '"c",\n            "With a budget of 2,048', '"a",\n            "With a budget of 2,048', KEY),
     Mutant(ASKS, "9.9 to 29.5 ms", "9.9 to 25.9 ms", NUMBER),
