@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import math
+import weakref
 
 import ipywidgets as widgets
 import numpy as np
@@ -113,6 +115,19 @@ def test_each_display_has_widgets_of_its_own(explorer, simulation):
     before = len(simulation.calls)
     explorer.view.controls["rate"].value = 21
     assert len(simulation.calls) == before + 1, "one move, one run, however often the cell ran"
+
+
+def test_no_collection_during_a_move_goes_over_what_stood_before_the_display(explorer):
+    class Node:
+        pass
+
+    kept, lost = Node(), Node()
+    lost.itself = lost
+    garbage = weakref.ref(lost)
+    del lost
+    explorer.new_view()
+    assert garbage() is None
+    assert not any(found is kept for found in gc.get_objects())  # what the collector goes over
 
 
 def test_the_default_run_is_computed_once(explorer, simulation):
