@@ -30,6 +30,28 @@ def show(value: Any) -> str:
     return str(value)
 
 
+class _Unechoed:
+    """A widget whose kernel does not say back to the browser what the browser has just said.
+
+    The echo keeps several windows on one kernel in step. It would be one message more to pass on before each figure.
+    """
+
+    def trait_metadata(self, traitname: str, key: str, default: Any = None) -> Any:
+        return False if key == "echo_update" else super().trait_metadata(traitname, key, default)  # type: ignore[misc]
+
+
+class _FloatSlider(_Unechoed, widgets.FloatSlider):
+    pass
+
+
+class _IntSlider(_Unechoed, widgets.IntSlider):
+    pass
+
+
+class _SelectionSlider(_Unechoed, widgets.SelectionSlider):
+    pass
+
+
 MOST_STOPS = 10_000
 """Stops of a slider: more than pixels on any screen."""
 
@@ -144,15 +166,15 @@ class Slider:
         common = {"description": label, "style": _LABEL_FIRST, "layout": _FILL, "continuous_update": True}
         if self.log:
             options = [(show(stop), stop) for stop in self.stops]
-            return widgets.SelectionSlider(options=options, value=self.default, **common)
+            return _SelectionSlider(options=options, value=self.default, **common)
         common |= {"min": self.low, "max": self.high, "step": self.step, "value": self.default}
         if self.integer:
-            return widgets.IntSlider(readout_format=",d", **common)
+            return _IntSlider(readout_format=",d", **common)
         decimals = max(0, -math.floor(math.log10(self.step) + 1e-9))
         # A step such as 0.25 needs one digit more than its size tells.
         while decimals < 6 and abs(round(self.step, decimals) - self.step) > 1e-9 * self.step:
             decimals += 1
-        return widgets.FloatSlider(readout_format=f",.{decimals}f", **common)
+        return _FloatSlider(readout_format=f",.{decimals}f", **common)
 
 
 @dataclass(frozen=True)

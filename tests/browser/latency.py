@@ -154,6 +154,7 @@ def measure(browser: Browser, server: Server, case: Case) -> Measured:
         other = explorer.controls()[1]
         explorer.press(other, "ArrowRight")
         explorer.press(slider, "Home")
+        explorer.page.wait_for_timeout(PAUSE)  # plotly follows marks that moved, which is no answer to the next press
         watch = Stopwatch(explorer, slider)
         for _ in range(WARM_UP):
             watch.single("ArrowRight")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import math
+import weakref
 
 import ipywidgets as widgets
 import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from course.explore import Explorer
+from course.explore import Explorer, Slider
 from course.explore.plot import Drawing, Plot
 from tests.helpers.toy_explorer import CHUNKED, CV, POLICY, RATE, SLOTS, Simulation, figure, summary
 
@@ -115,6 +117,19 @@ def test_each_display_has_widgets_of_its_own(explorer, simulation):
     assert len(simulation.calls) == before + 1, "one move, one run, however often the cell ran"
 
 
+def test_no_collection_during_a_move_goes_over_what_stood_before_the_display(explorer):
+    class Node:
+        pass
+
+    kept, lost = Node(), Node()
+    lost.itself = lost
+    garbage = weakref.ref(lost)
+    del lost
+    explorer.new_view()
+    assert garbage() is None
+    assert not any(found is kept for found in gc.get_objects())  # what the collector goes over
+
+
 def test_the_default_run_is_computed_once(explorer, simulation):
     explorer._repr_mimebundle_(), repr(explorer), explorer._repr_mimebundle_()
     assert len(simulation.calls) == 1
@@ -190,6 +205,23 @@ def test_only_what_changed_is_sent(explorer, monkeypatch):
     sent.clear()
     explorer.set(rate=10)
     assert sent in ([], [set()]), "nothing has changed"
+
+
+@pytest.mark.parametrize(
+    ("slider", "name"),
+    [
+        (Slider("a", "A", 0.0, 9.0, 0.5, 1.0), "value"),
+        (Slider("a", "A", 0, 9, 1, 1), "value"),
+        (Slider("a", "A", 1, 512, 2, 1, log=True), "index"),
+    ],
+)
+def test_a_slider_is_not_told_what_it_has_just_said(slider, name, monkeypatch):
+    sent = []
+    monkeypatch.setattr(widgets.Widget, "_send", lambda self, message, buffers=None: sent.append(message))
+    widget = slider.widget()
+    widget.set_state({name: 3})
+    assert getattr(widget, name) == 3
+    assert not sent
 
 
 def test_the_newest_setting_wins(explorer, simulation):

@@ -220,6 +220,17 @@ def test_the_load_explorer_at_every_corner(rate, cv, slots, kind):
     valid(figure)
 
 
+@pytest.mark.parametrize("slots", [16, 32, 64, 128])
+def test_the_slider_of_the_rate_moves_the_marks_and_nothing_else(slots):
+    start, *others = (
+        draw.latency_against_load(one_engine.under_load(rate, 1.5, slots)).to_dict() for rate in (2.0, 23.5, 24.0, 30.0)
+    )
+    for other in others:
+        assert other["layout"] == start["layout"]
+        assert other["data"][:-1] == start["data"][:-1]
+        assert {key for key, value in other["data"][-1].items() if value != start["data"][-1][key]} == {"x", "y"}
+
+
 def test_the_table_and_the_lines_say_which_percentile():
     result = one_engine.under_load(14.0)
     rows = {name: cells for name, *cells in one_engine.comparison(result)}
