@@ -41,6 +41,9 @@ class Explorer:
     Raises ValueError: two controls share a name, or two tasks an id.
     """
 
+    pure = True
+    """Whether the same settings always give the same, so that it may be computed before it is asked for."""
+
     def __init__(
         self,
         simulate: Callable[..., Any],

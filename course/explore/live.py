@@ -10,6 +10,8 @@ from course.explore.explorer import Explorer
 class LiveExplorer(Explorer):
     """An explorer whose text is that of another, which measures nothing."""
 
+    pure = False
+
     def __init__(self, recorded: Explorer, simulate: Any, **shared: Any) -> None:
         super().__init__(simulate, **shared)
         self._recorded = recorded

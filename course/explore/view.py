@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets as widgets
 import plotly.graph_objects as go
 
+from course.explore.ahead import QUICK, Ahead, next_stop
 from course.explore.fit import beside, blocks, figure_height
 from course.explore.ghost import Ranges, Shown, joined, ranges_of, what_changed
 from course.explore.keys import with_keys
@@ -55,6 +56,7 @@ class View:
         self._quiet = False
         self._seconds = 0.0
         self._latest = Latest(self._run)
+        self._ahead = Ahead(self._computed)
         self._rest = Rest(self._rested)
         self._still = True
         self._now: Shown | None = None
@@ -169,11 +171,11 @@ class View:
         shown = {name: widget.value for name, widget in self.controls.items()}
         if self._seconds > SLOW:
             self.notice.value = notice("Working.")
-        began = time.monotonic()
+        began, stood = time.monotonic(), self.settings
         try:
             wanted = self.explorer.settings(shown)  # a browser's sums of steps are off by a rounding
-            result = self.explorer.compute(**wanted)
-            drawing, layout = picture(self.explorer.drawn(result))
+            ready = self._ahead.take(wanted)
+            result, drawing, layout = ready or self._computed(wanted)
             ranges = ranges_of(layout)
             self._leave(wanted, ranges)
             # The figure goes first: it is what the eye waits for.
@@ -182,12 +184,21 @@ class View:
             self._say(result, now.rows)
         except Exception as error:
             self._fail(error)
+            self._ahead.drop()
         else:
             self._now = now
             self.settings, self.result, self.error = wanted, result, None
+            if not ready:
+                self._seconds = time.monotonic() - began
+            quick = self.explorer.pure and self._seconds <= QUICK
+            self._ahead.plan(next_stop(self.explorer.controls, stood, wanted) if quick else None)
         self._mark()
-        self._seconds = time.monotonic() - began
         self._rest.moved()
+
+    def _computed(self, settings: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+        """Return the result, and traces and layout of its figure."""
+        result = self.explorer.compute(**settings)
+        return result, *picture(self.explorer.drawn(result))
 
     def _leave(self, settings: Mapping[str, Any], ranges: Ranges) -> None:
         """Keep what stood at rest as the ghost when a move begins, and the axes wide enough for both."""
