@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Mapping
+from functools import cache
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -32,10 +33,12 @@ SLOW = 0.4
 """Seconds a run may take before the explorer says that it is working."""
 
 
-def _set_aside() -> None:
+@cache
+def set_aside() -> None:
     """Keep Python's garbage collector from going over all that the imports have made in the middle of a move.
 
-    In a kernel a full collection of that took 50 to 110 ms, longer than all else between a key and its picture.
+    In a kernel a full collection of that took 50 to 110 ms, longer than all else between a key and its picture. Once
+    is enough, and what later displays leave behind is still collected.
     """
     gc.collect()
     gc.freeze()
@@ -48,7 +51,7 @@ class View:
     """
 
     def __init__(self, explorer: Explorer) -> None:
-        _set_aside()
+        set_aside()
         self.explorer = explorer
         self.settings = dict(explorer.defaults)
         self.result: Any = None

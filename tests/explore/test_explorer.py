@@ -14,6 +14,7 @@ import pytest
 
 from course.explore import Explorer, Slider
 from course.explore.plot import Drawing, Plot
+from course.explore.view import set_aside
 from tests.helpers.toy_explorer import CHUNKED, CV, POLICY, RATE, SLOTS, Simulation, figure, summary
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -121,6 +122,7 @@ def test_no_collection_during_a_move_goes_over_what_stood_before_the_display(exp
     class Node:
         pass
 
+    set_aside.cache_clear()  # as in a new kernel
     kept, lost = Node(), Node()
     lost.itself = lost
     garbage = weakref.ref(lost)
@@ -128,6 +130,13 @@ def test_no_collection_during_a_move_goes_over_what_stood_before_the_display(exp
     explorer.new_view()
     assert garbage() is None
     assert not any(found is kept for found in gc.get_objects())  # what the collector goes over
+    later = Node()
+    later.itself = later
+    garbage = weakref.ref(later)
+    explorer.new_view()
+    del later
+    gc.collect()
+    assert garbage() is None, "what comes after the first display is collected as ever"
 
 
 def test_the_default_run_is_computed_once(explorer, simulation):
