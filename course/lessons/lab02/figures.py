@@ -165,8 +165,9 @@ def two_machines(recorded: Here, here: Here, batch: int, *, height: int = 290) -
         axes.append((_log("batch [sequences]", 0.9, 300, BATCH_TICKS), _log("time [ms]", low / 2, high * 2, ticks)))
     first = {name: 1e3 * each[1] for name, each in recorded.times.items()}
     read, product, attention = recorded.times
+    under = 1e3 * recorded.times[attention][4]
     data.append(
-        parts.words([1, 4, 4], [0.8 * first[read], first[product], 4 * first[attention]], [read, product, attention],
+        parts.words([1, 4, 4], [0.8 * first[read], first[product], 0.9 * under], [read, product, attention],
                     ["theory", "decode", "dynamic"], corner=["bottom right", "top right", "bottom right"])
     )  # fmt: skip
     if here.times:

@@ -122,24 +122,25 @@ def _figure(found: InChunks, profile: Recorded) -> go.Figure:
     runs = {f"recorded: {PROMPT:,} tokens of {profile.model}": ("recorded", found.recorded)}
     here = found.measured
     if here is not None and len(here.steps):
-        runs[f"measured here: {here.tokens:,} tokens, one layer's attention and one matrix"] = ("measured", here.steps)
+        runs[f"measured here: {here.tokens:,} tokens in one layer"] = ("measured", here.steps)
     return figures.in_time(runs)
 
 
 def _rows(found: InChunks, profile: Recorded) -> list[tuple[str, ...]]:
     """Recorded numbers, and in a second column those of this machine where it was measured."""
     heads, where = ["recorded"], [profile.card]
-    what = [f"{PROMPT:,} tokens, {profile.model}, beside {DECODES} decodes"]
+    what, beside = [f"{PROMPT:,} tokens, all layers"], [f"{DECODES} decodes"]
     columns = [_column(found.recorded)]
     here = found.measured
     if here is not None:
         heads.append("measured here")
         where.append(here.where or "-")
-        what.append(f"{here.tokens:,} tokens, attention and one matrix" if len(here.steps) else "-")
+        what.append(f"{here.tokens:,} tokens, one layer" if len(here.steps) else "-")
+        beside.append("nothing" if len(here.steps) else "-")
         columns.append(_column(here.steps))
     labels = ("steps", "the longest step", "the whole prompt")
     rows = ((label, *values) for label, *values in zip(labels, *columns, strict=True))
-    return [("", *heads), ("where", *where), ("what", *what), *rows]
+    return [("", *heads), ("where", *where), ("what", *what), ("beside each chunk", *beside), *rows]
 
 
 def _column(steps: np.ndarray) -> tuple[str, str, str]:

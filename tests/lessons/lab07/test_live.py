@@ -40,10 +40,13 @@ def test_every_chunk_size_was_recorded(chunk: int) -> None:
 @pytest.mark.parametrize("chunk", [CHUNK.low, CHUNK.default, CHUNK.high])
 def test_every_setting_shows_both(explorer: Explorer, chunk: int) -> None:
     found = explorer.compute(chunk=chunk)
-    heads, where, what, *rows = explorer.rows(found)
+    heads, where, what, beside, *rows = explorer.rows(found)
     assert heads[1:] == ("recorded", "measured here")
     assert where[1:] == (CARD.card, f"{gpu.device('numpy').name}, NumPy")
-    assert what[1:] == ("32,768 tokens, llama-3.1-8b, beside 32 decodes", "4,096 tokens, attention and one matrix")
+    assert what[1:] == ("32,768 tokens, all layers", "4,096 tokens, one layer") and beside[1:] == (
+        "32 decodes",
+        "nothing",
+    )
     assert rows[0][1:] == (f"{PROMPT // chunk:,}", f"{HERE // chunk:,}") and not found.warnings
     assert len(found.measured.steps) == HERE // chunk and (found.measured.steps > 0).all()
     figure = explorer.figure(found)
@@ -92,7 +95,7 @@ def test_a_kernel_that_fails_leaves_the_recording_and_a_sentence(monkeypatch: py
     found = explorer.compute()
     assert found.warnings == ("Nothing is measured here: decode_step.cu does not compile, line 3: no.",)
     assert len(explorer.figure(found).data) == 1
-    assert [row[2] for row in explorer.rows(found)[1:]] == ["-"] * 5
+    assert [row[2] for row in explorer.rows(found)[1:]] == ["-"] * 6
 
 
 def test_an_unknown_recording() -> None:
