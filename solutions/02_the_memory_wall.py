@@ -38,7 +38,7 @@ lab.predict("twice")
 #
 # ### A step on the roofline
 #
-# The line is the **roofline**: no step is above it. **Intensity** is FLOP for each byte that is read. On the slope a
+# The line is the **roofline**: no step is 1% above it. **Intensity** is FLOP for each byte that is read. On the slope a
 # step is bound by memory, on the flat part by compute.
 
 # %%

@@ -57,14 +57,16 @@ lab07.chunks_recorded()
 # %% [markdown]
 # What is recorded takes 1.04 to 2.6 times as long as theory says. Decodes alone are near it. The last chunks of a long
 # prompt are not, since these kernels compute attention at a third of the rate of a large matrix product. The shape is
-# right, and theory errs in one direction: **small chunks cost more than it says**. Against chunks of 8,192, chunks of
-# 512 take 33% longer where theory says 14%, and chunks of 256 take 46% longer where it says 30%. One step for all
-# 32,768 tokens gains only 3%: beyond a few thousand tokens larger chunks gain nothing.
+# right, and theory errs in one direction: **chunks of 256 and 512 cost more than it says**. Against chunks of 8,192
+# they take 46% and 33% longer, where theory says 30% and 14%. At 64 and 128, where reading the weights is nearly all,
+# both say twice to four times. One step for all 32,768 tokens gains 3%, no more than two cards differ: beyond a few
+# thousand tokens larger chunks gain nothing.
 #
 # The slider below launches each chunk on your device: the product with one matrix and the attention of one layer. These
-# times are **measured**; beside them is the whole model, **recorded** on an H100. Halve the chunk again and again: down
-# to which size does a step take half as long? In both, steps grow along the prompt, since a chunk attends to all before
-# it.
+# times are **measured**; beside them is the whole model, **recorded** on an H100. (A CPU gets a small matrix and two
+# heads.) Halve the chunk again and again: down to which size does a step take half as long? A GPU needs hundreds of
+# tokens to be bound by compute. A CPU needs a few, so that on it small chunks may cost nothing. In both, steps grow
+# along the prompt, since a chunk attends to all before it.
 
 # %%
 lab07.launched_in_chunks()

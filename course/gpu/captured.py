@@ -77,7 +77,7 @@ class Warmth:
     """How much of the last `memory` seconds a card computed prompts, between 0 and 1; older seconds fade away.
 
     A large product draws more power than a card may take for long, so that it lowers its clocks; while it decodes it
-    recovers.
+    recovers. Time in which nobody is there is not counted, so at low loads a card is colder than this.
     """
 
     memory: float
@@ -111,7 +111,9 @@ class Overhead:
         return self.step + self.decode * decodes + self.chunk * chunks
 
     def beside(self, host: Overhead) -> Overhead:
-        """This of a card and that of a host together."""
+        """This of a card and that of a host together. Raises ValueError for a host that warms up."""
+        if host.prompt or host.warm or host.warm_decodes:
+            raise ValueError(f"only a card has a warmth, not the host: card.beside(host), not {host!r} as the host")
         both = self.step + host.step, self.decode + host.decode, self.chunk + host.chunk
         return replace(self, step=both[0], decode=both[1], chunk=both[2])
 

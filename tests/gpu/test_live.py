@@ -170,6 +170,8 @@ def test_the_card_is_what_the_recording_does_not_explain(on: Queue) -> None:
     card, host = Overhead(1e-4, 2e-6, 4e-4, -0.03, 0.15, 0.06, 0.05), Overhead(5e-4, 1e-5, 2e-4)
     together = AsCaptured(recorded, live.sizes, card.beside(host))
     assert card.beside(host)(7, 2) == pytest.approx(card(7, 2) + host(7, 2))
+    with pytest.raises(ValueError, match="only a card has a warmth, not the host"):
+        host.beside(card)
     while len(live.seconds) < 2_000:
         prompts = rng.random() < 0.4
         for _ in range(int(rng.integers(1, 20))):

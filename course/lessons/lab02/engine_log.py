@@ -9,7 +9,7 @@ from course.lessons.lab02.one_step import recorded
 RUNNING = (32, 64, 128, 256)
 PROMISE, PROMISE_TWIN = 12.5e-3, 8e-3  # seconds of TPOT
 POOL = 420_000
-"""Tokens for which the engine has room, about what 79 GiB leave beside the weights."""
+"""Tokens for which the engine has room: of 80 GB, what the weights and a tenth for other uses leave is 461,000."""
 FLAG = "--max-num-seqs"
 choice = one_flag(FLAG)
 

@@ -65,7 +65,7 @@ DECISION = decide(
     fewer=64,
     twin=decide(
         engine_log.largest(engine_log.PROMISE_TWIN),
-        more=256,
+        more=128,
         fewer=16,
         question="Another service promises a TPOT of 8 ms. Choose again, from 16, 32, 64 and 128.",
     ),

@@ -28,7 +28,7 @@ EARLIER = (
 )
 
 TICKET = Ticket(
-    story='From a customer: "You moved us to new cards with more TFLOP/s. The first word comes a little sooner. But '
+    story='From a customer: "You moved us to new cards with more TFLOP/s. Long prompts come a little sooner. But '
     "then text runs at less than half its old speed. Your dashboard says GPU utilisation 100%, as before. Are they "
     'broken?"',
     questions=(
@@ -36,7 +36,7 @@ TICKET = Ticket(
             "cause",
             "What is the cause?",
             (
-                ("They run at a lower clock.", "Then prompts would take longer too."),
+                ("They run at a lower clock.", "Then long prompts would take longer too."),
                 ("They read memory more slowly.", "A decode step mostly reads; a prompt mostly multiplies."),
                 ("More requests share a step.", "TPOT is longer at any number of requests."),
             ),

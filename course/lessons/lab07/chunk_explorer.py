@@ -122,7 +122,7 @@ def _figure(found: InChunks, profile: Recorded) -> go.Figure:
     runs = {f"recorded: {PROMPT:,} tokens of {profile.model}": ("recorded", found.recorded)}
     here = found.measured
     if here is not None and len(here.steps):
-        runs[f"measured here: {here.tokens:,} tokens in one layer"] = ("measured", here.steps)
+        runs[f"measured here: {here.tokens:,} tokens, a matrix and attention"] = ("measured", here.steps)
     return figures.in_time(runs)
 
 
@@ -135,7 +135,7 @@ def _rows(found: InChunks, profile: Recorded) -> list[tuple[str, ...]]:
     if here is not None:
         heads.append("measured here")
         where.append(here.where or "-")
-        what.append(f"{here.tokens:,} tokens, one layer" if len(here.steps) else "-")
+        what.append(f"{here.tokens:,} tokens, a matrix and attention" if len(here.steps) else "-")
         beside.append("nothing" if len(here.steps) else "-")
         columns.append(_column(here.steps))
     labels = ("steps", "the longest step", "the whole prompt")

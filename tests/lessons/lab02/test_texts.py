@@ -275,7 +275,12 @@ def deeper() -> dict[str, tuple]:
     return {
         "At {} sequences a step takes twice as long": (further.even(),),
         "All of these cards could multiply for more: for {} sequences, or for {}": (min(ridges), max(ridges)),
-        "Up to {} decodes the recorded step is at the floor. From {} on": (16, 24),
+        "Up to {} decodes the recorded step is at the floor.": (16,),
+        "From {} decodes on the products read more slowly": (24,),
+        "it takes the {} TB/s of a simple read kernel": (CARD.read_bandwidth / 1e12,),
+        "reached {} on that card, {}% more": (further.PROBE / 1e12, 100 * (further.PROBE / CARD.read_bandwidth - 1)),
+        "together they need {} GB": ((one_step.MODEL.weights_bytes + KV_TOKEN * 1_024 * further.even()) / 1e9,),
+        "on an H100 it is {} there": (CARD.matrix_flops / CARD.read_bandwidth,),
         "and above {} other kernels": (32,),
         "Prompts of {} tokens and more take {} times the floor": (
             256,
@@ -283,7 +288,7 @@ def deeper() -> dict[str, tuple]:
         ),
         "from points up to {} missed the step of {}": (32, one_curve.LARGEST),
         "The points miss the curve by {}%": (100 * curve.error,),
-        "a prompt of {} gains nothing": (512,),
+        "a step of {} and a prompt of {} gain nothing": (256, 512),
         "The weights are a {}, and": (further.small_weights() / WEIGHTS,),
         "K and V shrink to a {} only, {} bytes a token": (further.SMALL_KV / KV_TOKEN, further.SMALL_KV),
     }

@@ -43,7 +43,7 @@ def test_every_setting_shows_both(explorer: Explorer, chunk: int) -> None:
     heads, where, what, beside, *rows = explorer.rows(found)
     assert heads[1:] == ("recorded", "measured here")
     assert where[1:] == (CARD.card, f"{gpu.device('numpy').name}, NumPy")
-    assert what[1:] == ("32,768 tokens, all layers", "4,096 tokens, one layer") and beside[1:] == (
+    assert what[1:] == ("32,768 tokens, all layers", "4,096 tokens, a matrix and attention") and beside[1:] == (
         "32 decodes",
         "nothing",
     )
