@@ -208,7 +208,8 @@ class Lab:
     def _score(self, questions: Sequence[Question]) -> str:
         last = [(q, self._positions("quiz", q)) for q in questions]
         right = sum(1 for question, given in last if given and given[-1] == question.right)
-        return f"{right} of {len(questions)} right."
+        answered = sum(1 for _, given in last if given)
+        return f"{right} of {answered} right{'.' if answered == len(questions) else ' so far.'}"
 
     def _commit(self, prediction: Prediction, position: int) -> str:
         before = self._positions("predictions", prediction)

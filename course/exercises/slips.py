@@ -118,7 +118,7 @@ def _same(a: Any, b: Any) -> bool:
 
 def _name(function: Callable[..., Any], position: int) -> str:
     try:
-        return f"`{list(inspect.signature(function).parameters)[position]}`"
+        return f'"{list(inspect.signature(function).parameters)[position]}"'
     except (TypeError, ValueError, IndexError):
         return f"argument {position + 1}"
 

@@ -159,10 +159,10 @@ def test_quiz_explains_the_chosen_option_and_keeps_the_score(lab):
     radios, said = widgets_of(form.root, "RadioButtons"), widgets_of(form.root, "HTML")
     radios[0].index = 1
     assert any("Not quite. That is about chips." in html.value for html in said)
-    assert "0 of 2 right." in said[-1].value
+    assert "0 of 1 right so far." in said[-1].value
     radios[0].index = 0
     assert any("Right. It holds for any run." in html.value for html in said)
-    assert "1 of 2 right." in said[-1].value
+    assert "1 of 1 right so far." in said[-1].value
     assert "1 of 2 quiz questions" in repr(again(lab))
 
 
@@ -192,7 +192,7 @@ def test_entries_of_another_shape_count_as_nothing(lab, odd):
     assert "You made no prediction here." in lab.recap("p99").text()
     assert lab.check("little", 12).status == "right"
     assert "Stored: c." in lab.predict("p99", "c").text()
-    assert "1 of 2 right." in lab.quiz(q1="a").text()
+    assert "1 of 1 right so far." in lab.quiz(q1="a").text()
 
 
 def test_a_read_only_folder_is_said_once_and_the_lab_goes_on(tmp_path):

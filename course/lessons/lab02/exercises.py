@@ -181,13 +181,14 @@ LAB = LabSpec(
             rtol=1e-3,
             mistakes=(
                 Mistake(floor.adds_up, "Multiplying goes on while the weights are read. Which of the two is longer?"),
+                Mistake(floor.all_meanwhile, "Products overlap with reading the weights only. What comes after them?"),
                 Mistake(floor.weights_for_each, "How often does a step read its weights?"),
                 Mistake(floor.one_multiplication, "Each sequence has its own products: how many are there?"),
                 Mistake(floor.kv_of_one, "Those are the K and V of one sequence. How many are there?"),
                 Mistake(floor.without_kv, "That is for the weights alone. What does each sequence bring?"),
             ),
             slips=(slips.Slip(1e-12, "Are your bytes divided by bytes/s, and your FLOP by FLOP/s?"),),
-            hint="Begin with the three bars of the small machine: which of them overlap?",
+            hint="Begin with the small machine: weights, K and V, products. Which two overlap?",
             plain="Take the larger of W / B and batch x F / R. Add the K and V of all tokens of all sequences, divided "
             "by B.",
             twin=Exercise(

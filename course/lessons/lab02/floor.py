@@ -17,6 +17,11 @@ def adds_up(batch: int, context: int) -> float:
     return W / B + batch * F / R + batch * context * K / B
 
 
+def all_meanwhile(batch: int, context: int) -> float:
+    """Products that go on while K and V are read too."""
+    return max((W + batch * context * K) / B, batch * F / R)
+
+
 def weights_for_each(batch: int, context: int) -> float:
     """The weights read again for each sequence."""
     return max(batch * W / B, batch * F / R) + batch * context * K / B

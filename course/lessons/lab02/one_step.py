@@ -133,9 +133,10 @@ def rows(found: OneStep) -> list[tuple[str, str]]:
         ("read weights", f"{amount(WEIGHTS, 'B')}: {seconds(found.reading_weights)}"),
         ("read K and V", f"{amount(kv, 'B')}: {seconds(found.reading_kv)}"),
         ("multiply", f"{amount(found.flops, 'FLOP')}: {seconds(found.computing)}"),
+        ("a prompt's attention", seconds(found.attention) if found.attention else "none"),
         ("floor", seconds(found.floor)),
         ("recorded", seconds(found.recorded)),
         ("recorded / floor", f"{found.recorded / found.floor:.2f}"),
-        ("FLOP for each byte", f"{found.intensity:.3g}"),
+        ("FLOP for each byte", f"{float(f'{found.intensity:.3g}'):,.4g}"),
         ("share of FLOP/s", f"{100 * found.share:.3g}%"),
     ]

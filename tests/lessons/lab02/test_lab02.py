@@ -122,7 +122,7 @@ def test_a_curve_at_every_corner(context, most, batch, price):
     # Dollars a second over tokens a second, for a million.
     assert found.cost == pytest.approx(1e6 * (price / 3_600) / (batch / found.step))
     table = one_curve.rows(found)
-    assert len(table) == 9 and not any("nan" in row[1] or "inf" in row[1] for row in table)
+    assert len(table) == 10 and not any("nan" in row[1] or "inf" in row[1] for row in table)
     assert (table[5][1] == "-") == (context == 4_096)
     valid(figures.fitted(found))
 

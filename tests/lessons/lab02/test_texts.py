@@ -215,10 +215,12 @@ def sentences() -> dict[str, tuple]:
         "| $K$ | K and V of a sequence | {} numbers | {} GB |": (by_hand.OWN, 1_024 * KV_TOKEN / 1e9),
         "| $t(1)$ | floor, recorded | {} s | {} ms, {} ms |": (hand[0].step, floors[1], step(1)),
         "| $t(64)$ | floor, recorded | | {} ms, {} ms |": (floors[64], step(64)),
-        "With {} bytes and {} FLOP for each weight, $b$ sequences make $b$ FLOP of a byte. The H100 needs {} to": (
+        "With {} bytes and {} FLOP for each weight, $b$ sequences make $b$ FLOP for each byte. The H100 needs {}": (
             2, 2, RIDGE,
         ),
-        "At {} tokens the knee is at {}, at {} at {}": (1_024, knees[1_024], 4_096, knees[4_096]),
+        "At {} tokens these take as long as the weights at {}.": (1_024, WEIGHTS / (1_024 * KV_TOKEN)),
+        "so the recorded knee is at {}, and at {} tokens at {}": (knees[1_024], 4_096, knees[4_096]),
+        "the product leaves the line of reading beyond {}": (64,),
         "Points up to {} gave {} ms at {}, not {}: they": (
             short.most, 1e3 * short.largest, one_curve.LARGEST, 1e3 * short.recorded_largest,
         ),

@@ -369,8 +369,6 @@ def test_the_sentences_of_the_deeper_notebook(template):
 
 
 def test_where_reading_the_weights_is_nearly_all_both_say_twice_to_four_times():
-    assert (
-        "At 64 and 128, where reading the weights is nearly all,\n# both say twice to four times." in DEEPER
-    )
+    assert "At 64 and 128, where reading the weights is nearly all,\n# both say twice to four times." in DEEPER
     for chunk in (64, 128):
         assert 2 <= longer(chunk) <= 4 and 2 <= longer(chunk, step_time=THEORY) <= 4
