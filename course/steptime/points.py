@@ -23,9 +23,9 @@ def bad(name: str, why: str) -> ValueError:
 
 def checked(name: str, recording: Any) -> dict[str, np.ndarray]:
     """The columns of a recording, int64 and float64. Raises ValueError for one that cannot be."""
+    wanted = {"provenance": ("card", "date"), "points": COLUMNS}
     missing = [key for key in FACTS if not isinstance(recording, dict) or key not in recording]
     if not missing:
-        wanted = {"provenance": ("card", "date"), "points": COLUMNS}
         missing = [
             f"{part}.{key}"
             for part, keys in wanted.items()
@@ -36,6 +36,10 @@ def checked(name: str, recording: Any) -> dict[str, np.ndarray]:
         raise bad(name, f"it has no {', '.join(missing)}")
     if recording["kernel"] != KERNEL:
         raise bad(name, f"it is one of {quote(recording['kernel'])}, not of {KERNEL}")
+    texts = {"model": recording["model"], **{key: recording["provenance"][key] for key in wanted["provenance"]}}
+    for key, text in texts.items():
+        if not isinstance(text, str):
+            raise bad(name, f"its {key} must be text, not {quote(text)}")
     points = {}
     for key, high in COLUMNS.items():
         try:

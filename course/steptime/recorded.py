@@ -27,7 +27,7 @@ class Recorded(StepTimeModel, files.Recording):
     chunk is read off by its decodes, its tokens and the tokens cached before it, and the decodes' context comes on top
     as in a step without a chunk. Where a chunk was not recorded beside so many decodes, each of them counts as one more
     prompt token in the matrix products, which treat both alike. Several chunks count as one with as many tokens and
-    query-key pairs, and those smaller than the smallest recorded one take as long as that.
+    query-key pairs, and those smaller than the smallest recorded one, of SMALLEST tokens at most, take as long as that.
 
     Between points all is read off straight lines, which never fall as the batch (at the same context each), the
     context, the chunk or its cached tokens grow: where the recording falls, the middle is taken.

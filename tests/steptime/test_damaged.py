@@ -110,6 +110,14 @@ def test_a_part_of_another_kind_is_named(value):
                 Recorded("bad", card(name) | {"points": card(name)["points"] | {key: changed}})
 
 
+@pytest.mark.parametrize("key", ["model", "card", "date"])
+def test_what_is_said_in_words_is_text(key):
+    found = card(CARDS[0])
+    wrong = found | ({key: None} if key == "model" else {"provenance": found["provenance"] | {key: None}})
+    with pytest.raises(ValueError, match=f"its {key} must be text, not None"):
+        Recorded("bad", wrong)
+
+
 @pytest.mark.parametrize("text", ["", "[" * 100_000, "9" * 5_000, "{} {}", "\ufeff{}"], ids=range(5))
 def test_a_file_that_is_no_json(tmp_path, text):
     (tmp_path / "bad.json").write_text(text)
