@@ -61,7 +61,7 @@ class Recorded(StepTimeModel, files.Recording):
         every = np.arange(len(base))
         below = np.minimum(np.searchsorted(beside, every, "right"), len(beside) - 1) - 1
         share = (every - beside[below]) / (beside[below + 1] - beside[below])
-        most = REACH * np.minimum(every * self._each, self._contexts)
+        most = np.minimum(REACH * self._each * every, REACH * self._contexts)
         columns = (one.tolist() for one in (base, slope, most, below, share))
         self._batches = list(zip(*columns, strict=True))
         self.misfit = self._misfit(found)
