@@ -39,6 +39,8 @@ def profile(
 
     if out.suffix != ".json":
         raise ValueError(f"--out must end in .json, which marks a recording as a file, not {quote(str(out))}")
+    if out.is_dir():
+        raise ValueError(f"--out must be a file, and {out} is a folder: choose another name")
     if not out.parent.is_dir():
         raise ValueError(f"--out is in a folder that does not exist: make {out.parent} first")
     checked_kind(kind)

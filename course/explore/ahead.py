@@ -41,6 +41,7 @@ class Ahead(Generic[T]):
     def __init__(self, compute: Callable[[Settings], T]) -> None:
         self._compute = compute
         self._handle: asyncio.TimerHandle | None = None
+        self._planned: dict[str, Any] | None = None
         self._ready: tuple[dict[str, Any], T] | None = None
 
     def plan(self, settings: Settings | None) -> None:
@@ -55,11 +56,14 @@ class Ahead(Generic[T]):
             loop = asyncio.get_running_loop()
         except RuntimeError:
             return
-        self._handle = loop.call_later(QUIET, self._work, dict(settings))
+        self._planned = dict(settings)
+        self._handle = loop.call_later(QUIET, self._work, self._planned)
 
     @in_turn
     def _work(self, settings: dict[str, Any]) -> None:
-        self._handle = None
+        if settings is not self._planned:  # it waited for its turn while another thread planned anew
+            return
+        self._handle = self._planned = None
         try:
             self._ready = settings, self._compute(settings)
         except Exception:  # whoever moves there computes it again, and sees what is wrong
@@ -74,4 +78,4 @@ class Ahead(Generic[T]):
         """Forget what was planned and computed."""
         if self._handle is not None:
             self._handle.cancel()
-        self._handle = self._ready = None
+        self._handle = self._planned = self._ready = None

@@ -14,6 +14,7 @@ from course.explore import Explorer, Slider
 from course.explore.live import LiveExplorer
 from course.figures import kernel as figures
 from course.gpu import record
+from course.gpu.errors import FAILS, not_measured
 from course.gpu.recordings import Curve, DecodeProfile, decode_step
 
 CONTROLS = (
@@ -115,8 +116,8 @@ class _Bench:
                 if found and 4 * max(found.values()) > left:
                     break
                 found[batch] = step.time(batch, launches=20, max_seconds=left / 6).seconds
-        except gpu.KernelError as error:
-            return Measurement("", {}, warnings=(f"Nothing is measured here: {error}.",))
+        except FAILS as error:
+            return Measurement("", {}, warnings=(not_measured(error),))
         return Measurement(f"{device.name}, {gpu.WORDS[device.kind]}", found, empty)
 
 

@@ -174,7 +174,7 @@ class View:
         shown = {name: widget.value for name, widget in self.controls.items()}
         if self._seconds > SLOW:
             self.notice.value = notice("Working.")
-        began, stood = time.monotonic(), self.settings
+        stood = self.settings
         try:
             wanted = self.explorer.settings(shown)  # a browser's sums of steps are off by a rounding
             ready = self._ahead.take(wanted)
@@ -191,17 +191,18 @@ class View:
         else:
             self._now = now
             self.settings, self.result, self.error = wanted, result, None
-            if not ready:
-                self._seconds = time.monotonic() - began
             quick = self.explorer.pure and self._seconds <= QUICK
             self._ahead.plan(next_stop(self.explorer.controls, stood, wanted) if quick else None)
         self._mark()
         self._rest.moved()
 
     def _computed(self, settings: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-        """Return the result, and traces and layout of its figure."""
+        """Return the result, and traces and layout of its figure; remember how long that took, asked for or ahead."""
+        began = time.monotonic()
         result = self.explorer.compute(**settings)
-        return result, *picture(self.explorer.drawn(result))
+        drawn = picture(self.explorer.drawn(result))
+        self._seconds = time.monotonic() - began
+        return result, *drawn
 
     def _leave(self, settings: Mapping[str, Any], ranges: Ranges) -> None:
         """Keep what stood at rest as the ghost when a move begins, and the axes wide enough for both."""

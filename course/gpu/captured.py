@@ -22,7 +22,8 @@ Size = tuple[int, int, int]
 class CaptureSizes:
     """The sizes in which steps are captured.
 
-    tokens: prompt tokens of a step, rounded up to the next of them, above the last to a multiple of it. chunks: alike.
+    tokens: prompt tokens of a step, rounded up to the next of them, above the last to a multiple of it, so that there
+    is one for each chunk. chunks: alike.
     decodes: beside prompts, and above `alone`, rounded up to a multiple of this; fewer alone are captured as they are.
     """
 
@@ -37,15 +38,15 @@ class CaptureSizes:
             return 0, 0, decodes
         if not chunks:
             return 0, 0, -(-decodes // self.decodes) * self.decodes
-        return _next(tokens, self.tokens), _next(chunks, self.chunks), -(-decodes // self.decodes) * self.decodes
+        chunks = _next(chunks, self.chunks)
+        return _next(max(tokens, chunks), self.tokens), chunks, -(-decodes // self.decodes) * self.decodes
 
     def up_to(self, tokens: int, chunks: int, decodes: int) -> list[Size]:
         """All sizes that steps with at most so many run in."""
         every = {self.of(0, 0, n) for n in range(1, decodes + 1)}
-        sizes = {_next(n, self.tokens) for n in range(1, tokens + 1)}
-        groups = {_next(n, self.chunks) for n in range(1, chunks + 1)}
+        prompts = {self.of(n, c, 0)[:2] for n in range(1, tokens + 1) for c in range(1, min(chunks, n) + 1)}
         beside = {-(-n // self.decodes) * self.decodes for n in range(decodes + 1)}
-        return sorted(every | {(n, c, d) for n in sizes for c in groups for d in beside if c <= n})
+        return sorted(every | {(*sizes, d) for sizes in prompts for d in beside})
 
 
 def _next(number: int, steps: tuple[int, ...]) -> int:

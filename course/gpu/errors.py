@@ -13,6 +13,18 @@ class KernelError(RuntimeError):
     """A kernel that does not compile or breaks off, or a device that cannot be used; the message is a sentence."""
 
 
+FAILS = (KernelError, MemoryError)
+"""What a launch may raise. CuPy's OutOfMemoryError is a MemoryError."""
+
+
+def not_measured(error: BaseException) -> str:
+    """The sentence of an explorer that could not launch, after one of FAILS."""
+    said = " ".join(str(error).split()).rstrip(".")
+    if isinstance(error, MemoryError):
+        said = "there is not enough memory free" + (f" ({said})" if said else "")
+    return f"Nothing is measured here: {said}."
+
+
 @contextmanager
 def while_it_answers(name: str) -> Iterator[None]:
     """What a GPU reports inside of this becomes a KernelError: it was lost, or a kernel before broke it off.

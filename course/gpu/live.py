@@ -100,18 +100,24 @@ class LiveLlama(Live):
     # Who comes
 
     def expect(self, request: Request, output_tokens: int | None) -> None:
-        """Raises ValueError for a request without a length, or longer than `longest`."""
+        """Raises ValueError for a request without a length, longer than `longest`, or of another run than before."""
         if output_tokens is None:
             raise ValueError("this executor ends each answer at a given length: give output_tokens")
+        self._check_run(request.index)
         self._check(request.prompt_tokens, output_tokens, request.index)
         self._answers.append(whole("output_tokens", output_tokens))
 
     def follow(self, load: Workload) -> None:
-        """See Executor. Raises ValueError for a request longer than `longest`."""
+        """See Executor. Raises ValueError for a request longer than `longest`, and after another run."""
+        self._check_run(0)
         total = load.prompt_tokens + load.output_tokens
         worst = int(total.argmax())
         self._check(int(load.prompt_tokens[worst]), int(load.output_tokens[worst]), worst)
         self._answers = load.output_tokens.tolist()
+
+    def _check_run(self, row: int) -> None:
+        if row != len(self._answers):
+            raise ValueError("this executor still has the requests of another run: call start_over() first")
 
     def _check(self, prompt: int, output: int, row: int) -> None:
         total = prompt + output - 1
@@ -130,8 +136,10 @@ class LiveLlama(Live):
             else:
                 rng = np.random.default_rng([*seed_sequence(self._seed).generate_state(2), request.index])
                 prompt = rng.integers(0, self.llama.shape.vocabulary, request.prompt_tokens)
-            if prompt.shape != (request.prompt_tokens,):
-                raise ValueError(f"the prompt of {request!r} must be {request.prompt_tokens} tokens: {quote(prompt)}")
+            if prompt.shape != (request.prompt_tokens,) or prompt.dtype.kind not in "iu":
+                raise ValueError(
+                    f"the prompt of {request!r} must be {request.prompt_tokens} tokens, whole numbers: {quote(prompt)}"
+                )
             found[: request.prompt_tokens] = prompt
             self.tokens[request.index] = found
         return found

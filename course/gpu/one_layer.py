@@ -9,7 +9,7 @@ import numpy as np
 
 from course.gpu.ops import numbers, work_list
 from course.gpu.ops.decode_attention import DecodeAttention
-from course.gpu.ops.queue import Queue
+from course.gpu.ops.queue import Queue, multiple
 
 HEADS, WIDTH, BLOCK = 32, 128, 16
 """Of the queries, of a head, and tokens of a block of the KV cache."""
@@ -35,7 +35,11 @@ def _repeated(one: np.ndarray, sequences: int, axis: int) -> np.ndarray:
 
 
 def in_numpy(context: int, kv_heads: int, sequences: int = 1) -> Callable[[], Any]:
-    """Sequences one after the other, in float32; their blocks lie scattered over the pool. context: tokens of each."""
+    """Sequences one after the other, in float32; their blocks lie scattered over the pool.
+
+    context: tokens of each. Raises ValueError unless they fill their blocks.
+    """
+    multiple("context", context, BLOCK, "full blocks of the KV cache")
     rng = np.random.default_rng(0)
     blocks = context // BLOCK
     pool = _repeated(rng.standard_normal((2, blocks, BLOCK, kv_heads, WIDTH), dtype=np.float32), sequences, axis=1)
@@ -48,8 +52,9 @@ def in_numpy(context: int, kv_heads: int, sequences: int = 1) -> Callable[[], An
 def on_a_gpu(queue: Queue, context: int, kv_heads: int, sequences: int) -> Callable[[], Any]:
     """The course's paged attention in bf16 over so many sequences of the same context, on a queue of the device.
 
-    Raises KernelError.
+    Raises KernelError, and ValueError unless the context fills its blocks.
     """
+    multiple("context", context, BLOCK, "full blocks of the KV cache")
     device = queue.device
     rng = np.random.default_rng(0)
     op = DecodeAttention(

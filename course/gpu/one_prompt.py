@@ -60,7 +60,8 @@ class OnACpu:
         return self.device.stopwatch()
 
     def steps(self, chunk: int) -> list[Callable[[], Any]]:
-        """A launch for each chunk of the prompt, in their order."""
+        """A launch for each chunk of the prompt, in their order. Raises ValueError for a chunk of no token."""
+        chunk = whole("chunk", chunk)
         return [self._step(cached, cached + chunk) for cached in range(0, self.tokens, chunk)]
 
     def _step(self, cached: int, end: int) -> Callable[[], Any]:
@@ -100,6 +101,7 @@ class OnAGpu:
 
     def steps(self, chunk: int) -> list[Callable[[], Any]]:
         """See OnACpu. Raises KernelError."""
+        chunk = whole("chunk", chunk)
         rows = min(chunk, self.tokens)
         x, q = self._drawn(rows, self.MATRIX[1]), self._drawn(rows, HEADS, WIDTH)
         room = self.device.empty((rows, self.MATRIX[0]), numbers.dtype(GPU_KIND)), self.device.empty(q.shape, q.dtype)

@@ -23,19 +23,28 @@ def bad(name: str, why: str) -> ValueError:
 
 def checked(name: str, recording: Any) -> dict[str, np.ndarray]:
     """The columns of a recording, int64 and float64. Raises ValueError for one that cannot be."""
+    wanted = {"provenance": ("card", "date"), "points": COLUMNS}
     missing = [key for key in FACTS if not isinstance(recording, dict) or key not in recording]
     if not missing:
-        missing = [f"provenance.{key}" for key in ("card", "date") if key not in recording["provenance"]]
-        missing += [f"points.{key}" for key in COLUMNS if key not in recording["points"]]
+        missing = [
+            f"{part}.{key}"
+            for part, keys in wanted.items()
+            for key in keys
+            if not isinstance(recording[part], dict) or key not in recording[part]
+        ]
     if missing:
         raise bad(name, f"it has no {', '.join(missing)}")
     if recording["kernel"] != KERNEL:
         raise bad(name, f"it is one of {quote(recording['kernel'])}, not of {KERNEL}")
+    texts = {"model": recording["model"], **{key: recording["provenance"][key] for key in wanted["provenance"]}}
+    for key, text in texts.items():
+        if not isinstance(text, str):
+            raise bad(name, f"its {key} must be text, not {quote(text)}")
     points = {}
     for key, high in COLUMNS.items():
         try:
             points[key] = np.array(recording["points"][key], dtype=np.float64)
-        except (TypeError, ValueError):
+        except (OverflowError, TypeError, ValueError):
             points[key] = np.full(1, np.nan)
         low, values = (0, np.floor(points[key])) if key in COUNTS else (SHORTEST, points[key])
         if points[key].ndim != 1 or not ((values == points[key]) & (values >= low) & (values <= high)).all():
@@ -73,7 +82,7 @@ def usable(points: Mapping[str, np.ndarray]) -> np.ndarray:
     """Which points have what a line needs: a batch another context, a chunk's size two points without decodes.
 
     A recording that was stopped has some that do not: the last ones to be measured. A chunk needs one of its two points
-    with nothing cached.
+    with nothing cached, and beside it no more decodes than a usable batch of decodes alone.
     """
     decodes, context, chunk, cached = (points[key] for key in COUNTS)
     found = np.zeros(len(decodes), bool)
@@ -84,4 +93,5 @@ def usable(points: Mapping[str, np.ndarray]) -> np.ndarray:
         here = chunk == size
         levels = cached[here & (decodes == 0)]
         found |= here & (0 in levels and len(levels) > 1)
-    return found
+    alone = decodes[found & (chunk == 0)]
+    return found & (decodes <= alone.max(initial=0))

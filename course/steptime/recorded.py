@@ -17,6 +17,7 @@ from course.steptime import files, points
 from course.steptime.points import COUNTS, KERNEL
 
 REACH = 2  # times the longest recorded context, along the same straight line; batches and chunks end where they ended
+SMALLEST = 128  # tokens: a card that computes so few of them still waits for its memory, as for a single one
 
 
 class Recorded(StepTimeModel, files.Recording):
@@ -26,7 +27,7 @@ class Recorded(StepTimeModel, files.Recording):
     chunk is read off by its decodes, its tokens and the tokens cached before it, and the decodes' context comes on top
     as in a step without a chunk. Where a chunk was not recorded beside so many decodes, each of them counts as one more
     prompt token in the matrix products, which treat both alike. Several chunks count as one with as many tokens and
-    query-key pairs, and those smaller than the smallest recorded one take as long as that.
+    query-key pairs, and those smaller than the smallest recorded one, of SMALLEST tokens at most, take as long as that.
 
     Between points all is read off straight lines, which never fall as the batch (at the same context each), the
     context, the chunk or its cached tokens grow: where the recording falls, the middle is taken.
@@ -52,15 +53,15 @@ class Recorded(StepTimeModel, files.Recording):
         self.left_out = len(usable) - len(found["chunk"])
         decodes, context, chunk, cached = (found[key] for key in COUNTS)
         self._contexts = int(context.max())
-        self._sequence = int(min((context / np.maximum(decodes, 1)).max(), (chunk + cached).max()))
-        self.longest = REACH * self._sequence
+        self._each, self._prompt = int((context / np.maximum(decodes, 1)).max()), int((chunk + cached).max())
+        self.longest = REACH * min(self._each, self._prompt)
         base, slope = self._decode_lines(found)
         beside = self._chunk_tables(found, base[0], slope)
         # A batch's line, its most context, and between which recorded numbers of decodes beside a chunk it stands.
         every = np.arange(len(base))
         below = np.minimum(np.searchsorted(beside, every, "right"), len(beside) - 1) - 1
         share = (every - beside[below]) / (beside[below + 1] - beside[below])
-        most = np.minimum(every * self.longest, REACH * self._contexts)
+        most = np.minimum(REACH * self._each * every, REACH * self._contexts)
         columns = (one.tolist() for one in (base, slope, most, below, share))
         self._batches = list(zip(*columns, strict=True))
         self.misfit = self._misfit(found)
@@ -98,6 +99,11 @@ class Recorded(StepTimeModel, files.Recording):
         place = np.searchsorted(beside, decodes), np.searchsorted(sizes, chunk), np.searchsorted(levels, cached)
         grid[place] = found["seconds"][here] - slope[decodes] * context
         known = ~np.isnan(grid[0])
+        if sizes[0] > SMALLEST:
+            why = f"its smallest chunk has {sizes[0]:,} tokens, and shorter prompts need one of at most {SMALLEST}"
+            raise points.bad(self.name, why)
+        if len(sizes) < 2:
+            raise points.bad(self.name, f"all its chunks have {sizes[0]:,} tokens, and a line needs two sizes")
         if levels[0] or not known[:, 0].all() or (known.sum(axis=1) < 2).any():
             raise points.bad(self.name, "each chunk needs a point with nothing cached and another one, without decodes")
         for line, there in zip(grid[0], known, strict=True):
@@ -141,9 +147,9 @@ class Recorded(StepTimeModel, files.Recording):
 
     def _behind(self, cached: float, tokens: int, below: int, share: float) -> float:
         """Seconds of a chunk behind more cached tokens than the first line reaches to."""
-        if cached + tokens > self.longest:
+        if cached + tokens > REACH * self._prompt:
             raise ValueError(
-                f"{self.name} was recorded with up to {self._sequence:,} tokens of a prompt, and a step asks for a "
+                f"{self.name} was recorded with up to {self._prompt:,} tokens of a prompt, and a step asks for a "
                 f"chunk that ends at {cached + tokens:,.0f}: shorten the prompts to {self.longest:,}"
             )
         levels, (lower, upper) = self._levels, self._near[below].far[tokens]
@@ -161,7 +167,7 @@ class Recorded(StepTimeModel, files.Recording):
             was = f"up to {budget:,} prompt tokens per step"
             asks = f"{tokens:,}: lower max_num_batched_tokens to {budget:,}"
         else:
-            was = f"up to {self._sequence:,} tokens per sequence and {self._contexts:,} in all"
+            was = f"up to {self._each:,} tokens per sequence and {self._contexts:,} in all"
             asks = f"{decodes:,} decodes over {context:,}: shorten the requests, or lower max_num_seqs"
         return ValueError(f"{self.name} was recorded with {was}, and a step asks for {asks}")
 
@@ -233,9 +239,10 @@ def recorded(name: str | Path) -> Recorded:
     if path.suffix != ".json":
         return Recorded(str(name), files.read(KERNEL, str(name).replace("-", "_")))
     try:
-        return Recorded(path.stem, json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:  # no file, no text, no JSON, or lists within lists
         raise ValueError(f"{name} cannot be read as a recording: {reason(error)}") from None
+    return Recorded(path.stem, found)
 
 
 def _rising(values: np.ndarray) -> np.ndarray:

@@ -55,6 +55,13 @@ def test_a_module_is_imported_without_the_others() -> None:
         at_hand("course.lessons.lab02", "explorers")("figures")
 
 
+def test_what_is_no_name() -> None:
+    """Whoever asks for what cannot be a name is told so; nothing is imported to find out."""
+    for name in ("", "a.b", "figures.Times", "..", "a b", "a\0"):
+        with pytest.raises(AttributeError, match=r"'course\.lessons\.lab02' has no attribute"):
+            at_hand("course.lessons.lab02", "explorers")(name)
+
+
 @pytest.mark.parametrize("lab", LABS)
 def test_every_module_of_a_lesson_may_be_imported_first(lab: str) -> None:
     modules = sorted(path.stem for path in (LESSONS / lab).glob("*.py") if path.stem != "__init__")

@@ -68,6 +68,13 @@ def test_a_config_of_ones_own_whose_head_is_the_table(recorder, tmp_path):
     assert recorder["tied"] and recorder["spec"].hidden_size == 2048
 
 
+def test_a_folder_is_refused_before_anything_is_measured(recorder, tmp_path):
+    folder = tmp_path / "mine.json"
+    folder.mkdir()
+    result = call("--out", folder)
+    assert result.exit_code == 2 and f"--out must be a file, and {folder} is a folder" in result.stderr and not recorder
+
+
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [

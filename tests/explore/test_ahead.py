@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from course.explore import Choice, Explorer, Slider, Toggle
-from course.explore.ahead import QUIET, next_stop
+from course.explore.ahead import QUIET, Ahead, next_stop
 from course.explore.latest import JUST_ENDED
 from course.explore.live import LiveExplorer
 from course.figures.theme import new_figure
@@ -125,6 +127,37 @@ def test_what_measures_or_takes_long_is_not_run_unasked(monkeypatch: pytest.Monk
         monkeypatch.setattr("course.explore.view.QUICK", 0.0)
     moved(made, 6, 7)
     assert simulation.calls == [6, 7]
+
+
+def test_a_way_that_gets_slower_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long a run took counts where it was computed ahead, too: else each stop would take longer, unasked."""
+    simulation = Simulation()
+    made = explorer(simulation)
+    # The clock stands still but for the run at 7, which takes a second.
+    monkeypatch.setattr("course.explore.view.time", SimpleNamespace(monotonic=lambda: float(simulation.calls.count(7))))
+    moved(made, 6, 7)
+    assert simulation.calls == [6, 7] and made.view.result == 71
+    made.view.controls["rate"].value = 6
+    moved(made, 5)
+    assert simulation.calls == [6, 7, 6, 5, 4], "a quick run is followed by the next again"
+
+
+def test_a_plan_that_lost_its_turn_is_not_computed() -> None:
+    """Its timer went off while another thread had the turn, which planned something else, or nothing."""
+    done: list[Any] = []
+
+    async def plans() -> None:
+        ahead = Ahead(done.append)
+        for after in (None, {"rate": 2}):
+            ahead.plan({"rate": 1})
+            late, handle = ahead._planned, ahead._handle
+            ahead.plan(after)
+            ahead._work(late)
+            assert not done and ahead._handle is not handle
+        await asyncio.sleep(2 * QUIET)
+
+    asyncio.run(plans())
+    assert done == [{"rate": 2}]
 
 
 def test_a_script_computes_what_it_asks_for() -> None:

@@ -37,3 +37,12 @@ def test_what_a_gpu_is_given_is_the_attention_of_a_batch(sequences: int) -> None
     """The course's kernel takes these arguments; where there is no GPU its NumPy form does."""
     for kv_heads in KV_HEADS:
         on_a_gpu(queue(gpu.device("numpy")), 64, kv_heads, sequences)()
+
+
+@pytest.mark.parametrize("context", [0, -16, 15, 20, 16.5])
+def test_a_context_that_does_not_fill_its_blocks(context: float) -> None:
+    """Its last tokens would have no block, and a kernel would read behind the table."""
+    with pytest.raises(ValueError, match="context must be"):
+        in_numpy(context, 8)
+    with pytest.raises(ValueError, match="context must be"):
+        on_a_gpu(queue(gpu.device("numpy")), context, 8, 4)

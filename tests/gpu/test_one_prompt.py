@@ -47,6 +47,27 @@ def test_what_a_gpu_is_given_is_a_product_and_attention(monkeypatch: pytest.Monk
         launch()
 
 
+@pytest.mark.parametrize("tokens", [1, 15, 17])
+@pytest.mark.parametrize("chunk", [1, 16, 50])
+def test_short_prompts_and_long_chunks(monkeypatch: pytest.MonkeyPatch, tokens: int, chunk: int) -> None:
+    monkeypatch.setattr(OnAGpu, "MATRIX", (64, 32))
+    for kind in (OnACpu, OnAGpu):
+        steps = kind(gpu.device("numpy"), tokens).steps(chunk)
+        assert len(steps) == -(-tokens // chunk)
+        for launch in steps:
+            launch()
+
+
+@pytest.mark.parametrize("wrong", [0, -5, 2.5, None])
+def test_no_tokens(monkeypatch: pytest.MonkeyPatch, wrong: float | None) -> None:
+    monkeypatch.setattr(OnAGpu, "MATRIX", (64, 32))
+    for kind in (OnACpu, OnAGpu):
+        with pytest.raises(ValueError, match="tokens must be a whole number"):
+            kind(gpu.device("numpy"), wrong)
+        with pytest.raises(ValueError, match="chunk must be a whole number"):
+            kind(gpu.device("numpy"), 16).steps(wrong)
+
+
 @pytest.mark.gpu
 def test_no_launch_on_a_gpu_is_faster_than_its_memory_and_its_cores() -> None:
     """By a stopwatch of another stream they would all take no time. No card reads 20 TB/s or does 5,000 TFLOP/s."""

@@ -52,6 +52,8 @@ class Llama:
         try:
             self.k: list[Any] = before.k if before else [device.empty(cache, dtype) for _ in range(shape.layers)]
             self.v: list[Any] = before.v if before else [device.empty(cache, dtype) for _ in range(shape.layers)]
+            for one in () if before else (*self.k, *self.v):  # padded decodes attend to its first token
+                queue.write(one[:1], np.zeros((1, *cache[1:]), dtype))
             self.turns = device.to_device(rope.turns(self.max_positions, shape.width, shape.theta))
             columns = {
                 "x": shape.hidden,

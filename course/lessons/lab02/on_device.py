@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from course import gpu
+from course.gpu.errors import FAILS, not_measured
 from course.gpu.one_layer import GPU_KIND, WIDTH, in_numpy, on_a_gpu
 from course.gpu.ops import numbers, product, read_probe
 from course.gpu.ops.queue import Queue, queue
@@ -74,8 +75,8 @@ class Bench:
                 # In a step the weights pass through a GPU's cache between two layers.
                 before = probe if device.is_gpu else None
                 attention[batch] = self._median(work, launch, before) if launch else float("nan")
-        except gpu.KernelError as error:
-            return Here("", warnings=(f"Nothing is measured here: {error}.",))
+        except FAILS as error:
+            return Here("", warnings=(not_measured(error),))
         left_out = [batch for batch, took in attention.items() if not np.isfinite(took)]
         said = f"The K and V of {left_out[0]} sequences are too much for this machine." if left_out else ""
         name = device.name if device.is_gpu else f"{device.name}, NumPy"

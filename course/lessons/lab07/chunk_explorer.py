@@ -13,6 +13,7 @@ from course import gpu
 from course.explore import Explorer, Slider
 from course.explore.live import LiveExplorer
 from course.figures.words import seconds
+from course.gpu.errors import FAILS, not_measured
 from course.gpu.one_prompt import OnACpu, OnAGpu, one_prompt
 from course.lessons.lab07 import prefill as figures
 from course.lessons.lab07.prompt_chunks import DECODES, seconds_of_steps
@@ -111,8 +112,8 @@ class _Bench:
             found: list[list[float]] = []
             while not found or (len(found) < MOST and time.perf_counter() - began < self._max_seconds):
                 found.append([watch.time(launch)[0] for launch in launches])
-        except gpu.KernelError as error:
-            return Measurement("", 0, np.empty(0), (f"Nothing is measured here: {error}.",))
+        except FAILS as error:
+            return Measurement("", 0, np.empty(0), (not_measured(error),))
         name = device.name if device.is_gpu else f"{device.name}, NumPy"
         return Measurement(name, prompt.tokens, np.min(found, axis=0))
 

@@ -14,6 +14,7 @@ from course.explore.live import LiveExplorer
 from course.figures import theme
 from course.figures.parts import LEFT, MARGIN, RIGHT, Part, dots, heading, line, place
 from course.figures.words import seconds
+from course.gpu.errors import FAILS, not_measured
 from course.gpu.one_layer import GPU_KIND, WIDTH, in_numpy, on_a_gpu
 from course.gpu.ops.queue import Queue, queue
 from course.gpu.timing import measure
@@ -120,8 +121,8 @@ class _Bench:
             work = self._queue = self._queue or queue(device)
             how: dict[str, Any] = {"launches": 15, "max_seconds": self._max_seconds, "warm": 1}
             found = {kv: measure(work, _launch(work, context, kv), **how).seconds for kv in KV_HEADS}
-        except gpu.KernelError as error:
-            return Measurement("", 0, 0, {}, (f"Nothing is measured here: {error}.",))
+        except FAILS as error:
+            return Measurement("", 0, 0, {}, (not_measured(error),))
         name = device.name if device.is_gpu else f"{device.name}, NumPy"
         return Measurement(name, BATCH if device.is_gpu else 1, TYPES[device.is_gpu][1], found)
 
