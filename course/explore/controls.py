@@ -166,7 +166,8 @@ class Slider:
         common = {"description": label, "style": _LABEL_FIRST, "layout": _FILL, "continuous_update": True}
         if self.log:
             options = [(show(stop), stop) for stop in self.stops]
-            return _SelectionSlider(options=options, value=self.default, **common)
+            # The class: ipywidgets lets people type into its number, and does nothing with that.
+            return _SelectionSlider(options=options, value=self.default, _dom_classes=("course-stops",), **common)
         common |= {"min": self.low, "max": self.high, "step": self.step, "value": self.default}
         if self.integer:
             return _IntSlider(readout_format=",d", **common)

@@ -30,6 +30,8 @@ EXPLORER = (
 .course-explorer .course-controls > * { margin: 0; height: 28px; }
 .course-explorer .widget-readout { min-width: 52px; border: 1px solid #8a8a8a; border-radius: 3px; padding: 0 4px;
   line-height: 22px; height: 24px; }
+.course-explorer .course-stops .widget-readout { border-color: transparent; pointer-events: none;
+  -webkit-user-modify: read-only; }
 .course-explorer .course-below { display: block; overflow: visible; }
 .course-explorer .course-beside { display: grid; grid-template-columns: minmax(0, 1fr) 370px; gap: 8px;
   align-items: start; overflow: visible; }

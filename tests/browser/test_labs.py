@@ -62,6 +62,15 @@ def test_every_explorer_shows_a_figure_as_wide_as_its_cell(lab: LabPage) -> None
         assert not explorer.failed(), f"{explorer.title!r} fails at its default settings: {explorer.notices()}"
 
 
+def test_a_number_that_cannot_be_typed_is_no_field(lab: LabPage) -> None:
+    """A slider with stops shows its number, and takes no other one from the keyboard."""
+    for number in lab.page.locator(".course-stops .widget-readout").all()[:2]:
+        shown = number.text_content()
+        number.evaluate("(number) => number.focus()")
+        lab.page.keyboard.type("7")
+        assert number.text_content() == shown
+
+
 def test_every_explorer_fits_on_one_screen(lab: LabPage) -> None:
     """With its tasks, open, missed twice and answered; the notebook has 599 and 779 pixels beside the side bar."""
     found = explorers(lab)
