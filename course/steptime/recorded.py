@@ -46,9 +46,8 @@ class Recorded(StepTimeModel, files.Recording):
         found = points.checked(name, recording)
         self.model, self.provenance = recording["model"], recording["provenance"]
         usable = points.usable(found)
-        if all(
-            ((found["chunk"][usable] > 0) == kind).any() for kind in (False, True)
-        ):  # else what follows says what is missing
+        both = ((found["chunk"][usable] > 0) == kind for kind in (False, True))
+        if all(one.any() for one in both):  # else what follows says what is missing
             found = {key: values[usable] for key, values in found.items()}
         self.left_out = len(usable) - len(found["chunk"])
         decodes, context, chunk, cached = (found[key] for key in COUNTS)
@@ -68,8 +67,8 @@ class Recorded(StepTimeModel, files.Recording):
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{kind} within {misfit:.1%}" for kind, misfit in self.misfit.items())
-        without = f", without {self.left_out} points that stand alone" if self.left_out else ""
-        return f"Recorded({self.name!r}, {parts}{without})"
+        left_out = f", {self.left_out} left out" if self.left_out else ""
+        return f"Recorded({self.name!r}, {parts}{left_out})"
 
     def _decode_lines(self, found: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """(base, slope) in seconds, and seconds a token of context, for each number of decodes from 0 on."""

@@ -335,7 +335,7 @@ def test_a_recording_that_was_stopped_is_used_as_far_as_it_goes():
     without = Recorded("stopped", cut([i for i in every if POINTS["chunk"][i] != largest]))
     found = Recorded("stopped", cut([i for i in every if i not in alone]))
     assert without.left_out == 0 < found.left_out
-    assert f"without {found.left_out} points that stand alone" in repr(found) and "alone" not in repr(without)
+    assert f", {found.left_out} left out)" in repr(found) and "left out" not in repr(without)
     for step in (Step(8, 8_000, ()), Step(4, 900, ((100, 50),)), Step(0, 0, ((64, 700),))):
         assert found(step) == without(step)
     with pytest.raises(ValueError, match="prompt tokens per step, and a step asks for"):
