@@ -57,10 +57,10 @@ RATE = Exercise("r", "a rate", rate, probes=((200, 4.0), (300, 4.0), (300, 2.0))
     [
         (lambda tokens, seconds: seconds / tokens, "reciprocal"),
         (lambda tokens, seconds: tokens / seconds * 1e3, "a thousand times"),
-        (lambda tokens, seconds: tokens / 4.0, "does not change with `seconds`"),
-        (lambda tokens, seconds: 200 / seconds, "does not change with `tokens`"),
-        (lambda tokens, seconds: 50, "does not change with `tokens`"),
-        (lambda *given: 200 / given[1], "does not change with `given`"),
+        (lambda tokens, seconds: tokens / 4.0, 'does not change with "seconds"'),
+        (lambda tokens, seconds: 200 / seconds, 'does not change with "tokens"'),
+        (lambda tokens, seconds: 50, 'does not change with "tokens"'),
+        (lambda *given: 200 / given[1], 'does not change with "given"'),
     ],
 )
 def test_a_function_with_a_slip(answer, says):

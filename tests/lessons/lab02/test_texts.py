@@ -58,7 +58,7 @@ def facts() -> dict[str, tuple]:
         "knee twin": knee,
         "knee 0": (1, 2),
         "knee 2": (2, 3),
-        "floor hint": (3,),
+        "floor hint": (2,),
         "floor twin": (8, 16, floor.eight_bits(1, 0) / floor.floor(1, 0)),
         "floor 0": (2,),
         "decision twin": (1e3 * engine_log.PROMISE_TWIN, 16, 32, 64, 128),
@@ -202,12 +202,8 @@ def sentences() -> dict[str, tuple]:
         "Reading the weights takes {} s. Each sequence adds {} s for its K and V, and {} s of multiplying": (
             hand[0].weights, hand[0].kv, hand[0].computing,
         ),
-        "So steps of one, {} and {} take {}, {} and {} s: for each sequence {}, {} and {} s": (
-            2, 4, *(each.step for each in hand), *(each.step / each.batch for each in hand),
-        ),
-        "The knee is at {}, where K and V take as long as the weights. Multiplying would be the limit from {} on": (
-            by_hand.knee(), by_hand.ridge(),
-        ),
+        "So steps of one, {} and {} take {}, {} and {} s.": (2, 4, *(each.step for each in hand)),
+        "The knee is at {}, where K and V take as long as the weights.": (by_hand.knee(),),
         "| $W$ | weights | {} numbers | {} GB |": (by_hand.WEIGHTS, WEIGHTS / 1e9),
         "| $B$ | read in a second | {} numbers | {} TB |": (by_hand.READ, CARD.read_bandwidth / 1e12),
         "| $F$ | work of a sequence | {} operations | {} GFLOP |": (2 * by_hand.WEIGHTS, FLOPS_TOKEN / 1e9),
