@@ -29,11 +29,6 @@ def step_of(batch: int) -> Steps:
     return Steps(batch, WEIGHTS / READ, batch * OWN / READ, batch * 2 * WEIGHTS / COMPUTE)
 
 
-def ridge() -> float:
-    """Sequences at which multiplying takes as long as reading the weights."""
-    return (WEIGHTS / READ) / (2 * WEIGHTS / COMPUTE)
-
-
 def knee() -> float:
     """Sequences whose K and V take as long as the weights."""
     return WEIGHTS / OWN
