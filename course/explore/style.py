@@ -22,7 +22,7 @@ EXPLORER = (
 .course-explorer { --jp-widgets-font-size: 14px; padding: 4px 0; overflow: visible; }
 .course-explorer .course-controls { display: grid; grid-template-columns: repeat(auto-fill, minmax(370px, 1fr));
   gap: 0 20px; align-items: center; overflow: visible; }
-.course-explorer .course-blocks { display: flex; gap: 12px; }
+.course-explorer .course-blocks { display: flex; gap: 12px; align-items: flex-start; }
 .course-explorer .course-blocks table { font-size: 12.5px; line-height: 17px; flex: 1 1 0; }
 .course-explorer .course-blocks table th, .course-explorer .course-blocks table td { padding: 1px 4px; }
 .course-explorer .course-head { justify-content: space-between; align-items: center; }

@@ -42,7 +42,7 @@ def attention(queries: np.ndarray, keys: np.ndarray, values: np.ndarray, cached:
 class OnACpu:
     """float32 in NumPy. tokens: of the prompt. MATRIX: outputs and inputs of the product."""
 
-    MATRIX, HEADS, WIDTH, KIND = (1_024, 1_024), 2, 64, "float32"
+    MATRIX, HEADS, WIDTH = (1_024, 1_024), 2, 64
 
     def __init__(self, device: Device, tokens: int) -> None:
         self.device, self.tokens = device, whole("tokens", tokens)
@@ -75,7 +75,7 @@ class OnACpu:
 class OnAGpu:
     """bf16 by kernels, with the sizes of an 8B model. tokens: of the prompt. Raises KernelError."""
 
-    MATRIX, HEADS, WIDTH, KV_HEADS, KIND = (28_672, 4_096), HEADS, WIDTH, 8, GPU_KIND
+    MATRIX, KV_HEADS = (28_672, 4_096), 8
 
     def __init__(self, device: Device, tokens: int) -> None:
         self.device, self.tokens = device, whole("tokens", tokens)

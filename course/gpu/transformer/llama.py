@@ -52,8 +52,6 @@ class Llama:
         try:
             self.k: list[Any] = before.k if before else [device.empty(cache, dtype) for _ in range(shape.layers)]
             self.v: list[Any] = before.v if before else [device.empty(cache, dtype) for _ in range(shape.layers)]
-            for one in () if before else (*self.k, *self.v):  # padded decodes attend to its first token
-                queue.write(one[:1], np.zeros((1, *cache[1:]), dtype))
             self.turns = device.to_device(rope.turns(self.max_positions, shape.width, shape.theta))
             columns = {
                 "x": shape.hidden,
@@ -65,6 +63,10 @@ class Llama:
                 "inner": shape.inner,
             }
             self._room = {name: device.empty(self.max_tokens * many, dtype) for name, many in columns.items()}
+            # Padded decodes attend to the first token of the cache, and no attention is computed of padded prompt
+            # tokens: what new memory holds there may be too large to multiply.
+            for one in (self._room["attended"], *(() if before else (part[:1] for part in (*self.k, *self.v)))):
+                queue.write(one, np.zeros(one.shape, dtype))
             rows = max(32, self.max_sequences)
             self._room |= {name: device.empty(rows * shape.hidden, dtype) for name in ("ends", "normed_ends")}
             self._room["logits"] = device.empty(rows * shape.vocabulary, dtype)

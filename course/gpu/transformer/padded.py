@@ -47,9 +47,6 @@ class PaddedStep(Step):
         # However the tokens are shared out, they need no more tiles than one long chunk and the others of one token.
         listed = [(tokens - chunks + 1, 0)] + [(1, 0)] * (chunks - 1) if chunks else []
         super().__init__(llama, chunks=listed, lengths=[longest] * decodes, max_blocks=-(-longest // BLOCK), form=form)
-        # No attention is computed of padded prompt tokens: what new memory holds may be too large to multiply.
-        attended = llama.room("attended", self.tokens, llama.shape.heads * llama.shape.width)
-        self.queue.write(attended, np.zeros(attended.shape, attended.dtype))
         self._chosen = llama.ints(self.sequences)
         self.launches.append(most_likely.prepare(self.queue, self._logits, self._chosen, kind=llama.kind, chained=True))
 
