@@ -17,6 +17,7 @@ from course.results import (
     inference_perf,
     llmperf,
     llmservingsim,
+    printed,
     sglang_bench,
     trtllm_bench,
     vllm_bench,
@@ -95,8 +96,12 @@ def read_files(
 
 
 def _runs(path: Path, content: str, format: str | None) -> list[Result]:
-    printed = format in (None, "trtllm") and trtllm_bench.is_report(content)
-    parsed = trtllm_bench.report(path, content) if printed else documents(path, content)
+    if format in (None, "trtllm") and trtllm_bench.is_report(content):
+        parsed = trtllm_bench.report(path, content)
+    elif format in (None, "vllm", "sglang") and printed.is_report(content):
+        parsed = printed.report(path, content)
+    else:
+        parsed = documents(path, content)
     if format is None and _matching(parsed[0].value) is None:
         parsed = runs(parsed)
     found = READERS[format or _format_of(path, parsed[0].value)].read(path, parsed)

@@ -1,0 +1,63 @@
+"""`course look`: what a pasted log, some periodic lines or a printed result shows."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from course.cli.output import echo
+
+if TYPE_CHECKING:
+    from course.look import Answer
+
+MOST_BYTES = 2**27
+
+
+def look(
+    files: Annotated[list[Path] | None, typer.Argument(help="Text files; standard input if none is named.")] = None,
+    config: Annotated[
+        str | None,
+        typer.Option(help="The model: a config.json, its folder, or a name; its KV cache is computed again."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
+) -> None:
+    """What an engine's log, its periodic lines, a metrics page or a printed benchmark result shows.
+
+    It names the limit that holds the server with its evidence, the next measurement, the flag and the lab; computes
+    the printed numbers again; and says what cannot be told.
+
+    \b
+    course look server.log --config llama-3.1-8b
+    kubectl logs my-pod | course look
+    """
+    from course.base.textfiles import text
+    from course.look import look as read
+    from course.models import named_or_read
+
+    if files:
+        content = "\n".join(text(one, "log", "text", MOST_BYTES) for one in files)
+    else:
+        content = sys.stdin.buffer.read(MOST_BYTES).decode("utf-8", "replace")
+    answer = read(content, named_or_read(config) if config else None)
+    echo(json.dumps(answer.as_json(), indent=2, ensure_ascii=False) if as_json else _as_text(answer))
+
+
+def _as_text(answer: "Answer") -> str:
+    read, all_ = answer.lines
+    parts = [f"{read:,} of {all_:,} lines read{f', {answer.engine}' if answer.engine else ''}."]
+    for one in answer.limits:
+        said = one.as_json(answer.engine)
+        lab = f" Lab {said['lab']} teaches it." if said["lab"] else ""
+        parts += [f"\nLimit: {one.limit}: {one.evidence}.", f"  Next: {said['next']}.", f"  Flag: {said['flag']}.{lab}"]
+    if answer.checks:
+        parts.append("\nComputed again:")
+    for check in answer.checks:
+        why = f" ({check.why})" if check.why else ""
+        parts.append(f"  {check.verdict:<9} {check.name}: printed {check.printed}, computed {check.computed}{why}")
+    if answer.cannot_tell:
+        parts.append("\nCannot be told:")
+    parts += [f"  {one}" for one in answer.cannot_tell]
+    parts += [f"note: {one}" for one in answer.notes]
+    return "\n".join(parts)
