@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -312,13 +311,6 @@ class Workload:
         return build(
             rate, num_conversations, turns, prompt_tokens, output_tokens, think_time, think_cv, system_tokens, seed
         )
-
-    @classmethod
-    def from_trace(cls, path: str | PathLike, **options: Any) -> "Workload":
-        """The requests of a trace file: see `course.traces.read`, which takes the same options."""
-        from course import traces
-
-        return traces.read(path, **options)
 
 
 def _draw(draw: Callable[..., np.ndarray], n: int, prompts: Any, outputs: Any, seed: int, name: str) -> Workload:

@@ -1,6 +1,6 @@
 """Make the model and its draft from a seed.
 
-PYTHONPATH=. python -m course.lm.training.train --out DIR
+PYTHONPATH=. python -m tools.lm.train --out DIR
 
 It took 377 seconds on an H100: text, then each network for a number of steps. Without --steps the number is found from
 the speed of the first steps and --seconds; the committed weights are of `--conversations 2400000 --steps 9993 8890`.
@@ -24,12 +24,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from course.lm import weights
-from course.lm.text import KINDS, Exchange, of_kind
+from course.lm.speaker import ROOM
 from course.lm.tokenizer import Tokenizer
-from course.lm.training import data
-from course.lm.training.network import Network
+from tools.lm import data
+from tools.lm.network import Network
+from tools.lm.text import KINDS, Exchange, of_kind
 
-ROOM = Path(__file__).parents[1]
 WARM_UP, SPEED_STEPS = 400, 60  # steps: learning rate rising; those that show the speed
 PEAK = {"model": 2e-3, "draft": 3e-3}
 LOOKS = 8  # at the held-out prompts during a run

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from course.lm.text.exchange import Exchange
-from course.lm.text.words import GROUPS, NAMES, NUMBERS, sentence
+from tools.lm.text.exchange import Exchange
+from tools.lm.text.words import GROUPS, NAMES, NUMBERS, sentence
 
 
 def add(draw: Random) -> Exchange:

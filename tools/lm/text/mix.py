@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from random import Random
 
-from course.lm.text.exchange import Exchange
-from course.lm.text.lists import knowledge, listing, order, spell
-from course.lm.text.numbers import add, count, how_many, older
-from course.lm.text.stories import dialogue, story
-from course.lm.text.talk import chat, fact, greeting, unknown
+from tools.lm.text.exchange import Exchange
+from tools.lm.text.lists import knowledge, listing, order, spell
+from tools.lm.text.numbers import add, count, how_many, older
+from tools.lm.text.stories import dialogue, story
+from tools.lm.text.talk import chat, fact, greeting, unknown
 
 KINDS: dict[str, Callable[[Random], Exchange]] = {
     "add": add,

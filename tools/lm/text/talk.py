@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from course.lm.text.exchange import Exchange
-from course.lm.text.words import GROUPS, NAMES, OBJECTS, PLACES, TOPICS, article, sentence
+from tools.lm.text.exchange import Exchange
+from tools.lm.text.words import GROUPS, NAMES, OBJECTS, PLACES, TOPICS, article, sentence
 
 ABILITIES = "I can count, add, spell, compare, make lists, and tell stories and dialogues."
 UNKNOWN = "I do not know that. " + ABILITIES

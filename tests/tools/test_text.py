@@ -9,8 +9,8 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from course.lm.text import KINDS, SERVING, TRAINING, conversations, exchanges, held_out, of_kind
-from course.lm.text.words import DAYS, GROUP_OF, GROUPS, MONTHS, NUMBERS
+from tools.lm.text import KINDS, SERVING, TRAINING, conversations, exchanges, held_out, of_kind
+from tools.lm.text.words import DAYS, GROUP_OF, GROUPS, MONTHS, NUMBERS
 
 VALUE = {word: number for number, word in enumerate(NUMBERS)}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import factorial
 from random import Random
 
-from course.lm.text.exchange import Exchange
-from course.lm.text.words import DAYS, GROUP_OF, GROUPS, MONTHS, NUMBERS, OPPOSITES, THINGS, row, sentence
+from tools.lm.text.exchange import Exchange
+from tools.lm.text.words import DAYS, GROUP_OF, GROUPS, MONTHS, NUMBERS, OPPOSITES, THINGS, row, sentence
 
 
 def listing(draw: Random) -> Exchange:

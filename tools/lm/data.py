@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from course.lm.text import TRAINING, Exchange, conversations, exchanges
 from course.lm.tokenizer import Tokenizer
+from tools.lm.text import TRAINING, Exchange, conversations, exchanges
 
 LENGTH = 512
 START = 4_096  # added to a conversation's first token; larger than any token

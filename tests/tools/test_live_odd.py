@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from course import KVCache, Workload, gpu, policies, serve
 from course.engine.live import serve_live
-from course.gpu.captured import CaptureSizes
-from course.gpu.live import LiveLlama, replayed
 from course.gpu.ops.queue import queue
-from tests.gpu.test_live import LOAD, SIZES, Tiny
 from tests.helpers.strategies import examples
+from tests.tools.test_live import LOAD, SIZES, Tiny
+from tools.gpu.captured import CaptureSizes
+from tools.gpu.live import LiveLlama, replayed
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -1,6 +1,6 @@
 """What the card says of the committed weights, in Markdown.
 
-PYTHONPATH=. python -m course.lm.training.evaluate
+PYTHONPATH=. python -m tools.lm.evaluate
 
 NumPy alone, a few minutes. Every answer is written by greedy decoding, in batches, by the code that the course runs.
 """
@@ -16,9 +16,9 @@ import numpy as np
 from course.lm.cache import PagedKV
 from course.lm.forward import Model
 from course.lm.speaker import LanguageModel, load
-from course.lm.text import KINDS, Exchange, exchanges, of_kind
-from course.lm.text.words import NAMES, PLACES
-from course.lm.training.data import question
+from tools.lm.data import question
+from tools.lm.text import KINDS, Exchange, exchanges, of_kind
+from tools.lm.text.words import NAMES, PLACES
 
 EACH = 150
 PROPOSALS = 4  # tokens a draft proposes before the model checks them

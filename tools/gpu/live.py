@@ -1,6 +1,6 @@
 """The live executor of a card: an engine's steps run by `course.gpu.transformer`, in wall-clock time.
 
-    sizes = CaptureSizes()                                   # course.gpu.captured, as is AsCaptured
+    sizes = CaptureSizes()                                   # tools.gpu.captured, as is AsCaptured
     executor = LiveLlama(llama, longest=1_024, sizes=sizes)
     executor.capture(sizes.up_to(512, chunks=4, decodes=64)) # once, before anybody comes
     run = serve_live(load, policy, executor, KVCache(num_blocks=llama.blocks, block_size=16))
@@ -26,7 +26,12 @@ from course.base.settings import quote, seed_sequence, whole
 from course.engine.executor import Work
 from course.engine.live import Emitted, Live
 from course.engine.step import Step
-from course.gpu.captured import (
+from course.gpu.transformer.llama import Llama
+from course.gpu.transformer.step import BLOCK
+from course.policies.base import Request
+from course.steptime import Recorded
+from course.workload import Workload
+from tools.gpu.captured import (
     CaptureSizes,
     Overhead,
     Size,
@@ -35,12 +40,7 @@ from course.gpu.captured import (
     host_overhead,
     prompt_share,
 )
-from course.gpu.transformer.llama import Llama
-from course.gpu.transformer.padded import PaddedStep
-from course.gpu.transformer.step import BLOCK
-from course.policies.base import Request
-from course.steptime import Recorded
-from course.workload import Workload
+from tools.gpu.padded import PaddedStep
 
 
 @dataclass

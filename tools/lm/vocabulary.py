@@ -1,6 +1,6 @@
 """Learn the vocabulary and write `tokenizer.json`. Needs the package `tokenizers`; takes a few seconds.
 
-python -m course.lm.training.vocabulary course/lm/tokenizer.json
+python -m tools.lm.vocabulary course/lm/tokenizer.json
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from itertools import islice
 
-from course.lm.text import conversations
 from course.lm.tokenizer import ASSISTANT, END, USER
+from tools.lm.text import conversations
 
 SIZE, SEED, CONVERSATIONS = 2_048, 99, 40_000
 # A word with the space before it, a number with it, a line end, other signs with it, a space alone: every character is

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from course import KVCache, Workload, policies, serve, steptime
 from course.engine.live import serve_live
 from course.engine.step import Step as StepParts
-from course.gpu.captured import AsCaptured, CaptureSizes, Overhead, Warmth, captured_seconds, prompt_share
-from course.gpu.live import LiveLlama, replayed, summary
 from course.gpu.ops import numbers
 from course.gpu.ops.queue import Queue
 from course.gpu.transformer import Llama, Shape, Weights, reference
-from course.gpu.transformer.padded import PaddedStep
 from course.policies import Request
 from tests.helpers.strategies import examples
+from tools.gpu.captured import AsCaptured, CaptureSizes, Overhead, Warmth, captured_seconds, prompt_share
+from tools.gpu.live import LiveLlama, replayed, summary
+from tools.gpu.padded import PaddedStep
 
 TINY = Shape(layers=2, hidden=64, inner=96, heads=4, kv_heads=2, width=32, vocabulary=80)
 SIZES = CaptureSizes(tokens=(8, 24), chunks=(1, 3), decodes=3, alone=2)
