@@ -15,7 +15,7 @@ def at_hand(package: str, *modules: str) -> Callable[[str], Any]:
     """
 
     def fetched(name: str) -> Any:
-        # A module of the package is imported by whoever asks, without the others, which may need it themselves.
+        # Import the one module that has the name: the package's other modules may be importing it.
         own = name.startswith("_") or not name.isidentifier() or find_spec(f"{package}.{name}") is not None
         for module in () if own else modules:
             found = import_module(f"{package}.{module}")

@@ -31,7 +31,7 @@ class Engine:
     policy: the scheduler. cache: the KV pool of one replica, None for unlimited memory. replicas: engines that the
     requests are dealt out to in turn (data parallelism). ranks: cards of tensor parallelism in each. notes: where each
     setting comes from that the file did not say. max_model_len: the engine refuses a request that may get longer; None
-    where nobody says.
+    if it is not known.
     """
 
     policy: Continuous | PrefillFirst
@@ -44,7 +44,7 @@ class Engine:
     def served(self, result: Result) -> Result:
         """The run without the requests that this engine would have refused, on both sides of a comparison.
 
-        ValueError where it would have refused all of them, or where a file without requests has longer ones on average.
+        ValueError if it would have refused all of them, or if a file without requests has longer ones on average.
         """
         longest, table = self.max_model_len, result.requests
         if longest is None:
@@ -85,7 +85,7 @@ def engine_of(result: Result, spec: ModelSpec, gpu: GPU, **given: Any) -> Engine
     gpu_memory_utilization, max_model_len, tensor_parallel_size, data_parallel_size; None counts as not given. Without a
     pool in the file, the card's ledger estimates it.
 
-    ValueError for settings out of range or unknown, and where the ledger leaves no room for a KV pool.
+    ValueError for settings out of range or unknown, and if the ledger leaves no room for a KV pool.
     """
     engine = given.pop("engine", None)
     known = {
@@ -116,7 +116,7 @@ def engine_of(result: Result, spec: ModelSpec, gpu: GPU, **given: Any) -> Engine
 
 
 def _served_by(result: Result, given: str | None, notes: list[str]) -> str:
-    """Which engine served, by its key in ENGINES: as given, or as the file says; vLLM with a note where nobody says."""
+    """Which engine served, by its key in ENGINES: as given, else as the file says, else vLLM with a note."""
     if given is not None:
         if not isinstance(given, str) or given.lower() not in ENGINES:
             raise ValueError(f"engine must be one of {', '.join(ENGINES)}, not {settings.quote(given)}")

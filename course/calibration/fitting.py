@@ -52,7 +52,7 @@ def fit_run(
     weight_bytes: float | None = None,
     **settings: Any,
 ) -> Fit:
-    """Fit step-time constants to a measured run: anybody's own, with the times of each request.
+    """Fit step-time constants to a measured run that has the times of each request.
 
     The requests of `result` are served again in the simulator, at the same times, and four constants (seconds a step, a
     sequence, a prompt token and a token of context) are chosen so that mean, p50, p90 and p99 of TTFT, TPOT, ITL and
@@ -61,10 +61,10 @@ def fit_run(
 
     result: what was read from a file, or a Run that took real time; a Run brings its engine with it.
     model_name, gpu_name: names, or a ModelSpec and a GPU. engine: what served, by default what the file says; settings:
-    what it does not say, as in `engine_of`. weight_bytes: what one card reads in a step, where that is not all weights.
+    what it does not say, as in `engine_of`. weight_bytes: what one card reads in a step, if that is not all weights.
 
-    Takes about a thousand replays. ValueError where the file has no times of requests or fewer than 10 that were
-    answered, for settings out of range, and where a request does not fit into the KV pool.
+    Takes about a thousand replays. ValueError if the file has no times of requests or fewer than 10 that were
+    answered, for settings out of range, and if a request does not fit into the KV pool.
     """
     spec = model_name if isinstance(model_name, ModelSpec) else model(model_name)
     gpu = gpu_name if isinstance(gpu_name, GPU) else gpus.gpu(gpu_name)

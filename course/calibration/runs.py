@@ -1,4 +1,4 @@
-"""A run of our own that took real time, as a Result: what a file of somebody else's run is read into."""
+"""A run of our own that took real time as a Result, as benchmark files are read."""
 
 from __future__ import annotations
 

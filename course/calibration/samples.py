@@ -11,8 +11,8 @@ STATISTICS = ("mean", "p50", "p90", "p99")
 def samples(result: Result) -> dict[str, np.ndarray]:
     """Metric -> the values of all requests that were answered [s].
 
-    Empty without a table, and nothing for a metric that the file lacks. Where nothing was streamed the first token came
-    at a time that nobody saw: no TTFT either.
+    Empty without a table, and nothing for a metric that the file lacks. If nothing was streamed the first token came
+    at a time that was not measured: no TTFT either.
     """
     table = result.requests
     if table is None:
@@ -29,7 +29,7 @@ def samples(result: Result) -> dict[str, np.ndarray]:
 
 
 def is_streamed(result: Result) -> bool:
-    """Whether the first tokens were seen: False where answers of several tokens have no TPOT."""
+    """Whether the first tokens were seen: False if answers of several tokens have no TPOT."""
     table = result.requests
     if table is None:
         return "tpot" in result.summary or "itl" in result.summary

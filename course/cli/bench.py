@@ -174,7 +174,7 @@ def _common(live: Any) -> dict[str, Any]:
 
 
 def _us(seconds: float) -> str:
-    """Seconds in the unit that reads well, or a dash where there is no number."""
+    """Seconds in the unit that reads well, or a dash if there is no number."""
     if math.isnan(seconds):
         return "-"
     return f"{1e6 * seconds:.1f} us" if seconds < 1e-3 else f"{1e3 * seconds:.2f} ms"

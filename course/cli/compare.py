@@ -223,7 +223,7 @@ def _fit_lines(found: "Fit") -> str:
 
 
 def _write(path: Path, content: bytes, ours: bytes, result: Path) -> None:
-    """Write a file; one that exists is replaced only where it is an earlier one of the same kind."""
+    """Write a file; one that exists is replaced only if it is an earlier one of the same kind."""
     from course.base import files
 
     if files.ordinary(path):

@@ -36,7 +36,7 @@ def knobs(policy: type[Policy]) -> dict[str, tuple[type, Any, Knob]]:
 
 
 def options() -> tuple[Option, ...]:
-    """The settings of all registered policies, each once; where only some take it, their names open its help."""
+    """The settings of all registered policies, each once; if only some take it, their names open its help."""
     takers: dict[str, list[str]] = {}
     first: dict[str, tuple[type, Any, Knob]] = {}
     for policy_name, policy in POLICIES.items():
@@ -57,7 +57,7 @@ def options() -> tuple[Option, ...]:
 def build(name: str, given: Mapping[str, Any]) -> Policy:
     """The policy of this name with the settings that a command was given, each under its option's name.
 
-    Raises ValueError for a name that nobody has, and as the policy does.
+    Raises ValueError for an unknown name, and as the policy does.
     """
     if name not in POLICIES:
         raise ValueError(f"no policy is called {quote(name)}; there are {', '.join(POLICIES)}")

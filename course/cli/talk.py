@@ -134,7 +134,7 @@ def _chat(model: Any, sampling: Any, max_tokens: int | None) -> None:
             turns = []
             continue
         turns.append(line)
-        # What was said first is forgotten where the context is full; a long answer has 170 tokens.
+        # What was said first is forgotten when the context is full; a long answer has 170 tokens.
         while len(turns) > 1 and len(model.tokenizer.prompt(turns)) > context - 170:
             turns = turns[2:]
         try:

@@ -22,7 +22,7 @@ LEFT_OUT = {"my-labs", "dist", "build", "wheels", "__pycache__"}
 def bundle(folder: Path, to: Path) -> Path:
     """Write the bundle of the project in `folder` into the folder `to`; returns the file.
 
-    Raises RuntimeError where a package cannot be fetched.
+    Raises RuntimeError if a package cannot be fetched.
     """
     wheels = folder / "build" / "wheels"
     wheels.mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ def bundle(folder: Path, to: Path) -> Path:
 
 
 def files(folder: Path) -> Iterator[str]:
-    """The project's files: what git tracks or, where there is no git, all but what was built or is a learner's."""
+    """The project's files: what git tracks or, if there is no git, all but what was built or is a learner's."""
     if (folder / ".git").exists():
         command = ["git", "-C", str(folder), "ls-files", "-z"]
         done = subprocess.run(command, capture_output=True)

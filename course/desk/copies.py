@@ -43,7 +43,7 @@ class CopyReport:
     changed: tuple[str, ...]
     """Those of `kept` that are the learner's own, and whose handed-out version has changed since the copy was made."""
     refreshed: tuple[str, ...] = ()
-    """Those that nobody had touched, now replaced by the version handed out."""
+    """Copies that the learner had not changed, now replaced by the version handed out."""
     remarks: tuple[str, ...] = ()
     """A sentence for each thing that is not as it should be and did not stop the rest."""
     labs: Path = field(default_factory=lambda: Path("labs"))
@@ -92,10 +92,10 @@ def reset(
 ) -> tuple[bool, Path | None, list[str]]:
     """Put the learner's copy of the lab `name` aside, under a name with the time `now`, and make a pristine one.
 
-    then: what else belongs to it, called last. Where it fails the old copy is put back, which needs no space on a disk.
+    then: what else belongs to it, called last. If it fails the old copy is put back, which needs no space on a disk.
 
-    Returns whether a new copy was made, which is not so where the learner's is pristine; where the old copy is, None
-    where there was none; and a sentence for each thing that did not stop the rest.
+    Returns whether a new copy was made, which is not so if the learner's is pristine; where the old copy is, None
+    if there was none; and a sentence for each thing that did not stop the rest.
 
     Raises WorkspaceError: something cannot be read or written; or what `then` raises. The old copy is where it was.
     """

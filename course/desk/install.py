@@ -26,7 +26,7 @@ NO_NETWORK = re.compile(
 )
 FULL = re.compile(r"No space left on device|Errno 28")
 LINES = 12
-"""Of what pip says, where no sentence here explains it."""
+"""Of what pip says, if no sentence here explains it."""
 
 
 class InstallError(Exception):
@@ -56,7 +56,7 @@ def install(folder: Path, say: Callable[[str], None] = print) -> None:
         options = ["--disable-pip-version-check", "-qq", "--progress-bar=off", "--no-compile", "--no-deps", *offline]
         pip = [str(python), "-m", "pip", "install", *options]
         # The pinned pip comes first: the one that Python 3.11 brings needs twice as long for the rest. It is small, so
-        # where it cannot be had nothing can, and nobody should wait for five more attempts to hear it.
+        # if it cannot be had nothing can, so there are no five more attempts.
         _pip([*pip, "--retries=1", "--require-hashes", "-r", str(environment / "pip.lock")], offline)
         _pip([*pip, "--require-hashes", "-r", str(lock)], offline)
         # Hashes and an editable install cannot go into one call. Without build isolation this uses the hatchling from

@@ -52,7 +52,7 @@ def with_others(own: Sequence[str], others: Sequence[str]) -> list[str]:
 
 
 def value_of(name: str, options: Sequence[str]) -> str | None:
-    """The value of an option, by its full name; None where it is not given."""
+    """The value of an option, by its full name; None if it is not given."""
     for option in reversed(_paired(options)):
         if _name(option) == name and (len(option) == 2 or "=" in option[0]):
             return option[1] if len(option) == 2 else option[0].partition("=")[2]
@@ -60,7 +60,7 @@ def value_of(name: str, options: Sequence[str]) -> str | None:
 
 
 def _paired(words: Sequence[str]) -> list[tuple[str, ...]]:
-    """The words with each option's value beside it, where that is a word of its own."""
+    """The words with each option's value beside it, if that is a word of its own."""
     found: list[tuple[str, ...]] = []
     for word in words:
         before = found[-1] if found else ()

@@ -52,7 +52,7 @@ class Record:
             return False
 
     def save(self) -> list[str]:
-        """Write what has changed. Returns a sentence where that cannot be: the labs can be taken without."""
+        """Write what has changed. Returns a sentence if that cannot be: the labs can be taken without."""
         if self.digests == self._before:
             return []
         try:
@@ -68,7 +68,7 @@ def bring(copy: Path, name: str, content: bytes, record: Record) -> str:
     """Write `content` as the copy `name` unless the learner's own file is there, and say what was done.
 
     Returns "new", "same", "refreshed" (it was untouched and of another version) or "yours" (left alone). Raises OSError
-    where it cannot be written.
+    if it cannot be written.
     """
     try:
         files.write_new(copy, content)

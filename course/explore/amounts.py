@@ -1,4 +1,4 @@
-"""A number with its unit: as a table shows it, and as somebody types it."""
+"""A number with its unit: as a table shows it, and as it is typed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TYPED = re.compile(
 
 
 def shown(cell: str) -> tuple[float | None, str]:
-    """Return number and unit at the start of a cell of a table; times in seconds. (None, "") where there is none."""
+    """Return number and unit at the start of a cell of a table; times in seconds. (None, "") if there is none."""
     found = _SHOWN.match(cell)
     if not found:
         return None, ""
@@ -23,7 +23,7 @@ def shown(cell: str) -> tuple[float | None, str]:
 
 
 def typed(text: str, unit: str = "") -> float | None:
-    """Return the number that somebody typed, None if it is none: "1,024", "12 ms", "12ms" and "3.5 %" are numbers.
+    """Return a typed text as a number, None if it is none: "1,024", "12 ms", "12ms" and "3.5 %" are numbers.
 
     unit: what was asked for. A time typed in another unit of time is converted; any other unit is left aside.
     """

@@ -15,7 +15,7 @@ Rows = tuple[tuple[str, ...], ...]
 def rows_of(summary: Iterable[Sequence[Any]]) -> Rows:
     """Return the summary as rows of texts of one length.
 
-    A row is (label, value) or (label, value, value, ...); where the first label is empty that row heads the columns.
+    A row is (label, value) or (label, value, value, ...); if the first label is empty that row heads the columns.
 
     Raises ValueError: a row without a value, or rows of different lengths.
     """
@@ -52,7 +52,7 @@ def html_table(rows: Rows, caption: str, before: Rows | None = None) -> str:
     """Return the rows as an HTML table.
 
     before: the rows of the setting before, () for none yet; they stand pale in a column of their own behind the first
-    value, or, where a row has three values or more, within each cell that has changed. None: there is no such column.
+    value, or, if a row has three values or more, within each cell that has changed. None: there is no such column.
 
     Roles are spelled out because a table that CSS lays out otherwise loses them in some browsers.
     """
@@ -88,7 +88,7 @@ def html_table(rows: Rows, caption: str, before: Rows | None = None) -> str:
 
 
 def _short(old: str, new: str) -> str:
-    """Return the old value without its unit where the new one has the same, so that both fit into a cell."""
+    """Return the old value without its unit if the new one has the same, so that both fit into a cell."""
     number, _, unit = old.partition(" ")
     return number if unit and unit == new.partition(" ")[2] else old
 
@@ -141,5 +141,5 @@ class Table:
 
 
 def table(rows: Iterable[Sequence[Any]], caption: str) -> Table:
-    """Return a table; ValueError where its rows differ in length."""
+    """Return a table; ValueError if its rows differ in length."""
     return Table(rows_of(rows), caption)

@@ -20,7 +20,7 @@ class TaskView:
 
     way: how far the learner has come.
     move: moves the controls to settings and returns the result there.
-    now: settings and result that are on the screen; the result is None where the last run failed.
+    now: settings and result that are on the screen; the result is None if the last run failed.
     """
 
     def __init__(

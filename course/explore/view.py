@@ -159,7 +159,7 @@ class View:
 
     @in_turn
     def _reset(self, _button: Any) -> None:
-        # A failure at the default settings is shown like any other; there is nobody here to catch it.
+        # A failure at the default settings is shown like any other; no caller would catch it.
         self._put(self.explorer.defaults)
         self._before, self._resting, self._still = None, None, True
         self._latest.now()

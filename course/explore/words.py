@@ -88,7 +88,7 @@ class Spoken:
 
     @property
     def speed(self) -> str:
-        """Tokens per second in words, or per step where those are counted."""
+        """Tokens per second in words, or per step if those are counted."""
         if self.counted:
             return f"{self.tokens_per_second * STEP_SECONDS:.2f} tokens a step"
         return f"{self.tokens_per_second:,.0f} tokens/s"
@@ -98,7 +98,7 @@ class Spoken:
         return float(self.run.admitted[row] - self.run.arrival[row])
 
     def time(self, value: float) -> str:
-        """Seconds in words, or steps where those are counted."""
+        """Seconds in words, or steps if those are counted."""
         return f"{value / STEP_SECONDS:.1f} steps" if self.counted else seconds(value)
 
     @property
@@ -127,7 +127,7 @@ class WordsExplorer(Explorer):
         self._measured: dict[tuple[Any, ...], Spoken] = {}  # the last run of each setting in a view
 
     def begin(self, settings: Settings, clock: Callable[[], float] | None = None) -> Spoken:
-        """A run that nobody has computed yet. clock: counts steps in place of seconds.
+        """A run that is not computed yet. clock: counts steps in place of seconds.
 
         Raises ValueError: no prompt, or one that cannot be answered.
         """

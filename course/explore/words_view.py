@@ -35,14 +35,14 @@ HERE = Path(__file__).parent
 SLICE = 0.025
 """Seconds of computing for one message; a slider that moves waits no longer than that and a step."""
 AT_ONCE = 400
-"""Frames in one message, where many are there already: a page that was loaded again asks for all."""
+"""Frames in one message, if many are there already: a page that was loaded again asks for all."""
 
 
 class Stage(widgets.Widget):
     """What is played. The browser asks it for frames (see `Drawing` in plot.py for why it is apart from the player)."""
 
     load: traitlets.Dict = traitlets.Dict().tag(sync=True)
-    """run: its number, from 1; 0 where there is none. asked: the prompts. arrival: seconds. slots, padded, policy."""
+    """run: its number, from 1; 0 if there is none. asked: the prompts. arrival: seconds. slots, padded, policy."""
 
 
 class Player(anywidget.AnyWidget):
@@ -214,7 +214,7 @@ class WordsView:
         self._judge()
 
     def _put_side_by_side(self) -> None:
-        """The table of the policies at these settings, where the explorer has one."""
+        """The table of the policies at these settings, if the explorer has one."""
         try:
             self.compared.value = html_table(self.explorer.compared(self.settings), "Side by side")
         except Exception as error:

@@ -14,7 +14,7 @@ KINDS = ("waiting", "prefill", "decode", "wasted")
 WORDS = {"waiting": "waiting", "prefill": "prefill", "decode": "decode", "wasted": "padding"}
 HEADER, STRIP, GAP = 1.3, 1.3, 0.3  # heights of a panel's title, its waiting line and the space below it, in lanes
 MARGINS = 28, 48  # pixels above and below the panels
-DIM_OPACITY = 0.4  # opacity of everybody else while one request is followed
+DIM_OPACITY = 0.4  # opacity of the other requests while one is followed
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def timelines(runs: Mapping[str, Run], follow: int = 0, *, height: int = 540, no
     slots = next(iter(runs.values())).policy.max_num_seqs
     bars = {name: spans(run) for name, run in runs.items()}
     end = max(float(run.response.max()) for run in runs.values())
-    # A lane of the waiting line is thin, so that everybody who waits anywhere fits its strip.
+    # A lane of the waiting line is thin, so that the longest queue of the figure fits its strip.
     queue = max((int(found["waiting"].lane.max(initial=-1)) + 1 for found in bars.values()), default=0)
     thin = STRIP / max(queue, 1)
     pitch = HEADER + STRIP + slots + GAP

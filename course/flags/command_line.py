@@ -68,7 +68,7 @@ def table() -> tuple[dict[str, str], dict[str, str]]:
 
 
 def words(parts: Sequence[str], *, ignore_unknown: bool = False) -> Words:
-    """What the words of a command mean. ValueError, in a sentence, where it is no vLLM server's or vLLM refuses it.
+    """What the words of a command mean. ValueError, in a sentence, if it is no vLLM server's or vLLM refuses it.
 
     ignore_unknown: options that vLLM 0.19 does not have become a note instead.
     """
@@ -125,7 +125,7 @@ def words(parts: Sequence[str], *, ignore_unknown: bool = False) -> Words:
 
 
 def _arguments(parts: list[str]) -> list[str]:
-    """What follows `vllm serve`, or the words as they are where they start with an option."""
+    """What follows `vllm serve`, or the words as they are if they start with an option."""
     if parts and parts[0].startswith("-"):
         return parts
     while parts and (ASSIGNMENT.fullmatch(parts[0]) or parts[0] in ("env", "exec", "nohup", "sudo", "time", "$")):
@@ -145,9 +145,9 @@ def _arguments(parts: list[str]) -> list[str]:
 
 
 def _option(name: str) -> tuple[str, bool, str] | None:
-    """(long option, whether it turns a flag on, what it takes), or None where vLLM knows no such option.
+    """(long option, whether it turns a flag on, what it takes), or None if vLLM knows no such option.
 
-    ValueError where a beginning fits several.
+    ValueError if a beginning fits several.
     """
     takes, short = table()
     if not name.startswith("--"):

@@ -45,7 +45,7 @@ def export(wish: Wish) -> Export:
     elif kv.num_gpu_blocks_override is None:
         warnings.append(
             "gpu_memory_utilization has no equivalent: --mem-fraction-static is the share of weights and KV pool only, "
-            "without activations and graphs, and is chosen by the card's memory where it is left out"
+            "without activations and graphs, and is chosen by the card's memory if it is left out"
         )
     warnings.append(
         "out of memory SGLang retracts the request with the fewest answer tokens, vLLM and the simulator the one "

@@ -68,7 +68,7 @@ NOT_MODELLED = {
 
 
 def arguments(words: Sequence[str]) -> list[str] | None:
-    """What follows the program, or None where the words start no server of SGLang."""
+    """What follows the program, or None if the words start no server of SGLang."""
     for place, word in enumerate(words):
         if word.endswith("sglang.launch_server"):
             return list(words[place + 1 :])

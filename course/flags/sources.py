@@ -37,9 +37,9 @@ class Source:
 
 
 def source(given: str, service: str | None = None) -> Source:
-    """The command in a text, or in the file of that name. ValueError, in a sentence, where there is none or several.
+    """The command in a text, or in the file of that name. ValueError, in a sentence, if there is none or several.
 
-    service: which container or service of a YAML file, where several run an engine.
+    service: which container or service of a YAML file, if several run an engine.
     """
     if not isinstance(given, str):
         raise ValueError(f"a command line is text, not {quote(given)}")

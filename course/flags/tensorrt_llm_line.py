@@ -32,7 +32,7 @@ NOT_MODELLED = {
 
 
 def arguments(words: Sequence[str]) -> list[str] | None:
-    """What follows trtllm-serve (and its `serve`), or None where the words do not start it."""
+    """What follows trtllm-serve (and its `serve`), or None if the words do not start it."""
     for place, word in enumerate(words):
         if word.rsplit("/", 1)[-1] == "trtllm-serve":
             rest = list(words[place + 1 :])

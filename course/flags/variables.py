@@ -2,8 +2,8 @@
 
     MAX=64 vllm serve m --max-num-seqs $MAX ${CACHE:---enable-prefix-caching}
 
-A default after :- or - counts where the variable is not known. What stays empty is left as it is written, so that
-whoever needs its value can say which one is missing.
+A default after :- or - counts if the variable is not known. What stays empty is left as it is written, so that
+an error can name the one that is missing.
 """
 
 import re

@@ -14,7 +14,7 @@ def options_of(
     """(the word that belongs to no option, options by their long names, notes). The last of two counts.
 
     alone: options that take no value. short: other spellings of an option. dash: what parts the words of a name.
-    ValueError where two words belong to no option.
+    ValueError if two words belong to no option.
     """
     model: str | None = None
     found: Options = {}

@@ -145,7 +145,7 @@ def summary(outcome: Outcome) -> dict[str, float]:
 
 
 class LiveRun:
-    """The benchmark on a device: everything is checked, and refused where it would take too long, before it begins.
+    """The benchmark on a device: everything is checked, and refused if it would take too long, before it begins.
 
     Raises ValueError: the run would take more than a quarter of an hour; the sentence says how long. Raises
     KernelError: the kernel cannot be compiled or launched.
@@ -181,7 +181,7 @@ class LiveRun:
     def fixed(self, batches: Sequence[int]) -> list[FixedBatch]:
         """Time steps of these batch sizes."""
         step = DecodeStep(self.device, self.asked.work, self.asked.threads, max(batches))
-        # A few launches of each even where one takes longer than is set aside for it.
+        # A few launches of each even if one takes longer than is set aside for it.
         self._affordable(5 * sum(batches) * self._seconds_per_token(step), "smaller batches or less --work")
         return fixed_batches(step, batches, launches=1_000 if self.device.is_gpu else 50, max_seconds=0.5)
 

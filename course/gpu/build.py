@@ -37,7 +37,7 @@ class Compiler:
 
 
 def compiler() -> Compiler:
-    """The compiler that CXX names, or the first on the PATH. Raises KernelError where there is none that works."""
+    """The compiler that CXX names, or the first on the PATH. Raises KernelError if there is none that works."""
     return _compiler_of(os.environ.get("CXX", ""), os.environ.get("PATH", ""))
 
 
@@ -49,9 +49,7 @@ def _compiler_of(chosen: str, path: str) -> Compiler:
     if found is None:
         raise KernelError("there is no C++ compiler on the PATH (c++, g++ or clang++): install one to run kernels here")
     try:
-        if (
-            sys.platform == "darwin"
-        ):  # where the tools are missing, calling c++ opens a window that asks to install them
+        if sys.platform == "darwin":  # if the tools are missing, calling c++ opens a window that asks to install them
             subprocess.run(["xcode-select", "-p"], check=True, capture_output=True, timeout=20)
         done = subprocess.run([found, "--version"], check=True, capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.SubprocessError):
@@ -99,7 +97,7 @@ def _folders() -> Iterator[Path]:
 
         chosen = user_cache_dir("llm-batching-course", appauthor=False)
     yield Path(chosen).expanduser() / "kernels"
-    # A home that is read-only, or that forbids running what lies in it. A folder of our own: nobody else may leave
+    # A home that is read-only, or that forbids running what lies in it. A folder of our own: no other user may leave
     # a library there for us to run.
     yield Path(_private_folder())
 

@@ -29,7 +29,7 @@ RESULT_BYTES, ALGO_BYTES = 96, 64
 
 @cache
 def library() -> ctypes.CDLL:
-    """LibcublasLt of NVIDIA's pip packages or of a toolkit. Raises KernelError where there is none."""
+    """LibcublasLt of NVIDIA's pip packages or of a toolkit. Raises KernelError if there is none."""
     names = []
     found = importlib.util.find_spec("nvidia")
     for folder in found.submodule_search_locations or () if found else ():

@@ -116,7 +116,7 @@ class CupyQueue(Queue):
 
 
 class CudaQueue(CupyQueue):
-    """A stream on CUDA. Raises KernelError where the driver's library cannot be called."""
+    """A stream on CUDA. Raises KernelError if the driver's library cannot be called."""
 
     captures = True
 

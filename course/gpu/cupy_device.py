@@ -130,7 +130,7 @@ class CupyDevice(Device):
     def replayed(self, launch: Callable[[], Any], nodes: int = 100, replays: int = 20) -> float:
         """Seconds of one launch among `nodes` of a captured graph: the kernel, without the program that launches it.
 
-        CUDA only. The median of `replays`. Raises KernelError where no graph can be captured.
+        CUDA only. The median of `replays`. Raises KernelError if no graph can be captured.
         """
         if self.kind != "cuda":
             raise KernelError("graphs are replayed on CUDA only: ROCm documents them as unsupported in CuPy")

@@ -33,7 +33,7 @@ def open_library(names: Sequence[str]) -> Any | None:
 
 
 def nvidia() -> int | None:
-    """The newest CUDA version that the NVIDIA driver supports (13000 for 13.0), or None where there is no driver.
+    """The newest CUDA version that the NVIDIA driver supports (13000 for 13.0), or None if there is no driver.
 
     Raises KernelError for a driver without a usable GPU.
     """
@@ -62,7 +62,7 @@ def nvidia() -> int | None:
 
 
 def amd() -> bool:
-    """Whether ROCm shows a GPU. Raises KernelError where ROCm is there and a GPU is not."""
+    """Whether ROCm shows a GPU. Raises KernelError if ROCm is there and a GPU is not."""
     library = open_library(AMD)
     if library is None:
         return False

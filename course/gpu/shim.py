@@ -88,7 +88,7 @@ def _in_guarded_memory(array: np.ndarray) -> tuple[np.ndarray, Memory]:
 
 
 class ShimDevice(CPUDevice):
-    """One CPU core that runs kernels from their source. Raises KernelError where they cannot be compiled."""
+    """One CPU core that runs kernels from their source. Raises KernelError if they cannot be compiled."""
 
     def __init__(self, notes: tuple[str, ...] = ()) -> None:
         versions = {"compiler": build.compiler().version}

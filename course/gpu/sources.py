@@ -33,7 +33,7 @@ HEADERS = ("compat.h", "numbers.h", "tensor.h")
 
 
 def headers() -> list[tuple[str, str]]:
-    """(name, text) of each of HEADERS. Raises KernelError where the installation lacks one."""
+    """(name, text) of each of HEADERS. Raises KernelError if the installation lacks one."""
     return [(name, text(name)) for name in HEADERS]
 
 
@@ -45,7 +45,7 @@ def folder() -> Traversable:
 
 @cache
 def text(name: str) -> str:
-    """The text of one source file. Raises KernelError where the installation lacks it."""
+    """The text of one source file. Raises KernelError if the installation lacks it."""
     path = folder() / name
     try:
         return path.read_text(encoding="utf-8")
@@ -74,7 +74,7 @@ class Parameter:
 
 
 def parameters(source: str, kernel: str) -> tuple[Parameter, ...]:
-    """The parameters of `kernel` as its source declares them. Raises KernelError where it is not found."""
+    """The parameters of `kernel` as its source declares them. Raises KernelError if it is not found."""
     code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", source, flags=re.DOTALL)
     found = re.search(rf"__global__[^;{{}}]*?\b{re.escape(kernel)}\s*\(([^)]*)\)\s*\{{", code)
     if not found:

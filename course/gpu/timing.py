@@ -19,7 +19,7 @@ class Timing:
     """Seconds of one launch: the median, the 10th and 90th percentile, and of how many launches.
 
     gap, longest_gap: seconds from the end of one launch to the beginning of the next, median and maximum: what the
-    device waits for the program that launches. NaN where there was one launch.
+    device waits for the program that launches. NaN if there was one launch.
     """
 
     seconds: float
@@ -43,7 +43,7 @@ def measure(
 
     launches: at most so many are timed. max_seconds: after which no further one starts, so that a slow kernel is
     timed a few times only, but always once. warm: launches before that are not counted, since a first one loads and
-    allocates; one is enough where it takes half of max_seconds. before: is launched before each, and not timed: for
+    allocates; one is enough if it takes half of max_seconds. before: is launched before each, and not timed: for
     example what fills the caches with something else.
 
     Raises ValueError: a setting of no use. Raises KernelError: the launch failed.

@@ -29,7 +29,7 @@ TOKENS, SEQUENCES = 512, 64  # of a step, until one is larger
 class DeviceKV(Blocks):
     """Keys and values on a device, and the room for a step, which grows with the steps.
 
-    llama: what a step is made for. ValueError for no blocks; LMError for blocks of other than 16 tokens, and where the
+    llama: what a step is made for. ValueError for no blocks; LMError for blocks of other than 16 tokens, and if the
     memory is not there.
     """
 
@@ -100,7 +100,7 @@ class DeviceModel(LanguageModel):
     def forward(
         self, tokens: Any, counts: Any, computed: Any, block_tables: Any, cache: Blocks, *, every: bool = False
     ) -> np.ndarray:
-        """See Model. LMError also where the device stops.
+        """See Model. LMError also if the device stops.
 
         With `every`, each token of a chunk is computed as a decode, since those before it are in the cache by then.
         """

@@ -47,7 +47,7 @@ class Rows:
 class Model:
     """A model that computes in float32.
 
-    weights: tensors by Hugging Face's names, as `weights.read` gives them. LMError where one is missing or has another
+    weights: tensors by Hugging Face's names, as `weights.read` gives them. LMError if one is missing or has another
     shape than the config says.
     """
 

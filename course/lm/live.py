@@ -7,8 +7,8 @@
     run = lm.serve_live(asked, policies.Continuous(8, 256), model)
     run.ttft, run.words
 
-Nobody knows how long an answer will be: it ends where the model says so. In a padded batch an answer that is complete
-keeps its slot, which goes on computing padding, and so does a prompt that is shorter than the longest.
+The length of an answer is not known beforehand: it ends when the model says so. In a padded batch an answer that is
+complete keeps its slot, which goes on computing padding, and so does a prompt that is shorter than the longest.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Speaking(Live):
     """Runs each step through a language model. `ask` comes before a request does.
 
     cache: the KV blocks that the engine counts; their keys and values are kept here. memory: where those are, of an
-    executor before this one. Other settings as in `Live`. LMError where the memory for them is not there.
+    executor before this one. Other settings as in `Live`. LMError if the memory for them is not there.
     """
 
     def __init__(self, model: LanguageModel, cache: KVCache, memory: Blocks | None = None, **how: Any):
@@ -179,7 +179,7 @@ class Speaking(Live):
 class Questions:
     """Prompts that come at given times [s], in order. max_tokens: of each answer; None: until the context is full.
 
-    conversations: each a prompt, or prompt, answer, ..., prompt. ValueError where there are not as many as times.
+    conversations: each a prompt, or prompt, answer, ..., prompt. ValueError if there are not as many as times.
     """
 
     conversations: Sequence[Conversation]
@@ -218,7 +218,7 @@ class Questions:
 class SpokenRun(Run):
     """A Run with what was said. words: the answers, in the order of the questions.
 
-    ended: "stop" where the model said that its answer was complete, "length" where there was no room for more.
+    ended: "stop" if the model said that its answer was complete, "length" if there was no room for more.
     """
 
     words: tuple[str, ...]
@@ -244,10 +244,10 @@ def serve_live(
     cache: KV blocks; without one, as many as the slots can fill. sampling: how tokens are chosen; random numbers depend
     on seed, row and position alone. heard: called as heard(row, text, ended) at each token. seen: called after each
     step with all answers by row, those that are padding too. Both are part of the step's time. waits: False: times in
-    which nobody is there pass at once. clock: seconds, for whoever has another one.
+    which nobody is there pass at once. clock: returns seconds; `time.perf_counter` by default.
 
     BLAS computes with one thread meanwhile: more are slower for a model of this size as soon as anything else runs.
-    LMError for a prompt that cannot be answered, and where the memory is not there; ValueError as `serve` does.
+    LMError for a prompt that cannot be answered, and if the memory is not there; ValueError as `serve` does.
     """
     if not isinstance(load, Questions):
         raise ValueError(f"the first argument must be Questions, not {settings.quote(load)}")
@@ -278,7 +278,7 @@ def spoken(run: Run, speaking: Speaking) -> SpokenRun:
 
 
 def full_cache(policy: Policy, config: Config, requests: int | None = None) -> KVCache:
-    """KV blocks for every slot of the policy with a full context. requests: how many there are, where that is known.
+    """KV blocks for every slot of the policy with a full context. requests: how many there are, if that is known.
 
     In a padded batch a slot may hold the longest prompt and, behind it, the longest answer.
     """

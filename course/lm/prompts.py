@@ -32,7 +32,7 @@ def held_out_prompts() -> list[Prompt]:
 def as_workload(prompts: Sequence[Prompt], arrival: Sequence[float] | np.ndarray) -> Workload:
     """The prompts and the answers that the model gives, in tokens, for a simulator: no weights are needed.
 
-    arrival: of each prompt [s], in order. LMError where the tokenizer cannot be read.
+    arrival: of each prompt [s], in order. LMError if the tokenizer cannot be read.
     """
     tokenizer = Tokenizer(ROOM / "tokenizer.json")
     asked = [len(tokenizer.prompt(prompt.turns)) for prompt in prompts]

@@ -20,12 +20,12 @@ Memory = float | Sequence[float]
 
 @dataclass(frozen=True)
 class Ledger:
-    """The memory of one card, in bytes. `kv_bytes` is negative where nothing is left; `problems` say so then.
+    """The memory of one card, in bytes. `kv_bytes` is negative if nothing is left; `problems` say so then.
 
     Of several ranks it is the card that decides: the one with the fewest blocks. pool: the blocks that `kv_bytes` hold.
     lines: every figure with its formula. max_model_len: tokens. max_num_seqs, max_num_batched_tokens: of a step. tp,
-    pp, dp: ranks of tensor, pipeline and data parallelism. release: of the engine, where one was asked for. defaults: a
-    sentence on the settings that nobody gave. remarks: what a reader should know beside `problems`, what cannot be.
+    pp, dp: ranks of tensor, pipeline and data parallelism. release: of the engine, if one was asked for. defaults: a
+    sentence on the settings that were not given. remarks: what a reader should know beside `problems`, what cannot be.
     """
 
     spec: ModelSpec
@@ -116,7 +116,7 @@ class _Profile:
     """What vLLM finds on the cards as it starts. totals: of the smallest card of each stage.
 
     expert_ranks: over which experts are spread besides the `tp` of a layer. world: ranks in all. as_printed: weights,
-    activation and other in bytes, None where they are estimated.
+    activation and other in bytes, None if they are estimated.
     """
 
     spec: ModelSpec
@@ -187,21 +187,21 @@ def ledger(
     KV = gpu_memory_utilization x total - weights - activation - other, as vLLM profiles it; blocks and sequences as in
     `memory.pool`, which explains the settings that are not named here.
 
-    spec, gpu: names, or a ModelSpec and a GPU; memory_bytes: the card's total instead of a name. Where the ranks
+    spec, gpu: names, or a ModelSpec and a GPU; memory_bytes: the card's total instead of a name. If the ranks
     differ, one for each of them, stage by stage: the smallest decides. dp: replicas, over which experts are spread.
     kv_dtype: "fp8", ..., "auto" for what the checkpoint asks for, by default 16 bits. max_model_len: tokens, the
     model's own by default.
 
     version: of vLLM, 0.19 by default. max_num_seqs, max_num_batched_tokens, gpu_memory_utilization: by default what
-    that version takes on this card (`Ledger.defaults` says what). enable_chunked_prefill: where prompts are not split,
-    the step that is profiled holds max_model_len tokens at least. num_gpu_blocks_override: blocks that somebody claims,
-    whatever is left.
+    that version takes on this card (`Ledger.defaults` says what). enable_chunked_prefill: if prompts are not split,
+    the step that is profiled holds max_model_len tokens at least. num_gpu_blocks_override: blocks that an engine
+    reports, whatever is left.
 
     weights_bytes, activation_bytes, other_bytes: per card, as your engine prints them, instead of the estimates; the
-    memory of CUDA graphs belongs to the last where an engine subtracts it, as vLLM does from 0.20 on. kv_bytes:
+    memory of CUDA graphs belongs to the last if an engine subtracts it, as vLLM does from 0.20 on. kv_bytes:
     "Available KV cache memory" as printed, of every card or of each, whatever the rest comes to.
 
-    Raises ValueError for settings out of range, for heads that cannot be spread over `tp` ranks, and where a figure is
+    Raises ValueError for settings out of range, for heads that cannot be spread over `tp` ranks, and if a figure is
     missing: a card without a known memory, weights that could not be counted.
     """
     spec = (spec if isinstance(spec, ModelSpec) else model(spec)).with_kv_dtype(kv_dtype)
@@ -310,7 +310,7 @@ def _batch(
     *,
     whole_prompts: bool,
 ) -> tuple[float, int, int, tuple[str, ...]]:
-    """gpu_memory_utilization, max_num_seqs, max_num_batched_tokens, and a sentence for those that nobody gave."""
+    """gpu_memory_utilization, max_num_seqs, max_num_batched_tokens, and a sentence for those that were not given."""
     first = gpu[0] if isinstance(gpu, Sequence) and not isinstance(gpu, str) else gpu
     card = first if isinstance(first, GPU) or first is None else gpus.gpu(first)
     if card is None:  # by its memory alone, no A100

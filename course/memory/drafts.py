@@ -37,9 +37,10 @@ def drafts(
 ) -> Drafts:
     """What drafts `num_speculative_tokens` tokens a step for `spec`.
 
-    method: vLLM's names, METHODS. Without one: draft_model where there is one, else mtp where the model brings such
+    method: vLLM's names, METHODS. Without one: draft_model if there is one, else mtp if the model brings such
     layers, else eagle. draft_model: the config of the draft model or of the head. draft_layers: how many layers of KV
-    an EAGLE head has, 1 without its config. ValueError for drafts that nobody drafts, and a method that does not fit.
+    an EAGLE head has, 1 without its config. ValueError for draft settings without tokens to draft, and a method that
+    does not fit.
     """
     tokens = settings.whole("num_speculative_tokens", num_speculative_tokens, low=0, high=1000)
     if method is not None and method not in METHODS:

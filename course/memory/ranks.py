@@ -40,7 +40,7 @@ def context_ranks(spec: ModelSpec, full: bool, tp: int, dcp: int, pcp: int) -> i
     """Ranks that share the tokens of a sequence; ValueError for what vLLM 0.19 refuses (config/model.py, parallel.py).
 
     full: whether every layer keeps every token. Decode context parallelism uses the ranks of tensor parallelism again:
-    where KV heads would be copied to several of them, each keeps some of the tokens instead.
+    if KV heads would be copied to several of them, each keeps some of the tokens instead.
     """
     dcp, pcp = settings.whole("dcp", dcp, high=4096), settings.whole("pcp", pcp, high=4096)
     if dcp * pcp == 1:

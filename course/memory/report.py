@@ -59,7 +59,7 @@ def pool_lines(pool: Pool, length: int, overridden: bool, release: Release | Non
 
 
 def _tokens_from(pool: Pool, length: int, release: Release | None) -> str:
-    """The formula of the tokens, and whose they are where versions print different ones."""
+    """The formula of the tokens, and whose they are if versions print different ones."""
     groups, ranks = len(pool.groups), max(group.ranks for group in pool.groups)
     if pool.num_tokens(length, release) is None:
         return "a recurrent state has no tokens"
@@ -84,7 +84,7 @@ def replica_lines(pool: Pool, length: int, dp: int) -> tuple[Line, ...]:
 def whole_prompts(
     cards: Sequence, activation: int, blocks: Callable[[list[int]], Pool], length: int, batched: int
 ) -> list[str]:
-    """A sentence where sequences of `length` fit only because prompts are split into steps of `batched` tokens.
+    """A sentence if sequences of `length` fit only because prompts are split into steps of `batched` tokens.
 
     cards: of each stage, with the activation of a step of `length` tokens.
     """

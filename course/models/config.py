@@ -41,7 +41,7 @@ def _object(path: Path) -> dict[str, Any]:
 
 
 def _checkpoint_bytes(path: Path) -> int | None:
-    """Bytes of the checkpoint beside the config, where its index says so."""
+    """Bytes of the checkpoint beside the config, if its index says so."""
     index = path.with_name("model.safetensors.index.json")
     if path.name != "config.json" or not index.is_file():
         return None
@@ -76,7 +76,7 @@ def _spec(config: Mapping[str, Any], name: str, place: str, quantised: Mapping, 
 
 
 def _number(keys: Keys) -> int:
-    """The number of layers; that of a list with one entry each where it is not given."""
+    """The number of layers; that of a list with one entry each if it is not given."""
     number = keys.size(*LAYERS, high=MAX_LAYERS)
     if number is None:
         given = keys.listed(*pattern.LISTS)
@@ -142,7 +142,7 @@ def _draft_layers(keys: Keys, layers: tuple[Layer, ...], drafts: int) -> tuple[L
 
 
 def _sizes(keys: Keys, kinds: list, layers: tuple[Layer, ...], name: str, place: str) -> ModelSpec:
-    """The sizes that describe the model as a whole; where layers differ, the largest."""
+    """The sizes that describe the model as a whole; if layers differ, the largest."""
     heads = [layer.attention for layer in layers if isinstance(layer.attention, Heads)]
     kept = [layer.attention for layer in layers if layer.attention]
     wide = keys.raw("intermediate_size")
@@ -163,7 +163,7 @@ def _sizes(keys: Keys, kinds: list, layers: tuple[Layer, ...], name: str, place:
 
 
 def _latent_note(keys: Keys, layers: tuple[Layer, ...]) -> tuple[str, ...]:
-    """Where a model with a latent row is one of which vLLM keeps all heads."""
+    """Whether a model with a latent row is one of which vLLM keeps all heads."""
     kept = next((layer.attention for layer in layers if layer.attention), None)
     if "kv_lora_rank" not in keys or not isinstance(kept, Heads) or attention.latent(keys):
         return ()

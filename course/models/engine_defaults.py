@@ -1,4 +1,4 @@
-"""What vLLM takes where an option is left out, by release: vllm/engine/arg_utils.py and vllm/config.
+"""What vLLM takes if an option is left out, by release: vllm/engine/arg_utils.py and vllm/config.
 
 Read in 0.19.0, 0.20.0 and 0.21.0; between these and before, the nearest release that is older.
 """
@@ -62,7 +62,7 @@ def is_large(gpu: GPU | None) -> bool:
 
 
 def batch(gpu: GPU | None, *, throughput: bool = False) -> tuple[int, int]:
-    """(max_num_seqs, max_num_batched_tokens) of `vllm serve` on this card; of one below 70 GiB where none is given.
+    """(max_num_seqs, max_num_batched_tokens) of `vllm serve` on this card; of one below 70 GiB if none is given.
 
     throughput: with --performance-mode throughput, which doubles both.
     """

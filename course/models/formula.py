@@ -46,7 +46,7 @@ def index_bytes_per_token(spec: ModelSpec) -> str:
 
 
 def weights_bytes(spec: ModelSpec) -> str:
-    """Parameters and the bytes of each, on average where they differ."""
+    """Parameters and the bytes of each, on average if they differ."""
     size, number = spec.weights_bytes, spec.parameters
     if size is None or number is None:
         return "not counted"

@@ -27,7 +27,7 @@ LISTS = ("layer_types", "layers_block_type")
 class Kind(NamedTuple):
     """attention: FULL, SLIDING, CHUNKED or None. window: tokens, of the last two. linear: has a recurrence.
 
-    mlp: DENSE or EXPERTS where the layer is nothing else, None where such layers are listed apart, else BY_KEYS.
+    mlp: DENSE or EXPERTS if the layer is nothing else, None if such layers are listed apart, else BY_KEYS.
     """
 
     attention: str | None
@@ -213,7 +213,7 @@ def _with_rope(keys: Keys, number: int) -> list[str]:
 
 
 def _window(keys: Keys, i: int, number: int) -> int | None:
-    """The window of layer i, None where it has none."""
+    """The window of layer i, None if it has none."""
     names = [name for name in (*WINDOW, "interleaved_sliding_window") if name in keys]
     for name in names:
         value = keys.values[name]

@@ -40,10 +40,10 @@ def kv_bytes(dtype: str) -> int:
 
 @dataclass(frozen=True)
 class Quantisation:
-    """How a checkpoint is stored. bits: of a quantised weight, scales included; None where nothing is quantised.
+    """How a checkpoint is stored. bits: of a quantised weight, scales included; None if nothing is quantised.
 
     method: the name it goes by. experts_only, attention_kept: what is left in 16 bits. understood: whether bits could
-    be told. attention_bits: of attention and recurrences, where they differ from the rest. fp8: weights and what they
+    be told. attention_bits: of attention and recurrences, if they differ from the rest. fp8: weights and what they
     are multiplied with are 8-bit floats, so that products run at that rate.
     """
 
@@ -58,9 +58,9 @@ class Quantisation:
 
 
 def check_dtype(keys: Keys) -> None:
-    """Raise ValueError where `torch_dtype`, or `dtype` as newer files call it, is no type of a tensor.
+    """Raise ValueError if `torch_dtype`, or `dtype` as newer files call it, is no type of a tensor.
 
-    Of the known ones every engine makes 16 bits where no quantisation is named, so none of them is counted otherwise.
+    Of the known ones every engine makes 16 bits if no quantisation is named, so none of them is counted otherwise.
     """
     for name in ("torch_dtype", "dtype"):
         value = keys.values.get(name)
@@ -109,7 +109,7 @@ def _kv(scheme: Any, keys: Keys) -> str | None:
 
 
 def _bits(name: str, algorithm: str, keys: Keys) -> float | None:
-    """Bits of a stored weight with its scales, None where the method is not known."""
+    """Bits of a stored weight with its scales, None if the method is not known."""
     both = f"{name} {algorithm}"
     if "nvfp4" in both or ("fp4" in both and "mx" not in both):
         return 4 + 8 / 16  # an 8-bit scale for 16 weights
@@ -129,7 +129,7 @@ def _bits(name: str, algorithm: str, keys: Keys) -> float | None:
 
 
 def _of_groups(keys: Keys) -> float | None:
-    """compressed-tensors: the bits of each group of weights, where they agree."""
+    """compressed-tensors: the bits of each group of weights, if they agree."""
     groups = keys.raw("config_groups")
     found = {_of_a_group(group) for group in (groups.values() if isinstance(groups, Mapping) else ())}
     return found.pop() if len(found) == 1 else None
@@ -146,7 +146,7 @@ def _of_a_group(group: Any) -> float | None:
 
 
 def _mlp_and_attention_bits(keys: Keys) -> tuple[float | None, float | None]:
-    """Bits of MLPs and of attention, where each group names modules of one of them alone; else None and None."""
+    """Bits of MLPs and of attention, if each group names modules of one of them alone; else None and None."""
     found: dict[bool, set[float | None]] = {True: set(), False: set()}
     groups = keys.raw("config_groups")
     for group in groups.values() if isinstance(groups, Mapping) else ():
@@ -170,7 +170,7 @@ def _groups_in_fp8(keys: Keys) -> bool:
 
 
 def _scale_bits(bits: int, size: Any) -> float:
-    """Bits a weight of the scales, one for a group of `size` weights; 0 where there are no groups."""
+    """Bits a weight of the scales, one for a group of `size` weights; 0 if there are no groups."""
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= 10**6:
         return 0
     return (8 if bits == 4 and size == 16 else 16) / size  # an 8-bit scale is NVFP4's

@@ -1,6 +1,6 @@
 """Parameters of a model by its keys, and the bytes they take.
 
-Matrices only: norms, biases, position tables and what a vision or audio part has on top are left out. Where something
+Matrices only: norms, biases, position tables and what a vision or audio part has on top are left out. If something
 is not understood the answer is None and a note: the caches of such a model can be known all the same.
 """
 
@@ -36,7 +36,7 @@ TIED_FAMILIES = {
     *("gpt2", "gpt_bigcode", "bloom", "opt", "falcon", "mpt", "cohere", "cohere2", "gemma", "gemma2", "gemma3"),
     *("gemma3_text", "gemma4", "gemma4_text", "gpt_neo", "mamba", "lfm2", "starcoder2", "smollm3", "recurrent_gemma"),
 }
-"""Families whose class ties the output head to the embedding table where the file says nothing."""
+"""Families whose class ties the output head to the embedding table if the file says nothing."""
 OTHERWISE = {
     **dict.fromkeys(("gemma3n", "gemma3n_text"), "embeddings in every layer"),
     **dict.fromkeys(("zamba", "zamba2"), "attention weights that layers share"),
@@ -58,7 +58,7 @@ class Part(NamedTuple):
 
 
 def mlp_width(keys: Keys) -> int | None:
-    """Width of the MLP: of the file, or four times the model's where the family leaves it out."""
+    """Width of the MLP: of the file, or four times the model's if the family leaves it out."""
     if isinstance(keys.raw(*MLP_WIDTH), list):
         return None
     width = keys.first(*MLP_WIDTH, "mlp_hidden_size")
@@ -71,7 +71,7 @@ def mlp_width(keys: Keys) -> int | None:
 
 
 def _factor(keys: Keys) -> float:
-    """block_ffn_dim_multiplier, 1 where it is absent."""
+    """block_ffn_dim_multiplier, 1 if it is absent."""
     factor = keys.raw("block_ffn_dim_multiplier")
     if factor is None:
         return 1.0
@@ -83,9 +83,9 @@ def _factor(keys: Keys) -> float:
 def count(
     outer: Keys, keys: Keys, kinds: list[Kind], quantised: Quantisation, stored: int | None, drafts: int = 0
 ) -> tuple[Weights | None, tuple[str, ...]]:
-    """The weights and notes on them; None with the reason where they could not be counted.
+    """The weights and notes on them; None with the reason if they could not be counted.
 
-    stored: bytes of the checkpoint, where its index says so. drafts: layers for speculative decoding beside `kinds`.
+    stored: bytes of the checkpoint, if its index says so. drafts: layers for speculative decoding beside `kinds`.
     """
     try:
         return _count(outer, keys, kinds, quantised, stored, drafts)

@@ -75,7 +75,7 @@ def targets(path: Path, text: str) -> list[Target]:
 
 
 def known_terms(root: Path) -> dict[str, str]:
-    """The glossary's anchors by term; none where there is no glossary."""
+    """The glossary's anchors by term; none if there is no glossary."""
     try:
         return glossary.entries(files.read(root / "docs" / glossary.PAGE, LARGEST).decode("utf-8"))
     except FileNotFoundError:

@@ -33,7 +33,7 @@ def text() -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write the file, or with --check only compare it; 1 where it differs."""
+    """Write the file, or with --check only compare it; 1 if it differs."""
     check = "--check" in (sys.argv[1:] if arguments is None else arguments)
     fresh = text()
     if FILE.is_file() and FILE.read_text(encoding="utf-8") == fresh:

@@ -159,7 +159,7 @@ def difference_faults(raw: bytes, fresh: NotebookNode, outputs: bool = True) -> 
 
 
 def first_difference(old: NotebookNode, new: NotebookNode, part: str) -> str:
-    """The first differing line of one part of two cells, or nothing where that says little."""
+    """The first differing line of one part of two cells, or nothing if that says little."""
     if part == "outputs":
         old_lines, new_lines = (text_of(cell.get("outputs", ())).splitlines() for cell in (old, new))
     elif part == "source":

@@ -40,7 +40,7 @@ def kind_of(path: Path) -> str:
 
 
 def of_notebook(path: Path) -> minutes.Counted | None:
-    """Count a stored lab notebook; None where there is none that can be read, or no lesson that belongs to it."""
+    """Count a stored lab notebook; None if there is none that can be read, or no lesson that belongs to it."""
     if path.name[:2] not in available():
         return None
     try:
@@ -51,7 +51,7 @@ def of_notebook(path: Path) -> minutes.Counted | None:
 
 
 def new_terms(number: str) -> tuple[str, ...]:
-    """The terms that a lab introduces; none where no lesson has this number."""
+    """The terms that a lab introduces; none if no lesson has this number."""
     return load(number).terms if number in available() else ()
 
 
@@ -92,7 +92,7 @@ def faults(root: Path, labs: Sequence[Path]) -> list[str]:
 
 
 def write_tables(root: Path) -> None:
-    """Write the counted minutes into README.md and docs/instructor.md, where they are."""
+    """Write the counted minutes into README.md and docs/instructor.md, if they are."""
     for name, write in TABLES.items():
         text = _text(root / name)
         if text is not None and write(text) != text:
@@ -133,7 +133,7 @@ def section_table() -> str:
 
 
 def _of_sections(sections: Mapping[str, float], names: tuple[str, ...]) -> str:
-    """The minutes of sections that begin with one of these names; nothing where a lab has none of them."""
+    """The minutes of sections that begin with one of these names; nothing if a lab has none of them."""
     found = [value for key, value in sections.items() if key.startswith(names)]
     return str(round(sum(found))) if found else ""
 

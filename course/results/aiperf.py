@@ -136,7 +136,7 @@ def _phases(phases: Any) -> list[Mapping]:
 
 
 def _lengths(config: Mapping) -> dict[str, float]:
-    """Mean tokens of prompts and answers that were asked for; empty where they came from a file."""
+    """Mean tokens of prompts and answers that were asked for; empty if they came from a file."""
     datasets = config.get("datasets")
     if isinstance(datasets, dict):
         datasets = list(datasets.values())

@@ -82,7 +82,7 @@ def _combination(place: str, name: str, doc: Mapping, notes: list[str]) -> Resul
 
 
 def _metric_of(key: str) -> tuple[str, str | None]:
-    """(metric, statistic) of a name such as time_to_first_token_p99; the statistic None where the name has none."""
+    """(metric, statistic) of a name such as time_to_first_token_p99; the statistic None if the name has none."""
     if key in TIMES or key in RATES:
         return key, None
     metric, _, last = key.rpartition("_")

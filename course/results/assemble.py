@@ -23,8 +23,8 @@ class Draft:
     """What a reader took from a file, in seconds and tokens, before anything is judged.
 
     meanings: metric -> what the tool means by it, and whether that is what is meant here. values: metric -> statistic
-    -> seconds under the definitions used here, where the tool's differ and the file holds enough to say. loop: as in
-    Result; None where the rate and the limit in `totals` tell. drafted: mean tokens a step, with speculation.
+    -> seconds under the definitions used here, if the tool's differ and the file holds enough to say. loop: as in
+    Result; None if the rate and the limit in `totals` tell. drafted: mean tokens a step, with speculation.
     checked: whether rates, counts and means are of the same requests, so that they can be held against each other.
     """
 
@@ -153,7 +153,7 @@ def _without_streams(table: Requests) -> tuple[Requests, list[str]]:
 
 
 def each(path: Path, documents: list[Document], run: Callable[[Path, Document, str], Result]) -> list[Result]:
-    """A result for every document of a file; where there are several, their names end with their place."""
+    """A result for every document of a file; if there are several, their names end with their place."""
     several = len(documents) > 1
     return [run(path, document, f"{path.stem}:{i}" if several else path.stem) for i, document in enumerate(documents)]
 
@@ -169,7 +169,7 @@ def requests_of(
 ) -> Requests:
     """The table of a tool that does not say how long a request waited for a slot; times in seconds.
 
-    gaps: those between the tokens of each request; the column is left out where nobody has any.
+    gaps: those between the tokens of each request; the column is left out if no request has any.
     """
     return Requests(
         arrival=arrival,
@@ -185,6 +185,6 @@ def requests_of(
 
 
 def tpot_of(ttft: np.ndarray, e2e: np.ndarray, output_tokens: np.ndarray) -> np.ndarray:
-    """(E2E - TTFT) / (tokens - 1); NaN for an answer of one token and where something is missing."""
+    """(E2E - TTFT) / (tokens - 1); NaN for an answer of one token and if something is missing."""
     with np.errstate(invalid="ignore"):
         return np.where(output_tokens > 1, (e2e - ttft) / np.maximum(output_tokens - 1, 1), np.nan)

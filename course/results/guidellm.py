@@ -170,7 +170,7 @@ def _good(place: str, metrics: Mapping, key: str) -> Mapping:
 
 
 def _totals(place: str, doc: Mapping, metrics: Mapping, counted: float) -> tuple[dict[str, float], list[str]]:
-    """Counts and rates, and where two counts of the same thing differ. counted: latencies in the block of E2E."""
+    """Counts and rates, and if two counts of the same thing differ. counted: latencies in the block of E2E."""
     made = part(place, doc, "request_totals") or part(place, metrics, "request_totals")
     stats = part(place, doc, "run_stats") or part(place, doc, "scheduler_metrics")
     claimed = part(place, stats, "requests_made")
@@ -228,9 +228,9 @@ def _mean(place: str, metrics: Mapping, key: str) -> float:
 
 
 def _table(place: str, doc: Mapping, counted: float) -> tuple[Requests | None, float, list[str]]:
-    """The requests of all statuses that the averages count, the mean number in flight, and a sentence where need be.
+    """The requests of all statuses that the averages count, the mean number in flight, and a sentence if need be.
 
-    None where the report keeps no requests, or other ones than it counted.
+    None if the report keeps no requests, or other ones than it counted.
     """
     kept = part(place, doc, "requests")
     rows = []
@@ -268,7 +268,7 @@ def _window(
 ) -> tuple[np.ndarray, tuple[float, float] | None]:
     """Which requests the averages count: all, or those of the window.
 
-    guidellm counts whoever touches it (0.4 to 0.8); other ways to count an edge are tried where that gives another
+    guidellm counts all requests that touch it (0.4 to 0.8); other ways to count an edge are tried if that gives another
     number than the report's.
     """
     everybody = np.ones(len(start), dtype=bool)

@@ -145,7 +145,7 @@ def _of_pieces(reported: Mapping[str, Mapping[str, float]], totals: Mapping[str,
 
 
 class _Answer(NamedTuple):
-    """One request of a list; times in seconds, NaN where there are none."""
+    """One request of a list; times in seconds, NaN if there are none."""
 
     failed: bool
     start: float

@@ -15,10 +15,10 @@ ALIKE = 0.01  # of TTFT: a first gap that is no further off is TTFT itself
 
 
 def table_of(place: str, doc: Mapping) -> tuple[Requests | None, list[str]]:
-    """The requests of one run, None where the lists are not there, and sentences about them.
+    """The requests of one run, None if the lists are not there, and sentences about them.
 
     ttfts and itls are in seconds beside summaries in milliseconds. A failed request has an error, or no output tokens;
-    its zeros are no times. E2E is TTFT + the sum of the gaps, from which TTFT is taken out first where it was counted
+    its zeros are no times. E2E is TTFT + the sum of the gaps, from which TTFT is taken out first if it was counted
     among them. ValueError, naming the request, for what cannot be.
     """
     outputs = items(place, doc, "output_lens")
@@ -65,7 +65,7 @@ def table_of(place: str, doc: Mapping) -> tuple[Requests | None, list[str]]:
 
 
 def _without_first(ttft: np.ndarray, tokens: np.ndarray, gaps: list[np.ndarray]) -> tuple[list[np.ndarray], list[str]]:
-    """The gaps without TTFT, where a tool writes it as the first of as many gaps as there are tokens."""
+    """The gaps without TTFT, if a tool writes it as the first of as many gaps as there are tokens."""
     streamed = [i for i, gap in enumerate(gaps) if len(gap) > 1]
     inside = [i for i in streamed if len(gaps[i]) == tokens[i] and abs(gaps[i][0] - ttft[i]) <= ALIKE * ttft[i]]
     if not streamed or len(inside) < MOST * len(streamed):
@@ -81,7 +81,7 @@ def without_empty(
 ) -> tuple[dict[str, float], dict[str, dict[str, float]], list[str]]:
     """Totals and statistics of a file that counts answers without a token as completed, without those; and a sentence.
 
-    Unchanged where it does not. The zeros of empty answers are in its means, so those of the rows take their place.
+    Unchanged if it does not. The zeros of empty answers are in its means, so those of the rows take their place.
     """
     if table is None:
         return totals, reported, []

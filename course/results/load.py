@@ -1,6 +1,6 @@
 """How the load of a run was made, and what its rates then say: an open loop, a closed one, or everything at once.
 
-Where two causes fit a rate, a third number of the file decides between them, or the sentence says that none does.
+If two causes fit a rate, a third number of the file decides between them, or the sentence says that none does.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def loop_of(totals: Mapping[str, float], unlimited: bool) -> str:
 def on_load(
     totals: Mapping[str, float], times: Statistics, loop: str, estimated: bool, table: Requests | None = None
 ) -> list[str]:
-    """Offered against requested, answered against offered, in flight by Little's law; empty where all is well.
+    """Offered against requested, answered against offered, in flight by Little's law; empty if all is well.
 
     times: metric -> statistic -> seconds. estimated: E2E is an estimate of ours, which convicts no other number.
     """
@@ -114,7 +114,7 @@ def _on_answers(totals: Mapping[str, float], times: Statistics, table: Requests 
         counted = "only what counts from the plan has" if "client_wait" in times else "no latency counts"
         return [f"{rates}: {_on_limit(totals)}, and {counted} that wait"]
     # From the last request to the last answer: a queue shows in TTFT, or in the number in the system, which grows; a
-    # short run has a tail of one answer; what is longer than both is time in which the tool counted and nobody was
+    # short run has a tail of one answer; what is longer than both is time in which the tool counted and no request was
     # served.
     duration = totals.get("duration", good / answered if answered > 0 else nan)
     sending = (good + failed - 1) / load

@@ -27,7 +27,7 @@ def on_scrape(
 ) -> list[str]:
     """Sentences about one page, or about what happened between two.
 
-    p99: metric -> the bounds of the bucket that holds it [s]. earlier: the page before, None where there is one alone.
+    p99: metric -> the bounds of the bucket that holds it [s]. earlier: the page before, None if there is one alone.
     source: who says how many seconds lie between, in words.
     """
     found = [_when(earlier, seconds, source), *_buckets(p99), *_flight(totals, means, earlier)]

@@ -1,7 +1,7 @@
 """Tokens or pieces of a stream: what a mean TPOT, a mean ITL, E2E and the number of tokens say about each other.
 
 A piece may hold several tokens: a server that sends so, or drafted tokens that were accepted together. Then ITL is a
-time per piece. Means of TPOT and ITL also differ where every piece is a token, since TPOT counts each request once and
+time per piece. Means of TPOT and ITL also differ if every piece is a token, since TPOT counts each request once and
 ITL each gap. E2E - TTFT tells which: it is the gaps of an answer times the time of a token.
 """
 
@@ -20,7 +20,7 @@ Statistics = Mapping[str, Mapping[str, float]]
 
 
 def gaps_each(totals: Mapping[str, float]) -> float:
-    """Gaps between the tokens of a mean answer; NaN where the file does not say how many tokens there were."""
+    """Gaps between the tokens of a mean answer; NaN if the file does not say how many tokens there were."""
     requests = totals.get("requests", nan) or nan
     return totals.get("mean_output_tokens", totals.get("output_tokens", nan) / requests) - 1
 
@@ -28,10 +28,10 @@ def gaps_each(totals: Mapping[str, float]) -> float:
 def e2e_of(
     reported: Statistics, totals: Mapping[str, float], drafted: float, lacks: str
 ) -> tuple[dict[str, dict[str, float]], list[str]]:
-    """The mean E2E of a summary that lacks it, and the sentence about it; empty where it is there or cannot be had.
+    """The mean E2E of a summary that lacks it, and the sentence about it; empty if it is there or cannot be had.
 
     TTFT + ITL x gaps, if every piece was one token; TTFT + TPOT x gaps, if pieces held several, or all answers are
-    equally long. Where the two differ, drafted tokens or the limit in flight tell: no more can be in flight than was
+    equally long. If the two differ, drafted tokens or the limit in flight tell: no more can be in flight than was
     allowed. drafted: mean tokens a step, NaN without speculation. lacks: how E2E gets into the file, in words.
     """
     first, itl, tpot = (reported.get(name, {}).get("mean", nan) for name in ("ttft", "itl", "tpot"))
@@ -67,7 +67,7 @@ def _most(totals: Mapping[str, float]) -> float:
 def on_tokens(
     reported: Statistics, totals: Mapping[str, float], drafted: float, table: Requests | None
 ) -> tuple[str, ...]:
-    """One sentence where the means of TPOT, ITL and E2E - TTFT differ, with the reason that the numbers give."""
+    """One sentence if the means of TPOT, ITL and E2E - TTFT differ, with the reason that the numbers give."""
     first, itl, tpot, whole = (reported.get(name, {}).get("mean", nan) for name in ("ttft", "itl", "tpot", "e2e"))
     gaps = gaps_each(totals)
     decode, ms = whole - first, 1_000
@@ -101,7 +101,7 @@ def _why(
     first: float,
     table: Requests | None,
 ) -> tuple[str, ...]:
-    """Why a mean TPOT and a mean ITL differ. share: ITL x gaps over E2E - TTFT, NaN where there is no E2E."""
+    """Why a mean TPOT and a mean ITL differ. share: ITL x gaps over E2E - TTFT, NaN if there is no E2E."""
     few = "slower" if itl < tpot else "faster"
     unequal = f"requests with few tokens were {few} than those with many"
     if table is not None and table.itl is not None:

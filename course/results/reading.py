@@ -26,7 +26,7 @@ from course.results.documents import documents, runs
 from course.results.result import Result
 from course.results.rows import NAN
 
-# In the order in which they are asked: where two tools have keys in common, the one with more of its own first.
+# In the order in which they are asked: if two tools have keys in common, the one with more of its own first.
 READERS: dict[str, ModuleType] = {
     "llmservingsim": llmservingsim,
     "sglang": sglang_bench,
@@ -43,10 +43,10 @@ READERS: dict[str, ModuleType] = {
 
 
 def read(path: str | PathLike, format: str | None = None, run: int | None = None) -> Result:
-    """The result in a file of a benchmark tool; the last one where the file holds several, or number `run` from 0.
+    """The result in a file of a benchmark tool; the last one if the file holds several, or number `run` from 0.
 
-    format: the tool, by its key in `READERS`; told by the content where None. ValueError, with the place in the file,
-    for one that no reader understands or that holds what cannot have been measured; OSError where it cannot be opened.
+    format: the tool, by its key in `READERS`; told by the content if None. ValueError, with the place in the file,
+    for one that no reader understands or that holds what cannot have been measured; OSError if it cannot be opened.
     """
     found = read_all(path, format)
     number = len(found) - 1 if run is None else whole("run", run, low=0, high=len(found) - 1)

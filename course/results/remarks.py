@@ -48,7 +48,7 @@ def rates(counts: Mapping[str, float], duration: float, e2e_sum: float) -> dict[
 
 
 def on_failures(totals: Mapping[str, float]) -> list[str]:
-    """How many requests failed; empty where none did."""
+    """How many requests failed; empty if none did."""
     failed = totals.get("failed", 0)
     if not failed > 0:
         return []
@@ -57,7 +57,7 @@ def on_failures(totals: Mapping[str, float]) -> list[str]:
 
 
 def on_lengths(totals: Mapping[str, float]) -> list[str]:
-    """Tokens that were asked for against those that were counted; empty where they agree within 5%.
+    """Tokens that were asked for against those that were counted; empty if they agree within 5%.
 
     totals: asked_prompt_tokens and asked_output_tokens are means a request; most_output_tokens is a limit alone.
     """

@@ -76,7 +76,7 @@ def _run(path: Path, document: Document, name: str) -> Result:
 
 
 def _asked_lengths(doc: Mapping) -> dict[str, float]:
-    """Lengths that were asked for, where they were drawn: the mean if the file says the range, else the limit."""
+    """Lengths that were asked for, if they were drawn: the mean if the file says the range, else the limit."""
     if doc.get("dataset_name") not in ("random", "random-ids"):
         return {}
     found: dict[str, float] = {}

@@ -42,7 +42,7 @@ class Sweep:
         return tuple(dict.fromkeys(_setting(run, self.axis) for run in self.runs))
 
     def mean(self, read: Callable[[Result], float]) -> list[float]:
-        """For each load the mean of what `read` takes from its runs; NaN where one of them lacks it."""
+        """For each load the mean of what `read` takes from its runs; NaN if one of them lacks it."""
         found = []
         for load in self.loads:
             values = [read(run) for run in self.runs if _setting(run, self.axis) == load]
@@ -51,7 +51,7 @@ class Sweep:
 
 
 def sweeps(runs: Sequence[Result]) -> list[Sweep]:
-    """The sweeps among some runs; empty where fewer than three loads differ."""
+    """The sweeps among some runs; empty if fewer than three loads differ."""
     found = []
     for tool in dict.fromkeys(run.tool for run in runs):
         mine = [run for run in runs if run.tool == tool]

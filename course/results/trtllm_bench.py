@@ -27,7 +27,7 @@ MEANINGS = {
     "tpot": ("(last token - first token) / (tokens - 1), mean over requests", True),
     "e2e": ("request handed over to its last token, the wait for a place in the batch included", True),
 }
-AT_ONCE = 1e4  # requests/s: nobody issues as many one by one
+AT_ONCE = 1e4  # requests/s: more than any client sends one by one
 ENGINE = ("model", "version", "backend", "dtype", "kv_cache_dtype", "quantization")
 WORLD = ("tp_size", "pp_size", "ep_size", "max_batch_size", "max_num_tokens", "scheduling_policy")
 BLOCKS = {"latency": "request_latency_percentiles_ms", "ttft": "ttft_percentiles", "tpot": "tpot_percentiles"}

@@ -1,6 +1,6 @@
 """A page of Prometheus metrics as vLLM prints it at /metrics, once or twice some time apart.
 
-Names are those of vLLM's V1 engine (vllm/v1/metrics/loggers.py), older ones where they differ. Counters and histograms
+Names are those of vLLM's V1 engine (vllm/v1/metrics/loggers.py), older ones if they differ. Counters and histograms
 count since the engine started, gauges are of the moment of the scrape. Two scrapes give what happened between them;
 without their moments there are no rates, since no page says when it was printed.
 """
@@ -74,7 +74,7 @@ def is_page(content: str) -> bool:
 
 @dataclass(frozen=True)
 class Scrape:
-    """One page and how it is called. written: when its file was last written [s], NaN where that says nothing."""
+    """One page and how it is called. written: when its file was last written [s], NaN if that says nothing."""
 
     page: Page
     name: str
@@ -82,7 +82,7 @@ class Scrape:
 
 
 def scrapes_of(path: Path, content: str) -> list[Scrape]:
-    """The pages of a file, with names; ValueError where they are of another server."""
+    """The pages of a file, with names; ValueError if they are of another server."""
     several = pages(path, content)
     for page in several:
         if not any(name.startswith("vllm:") for name in page.samples):
@@ -97,8 +97,8 @@ def scrapes_of(path: Path, content: str) -> list[Scrape]:
 def results_of(scrapes: Sequence[Scrape], seconds: float = nan) -> list[Result]:
     """The result of one scrape, since the engine started; of several, of what happened between neighbours.
 
-    seconds: how far apart neighbours are. Where it is not given the moments in the pages count, else the times at which
-    their files were written, if the number in flight that follows goes with the one on the pages. ValueError where a
+    seconds: how far apart neighbours are. If it is not given the moments in the pages count, else the times at which
+    their files were written, if the number in flight that follows goes with the one on the pages. ValueError if a
     counter ran back: the engine was started again, or the pages are in the wrong order.
     """
     if len(scrapes) == 1:
@@ -164,7 +164,7 @@ def _histogram(page: Page, earlier: Page, names: tuple[str, ...]) -> Histogram |
 def _totals(
     page: Page, earlier: Page, histograms: Mapping[str, Histogram | None], seconds: float, since: bool
 ) -> dict[str, float]:
-    """Counts since the start or between two pages, gauges of the later one, and rates where the seconds are known."""
+    """Counts since the start or between two pages, gauges of the later one, and rates if the seconds are known."""
 
     def counted(*names: str) -> float:
         now, then = page.total(*names), earlier.total(*names)

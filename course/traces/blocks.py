@@ -53,7 +53,7 @@ class Reader:
         self.rows: Iterator[tuple[int, Any]] = json_lines(path, content)
 
     def parse(self, row: Any) -> rows.Row:
-        """The request of a row; `BrokenRow` where there is none."""
+        """The request of a row; `BrokenRow` if there is none."""
         if not isinstance(row, dict):
             raise rows.BrokenRow(f"it is {quote(row)}, not an object in braces", "no object")
         time = rows.picoseconds(TIME, rows.of_json(TIME, row), self.unit)

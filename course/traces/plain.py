@@ -60,7 +60,7 @@ class Reader:
         self._dates: bool | None = None  # not known before the first row
 
     def parse(self, row: list[str]) -> rows.Row:
-        """The request of a row; `BrokenRow` where there is none."""
+        """The request of a row; `BrokenRow` if there is none."""
         when, prompt, output, *label = self._header.cells(row, self._columns)
         time_column, prompt_column, output_column, *_ = self._columns
         dates = bool(re.match(r"\d{4}-\d\d-", when))

@@ -25,7 +25,7 @@ def on_failures(name: str, rows: Mapping[str, Sequence[int]], total: int) -> str
 
 
 def on_columns(name: str, unread: Sequence[str]) -> str:
-    """Columns that are left out though they change the work of a request: "" where there are none."""
+    """Columns that are left out though they change the work of a request: "" if there are none."""
     found = [column for column in unread if WORK.search(column)]
     if not found:
         return ""
@@ -38,7 +38,7 @@ def on_columns(name: str, unread: Sequence[str]) -> str:
 
 
 def on_times(name: str, arrival: np.ndarray) -> str:
-    """Buckets, or whole seconds; "" where times are as fine as they look.
+    """Buckets, or whole seconds; "" if times are as fine as they look.
 
     Buckets: more than half of the requests share their time with another, and the times in use are evenly apart.
     """
@@ -60,7 +60,7 @@ def on_times(name: str, arrival: np.ndarray) -> str:
 
 
 def on_contexts(name: str, contexts: np.ndarray) -> str:
-    """Requests that an engine may refuse: "" where all are of usual length. contexts: prompt + output tokens."""
+    """Requests that an engine may refuse: "" if all are of usual length. contexts: prompt + output tokens."""
     long = int((contexts > LONG_CONTEXT).sum())
     if not long:
         return ""

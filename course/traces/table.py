@@ -41,7 +41,7 @@ def _lines(path: Path, content: str) -> Iterator[str]:
 class Header:
     """Where the columns are. Names are compared without case and outer blanks.
 
-    needed: names that must be there. ValueError where one is not, or is there twice.
+    needed: names that must be there. ValueError if one is not, or is there twice.
     """
 
     def __init__(self, path: Path, rows: Lines, needed: Sequence[str], optional: Sequence[str] = (), hint: str = ""):
@@ -73,7 +73,7 @@ class Header:
         return column in self._places
 
     def cells(self, row: list[str], columns: Sequence[str]) -> list[str]:
-        """The cells under those columns, without outer blanks. `BrokenRow` where the row has another width."""
+        """The cells under those columns, without outer blanks. `BrokenRow` if the row has another width."""
         if len(row) != self.width:
             raise BrokenRow(f"it has {len(row)} cells where the header has {self.width}", "the wrong number of cells")
         return [row[self._places[column]].strip() for column in columns]
@@ -98,12 +98,12 @@ class Reader:
         self._columns = [*self.needed, *(column for column in self.optional if column in self._header)]
 
     def cells(self, row: list[str]) -> dict[str, str]:
-        """The cells of a row by the name of their column. `BrokenRow` where the row has another width."""
+        """The cells of a row by the name of their column. `BrokenRow` if the row has another width."""
         return dict(zip(self._columns, self._header.cells(row, self._columns), strict=True))
 
 
 def check_total(column: str, cell: str | None, prompt: int, output: int) -> None:
-    """`BrokenRow` where a file says how many tokens a request has in all, and its parts make another number."""
+    """`BrokenRow` if a file says how many tokens a request has in all, and its parts make another number."""
     if cell and count(column, cell) != prompt + output:
         raise BrokenRow(f"{column} is {cell} where {prompt} + {output} make {prompt + output}", f"a wrong {column}")
 

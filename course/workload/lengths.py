@@ -181,7 +181,7 @@ def empirical(values: Any) -> Empirical:
 
 
 def sample_lengths(name: str, lengths: Lengths, rng: np.random.Generator, n: int) -> np.ndarray:
-    """`n` lengths, int64; ValueError where somebody's own distribution gives something else."""
+    """`n` lengths, int64; ValueError if a distribution of your own gives something else."""
     try:
         values = tokens(name, lengths.sample(rng, n))
     except ValueError as error:

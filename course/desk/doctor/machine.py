@@ -82,7 +82,7 @@ def best() -> dict[str, Any] | str:
 
 @cache
 def on_the_cpu() -> dict[str, Any] | str:
-    """The same for the kernel compiled for the CPU, which is asked for only where labs would use something else."""
+    """The same for the kernel compiled for the CPU, which is asked for only if labs would use something else."""
     found = best()
     if isinstance(found, dict) and found["device"] and found["device"]["kind"] == "cpu-shim":
         return found
@@ -107,7 +107,7 @@ def compiler() -> Answer:
 
 
 def gpu() -> Answer:
-    """A GPU that CuPy can use; or why not, which stops no lab unless somebody meant it to be used."""
+    """A GPU that CuPy can use, or why there is none; that is a problem only if CuPy is installed."""
     found = best()
     if isinstance(found, str):
         return problem(f"looking for a GPU {found}", "see what `nvidia-smi` or `rocminfo` says; restart the machine")

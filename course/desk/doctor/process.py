@@ -23,11 +23,11 @@ SECONDS = 90
 def ask(question: str, *arguments: str) -> dict[str, Any]:
     """What the function `question` of children.py answers in a process of its own.
 
-    Raises ImportError where a module is missing, and ProcessError where it crashes, or takes longer than SECONDS; then
+    Raises ImportError if a module is missing, and ProcessError if it crashes, or takes longer than SECONDS; then
     it and all that it started are ended.
     """
     command = [sys.executable, "-P", "-m", "course.desk.doctor.children", question, *arguments]
-    # Files, not pipes: whoever waits for the end of a pipe waits for every process that has inherited it.
+    # Files, not pipes: the end of a pipe comes only when every process that has inherited it is gone.
     with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as complained:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=said, stderr=complained, start_new_session=os.name == "posix"

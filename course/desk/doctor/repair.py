@@ -27,7 +27,7 @@ def install() -> str:
 
 
 def files_of(*packages: str) -> str:
-    """What puts back the files of packages that count as installed; what installs them, where one does not."""
+    """What puts back the files of packages that count as installed; what installs them, if one does not."""
     versions = {name: version_of(name) for name in packages}
     if not versions or None in versions.values():
         return install()

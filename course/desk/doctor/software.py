@@ -143,7 +143,7 @@ def _own(name: str) -> str | None:
 
 
 def kernel(folder: Path) -> Answer:
-    """The kernel of the labs starts in the folder of the copies, where there is one yet, and is this Python."""
+    """The kernel of the labs starts in the folder of the copies, if there is one yet, and is this Python."""
     try:
         found = process.ask("kernel", *([str(folder)] if os.path.isdir(folder) else []))
     except process.ProcessError as error:

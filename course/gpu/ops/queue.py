@@ -64,7 +64,7 @@ class Queue:
     ) -> Launch:
         """A launch that is checked now and made as often as it is called.
 
-        chained: it may start while the launch before it drains (programmatic dependent launch), where the device can.
+        chained: it may start while the launch before it drains (programmatic dependent launch), if the device can.
         """
         sizes = (*(whole("grid", size, high=2**31 - 1) for size in grid), 1, 1)[:3]
         shared = whole("shared_bytes", shared_bytes, low=0, high=MOST_SHARED)
@@ -80,7 +80,7 @@ class Queue:
         return self
 
     def side_by_side(self, here: Sequence[Launch], there: Sequence[Launch], other: Queue) -> Launch:
-        """`here` on this queue and `there` on `other`, at the same time where the device can."""
+        """`here` on this queue and `there` on `other`, at the same time if the device can."""
 
         def launch() -> None:
             for one in (*here, *there):
@@ -89,9 +89,9 @@ class Queue:
         return launch
 
     def captured(self, launches: Sequence[Launch], held: Any = None) -> Launch:
-        """These launches as one: a graph, where the queue can capture one. held: what must live as long.
+        """These launches as one: a graph, if the queue can capture one. held: what must live as long.
 
-        Raises KernelError where one of them cannot be captured.
+        Raises KernelError if one of them cannot be captured.
         """
         launches = list(launches)
 
@@ -118,7 +118,7 @@ class Queue:
 
 
 def queue(device: Device) -> Queue:
-    """A new queue for the device. Raises KernelError where its driver cannot be called."""
+    """A new queue for the device. Raises KernelError if its driver cannot be called."""
     # Imported where they are used: they need this module.
     from course.gpu.cuda import CudaQueue, CupyQueue
     from course.gpu.cupy_device import CupyDevice

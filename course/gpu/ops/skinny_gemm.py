@@ -61,10 +61,10 @@ def prepare(
 ) -> Launch:
     """One product of `rows` rows, packed, with packed weights (`packing.packed_weights(w, ORDERS[finish])`).
 
-    norm: epsilon, where the rows of x count as normalised (RMSNorm without a weight). finish: "rows": out (rows, N);
+    norm: epsilon, if the rows of x count as normalised (RMSNorm without a weight). finish: "rows": out (rows, N);
     "residual": added to out, packed; "silu": silu(gate) * up into out, packed, N / 2 columns; "heads": RoPE, queries to
     out (rows, heads, width), keys and values to the caches. depth, resident, tiles_a_block: see `variant`, which
-    chooses where nothing is said.
+    chooses if nothing is said.
 
     Raises ValueError for arrays that do not fit together, and for fp32, which cuBLAS serves.
     """

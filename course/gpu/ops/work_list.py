@@ -28,7 +28,7 @@ class WorkList:
     spans: np.ndarray
 
     def padded(self, places: int) -> np.ndarray:
-        """The items, and empty ones up to `places`. Raises ValueError where they are more."""
+        """The items, and empty ones up to `places`. Raises ValueError if they are more."""
         if len(self.items) > places:
             raise ValueError(f"{len(self.items)} items of work do not fit into the {places} places prepared")
         return np.concatenate([self.items, np.zeros((places - len(self.items), 3), np.int32)])
@@ -68,7 +68,7 @@ class Card:
     """What `best_blocks` knows of a card and a kernel.
 
     slots: thread blocks the card holds at a time. block_seconds: what one block of one KV head costs when memory is
-    busy. latency: seconds that a thread block takes for a block when nobody competes for memory.
+    busy. latency: seconds that a thread block takes for a block when no other block competes for memory.
     """
 
     slots: int

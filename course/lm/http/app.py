@@ -67,7 +67,7 @@ def make_app(service: Service, token: str) -> ASGIApp:
 
 
 class _Door:
-    """Lets in whoever names this machine as the host and, below /v1, knows the token."""
+    """Lets in requests that name this machine as the host and, below /v1, have the token."""
 
     def __init__(self, app: ASGIApp, token: str):
         self.app, self.token = app, token.encode()
@@ -98,7 +98,7 @@ def _refusal(error: Refused) -> Response:
 
 
 async def body_of(request: Request) -> bytes:
-    """The body, up to MAX_BODY. Refused for a longer one, and where it does not come."""
+    """The body, up to MAX_BODY. Refused for a longer one, and if it does not come."""
     too_much = Refused(f"The body is longer than {MAX_BODY:,} bytes.", 413)
     said = request.headers.get("content-length", "")
     if said.isdigit() and int(said) > MAX_READ:
@@ -189,7 +189,7 @@ def _event(what: dict[str, Any]) -> bytes:
 
 
 class _Stream(StreamingResponse):
-    """Server-sent events. Whoever goes away, or leaves a piece lying for too long, gives the slot back."""
+    """Server-sent events. A client that goes away, or takes a piece too late, gives the slot back."""
 
     def __init__(self, pieces: AsyncIterator[bytes], give_up: Callable[[], None]):
         super().__init__(pieces, media_type="text/event-stream", headers={"Cache-Control": "no-store"})

@@ -26,7 +26,7 @@ from course.policies.base import Limits, Policy, Request
 
 BROKEN = "error"
 POLL = 0.001  # seconds: how often a policy that waits is asked again
-RENEW = 1_000  # requests after which an engine with nobody in it makes room for a new one, which has no past
+RENEW = 1_000  # requests after which an idle engine is replaced by a new one, which has no past
 
 
 class Full(ValueError):
@@ -90,7 +90,7 @@ class Service:
         self._thread.join()
 
     def submit(self, ticket: Ticket) -> None:
-        """Full where all slots are taken and as many wait as may. ValueError for what can never be served."""
+        """Full if all slots are taken and as many wait as may. ValueError for what can never be served."""
         needed = self.cache.block_size * self.cache.num_blocks
         limit = self.model.config.max_position_embeddings
         if ticket.max_tokens is not None:
@@ -108,7 +108,7 @@ class Service:
             self._bell.notify()
 
     def cancel(self, ticket: Ticket) -> None:
-        """Whoever asked has gone. Does nothing where the answer is complete."""
+        """End a request whose client has gone. Does nothing if the answer is complete."""
         with self._bell:
             if ticket in self._here:
                 self._gone.append(ticket)
