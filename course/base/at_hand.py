@@ -18,9 +18,9 @@ def at_hand(package: str, *modules: str) -> Callable[[str], Any]:
         # Import the one module that has the name: the package's other modules may be importing it.
         own = name.startswith("_") or not name.isidentifier() or find_spec(f"{package}.{name}") is not None
         for module in () if own else modules:
-            found = import_module(f"{package}.{module}")
-            if name in found.__all__:
-                return getattr(found, name)
+            source = import_module(f"{package}.{module}")
+            if name in source.__all__:
+                return getattr(source, name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return fetched

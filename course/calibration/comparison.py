@@ -178,19 +178,21 @@ def _differences(
     result: Result, values: Mapping[str, np.ndarray], points: Mapping[str, Mapping[str, float]]
 ) -> list[str]:
     """What the two sides do not share."""
-    found = []
+    sentences = []
     missing = [m.upper() for m in METRICS if m not in values and not points.get(m)]
     if missing and is_streamed(result):
-        found.append(f"{' and '.join(missing)}: not in the file, modelled only")
+        sentences.append(f"{' and '.join(missing)}: not in the file, modelled only")
     failed = int(result.totals.get("failed", 0))
     if failed and result.requests is not None:
-        found.append(f"the {failed:,} failed requests took engine time that the replay leaves out")
+        sentences.append(f"the {failed:,} failed requests took engine time that the replay leaves out")
     if result.setup.get("enable_prefix_caching") is True:
-        found.append("the engine had prefix caching on; the replay computes every prompt in full")
+        sentences.append("the engine had prefix caching on; the replay computes every prompt in full")
     gpu, version = result.setup.get("gpu"), result.setup.get("vllm_version")
     if gpu or version:
-        found.append(f"measured on {gpu or 'a card that the file does not name'} with vLLM {version or '(no version)'}")
-    return found
+        sentences.append(
+            f"measured on {gpu or 'a card that the file does not name'} with vLLM {version or '(no version)'}"
+        )
+    return sentences
 
 
 def _once_each(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -79,12 +79,12 @@ def fit_run(
     result = engine.served(result)
     shape = shape_of(spec, ranks=engine.ranks, weight_bytes=weight_bytes)
     search = _Search(result, engine, shape, gpu)
-    found, noise = search.best()
+    best, noise = search.best()
     constants = {}
     for place, name in enumerate(NAMES):
-        half, double = (search.held(found, place, factor, noise) for factor in (0.5, 2.0))
-        constants[name] = Constant(name, exp(found[place]), search.sheet[name], half, double)
-    errors = search.errors(found)
+        half, double = (search.held(best, place, factor, noise) for factor in (0.5, 2.0))
+        constants[name] = Constant(name, exp(best[place]), search.sheet[name], half, double)
+    errors = search.errors(best)
     return Fit(
         result.name,
         shape,
@@ -142,12 +142,12 @@ class _Search:
         ends = [anywhere, *(_slope(costs, start) for start in (anywhere, self.middle))]
         return _simplex(costs, min(ends, key=lambda point: (_squares(costs, point), *point)), 60), noise
 
-    def held(self, found: np.ndarray, place: int, factor: float, noise: float) -> float:
+    def held(self, best: np.ndarray, place: int, factor: float, noise: float) -> float:
         """The metric error that is left with one constant held at a multiple of what was found."""
         rest = [i for i in range(len(NAMES)) if i != place]
 
         def whole(part: np.ndarray) -> np.ndarray:
-            point = found.copy()
+            point = best.copy()
             point[place] += log(factor)
             point[rest] = part
             return point
@@ -157,7 +157,7 @@ class _Search:
         def part_costs(part: np.ndarray) -> np.ndarray:
             return costs(whole(part))
 
-        end = _simplex(part_costs, _slope(part_costs, found[rest]), 20)
+        end = _simplex(part_costs, _slope(part_costs, best[rest]), 20)
         return _rms(self.errors(whole(end)))
 
     def _costs(self, noise: float, loose: np.ndarray) -> Errors:

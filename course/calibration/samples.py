@@ -18,14 +18,16 @@ def samples(result: Result) -> dict[str, np.ndarray]:
     if table is None:
         return {}
     answered = ~table.failed
-    found = {name: getattr(table, name)[answered] for name in ("ttft", "tpot", "e2e")}
+    columns = {name: getattr(table, name)[answered] for name in ("ttft", "tpot", "e2e")}
     if table.itl is not None:
-        kept = [gaps for gaps, failed in zip(table.itl, table.failed, strict=True) if gaps is not None and not failed]
-        found["itl"] = np.concatenate([*kept, np.empty(0)])
+        gaps_of_answers = [
+            gaps for gaps, failed in zip(table.itl, table.failed, strict=True) if gaps is not None and not failed
+        ]
+        columns["itl"] = np.concatenate([*gaps_of_answers, np.empty(0)])
     if not is_streamed(result):
-        found.pop("ttft")
-    found = {name: values[np.isfinite(values)] for name, values in found.items()}
-    return {name: found[name] for name in METRICS if name in found and len(found[name])}
+        columns.pop("ttft")
+    columns = {name: values[np.isfinite(values)] for name, values in columns.items()}
+    return {name: columns[name] for name in METRICS if name in columns and len(columns[name])}
 
 
 def is_streamed(result: Result) -> bool:

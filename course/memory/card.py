@@ -132,7 +132,7 @@ class _Profile:
 
     def cards(self, tokens: int) -> list[_Card]:
         """One of each stage, for a profiled step of so many tokens."""
-        found = []
+        cards_of_stages = []
         for stage, total in zip(self.stages, self.totals, strict=True):
             last = stage is self.stages[-1]
             weights = self._given("weights") or estimates.weights(
@@ -142,8 +142,8 @@ class _Profile:
                 self.spec, self.tp, tokens, self.max_num_seqs, samples=last
             )
             other = self._given("other") or estimates.other(self.world)
-            found.append(_Card(total, int(self.share * total.bytes), weights, activation, other))
-        return found
+            cards_of_stages.append(_Card(total, int(self.share * total.bytes), weights, activation, other))
+        return cards_of_stages
 
     def _given(self, name: str) -> Amount | None:
         number = self.as_printed[name]
@@ -213,7 +213,7 @@ def ledger(
     length = _length(spec, max_model_len)
     alone = kv_bytes is not None and gpu is None and memory_bytes is None  # a pool without a card
     totals = [Amount(0, "")] * len(stages) if alone else _totals(gpu, memory_bytes, len(stages))
-    share, seqs, batched, taken = _batch(
+    share, seqs, batched, defaults_note = _batch(
         release, totals[0].bytes, gpu, gpu_memory_utilization, max_num_seqs, max_num_batched_tokens, length,
         whole_prompts=release.whole_prompts or not settings.flag("enable_chunked_prefill", enable_chunked_prefill),
     )  # fmt: skip
@@ -254,13 +254,13 @@ def ledger(
     return Ledger(
         spec, tp, length, card.total.bytes, card.usable, card.weights.bytes, card.activation.bytes, card.other.bytes,
         kv, pool, lines, problems, max_num_seqs=seqs, max_num_batched_tokens=batched, pp=len(stages), dp=dp,
-        release=printed, defaults=taken, remarks=tuple(remarks),
+        release=printed, defaults=defaults_note, remarks=tuple(remarks),
     )  # fmt: skip
 
 
-def _length(spec: ModelSpec, asked: int | None) -> int:
-    if asked is not None:
-        return settings.whole("max_model_len", asked, high=MAX_TOKENS)
+def _length(spec: ModelSpec, length: int | None) -> int:
+    if length is not None:
+        return settings.whole("max_model_len", length, high=MAX_TOKENS)
     if spec.max_position_embeddings is None:
         raise ValueError(f"{spec.name} does not say how long a sequence may be: give max_model_len")
     return spec.max_position_embeddings
@@ -271,17 +271,17 @@ def _totals(gpu: GPU | str | Sequence[GPU | str] | None, memory_bytes: Memory | 
     name = "gpu" if memory_bytes is None else "memory_bytes"
     if memory_bytes is None:
         cards = [gpu] if gpu is None or isinstance(gpu, str | GPU) else gpu
-        found = [_total(one, None) for one in cards]
+        totals = [_total(one, None) for one in cards]
     else:
-        found = [_total(None, one) for one in (memory_bytes if isinstance(memory_bytes, Sequence) else [memory_bytes])]
-    if not found:
+        totals = [_total(None, one) for one in (memory_bytes if isinstance(memory_bytes, Sequence) else [memory_bytes])]
+    if not totals:
         raise ValueError(f"{name} is an empty list: give one of every rank")
-    if len(found) == 1:
-        return found * stages
-    if len(found) % stages:
-        raise ValueError(f"{name} has {len(found)} ranks, which {stages} stages cannot share evenly")
-    size = len(found) // stages
-    smallest = [min(found[i * size : (i + 1) * size]) for i in range(stages)]
+    if len(totals) == 1:
+        return totals * stages
+    if len(totals) % stages:
+        raise ValueError(f"{name} has {len(totals)} ranks, which {stages} stages cannot share evenly")
+    size = len(totals) // stages
+    smallest = [min(totals[i * size : (i + 1) * size]) for i in range(stages)]
     return [
         Amount(one.bytes, f"{one.formula}: the smallest of {size} ranks" if size > 1 else one.formula)
         for one in smallest
@@ -322,14 +322,14 @@ def _batch(
         where, defaults = card.name, engine_defaults.batch(card)
     seqs = None if seqs is None else settings.whole("max_num_seqs", seqs)
     tokens = None if tokens is None else settings.whole("max_num_batched_tokens", tokens)
-    taken = engine_defaults.batch_of_length(seqs, tokens, defaults, length, whole_prompts=whole_prompts)
-    said = [] if seqs is not None else [f"max_num_seqs {taken[0]:,}"]
-    said += [] if tokens is not None else [f"max_num_batched_tokens {taken[1]:,}"]
+    batch = engine_defaults.batch_of_length(seqs, tokens, defaults, length, whole_prompts=whole_prompts)
+    words = [] if seqs is not None else [f"max_num_seqs {batch[0]:,}"]
+    words += [] if tokens is not None else [f"max_num_batched_tokens {batch[1]:,}"]
     if share is None:
         share = release.gpu_memory_utilization
         if total:
-            said.append(f"gpu_memory_utilization {share:g}")
+            words.append(f"gpu_memory_utilization {share:g}")
     else:
         share = settings.real("gpu_memory_utilization", share, above=0, high=1)
-    sentence = (f"not given, so what {release.name} takes on {where}: {', '.join(said)}",) if said else ()
-    return share, *taken, sentence
+    sentence = (f"not given, so what {release.name} takes on {where}: {', '.join(words)}",) if words else ()
+    return share, *batch, sentence

@@ -64,12 +64,12 @@ def drafts(
     if method == MTP:
         return _of_the_model(spec, tokens)
     number = 1 if draft_layers is None else settings.whole("draft_layers", draft_layers, high=1000)
-    kept = [layer.attention for layer in spec.layer_caches if layer.attention]
-    if not kept:
+    caches = [layer.attention for layer in spec.layer_caches if layer.attention]
+    if not caches:
         raise ValueError(
             f"{spec.name} has no attention for an EAGLE head to be shaped like: give draft_model, its config"
         )
-    full = [one for one in kept if one.window is None] or kept
+    full = [one for one in caches if one.window is None] or caches
     note = (
         f"drafts from {method}: {number} layer{'' if number == 1 else 's'} of KV, shaped like the model's; the weights "
         "of the head are not counted without its config"

@@ -242,23 +242,23 @@ def _caches(spec: ModelSpec, drafting: Drafts, tp: int, stages: list[range]) -> 
     stage_of = {layer: stage for stage, layers in enumerate(stages) for layer in layers}
     numbered = [(layer, stage_of[i]) for i, layer in enumerate(spec.layer_caches)]
     numbered += [(layer, len(stages) - 1) for layer in drafting.layers]
-    found = []
+    caches = []
     for layer, stage in numbered:
-        found += _of_a_layer(layer, spec.kv_bytes_per_element, tp, drafting.tokens, stage)
-    return found
+        caches += _of_a_layer(layer, spec.kv_bytes_per_element, tp, drafting.tokens, stage)
+    return caches
 
 
 def _of_a_layer(layer: Layer, element_bytes: int, tp: int, drafted: int, stage: int) -> list[_Cache]:
-    found, cache = [], layer.attention
+    caches, cache = [], layer.attention
     if cache:
         on_rank("query heads", cache.query_heads, tp, copied=False)
         kind = "full"
         if cache.window is not None:
             kind = "chunk" if cache.chunked else "window"
-        found.append(_Cache(kind, cache.window or 0, cache.elements(tp) * element_bytes + cache.extra_bytes, stage))
+        caches.append(_Cache(kind, cache.window or 0, cache.elements(tp) * element_bytes + cache.extra_bytes, stage))
     if layer.state:
-        found.append(_Cache("state", 0, layer.state_bytes(tp, drafted), stage))
-    return found
+        caches.append(_Cache("state", 0, layer.state_bytes(tp, drafted), stage))
+    return caches
 
 
 def _page(kinds: Kinds, block_size: int) -> tuple[int, dict[tuple[str, int, int], int]]:

@@ -28,7 +28,7 @@ class Line:
 
 def pool_lines(pool: Pool, length: int, overridden: bool, release: Release | None = None) -> tuple[Line, ...]:
     """Blocks, tokens as `release` prints them, sequences of `length` and the longest sequence."""
-    tokens, said = pool.num_tokens(length, release), _tokens_from(pool, length, release)
+    tokens, formula = pool.num_tokens(length, release), _tokens_from(pool, length, release)
     needs = Counter((group.kind, group.blocks(length)) for group in pool.groups)
     terms = [
         f"{number} x {blocks:,} ({kind})" if len(needs) > 1 or number > 1 else f"{blocks:,}"
@@ -42,7 +42,7 @@ def pool_lines(pool: Pool, length: int, overridden: bool, release: Release | Non
             "blocks",
             "as claimed" if overridden else f"KV / {pool.bytes_per_block:,} B: {_block(pool)}",
         ),
-        Line("tokens", tokens, "tokens", said),
+        Line("tokens", tokens, "tokens", formula),
         Line(
             f"sequences of {length:,}",
             pool.max_sequences(length),

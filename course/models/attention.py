@@ -148,12 +148,12 @@ class Attention:
 
 def _per_layer(keys: Keys) -> dict[int, dict[str, Any]]:
     """per_layer_config: keys that some layers have of their own, by the layer's number."""
-    found = {}
+    layers = {}
     for name, values in keys.inner("per_layer_config").values.items():
         if not isinstance(name, str) or not name.isdecimal() or len(name) > 9 or not isinstance(values, dict):
             raise keys.refusal(f"per_layer_config must hold an object for the number of a layer, not {quote(name)}")
         strange = sorted(set(values) - OF_A_LAYER)
         if strange:
             raise keys.refusal(f"per_layer_config has {strange[0]}, which is not understood for one layer alone")
-        found[int(name)] = values
-    return found
+        layers[int(name)] = values
+    return layers

@@ -47,11 +47,11 @@ def release(version: str | None) -> Release:
     """The rules of a version such as "0.19" or "vLLM 0.21.1"; of 0.19 for None. ValueError for what is no version."""
     if version is None:
         return RELEASES[0, 19]
-    found = re.fullmatch(r"\s*(?:vllm)?\s*v?(\d{1,3})\.(\d{1,3})(?:\.\w{1,20})*\s*", str(version).lower())
-    if not found:
+    match = re.fullmatch(r"\s*(?:vllm)?\s*v?(\d{1,3})\.(\d{1,3})(?:\.\w{1,20})*\s*", str(version).lower())
+    if not match:
         raise ValueError(f"an engine's version is written like 0.19 or 0.21, not {quote(version)}")
-    asked = int(found[1]), int(found[2])
-    return RELEASES[max(one for one in RELEASES if one <= asked)]
+    wanted_version = int(match[1]), int(match[2])
+    return RELEASES[max(one for one in RELEASES if one <= wanted_version)]
 
 
 def is_large(gpu: GPU | None) -> bool:

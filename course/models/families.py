@@ -94,6 +94,6 @@ def with_defaults(keys: Keys, inside: bool) -> tuple[Keys, tuple[str, ...]]:
     missing = {name: value for name, value in missing.items() if value is not None}
     if not missing:
         return keys, ()
-    said = ", ".join(f"{name} {value}" for name, value in missing.items())
-    note = f"not in the file, so the defaults of model_type {keys.family}: {said}"
+    values = ", ".join(f"{name} {value}" for name, value in missing.items())
+    note = f"not in the file, so the defaults of model_type {keys.family}: {values}"
     return Keys(missing | dict(keys.values), keys.place), (note,)

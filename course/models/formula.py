@@ -24,9 +24,9 @@ def window_bytes(spec: ModelSpec) -> str:
 
 def state_bytes(spec: ModelSpec, drafts: int = 0) -> str:
     """Such as "28 layers x (8,192 channels x 32 B + 8,192 channels x 6 B)". drafts: drafted tokens a step."""
-    found = Counter(layer.state for layer in spec.layer_caches if layer.state)
+    states = Counter(layer.state for layer in spec.layer_caches if layer.state)
     terms = []
-    for parts, number in found.items():
+    for parts, number in states.items():
         inside = " + ".join(
             f"{part.units:,} {part.what} x {part.unit_bytes + drafts * part.draft_bytes:,} B" for part in parts
         )
@@ -41,8 +41,8 @@ def draft_bytes_per_token(spec: ModelSpec) -> str:
 
 def index_bytes_per_token(spec: ModelSpec) -> str:
     """The key in 8 bits and its scales."""
-    found = Counter(layer.attention.extra_bytes for layer in spec.layer_caches if layer.attention)
-    return " + ".join(f"{_layers(number)} x {size} B" for size, number in found.items() if size) or "0"
+    sizes = Counter(layer.attention.extra_bytes for layer in spec.layer_caches if layer.attention)
+    return " + ".join(f"{_layers(number)} x {size} B" for size, number in sizes.items() if size) or "0"
 
 
 def weights_bytes(spec: ModelSpec) -> str:
@@ -62,9 +62,9 @@ def _layers(number: int) -> str:
 
 
 def _sum(layers: Iterable[Layer], element: int, windows: bool = False) -> str:
-    found = Counter(layer.attention for layer in layers if layer.attention)
+    kinds = Counter(layer.attention for layer in layers if layer.attention)
     terms = []
-    for attention, number in found.items():
+    for attention, number in kinds.items():
         kind = last = ""
         if windows:
             last = f" x {attention.window:,} tokens"

@@ -131,9 +131,9 @@ def gpu(name: str) -> GPU:
     """
     cards, spellings = _catalogue()
     known = isinstance(name, str) and len(name) < 100
-    found = _lookup(name, cards, spellings) if known else None
-    if found:
-        return found
+    card = _lookup(name, cards, spellings) if known else None
+    if card:
+        return card
     near = []
     if known:
         near = [spellings[one] for one in difflib.get_close_matches(_plain(name), spellings, n=5, cutoff=0.6)]

@@ -55,11 +55,11 @@ class Keys:
 
     def size(self, *names: str, low: int = 1, high: int = MAX_SIZE) -> int | None:
         """The whole number that these names stand for, None without any; ValueError if they disagree."""
-        found = {name: self.number(name, self.values[name], low, high) for name in names if name in self}
-        if len(set(found.values())) > 1:
-            pairs = " and ".join(f"{name} = {value}" for name, value in found.items())
+        sizes = {name: self.number(name, self.values[name], low, high) for name in names if name in self}
+        if len(set(sizes.values())) > 1:
+            pairs = " and ".join(f"{name} = {value}" for name, value in sizes.items())
             raise self.refusal(f"{pairs} should be the same: one of them is not understood")
-        return next(iter(found.values()), None)
+        return next(iter(sizes.values()), None)
 
     def first(self, *names: str, low: int = 1, high: int = MAX_SIZE) -> int | None:
         """The whole number under the first of these names that is there: the later ones mean less."""
@@ -93,10 +93,10 @@ class Keys:
 
     def entries(self, name: str) -> list:
         """The list under this name; ValueError if there is none."""
-        found = self.listed(name)
-        if found is None:
+        pair = self.listed(name)
+        if pair is None:
             raise self.refusal(f"{name} is missing: a list with one entry a layer is needed")
-        return found[1]
+        return pair[1]
 
     def inner(self, name: str) -> "Keys":
         """The object under this name; an empty one if there is none."""

@@ -41,7 +41,7 @@ def kinds(keys: Keys, number: int, drafts: int) -> list[Kind]:
     names = _from_lists(keys, number, drafts) or _hybrid(keys, number) or _from_windows(keys, number)
     chunk = keys.size("attention_chunk_size")
     apart = DENSE in names or EXPERTS in names
-    found = []
+    layers = []
     for i, name in enumerate(names):
         window = None
         if name == SLIDING:
@@ -56,8 +56,8 @@ def kinds(keys: Keys, number: int, drafts: int) -> list[Kind]:
             mlp: str | None = name
         else:
             mlp = None if apart else BY_KEYS
-        found.append(Kind(ATTENTION.get(name), window, name in (LINEAR, BOTH), mlp))
-    return found
+        layers.append(Kind(ATTENTION.get(name), window, name in (LINEAR, BOTH), mlp))
+    return layers
 
 
 def _kinds_of(keys: Keys, key: str, entries: list | str) -> list[str]:

@@ -88,8 +88,8 @@ def read(keys: Keys, beside: Mapping[str, Any]) -> Quantisation:
     bits, attention_bits = _bits(name, algorithm, config), None
     if bits is None and "config_groups" in config:
         bits, attention_bits = _mlp_and_attention_bits(config)
-    kept = config.raw("ignore", "modules_to_not_convert", "exclude_modules") or apart.raw("exclude_modules") or []
-    attention_kept = isinstance(kept, list) and any("attn" in one for one in kept if isinstance(one, str))
+    excluded = config.raw("ignore", "modules_to_not_convert", "exclude_modules") or apart.raw("exclude_modules") or []
+    attention_kept = isinstance(excluded, list) and any("attn" in one for one in excluded if isinstance(one, str))
     fp8 = _groups_in_fp8(config) if "config_groups" in config else "fp8" in f"{name} {algorithm}" and bits == 8
     return Quantisation(name, bits, name == "mxfp4", attention_kept, kv, bits is not None, fp8, attention_bits)
 
@@ -131,8 +131,8 @@ def _bits(name: str, algorithm: str, keys: Keys) -> float | None:
 def _of_groups(keys: Keys) -> float | None:
     """compressed-tensors: the bits of each group of weights, if they agree."""
     groups = keys.raw("config_groups")
-    found = {_of_a_group(group) for group in (groups.values() if isinstance(groups, Mapping) else ())}
-    return found.pop() if len(found) == 1 else None
+    bits = {_of_a_group(group) for group in (groups.values() if isinstance(groups, Mapping) else ())}
+    return bits.pop() if len(bits) == 1 else None
 
 
 def _of_a_group(group: Any) -> float | None:
@@ -147,26 +147,26 @@ def _of_a_group(group: Any) -> float | None:
 
 def _mlp_and_attention_bits(keys: Keys) -> tuple[float | None, float | None]:
     """Bits of MLPs and of attention, if each group names modules of one of them alone; else None and None."""
-    found: dict[bool, set[float | None]] = {True: set(), False: set()}
+    bits: dict[bool, set[float | None]] = {True: set(), False: set()}
     groups = keys.raw("config_groups")
     for group in groups.values() if isinstance(groups, Mapping) else ():
         targets = group.get("targets") if isinstance(group, Mapping) else None
         for target in targets if isinstance(targets, list) else ():
-            found["attn" in str(target)].add(_of_a_group(group))
-    if len(found[True]) != 1 or len(found[False]) != 1 or None in found[True] | found[False]:
+            bits["attn" in str(target)].add(_of_a_group(group))
+    if len(bits[True]) != 1 or len(bits[False]) != 1 or None in bits[True] | bits[False]:
         return None, None
-    return found[False].pop(), found[True].pop()
+    return bits[False].pop(), bits[True].pop()
 
 
 def _groups_in_fp8(keys: Keys) -> bool:
     """compressed-tensors: whether all groups have weights and activations in 8-bit floats."""
     groups = keys.raw("config_groups")
-    found = [
+    in_fp8 = [
         isinstance(side, Mapping) and side.get("num_bits") == 8 and side.get("type") == "float"
         for group in (groups.values() if isinstance(groups, Mapping) else ())
         for side in ((group.get("weights"), group.get("input_activations")) if isinstance(group, Mapping) else (None,))
     ]
-    return bool(found) and all(found)
+    return bool(in_fp8) and all(in_fp8)
 
 
 def _scale_bits(bits: int, size: Any) -> float:

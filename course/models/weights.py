@@ -113,11 +113,11 @@ def _count(
     draft_bytes = drafts * (_layer_bytes(each[-1], quantised) + HALF * 2 * hidden * hidden)
     notes = []
     if stored is not None:
-        found = max(stored - other_bytes, 0)
-        if found - layer_bytes > draft_bytes / 2:  # the checkpoint has the draft layers too
-            found = max(found - draft_bytes, 0)
-        expert_bytes = min(ceil(expert_bytes * found / layer_bytes), found) if layer_bytes else 0
-        layer_bytes = found
+        layers_stored = max(stored - other_bytes, 0)
+        if layers_stored - layer_bytes > draft_bytes / 2:  # the checkpoint has the draft layers too
+            layers_stored = max(layers_stored - draft_bytes, 0)
+        expert_bytes = min(ceil(expert_bytes * layers_stored / layer_bytes), layers_stored) if layer_bytes else 0
+        layer_bytes = layers_stored
         notes.append("the size of the weights is that of the checkpoint, as its index says")
     elif any(name in outer for name in ("vision_config", "audio_config")):
         notes.append("weights of the vision and audio parts are not counted")
@@ -150,15 +150,15 @@ def _parts(keys: Keys, kinds: list[Kind], hidden: int, mixture: experts.Experts 
     """The parameters of each layer."""
     attention = Attention(keys, len(kinds))
     width = mlp_width(keys)
-    seen: dict[tuple, Part] = {}
+    by_case: dict[tuple, Part] = {}
     parts = []
     for i, kind in enumerate(kinds):
         shape = attention.layer(i, kind) if kind.attention else None
         sparse = mixture is not None and kind.mlp is not None and experts.here(keys, i, kind)
         case = (shape, kind.linear, kind.mlp, sparse)
-        if case not in seen:
-            seen[case] = _layer(keys, hidden, shape, kind, mixture if sparse else None, width)
-        parts.append(seen[case])
+        if case not in by_case:
+            by_case[case] = _layer(keys, hidden, shape, kind, mixture if sparse else None, width)
+        parts.append(by_case[case])
     return parts
 
 

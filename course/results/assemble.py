@@ -61,13 +61,13 @@ def finish(draft: Draft) -> Result:
         values = {name: value for name, value in values.items() if name not in ("tpot", "itl")}
     _check(draft.name, reported)
 
-    seen = table.summary() if table is not None else {}
+    own = table.summary() if table is not None else {}
     definitions = {}
     for name in METRICS:
-        if name not in reported and name not in seen and name not in values:
+        if name not in reported and name not in own and name not in values:
             continue
         meaning, same = draft.meanings.get(name, ("not in the file; computed from its times", True))
-        ours = seen.get(name) or values.get(name) or (reported.get(name, {}) if same else {})
+        ours = own.get(name) or values.get(name) or (reported.get(name, {}) if same else {})
         definitions[name] = Definition(meaning, OURS[name], same, ours)
 
     mine = remarks.totals_of(table) if table is not None else {}
@@ -83,15 +83,15 @@ def finish(draft: Draft) -> Result:
         totals |= without_missing({"in_flight": mean * totals.get("requests_per_second", float("nan"))})
     if draft.checked:
         notes += remarks.on_failures(totals)
-        estimated = "e2e" not in reported and "e2e" not in seen
-        notes += load.on_load(totals, values | seen | reported, loop, estimated, table)
+        estimated = "e2e" not in reported and "e2e" not in own
+        notes += load.on_load(totals, values | own | reported, loop, estimated, table)
         broken = remarks.on_totals(totals, without_missing(draft.totals), mine)
         notes += broken
         notes += remarks.on_lengths(totals)
-        notes += remarks.on_means(reported, definitions, seen)
+        notes += remarks.on_means(reported, definitions, own)
         if definitions.get("tpot") and definitions["tpot"].same and not broken:  # else its counts say nothing of tokens
             notes += pieces.on_tokens(reported, totals, draft.drafted, table)
-    summary = {name: dict(stats) for name, stats in (values | seen | reported).items() if stats}
+    summary = {name: dict(stats) for name, stats in (values | own | reported).items() if stats}
     return Result(
         draft.tool, draft.name, table, summary, definitions, totals, draft.setup, draft.series, tuple(notes), loop
     )

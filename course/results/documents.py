@@ -39,11 +39,11 @@ def documents(path: Path, content: str) -> list[Document]:
     return [Document(None, json_value(path, content))]
 
 
-def runs(found: list[Document]) -> list[Document]:
+def runs(documents: list[Document]) -> list[Document]:
     """The documents, if a file is one list of objects each of its own: the runs of a sweep."""
-    if len(found) != 1 or not isinstance(found[0].value, list) or not found[0].value:
-        return found
-    return [Document(None, value, number) for number, value in enumerate(found[0].value)]
+    if len(documents) != 1 or not isinstance(documents[0].value, list) or not documents[0].value:
+        return documents
+    return [Document(None, value, number) for number, value in enumerate(documents[0].value)]
 
 
 def is_table(content: str) -> bool:
@@ -54,7 +54,7 @@ def is_table(content: str) -> bool:
 
 def table(path: Path, content: str) -> list[Document]:
     """Each row as an object of its cells, numbers as numbers; an empty cell is missing. ValueError for ragged rows."""
-    found = []
+    documents = []
     reader = csv.reader(io.StringIO(content))
     try:
         names = next(reader)
@@ -65,12 +65,14 @@ def table(path: Path, content: str) -> list[Document]:
                 )
             if row:
                 cells = zip(names, row, strict=True)
-                found.append(Document(reader.line_num, {name: _cell(cell) for name, cell in cells if name and cell}))
+                documents.append(
+                    Document(reader.line_num, {name: _cell(cell) for name, cell in cells if name and cell})
+                )
     except csv.Error as error:
         raise ValueError(f"{path.name}, row {reader.line_num}: {error}") from None
-    if not found:
+    if not documents:
         raise ValueError(f"{path.name} has column names but no rows")
-    return found
+    return documents
 
 
 def _cell(text: str) -> Any:

@@ -70,8 +70,8 @@ def _without_first(ttft: np.ndarray, tokens: np.ndarray, gaps: list[np.ndarray])
     inside = [i for i in streamed if len(gaps[i]) == tokens[i] and abs(gaps[i][0] - ttft[i]) <= ALIKE * ttft[i]]
     if not streamed or len(inside) < MOST * len(streamed):
         return gaps, []
-    taken = [gap[1:] if len(gap) == n else gap for gap, n in zip(gaps, tokens, strict=True)]
-    return taken, [
+    rest = [gap[1:] if len(gap) == n else gap for gap, n in zip(gaps, tokens, strict=True)]
+    return rest, [
         "TTFT is the first of the gaps in this file (as many gaps as tokens): it was taken out of ITL and of E2E"
     ]
 
@@ -88,14 +88,14 @@ def without_empty(
     good, empty = int((~table.failed).sum()), int((table.failed & (table.output_tokens == 0)).sum())
     if not empty or totals.get("requests") != good + empty:
         return totals, reported, []
-    seen = {"requests": float(good), "failed": totals.get("failed", 0.0) + empty}
+    corrected = {"requests": float(good), "failed": totals.get("failed", 0.0) + empty}
     if np.isfinite(table.prompt_tokens).all():
-        seen["prompt_tokens"] = float(table.prompt_tokens[~table.failed].sum())
+        corrected["prompt_tokens"] = float(table.prompt_tokens[~table.failed].sum())
     if totals.get("duration", 0) > 0:
-        seen["requests_per_second"] = good / totals["duration"]
-    kept = {name: value for name, value in totals.items() if name != "total_tokens_per_second"}
+        corrected["requests_per_second"] = good / totals["duration"]
+    others = {name: value for name, value in totals.items() if name != "total_tokens_per_second"}
     return (
-        kept | seen,
+        others | corrected,
         {},
         [
             f"{empty:,} of the {good + empty:,} requests that the file counts as completed have no token: they are no "
@@ -114,9 +114,9 @@ def _moment(place: str, row: Mapping) -> float:
     return float(value)
 
 
-def _gaps(place: str, values: object, wanted: bool) -> np.ndarray:
+def _gaps(place: str, values: object, keep: bool) -> np.ndarray:
     """The gaps of one answer as an array [s]."""
-    if not wanted or values is None:
+    if not keep or values is None:
         return np.empty(0)
     if not isinstance(values, list):
         raise ValueError(f"{place}: itls is {quote(values)}, which is not a list of seconds")

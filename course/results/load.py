@@ -42,7 +42,7 @@ def on_load(
 
     times: metric -> statistic -> seconds. estimated: E2E is an estimate of ours, which convicts no other number.
     """
-    found = [] if loop in (CLOSED, BURST) else [*_on_sending(totals), *_on_answers(totals, times, table)]
+    sentences = [] if loop in (CLOSED, BURST) else [*_on_sending(totals), *_on_answers(totals, times, table)]
     flying, most = totals.get("in_flight", nan), totals.get("max_concurrency", nan)
     if isfinite(flying):
         sentence = f"Requests in flight on average (Little's law): {'about ' if estimated else ''}{flying:.4g}"
@@ -50,18 +50,18 @@ def on_load(
             sentence += f", more than the {most:,.0f} that were allowed at once: one of these numbers cannot be"
         elif isfinite(most):
             sentence += f" of the {most:,.0f} allowed"
-        found.append(sentence)
+        sentences.append(sentence)
     if loop == CLOSED:
-        found.append(
+        sentences.append(
             f"A closed loop: the next request is sent when one is answered, so its rate is what the engine can do with "
             f"{most:,.0f} in flight, and no load that users offered"
         )
     if loop == BURST:
-        found.append(
+        sentences.append(
             "All requests were sent at once: the rate is what the engine can do, and TTFT is mostly the wait behind "
             "those that came first in the queue"
         )
-    return found
+    return sentences
 
 
 def _on_limit(totals: Mapping[str, float]) -> str:

@@ -81,11 +81,11 @@ def on_tokens(
                 f"ITL is between steps that bring {itl / tpot:.3g} tokens on average (drafted tokens: the file says "
                 f"{drafted:.3g} a step). The time of a token is TPOT, {ms * tpot:.4g} ms",
             )
-        said = (
+        claim = (
             f"The mean TPOT of {ms * tpot:.4g} ms counts every request alike, the mean ITL of {ms * itl:.4g} ms every "
             "gap"
         )
-        return _why(said, itl, tpot, itl * gaps / decode if decode > 0 and gaps > 0 else nan, totals, first, table)
+        return _why(claim, itl, tpot, itl * gaps / decode if decode > 0 and gaps > 0 else nan, totals, first, table)
     expected = decode / gaps if gaps > 0 else nan
     if expected > 0 and isfinite(tpot) and not 1 / FAR <= tpot / expected <= FAR:
         return (_far(reported, tpot, expected, f"({whole:.4g} - {first:.4g}) s over {gaps:.4g} gaps"),)
@@ -93,7 +93,7 @@ def on_tokens(
 
 
 def _why(
-    said: str,
+    claim: str,
     itl: float,
     tpot: float,
     share: float,
@@ -110,31 +110,31 @@ def _why(
             sum(len(table.itl[i]) for i in answered),
             sum(table.output_tokens[i] - 1 for i in answered),
         )
-        return (f"{said}: {unequal}",) if abs(pieces - tokens) <= SAME * tokens else ()  # `lists` says the other
+        return (f"{claim}: {unequal}",) if abs(pieces - tokens) <= SAME * tokens else ()  # `lists` says the other
     if isfinite(share):
         if abs(share - 1) <= SAME:
             off = f"{abs(share - 1):.1%}"
-            return (f"{said}: {unequal}. ITL x gaps is E2E - TTFT within {off}, so every piece was a token",)
+            return (f"{claim}: {unequal}. ITL x gaps is E2E - TTFT within {off}, so every piece was a token",)
         if share > 1:
             return (
-                f"{said} between pieces, which held {share:.3g} tokens each: ITL x gaps is as many times E2E - TTFT",
+                f"{claim} between pieces, which held {share:.3g} tokens each: ITL x gaps is as many times E2E - TTFT",
             )
-        return (f"{said} between pieces, of which there were {1 / share:.3g} for every token that was counted",)
+        return (f"{claim} between pieces, of which there were {1 / share:.3g} for every token that was counted",)
     if itl < tpot:
-        return (f"{said}: {unequal}",)
+        return (f"{claim}: {unequal}",)
     rate, most = totals.get("requests_per_second", nan), _most(totals)
     if rate * (first + itl * gaps_each(totals)) > (1 + SAME) * most:
-        return (f"{said} between pieces, which held several tokens each: as gaps of single tokens they would make "
+        return (f"{claim} between pieces, which held several tokens each: as gaps of single tokens they would make "
                 f"more requests in flight than the {most:,.0f} that there can have been",)  # fmt: skip
-    return (f"{said}: either {unequal}, or pieces held several tokens. E2E would tell, and is not in the file",)
+    return (f"{claim}: either {unequal}, or pieces held several tokens. E2E would tell, and is not in the file",)
 
 
 def _far(reported: Statistics, tpot: float, expected: float, how: str) -> str:
     """A mean TPOT that does not go with E2E, TTFT and the tokens."""
-    said = f"A mean TPOT of {1000 * tpot:.4g} ms does not go with its E2E and TTFT: {how} are {1000 * expected:.4g} ms"
+    claim = f"A mean TPOT of {1000 * tpot:.4g} ms does not go with its E2E and TTFT: {how} are {1000 * expected:.4g} ms"
     middle = reported.get("tpot", {}).get("p50", nan)
     if 1 / FAR <= middle / expected <= FAR:
-        return f"{said}. Its median is {1000 * middle:.4g} ms, so a few requests with few tokens make that mean"
+        return f"{claim}. Its median is {1000 * middle:.4g} ms, so a few requests with few tokens make that mean"
     if isfinite(reported.get("itl", {}).get("mean", nan)):  # and it agrees with TPOT, or we were not here
-        return f"{said}. ITL agrees with TPOT, so what was counted as tokens and the pieces of the stream differ"
-    return f"{said}. Whether pieces were counted for tokens, or answers with few tokens were slow, ITL would tell"
+        return f"{claim}. ITL agrees with TPOT, so what was counted as tokens and the pieces of the stream differ"
+    return f"{claim}. Whether pieces were counted for tokens, or answers with few tokens were slow, ITL would tell"

@@ -61,12 +61,12 @@ class Requests:
 
     def summary(self) -> dict[str, dict[str, float]]:
         """Metric -> statistic -> seconds, over the requests that did not fail; only metrics that the table has."""
-        found = {}
+        metrics = {}
         for name in METRICS:
             values = np.concatenate([*(self.itl or ()), np.empty(0)]) if name == "itl" else getattr(self, name)
             if values is not None and np.isfinite(values).any():
-                found[name] = percentiles(values)
-        return found
+                metrics[name] = percentiles(values)
+        return metrics
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,27 +114,27 @@ class Result:
         """
         if self.requests is None:
             raise ValueError(f"{self.name} has a summary and no requests: there is nothing to replay. {self._advice()}")
-        table, kept = self.requests, np.flatnonzero(~self.requests.failed)
-        if not len(kept):
+        table, rows = self.requests, np.flatnonzero(~self.requests.failed)
+        if not len(rows):
             raise ValueError(f"{self.name}: all {len(table):,} requests failed, so there is nothing to replay")
         for name in ("arrival", "prompt_tokens", "output_tokens"):
-            values = getattr(table, name)[kept]
+            values = getattr(table, name)[rows]
             lowest = 0 if name == "arrival" else 1
             bad = ~(values >= lowest) | (values > (1e10 if name == "arrival" else MAX_TOKENS))
             if bad.any():
                 i = int(np.argmax(bad))
                 what = "no" if np.isnan(values[i]) else f"{values[i]:g} as"
                 raise ValueError(
-                    f"{self.name}: request {kept[i]} has {what} {name.replace('_', ' ')}, so the run cannot be "
+                    f"{self.name}: request {rows[i]} has {what} {name.replace('_', ' ')}, so the run cannot be "
                     f"replayed. {self._advice()}"
                 )
-        kept = kept[np.argsort(table.arrival[kept], kind="stable")]
-        left_out = len(table) - len(kept)
+        rows = rows[np.argsort(table.arrival[rows], kind="stable")]
+        left_out = len(table) - len(rows)
         note = f"{self.name}: {left_out:,} of {len(table):,} requests failed and are not replayed"
         return Workload(
-            arrival=table.arrival[kept] - table.arrival[kept[0]],
-            prompt_tokens=table.prompt_tokens[kept],
-            output_tokens=table.output_tokens[kept],
+            arrival=table.arrival[rows] - table.arrival[rows[0]],
+            prompt_tokens=table.prompt_tokens[rows],
+            output_tokens=table.output_tokens[rows],
             name=self.name,
             notes=(note,) if left_out else (),
         )

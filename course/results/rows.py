@@ -120,14 +120,14 @@ def statistic(key: str) -> str | None:
 
 def statistics(place: str, block: Mapping, scale: float = 1.0) -> dict[str, float]:
     """The statistics of a block in seconds, by the names above; what is null or unknown is left out."""
-    found = {}
+    by_name = {}
     for key in block:
         name = statistic(key)
         if name is not None:
             value = seconds(place, block, key, scale)
             if not math.isnan(value):
-                found[name] = value
-    return found
+                by_name[name] = value
+    return by_name
 
 
 def without_missing(values: Mapping[str, float]) -> dict[str, float]:
@@ -137,12 +137,12 @@ def without_missing(values: Mapping[str, float]) -> dict[str, float]:
 
 def flat(place: str, doc: Mapping, metrics: Mapping[str, str]) -> dict[str, dict[str, float]]:
     """Keys such as p99_ttft_ms as metric -> statistic -> seconds. metrics: the tool's name of each -> ours."""
-    found: dict[str, dict[str, float]] = {}
+    by_metric: dict[str, dict[str, float]] = {}
     for key in doc:
         head, _, rest = key.partition("_")
         name, metric = statistic(head), metrics.get(rest.removesuffix("_ms"))
         if name is not None and metric is not None and rest.endswith("_ms"):
             value = number(place, doc, key) / 1_000
             if not math.isnan(value):
-                found.setdefault(metric, {})[name] = value
-    return found
+                by_metric.setdefault(metric, {})[name] = value
+    return by_metric

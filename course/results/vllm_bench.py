@@ -90,13 +90,13 @@ def _run(path: Path, document: Document, name: str) -> Result:
 
 def _lists_alone(place: str, doc: Mapping, totals: Mapping[str, float]) -> Statistics:
     """Statistics of the lists that vLLM 0.30 writes without --save-detailed, if every request was answered."""
-    found = {}
+    metrics = {}
     for metric, key in (("e2e", "latencies"), ("client_wait", "queue_times")):
         values = items(place, doc, key)
         if values and len(values) == totals.get("requests"):
-            found[metric] = percentiles(np.array([seconds(f"{place}, {key} {i}", {key: value}, key)
+            metrics[metric] = percentiles(np.array([seconds(f"{place}, {key} {i}", {key: value}, key)
                                                   for i, value in enumerate(values)]))  # fmt: skip
-    return found
+    return metrics
 
 
 def is_unlimited(doc: Mapping) -> bool:

@@ -20,10 +20,10 @@ SAMPLE = 200  # rows of a file that are asked what format it is
 
 def sample(path: Path, content: str) -> list[dict]:
     """The first rows, of those that are objects; a broken line ends it, and is refused later with its number."""
-    found: list[dict] = []
+    rows: list[dict] = []
     with suppress(ValueError):
-        found.extend(row for _, row in islice(json_lines(path, content), SAMPLE) if isinstance(row, dict))
-    return found
+        rows.extend(row for _, row in islice(json_lines(path, content), SAMPLE) if isinstance(row, dict))
+    return rows
 
 
 def looks_like(row: Mapping) -> bool:

@@ -48,8 +48,8 @@ class Header:
         number, cells = next(rows, (0, []))
         if not cells:
             raise ValueError(f"{path.name} is empty: a trace begins with the header {','.join(needed)}")
-        found = names(cells)
-        missing = [column for column in needed if column.lower() not in found]
+        present = names(cells)
+        missing = [column for column in needed if column.lower() not in present]
         if missing:
             separated = next(
                 (f" (are its cells separated by {mark!r}? Commas are needed)" for mark in ";\t|" if mark in cells[0]),
@@ -60,13 +60,13 @@ class Header:
                 f"{quote(', '.join(cell.strip() for cell in cells))}{separated or hint}"
             )
         for column in (*needed, *optional):
-            if found.count(column.lower()) > 1:
+            if present.count(column.lower()) > 1:
                 raise ValueError(f"{path.name}, row {number}: two columns are named {column}. Rename the wrong one")
         self.width = len(cells)
-        taken = {column.lower() for column in (*needed, *optional)}
-        self.unread = tuple(cell.strip() for cell in cells if cell.strip() and cell.strip().lower() not in taken)
+        used = {column.lower() for column in (*needed, *optional)}
+        self.unread = tuple(cell.strip() for cell in cells if cell.strip() and cell.strip().lower() not in used)
         self._places = {
-            column: found.index(column.lower()) for column in (*needed, *optional) if column.lower() in found
+            column: present.index(column.lower()) for column in (*needed, *optional) if column.lower() in present
         }
 
     def __contains__(self, column: str) -> bool:
