@@ -55,7 +55,7 @@ def progress_bar(model: StepTimeModel, load: Workload, name: str) -> Iterator[St
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(f"{name}, {len(load):,} requests", total=total)
-        yield WatchedStepTime(model, total // 200, lambda done: progress.update(task, completed=min(done, total)))
+        yield WatchedStepTime(model, total // 200, lambda tokens: progress.update(task, completed=min(tokens, total)))
 
 
 def say_reading(path: str | None) -> None:

@@ -61,10 +61,10 @@ def talk(
     from course import lm
     from course.cli import build, knobs
 
-    asked = {**settings, "policy": policy, "block_size": block_size}
-    with build.spoken_in_flags(asked):
-        knobs.check(asked)
-        chosen = build.policies(asked)
+    options = {**settings, "policy": policy, "block_size": block_size}
+    with build.spoken_in_flags(options):
+        knobs.check(options)
+        chosen = build.policies(options)
     cache = _cache(num_gpu_blocks_override, block_size)
     sampling = lm.Sampling(temperature, seed=seed)
     if prompts is None:
@@ -92,7 +92,7 @@ def talk(
             if picture is not None:
                 picture.close()
         if not as_json:
-            _report(texts, runs[name], time.perf_counter() - began, shown=picture is not None)
+            _report(texts, runs[name], time.perf_counter() - began, with_words=picture is not None)
     if as_json:
         echo(json.dumps([_as_dict(name, repr(chosen[name]), run) for name, run in runs.items()], indent=2))
     elif len(runs) > 1:
@@ -200,7 +200,7 @@ class _Picture:
         self.live.stop()
 
 
-def _report(prompts: Sequence[str], run: Any, seconds: float, shown: bool) -> None:
+def _report(prompts: Sequence[str], run: Any, seconds: float, with_words: bool) -> None:
     import numpy as np
 
     for row in np.argsort(run.response, kind="stable").tolist():

@@ -94,11 +94,11 @@ def _glossary(mine: Path) -> tuple[str, list[str]]:
 
 def _solutions(labs: Path, mine: Path, progress: Progress, names: list[str]) -> tuple[dict[str, str], list[str]]:
     """The solutions of the labs that were attempted, by number, as paths from `mine`; copied if they are missing."""
-    found: dict[str, str] = {}
+    by_number: dict[str, str] = {}
     remarks: list[str] = []
     open_ = [name for name in names if attempted(name[:2], progress)]
     if not open_:
-        return found, remarks
+        return by_number, remarks
     beside = labs.parent / SOLUTIONS
     source = beside if os.path.isdir(beside) else part_of_the_course(SOLUTIONS)
     record = Record(mine)
@@ -110,8 +110,8 @@ def _solutions(labs: Path, mine: Path, progress: Progress, names: list[str]) -> 
                 key = f"{SOLUTIONS}/{copy.name}"
                 # A solution that the learner has changed stays theirs, and is still what the link opens.
                 if bring(copy, key, content, record) != "yours" or key in record.digests:
-                    found.setdefault(name[:2], key)
+                    by_number.setdefault(name[:2], key)
                     break
         except (OSError, files.TooLarge) as error:
             remarks.append(f"The solutions of {name} cannot be copied: {reason(error)}.")
-    return found, remarks + record.save()
+    return by_number, remarks + record.save()

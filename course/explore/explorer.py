@@ -89,8 +89,8 @@ class Explorer:
 
         Raises ValueError: the task shows what is no setting, or a value that its control cannot stand at.
         """
-        wanted = self.settings(task.settings)
-        return {control.name: control.at_stop(wanted[control.name]) for control in self.controls}
+        settings = self.settings(task.settings)
+        return {control.name: control.at_stop(settings[control.name]) for control in self.controls}
 
     def compute(self, **settings: Any) -> Any:
         """Run the simulation without any widget; settings left out are at their default.
@@ -110,10 +110,10 @@ class Explorer:
         """
         cleaned = self.settings(settings)
         by_name = {control.name: control for control in self.controls}
-        wanted = {name: by_name[name].at_stop(cleaned[name]) for name in settings}
+        positions = {name: by_name[name].at_stop(cleaned[name]) for name in settings}
         if self.view is None:
             self.view = self.new_view()
-        return self.view.set(wanted)
+        return self.view.set(positions)
 
     def new_view(self) -> Any:
         """Return the widgets of one display: `root`, and `set` to move them."""

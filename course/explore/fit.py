@@ -46,9 +46,9 @@ def lines(rows: Rows) -> int:
 
 def figure_height(explorer: Explorer, rows: Rows, figure: go.Figure) -> int:
     """Return the height of the figure in pixels: its own, or less if the screen has less."""
-    taken = HEAD + CONTROLS * math.ceil(len(explorer.controls) / COLUMNS) + CHANGED
-    taken += TASKS if explorer.tasks else 0
+    used = HEAD + CONTROLS * math.ceil(len(explorer.controls) / COLUMNS) + CHANGED
+    used += TASKS if explorer.tasks else 0
     if not beside(explorer, rows, figure):
-        taken += ROW * lines(rows) + 6
+        used += ROW * lines(rows) + 6
     own = figure.layout.height or HEIGHT
-    return int(min(own, MOST, max(LEAST, SCREEN - taken)))
+    return int(min(own, MOST, max(LEAST, SCREEN - used)))

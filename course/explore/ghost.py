@@ -28,13 +28,13 @@ class Shown:
 
 def ranges_of(layout: Mapping[str, Any]) -> Ranges:
     """Return the ranges that a layout fixes, by the name of the axis; axes that fit themselves are left out."""
-    found = {}
+    ranges = {}
     for name, axis in layout.items():
         if re.fullmatch(r"[xy]axis\d*", name) and isinstance(axis, Mapping):
             ends = axis.get("range")
             if isinstance(ends, list | tuple) and len(ends) == 2 and all(map(_finite, ends)):
-                found[name] = (ends[0], ends[1], axis.get("type") or "")
-    return found
+                ranges[name] = (ends[0], ends[1], axis.get("type") or "")
+    return ranges
 
 
 def joined(one: Ranges, other: Ranges) -> Ranges:
@@ -56,7 +56,7 @@ def what_changed(controls: Sequence[Control], before: Shown, now: Shown) -> str:
     if not moved:
         return ""
     first = moved[0]
-    was, is_ = (first.text(shown.settings[first.name]) for shown in (before, now))
+    was, is_ = (first.text(run.settings[first.name]) for run in (before, now))
     head = f"{first.label}: {was} → {is_}." if len(moved) == 1 else f"{len(moved)} controls moved."
     if before.rows == now.rows:
         return f"{head} The table stays the same."

@@ -95,11 +95,11 @@ def _short(old: str, new: str) -> str:
 
 def failure(error: BaseException) -> str:
     """Return a sentence for a run that failed; a ValueError of the course already is one."""
-    said = str(error).strip()
-    if isinstance(error, ValueError) and said:
-        knob = "_" in said.split()[0]  # the name of a setting keeps its spelling
-        return (said if knob else said[0].upper() + said[1:]) + ("" if said.endswith((".", "?")) else ".")
-    return f"This setting failed with {type(error).__name__}{': ' + said if said else ''}. Move back, or press Reset."
+    why = str(error).strip()
+    if isinstance(error, ValueError) and why:
+        knob = "_" in why.split()[0]  # the name of a setting keeps its spelling
+        return (why if knob else why[0].upper() + why[1:]) + ("" if why.endswith((".", "?")) else ".")
+    return f"This setting failed with {type(error).__name__}{': ' + why if why else ''}. Move back, or press Reset."
 
 
 def warnings_of(result: Any) -> tuple[str, ...]:
@@ -108,7 +108,7 @@ def warnings_of(result: Any) -> tuple[str, ...]:
     A sentence that several runs of a mapping share is given once, with all their keys before it.
     """
     own = result.get("warnings") if isinstance(result, Mapping) else getattr(result, "warnings", None)
-    found: dict[str, list[str]] = {str(text): [] for text in ([own] if isinstance(own, str) else own or ())}
+    keys_of: dict[str, list[str]] = {str(text): [] for text in ([own] if isinstance(own, str) else own or ())}
     inner: Iterable[tuple[str, Any]] = ()
     if isinstance(result, Mapping):
         inner = ((str(key), value) for key, value in result.items() if key != "warnings")
@@ -117,10 +117,10 @@ def warnings_of(result: Any) -> tuple[str, ...]:
     for key, value in inner:
         nested = getattr(value, "warnings", None)
         for text in nested if isinstance(nested, list | tuple) else ():
-            keys = found.setdefault(str(text), [])
+            keys = keys_of.setdefault(str(text), [])
             if key and key not in keys:
                 keys.append(key)
-    return tuple((f"{', '.join(keys)}: " if keys else "") + text for text, keys in found.items())
+    return tuple((f"{', '.join(keys)}: " if keys else "") + text for text, keys in keys_of.items())
 
 
 @dataclass(frozen=True)

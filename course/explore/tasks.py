@@ -204,9 +204,9 @@ class Way:
 
     def go(self, step: int) -> None:
         """Look at the next task (1) or the one before (-1); an open one is never passed."""
-        wanted = self.at + step
-        if 0 <= wanted < len(self.tasks) and (step < 0 or not self.open):
-            self.at, self.misses, self.said, self.right = wanted, 0, "", False
+        place = self.at + step
+        if 0 <= place < len(self.tasks) and (step < 0 or not self.open):
+            self.at, self.misses, self.said, self.right = place, 0, "", False
             self._again()
 
     def _again(self) -> None:

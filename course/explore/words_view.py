@@ -229,9 +229,9 @@ class WordsView:
         if self.result is None or self._moving or not moved:
             return
         now = Shown(self.settings, self.explorer.rows(self.result))
-        said = what_changed(self.explorer.controls, self._before, now) if self._before else ""
+        change = what_changed(self.explorer.controls, self._before, now) if self._before else ""
         first, self._before = self._before is None and self.settings == self.explorer.defaults, now
-        self.changed.value = f'<div role="status">{escape(said)}</div>' if said else ""
+        self.changed.value = f'<div role="status">{escape(change)}</div>' if change else ""
         if self.tasks is not None and not first:
             self.tasks.rested(self.settings, self.result)
 

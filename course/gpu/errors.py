@@ -19,10 +19,10 @@ FAILS = (KernelError, MemoryError)
 
 def not_measured(error: BaseException) -> str:
     """The sentence of an explorer that could not launch, after one of FAILS."""
-    said = " ".join(str(error).split()).rstrip(".")
+    message = " ".join(str(error).split()).rstrip(".")
     if isinstance(error, MemoryError):
-        said = "there is not enough memory free" + (f" ({said})" if said else "")
-    return f"Nothing is measured here: {said}."
+        message = "there is not enough memory free" + (f" ({message})" if message else "")
+    return f"Nothing is measured here: {message}."
 
 
 @contextmanager
@@ -36,8 +36,8 @@ def while_it_answers(name: str) -> Iterator[None]:
     except Exception as error:
         if type(error).__name__ not in FAILURES:
             raise
-        said = " ".join(str(error).split())
+        why = " ".join(str(error).split())
         raise KernelError(
-            f"{name} stopped in the middle ({said}): restart the kernel or the program to use it again; the recorded "
+            f"{name} stopped in the middle ({why}): restart the kernel or the program to use it again; the recorded "
             "step times need no GPU"
         ) from None

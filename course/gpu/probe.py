@@ -111,8 +111,8 @@ def cupy(kind: str, driver: int | None) -> ModuleType:
 
 def why_cupy_fails(error: Exception, kind: str, driver: int | None, module: ModuleType) -> str:
     """A sentence for a CuPy that is installed and cannot run a kernel."""
-    said = first_line(error)
-    if kind == "cuda" and INSUFFICIENT_DRIVER in said and driver is not None:
+    message = first_line(error)
+    if kind == "cuda" and INSUFFICIENT_DRIVER in message and driver is not None:
         try:
             built = f" is built for CUDA {dotted_version(module.cuda.runtime.runtimeGetVersion())}"
         except Exception:
@@ -121,4 +121,4 @@ def why_cupy_fails(error: Exception, kind: str, driver: int | None, module: Modu
             f"the NVIDIA driver supports CUDA {dotted_version(driver)}, and this CuPy{built}: "
             f"install a newer driver, or replace CuPy by `pip install '{package(kind, driver)}'`"
         )
-    return f"there is a GPU and CuPy is installed, but a kernel does not run: {said}"
+    return f"there is a GPU and CuPy is installed, but a kernel does not run: {message}"

@@ -70,17 +70,17 @@ def _list(values: np.ndarray) -> str:
 @cache
 def decode_step(name: str = "h100_decode_step") -> DecodeProfile:
     """The recording of that name. Raises ValueError with the known names otherwise."""
-    found = files.read("decode_step", name)
-    return DecodeProfile(name=name, **_points(found), **_facts(found, "empty_seconds"))
+    content = files.read("decode_step", name)
+    return DecodeProfile(name=name, **_points(content), **_facts(content, "empty_seconds"))
 
 
-def _points(found: Mapping[str, Any]) -> dict[str, Any]:
+def _points(content: Mapping[str, Any]) -> dict[str, Any]:
     """Its columns; None becomes NaN where one is of floats."""
-    points: dict[str, Any] = {key: np.array(values, dtype=COLUMNS[key]) for key, values in found["points"].items()}
+    points: dict[str, Any] = {key: np.array(values, dtype=COLUMNS[key]) for key, values in content["points"].items()}
     for values in points.values():
         values.setflags(write=False)
     return points
 
 
-def _facts(found: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    return {key: found[key] for key in (*keys, "provenance")}
+def _facts(content: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: content[key] for key in (*keys, "provenance")}

@@ -99,8 +99,8 @@ class ShimDevice(CPUDevice):
         self, source: str, kernel: str, *, file: str = "kernel.cu", macros: Mapping[str, Any] | None = None
     ) -> Kernel:
         """See Device."""
-        found = sources.parameters(source, kernel)
-        return ShimKernel(kernel, found, build.load(source, kernel, file, macros or {}))
+        parameters = sources.parameters(source, kernel)
+        return ShimKernel(kernel, parameters, build.load(source, kernel, file, macros or {}))
 
     def empty(self, shape: Any, dtype: Any) -> np.ndarray:
         """See Device."""

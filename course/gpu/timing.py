@@ -62,9 +62,9 @@ def measure(
         timed()
         if time.perf_counter() - began > max_seconds / 2:
             break
-    found: list[tuple[float, float]] = []
-    while len(found) < launches and (not found or time.perf_counter() - began < max_seconds):
-        found.append(timed())
-    seconds, gaps = np.array(found).T
+    samples: list[tuple[float, float]] = []
+    while len(samples) < launches and (not samples or time.perf_counter() - began < max_seconds):
+        samples.append(timed())
+    seconds, gaps = np.array(samples).T
     low, middle, high = np.percentile(seconds, (10, 50, 90)).tolist()
-    return Timing(middle, low, high, len(found), float(np.median(gaps)), float(gaps.max()))
+    return Timing(middle, low, high, len(samples), float(np.median(gaps)), float(gaps.max()))

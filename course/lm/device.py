@@ -123,9 +123,9 @@ class DeviceModel(LanguageModel):
             )
             step.write(np.concatenate([parts[row] for row in order]), tables[order])
             step.run()
-            found = step.logits()
-        logits = np.empty_like(found)
-        logits[order] = found
+            in_order = step.logits()
+        logits = np.empty_like(in_order)
+        logits[order] = in_order
         return logits
 
 

@@ -110,20 +110,20 @@ class Speaking(Live):
     def compute(self, work: Work) -> Emitted:
         """One forward pass over everything in the step, padding too; then the next token of each complete prompt."""
         rows: list[tuple[list[int], int, Sequence[int]]] = []  # tokens to compute, tokens before them, blocks
-        said: list[tuple[int, Request]] = []  # (row of the pass, who gets a token from it)
+        speakers: list[tuple[int, Request]] = []  # (row of the pass, who gets a token from it)
         for request in work.decodes:
             answer = self.answers[request.index]
             if not answer.ended:
-                said.append((len(rows), request))
+                speakers.append((len(rows), request))
             rows.append(self._decode(answer, work.table(request)))
         for request, count in work.chunks:
-            answer, table, done = self.answers[request.index], work.table(request), request.computed
-            real = answer.tokens[done : done + count]
-            if not answer.ended and done + count >= len(answer.tokens):
-                said.append((len(rows), request))
-            rows.append((real, done, table))
+            answer, table, computed = self.answers[request.index], work.table(request), request.computed
+            real = answer.tokens[computed : computed + count]
+            if not answer.ended and computed + count >= len(answer.tokens):
+                speakers.append((len(rows), request))
+            rows.append((real, computed, table))
             if count > len(real):  # a padded batch: the rest of the longest prompt, behind this one
-                rows.append(([self.model.tokenizer.end] * (count - len(real)), done + len(real), table))
+                rows.append(([self.model.tokenizer.end] * (count - len(real)), computed + len(real), table))
         logits = self.model.forward(
             np.concatenate([tokens for tokens, _, _ in rows]),
             [len(tokens) for tokens, _, _ in rows],
@@ -131,7 +131,7 @@ class Speaking(Live):
             [table for _, _, table in rows],
             self.memory,
         )
-        finished = [request for request, token in self._chosen(logits, said) if self._hear(request, token)]
+        finished = [request for request, token in self._chosen(logits, speakers) if self._hear(request, token)]
         if self.seen is not None:
             self.seen(self.answers)
         return Emitted(finished)
@@ -144,10 +144,10 @@ class Speaking(Live):
         answer.padding += 1
         return [self.model.tokenizer.end], place, table
 
-    def _chosen(self, logits: np.ndarray, said: Sequence[tuple[int, Request]]) -> Iterable[tuple[Request, int]]:
+    def _chosen(self, logits: np.ndarray, speakers: Sequence[tuple[int, Request]]) -> Iterable[tuple[Request, int]]:
         """The next token of each, those that are sampled alike together."""
         groups: dict[Sampling, list[tuple[int, Request]]] = {}
-        for row, request in said:
+        for row, request in speakers:
             groups.setdefault(self.answers[request.index].sampling, []).append((row, request))
         for sampling, members in groups.items():
             answers = [self.answers[request.index] for _, request in members]

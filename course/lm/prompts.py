@@ -35,6 +35,6 @@ def as_workload(prompts: Sequence[Prompt], arrival: Sequence[float] | np.ndarray
     arrival: of each prompt [s], in order. LMError if the tokenizer cannot be read.
     """
     tokenizer = Tokenizer(ROOM / "tokenizer.json")
-    asked = [len(tokenizer.prompt(prompt.turns)) for prompt in prompts]
-    answered = [len(tokenizer.encode(prompt.answer)) + 1 for prompt in prompts]  # the end is a token too
-    return Workload(np.asarray(arrival), np.array(asked), np.array(answered))
+    prompt_tokens = [len(tokenizer.prompt(prompt.turns)) for prompt in prompts]
+    output_tokens = [len(tokenizer.encode(prompt.answer)) + 1 for prompt in prompts]  # the end is a token too
+    return Workload(np.asarray(arrival), np.array(prompt_tokens), np.array(output_tokens))

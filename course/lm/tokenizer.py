@@ -121,13 +121,13 @@ class Tokenizer:
         """The pieces of one word: of all neighbours that merge, those first that were learned first."""
         tokens = [self._start[byte] for byte in word.encode()]
         while len(tokens) > 1:
-            found = [self._merges.get(pair) for pair in pairwise(tokens)]
-            best = min((merge for merge in found if merge), default=None)
+            merges = [self._merges.get(pair) for pair in pairwise(tokens)]
+            best = min((merge for merge in merges if merge), default=None)
             if best is None:
                 break
             merged, i = [], 0
             while i < len(tokens):
-                if i < len(found) and found[i] == best:
+                if i < len(merges) and merges[i] == best:
                     merged.append(best[1])
                     i += 2
                 else:

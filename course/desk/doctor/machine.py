@@ -23,10 +23,10 @@ def labs(folder: Path) -> Answer:
     """The handed-out labs are there, and can be read."""
     from course.desk.copies import read_labs
 
-    found, remarks = read_labs(folder)
+    notebooks, remarks = read_labs(folder)
     if remarks:
         return problem(" ".join(remarks), "start this in the course's folder, or give --labs")
-    return ok(f"{len(found)} in {folder}")
+    return ok(f"{len(notebooks)} in {folder}")
 
 
 def copies(mine: Path) -> Answer:
@@ -55,9 +55,9 @@ def progress() -> Answer:
         return problem(
             f"{stored.path.parent} cannot be written: {why}", f"name another folder: `{FOLDER}=/some/folder make lab`"
         )
-    found = stored.unusable()
-    if found:
-        return note(f"{stored.path} {found}", "nothing: it will be kept under another name, and a new file started")
+    trouble = stored.unusable()
+    if trouble:
+        return note(f"{stored.path} {trouble}", "nothing: it will be kept under another name, and a new file started")
     return ok(f"{stored.path.parent} can be written")
 
 
@@ -83,9 +83,9 @@ def best() -> dict[str, Any] | str:
 @cache
 def on_the_cpu() -> dict[str, Any] | str:
     """The same for the kernel compiled for the CPU, which is asked for only if labs would use something else."""
-    found = best()
-    if isinstance(found, dict) and found["device"] and found["device"]["kind"] == "cpu-shim":
-        return found
+    launch = best()
+    if isinstance(launch, dict) and launch["device"] and launch["device"]["kind"] == "cpu-shim":
+        return launch
     try:
         return process.ask("launch", "cpu")
     except process.ProcessError as error:
@@ -94,51 +94,51 @@ def on_the_cpu() -> dict[str, Any] | str:
 
 def compiler() -> Answer:
     """Kernels can be compiled for the CPU."""
-    found = on_the_cpu()
-    if isinstance(found, str):
-        return problem(f"compiling a kernel for the CPU and running it {found}", "set CXX to another compiler")
-    if found["why"]:
-        return note(f"{found['why']}. Kernels run as NumPy instead")
-    if not _agrees(found):
+    launch = on_the_cpu()
+    if isinstance(launch, str):
+        return problem(f"compiling a kernel for the CPU and running it {launch}", "set CXX to another compiler")
+    if launch["why"]:
+        return note(f"{launch['why']}. Kernels run as NumPy instead")
+    if not _agrees(launch):
         return problem(
-            f"the kernel compiled for the CPU gives wrong results: {_off(found)}", "set CXX to another compiler"
+            f"the kernel compiled for the CPU gives wrong results: {_off(launch)}", "set CXX to another compiler"
         )
-    return ok(f"{found['device']['versions'].get('compiler', 'a C++ compiler')}")
+    return ok(f"{launch['device']['versions'].get('compiler', 'a C++ compiler')}")
 
 
 def gpu() -> Answer:
     """A GPU that CuPy can use, or why there is none; that is a problem only if CuPy is installed."""
-    found = best()
-    if isinstance(found, str):
-        return problem(f"looking for a GPU {found}", "see what `nvidia-smi` or `rocminfo` says; restart the machine")
-    device = found["device"]
-    if device and found["is_gpu"]:
+    launch = best()
+    if isinstance(launch, str):
+        return problem(f"looking for a GPU {launch}", "see what `nvidia-smi` or `rocminfo` says; restart the machine")
+    device = launch["device"]
+    if device and launch["is_gpu"]:
         return ok(", ".join([device["name"], *(f"{name} {version}" for name, version in device["versions"].items())]))
-    why = found["notes"][0] if found["notes"] else found["why"]
-    if found["has_cupy"] and "no driver" not in why:
+    why = launch["notes"][0] if launch["notes"] else launch["why"]
+    if launch["has_cupy"] and "no driver" not in why:
         return problem(f"{why}. Labs use the CPU", "without this GPU: `pip uninstall` the CuPy package")
     return note(f"{why}. Labs use the CPU")
 
 
 def decode_step() -> Answer:
     """The decode step, launched where labs will launch it, computes what NumPy computes in float64."""
-    found = best()
-    if isinstance(found, str):
-        return problem(f"launching the decode step {found}")
-    if found["why"]:
-        return problem(f"the decode step cannot be launched: {found['why']}")
-    where = f"on {found['device']['name']} ({found['device']['kind']})"
-    if not _agrees(found):
+    launch = best()
+    if isinstance(launch, str):
+        return problem(f"launching the decode step {launch}")
+    if launch["why"]:
+        return problem(f"the decode step cannot be launched: {launch['why']}")
+    where = f"on {launch['device']['name']} ({launch['device']['kind']})"
+    if not _agrees(launch):
         return problem(
-            f"{where} it gives wrong results: {_off(found)}", "do not trust measured figures on this machine"
+            f"{where} it gives wrong results: {_off(launch)}", "do not trust measured figures on this machine"
         )
-    return ok(f"{where}, equal to NumPy in float64 within {found['off']:.0e}")
+    return ok(f"{where}, equal to NumPy in float64 within {launch['off']:.0e}")
 
 
-def _agrees(found: dict[str, Any]) -> bool:
-    return found["off"] is not None and found["off"] <= found["allowed"]
+def _agrees(launch: dict[str, Any]) -> bool:
+    return launch["off"] is not None and launch["off"] <= launch["allowed"]
 
 
-def _off(found: dict[str, Any]) -> str:
-    off = "no number" if found["off"] is None else f"off by {found['off']:.1e}"
-    return f"{off}, and rounding in float32 explains at most {found['allowed']:.1e}"
+def _off(launch: dict[str, Any]) -> str:
+    off = "no number" if launch["off"] is None else f"off by {launch['off']:.1e}"
+    return f"{off}, and rounding in float32 explains at most {launch['allowed']:.1e}"

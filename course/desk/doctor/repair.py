@@ -31,5 +31,5 @@ def files_of(*packages: str) -> str:
     versions = {name: version_of(name) for name in packages}
     if not versions or None in versions.values():
         return install()
-    wanted = " ".join(f"{name}=={version}" for name, version in versions.items())
-    return f"`{shlex.quote(sys.executable)} -m pip install --force-reinstall --no-deps {wanted}`"
+    requirements = " ".join(f"{name}=={version}" for name, version in versions.items())
+    return f"`{shlex.quote(sys.executable)} -m pip install --force-reinstall --no-deps {requirements}`"

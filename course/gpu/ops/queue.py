@@ -132,9 +132,9 @@ def queue(device: Device) -> Queue:
 
 def array(name: str, value: Any, shape: Sequence[int | None], kind: Any) -> Any:
     """`value` itself if it has this shape (None: any size) and kind and no gaps; else ValueError with what it has."""
-    wanted = numbers.dtype(kind) if isinstance(kind, str) else np.dtype(kind)
-    found = getattr(value, "dtype", None)
-    if found is None or not hasattr(value, "flags"):
+    expected_dtype = numbers.dtype(kind) if isinstance(kind, str) else np.dtype(kind)
+    dtype = getattr(value, "dtype", None)
+    if dtype is None or not hasattr(value, "flags"):
         raise ValueError(f"{name} must be an array of the device, not {quote(value)}")
     sizes = ", ".join("any" if size is None else str(size) for size in shape)
     fits = len(value.shape) == len(shape) and all(
@@ -142,8 +142,10 @@ def array(name: str, value: Any, shape: Sequence[int | None], kind: Any) -> Any:
     )
     if not fits:
         raise ValueError(f"{name} must have the shape ({sizes}), not {tuple(value.shape)}")
-    if found != wanted:
-        raise ValueError(f"{name} must hold {kind if isinstance(kind, str) else wanted} as {wanted}, not {found}")
+    if dtype != expected_dtype:
+        raise ValueError(
+            f"{name} must hold {kind if isinstance(kind, str) else expected_dtype} as {expected_dtype}, not {dtype}"
+        )
     if not value.flags.c_contiguous:
         raise ValueError(f"{name} must be contiguous in memory: pass a copy")
     return value
@@ -157,6 +159,6 @@ def multiple(name: str, value: Any, of: int, why: str) -> int:
     return number
 
 
-def out_of_memory(error: Exception, wanted: int, what: str) -> KernelError:
+def out_of_memory(error: Exception, size: int, what: str) -> KernelError:
     """A sentence for a device without room for `what`."""
-    return KernelError(f"{what} need {wanted / 1e9:.1f} GB of GPU memory, which the card does not have free: {error}")
+    return KernelError(f"{what} need {size / 1e9:.1f} GB of GPU memory, which the card does not have free: {error}")
