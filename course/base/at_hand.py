@@ -9,7 +9,7 @@ from typing import Any
 
 
 def at_hand(package: str, *modules: str) -> Callable[[str], Any]:
-    """The `__getattr__` of a package that has at hand what these modules of it list in `__all__`.
+    """A `__getattr__` that fetches what these modules of the package list in `__all__`, at first use.
 
     What a lab asks is read without plotly and widgets, which its explorers need.
     """

@@ -44,7 +44,7 @@ def file_lock(path: Path) -> Iterator[None]:
 
 
 def _take(handle: int) -> bool:
-    """Whether the lock is ours now; False while another process has it. Raises OSError if there are no locks."""
+    """Try to take the lock; returns whether it is ours. Raises OSError on a file system without locks."""
     try:
         if fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

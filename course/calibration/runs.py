@@ -51,5 +51,5 @@ def result_of(run: Run, name: str = "live run") -> Result:
 
 
 def engine_of_run(run: Run) -> Engine:
-    """What served it."""
+    """The engine that served this run."""
     return Engine(run.policy, run.cache)

@@ -219,7 +219,8 @@ def _recorded(name: str, spec: Any, card: Any, engine: Any, weights: float | Non
 
 def _fit_lines(step_fit: "Fit") -> str:
     lines = [
-        f"{name} = {c.seconds:.3g} {c.unit} (data sheet: {c.sheet:.3g}){'' if step_fit.settled(name) else ', not settled'}"
+        f"{name} = {c.seconds:.3g} {c.unit} (data sheet: {c.sheet:.3g})"
+        f"{'' if step_fit.settled(name) else ', not settled'}"
         for name, c in step_fit.constants.items()
     ]
     return "\n".join(lines)

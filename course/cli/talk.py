@@ -179,7 +179,7 @@ class _Picture:
         self.live.start()
 
     def show(self, answers: Mapping[int, Any]) -> None:
-        """The picture now, unless there was one a moment ago. Part of the step's time, as all that is done with it."""
+        """Draw the picture, unless one was drawn a moment ago. This is part of the step's time."""
         from rich.text import Text
 
         now = time.perf_counter()
@@ -196,7 +196,7 @@ class _Picture:
         self.live.update(Text("\n").join(lines), refresh=True)
 
     def close(self) -> None:
-        """The terminal as it was."""
+        """Restore the terminal."""
         self.live.stop()
 
 

@@ -77,7 +77,7 @@ class Read(Task):
     """Read a value and type it in.
 
     value: the value at these settings. unit: shown behind the field. rtol: relative tolerance; 5% suits a figure or a
-    rounded table. if: whether the controls are where the value is to be read; None: anywhere. slips: pairs (factor,
+    rounded table. where: whether the controls are where the value is to be read; None: anywhere. slips: pairs (factor,
     hint) for a typed value that is off by that factor, such as 1,000 for milliseconds.
     """
 

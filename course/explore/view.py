@@ -213,7 +213,7 @@ class View:
         self._held = joined(self._held, ranges) if self._before else {}
 
     def _rested(self) -> None:
-        """The controls rest: say what changed, and let the task be judged."""
+        """Say what changed, and judge the task, once the controls rest."""
         moved, self._still = not self._still, True
         if self.error is not None or self._now is None:
             return

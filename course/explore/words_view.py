@@ -151,7 +151,7 @@ class WordsView:
             self._rest.moved()
 
     def _begin(self) -> None:
-        """Another run, of which nothing is computed yet; the one before it is dropped."""
+        """Start another run, of which nothing is computed yet; the one before it is dropped."""
         settings = {name: widget.value for name, widget in self.controls.items()}
         self.settings, self.result, self.error, self._spoken = settings, None, None, None
         self._number += 1
@@ -171,7 +171,7 @@ class WordsView:
 
     @in_turn
     def _asked(self, _widget: Any, content: Any, _buffers: Any) -> None:
-        """The browser has so many frames of a run, and wants more."""
+        """Answer the browser, which has so many frames of a run and asks for more."""
         if not isinstance(content, dict) or content.get("run") != self._number or self._spoken is None:
             return
         has, watch = content.get("has"), self._spoken.watch
@@ -225,7 +225,7 @@ class WordsView:
         self._judge(moved)
 
     def _judge(self, moved: bool = True) -> None:
-        """Once the controls rest and the run is complete: say what changed, and let the task be judged."""
+        """Say what changed, and judge the task, once the controls rest and the run is complete."""
         if self.result is None or self._moving or not moved:
             return
         now = Shown(self.settings, self.explorer.rows(self.result))

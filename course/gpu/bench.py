@@ -186,7 +186,7 @@ class LiveRun:
         return fixed_batches(step, batches, launches=1_000 if self.device.is_gpu else 50, max_seconds=0.5)
 
     def _seconds_per_token(self, step: DecodeStep) -> float:
-        """From below: of one sequence on a CPU, where a batch gains nothing; of a full card on a GPU."""
+        """A lower bound [s]: of one sequence on a CPU, where a batch gains nothing; of a full card on a GPU."""
         batch = min(step.max_batch, FULL) if self.device.is_gpu else 1
         return step.time(batch, launches=3, max_seconds=0.0, warm=1).seconds / batch
 

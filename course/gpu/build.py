@@ -90,7 +90,7 @@ def load(source: str, kernel: str, file: str, macros: Mapping[str, Any]) -> ctyp
 
 
 def _folders() -> Iterator[Path]:
-    """Where to keep libraries, best first."""
+    """The folders in which libraries may be kept, best first."""
     chosen = os.environ.get(FOLDER)
     if not chosen:
         from platformdirs import user_cache_dir

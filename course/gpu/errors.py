@@ -27,9 +27,9 @@ def not_measured(error: BaseException) -> str:
 
 @contextmanager
 def while_it_answers(name: str) -> Iterator[None]:
-    """What a GPU reports inside of this becomes a KernelError: it was lost, or a kernel before broke it off.
+    """A context that raises what a GPU reports as KernelError: the GPU was lost, or an earlier kernel broke it.
 
-    name: of the GPU. A device that has failed so answers nothing more in this process.
+    name: of the GPU. After such a failure the device cannot be used again in this process.
     """
     try:
         yield

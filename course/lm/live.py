@@ -1,4 +1,4 @@
-"""The model as what spends the time of a step: a policy decides, and words come out.
+"""The language model as an executor: a policy decides what is in a step, the model computes it.
 
     from course import lm, policies
 
@@ -145,7 +145,7 @@ class Speaking(Live):
         return [self.model.tokenizer.end], place, table
 
     def _chosen(self, logits: np.ndarray, speakers: Sequence[tuple[int, Request]]) -> Iterable[tuple[Request, int]]:
-        """The next token of each, those that are sampled alike together."""
+        """(request, next token) of each row in `speakers`; rows with the same sampling are computed together."""
         groups: dict[Sampling, list[tuple[int, Request]]] = {}
         for row, request in speakers:
             groups.setdefault(self.answers[request.index].sampling, []).append((row, request))
@@ -159,7 +159,7 @@ class Speaking(Live):
             yield from zip((request for _, request in members), tokens.tolist(), strict=True)
 
     def _hear(self, request: Request, token: int) -> bool:
-        """Add a token to an answer; whether it is complete."""
+        """Add a token to an answer; returns whether the answer is complete."""
         answer = self.answers[request.index]
         answer.tokens.append(token)
         if token == self.model.tokenizer.end:
@@ -201,7 +201,7 @@ class Questions:
     def poisson(
         cls, conversations: Sequence[Conversation], rate: float, seed: int = 0, max_tokens: int | None = None
     ) -> Questions:
-        """They come at random, `rate` a second."""
+        """Questions with Poisson arrivals, `rate` a second."""
         if not len(conversations):
             raise LMError("There is no prompt, so there is nothing to answer.")
         drawn = Workload.poisson(
@@ -211,7 +211,7 @@ class Questions:
 
     @classmethod
     def at_once(cls, conversations: Sequence[Conversation], max_tokens: int | None = None) -> Questions:
-        """All are there at the beginning."""
+        """Questions that all arrive at 0."""
         return cls(conversations, np.zeros(len(conversations)), max_tokens)
 
 
@@ -244,7 +244,7 @@ def serve_live(
     cache: KV blocks; without one, as many as the slots can fill. sampling: how tokens are chosen; random numbers depend
     on seed, row and position alone. heard: called as heard(row, text, ended) at each token. seen: called after each
     step with all answers by row, those that are padding too. Both are part of the step's time. waits: False: times in
-    which nobody is there pass at once. clock: returns seconds; `time.perf_counter` by default.
+    which the engine is empty pass at once. clock: returns seconds; `time.perf_counter` by default.
 
     BLAS computes with one thread meanwhile: more are slower for a model of this size as soon as anything else runs.
     LMError for a prompt that cannot be answered, and if the memory is not there; ValueError as `serve` does.

@@ -92,7 +92,7 @@ class _Card:
 
     @classmethod
     def of_a_pool(cls, pool: Pool) -> "_Card":
-        """Of nothing but the pool, where an engine's own figure is all that is known."""
+        """A card of which only the size of the KV pool is known, as an engine printed it."""
         nothing = Amount(0, "")
         return cls(Amount(pool.kv_bytes, ""), pool.kv_bytes, nothing, nothing, nothing)
 
@@ -131,7 +131,7 @@ class _Profile:
     as_printed: Mapping[str, float | None]
 
     def cards(self, tokens: int) -> list[_Card]:
-        """One of each stage, for a profiled step of so many tokens."""
+        """A card for each stage of the pipeline, for a profiled step of so many tokens."""
         cards_of_stages = []
         for stage, total in zip(self.stages, self.totals, strict=True):
             last = stage is self.stages[-1]

@@ -132,7 +132,7 @@ def _drafts(keys: Keys) -> int:
 
 
 def _draft_layers(keys: Keys, layers: tuple[Layer, ...], drafts: int) -> tuple[Layer, ...]:
-    """They have attention over everything, of the shape of the model's own."""
+    """The caches of draft layers: full attention, in the shape of the model's own layers."""
     full = [layer.attention for layer in layers if layer.attention and layer.attention.window is None]
     given = keys.listed("mtp_layers_block_type")
     types = given[1] if given else keys.raw("mtp_hybrid_override_pattern")  # Nemotron 3: "*E"

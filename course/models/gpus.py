@@ -143,7 +143,7 @@ def gpu(name: str) -> GPU:
 
 
 def _lookup(name: str, cards: dict[str, GPU], spellings: dict[str, str]) -> GPU | None:
-    """By its name; else without the words for a socket and a kind of memory; else without a size that is the card's."""
+    """The GPU of that name; else without socket and kind of memory; else without the size of its memory."""
     written = name.lower()
     shorter = FORM.sub(" ", written)
     size = SIZE.search(shorter)

@@ -79,7 +79,7 @@ def _fitting(keys: Keys, key: str, entries: list | str, number: int, drafts: int
 
 
 def _from_lists(keys: Keys, number: int, drafts: int) -> list[str] | None:
-    """From the keys that name every layer."""
+    """The kinds of layers from keys that list every layer, else None."""
     given = keys.listed(*LISTS)
     if given:
         return _kinds_of(keys, given[0], _fitting(keys, *given, number, drafts))
@@ -122,7 +122,7 @@ def _expand(keys: Keys, number: int) -> list[str]:
 
 
 def _hybrid(keys: Keys, number: int) -> list[str] | None:
-    """From the keys of models with a recurrence, which name the layers with attention by number or by period."""
+    """The kinds from keys of models with a recurrence, which name the layers with attention by number or by period."""
     if not recurrent.has_recurrence(keys):
         return None
     if keys.family in recurrent.RWKV:
@@ -158,7 +158,7 @@ def _hybrid(keys: Keys, number: int) -> list[str] | None:
 
 
 def _from_windows(keys: Keys, number: int) -> list[str]:
-    """From the keys of models with attention in every layer, in some of them over a window."""
+    """The kinds from keys of models with attention in every layer, in some of them over a window."""
     chunk, window = keys.size("attention_chunk_size"), keys.raw(*WINDOW, "interleaved_sliding_window")
     if chunk is not None:
         return _with_rope(keys, number)

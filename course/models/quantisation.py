@@ -69,7 +69,7 @@ def check_dtype(keys: Keys) -> None:
 
 
 def read(keys: Keys, beside: Mapping[str, Any]) -> Quantisation:
-    """From quantization_config, and from hf_quant_config.json, whose content is `beside`."""
+    """What quantization_config and hf_quant_config.json say together; `beside` is the content of the latter."""
     config = keys.inner("quantization_config")
     if not config.values:
         config = keys.inner("text_config").inner("quantization_config") if "text_config" in keys else config

@@ -24,7 +24,7 @@ _MAY_BE_0 = ("hidden_size", "intermediate_size", "num_heads", "num_kv_heads", "h
 
 @dataclass(frozen=True)
 class Weights:
-    """If a model's parameters are, and the bytes they take as stored. Counts of parameters unless said otherwise.
+    """Where a model's parameters are, and the bytes they take as stored. Counts of parameters unless said otherwise.
 
     layers: of all layers, every expert included. active: of those, what one token is multiplied with. embedding: the
     input table. head: the output matrix, 0 if it is the input table again (tied). layer_bytes, other_bytes: memory

@@ -92,7 +92,7 @@ def faults(root: Path, labs: Sequence[Path]) -> list[str]:
 
 
 def write_tables(root: Path) -> None:
-    """Write the counted minutes into README.md and docs/instructor.md, if they are."""
+    """Write the counted minutes into README.md and docs/instructor.md, if those exist."""
     for name, write in TABLES.items():
         text = _text(root / name)
         if text is not None and write(text) != text:

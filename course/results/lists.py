@@ -105,7 +105,7 @@ def without_empty(
 
 
 def _moment(place: str, row: Mapping) -> float:
-    """A start time on a clock of any zero."""
+    """A start time [s] on a clock whose zero is not known."""
     value = row.get("start_times")
     if value is None:
         return NAN

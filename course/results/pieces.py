@@ -130,7 +130,7 @@ def _why(
 
 
 def _far(reported: Statistics, tpot: float, expected: float, how: str) -> str:
-    """A mean TPOT that does not go with E2E, TTFT and the tokens."""
+    """A sentence about a mean TPOT that contradicts the means of E2E, TTFT and tokens, with what explains it."""
     claim = f"A mean TPOT of {1000 * tpot:.4g} ms does not go with its E2E and TTFT: {how} are {1000 * expected:.4g} ms"
     middle = reported.get("tpot", {}).get("p50", nan)
     if 1 / FAR <= middle / expected <= FAR:

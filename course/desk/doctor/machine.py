@@ -20,7 +20,7 @@ REQUIRED_MODULES = {"course", "numpy", "scipy", "plotly", "ipywidgets", "anywidg
 
 
 def labs(folder: Path) -> Answer:
-    """The handed-out labs are there, and can be read."""
+    """Check that the handed-out labs are there and can be read."""
     from course.desk.copies import read_labs
 
     notebooks, remarks = read_labs(folder)
@@ -30,7 +30,7 @@ def labs(folder: Path) -> Answer:
 
 
 def copies(mine: Path) -> Answer:
-    """The learner's folder can be written, and no file in it hides a module."""
+    """Check that the learner's folder can be written, and that no file in it hides a module."""
     why = unwritable(mine)
     if why:
         return problem(f"{mine} cannot be written: {why}", ELSEWHERE)
@@ -44,7 +44,7 @@ def copies(mine: Path) -> Answer:
 
 
 def progress() -> Answer:
-    """What the learner has done can be read, and kept."""
+    """Check that the file of the learner's progress can be read and written."""
     from course.exercises.progress import FOLDER, Progress
 
     stored = Progress()
@@ -62,7 +62,7 @@ def progress() -> Answer:
 
 
 def space(folder: Path) -> Answer:
-    """There is space where the copies are, or will be."""
+    """Check that there is space where the copies are, or will be."""
     while not os.path.isdir(folder) and folder != folder.parent:
         folder = folder.parent
     free = shutil.disk_usage(folder).free
@@ -73,7 +73,7 @@ def space(folder: Path) -> Answer:
 
 @cache
 def best() -> dict[str, Any] | str:
-    """What the device that labs will use answered, or how asking for it failed."""
+    """The answer of the device that labs will use, or how asking for it failed."""
     try:
         return process.ask("launch", "auto")
     except process.ProcessError as error:
@@ -82,7 +82,7 @@ def best() -> dict[str, Any] | str:
 
 @cache
 def on_the_cpu() -> dict[str, Any] | str:
-    """The same for the kernel compiled for the CPU, which is asked for only if labs would use something else."""
+    """The answer of the kernel compiled for the CPU; asks a process of its own if labs use another device."""
     launch = best()
     if isinstance(launch, dict) and launch["device"] and launch["device"]["kind"] == "cpu-shim":
         return launch
@@ -93,7 +93,7 @@ def on_the_cpu() -> dict[str, Any] | str:
 
 
 def compiler() -> Answer:
-    """Kernels can be compiled for the CPU."""
+    """Check that kernels can be compiled for the CPU."""
     launch = on_the_cpu()
     if isinstance(launch, str):
         return problem(f"compiling a kernel for the CPU and running it {launch}", "set CXX to another compiler")
@@ -121,7 +121,7 @@ def gpu() -> Answer:
 
 
 def decode_step() -> Answer:
-    """The decode step, launched where labs will launch it, computes what NumPy computes in float64."""
+    """Check that the decode step, launched where labs launch it, computes what NumPy computes in float64."""
     launch = best()
     if isinstance(launch, str):
         return problem(f"launching the decode step {launch}")

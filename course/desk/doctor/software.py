@@ -42,7 +42,7 @@ def bounds() -> tuple[str, list[str]]:
 
 
 def python() -> Answer:
-    """This Python, within its bounds."""
+    """Check that this Python is within its bounds."""
     from packaging.specifiers import SpecifierSet
 
     versions, version = bounds()[0], platform.python_version()
@@ -54,7 +54,7 @@ def python() -> Answer:
 
 
 def packages() -> Answer:
-    """Every package that the course asks for, within its bounds."""
+    """Check that every package the course asks for is within its bounds."""
     from packaging.requirements import Requirement
 
     wrong, requirements = [], [Requirement(text) for text in bounds()[1]]
@@ -73,7 +73,7 @@ def packages() -> Answer:
 
 @cache
 def try_imports() -> dict[str, Any] | str:
-    """What came of importing everything, or how that failed."""
+    """The answer of a process that imported everything, or how that failed."""
     try:
         return process.ask("imports", *MODULES)
     except process.ProcessError as error:
@@ -81,7 +81,7 @@ def try_imports() -> dict[str, Any] | str:
 
 
 def imports() -> Answer:
-    """The packages can be imported."""
+    """Check that the packages can be imported."""
     answer = try_imports()
     if isinstance(answer, str):
         return problem(answer, repair.install())
@@ -94,7 +94,7 @@ def imports() -> Answer:
 
 
 def widgets() -> Answer:
-    """The halves of the widgets fit: what runs in the kernel, and what JupyterLab shows."""
+    """Check that the halves of the widgets fit: what runs in the kernel, and what JupyterLab shows."""
     from packaging.requirements import Requirement
 
     kernel_side, lab_side = version_of("ipywidgets"), version_of("jupyterlab_widgets")
@@ -143,7 +143,7 @@ def _own(name: str) -> str | None:
 
 
 def kernel(folder: Path) -> Answer:
-    """The kernel of the labs starts in the folder of the copies, if there is one yet, and is this Python."""
+    """Check that the kernel of the labs starts in the folder of the copies, if there is one, and is this Python."""
     try:
         answer = process.ask("kernel", *([str(folder)] if os.path.isdir(folder) else []))
     except process.ProcessError as error:

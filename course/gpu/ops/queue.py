@@ -106,11 +106,11 @@ class Queue:
         array[...] = values
 
     def here(self) -> AbstractContextManager:
-        """Inside of it, operations on arrays come behind the launches of this queue."""
+        """A context in which operations on arrays run after the launches of this queue."""
         return nullcontext()
 
     def wait(self) -> None:
-        """Until all that was launched is done."""
+        """Wait until all that was launched is done."""
 
     def stopwatch(self) -> Stopwatch:
         """A stopwatch for launches of this queue; one of the device does not see them on a GPU."""

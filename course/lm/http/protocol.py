@@ -41,7 +41,7 @@ class Refused(Exception):
         self.status, self.kind = status, kind
 
     def body(self) -> dict[str, Any]:
-        """As OpenAI's errors look."""
+        """The error in the form of OpenAI's."""
         return {"error": {"message": str(self), "type": self.kind, "param": None, "code": self.status}}
 
 

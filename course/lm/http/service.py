@@ -30,7 +30,7 @@ RENEW = 1_000  # requests after which an idle engine is replaced by a new one, w
 
 
 class Full(ValueError):
-    """So many requests are here that another one would only wait."""
+    """The service has as many requests as it takes: slots and `max_waiting`."""
 
 
 @dataclass(eq=False)
@@ -90,7 +90,7 @@ class Service:
         self._thread.join()
 
     def submit(self, ticket: Ticket) -> None:
-        """Full if all slots are taken and as many wait as may. ValueError for what can never be served."""
+        """Hand in a request. Raises Full if slots and queue are full, ValueError for what can never be served."""
         needed = self.cache.block_size * self.cache.num_blocks
         limit = self.model.config.max_position_embeddings
         if ticket.max_tokens is not None:
