@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course import KVCache, Workload, policies, serve
-from course.engine.loop import Engine
+from course.engine.serving import Engine
 from course.engine.step import StepTimeModel, with_checks
 from course.policies import Request
 from course.steptime import PowerLaw, Recorded, Roofline, Step, files, recorded
