@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from course.base import settings
 from course.memory.block_pool import Plan
@@ -62,10 +62,11 @@ class Continuous(Policy):
             )
         vars(self).pop("_set_while_serving", None)
 
-    @property
+    @property  # type: ignore[override]  # a whole number, never infinite
     def max_num_batched_tokens(self) -> int:
         """Tokens of a step. Set it in `schedule`, and from then on no answer holds for more than a step."""
-        return vars(self).get("max_num_batched_tokens")  # type: ignore[return-value]  # None: refused by check_settings
+        tokens: Any = vars(self).get("max_num_batched_tokens")  # None: check_settings refuses it
+        return tokens
 
     @max_num_batched_tokens.setter
     def max_num_batched_tokens(self, tokens: int) -> None:
