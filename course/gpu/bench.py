@@ -17,8 +17,7 @@ import numpy as np
 from course.base import settings
 from course.engine import executor
 from course.engine.executor import Executor, Work
-from course.engine.loop import Engine
-from course.engine.serving import finish
+from course.engine.serving import Engine, finish
 from course.gpu.device import Device
 from course.gpu.ops.decode_step import MAX_BATCH, MAX_WORK, DecodeStep, LiveStep, checked_threads
 from course.gpu.sweep import FixedBatch, fixed_batches

@@ -269,7 +269,7 @@ def serve_live(
 
 def spoken(run: Run, speaking: Speaking) -> SpokenRun:
     """A run of this executor with what was said in it."""
-    whole = SpokenRun(run.workload, run.policy, run.limits, speaking, run.cache, run._log)
+    whole = SpokenRun(run.workload, run.policy, run.limits, speaking, run.cache, run.log)
     answers = [speaking.answers[row] for row in range(len(run.workload))]
     whole.words = tuple(answer.words for answer in answers)
     whole.ended = tuple(answer.ended for answer in answers)

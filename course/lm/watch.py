@@ -20,8 +20,7 @@ import numpy as np
 
 from course.base import settings
 from course.engine.executor import Outcome, Work
-from course.engine.loop import Engine
-from course.engine.serving import finish
+from course.engine.serving import Engine, finish
 from course.lm.live import Questions, Speaking, SpokenRun, full_cache, spoken
 from course.lm.sampling import GREEDY, Sampling
 from course.lm.speaker import LanguageModel

@@ -14,7 +14,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from course import KVCache, Run, Workload, policies, serve, steptime
-from course.engine import tight
+from course.engine.fast import tight
 from tests.helpers import oracle, oracle_own
 from tests.helpers.asking import serve_asking
 from tests.helpers.own_policies import Decided

@@ -14,7 +14,7 @@ from course.engine.cancel import cancel
 from course.engine.executor import Work
 from course.engine.feasible import check_feasible
 from course.engine.live import Emitted
-from course.engine.loop import Engine
+from course.engine.serving import Engine
 from course.lm.cache import Blocks
 from course.lm.http.metrics import Metrics
 from course.lm.live import CANCELLED, Speaking, full_cache

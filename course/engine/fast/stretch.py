@@ -8,23 +8,13 @@ import numpy as np
 
 from course.base.settings import MAX_STEPS
 from course.engine.arrivals import NEVER
+from course.engine.executor import Simulated
 from course.engine.log import check_length
-from course.engine.step import Step, StepTime, StepTimeModel, check_seconds
+from course.engine.step import Step, StepTime, check_seconds
 
 LONG = 24  # steps from which NumPy adds up a stretch faster than a plain loop
 _LONGEST = 1 << 16  # steps taken at once at most, so that a long answer does not ask for much memory at once
 _add_up = np.add.accumulate
-
-
-class Lines(dict):
-    """decodes -> (base, slope), asked for once."""
-
-    def __init__(self, step_time: StepTimeModel):
-        self.decode_line = step_time.decode_line
-
-    def __missing__(self, decodes: int) -> tuple[float, float]:
-        line = self[decodes] = self.decode_line(decodes)
-        return line
 
 
 def keep(clock: array, ends: list[float]) -> None:
@@ -36,10 +26,32 @@ def keep(clock: array, ends: list[float]) -> None:
     ends.clear()
 
 
+def decode(
+    simulated: Simulated, clock: array, now: float, stop: float, count: int, decodes: int, context: int
+) -> float:
+    """Add to the clock when up to `count` steps of decodes alone end; return when the last of them does.
+
+    now, stop: seconds; no step begins at `stop` or later, and all that begin before do, up to a limit on memory.
+    context: tokens that the decodes attend to in the first step.
+    """
+    if simulated.model is None:
+        return stretch_of_calls(clock, now, stop, count, decodes, context, simulated.step_time)
+    base, slope = simulated.lines[decodes]
+    if count >= LONG and now + LONG * base < stop:
+        return long_stretch(clock, now, stop, count, decodes, context, base, slope)
+    for _ in range(count):
+        now += base + slope * context
+        clock.append(now)
+        if now >= stop:
+            break
+        context += decodes
+    return now
+
+
 def long_stretch(
     clock: array, now: float, stop: float, count: int, decodes: int, context: int, base: float, slope: float
 ) -> float:
-    """`Simulated.decode` for LONG steps and more. base, slope: see `decode_line`."""
+    """`decode` for LONG steps and more. base, slope: see `decode_line`."""
     start = len(clock)
     if start > MAX_STEPS:
         check_length(clock)
@@ -67,7 +79,7 @@ def long_stretch(
 def stretch_of_calls(
     clock: array, now: float, stop: float, count: int, decodes: int, context: int, step_time: StepTime
 ) -> float:
-    """`Simulated.decode` for a step time that is any callable: it is asked for each step."""
+    """`decode` for a step time that is any callable: it is asked for each step."""
     for _ in range(count):
         step = Step(decodes, context, ())
         now += check_seconds(step_time(step), step)

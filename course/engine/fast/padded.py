@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from course.base import settings
 from course.engine import answer
+from course.engine.fast.passes import Passes
 from course.policies.base import Request
-
-if TYPE_CHECKING:
-    from course.engine.loop import Engine
 
 
 class PaddedBatch:
     """The batch of a request-level engine, one after the other."""
 
-    def __init__(self, engine: Engine):
+    def __init__(self, engine: Passes):
         self.engine = engine
         self.prompt = 0  # what each prompt is padded to
         self.end = 0  # the first step without the batch, where lengths are known
@@ -31,15 +29,23 @@ class PaddedBatch:
         for request, chunk in tokens.items():
             self._known(request, chunk)
             if request not in running:
-                raise answer.Broken(f"it admits {request!r}, but no request can join a running padded batch")
+                raise answer.Broken(
+                    f"it admits {request!r}, but no request can join a running padded batch", "padded-join", (request,)
+                )
             if chunk != 1:
-                raise answer.Broken("it must give exactly 1 token to a decode of a padded batch")
+                raise answer.Broken(
+                    "it must give exactly 1 token to a decode of a padded batch", "padded-chunk", (request,)
+                )
         if len(tokens) != len(running):
-            raise answer.Broken(f"it runs {len(tokens)} of {len(running)} requests, but a padded batch runs as one")
+            raise answer.Broken(
+                f"it runs {len(tokens)} of {len(running)} requests, but a padded batch runs as one",
+                "padded-all",
+                tokens,
+            )
         self.engine.decode_steps(None)
 
     def _known(self, request: Any, chunk: Any) -> None:
-        if type(request) is not Request or request._engine is not self.engine:
+        if type(request) is not Request or request.life.engine is not self.engine:
             raise answer.unknown(request)
         if type(chunk) is not int or chunk < 1:
             answer.chunk_of(request, chunk, settings.MAX_TOKENS)
@@ -48,21 +54,25 @@ class PaddedBatch:
         engine, step, width = self.engine, self.engine.step, len(tokens)
         for request, chunk in tokens.items():
             self._known(request, chunk)
-        self.prompt = prompt = max(request._prompt_tokens for request in tokens)
+        self.prompt = prompt = max(request.life.prompt_tokens for request in tokens)
         for request, chunk in tokens.items():
             if chunk != prompt:
-                raise answer.Broken(f"it gives {chunk} tokens to {request!r}, but prompts are padded to {prompt}")
-            if request not in engine._queue:
+                raise answer.Broken(
+                    f"it gives {chunk} tokens to {request!r}, but prompts are padded to {prompt}",
+                    "padded-chunk",
+                    (request,),
+                )
+            if request not in engine.queue:
                 raise answer.unknown(request)
-            del engine._queue[request]
-            engine._running[request] = None
-            request._admitted = step
+            del engine.queue[request]
+            engine.members[request] = None
+            request.life.admitted = step
         engine.waiting_shown = engine.running_shown = None
         if engine.free_slots < 0:
-            raise answer.too_much(engine, 0)
+            raise answer.too_much(engine.limits, engine.free_slots, 0, engine.pool, tokens)
         if engine.simulated:
             lengths = engine.simulated.lengths
-            longest = max(lengths[request._index] for request in tokens)
+            longest = max(lengths[request.life.row] for request in tokens)
             self.end = step + longest
             self._reserve(prompt + longest - 1, longest)
             seconds = engine.simulated.seconds(0, 0, ((prompt, 0),) * width)
@@ -71,18 +81,18 @@ class PaddedBatch:
             for request in tokens:
                 engine.pool.take(request, prompt)
             if engine.pool.free < 0:
-                raise answer.no_blocks(engine.pool, -engine.pool.free)
-            seconds = engine._live([(request, prompt) for request in tokens])
+                raise answer.no_blocks(engine.pool, -engine.pool.free, tokens)
+            seconds = engine.run_live([(request, prompt) for request in tokens])
         engine.now = engine.last_step_end = engine.now + seconds
         engine.clock.append(engine.now)
         engine.pool.advance(1)
         engine.step += 1
-        engine._fruitless = 0
+        engine.fruitless = 0
         notes = engine.notes
         for request in tokens:
-            row = request._index
-            request._since, request._e, request._c, request._tokens_from = step + 1, 1, prompt, step
-            request._decodes_known, request._whole = prompt + 1, False
+            life, row = request.life, request.life.row
+            life.decodes_from, life.emitted_before, life.computed_before, life.tokens_from = step + 1, 1, prompt, step
+            life.known_first, life.plain = prompt + 1, False
             notes.chunks.extend((row, step, prompt, 0))
             if engine.simulated:
                 notes.tokens.extend((row, step, step + lengths[row] - 1, 1))
@@ -92,7 +102,7 @@ class PaddedBatch:
                 engine.pool.decode(prompt)
         engine.decodes, engine.context = width, width * (prompt + 1)
         if not engine.simulated:
-            engine._finish_foretold()
+            engine.finish_foretold()
         self.after_step()
 
     def _reserve(self, tokens: int, output: int) -> None:
@@ -114,8 +124,8 @@ class PaddedBatch:
         """An executor that knows no lengths says that this answer is complete; its slot goes on computing padding."""
         del self._open[request]
         engine = self.engine
-        if request._tokens_from < engine.step:
-            engine.notes.tokens.extend((request._index, request._tokens_from, engine.step - 1, 1))
+        if request.life.tokens_from < engine.step:
+            engine.notes.tokens.extend((request.life.row, request.life.tokens_from, engine.step - 1, 1))
 
     def is_open(self, request: Request) -> bool:
         """Whether its answer is not complete yet, where lengths are not known."""
@@ -129,19 +139,20 @@ class PaddedBatch:
         members, turns = engine.running, engine.arrivals.next_turns
         for request in members:
             if not engine.simulated:
-                row, last = request._index, engine.step - 1
-                if request._since <= last:
-                    engine.notes.decodes.extend((row, request._since, last, request._decodes_known))
-                engine.notes.stays.extend((row, request._admitted, last))
+                row, last = request.life.row, engine.step - 1
+                if request.life.decodes_from <= last:
+                    engine.notes.decodes.extend((row, request.life.decodes_from, last, request.life.known_first))
+                engine.notes.stays.extend((row, request.life.admitted, last))
                 engine.pool.pause(request.computed)
             if engine.cache is not None:
                 engine.pool.release(request)
-        engine._running.clear()
+        engine.members.clear()
         engine.running_shown = None
         engine.decodes = engine.context = 0
         engine.answered += len(members)
         for request in members:
-            more = engine.step - request._since
-            request._e, request._c, request._since, request._engine = request._e + more, request._c + more, -1, None
+            life = request.life
+            life.emitted_before, life.computed_before = life.emitted, life.computed
+            life.decodes_from, life.engine = -1, None
             if turns:
-                engine.arrivals.answered(request._index, engine.now)
+                engine.arrivals.answered(request.life.row, engine.now)

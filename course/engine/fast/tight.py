@@ -3,37 +3,34 @@
 One door, `shortcut`, says whether an engine may go this way: its policy is exactly `Continuous`, its clock a step-time
 model, its arrivals known beforehand. Then nobody is touched but those who join or leave, and a request is a row of the
 workload, not an object. `_rounds` is for prompts that fit whole, `_chunked` for as long as the budget cuts them. Where
-somebody may have to wait for blocks, the loop of `engine.loop` takes over and finds everything as it would have left
+somebody may have to wait for blocks, the loop of `fast.loop` takes over and finds everything as it would have left
 it itself.
 """
 
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from course.engine.arrivals import NEVER
-from course.engine.lives import LAST
+from course.engine.executor import Simulated
+from course.engine.fast.lives import LAST
+from course.engine.fast.passes import Passes
+from course.engine.fast.stretch import LONG, decode, keep, long_stretch
 from course.engine.log import check_length
-from course.engine.stretch import LONG, keep, long_stretch
+from course.engine.step import StepTimeModel
 from course.memory.block_pool import BlockPool
 from course.policies.base import Request
 from course.policies.continuous import Continuous
-
-if TYPE_CHECKING:
-    from course.engine.executor import Simulated
-    from course.engine.loop import Engine
-    from course.engine.step import StepTimeModel
-    from course.workload import Workload
+from course.workload import Workload
 
 _ROUNDS = 1 << 10  # at a time; then the times of the steps so far go where they take less memory
 _PAUSE = 64  # times that the policy is asked before the next try
 _END = 1 << 62
 
 
-def shortcut(engine: Engine) -> Shortcut | None:
+def shortcut(engine: Passes) -> Shortcut | None:
     """The tight loop for this engine, None where it may not be taken."""
     arrivals, policy, simulated = engine.arrivals, engine.policy, engine.simulated
     if type(policy) is not Continuous or vars(policy).keys() & {"schedule", "queue", "make_room"}:
@@ -52,7 +49,7 @@ class Shortcut:
     A finish code is n x (the first step without the request) + request.
     """
 
-    def __init__(self, engine: Engine, policy: Continuous, load: Workload, simulated: Simulated, model: StepTimeModel):
+    def __init__(self, engine: Passes, policy: Continuous, load: Workload, simulated: Simulated, model: StepTimeModel):
         prompts, outputs, n, cache = load.prompt_tokens, load.output_tokens, len(load), engine.cache
         self.engine, self.requests, self.policy, self.load = engine, n, policy, load
         self.simulated, self.model = simulated, model
@@ -77,11 +74,11 @@ class Shortcut:
         """Serve as far as this way leads. False where it is not open: then the policy must be asked."""
         engine = self.engine
         self.pause -= 1
-        if self.pause > 0 or engine._sent_back or engine.prefilling:
+        if self.pause > 0 or engine.sent_back or engine.prefilling:
             return False
-        if not all(request._whole for request in engine._running):
+        if not all(request.life.plain for request in engine.members):
             return False
-        self.spare = self.total - sum(self.blocks[request._index] for request in engine._running)
+        self.spare = self.total - sum(self.blocks[request.life.row] for request in engine.members)
         if self.spare < 0:  # those that run could outgrow the cache
             return False
         self._come_in()
@@ -96,9 +93,9 @@ class Shortcut:
     def _come_in(self) -> None:
         engine, n = self.engine, self.requests
         self.special = self.chunked = False  # blocks may run short; the budget cuts a prompt
-        self.head = engine.arrivals.head - len(engine._queue)
+        self.head = engine.arrivals.head - len(engine.queue)
         self.decodes, self.context = engine.decodes, engine.context
-        self.finishes = [_END, *(request._leave * n + request._index for request in engine._running)]
+        self.finishes = [_END, *(request.life.leaves_at * n + request.life.row for request in engine.members)]
         heapify(self.finishes)
         self.answered, self.partial = [], []
 
@@ -107,29 +104,29 @@ class Shortcut:
         engine = self.engine
         self._write_down()
         engine.arrivals.head = self.head
-        here = {request._index: request for request in engine._running}
-        engine._queue.clear()
-        engine._running.clear()
+        here = {request.life.row: request for request in engine.members}
+        engine.queue.clear()
+        engine.members.clear()
         engine.waiting_shown = engine.running_shown = None
         taken, engine.step = len(engine.clock) - engine.step, len(engine.clock)
         if taken:
             engine.last_step_end = engine.clock[-1]
         engine.decodes, engine.context = self.decodes, self.context
-        engine._finishes = [LAST]
+        engine.finishes = [LAST]
         pool = engine.pool = engine.cache.open() if engine.cache else BlockPool()
         pool.advance(engine.step)
         here.update((row, self._as_request(row, leave)) for leave, row in self._decoding() if row not in here)
         here.update((row, self._as_prefilling(row, computed)) for row, computed in self.partial)
         for leave, row in self._decoding():
-            engine._leaves_at(here[row], leave)
+            engine.leaves_at(here[row], leave)
             pool.decode(here[row].computed)
         present = {row for _, row in self._decoding()} | {row for row, _ in self.partial}
         for row in sorted(present):  # they were admitted in the order of their rows
-            engine._running[here[row]] = None
+            engine.members[here[row]] = None
             pool.free -= pool.held(here[row])
         engine.prefilling.update((here[row], None) for row, _ in self.partial)
-        if engine._finishes[0][0] <= engine.step:
-            engine._leave()
+        if engine.finishes[0][0] <= engine.step:
+            engine.let_go()
 
     def _write_down(self) -> None:
         """The lives of those who have left."""
@@ -152,17 +149,18 @@ class Shortcut:
     def _as_request(self, row: int, leave: int) -> Request:
         """One that decodes and leaves before that step."""
         request = self.engine.arrivals.request(row, self.engine)
-        first = leave - self.simulated.lengths[row]
-        request._since, request._tokens_from, request._admitted = first + 1, first, first
+        life, first = request.life, leave - self.simulated.lengths[row]
+        life.decodes_from, life.tokens_from, life.admitted = first + 1, first, first
         if row in self.cut:
-            request._admitted, request._whole = self.cut.pop(row), False
-        request._e, request._c = 1, request._prompt_tokens
-        request._decodes_known = request._prompt_tokens + 1
+            life.admitted, life.plain = self.cut.pop(row), False
+        life.emitted_before, life.computed_before = 1, life.prompt_tokens
+        life.known_first = life.prompt_tokens + 1
         return request
 
     def _as_prefilling(self, row: int, computed: int) -> Request:
         request = self.engine.arrivals.request(row, self.engine)
-        request._admitted, request._c, request._whole = self.cut.pop(row), computed, False
+        life = request.life
+        life.admitted, life.computed_before, life.plain = self.cut.pop(row), computed, False
         return request
 
     def _rounds(self) -> None:
@@ -283,7 +281,7 @@ class Shortcut:
             full = waiting or self.decodes >= policy.max_num_seqs  # then nobody joins before somebody leaves
             stop = NEVER if full else times[self.head]
             count = finishes[0] // n - step
-            engine.now = self.simulated.decode(clock, engine.now, stop, count, self.decodes, self.context)
+            engine.now = decode(self.simulated, clock, engine.now, stop, count, self.decodes, self.context)
             self.context += self.decodes * (len(clock) - step)
             if (
                 not waiting
