@@ -21,6 +21,15 @@ class WatchedStepTime(StepTimeModel):
         self._model, self._every, self._tell = model, every, tell
         self._done = self._told = 0
 
+    @property
+    def badge(self) -> str:
+        """See StepTimeModel."""
+        return self._model.badge
+
+    def beyond(self, **step: int) -> str:
+        """See StepTimeModel."""
+        return self._model.beyond(**step)
+
     def decode_line(self, decodes: int) -> tuple[float, float]:
         """See StepTimeModel."""
         return self._model.decode_line(decodes)
