@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from course.desk.catalogue import PRIMER
-from course.exercises import TaskRecord, available, load
+from course.exercises import TaskRecord
 from course.explore import Explorer, Slider
 from course.explore.tasks import DONE, SHOWN, Find, Memory, Read, Task, Way, Why
+from course.lessons import available, load
 from tests.helpers.lesson_explorers import explorer, makers
 
 EXPLORERS = list(makers())
