@@ -127,7 +127,8 @@ def read(source: str, file: str) -> Node:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         line = f", line {mark.line + 1}" if mark is not None else ""
         why = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise AsksError(f"{file}{line}: this is no YAML ({why}); is a text with a colon in quotation marks?") from error
+        hint = "a text with a colon, and within braces one with a comma, ? or {, needs quotation marks"
+        raise AsksError(f"{file}{line}: this is no YAML ({why}); {hint}") from error
     except RecursionError as error:
         raise AsksError(f"{file}: its brackets are nested too deeply") from error
     if raw is None:

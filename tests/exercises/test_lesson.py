@@ -40,8 +40,10 @@ def test_a_name_in_a_lesson() -> None:
     assert find("4").named("refill.PROBES") is refill.PROBES and "04" in available()
 
 
-@pytest.mark.parametrize("name", ["refil.PROBES", "refill.PROBE", "refill", "refill.", "refill.refill()", "..lab03.quiz",
-                                  "refill.__doc__.x", "os.system"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    ["refil.PROBES", "refill.PROBE", "refill", "refill.", "refill.refill()", "..lab03.quiz", "refill.__doc__.x"],
+)
 def test_a_name_that_is_not_there(name: str) -> None:
     with pytest.raises(ValueError, match=r"has no|the lesson"):
         find("04").named(name)

@@ -28,6 +28,8 @@ TEXTS = {
 }
 KEYED = {"options", "objectives", "mistakes", "slips"}
 """Fields whose values are texts; of the first two the keys as well."""
+VALUES = {"show", "start", "solution", "probes"}
+"""Fields without texts."""
 LEFT_OUT = re.compile(
     r"""
     ```.*?``` | `[^`\n]*` | \$\$.*?\$\$ | \$[^$\n]+\$         # code and formulas
@@ -99,6 +101,7 @@ def _texts(node: nodes.Node, field: str = "") -> Iterator[str]:
                 yield value.text()
     elif node.is_mapping:
         for key, value in node.pairs():
-            yield from _texts(value, key.text())
+            if key.text() not in VALUES:
+                yield from _texts(value, key.text())
     elif field in TEXTS and not node.is_list:
         yield node.text()
