@@ -10,24 +10,42 @@ from inspect import signature
 from typing import Any
 
 from course.explore import Explorer
+from course.explore.table import Table
 from course.lessons import available
 
 
 def makers() -> dict[str, Callable[[], Explorer]]:
     """Return the functions that make an explorer, by "lab07.one_long_prompt"."""
-    found = {}
-    for number in available():
-        for name in (f"course.lessons.lab{number}.lab", f"course.lessons.lab{number}.explorers"):
-            if find_spec(name):
-                module = import_module(name)
-                functions = {f"lab{number}.{maker}": getattr(module, maker) for maker in module.__all__}
-                found |= {maker: function for maker, function in functions.items() if _makes_one(function)}
+    return {
+        f"lab{number}.{name}": function
+        for number in available()
+        for name, function in _shown(number).items()
+        if _returned(function).endswith("Explorer")
+    }
+
+
+def tables(number: str) -> list[Callable[[], Table]]:
+    """Return the functions of a lab that make a table and need nothing for it."""
+    return [
+        function
+        for function in _shown(number).values()
+        if _returned(function) == "Table" and not signature(function).parameters
+    ]
+
+
+def _shown(number: str) -> dict[str, Callable[..., Any]]:
+    """What the notebooks of a lab call by name."""
+    found: dict[str, Callable[..., Any]] = {}
+    for name in ("lab", "explorers", "shown", "further"):
+        if find_spec(f"course.lessons.lab{number}.{name}"):
+            module = import_module(f"course.lessons.lab{number}.{name}")
+            found |= {shown: getattr(module, shown) for shown in getattr(module, "__all__", ())}
     return found
 
 
-def _makes_one(function: Callable[..., Any]) -> bool:
+def _returned(function: Callable[..., Any]) -> str:
     returned = signature(function).return_annotation
-    return (returned if isinstance(returned, str) else returned.__name__).endswith("Explorer")
+    return returned if isinstance(returned, str) else getattr(returned, "__name__", "")
 
 
 @cache
