@@ -27,7 +27,7 @@ RECORDED = 65_536  # prompt tokens of the largest step that was recorded
 QUIET = slice(5, 8)  # hours of the night, from 1 o'clock
 BATCHED = {"busy_rate": 2_400, "busy_short_ms": 20, "busy_long_ms": 50, "image_rate": 1_000, "image_short_ms": 1}
 
-GIVEN = (SLOTS, FEW_SLOTS, PROMPT, ANSWER, three_batchers.GRUMBLED, three_batchers.WAITED, FOLLOWED,
+GIVEN = (SLOTS, PROMPT, ANSWER, three_batchers.GRUMBLED, three_batchers.WAITED, FOLLOWED,
          FEW["num_requests"], FEW["slots"], len(CHAT), SHORT, ARRIVE, ARRIVE_TWIN)  # fmt: skip
 
 
@@ -75,6 +75,7 @@ def facts() -> dict[str, Any]:
         "claim": f"{100 * (CLAIM[0] - 1):.0f} to {100 * (CLAIM[1] - 1):.0f}%",
         "gain": chat.gain,
         "gain_few": few.gain,
+        "few_slots": FEW_SLOTS,
         "close": tasks.CLOSE,
         "short_answer": few_answers[FOLLOWED - 1],
         "asked": len(live_words.ASKED),

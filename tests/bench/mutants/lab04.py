@@ -13,7 +13,7 @@ TEXT = "solutions/04_static_dynamic_continuous.py"
 MUTANTS = (
     Mutant(ASKS, "    right: b\n    why: A batch runs", "    right: c\n    why: A batch runs", KEY),
     Mutant(ASKS, "    right: a\n    why: The gain is", "    right: b\n    why: The gain is", KEY),
-    Mutant(ASKS, "{{gain_few:.1f}} with 8", "{{drawn:.1f}} with 8", NUMBER),
+    Mutant(ASKS, "{{gain_few:.1f}} with", "{{drawn:.1f}} with", NUMBER),
     Mutant(ASKS, "{{gain:.1f}} with 32", "{{gain:.1f}} with 16", NUMBER),
     Mutant(ASKS, '"{{gain:.0f}} times the', '"8 times the', NUMBER),
     Mutant(ASKS, "    solution: waste\n", "    solution: waste_twin\n", TERM),
