@@ -14,7 +14,7 @@ from typing import Any
 
 from course.base import files
 from course.exercises import minutes
-from course.exercises.lab import available, load
+from course.lessons import available, load
 from course.notebooks import check
 from course.notebooks.source import HEADINGS, PRIMER_HEADINGS
 
