@@ -1,6 +1,5 @@
 """`course bench`: the decode-step benchmark on the GPU or CPU at hand."""
 
-import json
 import math
 import time
 from typing import Annotated, Any
@@ -8,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from course.cli.context import typed_options
-from course.cli.output import echo
+from course.cli.output import echo, json_text
 
 ONLY_LOOP = {"nreq", "rate", "tokens", "bmax", "window_ms", "seed", "loop"}
 FLAGS = {"rate": "--lambda"}
@@ -66,7 +65,7 @@ def bench(
             text, numbers = _sweep(live, batches)
     except gpu.KernelError as error:
         raise ValueError(str(error)) from None
-    echo(json.dumps(numbers, indent=2, allow_nan=False) if as_json else text)
+    echo(json_text(numbers) if as_json else text)
     for note in where.notes:
         echo(f"note: {note}", err=True)
     if batches is None and live.overloaded:
@@ -124,7 +123,7 @@ def _loop(live: Any) -> tuple[str, dict[str, Any]]:
         "gap_seconds": gaps,
         "wall_seconds": wall,
     }
-    return "\n".join(lines), _finite(result)
+    return "\n".join(lines), result
 
 
 def _sweep(live: Any, batches: list[int]) -> tuple[str, dict[str, Any]]:
@@ -157,7 +156,7 @@ def _sweep(live: Any, batches: list[int]) -> tuple[str, dict[str, Any]]:
         }
         for one in points
     ]
-    return "\n".join(lines), _finite(_common(live) | {"fixed_batch": rows})
+    return "\n".join(lines), _common(live) | {"fixed_batch": rows}
 
 
 def _common(live: Any) -> dict[str, Any]:
@@ -179,11 +178,3 @@ def _us(seconds: float) -> str:
     if math.isnan(seconds):
         return "-"
     return f"{1e6 * seconds:.1f} us" if seconds < 1e-3 else f"{1e3 * seconds:.2f} ms"
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,6 +1,5 @@
 """`course flags`: a policy as settings of vLLM, SGLang and TensorRT-LLM, and a command line of theirs as a policy."""
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,7 +7,7 @@ import typer
 
 from course.cli.context import typed_options
 from course.cli.knobs import NAMES, build, with_policy_options
-from course.cli.output import echo
+from course.cli.output import echo, json_text, one_line
 
 if TYPE_CHECKING:
     from course.flags import Export, ParsedCommand
@@ -116,7 +115,7 @@ def _as_json(policy: Any, kv: Any, parsed: "ParsedCommand | None", exports: tupl
         },
         "engines": [asdict(export) for export in exports],
     }
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    return json_text(document)
 
 
 def _as_text(policy: Any, parsed: "ParsedCommand | None", exports: tuple["Export", ...]) -> str:
@@ -132,4 +131,4 @@ def _as_text(policy: Any, parsed: "ParsedCommand | None", exports: tuple["Export
         if export.file:
             lines += ["  config.yaml:", *(f"    {row}" for row in export.file.rstrip("\n").split("\n"))]
         lines += [f"  {' '.join(setting.words):<{width}}  {setting.why}" for setting in export.settings]
-    return "\n".join("".join(c if c.isprintable() else ascii(c)[1:-1] for c in row) for row in lines)
+    return "\n".join(map(one_line, lines))

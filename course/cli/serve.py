@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from course.cli.common import Computes
+from course.cli.common import Blocks, BlockSize, Computes
 from course.cli.knobs import NAMES, with_policy_options
 from course.cli.output import echo
 
@@ -20,13 +20,8 @@ def serve(
         str | None, typer.Option(help="The API key that clients send.  [default: a new one, which is printed]")
     ] = None,
     policy: Annotated[str, typer.Option(help=f"One of {NAMES}.")] = "continuous",
-    num_gpu_blocks_override: Annotated[
-        int | None,
-        typer.Option(
-            "--num-gpu-blocks-override", "--num-gpu-blocks", help="KV blocks.  [default: enough for all slots]"
-        ),
-    ] = None,
-    block_size: Annotated[int, typer.Option(help="Tokens in a KV block.")] = 16,
+    num_gpu_blocks_override: Blocks = None,
+    block_size: BlockSize = 16,
     max_waiting: Annotated[
         int, typer.Option(help="Requests that may wait for a slot; the next one is refused with status 429.")
     ] = 256,

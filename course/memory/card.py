@@ -223,8 +223,9 @@ def ledger(
         spec, stages, totals, share, seqs, drafting.weights_bytes, tp, dp * pcp, tp * pp * pcp * dp, as_printed
     )
     pool_of = partial(
-        layout.pool_with, spec, drafting=drafting, tp=tp, pp=pp, dcp=dcp, pcp=pcp, block_size=block_size,
-        max_num_batched_tokens=batched, mamba_cache_mode=mamba_cache_mode,
+        layout.pool, spec, tp=tp, pp=pp, dcp=dcp, pcp=pcp, block_size=block_size, max_num_batched_tokens=batched,
+        num_speculative_tokens=num_speculative_tokens, speculative_method=speculative_method, draft_model=draft_model,
+        draft_layers=draft_layers, mamba_cache_mode=mamba_cache_mode,
         disable_hybrid_kv_cache_manager=disable_hybrid_kv_cache_manager,
     )  # fmt: skip
 

@@ -161,36 +161,6 @@ def pool(
     spread over the ranks.
     """
     drafting = drafts(spec, num_speculative_tokens, speculative_method, draft_model, draft_layers)
-    return pool_with(
-        spec,
-        kv_bytes,
-        drafting,
-        tp=tp,
-        pp=pp,
-        dcp=dcp,
-        pcp=pcp,
-        block_size=block_size,
-        max_num_batched_tokens=max_num_batched_tokens,
-        mamba_cache_mode=mamba_cache_mode,
-        disable_hybrid_kv_cache_manager=disable_hybrid_kv_cache_manager,
-    )
-
-
-def pool_with(
-    spec: ModelSpec,
-    kv_bytes: float | Sequence[float],
-    drafting: Drafts,
-    *,
-    tp: int,
-    pp: int,
-    dcp: int,
-    pcp: int,
-    block_size: int,
-    max_num_batched_tokens: int,
-    mamba_cache_mode: str,
-    disable_hybrid_kv_cache_manager: bool,
-) -> Pool:
-    """See `pool`, which has made the drafts."""
     tp = settings.whole("tp", tp, high=4096)
     block_size = settings.whole("block_size", block_size, high=2**20)
     batched = settings.whole("max_num_batched_tokens", max_num_batched_tokens)
