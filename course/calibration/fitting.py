@@ -110,9 +110,9 @@ class _Search:
         values = samples(result)
         if not values:
             raise ValueError(f"{result.name} has requests without latencies: there is nothing to fit to")
-        measured = {metric: percentiles(sample) for metric, sample in values.items()}
-        self.kept = {m: [s for s in STATISTICS if stats[s] > 0] for m, stats in measured.items()}
-        self.target = np.array([measured[m][s] for m, names in self.kept.items() for s in names])
+        statistics = {metric: percentiles(sample) for metric, sample in values.items()}
+        self.kept = {m: [s for s in STATISTICS if stats[s] > 0] for m, stats in statistics.items()}
+        self.target = np.array([statistics[m][s] for m, names in self.kept.items() for s in names])
         self.sheet = from_data_sheet(shape, gpu)
         self.middle = np.log([max(self.sheet[name], 1e-12) for name in NAMES])
         self.loose = np.array([LOOSENESS[name] for name in NAMES])

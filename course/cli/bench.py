@@ -53,7 +53,7 @@ def bench(
 
     settings = Settings(nreq, rate, tokens, bmax, window_ms, work, threads, seed, loop)
     batches = None if fixed_batch is None else _batches(fixed_batch)
-    given = typed_options(ctx)
+    on_command_line = typed_options(ctx)
     try:
         where = gpu.device(device)
         live = LiveRun(where, settings)
@@ -71,7 +71,7 @@ def bench(
     if batches is None and live.overloaded:
         echo(f"warning: {live.overloaded}", err=True)
     if batches is not None:
-        for name in sorted(ONLY_LOOP & given):
+        for name in sorted(ONLY_LOOP & on_command_line):
             flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
             echo(f"warning: {flag} has no effect: --fixed-batch has no arrivals", err=True)
 

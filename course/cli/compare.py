@@ -116,10 +116,10 @@ def compare(
         _check_choices(ctx.params)
         read = results.read(result, format, run)
         spec, card = _spec(model, read, kv_cache_dtype), gpus.gpu(gpu)
-        served = calibration.engine_of(read, spec, card, **{name: ctx.params[name] for name in ENGINE})
+        serving_engine = calibration.engine_of(read, spec, card, **{name: ctx.params[name] for name in ENGINE})
         weights = _weights(step_weights_gib)
-        timing, step_fit, account = _timing(read, spec, card, served, weights, ctx.params)
-        compared = calibration.compare(read, timing, served)
+        timing, step_fit, account = _timing(read, spec, card, serving_engine, weights, ctx.params)
+        compared = calibration.compare(read, timing, serving_engine)
     if save_fit is not None and step_fit is not None:
         _write(
             save_fit,

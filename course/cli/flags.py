@@ -77,23 +77,23 @@ def flags(
     from course.cli.build import flag, spoken_in_flags
 
     options = ctx.params
-    given = typed_options(ctx)
+    on_command_line = typed_options(ctx)
     with spoken_in_flags(options):
         engines = [name.strip().lower() for text in engine or exports.ENGINES for name in text.split(",")]
         if line is not None:
-            clash = sorted(given & {*settings, *KV, "policy", "model"})
+            clash = sorted(on_command_line & {*settings, *KV, "policy", "model"})
             if clash:
                 raise ValueError(f"--from has its own settings: leave out {', '.join(map(flag, clash))}, or --from")
             parsed = exports.parse(line, gpu, ignore_unknown=ignore_unknown, service=service)
-            chosen, kv, name = parsed.policy, parsed.kv, parsed.model or "MODEL"
+            a_policy, kv, name = parsed.policy, parsed.kv, parsed.model or "MODEL"
         else:
-            only = sorted(given & {"gpu", "ignore_unknown", "service"})
+            only = sorted(on_command_line & {"gpu", "ignore_unknown", "service"})
             if only:
                 raise ValueError(f"{flag(only[0])} needs --from: it is about a command line")
-            parsed, chosen, name = None, build(policy.strip().lower(), settings), model
+            parsed, a_policy, name = None, build(policy.strip().lower(), settings), model
             kv = exports.KVSettings(**{key: options[key] for key in KV})
-        of_engines = exports.for_policy(chosen, kv, model=name, engines=engines)
-    echo(_as_json(chosen, kv, parsed, of_engines) if as_json else _as_text(chosen, parsed, of_engines))
+        of_engines = exports.for_policy(a_policy, kv, model=name, engines=engines)
+    echo(_as_json(a_policy, kv, parsed, of_engines) if as_json else _as_text(a_policy, parsed, of_engines))
     for note in parsed.notes if parsed else ():
         echo(f"note: {note}", err=True)
     for export in of_engines:

@@ -154,8 +154,8 @@ def kv(
     for problem in card.problems if card else ():
         echo(f"warning: {problem}", err=True)
     if card is None:
-        given = typed_options(ctx) & options.keys()
-        for name in sorted(given - {"num_speculative_tokens"}):
+        on_command_line = typed_options(ctx) & options.keys()
+        for name in sorted(on_command_line - {"num_speculative_tokens"}):
             echo(f"warning: --{name.replace('_', '-')} has no effect without --gpu, --memory-gib or --kv-gib", err=True)
 
 

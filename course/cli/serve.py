@@ -48,14 +48,14 @@ def serve(
     options = {**settings, "policy": [policy], "block_size": block_size}
     with build.spoken_in_flags(options):
         knobs.check(options)
-        chosen = build.policies(options)
-    if len(chosen) != 1:
+        by_name = build.policies(options)
+    if len(by_name) != 1:
         raise ValueError("a server has one policy: give one name to --policy")
     if api_key is not None and not (api_key.isascii() and api_key.isprintable() and api_key.strip() == api_key != ""):
         raise ValueError(
             "--api-key must be letters, digits and other printable ASCII characters, without spaces around them"
         )
-    ((name, one),) = chosen.items()
+    ((name, one),) = by_name.items()
     cache = None if num_gpu_blocks_override is None else KVCache(num_gpu_blocks_override, block_size)
 
     from course import lm

@@ -58,7 +58,7 @@ def talk(
     options = {**settings, "policy": policy, "block_size": block_size}
     with build.spoken_in_flags(options):
         knobs.check(options)
-        chosen = build.policies(options)
+        by_name = build.policies(options)
     cache = _cache(num_gpu_blocks_override, block_size)
     sampling = lm.Sampling(temperature, seed=seed)
     if prompts is None:
@@ -73,7 +73,7 @@ def talk(
     )
     model = lm.load(device=device)
     runs: dict[str, Any] = {}
-    for name, one in chosen.items():
+    for name, one in by_name.items():
         if not as_json:
             echo(f"== {one!r}, {len(texts)} prompts")
         picture = _Picture(texts) if sys.stdout.isatty() and not as_json else None
@@ -87,7 +87,7 @@ def talk(
         if not as_json:
             _report(texts, runs[name])
     if as_json:
-        echo(json_text([_as_dict(name, repr(chosen[name]), run) for name, run in runs.items()]))
+        echo(json_text([_as_dict(name, repr(by_name[name]), run) for name, run in runs.items()]))
     elif len(runs) > 1:
         same = len({run.words for run in runs.values()}) == 1
         echo("The words are the same under all of them." if same else "The words are NOT the same under all of them.")

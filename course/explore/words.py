@@ -164,8 +164,8 @@ class WordsExplorer(Explorer):
     def shown(self, task: Task) -> tuple[Settings, Any]:
         """Return settings and result where a task is shown: as measured last, else counted in steps."""
         settings = self.settings_of(task)
-        measured = self._measured.get(tuple(settings.values()))
-        return settings, self.compute(**settings) if measured is None else measured
+        run = self._measured.get(tuple(settings.values()))
+        return settings, self.compute(**settings) if run is None else run
 
     def default_result(self) -> Spoken:
         """Return the result at the default settings, counted in steps."""
@@ -242,12 +242,12 @@ def policy_of(name: str, max_num_seqs: int) -> Policy:
     """
     if name not in POLICIES:
         raise ValueError(f"no policy is registered as {name!r}: choose from {', '.join(POLICIES)}")
-    kind, given = POLICIES[name], {"max_num_seqs": max_num_seqs, **KNOBS}
+    kind, values = POLICIES[name], {"max_num_seqs": max_num_seqs, **KNOBS}
     hints = get_type_hints(kind.__init__, include_extras=True)
     settings: dict[str, Any] = {}
     for each in list(inspect.signature(kind).parameters.values()):
-        if each.name in given:
-            settings[each.name] = given[each.name]
+        if each.name in values:
+            settings[each.name] = values[each.name]
         elif each.default is each.empty and get_origin(hints.get(each.name)) is Annotated:
             settings[each.name] = next(part.default for part in get_args(hints[each.name]) if isinstance(part, Knob))
     return kind(**settings)

@@ -124,7 +124,7 @@ def _count(
     rest = parts.rest + parts.recurrence
     dense = parts.attention + rest
     narrow = rest + parts.active_experts + (0 if quantised.attention_kept else parts.attention)
-    counted = Weights(
+    result = Weights(
         layers=dense + parts.experts,
         active=dense + parts.active_experts,
         embedding=embedding,
@@ -137,7 +137,7 @@ def _count(
         fp8=narrow if quantised.fp8 else 0,
         draft_bytes=draft_bytes,
     )
-    return counted, tuple(notes)
+    return result, tuple(notes)
 
 
 def _ties_head(outer: Keys, keys: Keys) -> bool:
@@ -242,7 +242,7 @@ def _recurrence(keys: Keys, hidden: int) -> int:
     if "recurrence channels" in parts:
         inner = parts["recurrence channels"]
         state = keys.needed("the size of the recurrent state", *recurrent.STATE_SIZE)
-        given = keys.raw("mamba_dt_rank", "time_step_rank")
-        step = keys.number("mamba_dt_rank", given) if isinstance(given, int) else ceil(hidden / 16)
+        rank = keys.raw("mamba_dt_rank", "time_step_rank")
+        step = keys.number("mamba_dt_rank", rank) if isinstance(rank, int) else ceil(hidden / 16)
         return 3 * hidden * inner + inner * (2 * step + 3 * state)
     return 4 * hidden * hidden  # a short convolution between gates, as in LFM2

@@ -74,7 +74,7 @@ MUTANTS = (
     Mutant(ATTENTION, 'index = index if types[1][i] == "full" else 0', "index = index", TERM),
     Mutant(ATTENTION, "return heads // self._grouped(i, blocks[1])", "return heads", TERM),
     Mutant(ATTENTION, "return width // heads\n", "return width // heads + 1\n", BOUNDARY),
-    Mutant(ATTENTION, "return given or heads", "return given or 1", CONSTANT),
+    Mutant(ATTENTION, "return number or heads", "return number or 1", CONSTANT),
     Mutant(PATTERN, "[FULL if i % period == offset else LINEAR", "[LINEAR if i % period == offset else FULL", ORDER),
     Mutant(
         PATTERN, "return [LINEAR if (i + 1) % interval else FULL", "return [LINEAR if i % interval else FULL", BOUNDARY
