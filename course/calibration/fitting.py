@@ -82,7 +82,7 @@ def fit_run(
     best, noise = search.best()
     constants = {}
     for place, name in enumerate(NAMES):
-        half, double = (search.held(best, place, factor, noise) for factor in (0.5, 2.0))
+        half, double = (search.error_with(best, place, factor, noise) for factor in (0.5, 2.0))
         constants[name] = Constant(name, exp(best[place]), search.sheet[name], half, double)
     errors = search.errors(best)
     return Fit(
@@ -142,7 +142,7 @@ class _Search:
         ends = [anywhere, *(_slope(costs, start) for start in (anywhere, self.middle))]
         return _simplex(costs, min(ends, key=lambda point: (_squares(costs, point), *point)), 60), noise
 
-    def held(self, best: np.ndarray, place: int, factor: float, noise: float) -> float:
+    def error_with(self, best: np.ndarray, place: int, factor: float, noise: float) -> float:
         """The metric error that is left with one constant held at a multiple of what was found."""
         rest = [i for i in range(len(NAMES)) if i != place]
 

@@ -95,7 +95,7 @@ def _loop(live: Any) -> tuple[str, dict[str, Any]]:
     """Run the service; the report and the same as a dict."""
     from course.gpu.bench import summary
 
-    options, device = live.asked, live.device
+    options, device = live.settings, live.device
     began = time.perf_counter()
     outcome = live.run()
     wall = time.perf_counter() - began
@@ -128,7 +128,7 @@ def _loop(live: Any) -> tuple[str, dict[str, Any]]:
 
 def _sweep(live: Any, batches: list[int]) -> tuple[str, dict[str, Any]]:
     """Time steps of fixed batches; the report and the same as a dict."""
-    device, options = live.device, live.asked
+    device, options = live.device, live.settings
     points = live.fixed(batches)
     processor = "GPU" if device.is_gpu else "CPU"
     lines = [f"CONFIG work={options.work} threads={options.threads} fixed batches, no arrivals"]
@@ -169,7 +169,7 @@ def _common(live: Any) -> dict[str, Any]:
         "device": {"kind": device.kind, "name": device.name, "versions": dict(device.versions)},
         "notes": list(device.notes),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "settings": asdict(live.asked),
+        "settings": asdict(live.settings),
     }
 
 

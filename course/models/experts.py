@@ -20,11 +20,11 @@ SHARED_WIDTH = (
 
 @dataclass(frozen=True)
 class Experts:
-    """number experts of this width, of which `chosen` work on a token, beside shared ones of shared_width together."""
+    """number experts of this width, of which per_token work on a token, beside shared ones of shared_width together."""
 
     number: int
     width: int
-    chosen: int
+    per_token: int
     shared_width: int
 
 

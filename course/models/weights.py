@@ -133,7 +133,7 @@ def _count(
         other_bytes=other_bytes,
         expert_bytes=expert_bytes,
         num_experts=mixture.number if mixture else 0,
-        experts_per_token=mixture.chosen if mixture else 0,
+        experts_per_token=mixture.per_token if mixture else 0,
         fp8=narrow if quantised.fp8 else 0,
         draft_bytes=draft_bytes,
     )
@@ -195,7 +195,7 @@ def _layer(
     shorter = keys.size("moe_latent_size", "routed_expert_hidden_size")  # experts work on a projection of this width
     one = matrices * (shorter or hidden) * mixture.width
     rest += matrices * hidden * mixture.shared_width + hidden * mixture.number + 2 * hidden * (shorter or 0)
-    return Part(attention, rest, mixture.number * one, mixture.chosen * one, recurrence)
+    return Part(attention, rest, mixture.number * one, mixture.per_token * one, recurrence)
 
 
 def _has_gate(keys: Keys) -> bool:

@@ -192,7 +192,7 @@ class Reply:
     """The answer to one request in OpenAI's form, whole or piece by piece."""
 
     def __init__(self, question: Asked):
-        self.asked, self.count = question, 0
+        self.question, self.count = question, 0
         self._head = {
             "id": f"{'cmpl' if question.kind == COMPLETION else 'chatcmpl'}-{uuid4().hex}",
             "created": int(time.time()),
@@ -201,18 +201,18 @@ class Reply:
 
     def usage(self) -> dict[str, int]:
         """Tokens so far, the end of the answer included."""
-        prompt = len(self.asked.tokens)
+        prompt = len(self.question.tokens)
         return {"prompt_tokens": prompt, "completion_tokens": self.count, "total_tokens": prompt + self.count}
 
     def piece(self, text: str, ended: str) -> dict[str, Any]:
         """One token of a stream."""
         self.count += 1
         choice: dict[str, Any] = {"index": 0, "logprobs": None, "finish_reason": ended or None}
-        if self.asked.kind == COMPLETION:
+        if self.question.kind == COMPLETION:
             choice["text"] = text
         else:
             choice["delta"] = {"role": "assistant", "content": text} if self.count == 1 else {"content": text}
-        running = {"usage": self.usage()} if self.asked.running_usage else {}
+        running = {"usage": self.usage()} if self.question.running_usage else {}
         return {**self._head, "object": self._stream_object, "choices": [choice], **running}
 
     def last(self) -> dict[str, Any]:
@@ -223,15 +223,15 @@ class Reply:
         """Everything at once. texts: one a token."""
         self.count, text = len(texts), "".join(texts)
         choice: dict[str, Any] = {"index": 0, "logprobs": None, "finish_reason": ended}
-        if self.asked.kind == COMPLETION:
+        if self.question.kind == COMPLETION:
             choice["text"] = text
         else:
             choice["message"] = {"role": "assistant", "content": text}
-        return {**self._head, "object": self.asked.kind, "choices": [choice], "usage": self.usage()}
+        return {**self._head, "object": self.question.kind, "choices": [choice], "usage": self.usage()}
 
     @property
     def _stream_object(self) -> str:
-        return COMPLETION if self.asked.kind == COMPLETION else "chat.completion.chunk"
+        return COMPLETION if self.question.kind == COMPLETION else "chat.completion.chunk"
 
 
 __all__ = ["CHAT", "COMPLETION", "MODEL", "Asked", "LMError", "Refused", "Reply", "read"]

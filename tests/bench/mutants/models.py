@@ -29,8 +29,8 @@ MUTANTS = (
     ),
     Mutant(
         SPEC,
-        "self._counted().layer_bytes + self.head_parameters",
-        "self._counted().layer_bytes + 2 * self.head_parameters",
+        "self._counts().layer_bytes + self.head_parameters",
+        "self._counts().layer_bytes + 2 * self.head_parameters",
         CONSTANT,
     ),
     Mutant(
@@ -67,7 +67,9 @@ MUTANTS = (
     Mutant(WEIGHTS, "active=dense + parts.active_experts", "active=dense + parts.experts", TERM),
     Mutant(WEIGHTS, "layers_stored = max(stored - other_bytes, 0)", "layers_stored = stored", TERM),
     Mutant(WEIGHTS, "mixture.shared_width + hidden * mixture.number +", "mixture.shared_width +", TERM),
-    Mutant(WEIGHTS, "mixture.number * one, mixture.chosen * one", "mixture.chosen * one, mixture.number * one", ORDER),
+    Mutant(
+        WEIGHTS, "mixture.number * one, mixture.per_token * one", "mixture.per_token * one, mixture.number * one", ORDER
+    ),
     Mutant(WEIGHTS, "nope = shape.key_dim - shape.rope_dim", "nope = shape.key_dim", TERM),
     Mutant(WEIGHTS, "else 3\n    if mixture is None", "else 2\n    if mixture is None", CONSTANT),
     Mutant(WEIGHTS, "attention = 16 if quantised.attention_kept else mixers", "attention = mixers", TERM),
