@@ -1,7 +1,7 @@
 """CPU seconds by test file, a pytest plugin: `make test ARGS="-p tests.helpers.costs"` prints them after the tests.
 
-A test costs what its process and the children that ended by then used, fixtures included. What a worker needs to import
-and collect the tests stands in a line of its own. Memory is the most that a worker held, by Linux and macOS.
+A test costs what its process and all that descend from it used, fixtures included. What a worker needs to import and
+collect the tests stands in a line of its own. Memory is the most that a worker held, by Linux and macOS.
 """
 
 from __future__ import annotations
@@ -11,14 +11,22 @@ import resource
 import sys
 from collections import Counter
 
+import psutil
 import pytest
 
 KEY = pytest.StashKey[float]()
+PEAK = pytest.StashKey[float]()
 
 
 def cpu_seconds() -> float:
-    """Of this process and its ended children."""
-    return sum(os.times()[:4])
+    """Of this process and of its descendants: those that live, and those that their parents have waited for."""
+    total, me = 0.0, psutil.Process()
+    for process in (me, *me.children(recursive=True)):
+        try:
+            total += sum(process.cpu_times()[:4])
+        except psutil.Error:  # it has just ended
+            continue
+    return total
 
 
 def peak_megabytes() -> float:
@@ -73,9 +81,6 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> pytes
         item.config.stash[KEY] = now
         report.user_properties.append(("costs", value))
     return report
-
-
-PEAK = pytest.StashKey[float]()
 
 
 @pytest.hookimpl(tryfirst=True)
