@@ -40,6 +40,7 @@ class Costs:
     def __init__(self) -> None:
         self.seconds: Counter[str] = Counter()
         self.tests: Counter[str] = Counter()
+        self.each: Counter[str] = Counter()
         self.memory: dict[str, float] = {}
         self.grown: Counter[str] = Counter()
 
@@ -50,16 +51,20 @@ class Costs:
                 path = report.nodeid.partition("::")[0]
                 self.seconds[path] += value["cpu"]
                 self.tests[path] += 1
+                self.each[report.nodeid] = value["cpu"]
                 self.grown[path] += value["grown"]
                 self.seconds["(imports and collection)"] += value["before"]
                 self.memory[value["worker"]] = max(self.memory.get(value["worker"], 0), value["peak"])
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the dearest files first."""
+        """Print the dearest files and tests first."""
         terminalreporter.section("CPU seconds, tests, and growth of a worker's peak memory [MB], by file")
         for path, seconds in self.seconds.most_common():
             terminalreporter.write_line(f"{seconds:8.2f} {self.tests[path]:5d} {self.grown[path]:6.0f}  {path}")
         terminalreporter.write_line(f"{self.seconds.total():8.2f} {self.tests.total():5d}         all")
+        terminalreporter.write_line("the dearest tests:")
+        for name, seconds in self.each.most_common(40):
+            terminalreporter.write_line(f"{seconds:8.2f}        {name}")
         peaks = ", ".join(f"{name} {peak:.0f} MB" for name, peak in sorted(self.memory.items()))
         terminalreporter.write_line(f"peak memory: {peaks}")
 
