@@ -1,23 +1,31 @@
-"""The explorers of lab 01, each one line in a notebook."""
+"""What the notebook of lab 01 calls by name: explorers, tables and figures, each one line there."""
 
-from course.exercises import TaskRecord
+from __future__ import annotations
+
+import plotly.graph_objects as go
+
+from course.exercises import tasks_of
 from course.explore import Explorer, Slider
+from course.explore.table import Table, table
 from course.explore.words import WordsExplorer, words_on_the_screen
-from course.lessons.lab01 import chat, figures, tasks
+from course.figures.timelines import timelines
+from course.lessons.lab01 import chat, figures, replicas, tasks
 from course.lessons.lab01.part_by_part import launch_explorer
 
-__all__ = ["one_question", "where_the_time_goes", "words_and_waits"]
+__all__ = [
+    "dashboard_and_users", "four_by_hand", "one_question", "ticket_graphs", "where_the_time_goes", "words_and_waits",
+]  # fmt: skip
+
+
+def dashboard_and_users() -> Table:
+    """The chat by two clocks: its engine's, and that of its users."""
+    return table(chat.two_clocks(), f"{chat.RATE} requests/s, as two clocks see them [{chat.STEP.badge}]")
 
 
 def words_and_waits() -> WordsExplorer:
     """The language model answers twelve people, and each of them waits for a first word."""
     return words_on_the_screen(
-        policy="continuous",
-        rate=32,
-        max_num_seqs=4,
-        choices=("continuous", "static"),
-        tasks=tasks.WORDS,
-        record=TaskRecord("01"),
+        **tasks.SPOKEN, choices=("continuous", "static"), **tasks_of("01", "words_and_waits")
     )
 
 
@@ -35,12 +43,21 @@ def where_the_time_goes() -> Explorer:
         summary=chat.rows,
         title="Where the time before the first token goes",
         badge=chat.STEP.badge,
-        tasks=tasks.GOES,
-        record=TaskRecord("01"),
         beside=False,
+        **tasks_of("01", "where_the_time_goes"),
     )
 
 
 def one_question() -> Explorer:
     """One question, part by part, on the machine at hand beside the recording."""
     return launch_explorer()
+
+
+def four_by_hand() -> go.Figure:
+    """Four requests on a time axis."""
+    return timelines({"two slots": chat.by_hand()}, height=230, note="one step = 1 s")
+
+
+def ticket_graphs() -> go.Figure:
+    """The graphs of the ticket."""
+    return figures.operators_graphs(replicas.service())
