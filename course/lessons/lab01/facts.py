@@ -85,7 +85,7 @@ def _chat() -> dict[str, Any]:
         "few_requests": TEST,
         "few_low": min(draws[TEST]),
         "few_high": max(draws[TEST]),
-        "few_last_s": float(chat.requests(further.BUSY, TEST).arrival[-1]),
+        "few_last_s": TEST / further.BUSY,
         "late_requests": (1 - IN_TIME) * chat.REQUESTS,
         "gpu_tokens": found.tokens_per_gpu_second,
         "reader_tokens": found.reader,
@@ -117,6 +117,7 @@ def _asked() -> dict[str, Any]:
     seen = Fraction(1 - spared).limit_denominator(3)
     return {
         "hour_rate": HOUR_RATE,
+        "hour_s": 3_600,
         "hour_thousandth": hour / 1_000,
         "hour_hundredth": hour / 100,
         "hour_twentieth": hour / 20,
@@ -142,7 +143,9 @@ def _asked() -> dict[str, Any]:
         "queue": queue(*QUEUE),
         "queue_twin": queue(*QUEUE_TWIN),
         **dict(zip(("queue_ttft", "queue_outside", "queue_window", "queue_prefill"), QUEUE, strict=True)),
-        **dict(zip((f"queue_twin_{part}" for part in ("ttft", "outside", "window", "prefill")), QUEUE_TWIN, strict=True)),
+        **dict(
+            zip((f"queue_twin_{part}" for part in ("ttft", "outside", "window", "prefill")), QUEUE_TWIN, strict=True)
+        ),
         "stall_tokens": tokens,
         "stall_ms": longest,
         "stall_gap_ms": others,

@@ -24,9 +24,7 @@ def dashboard_and_users() -> Table:
 
 def words_and_waits() -> WordsExplorer:
     """The language model answers twelve people, and each of them waits for a first word."""
-    return words_on_the_screen(
-        **tasks.SPOKEN, choices=("continuous", "static"), **tasks_of("01", "words_and_waits")
-    )
+    return words_on_the_screen(**tasks.SPOKEN, choices=("continuous", "static"), **tasks_of("01", "words_and_waits"))
 
 
 def where_the_time_goes() -> Explorer:
