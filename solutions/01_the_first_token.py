@@ -14,19 +14,22 @@ lab.earlier()
 # ## The question
 #
 # Your chat runs Llama-3.1-8B on one H100. 10 requests arrive each second, with prompts of 512 tokens and answers of 256
-# on average. The engine's dashboard is green, and users say the chat feels slow. **Where does the time before the first
+# on average. The dashboard is green, and users say it feels slow. **Where does the time before the first
 # token go, and which number shows it?**
 
 # %%
 lab01.dashboard_and_users()
 
 # %% [markdown]
-# Users count from the click to the first token on their screen:
+# Users count from the click to the first token:
 #
-# - **outside**: network, tokenizer, and tokens turned back into text;
+# - **outside**: network and tokenizer;
 # - an **admission window**: a gateway holds requests for up to 100 ms, to pass several on at once;
-# - the **queue wait** for one of 32 **slots**, until the engine's first step with the request;
+# - the **queue wait** for one of 32 **slots**;
 # - the prefill, which brings the first token.
+#
+# 32 slots are this lab's choice: {{engine}} takes {{default_slots:,}} by default. Steps are the card's alone; an engine's
+# host adds up to {{host_ms:.1f}} ms, mostly hidden.
 
 # %% [markdown]
 # ## Predict
@@ -51,8 +54,7 @@ lab01.words_and_waits()
 # %% [markdown]
 # ### Where the time goes
 #
-# Each move serves 2,000 requests with the steps of the H100. The rows p50 and p99 are means of the {{around}} requests nearest
-# them.
+# Each move serves 2,000 requests. The rows p50 and p99 are means of the {{around}} requests nearest them.
 
 # %%
 lab01.where_the_time_goes()
@@ -60,8 +62,8 @@ lab01.where_the_time_goes()
 # %% [markdown]
 # ## Measure
 #
-# Each move asks a small language model one question on your machine, beside as many tokens on the H100. Compare how the
-# time is divided; there is no network.
+# Each move asks a small language model one question on your machine, beside as many tokens on the H100. There is
+# no network.
 
 # %%
 lab01.one_question()
@@ -104,7 +106,7 @@ lab01.four_by_hand()
 # **Means and percentiles.** The four TTFTs are {{hand_ttfts}} s, with a mean of {{hand_mean:g}} s, which nobody waits. At {{busy}}
 # requests/s the chat's p50 stays; the p99 belongs to those who found no slot. It is one draw: {{draws}} draws of 2,000
 # requests gave {{draws_low:.0f}} to {{draws_high:.0f}} ms. With {{few_requests}} requests they gave {{few_low:.0f}} to {{few_high:.0f}} ms: that p99 lies between the two longest, and so
-# short a test hardly meets a full engine. Percentiles neither add up nor average: take them over all requests.
+# short a test hardly meets a full engine. Percentiles neither add up nor average.
 #
 # **Two throughputs.** The GPU's {{gpu_tokens:,.0f}} tokens/s are for all answers, and leave out waits. One reader gets $N$ / E2E, at
 # the median {{reader_tokens:.0f}}.
@@ -179,7 +181,7 @@ lab.recap("window")
 lab.recap("hundred")
 
 # %% [markdown]
-# **Decide.** Two scrapes of the engine's metrics page (vLLM 0.11.0), five minutes apart:
+# **Decide.** Two scrapes of the chat's metrics page, five minutes apart. Our simulator wrote them in vLLM's format:
 #
 # ```
 # vllm:time_to_first_token_seconds_count      615.0      3602.0
@@ -197,6 +199,7 @@ lab.recap("hundred")
 decision = None  # {"name": value}
 ### BEGIN SOLUTION
 # 60 + 35 ms leave 30 ms for the window: 18 ms with a delay of 20 ms, 42 ms with one of 50 ms.
+# Simulated it is 100 ms: the prefill gets shorter too.
 # A queue sum that grew as fast as the TTFT sum would change my mind: then slots are short.
 decision = {"max_queue_delay_microseconds": 20_000}
 ### END SOLUTION

@@ -19,7 +19,7 @@ __all__ = [
 
 def dashboard_and_users() -> Table:
     """The chat by two clocks: its engine's, and that of its users."""
-    return table(chat.two_clocks(), f"{chat.RATE} requests/s, as two clocks see them [{chat.STEP.badge}]")
+    return table(chat.two_clocks(), f"{chat.RATE} requests/s, as two clocks see them [{chat.STEP.simulated}]")
 
 
 def words_and_waits() -> WordsExplorer:
@@ -40,7 +40,7 @@ def where_the_time_goes() -> Explorer:
         figure=figures.where_it_goes,
         summary=chat.rows,
         title="Where the time before the first token goes",
-        badge=chat.STEP.badge,
+        badge=chat.STEP.simulated,
         beside=False,
         **tasks_of("01", "where_the_time_goes"),
     )
