@@ -9,12 +9,15 @@ import pytest
 from playwright.sync_api import Browser, Locator, expect
 
 from tests.browser.explorer_page import Control, ExplorerPage, explorers
-from tests.browser.lab_page import SECOND, LabPage, opened, show
+from tests.browser.lab_page import SECOND, LabPage, opened_next, show
 from tests.browser.lab_server import HEIGHT, WIDTH, Server
 from tests.helpers.lesson_explorers import makers
 from tests.helpers.places import ROOT
+from tests.helpers.sizes import size
 
-LABS = sorted(path.name for path in (ROOT / "labs").glob("*.ipynb"))
+NOTEBOOKS = sorted(path.name for path in (ROOT / "labs").glob("*.ipynb"))
+# What goes deeper shows the same kinds of explorers as its lab; `make test` has run its cells and moved its controls.
+LABS = size(small=[name for name in NOTEBOOKS if not name.endswith("_deeper.ipynb")], whole=NOTEBOOKS)
 LESSONS = "|".join(re.escape(name) for name in makers())
 EXPLORER = rf"\b(Explorer|\w+_explorer)\(|\b({LESSONS})\(\)"
 FORM = r"\blab\.(predict|earlier|ticket|quiz)\("
@@ -26,7 +29,7 @@ assert LABS, "labs/ holds no notebook: run `make notebooks` first"
 @pytest.fixture(scope="module", params=LABS, ids=[name.removesuffix(".ipynb") for name in LABS])
 def lab(request: pytest.FixtureRequest, browser: Browser, server: Server) -> Iterator[LabPage]:
     """The lab, opened and run once for all tests of this file."""
-    with opened(browser, server, request.param) as page:
+    with opened_next(browser, server, request.param) as page:
         page.run_all()
         yield page
 
