@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.browser.explorer_page import explorers
-from tests.browser.lab_page import SECOND, opened_next
+from tests.browser.lab_page import SECOND, opened
 from tests.browser.lab_server import Server
 
 CASES = {
@@ -27,7 +27,7 @@ SENT = """(plot) => plot.data.flatMap((trace) => trace.mode === "markers"
 
 @pytest.mark.parametrize("name", CASES)
 def test_marks_move_at_once_and_plotly_learns_of_it_at_rest(browser: Browser, server: Server, name: str) -> None:
-    with opened_next(browser, server, name) as lab:
+    with opened(browser, server, name) as lab:
         lab.run_all()
         explorer = next(found for found in explorers(lab) if found.title == CASES[name])
         slider = explorer.controls()[0]
@@ -51,7 +51,7 @@ def test_marks_move_at_once_and_plotly_learns_of_it_at_rest(browser: Browser, se
 
 
 def test_the_picture_does_not_jump_when_plotly_follows(browser: Browser, server: Server) -> None:
-    with opened_next(browser, server, "03_littles_law.ipynb") as lab:
+    with opened(browser, server, "03_littles_law.ipynb") as lab:
         lab.run_all()
         explorer = next(found for found in explorers(lab) if found.title == CASES["03_littles_law.ipynb"])
         slider = explorer.controls()[0]
@@ -74,7 +74,7 @@ def test_a_panel_in_which_nothing_moves_keeps_its_lines(browser: Browser, server
     """The batch moves a mark in the right panel alone."""
     lines = """(root) => [...root.querySelectorAll(".cartesianlayer .scatterlayer")]
       .map((panel) => panel.querySelectorAll("path").length)"""
-    with opened_next(browser, server, "02_the_memory_wall.ipynb") as lab:
+    with opened(browser, server, "02_the_memory_wall.ipynb") as lab:
         lab.run_all()
         explorer = next(found for found in explorers(lab) if found.title == "A curve and its knee")
         slider = next(control for control in explorer.controls() if control.label.startswith("Batch"))
