@@ -64,18 +64,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Forget, behind the tests of a lab or a file, what the lessons remember: a worker keeps below a gigabyte.
-
-    An explorer that is shown keeps the garbage collector from looking at what stands by then; that is for learners, who
-    show a few.
-    """
+    """Forget, behind the tests of a lab or a file, what the lessons remember: a worker keeps below a gigabyte."""
     if nextitem is None or place_of(nextitem) != place_of(item):
         for name in [name for name in sys.modules if name.startswith(("course.lessons.", "tests.lessons.", HELPER))]:
             for value in vars(sys.modules[name]).values():
                 if hasattr(value, "cache_clear"):
                     value.cache_clear()
-        if gc.get_freeze_count():
-            gc.unfreeze()
+        if LESSONS in item.path.parents:
             gc.collect()
 
 
