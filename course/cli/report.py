@@ -65,7 +65,7 @@ def _share(part: float, rest: float) -> float:
 
 
 def as_json(setup: Setup, results: Sequence[Result]) -> str:
-    """Everything, times in seconds; what is no number (NaN, infinity) is null."""
+    """The results as JSON, times in seconds; what is no number (NaN, infinity) is null."""
     from importlib.metadata import version
 
     content = {
