@@ -92,7 +92,8 @@ class Continuous(Policy):
             chunk = min(request.remaining, left, cap or left)
             if not chunk:
                 break
-            plan.take(request, chunk)
+            if not plan.take(request, chunk, if_fit=chunk):
+                return self.make_room(state)
             tokens[request] = chunk
             left -= chunk
         if plan.free < 0:
