@@ -9,7 +9,7 @@ from numbers import Real
 from typing import Any
 
 from course.base import settings
-from course.memory.block_pool import BlockPool, Plan
+from course.memory.block_pool import BlockPool
 from course.policies.base import NOTHING, Limits, Request, Schedule
 
 PATIENCE = 20_000  # times in a row that a policy may wait, or preempt, while no token leaves
@@ -248,7 +248,7 @@ def planned(schedule: Schedule, engine: Any) -> dict[Request, int]:
     decodes = [request for request in engine.decoding if request not in victims]
     tokens = {request: 1 for request in decodes if schedule.decodes or request in schedule.tokens}
     if limits.padded:
-        return _padded(schedule.tokens or tokens, engine, plan)
+        return _padded(schedule.tokens or tokens, engine)
     joining = []
     for request, count in schedule.tokens.items():
         if request not in running and request not in engine.waiting:
@@ -268,7 +268,7 @@ def planned(schedule: Schedule, engine: Any) -> dict[Request, int]:
     return tokens
 
 
-def _padded(tokens: Mapping[Request, int], engine: Any, plan: Plan) -> dict[Request, int]:
+def _padded(tokens: Mapping[Request, int], engine: Any) -> dict[Request, int]:
     """`planned` for a padded batch."""
     if tokens and not engine.running and engine.limits.max_num_seqs < len(tokens):
         raise too_much(engine.limits, engine.limits.max_num_seqs - len(tokens), 0, engine.pool, tokens)
@@ -277,9 +277,12 @@ def _padded(tokens: Mapping[Request, int], engine: Any, plan: Plan) -> dict[Requ
         if not engine.running:
             check_reserve(engine.pool, len(tokens), width, engine.simulated.longest(tokens))
         return dict(tokens)
-    for request, count in tokens.items():
-        if not plan.take(request, count, if_fit=count):
-            raise no_blocks(engine.pool, plan.need(request, count) - plan.free, (request,))
+    pool = engine.pool
+    missing = (
+        sum(pool.blocks_for(each.computed + count) - pool.held(each) for each, count in tokens.items()) - pool.free
+    )
+    if missing > 0:
+        raise no_blocks(pool, missing, tokens)
     return dict(tokens)
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from array import array
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +19,7 @@ from course.engine.log import Log, Notes
 from course.engine.step import LONGEST, StepTime
 from course.memory.block_pool import BlockPool
 from course.memory.kvcache import KVCache
-from course.policies.base import Limits, Policy, Request
+from course.policies.base import Limits, Policy, Request, State, budget_of
 from course.workload import Workload
 
 
@@ -31,7 +35,7 @@ class Intake:
 
     __slots__ = (
         "answered", "arrivals", "cache", "clock", "closed", "executor", "honour_until", "idle", "last_step_end",
-        "limits", "notes", "now", "policy", "pool", "present", "serving", "simulated", "steps", "waits",
+        "limits", "notes", "now", "policy", "pool", "present", "serving", "simulated", "state", "steps", "waits",
     )  # fmt: skip
 
     def __init__(
@@ -51,6 +55,8 @@ class Intake:
         self.steps = self.answered = self.waits = 0
         self.closed = self.serving = False
         self.clock, self.idle = array("d"), [(0, 0.0)]
+        self.state = State(self)
+        self.notes.budgets.append((0, self.limits.max_num_batched_tokens))
 
     def submit(self, request: Request, output_tokens: int | None = None) -> Request:
         """One request, which comes at its arrival. Its `index` becomes the next row.
@@ -106,6 +112,24 @@ class Intake:
     def no_more_arrivals(self) -> bool:
         """Whether nobody will come unless an answer goes out."""
         return self.closed and self.arrivals.times[self.arrivals.head] == NEVER
+
+    def ask(self, decodes: int, prefilling: Iterable[Request], free_slots: int) -> Any:
+        """What the policy answers now. Arguments: see State."""
+        state = self.state
+        self._renew_budget()
+        state.now, state.decodes, state.free_slots = self.now, decodes, free_slots
+        state.prefilling = tuple(prefilling) if prefilling else ()
+        schedule = self.policy.schedule(state)
+        self._renew_budget()
+        return schedule
+
+    def _renew_budget(self) -> None:
+        """Look what the token budget of the policy is now: it may change from step to step."""
+        budget = getattr(self.policy, "max_num_batched_tokens", math.inf)
+        if budget != self.limits.max_num_batched_tokens:
+            self.limits = replace(self.limits, max_num_batched_tokens=budget_of(self.policy))
+            self.state.max_num_batched_tokens = self.limits.max_num_batched_tokens
+            self.notes.budgets.append((self.steps, self.limits.max_num_batched_tokens))
 
     @property
     def done(self) -> bool:

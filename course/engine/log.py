@@ -26,6 +26,7 @@ class Log:
     more: (request, step, cached, tokens): so many tokens besides its decode left in this step, and are in the cache
         after it, behind `cached` others.
     blocks: (m,) KV blocks held in each step, if the pool counted them; else they follow from the other rows.
+    budgets: (step, tokens): the token budget from this step on. cancelled: rows of requests that were given up.
     """
 
     arrival: np.ndarray
@@ -40,6 +41,8 @@ class Log:
     preemptions: np.ndarray
     more: np.ndarray
     blocks: np.ndarray | None = None
+    budgets: tuple[tuple[int, float], ...] = ()
+    cancelled: frozenset[int] = frozenset()
 
     def start_of(self, steps: np.ndarray) -> np.ndarray:
         """When these steps began, in seconds."""
@@ -62,6 +65,8 @@ class Notes:
         self.plain, self.tokens, self.decodes, self.chunks, self.stays, self.preemptions, self.more = (
             array("q") for _ in range(7)
         )
+        self.budgets: list[tuple[int, float]] = []
+        self.cancelled: set[int] = set()
 
     # Of the plain loop, which writes down each step of each request.
 
@@ -124,6 +129,8 @@ class Notes:
             preemptions=_rows(self.preemptions, 3),
             more=_rows(self.more, 4),
             blocks=None if column is None else np.array(column, dtype=np.int64),
+            budgets=tuple(self.budgets),
+            cancelled=frozenset(self.cancelled),
         )
 
 

@@ -16,7 +16,7 @@ from course.engine.intake import Intake
 from course.engine.log import Log, check_length
 from course.engine.step import StepTime
 from course.memory.kvcache import KVCache
-from course.policies.base import Policy, Request, Schedule, State
+from course.policies.base import Policy, Request, Schedule
 
 
 class PlainEngine(Intake):
@@ -33,7 +33,7 @@ class PlainEngine(Intake):
         super().__init__(policy, executor, cache)
         self.waiting, self.running, self.unfinished = list[Request](), list[Request](), list[Request]()
         self.decoding, self.prefilling = list[Request](), list[Request]()
-        self.state, self.lanes, self.fruitless = State(self), Lanes(), 0
+        self.lanes, self.fruitless = Lanes(), 0
         self.pool.column = array("q")
 
     @property
@@ -55,8 +55,10 @@ class PlainEngine(Intake):
         """
         self._let_in()
         with answer.rules(self):
-            if schedule is None:  # nothing is to be decided before somebody comes
-                schedule = self.policy.schedule(self._look()) if self.waiting or self.running else Schedule()
+            if schedule is None and (self.waiting or self.running):
+                free_slots = self.limits.max_num_seqs - len(self.running)
+                schedule = self.ask(len(self.decoding), self.prefilling, free_slots)
+            schedule = schedule or Schedule()  # before somebody comes, nothing is to be decided
             schedule = answer.checked(schedule, self.policy)
             tokens = answer.planned(schedule, self)
             if not tokens:
@@ -70,12 +72,6 @@ class PlainEngine(Intake):
             self.waiting.append(self.arrivals.request(self.arrivals.ids[self.arrivals.head], self))
             self.arrivals.head += 1
             self.waits = 0
-
-    def _look(self) -> State:
-        self.state.now, self.state.decodes = self.now, len(self.decoding)
-        self.state.prefilling = tuple(self.prefilling)
-        self.state.free_slots = self.limits.max_num_seqs - len(self.running)
-        return self.state
 
     def _forward(self, tokens: dict[Request, int], victims: Sequence[Request]) -> Frame:
         """One forward pass. tokens: what each request computes, in the order in which they take their blocks."""
@@ -128,11 +124,12 @@ class PlainEngine(Intake):
         """It gets a slot and what is in the cache of it, perhaps more than was planned on."""
         self.waiting.remove(request)
         self.running.append(request)
-        request.life.admitted, request.life.computed_before = self.steps, self.pool.admit(request)
+        request.life.admitted = self.steps
         if not self.limits.padded:
+            request.life.computed_before = self.pool.admit(request)
             tokens[request] = min(tokens[request], request.remaining)
             return
-        self.unfinished.append(request)
+        self.unfinished.append(request)  # it computes its whole prompt, and padding
         if self.simulated and self.cache:  # blocks for the longest prompt and the longest answer
             self.pool.reserve(request, tokens[request] + self.simulated.longest(tokens) - 1)
 

@@ -171,9 +171,17 @@ class Policy:
         raise NotImplementedError
 
 
+def budget_of(policy: object) -> float:
+    """The most tokens of a step under this policy, now. Raises ValueError for what is no whole number above zero."""
+    budget = getattr(policy, "max_num_batched_tokens", math.inf)
+    if isinstance(budget, float) and budget == math.inf:
+        return budget
+    return settings.whole(f"{type(policy).__name__}.max_num_batched_tokens", budget)
+
+
 @dataclass(frozen=True)
 class Limits:
-    """What the engine holds a policy to, read once when serving starts.
+    """What the engine holds a policy to, read when serving starts; the token budget before and after each answer.
 
     Any object with `schedule` and `max_num_seqs` is a policy; what else Policy has, it need not.
     """
@@ -188,12 +196,9 @@ class Limits:
         if isinstance(policy, Policy):
             policy.check_settings()
         name = type(policy).__name__
-        budget = getattr(policy, "max_num_batched_tokens", math.inf)
-        if not (isinstance(budget, float) and budget == math.inf):
-            budget = settings.whole(f"{name}.max_num_batched_tokens", budget)
         return cls(
             settings.whole(f"{name}.max_num_seqs", getattr(policy, "max_num_seqs", None)),
-            budget,
+            budget_of(policy),
             settings.flag(f"{name}.padded", getattr(policy, "padded", False)),
         )
 

@@ -1,7 +1,7 @@
 """Random engines and loads, and how three servings of one are compared.
 
 Times and step times often lie on a grid of 1/8 s, which floats hold exactly: then arrivals fall on step ends.
-HYPOTHESIS_PROFILE=nightly tries many more, differently each time.
+COURSE_EXAMPLES=10 tries ten times as many, other ones each time; HYPOTHESIS_PROFILE=nightly 50 times.
 """
 
 import os
@@ -20,14 +20,15 @@ from tests.helpers.asking import serve_asking
 from tests.helpers.own_policies import Decided
 
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
+TIMES = int(os.environ.get("COURSE_EXAMPLES", 50 if NIGHTLY else 1))
 GRID = 0.125
 
 
 def examples(number: int):
-    """Settings for a test on that many random cases: the same ones in each run, unless it is nightly."""
+    """Settings for a test on that many random cases: the same ones in each run, unless there are to be more."""
     return hypothesis.settings(
-        max_examples=50 * number if NIGHTLY else number,
-        derandomize=not NIGHTLY,
+        max_examples=TIMES * number,
+        derandomize=TIMES == 1,
         deadline=None,
         database=None,
         suppress_health_check=[hypothesis.HealthCheck.too_slow],

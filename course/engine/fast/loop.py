@@ -18,7 +18,7 @@ from course.engine.fast.passes import Passes
 from course.engine.log import Log, check_length
 from course.engine.step import StepTime
 from course.memory.kvcache import KVCache
-from course.policies.base import DECODES, Policy, State
+from course.policies.base import DECODES, Policy
 
 
 class Engine(Passes):
@@ -36,13 +36,13 @@ class Engine(Passes):
     that breaks the rules. An engine that broke off so, or by an error of the policy or the executor, serves no more.
     """
 
-    __slots__ = ("state",)
+    __slots__ = ()
 
     def __init__(
         self, policy: Policy, executor: Executor | StepTime, cache: KVCache | None = None, *, honour_until: bool = True
     ):
         super().__init__(policy, executor, cache, honour_until=honour_until)
-        self.state, self.batch = State(self), PaddedBatch(self) if self.limits.padded else None
+        self.batch = PaddedBatch(self) if self.limits.padded else None
 
     def run(self) -> Log:
         """Serve everybody, and return what happened. Raises ValueError where nobody was submitted."""
@@ -61,7 +61,7 @@ class Engine(Passes):
         self.serving = True
         self.stop, self.waits = stop, 0
         shortcut = tight.shortcut(self) if stop == NEVER else None
-        arrivals, policy, state, asked = self.arrivals, self.policy, self.state, 0
+        arrivals, policy, asked = self.arrivals, self.policy, 0
         times, total, slots = arrivals.times, len(arrivals.arrival), self.limits.max_num_seqs
         queue, sent_back, running, prefilling = self.queue, self.sent_back, self.members, self.prefilling
         try:
@@ -76,9 +76,7 @@ class Engine(Passes):
                 asked += 1
                 if not asked % 1024:
                     check_length(self.clock, self.notes.chunks)
-                state.now, state.decodes, state.free_slots = self.now, self.decodes, slots - len(running)
-                state.prefilling = tuple(prefilling) if prefilling else ()
-                schedule = policy.schedule(state)
+                schedule = self.ask(self.decodes, prefilling, slots - len(running))
                 if schedule is not DECODES:
                     schedule = answer.checked(schedule, policy)
                     if schedule.preempt:
