@@ -53,7 +53,7 @@ class PlainEngine(Intake):
 
         Raises answer.Broken for an answer that breaks a rule, and leaves everything as it was.
         """
-        self._let_in()
+        self.let_in()
         with answer.rules(self):
             if schedule is None and (self.waiting or self.running):
                 free_slots = self.limits.max_num_seqs - len(self.running)
@@ -64,10 +64,11 @@ class PlainEngine(Intake):
             if not tokens:
                 self.rest(schedule.until)
             shown = self._forward(tokens, schedule.preempt) if tokens else None
-        self._let_in()
+        self.let_in()
         return shown
 
-    def _let_in(self) -> None:
+    def let_in(self) -> None:
+        """Those that have come by now wait. `step` does this itself, before and after."""
         while self.arrivals.times[self.arrivals.head] <= self.now:
             self.waiting.append(self.arrivals.request(self.arrivals.ids[self.arrivals.head], self))
             self.arrivals.head += 1

@@ -81,6 +81,18 @@ def test_refusals():
             cancel(live, stranger)
 
 
+def test_what_became_of_each_request():
+    """One is given up after its second token; both have their rows, and the Run says which was answered."""
+    engine = Engine(policies.Continuous(2, 8), Toy(1, at_most=6))
+    _, gone = engine.submit(Request(0.0, 4)), engine.submit(Request(0.0, 4))
+    while gone.emitted < 2:
+        engine.advance(engine.now + 0.01)
+    cancel(engine, gone)
+    run = finish(engine)
+    assert run.outcome.tolist() == ["answered", "cancelled"]
+    assert run.workload.output_tokens[1] == 2 and len(run.token_times(1)) == 2
+
+
 def test_a_run_has_no_row_without_a_token():
     engine = Engine(policies.Continuous(2, 8), Toy(1))
     engine.submit(Request(0.0, 4))
