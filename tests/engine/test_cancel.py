@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from course import KVCache, policies
 from course.engine.cancel import cancel
+from course.engine.executor import Executor, Outcome
 from course.engine.serving import Engine, finish
 from course.policies import Request
 from course.steptime import PowerLaw
@@ -83,12 +84,17 @@ def test_refusals():
 
 def test_what_became_of_each_request():
     """One is given up after its second token; both have their rows, and the Run says which was answered."""
-    engine = Engine(policies.Continuous(2, 8), Toy(1, at_most=6))
+
+    class FiveTokens(Executor):
+        def execute(self, work):
+            return Outcome(1.0, [request for request in work.decodes if request.emitted == 4])
+
+    engine = Engine(policies.Continuous(2, 8), FiveTokens())
     _, gone = engine.submit(Request(0.0, 4)), engine.submit(Request(0.0, 4))
-    while gone.emitted < 2:
-        engine.advance(engine.now + 0.01)
+    engine.advance(2.0)
     cancel(engine, gone)
     run = finish(engine)
+    assert run.workload.output_tokens[0] == 5
     assert run.outcome.tolist() == ["answered", "cancelled"]
     assert run.workload.output_tokens[1] == 2 and len(run.token_times(1)) == 2
 
