@@ -6,9 +6,9 @@ import numpy as np
 
 from course.base import settings
 from course.engine import metrics
-from course.engine.executor import Executor
+from course.engine.executor import Executor, Simulated
 from course.engine.log import Log
-from course.engine.step import StepTime
+from course.engine.step import StepTime, StepTimeModel
 from course.engine.steps import Steps
 from course.memory.kvcache import KVCache
 from course.policies.base import Limits, Policy
@@ -74,6 +74,23 @@ class Run:
     def makespan(self) -> float:
         """Seconds from the first arrival until the last answer."""
         return float(self.response.max() - self.arrival.min())
+
+    @cached_property
+    def steptime(self) -> str:
+        """Where the seconds of its steps come from, as a badge says it: measured, modelled, or recorded on which card.
+
+        A recording that does not reach as far as the steps adds beyond what they are modelled.
+        """
+        source = self.step_time.step_time if isinstance(self.step_time, Simulated) else self.step_time
+        if not isinstance(source, StepTimeModel):
+            return "measured" if isinstance(source, Executor) else "modelled"
+        beyond = source.beyond(
+            decodes=int(self.steps.decodes.max()),
+            context=int(self.steps.decode_context.max()),
+            sequence=int((self.workload.prompt_tokens + self.workload.output_tokens).max() - 1),
+            prompt=int(self.steps.prefill_tokens.max()),
+        )
+        return f"{source.badge}; {beyond}" if beyond else source.badge
 
     @cached_property
     def steps(self) -> Steps:

@@ -25,7 +25,9 @@ then waits for a slot, and all others decode:
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -152,6 +154,25 @@ class _Shared(Schedule):
 DECODES: Schedule = _Shared(tokens=NOTHING, preempt=(), decodes=True, until=math.inf)
 
 
+class Order:
+    """Those who wait, in the order in which they are admitted, and for how long this order holds.
+
+    requests: any iterable; who is not in it is not admitted. until: a time [s] up to which the order stays as it is:
+        asked again before it, with nobody arrived or sent back, it would be the same without those who were admitted.
+    """
+
+    __slots__ = ("requests", "until")
+
+    def __init__(self, requests: Iterable[Request], until: float = math.inf):
+        self.requests, self.until = requests, until
+
+    def __iter__(self) -> Iterator[Request]:
+        return iter(self.requests)
+
+    def __repr__(self) -> str:
+        return f"Order({self.requests!r}, until={self.until!r})"
+
+
 class Policy:
     """Base of all policies: `max_num_seqs` slots, at most `max_num_batched_tokens` tokens a step.
 
@@ -166,6 +187,13 @@ class Policy:
     def check_settings(self) -> None:
         """Raises ValueError for settings that cannot be. `serve` asks too: they may have been changed since."""
 
+    def fresh(self) -> "Policy":
+        """One like this that has served nobody yet; `serve` serves such a copy, and so leaves this one as it is.
+
+        Every attribute is copied too, except those that Python cannot copy, such as open files: both share them.
+        """
+        return copied(self)
+
     def schedule(self, state: State) -> Schedule:
         """Which tokens run in the next step."""
         raise NotImplementedError
@@ -177,6 +205,18 @@ def budget_of(policy: object) -> float:
     if isinstance(budget, float) and budget == math.inf:
         return budget
     return settings.whole(f"{type(policy).__name__}.max_num_batched_tokens", budget)
+
+
+def copied(policy: Any) -> Any:
+    """A copy of the policy with copies of its attributes, of those at least that Python can copy."""
+    try:
+        return deepcopy(policy)
+    except Exception:  # a generator, a lock, a module, or whatever its own __deepcopy__ raises
+        twin = copy(policy)
+    for name, value in vars(twin).items():
+        with suppress(Exception):
+            setattr(twin, name, deepcopy(value))
+    return twin
 
 
 @dataclass(frozen=True)

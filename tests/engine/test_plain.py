@@ -55,7 +55,7 @@ def differences(one, other):
 @pytest.mark.parametrize("kind", KINDS)
 def test_equal_to_the_fast_loop(kind):
     @given(KINDS[kind]())
-    @examples(25)
+    @examples(250, 25)
     def equal(case):
         fast = serve(case.load, fresh(case.policy), case.step_time, case.cache)
         assert not (found := differences(fast, plainly(case))), f"{found}: {case}"
