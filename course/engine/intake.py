@@ -73,6 +73,8 @@ class Intake:
         life.prompt_tokens = settings.whole("prompt_tokens", request.prompt_tokens)
         if request.guess is not None:
             settings.real("guess", request.guess, low=1, high=settings.MAX_TOKENS)
+        if request.deadline is not None:
+            settings.real("deadline", request.deadline, low=0, high=settings.MAX_SECONDS)
         life.row = len(self.arrivals.arrival)
         try:
             self.executor.expect(request, output_tokens)

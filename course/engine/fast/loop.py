@@ -67,6 +67,7 @@ class Engine(Passes):
         shortcut = tight.shortcut(self) if stop == NEVER else None
         arrivals, policy, state, asked = self.arrivals, self.policy, self.state, 0
         times, total, slots = arrivals.times, len(arrivals.arrival), self.limits.max_num_seqs
+        checked = getattr(policy, "max_num_batched_tokens", NEVER)
         queue, sent_back, running, prefilling = self.queue, self.sent_back, self.members, self.prefilling
         try:
             while self.answered < total and self.now < stop:
@@ -83,6 +84,9 @@ class Engine(Passes):
                 state.now, state.decodes, state.free_slots = self.now, self.decodes, slots - len(running)
                 state.prefilling = tuple(prefilling) if prefilling else ()
                 schedule = policy.schedule(state)
+                budget = getattr(policy, "max_num_batched_tokens", NEVER)
+                if budget is not checked:
+                    checked, self.limits = budget, self.limits.with_budget(policy)
                 if schedule is not DECODES:
                     schedule = answer.checked(schedule, policy)
                     if schedule.preempt:
@@ -114,7 +118,6 @@ class Engine(Passes):
             head += 1
         arrivals.head = head
         self._waits = 0
-        self.waiting_shown = None
 
     def _wait(self, until: Any) -> None:
         """Nothing runs until then, or until somebody comes."""

@@ -74,6 +74,8 @@ class Passes(Lives):
                 limit = finishes[0][0] - self.step
                 if coming < stop:
                     stop = coming
+        if decodes > self.limits.max_num_batched_tokens and self.batch is None:
+            raise answer.too_much(self.limits, 0, decodes, pool, self.running)
         room = pool.steps_left(limit)
         if not room:
             if not if_there_is_room:

@@ -33,7 +33,7 @@ _END = 1 << 62
 def shortcut(engine: Passes) -> Shortcut | None:
     """The tight loop for this engine, None where it may not be taken."""
     arrivals, policy, simulated = engine.arrivals, engine.policy, engine.simulated
-    if type(policy) is not Continuous or vars(policy).keys() & {"schedule", "queue", "make_room"}:
+    if type(policy) is not Continuous or vars(policy).keys() & {"schedule", "queue", "victim", "admit", "make_room"}:
         return None
     if simulated is None or simulated.model is None or engine.limits.padded or not engine.honour_until:
         return None
@@ -107,7 +107,7 @@ class Shortcut:
         here = {request.life.row: request for request in engine.members}
         engine.queue.clear()
         engine.members.clear()
-        engine.waiting_shown = engine.running_shown = None
+        engine.running_shown = None
         taken, engine.step = len(engine.clock) - engine.step, len(engine.clock)
         if taken:
             engine.last_step_end = engine.clock[-1]
