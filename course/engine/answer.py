@@ -113,17 +113,25 @@ def stuck(running: Sequence[Request], waiting: Sequence[Request]) -> Broken:
     )
 
 
-def chunk_of(request: Request, chunk: Any, remaining: int) -> int:
-    """The tokens that the answer gives to a request, of which `remaining` can be computed."""
+def chunk_of(request: Request, chunk: Any, remaining: int, joins: bool = False) -> int:
+    """The tokens that a request computes of those that the answer gives to it, of which `remaining` can be computed.
+
+    joins: whether it gets its slot in this step; one that is given more than remains then computes what remains.
+    """
+    if remaining < 1:
+        raise ValueError(
+            f"the cache says that all {request.known} tokens of {request!r} are there, and at least the last one must "
+            "be computed: `hit` and `admit` must say less"
+        )
     try:
         chunk = settings.whole(f"the tokens of {settings.quote(request)}", chunk)
     except ValueError as error:
         raise Broken(str(error), "chunk", (request,)) from None
-    if chunk > remaining:
+    if chunk > remaining and not joins:
         raise Broken(
             f"it gives {chunk} tokens to {request!r}, which has {remaining} left to compute", "chunk", (request,)
         )
-    return chunk
+    return min(chunk, remaining)
 
 
 def too_much(limits: Limits, free_slots: int, tokens: int, pool: BlockPool, requests: Iterable[Request]) -> Broken:

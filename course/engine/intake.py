@@ -21,15 +21,15 @@ from course.workload import Workload
 class Intake:
     """An engine before its first step. Raises ValueError for arguments of another kind.
 
-    now: seconds; when the step under way ends, where the engine was advanced to less. step: the number of the next one.
-    present: the time it was advanced to: all that happens before is decided. clock: when each step ended. idle: (step,
-    when it began) of those that began late. answered: requests that are through. closed: nobody is submitted any more.
-    serving: from the first step of a call to its end; and for good where it broke off.
+    now: seconds; when the step under way ends, if the engine was advanced to less. steps: how many have run; the number
+    of the next one. present: the time it was advanced to: all that happens before is decided. clock: when each step
+    ended. idle: (step, when it began) of those that began late. answered: requests that are through. closed: no more
+    are submitted. serving: from the first step of a call to its end; for good if it broke off.
     """
 
     __slots__ = (
         "answered", "arrivals", "cache", "clock", "closed", "executor", "honour_until", "idle", "last_step_end",
-        "limits", "notes", "now", "policy", "pool", "present", "serving", "simulated", "step",
+        "limits", "notes", "now", "policy", "pool", "present", "serving", "simulated", "steps",
     )  # fmt: skip
 
     def __init__(
@@ -46,7 +46,7 @@ class Intake:
         self.honour_until = settings.flag("honour_until", honour_until)
         self.arrivals, self.notes = Arrivals(), Notes()
         self.now = self.present = self.last_step_end = 0.0
-        self.step = self.answered = 0
+        self.steps = self.answered = 0
         self.closed = self.serving = False
         self.clock, self.idle = array("d"), [(0, 0.0)]
 

@@ -24,6 +24,7 @@ class Log:
     preemptions: (request, step, tokens): it lost this many computed tokens before this step.
     more: (request, step, cached, tokens): so many tokens besides its decode left in this step, and are in the cache
         after it, behind `cached` others.
+    blocks: (m,) KV blocks held in each step, if the pool counted them; else they follow from the other rows.
     """
 
     arrival: np.ndarray
@@ -37,6 +38,7 @@ class Log:
     stays: np.ndarray
     preemptions: np.ndarray
     more: np.ndarray
+    blocks: np.ndarray | None = None
 
     def start_of(self, steps: np.ndarray) -> np.ndarray:
         """When these steps began, in seconds."""
@@ -60,10 +62,13 @@ class Notes:
             array("q") for _ in range(7)
         )
 
-    def log(self, arrival: list[float], prompt: list[int], clock: array, idle: list[tuple[int, float]]) -> Log:
-        """The Log of a run that is over. idle: (step, seconds); where two are given for one step, the later one counts.
+    def log(
+        self, arrival: list[float], prompt: list[int], clock: array, idle: list[tuple[int, float]], column: array | None
+    ) -> Log:
+        """The Log of a run that is over.
 
-        Raises ValueError where the clock stood still.
+        idle: (step, seconds); if two are given for one step, the later one counts. column: blocks held in each step, or
+        None. Raises ValueError where the clock stood still.
         """
         check_length(clock, self.chunks)
         ends = np.frombuffer(clock, dtype=np.float64)
@@ -91,6 +96,7 @@ class Notes:
             stays=_both((request, first, last), self.stays),
             preemptions=_rows(self.preemptions, 3),
             more=_rows(self.more, 4),
+            blocks=None if column is None else np.array(column, dtype=np.int64),
         )
 
 

@@ -133,10 +133,17 @@ def a_case(seed):
     load, slots = a_load(draw), draw.choice([1, 2, 3, 8])
     budget = slots + draw.choice([0, 3, 12, 60])
     longest = int((load.prompt_tokens + load.output_tokens).max())
-    cache = draw.choice([None, KVCache(longest + draw.randint(0, 20), 1), KVCache(-(-longest // 4) + draw.randint(0, 4), 4)])
+    cache = draw.choice(
+        [None, KVCache(longest + draw.randint(0, 20), 1), KVCache(-(-longest // 4) + draw.randint(0, 4), 4)]
+    )
     if draw.random() < 0.15:
         return load, FairShare(slots, budget), draw.choice(STEP_TIMES), cache
-    return load, AtRandom(draw, slots, budget, draw.choice([0, 0, 4]), draw.random() < 0.7), draw.choice(STEP_TIMES), cache
+    return (
+        load,
+        AtRandom(draw, slots, budget, draw.choice([0, 0, 4]), draw.random() < 0.7),
+        draw.choice(STEP_TIMES),
+        cache,
+    )
 
 
 def outcome(served_by, case):

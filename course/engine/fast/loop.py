@@ -52,7 +52,7 @@ class Engine(Passes):
         """Serve everybody, and return what happened. Raises ValueError where nobody was submitted."""
         self.close()
         self._serve(NEVER)
-        return self.notes.log(self.arrivals.arrival, self.arrivals.prompt, self.clock, self.idle)
+        return self.notes.log(self.arrivals.arrival, self.arrivals.prompt, self.clock, self.idle, self.pool.column)
 
     def advance(self, until: float) -> None:
         """Run every step that begins before `until` [s]; the last of them may end later."""
@@ -104,10 +104,10 @@ class Engine(Passes):
                     raise answer.preempts_only(self.pool, schedule.preempt)
                 else:
                     self._wait(NEVER if schedule.until is None else schedule.until)
-                if self.finishes[0][0] <= self.step:
+                if self.finishes[0][0] <= self.steps:
                     self.let_go()
         except answer.Broken as error:
-            raise answer.broken(policy, self.step, self.now, error) from None
+            raise answer.broken(policy, self.steps, self.now, error) from None
         self.serving = False
 
     def _let_in(self) -> None:
@@ -128,4 +128,4 @@ class Engine(Passes):
         if until == NEVER or self._waits > PATIENCE:
             raise answer.stuck(self.running, self.waiting)
         self.now = until
-        self.idle.append((self.step, until))
+        self.idle.append((self.steps, until))

@@ -51,7 +51,7 @@ class PaddedBatch:
             answer.chunk_of(request, chunk, settings.MAX_TOKENS)
 
     def _begin(self, tokens: Mapping[Request, Any]) -> None:
-        engine, step, width = self.engine, self.engine.step, len(tokens)
+        engine, step, width = self.engine, self.engine.steps, len(tokens)
         for request, chunk in tokens.items():
             self._known(request, chunk)
         self.prompt = prompt = max(request.life.prompt_tokens for request in tokens)
@@ -85,8 +85,9 @@ class PaddedBatch:
             seconds = engine.run_live([(request, prompt) for request in tokens])
         engine.now = engine.last_step_end = engine.now + seconds
         engine.clock.append(engine.now)
-        engine.pool.advance(1)
-        engine.step += 1
+        engine.pool.spend(engine.phases.advance(1))
+        engine.pool.note()
+        engine.steps += 1
         engine.fruitless = 0
         notes = engine.notes
         for request in tokens:
@@ -99,7 +100,7 @@ class PaddedBatch:
                 notes.decodes.extend((row, step + 1, self.end - 1, prompt + 1))
                 notes.stays.extend((row, step, self.end - 1))
             else:
-                engine.pool.decode(prompt)
+                engine.phases.decode(prompt)
         engine.decodes, engine.context = width, width * (prompt + 1)
         if not engine.simulated:
             engine.finish_foretold()
@@ -124,8 +125,8 @@ class PaddedBatch:
         """An executor that knows no lengths says that this answer is complete; its slot goes on computing padding."""
         del self._open[request]
         engine = self.engine
-        if request.life.tokens_from < engine.step:
-            engine.notes.tokens.extend((request.life.row, request.life.tokens_from, engine.step - 1, 1))
+        if request.life.tokens_from < engine.steps:
+            engine.notes.tokens.extend((request.life.row, request.life.tokens_from, engine.steps - 1, 1))
 
     def is_open(self, request: Request) -> bool:
         """Whether its answer is not complete yet, where lengths are not known."""
@@ -134,16 +135,16 @@ class PaddedBatch:
     def after_step(self) -> None:
         """Where the last answer is complete, everybody leaves."""
         engine = self.engine
-        if engine.step < self.end if engine.simulated else self._open:
+        if engine.steps < self.end if engine.simulated else self._open:
             return
         members, turns = engine.running, engine.arrivals.next_turns
         for request in members:
             if not engine.simulated:
-                row, last = request.life.row, engine.step - 1
+                row, last = request.life.row, engine.steps - 1
                 if request.life.decodes_from <= last:
                     engine.notes.decodes.extend((row, request.life.decodes_from, last, request.life.known_first))
                 engine.notes.stays.extend((row, request.life.admitted, last))
-                engine.pool.pause(request.computed)
+                engine.phases.pause(request.computed)
             if engine.cache is not None:
                 engine.pool.release(request)
         engine.members.clear()

@@ -47,13 +47,13 @@ class Passes(Lives):
         if self.decodes:
             self.fruitless = 0
             self.context += self.decodes
-        self.step += 1
+        self.steps += 1
         self.computed(chunks)
         if not self.simulated:
             self.finish_foretold()
         elif (
             until is not None and until > now and self.honour_until and not self.prefilling and now < self.stop
-            and self.finishes[0][0] > self.step and self.arrivals.times[self.arrivals.head] > now
+            and self.finishes[0][0] > self.steps and self.arrivals.times[self.arrivals.head] > now
         ):  # fmt: skip
             self.decode_steps(until, if_there_is_room=True)
 
@@ -66,38 +66,47 @@ class Passes(Lives):
         if until is not None and self.honour_until and self.simulated:
             stop = until if until < self.stop else self.stop
             if self.batch is not None:
-                limit = self.batch.end - self.step
+                limit = self.batch.end - self.steps
             else:
                 finishes, coming = self.finishes, self.arrivals.times[self.arrivals.head]
                 while finishes[0][2] is not None and finishes[0][2].life.leaves_at != finishes[0][0]:
                     heappop(finishes)  # of one that was preempted since
-                limit = finishes[0][0] - self.step
+                limit = finishes[0][0] - self.steps
                 if coming < stop:
                     stop = coming
         if decodes > self.limits.max_num_batched_tokens and self.batch is None:
             raise answer.too_much(self.limits, 0, decodes, pool, self.running)
-        room = pool.steps_left(limit)
+        room = self.phases.steps_left(pool.free, limit)
         if not room:
             if not if_there_is_room:
                 decoding = [request for request in self.members if request.life.decodes_from >= 0]
-                raise answer.no_blocks(pool, pool.due - pool.free, decoding)
+                raise answer.no_blocks(pool, self.due - pool.free, decoding)
             return
         if self.simulated:
             self.now = stretch.decode(self.simulated, self.clock, self.now, stop, room, decodes, self.context)
-            taken = len(self.clock) - self.step
+            taken = len(self.clock) - self.steps
         else:
             self.now += self.run_live(())
             self.clock.append(self.now)
             taken = 1
         self.last_step_end = self.now
         self.context += decodes * taken
-        pool.advance(taken)
-        self.step += taken
+        self._spend(taken)
+        self.steps += taken
         self.fruitless = 0
         if not self.simulated:
             self.finish_foretold()
         if self.batch is not None:
             self.batch.after_step()
+
+    def _spend(self, steps: int) -> None:
+        """The blocks of so many steps of decodes alone."""
+        if self.pool.column is None:
+            self.pool.spend(self.phases.advance(steps))
+            return
+        for blocks in self.phases.one_by_one(steps):
+            self.pool.spend(blocks)
+            self.pool.note()
 
     def run_live(self, chunks: Sequence[tuple[Request, int]]) -> float:
         """Seconds of a step that the executor really runs. What it says of it is kept for `finish_foretold`."""
@@ -126,10 +135,10 @@ class Passes(Lives):
                 )
             if self.batch is not None:
                 self.batch.ended(request)
-            elif request.life.leaves_at == self.step:
+            elif request.life.leaves_at == self.steps:
                 raise ValueError(f"{name} ends the answer of {request!r} twice in one step")
             else:
-                self.leaves_at(request, self.step)
+                self.leaves_at(request, self.steps)
 
     def _emitted_now(self, request: Any) -> bool:
         """Whether a token of it left with the step that has just ended."""
