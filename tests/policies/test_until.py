@@ -7,7 +7,7 @@ from operator import attrgetter
 import numpy as np
 import pytest
 
-from course import KVCache, Workload, policies, serve, steptime
+from course import KVCache, Workload, serve, steptime
 from course.policies import Continuous, Order
 from tests.helpers.asking import serve_asking
 from tests.helpers.own_policies import FairShare
@@ -33,7 +33,7 @@ def newest(request, now):
 
 
 def ageing(request, now):
-    """Priority by tag, of which a second of waiting makes up for one."""
+    """Priority by tag, of which a second of waiting makes up for one; never said to hold, since ties are rounded."""
     return request.tags["priority"] - (now - request.arrival)
 
 
@@ -54,9 +54,9 @@ class AtRandom(Continuous):
 
     def __init__(self, draw, slots, budget, cap, reserve):
         super().__init__(slots, budget, long_prefill_token_threshold=cap, scheduler_reserve_full_isl=reserve)
-        self.key = draw.choice([*NEVER_CHANGES, *IN_TIME, *IN_TIME])
-        self.says_until = draw.random() < 0.5
-        self.releases = draw.random() < 0.3  # some are held back for a while after they came
+        self.key = draw.choice([*NEVER_CHANGES, *IN_TIME, *IN_TIME, each_second_another])
+        self.says_until = draw.random() < 0.5 and self.key is not ageing
+        self.releases = draw.random() < 0.3 and self.key is not ageing  # some are held back for a while after they came
         self.most, self.budget_of = budget, draw.choice(["fixed", "fixed", "time", "queue", "decodes", "below decodes"])
         self.gives_way = draw.choice([None, "first", "latest due", "in time"])
 
@@ -94,8 +94,6 @@ class AtRandom(Continuous):
             changes.append(math.floor(now) + 1)
         if self.key is hopeless_last:
             changes += [math.nextafter(r.due, math.inf) for r in waiting]  # the first moment after it
-        if self.key is ageing and len(waiting) > 1:  # it would not, but a tie is rounded from moment to moment
-            changes.append(math.nextafter(now, math.inf))
         return min(change for change in changes if change > now)
 
     def victim(self, state, running):
@@ -116,12 +114,12 @@ STEP_TIMES = (
 
 def a_load(draw):
     """Up to ten requests, many at once; times on a grid that floats hold exactly, so that they meet the steps' ends."""
-    n = draw.randint(2, 10)
-    gaps = [draw.choice([0, 0, 0.125, 0.5, 2.5]) for _ in range(n)]
+    n = draw.randint(4, 12)
+    gaps = [draw.choice([0, 0, 0, 0.125, 0.5, 2.5]) for _ in range(n)]
     return Workload(
         np.cumsum(gaps),
-        [draw.choice([1, 2, 5, 12, 30]) for _ in range(n)],
-        [draw.choice([1, 3, 8, 25]) for _ in range(n)],
+        [draw.choice([1, 5, 20, 60, 60]) for _ in range(n)],
+        [draw.choice([1, 8, 40, 90]) for _ in range(n)],
         tenant=[draw.choice("ABC") for _ in range(n)],
         tags=[{"priority": draw.randint(0, 3)} for _ in range(n)],
         deadline=[draw.choice([math.nan, 0.5, 2.0, 7.25]) for _ in range(n)],
@@ -129,21 +127,17 @@ def a_load(draw):
 
 
 def a_case(seed):
+    """A load, a policy, a step time and a cache. Often a long prompt finds no room where a short one would."""
     draw = random.Random(seed)
-    load, slots = a_load(draw), draw.choice([1, 2, 3, 8])
-    budget = slots + draw.choice([0, 3, 12, 60])
+    load, slots = a_load(draw), draw.choice([1, 3, 8, 8, 8])
+    budget = slots + draw.choice([0, 12, 60, 200])
     longest = int((load.prompt_tokens + load.output_tokens).max())
-    cache = draw.choice(
-        [None, KVCache(longest + draw.randint(0, 20), 1), KVCache(-(-longest // 4) + draw.randint(0, 4), 4)]
-    )
+    size = draw.choice([1, 1, 4])
+    cache = draw.choice([None, *[KVCache((longest + draw.randint(0, 50)) // size + 1, size)] * 3])
     if draw.random() < 0.15:
         return load, FairShare(slots, budget), draw.choice(STEP_TIMES), cache
-    return (
-        load,
-        AtRandom(draw, slots, budget, draw.choice([0, 0, 4]), draw.random() < 0.7),
-        draw.choice(STEP_TIMES),
-        cache,
-    )
+    policy = AtRandom(draw, slots, budget, draw.choice([0, 0, 20]), draw.random() < 0.8)
+    return load, policy, draw.choice(STEP_TIMES), cache
 
 
 def outcome(served_by, case):
@@ -158,14 +152,14 @@ def outcome(served_by, case):
 
 @pytest.mark.parametrize("hundred", range(10))
 def test_until_honoured_and_ignored_give_the_same_run(hundred):
-    refused, preempted, shorter = 0, 0, 0
+    refused, preempted = 0, 0
     for seed in range(100 * hundred, 100 * hundred + 100):
         case = a_case(seed)
         honoured, asked = outcome(serve, case), outcome(serve_asking, case)
         assert honoured == asked, f"seed {seed}: {case}"
         refused += isinstance(honoured, str)
         preempted += not isinstance(honoured, str) and any(honoured[1])
-    assert refused <= 5 and preempted >= 10  # else hardly anything is compared
+    assert refused <= 10 and preempted >= 10  # else hardly anything is compared
 
 
 def test_an_order_that_says_too_long_is_noticed():
@@ -177,7 +171,7 @@ def test_an_order_that_says_too_long_is_noticed():
             return Order(list(order))
 
     wrong = 0
-    for seed in range(200):
+    for seed in range(300):
         load, policy, step_time, cache = a_case(seed)
         if isinstance(policy, AtRandom):
             policy.__class__ = Claims
