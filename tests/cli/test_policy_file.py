@@ -86,8 +86,8 @@ FAULTS = {
     "it leaves": ("import sys\nsys.exit(3)\n", "mine.py, line 2: it could not be read: SystemExit: 3"),
     "no policy": ("from course.policies import Continuous\n", "mine.py defines no policy: write a class with schedule"),
     "a setting without a default": (
-        MINE.replace("max_num_batched_tokens=1_000, by=", "max_num_batched_tokens, by, more="),
-        "mine.py: LongestFirst needs by, which no option gives: give it a default",
+        MINE.replace("max_num_batched_tokens=1_000, by=", "max_num_batched_tokens, weight, by="),
+        "mine.py: LongestFirst needs weight, which no option gives: give it a default",
     ),
     "an error when it is made": (
         MINE.replace("self.by = by", "self.by = bye"),
