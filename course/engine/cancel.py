@@ -25,10 +25,8 @@ def cancel(engine: Engine, request: Request) -> None:
     arrivals, life = engine.arrivals, request.life
     if request in engine.queue:
         del engine.queue[request]
-        engine.waiting_shown = None
     elif request in engine.sent_back:
         engine.sent_back.remove(request)
-        engine.waiting_shown = None
     elif request not in engine.members:
         place = arrivals.ids.index(life.row, arrivals.head)
         del arrivals.ids[place], arrivals.times[place]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from course.engine.log import Log, Notes
 from course.engine.step import LONGEST, StepTime
 from course.memory.block_pool import BlockPool
 from course.memory.kvcache import KVCache
-from course.policies.base import Limits, Policy, Request, State, budget_of
+from course.policies.base import Limits, Policy, Request, State
 from course.workload import Workload
 
 
@@ -38,6 +37,8 @@ class Intake:
         "limits", "notes", "now", "policy", "pool", "present", "serving", "simulated", "state", "steps", "waits",
     )  # fmt: skip
 
+    state: State
+
     def __init__(
         self, policy: Policy, executor: Executor | StepTime, cache: KVCache | None = None, *, honour_until: bool = True
     ):
@@ -55,7 +56,6 @@ class Intake:
         self.steps = self.answered = self.waits = 0
         self.closed = self.serving = False
         self.clock, self.idle = array("d"), [(0, 0.0)]
-        self.state = State(self)
         self.notes.budgets.append((0, self.limits.max_num_batched_tokens))
 
     def submit(self, request: Request, output_tokens: int | None = None) -> Request:
@@ -81,6 +81,8 @@ class Intake:
         life.prompt_tokens = settings.whole("prompt_tokens", request.prompt_tokens)
         if request.guess is not None:
             settings.real("guess", request.guess, low=1, high=settings.MAX_TOKENS)
+        if request.deadline is not None:
+            settings.real("deadline", request.deadline, low=0, high=settings.MAX_SECONDS)
         life.row = len(self.arrivals.arrival)
         try:
             self.executor.expect(request, output_tokens)
@@ -127,8 +129,7 @@ class Intake:
         """Look what the token budget of the policy is now: it may change from step to step."""
         budget = getattr(self.policy, "max_num_batched_tokens", math.inf)
         if budget != self.limits.max_num_batched_tokens:
-            self.limits = replace(self.limits, max_num_batched_tokens=budget_of(self.policy))
-            self.state.max_num_batched_tokens = self.limits.max_num_batched_tokens
+            self.limits = self.limits.with_budget(self.policy)
             self.notes.budgets.append((self.steps, self.limits.max_num_batched_tokens))
 
     @property

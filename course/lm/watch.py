@@ -27,7 +27,6 @@ from course.lm.speaker import LanguageModel
 from course.lm.threads import one_thread
 from course.memory.kvcache import KVCache
 from course.policies.base import Limits, Policy
-from course.workload import Workload
 
 STRIDE = 0.01  # seconds of the engine's clock between two looks at the watch
 STEP_SECONDS = 0.01
@@ -110,7 +109,7 @@ class Watch:
         counts = np.array([len(tokens) for tokens in prompts])
         bounds = np.array([self._speaking.answers[row].limit for row in range(len(prompts))]) - counts
         self._engine = self._speaking.engine = Engine(policy, self._speaking, cache)
-        self._engine.follow(Workload(np.asarray(load.arrival), counts, bounds))
+        self._engine.follow(load.workload(counts, bounds))
         self._engine.closed = True  # a static batch begins that no arrival will fill
         self._run: SpokenRun | None = None
 

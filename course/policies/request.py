@@ -1,6 +1,7 @@
 """A request: what a policy may read of it, and behind that what its engine keeps of it."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -10,7 +11,8 @@ from course.base import settings
 class Life:
     """What an engine keeps of one request, and changes. A policy reads the Request, which is a view of this.
 
-    row: in the workload. labels: class_, tenant, prefix, guess. engine: the one that serves it, None before and after.
+    row: in the workload. labels: class_, tenant, prefix, guess, tags, deadline. engine: the one that
+    serves it, None before and after.
     emitted_before, computed_before: output tokens and tokens in the cache when its decodes under way began; now, where
     it does not decode. decodes_from: the first step of those decodes, -1 where it does not decode. The counters of a
     request that decodes so follow from the number of the step, and a step costs nothing for those that only go on.
@@ -87,9 +89,12 @@ class Request:
         tenant: int | str | None = None,
         prefix: tuple = (),
         guess: float | None = None,
+        tags: Mapping[str, Any] | tuple = (),
+        deadline: float | None = None,
         index: int = -1,
     ):
-        self.life = Life(arrival, prompt_tokens, index, None, (class_, tenant, prefix, guess))
+        labels = class_, tenant, prefix, guess, tags, deadline
+        self.life = Life(arrival, prompt_tokens, index, None, labels)
 
     index = _read_only("index", "Its row in the workload.", attrgetter("life.row"))
     arrival = _read_only("arrival", "When it came, in seconds.")
@@ -103,6 +108,19 @@ class Request:
     )
     guess = _read_only(
         "guess", "A predictor's guess of the tokens of its answer, or None.", lambda self: self.life.labels[3]
+    )
+    tags = _read_only(
+        "tags", "What else is known of it: a mapping, or a tuple of labels.", lambda self: self.life.labels[4]
+    )
+    deadline = _read_only(
+        "deadline",
+        "Seconds after its arrival in which it should be served, or None. What must be done by then a policy decides.",
+        lambda self: self.life.labels[5],
+    )
+    due = _read_only(
+        "due",
+        "When its deadline is over, in seconds like its arrival; infinite without one.",
+        lambda self: math.inf if self.life.labels[5] is None else self.life.arrival + self.life.labels[5],
     )
 
     emitted = _read_only("emitted", "Output tokens so far.")

@@ -18,8 +18,9 @@ from course.engine.step import StepTime
 from course.memory.block_pool import BlockPool
 from course.memory.kvcache import KVCache
 from course.memory.phases import Phases
-from course.policies.base import Policy, Request
+from course.policies.base import Policy, Request, State
 from course.policies.request import Life
+from course.policies.waiting import Waiting
 
 LAST = (1 << 62, -1, None)  # the end of the heap of finishes, so that there is always a first
 
@@ -50,14 +51,14 @@ class Lives(Intake):
     queue: those who came, in order of arrival. sent_back: preempted, the head of the queue last. members: those with a
     slot, in order of admission; prefilling: the ones among them that do not decode.
     decodes, context: sequences that decode, and the tokens they attend to in the next step. phases: their blocks.
-    waiting_shown, running_shown: both as a policy sees them, None where they have changed.
+    waiting: queue and sent_back as a policy sees them. running_shown: the members as it does, None where they changed.
     finishes: a heap of (first step without it, serial number, request). fruitless: preemptions since the last token.
     """
 
     # More attributes than Python keeps in line without slots; with them each is read in half the time.
     __slots__ = (
         "_serial", "batch", "context", "decodes", "finishes", "fruitless", "members", "phases", "prefilling", "queue",
-        "running_shown", "sent_back", "waiting_shown",
+        "running_shown", "sent_back", "waiting",
     )  # fmt: skip
 
     batch: Batch | None
@@ -75,16 +76,10 @@ class Lives(Intake):
         self.sent_back: list[Request] = []
         self.members: dict[Request, None] = {}
         self.prefilling: dict[Request, None] = {}
-        self.waiting_shown: tuple[Request, ...] | None = ()
+        self.waiting = Waiting(self.queue, self.sent_back)
         self.running_shown: tuple[Request, ...] | None = ()
         self.finishes: list[tuple[int, int, Any]] = [LAST]
-
-    @property
-    def waiting(self) -> tuple[Request, ...]:
-        """Those without a slot, in order of arrival, preempted ones first."""
-        if self.waiting_shown is None:
-            self.waiting_shown = (*reversed(self.sent_back), *self.queue)
-        return self.waiting_shown
+        self.state = State(self)
 
     @property
     def running(self) -> tuple[Request, ...]:
@@ -146,7 +141,6 @@ class Lives(Intake):
                 members[request] = None
                 life.admitted, life.computed_before = step, pool.admit(request)
                 self.running_shown = None
-                self.waiting_shown = None if queue or self.sent_back else ()
             elif request not in members:
                 self._readmit(request)
             else:
@@ -188,7 +182,7 @@ class Lives(Intake):
             raise answer.unknown(request)
         self.members[request] = None
         request.life.admitted, request.life.computed_before = self.steps, self.pool.admit(request)
-        self.waiting_shown = self.running_shown = None
+        self.running_shown = None
 
     def leaves_at(self, request: Request, step: int) -> None:
         """Its last token leaves with the step before this one."""
@@ -309,7 +303,7 @@ class Lives(Intake):
             del self.members[victim]
             self.prefilling.pop(victim, None)
             self.sent_back.append(victim)
-            self.waiting_shown = self.running_shown = None
+            self.running_shown = None
             self.fruitless += 1
             if self.fruitless > answer.PATIENCE:
                 raise answer.fruitless(answer.PATIENCE, (victim,))

@@ -108,4 +108,3 @@ class Engine(Passes):
             head += 1
         arrivals.head = head
         self.waits = 0
-        self.waiting_shown = None

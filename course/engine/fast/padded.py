@@ -35,7 +35,7 @@ class PaddedBatch:
             del engine.queue[request]
             engine.members[request] = None
             request.life.admitted = step
-        engine.waiting_shown = engine.running_shown = None
+        engine.running_shown = None
         if engine.free_slots < 0:
             raise answer.too_much(engine.limits, engine.free_slots, 0, engine.pool, tokens)
         if engine.simulated:

@@ -35,7 +35,7 @@ def shortcut(engine: Passes) -> Shortcut | None:
     arrivals, policy, simulated = engine.arrivals, engine.policy, engine.simulated
     if type(engine.pool) is not BlockPool:
         return None
-    if type(policy) is not Continuous or vars(policy).keys() & {"schedule", "queue", "make_room"}:
+    if type(policy) is not Continuous or vars(policy).keys() & {"schedule", "queue", "victim", "admit", "make_room"}:
         return None
     if simulated is None or simulated.model is None or engine.limits.padded or not engine.honour_until:
         return None
@@ -113,7 +113,7 @@ class Shortcut:
         here = {request.life.row: request for request in engine.members}
         engine.queue.clear()
         engine.members.clear()
-        engine.waiting_shown = engine.running_shown = None
+        engine.running_shown = None
         taken, engine.steps = len(engine.clock) - engine.steps, len(engine.clock)
         if taken:
             engine.last_step_end = engine.clock[-1]
