@@ -55,7 +55,7 @@ def checked(answer: Any, policy: object) -> Schedule:
     """
     if (
         type(answer) is Schedule and type(answer.tokens) is dict and type(answer.preempt) is tuple
-        and answer.decodes is True and (answer.until is None or answer.until is math.inf)
+        and type(answer.decodes) is bool and (answer.until is None or answer.until is math.inf)
     ):  # fmt: skip
         return answer  # what most answers look like, sooner
     if not isinstance(answer, Schedule):
