@@ -134,7 +134,7 @@ class Request:
         there = life.computed_before
         if not there and life.engine is not None:
             there = life.engine.pool.hit(self)
-        return life.prompt_tokens + life.emitted_before - there
+        return max(1, life.prompt_tokens + life.emitted_before - there)  # padding is computed beyond what remains
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise ValueError(

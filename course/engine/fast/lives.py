@@ -53,8 +53,8 @@ class Lives(Intake):
 
     queue: those who came, in order of arrival. sent_back: preempted, the head of the queue last. members: those with a
     slot, in order of admission; prefilling: the ones among them that do not decode.
-    decoding: the others, but for a padded batch. decodes, context: how many they are, and what they attend to in the next
-    step [tokens]. phases: their blocks.
+    decoding: the others, but for a padded batch. decodes, context: how many those are, and the tokens that they attend
+    to in the next step. phases: their blocks.
     waiting: queue and sent_back as a policy sees them. running_shown: the members as it does, None where they changed.
     finishes: a heap of (first step without it, serial number, request). fruitless: preemptions since the last token.
     """

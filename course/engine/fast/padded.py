@@ -8,7 +8,6 @@ from typing import Any
 from course.engine import answer
 from course.engine.fast.passes import Passes
 from course.policies.base import Request
-from course.policies.request import fill_remaining
 
 
 class PaddedBatch:
@@ -62,7 +61,6 @@ class PaddedBatch:
             life, row = request.life, request.life.row
             life.decodes_from, life.emitted_before, life.computed_before, life.tokens_from = step + 1, 1, prompt, step
             life.known_first, life.plain = prompt + 1, False
-            fill_remaining(request, 1)
             notes.chunks.extend((row, step, prompt, 0))
             if engine.simulated:
                 notes.tokens.extend((row, step, step + lengths[row] - 1, 1))
@@ -116,7 +114,9 @@ class PaddedBatch:
         engine.answered += len(members)
         for request in members:
             life = request.life
-            life.emitted_before, life.computed_before = life.emitted, life.computed
+            more = engine.steps - life.decodes_from
+            life.emitted_before += more
+            life.computed_before += more
             life.decodes_from, life.engine = -1, None
             if turns:
                 engine.arrivals.answered(request.life.row, engine.now)

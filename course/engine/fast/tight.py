@@ -56,9 +56,9 @@ class Shortcut:
         prompts, outputs, n, cache = load.prompt_tokens, load.output_tokens, len(load), engine.cache
         self.engine, self.requests, self.policy, self.load = engine, n, policy, load
         self.simulated, self.model = simulated, model
-        self.blocks, self.total = [0] * n, 0.0
+        self.blocks, self.total = [0] * n, 0
         if cache is not None:
-            self.total = engine.pool.free + sum(engine.pool.held(request) for request in engine.members)
+            self.total = int(engine.pool.free) + sum(engine.pool.held(request) for request in engine.members)
             needed = cache.blocks_for(prompts + outputs - 1)  # at full length
             # Whichever requests get the slots, blocks may never run short: then none need be counted.
             if min(policy.max_num_seqs, n) * int(needed.max()) > self.total:
