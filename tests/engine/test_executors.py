@@ -55,7 +55,7 @@ def live(case, executor, honour_until=True):
 
 
 def toy_for(case, seed, several=1):
-    memory = {} if case.cache is None else {"tables": True, **vars(case.cache)}
+    memory = {} if case.cache is None else {"tables": True, **strategies.blocks_of(case.cache)}
     return Toy(seed, AT_MOST, several, **memory)
 
 
