@@ -54,7 +54,7 @@ def of_vllm(run: dict[str, Any]) -> Served:
 
 def of_course(run: Run) -> Served:
     """The same of a run of the course, whose steps take 1 s each."""
-    log, steps = run._log, run.steps
+    log, steps = run.log, run.steps
     tokens: list[dict[int, int]] = [{} for _ in range(len(steps))]
     for request, step, many, _ in log.chunks.tolist():
         tokens[step][request] = many
