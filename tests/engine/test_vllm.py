@@ -109,8 +109,10 @@ NOT_MODELLED = {
     ("async", "0.19.1"): 4,
     ("async", "0.33.0"): 4,
     ("watermark", "0.33.0"): 29,
-    ("prefix", "0.19.1"): 4,
-    ("prefix", "0.33.0"): 4,
+    ("prefix", "0.19.1"): 0,
+    ("prefix", "0.33.0"): 0,
+    ("turns", "0.19.1"): 0,
+    ("turns", "0.33.0"): 0,
 }
 """What the course does not model, and how many of the recorded runs it serves as vLLM all the same."""
 

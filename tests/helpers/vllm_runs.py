@@ -1,8 +1,9 @@
 """Runs of vLLM's own scheduler, as recorded in tests/data/vllm/, and the course's runs in the same form.
 
-A run is a list of steps, (begin, tokens, preempted, used), and the times at which each request got its tokens. begin:
-the step's number, one a unit of time. tokens: {request: how many it computed}. preempted: who lost its blocks before
-it, sorted. used: KV blocks in use while it ran.
+A run is a list of steps, (begin, tokens, preempted, used), the times at which each request got its tokens, and hits.
+begin: the step's number, one a unit of time. tokens: {request: how many it computed}. preempted: who lost its blocks
+before it, sorted. used: KV blocks in use while it ran. hits: (step, request, tokens that were in the cache when it was
+admitted).
 """
 
 import json
@@ -14,23 +15,24 @@ import numpy as np
 
 from course import KVCache, Workload, policies
 from course.engine.run import Run
-from tests.helpers.places import ROOT
+from tests.helpers.places import DATA
+from tools.vllm_check.workloads import tokens_of
 
-DATA = ROOT / "tests" / "data" / "vllm"
 Step = tuple[int, dict[int, int], list[int], int]
 
 
 @dataclass(frozen=True)
 class Served:
-    """One run: its steps, and when each request got its tokens."""
+    """One run: its steps, when each request got its tokens, and what newcomers had in the cache."""
 
     steps: list[Step]
     times: list[list[int]]
+    hits: list[tuple[int, int, int]]
 
 
 def recorded(kind: str) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
     """The workloads of a kind, and by version: when it was recorded, and the runs."""
-    document = json.loads((DATA / f"{kind}.json").read_text())
+    document = json.loads((DATA / "vllm" / f"{kind}.json").read_text())
     return document["workloads"], document["recorded"]
 
 
@@ -49,29 +51,47 @@ def of_vllm(run: dict[str, Any]) -> Served:
         lost[step].append(request)
     begins = sorted(tokens)
     assert len(begins) == len(run["used"]), "a step without tokens, or one that is not recorded"
-    return Served([(b, tokens[b], sorted(lost[b]), used) for b, used in zip(begins, run["used"], strict=True)], times)
+    steps = [(begin, tokens[begin], sorted(lost[begin]), used) for begin, used in zip(begins, run["used"], strict=True)]
+    return Served(steps, times, sorted(tuple(hit) for hit in run.get("hits", ())))
 
 
 def of_course(run: Run) -> Served:
     """The same of a run of the course, whose steps take 1 s each."""
     log, steps = run.log, run.steps
+    begins = steps.start.round().astype(int).tolist()
+    admitted = {(request, first) for request, first, _ in log.stays.tolist()}
     tokens: list[dict[int, int]] = [{} for _ in range(len(steps))]
-    for request, step, many, _ in log.chunks.tolist():
+    hits = []
+    for request, step, many, computed in log.chunks.tolist():
         tokens[step][request] = many
-    for request, first, last, _ in log.decodes.tolist():
+        if computed and (request, step) in admitted:
+            hits.append((begins[step], request, computed))
+    for request, first, last, known in log.decodes.tolist():
         for step in range(first, last + 1):
             tokens[step][request] = 1
+        if (request, first) in admitted:
+            hits.append((begins[first], request, known - 1))
     lost: list[list[int]] = [[] for _ in range(len(steps))]
     for request, step, _ in log.preemptions.tolist():
         lost[step].append(request)
-    begins, used = steps.start.round().astype(int).tolist(), steps.blocks.tolist()
     times = [run.token_times(request).round().astype(int).tolist() for request in range(len(run))]
-    return Served([(b, t, sorted(p), u) for b, t, p, u in zip(begins, tokens, lost, used, strict=True)], times)
+    rows = zip(begins, tokens, lost, steps.blocks.tolist(), strict=True)
+    return Served([(begin, each, sorted(out), used) for begin, each, out, used in rows], times, sorted(hits))
 
 
 def workload(load: dict[str, Any]) -> Workload:
-    """The requests of a recorded workload."""
-    return Workload(np.array(load["arrival"], float), np.array(load["prompt"]), np.array(load["output"]))
+    """The requests of a recorded workload, with a name for each full block of their prompts if these share prefixes."""
+    prefix = None
+    if load.get("prefix"):
+        names: dict[tuple[int, ...], int] = {}
+        asked = [tokens_of(load, request)[:tokens] for request, tokens in enumerate(load["prompt"])]
+        ends = [range(load["size"], len(tokens) + 1, load["size"]) for tokens in asked]
+        prefix = tuple(
+            tuple(names.setdefault(tuple(tokens[:end]), len(names)) for end in each)
+            for tokens, each in zip(asked, ends, strict=True)
+        )
+    arrival, prompt, output = (np.array(load[name]) for name in ("arrival", "prompt", "output"))
+    return Workload(arrival.astype(float), prompt, output, prefix=prefix)
 
 
 def policy(load: dict[str, Any], version: str, kind: type[policies.Continuous] = policies.Continuous) -> Any:
@@ -99,4 +119,6 @@ def first_difference(mine: Served, theirs: Served) -> str | None:
                 return f"step {place}, {what}: {x}, and vLLM {y}"
     if len(mine.steps) != len(theirs.steps):
         return f"{len(mine.steps)} steps, and vLLM {len(theirs.steps)}"
-    return None if mine.times == theirs.times else "the times of tokens"
+    if mine.times != theirs.times:
+        return "the times of tokens"
+    return None if mine.hits == theirs.hits else f"hits: {mine.hits}, and vLLM {theirs.hits}"

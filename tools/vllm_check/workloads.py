@@ -10,8 +10,10 @@ shared text number `source`, or of what request number -1 - source was asked and
 import random
 from typing import Any
 
-COUNTS = {"roomy": 100, "tight": 200, "nochunk": 50, "labs": 40, "prefix": 150, "watermark": 60, "async": 60}
-"""Workloads of each kind."""
+COUNTS = {
+    "roomy": 100, "tight": 200, "nochunk": 50, "labs": 40, "prefix": 100, "turns": 100, "watermark": 60, "async": 60,
+}  # fmt: skip
+"""Workloads of each kind. prefix: prompts start alike; turns: a prompt may also start with an earlier answer."""
 SETTINGS_OF_LABS = ((4, 6, 2), (4, 6, 0), (64, 2_048, 512), (64, 512, 256), (64, 8_192, 1_024), (256, 2_048, 0))
 """Slots, token budget and threshold as the labs on long prompts and on KV memory have them."""
 
@@ -29,10 +31,10 @@ def make(kind: str, seed: int) -> dict[str, Any]:
     gap = draw.choice([0, 1, 2, 6, 20])
     arrival = [sum(gaps) for gaps in _prefixes([draw.randint(0, gap) for _ in range(many)])]
     made: dict[str, Any] = {"seed": seed, "arrival": arrival, "prompt": prompt, "output": output}
-    if kind == "prefix":
-        made |= {"prefix": True, "starts": _starts(draw, made)}
+    if kind in ("prefix", "turns"):
+        made |= {"prefix": True, "starts": _starts(draw, made, 0.35 if kind == "turns" else 0)}
     most = max(-(-(asked + answer) // size) for asked, answer in zip(prompt, output, strict=True))
-    spare = {"roomy": most * slots, "tight": most // 2, "prefix": 2 * most}.get(kind, most)
+    spare = {"roomy": most * slots, "tight": most // 2, "prefix": 2 * most, "turns": 2 * most}.get(kind, most)
     blocks = most + (spare if kind == "roomy" else draw.randint(0, spare))
     if kind == "nochunk":
         longest = max(asked + answer for asked, answer in zip(prompt, output, strict=True))
@@ -65,11 +67,11 @@ def _labs(draw: random.Random) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _starts(draw: random.Random, made: dict[str, Any]) -> list[tuple[int, int]]:
-    """Where prompts start alike: with a text that many share, or with an earlier request's prompt and answer."""
+def _starts(draw: random.Random, made: dict[str, Any], turns: float) -> list[tuple[int, int]]:
+    """How prompts start: with a text that many share, or, that share of them, with an earlier prompt and its answer."""
     starts: list[tuple[int, int]] = []
     for i, tokens in enumerate(made["prompt"]):
-        if i and draw.random() < 0.35:
+        if i and draw.random() < turns:
             before = draw.randrange(i)
             shared = draw.randint(1, made["prompt"][before] + made["output"][before])
             starts.append((-1 - before, shared))
