@@ -40,7 +40,7 @@ def cancel(engine: Engine, request: Request) -> None:
     else:
         if life.decodes_from >= 0:
             engine.pause(request)
-        engine.notes.stays.extend((life.row, life.admitted, engine.step - 1))
+        engine.notes.stays.extend((life.row, life.admitted, engine.steps - 1))
         engine.pool.release(request)
         del engine.members[request]
         engine.prefilling.pop(request, None)

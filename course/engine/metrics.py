@@ -178,7 +178,7 @@ def summary(
 
     makespan, outputs = run.makespan, int(load.output_tokens.sum())
     window = (steps.end > begin) & (steps.end <= last)
-    computed = int(steps.decodes.sum() + steps.prefill_tokens.sum())
+    computed = int(steps.decodes.sum() + steps.prefill_tokens.sum() + steps.drafted.sum())
     met = meets_slos(run, ttft_slo, tpot_slo, e2e_slo)
     kept = (steps.running - steps.wasted) * steps.seconds
     budget = run.limits.max_num_batched_tokens

@@ -82,8 +82,7 @@ class State:
     @property
     def spare_blocks(self) -> float:
         """Free blocks once all decodes have what they need in the coming step; below 0 where they cannot all run."""
-        pool = self._engine.pool
-        return pool.free - pool.phases[pool.step % pool.block_size]
+        return self._engine.pool.free - self._engine.due
 
     @property
     def last_step_end(self) -> float:
@@ -97,7 +96,7 @@ class State:
 
     def plan(self, *, decodes: bool = True) -> Plan:
         """A scratch copy of the KV blocks, to see what fits. decodes: what all decodes need in this step is taken."""
-        return Plan(self._engine.pool, decodes)
+        return self._engine.pool.plan(self._engine.due if decodes else 0)
 
 
 NOTHING: Mapping[Request, int] = MappingProxyType({})
@@ -241,4 +240,5 @@ class Limits:
 
 def blocks_needed(request: Request, tokens: int, block_size: int) -> int:
     """Blocks that the request takes from the free ones if it computes `tokens` more tokens."""
-    return blocks_for(request.computed + tokens, block_size) - request.blocks
+    engine = request.life.engine
+    return blocks_for(request.computed + tokens, block_size) if engine is None else engine.pool.need(request, tokens)

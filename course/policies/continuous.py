@@ -134,9 +134,8 @@ class Continuous(Policy):
             chunk = min(request.remaining, left, cap or left)
             if not chunk:
                 break
-            if not plan.fits(request, chunk):
+            if not plan.take(request, chunk, if_fit=chunk):
                 return self.make_room(state)
-            plan.take(request, chunk)
             tokens[request] = chunk
             left -= chunk
         until = self.admit(state, plan, tokens, left) if left and waiting else math.inf if left else None

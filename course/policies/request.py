@@ -41,14 +41,14 @@ class Life:
         """Output tokens so far."""
         if self.decodes_from < 0:
             return self.emitted_before
-        return self.emitted_before + self.engine.step - self.decodes_from
+        return self.emitted_before + self.engine.steps - self.decodes_from
 
     @property
     def computed(self) -> int:
         """Tokens whose K and V are in the cache."""
         if self.decodes_from < 0:
             return self.computed_before
-        return self.computed_before + self.engine.step - self.decodes_from
+        return self.computed_before + self.engine.steps - self.decodes_from
 
 
 def _read_only(name: str, doc: str, read: Callable[[Any], Any] | None = None) -> Any:
@@ -61,6 +61,14 @@ def _read_only(name: str, doc: str, read: Callable[[Any], Any] | None = None) ->
         )
 
     return property(read or attrgetter(f"life.{name}"), refuse, doc=doc)
+
+
+def _remaining(self: Any) -> int:
+    life = self.life
+    there = life.computed_before
+    if not there and life.engine is not None:
+        there = life.engine.pool.hit(self)
+    return life.prompt_tokens + life.emitted_before - there
 
 
 class Request:
@@ -106,8 +114,8 @@ class Request:
     )
     remaining = _read_only(
         "remaining",
-        "Tokens to compute before the next one is emitted: 1 for a decode, more for a prompt.",
-        lambda self: self.life.prompt_tokens + self.life.emitted_before - self.life.computed_before,
+        "Tokens to compute before the next one is emitted: 1 for a decode, more for a prompt that is not in the cache.",
+        _remaining,
     )
     blocks = _read_only(
         "blocks",
