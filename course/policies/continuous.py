@@ -88,7 +88,7 @@ class Continuous(Policy):
             extras += f", long_prefill_token_threshold={self.long_prefill_token_threshold}"
         if not self.scheduler_reserve_full_isl:
             extras += ", scheduler_reserve_full_isl=False"
-        if self.engine_version != DEFAULT_ENGINE_VERSION:
+        if release(self.engine_version) is not release(DEFAULT_ENGINE_VERSION):
             extras += f", engine_version={self.engine_version!r}"
         sizes = f"max_num_seqs={self.max_num_seqs}, max_num_batched_tokens={self.max_num_batched_tokens}"
         return f"{type(self).__name__}({sizes}{extras})"

@@ -13,6 +13,7 @@ import pytest
 from course import KVCache, Workload, policies, serve, steptime
 from course.engine.plain import PlainEngine
 from course.engine.serving import finish
+from course.models.engine_defaults import DEFAULT_ENGINE_VERSION
 from tests.helpers import vllm_runs
 
 VERSIONS = ("0.19.1", "0.33.0")
@@ -147,12 +148,18 @@ def test_the_docs_say_how_many_are_equal(root):
             assert one["vllm"] == version and one["date"] >= "2026-11-29"
 
 
+def test_the_docs_name_the_default(root):
+    said = f"{DEFAULT_ENGINE_VERSION} if it is left out"
+    assert all(said in (root / "docs" / name).read_text() for name in ("calibration.md", "policies.md"))
+    assert policies.Continuous(8, 16).engine_version == KVCache(8).engine_version == DEFAULT_ENGINE_VERSION
+
+
 def test_by_hand():
     """A prompt of 10 tokens, 4 at a time: 0.33 takes it whole while it is alone, 0.19 never."""
     lone, two = Workload([0.0], [10], [2]), Workload([0.0, 0.0], [10, 1], [2, 1])
     for kind in (policies.Continuous, policies.ShortestFirst):
         settings = {"max_num_seqs": 2, "max_num_batched_tokens": 16, "long_prefill_token_threshold": 4}
-        new, old = kind(**settings), kind(**settings, engine_version="0.19")
+        new, old = (kind(**settings, engine_version=version) for version in ("0.33", "0.19"))
         for serve_it in ENGINES.values():
             assert [serve_it(load, policy, None).ttft[0] for load in (lone, two) for policy in (new, old)] == [
                 1,

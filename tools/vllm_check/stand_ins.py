@@ -34,7 +34,6 @@ class Nothing:
 class Empty(ModuleType):
     """A module in which every name is a class that does nothing."""
 
-    __path__ = ()
     __version__ = "0.0"
 
     def __getattr__(self, name: str) -> Any:
@@ -58,7 +57,9 @@ class EmptyModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         """An empty module."""
-        return Empty(spec.name)
+        made = Empty(spec.name)
+        made.__path__ = []
+        return made
 
     def exec_module(self, module: ModuleType) -> None:
         """Nothing is left to do."""
