@@ -107,8 +107,9 @@ class Continuous(Policy):
 
     def cap(self, state: State) -> int:
         """The most tokens of one request in the coming step; 0: no such limit."""
-        if not self.long_prefill_token_threshold:
-            return 0
+        threshold = self.long_prefill_token_threshold
+        if not threshold or state.decodes > 1:
+            return threshold
         return self.cap_among(state.decodes + len(state.prefilling) + len(state.waiting))
 
     def cap_among(self, present: int) -> int:
@@ -118,7 +119,7 @@ class Continuous(Policy):
 
     def schedule(self, state: State) -> Schedule:
         """Decodes first, then prompts under way, then the queue. The answer holds while nobody waits for the budget."""
-        left, cap = self.max_num_batched_tokens - state.decodes, self.cap(state)
+        left = self.max_num_batched_tokens - state.decodes
         changes, prefilling = "_set_while_serving" in vars(self), state.prefilling
         if left < 0 or (changes and any(request.emitted and request.remaining == 1 for request in prefilling)):
             return self.make_room(state)
@@ -127,7 +128,7 @@ class Continuous(Policy):
             if state.spare_blocks < 0:
                 return self.make_room(state)
             return Schedule(decodes=True) if changes else DECODES
-        plan, tokens = state.plan(), {}
+        plan, tokens, cap = state.plan(), {}, self.cap(state)
         if plan.free < 0:
             return self.make_room(state)
         for request in prefilling:
