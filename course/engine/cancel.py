@@ -32,6 +32,7 @@ def cancel(engine: Engine, request: Request) -> None:
         del arrivals.ids[place], arrivals.times[place]
     elif engine.batch is not None:
         if engine.batch.is_open(request):
+            engine.notes.cancelled.add(life.row)
             engine.batch.ended(request)
             engine.batch.after_step()
         return
@@ -43,6 +44,7 @@ def cancel(engine: Engine, request: Request) -> None:
         del engine.members[request]
         engine.prefilling.pop(request, None)
         engine.running_shown = None
+    engine.notes.cancelled.add(life.row)
     life.computed_before, life.engine = 0, None
     engine.answered += 1
     if arrivals.next_turns:

@@ -64,6 +64,19 @@ class Steps:
         return offset + self.decodes * np.arange(len(self))
 
     @cached_property
+    def budget(self) -> np.ndarray:
+        """The most tokens that it could have computed, infinite without a limit."""
+        budget = np.empty(len(self))
+        for step, tokens in self._log.budgets:
+            budget[step:] = tokens
+        return budget
+
+    @cached_property
+    def drafted(self) -> np.ndarray:
+        """Tokens that left besides, of requests that emitted several: each was computed."""
+        return self._summed(self._log.more[:, 1], self._log.more[:, 3])
+
+    @cached_property
     def prefill_tokens(self) -> np.ndarray:
         """Prompt tokens computed, padding too."""
         return self._summed(self._log.chunks[:, 1], self._log.chunks[:, 2])

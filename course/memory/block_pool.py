@@ -80,7 +80,8 @@ class BlockPool:
         """
         if computed is None:
             computed = request.computed
-        self.free -= -(-(computed + tokens) // self.block_size) - -(-computed // self.block_size)
+        if not self._reserved or request not in self._reserved:
+            self.free -= -(-(computed + tokens) // self.block_size) - -(-computed // self.block_size)
 
     def spend(self, blocks: int) -> None:
         """So many blocks go to those that decode, in one step or several; which to whom is left to `table`."""

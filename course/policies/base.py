@@ -28,7 +28,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy, deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -45,15 +45,13 @@ class State:
 
     now: seconds. decodes: how many of those with a slot decode; each has one token to compute. prefilling: the others
     with a slot, whose prompt is not complete, or who got no turn in the last step. free_slots: slots that nobody has.
-    waiting: those without a slot: preempted ones first, then in order of arrival; or in an order of one's own.
     block_size: tokens of a KV block. max_num_seqs: slots.
     """
 
     __slots__ = (
-        "_engine", "block_size", "decodes", "free_slots", "max_num_seqs", "now", "prefilling", "waiting",
+        "_engine", "block_size", "decodes", "free_slots", "max_num_seqs", "now", "prefilling",
     )  # fmt: skip
 
-    waiting: Waiting
     now: float
     decodes: int
     prefilling: Sequence[Request]
@@ -61,7 +59,13 @@ class State:
 
     def __init__(self, engine: Engine):
         self._engine, self.block_size = engine, engine.pool.block_size
-        self.max_num_seqs, self.waiting = engine.limits.max_num_seqs, engine.waiting
+        self.max_num_seqs = engine.limits.max_num_seqs
+
+    @property
+    def waiting(self) -> Waiting:
+        """Those without a slot: preempted ones first, then in order of arrival; or in an order of one's own."""
+        waiting = self._engine.waiting
+        return waiting if type(waiting) is Waiting else Waiting(waiting)
 
     @property
     def max_num_batched_tokens(self) -> float:
@@ -71,8 +75,7 @@ class State:
     @property
     def running(self) -> Sequence[Request]:
         """Those with a slot, in order of admission."""
-        shown = self._engine.running_shown
-        return self._engine.running if shown is None else shown
+        return self._engine.running
 
     @property
     def free_blocks(self) -> float:
@@ -199,6 +202,14 @@ class Policy:
         raise NotImplementedError
 
 
+def budget_of(policy: object) -> float:
+    """The most tokens of a step under this policy, now. Raises ValueError for what is no whole number above zero."""
+    budget = getattr(policy, "max_num_batched_tokens", math.inf)
+    if isinstance(budget, float) and budget == math.inf:
+        return budget
+    return settings.whole(f"{type(policy).__name__}.max_num_batched_tokens", budget)
+
+
 def fresh(policy: Any) -> Any:
     """What `policy.fresh()` gives, or a copy of one without such a method. ValueError for anything but a policy."""
     made = policy.fresh() if callable(getattr(policy, "fresh", None)) else copied(policy)
@@ -221,7 +232,7 @@ def copied(policy: Any) -> Any:
 
 @dataclass(frozen=True)
 class Limits:
-    """What the engine holds a policy to: read when serving starts, and the token budget of a step with each answer.
+    """What the engine holds a policy to, read when serving starts; the token budget before and after each answer.
 
     Any object with `schedule` and `max_num_seqs` is a policy; what else Policy has, it need not.
     """
@@ -238,20 +249,9 @@ class Limits:
         name = type(policy).__name__
         return cls(
             settings.whole(f"{name}.max_num_seqs", getattr(policy, "max_num_seqs", None)),
-            _budget(policy),
+            budget_of(policy),
             settings.flag(f"{name}.padded", getattr(policy, "padded", False)),
         )
-
-    def with_budget(self, policy: object) -> "Limits":
-        """The same with the token budget that the policy has now. Raises ValueError for one that cannot be."""
-        return replace(self, max_num_batched_tokens=_budget(policy))
-
-
-def _budget(policy: object) -> float:
-    budget = getattr(policy, "max_num_batched_tokens", math.inf)
-    if isinstance(budget, float) and budget == math.inf:
-        return budget
-    return settings.whole(f"{type(policy).__name__}.max_num_batched_tokens", budget)
 
 
 def blocks_needed(request: Request, tokens: int, block_size: int) -> int:

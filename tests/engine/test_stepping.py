@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course import KVCache, Workload, policies, serve, steptime
-from course.engine.fast.lives import PATIENCE
+from course.engine.answer import PATIENCE
 from course.engine.run import Run
 from course.engine.serving import Engine
 from course.policies import Request, Schedule

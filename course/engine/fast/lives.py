@@ -22,7 +22,6 @@ from course.policies.base import Policy, Request
 from course.policies.request import Life
 from course.policies.waiting import Waiting
 
-PATIENCE = 20_000  # times in a row that a policy may wait, or preempt, while no token leaves
 LAST = (1 << 62, -1, None)  # the end of the heap of finishes, so that there is always a first
 
 
@@ -70,7 +69,8 @@ class Lives(Intake):
         super().__init__(policy, executor, cache, honour_until=honour_until)
         self.decodes = self.context = self.fruitless = self._serial = 0
         self.phases = Phases(self.pool.block_size)
-        if type(self.pool) is not BlockPool:  # what it holds does not follow from the log
+        # What another pool holds does not follow from the log, nor whether a padded batch could reserve.
+        if type(self.pool) is not BlockPool or (self.limits.padded and not self.simulated):
             self.pool.column = array("q")
         self.queue: dict[Request, None] = {}
         self.sent_back: list[Request] = []
@@ -282,8 +282,7 @@ class Lives(Intake):
         life.known_first = life.computed_before + 1
         self.context += more
         self.phases.decode(life.computed_before)
-        if self.pool.free < 0:
-            raise ValueError(f"{1 + more} tokens of {request!r} need more KV blocks than are free: emit fewer")
+        answer.check_blocks(self.pool, request, 1 + more)
 
     def preempt(self, victims: Sequence[Request]) -> None:
         """They lose their slots and all they have computed, and go to the head of the queue."""
@@ -291,9 +290,7 @@ class Lives(Intake):
             if type(victim) is not Request or victim not in self.members:
                 raise answer.not_running(victim)
             if self.batch is not None:
-                raise answer.Broken(
-                    f"it preempts {victim!r}, but a padded batch runs to its end", "padded-preempt", (victim,)
-                )
+                raise answer.batch_preempted(victim)
             life = victim.life
             if life.decodes_from >= 0:
                 self.pause(victim)
@@ -307,10 +304,5 @@ class Lives(Intake):
             self.sent_back.append(victim)
             self.running_shown = None
             self.fruitless += 1
-            if self.fruitless > PATIENCE:
-                raise answer.Broken(
-                    f"it has preempted {PATIENCE:,} times since the last token left, and each time everything that had "
-                    "been computed was lost: let a request finish",
-                    "fruitless",
-                    (victim,),
-                )
+            if self.fruitless > answer.PATIENCE:
+                raise answer.fruitless(answer.PATIENCE, (victim,))
