@@ -96,9 +96,15 @@ class Continuous(Policy):
         """Who gives way where blocks are short: the one admitted last, as in vLLM. running: in order of admission."""
         return running[-1]
 
-    def schedule(self, state: State) -> Schedule:
-        """Decodes first, then prompts under way, then the queue. The answer holds while nobody waits for the budget."""
+    def schedule(self, state: State, *, holds: bool | None = None) -> Schedule:
+        """Decodes first, then prompts under way, then the queue. The answer holds while nobody waits for the budget.
+
+        holds: False: for one step only while anybody waits, which is so by default if a subclass has a `schedule` of
+        its own, since that may have a rule of its own for those who wait. One that has none says True.
+        """
         own, prefilling = vars(self), state.prefilling
+        if holds is None:
+            holds = type(self).schedule is Continuous.schedule and "schedule" not in own
         left, cap = own["max_num_batched_tokens"] - state.decodes, own["long_prefill_token_threshold"]
         changes = "_set_while_serving" in own
         if left < 0 or (changes and any(request.emitted and request.remaining == 1 for request in prefilling)):
@@ -107,7 +113,7 @@ class Continuous(Policy):
         if not waiting and not prefilling:
             if state.spare_blocks < 0:
                 return self.make_room(state)
-            return Schedule(decodes=True) if changes else DECODES
+            return Schedule(decodes=True) if changes or not (holds or not state.waiting) else DECODES
         plan, tokens = state.plan(), {}
         if plan.free < 0:
             return self.make_room(state)
@@ -119,8 +125,9 @@ class Continuous(Policy):
                 return self.make_room(state)
             tokens[request] = chunk
             left -= chunk
+        begun = len(tokens)
         until = self.admit(state, plan, tokens, left) if left and waiting else math.inf if left else None
-        if changes:
+        if changes or not (holds or len(state.waiting) == len(tokens) - begun):
             until = None
         if not tokens and until == math.inf:
             return DECODES
