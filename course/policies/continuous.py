@@ -31,6 +31,8 @@ class Continuous(Policy):
     Not modelled: prefix caching, asynchronous scheduling. Raises ValueError for settings that contradict each other.
     """
 
+    max_num_batched_tokens: int
+
     def __init__(
         self,
         max_num_seqs: MaxNumSeqs,
@@ -63,15 +65,10 @@ class Continuous(Policy):
             )
         vars(self).pop("_set_while_serving", None)
 
-    @property  # type: ignore[override]  # a whole number, never infinite
-    def max_num_batched_tokens(self) -> int:
-        """Tokens of a step. Set it in `schedule`, and from then on no answer holds for more than a step."""
-        tokens: Any = vars(self).get("max_num_batched_tokens")  # None: check_settings refuses it
-        return tokens
-
-    @max_num_batched_tokens.setter
-    def max_num_batched_tokens(self, tokens: int) -> None:
-        vars(self).update(max_num_batched_tokens=tokens, _set_while_serving=True)
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        if name == "max_num_batched_tokens":  # set in `schedule`, it may change again: no answer holds any more
+            vars(self)["_set_while_serving"] = True
 
     def __repr__(self) -> str:
         extras = ""
