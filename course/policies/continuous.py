@@ -104,7 +104,7 @@ class Continuous(Policy):
             holds = type(self).schedule is Continuous.schedule and "schedule" not in own
         left, cap = own["max_num_batched_tokens"] - state.decodes, own["long_prefill_token_threshold"]
         changes = "_set_while_serving" in own
-        if left < 0 or (changes and any(request.emitted and request.remaining == 1 for request in prefilling)):
+        if left < 0:
             return self.make_room(state)
         waiting = state.waiting if left and state.free_slots else ()
         if not waiting and not prefilling:

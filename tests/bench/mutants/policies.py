@@ -44,8 +44,7 @@ MUTANTS = (
     ),
     Mutant(CONTINUOUS, "return None if tokens else holds", "return holds", TERM),
     Mutant(CONTINUOUS, "if changes or not (holds or len", "if not (holds or len", TERM),
-    Mutant(CONTINUOUS, "if left < 0 or (changes", "if (changes", COMPARISON),
-    Mutant(CONTINUOUS, "(changes and any(", "(False and any(", TERM),
+    Mutant(CONTINUOUS, "if left < 0:", "if left < -1:", BOUNDARY),
     Mutant(CONTINUOUS, "left += tokens.pop(victim, 0)", "tokens.pop(victim, 0)", TERM),
     Mutant(CONTINUOUS, "if position <= place:", "if position < place:", BOUNDARY),
     Mutant(
