@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from course.engine.log import Log, Notes
 from course.engine.step import LONGEST, StepTime
 from course.memory.block_pool import BlockPool
 from course.memory.kvcache import KVCache
-from course.policies.base import Limits, Policy, Request, State, budget_of
+from course.policies.base import Limits, Policy, Request, State
 from course.workload import Workload
 
 
@@ -38,6 +37,8 @@ class Intake:
         "limits", "notes", "now", "policy", "pool", "present", "serving", "simulated", "state", "steps", "waits",
     )  # fmt: skip
 
+    state: State
+
     def __init__(
         self, policy: Policy, executor: Executor | StepTime, cache: KVCache | None = None, *, honour_until: bool = True
     ):
@@ -55,7 +56,6 @@ class Intake:
         self.steps = self.answered = self.waits = 0
         self.closed = self.serving = False
         self.clock, self.idle = array("d"), [(0, 0.0)]
-        self.state = State(self)
         self.notes.budgets.append((0, self.limits.max_num_batched_tokens))
 
     def submit(self, request: Request, output_tokens: int | None = None) -> Request:
@@ -116,21 +116,16 @@ class Intake:
         return self.closed and self.arrivals.times[self.arrivals.head] == NEVER
 
     def ask(self, decodes: int, prefilling: Iterable[Request], free_slots: int) -> Any:
-        """What the policy answers now. Arguments: see State."""
-        state = self.state
-        self._renew_budget()
+        """What the policy answers now. Arguments: see State. The token budget may be another one with each answer."""
+        state, policy, limits = self.state, self.policy, self.limits
         state.now, state.decodes, state.free_slots = self.now, decodes, free_slots
         state.prefilling = tuple(prefilling) if prefilling else ()
-        schedule = self.policy.schedule(state)
-        self._renew_budget()
-        return schedule
-
-    def _renew_budget(self) -> None:
-        """Look what the token budget of the policy is now: it may change from step to step."""
-        budget = getattr(self.policy, "max_num_batched_tokens", math.inf)
-        if budget != self.limits.max_num_batched_tokens:
-            self.limits = replace(self.limits, max_num_batched_tokens=budget_of(self.policy))
+        schedule = policy.schedule(state)
+        budget = getattr(policy, "max_num_batched_tokens", math.inf)
+        if budget is not limits.max_num_batched_tokens and budget != limits.max_num_batched_tokens:
+            self.limits = limits.with_budget(policy)
             self.notes.budgets.append((self.steps, self.limits.max_num_batched_tokens))
+        return schedule
 
     @property
     def done(self) -> bool:

@@ -16,22 +16,26 @@ from course.engine.intake import Intake
 from course.engine.log import Log, check_length
 from course.engine.step import StepTime
 from course.memory.kvcache import KVCache
-from course.policies.base import Policy, Request, Schedule
+from course.policies.base import Policy, Request, Schedule, State
+from course.policies.waiting import Waiting
 
 
 class PlainEngine(Intake):
     """An engine to be stepped. Arguments, `submit`, `follow` and `close` as for `course.engine.serving.Engine`.
 
-    waiting: requests without a slot, those sent back first. running: those with one, in order of admission. Of these,
-    decoding: a token of theirs left in the last step; prefilling: all others. unfinished: members of a padded batch
-    whose answer is not complete.
+    waiting: requests without a slot: those sent back, then the queue. running: those with one, in order of admission;
+    decoding: of these, those a token of which left in the last step; prefilling: the others. unfinished: members of a
+    padded batch whose answer is not complete.
     """
+
+    running_shown = None  # a State then asks for `running`
 
     def __init__(self, policy: Policy, executor: Executor | StepTime, cache: KVCache | None = None):
         super().__init__(policy, executor, cache)
-        self.waiting, self.running, self.unfinished = list[Request](), list[Request](), list[Request]()
-        self.decoding, self.prefilling = list[Request](), list[Request]()
-        self.lanes, self.fruitless = Lanes(), 0
+        self.queue, self.sent_back = dict[Request, None](), list[Request]()
+        self.waiting, self.running = Waiting(self.queue, self.sent_back), list[Request]()
+        self.decoding, self.prefilling, self.unfinished = list[Request](), list[Request](), list[Request]()
+        self.state, self.lanes, self.fruitless = State(self), Lanes(), 0
         self.pool.column = array("q")
 
     @property
@@ -68,7 +72,7 @@ class PlainEngine(Intake):
     def let_in(self) -> None:
         """Those that have come by now wait. `step` does this itself, before and after."""
         while self.arrivals.times[self.arrivals.head] <= self.now:
-            self.waiting.append(self.arrivals.request(self.arrivals.ids[self.arrivals.head], self))
+            self.queue[self.arrivals.request(self.arrivals.ids[self.arrivals.head], self)] = None
             self.arrivals.head += 1
             self.waits = 0
 
@@ -116,12 +120,12 @@ class PlainEngine(Intake):
         self.pool.preempt(victim)
         victim.life.computed_before = 0
         self.running.remove(victim)
-        self.waiting.insert(0, victim)
+        self.sent_back.append(victim)
         self.fruitless += 1
 
     def _admit(self, request: Request, tokens: dict[Request, int]) -> None:
         """It gets a slot and what is in the cache of it, perhaps more than was planned on."""
-        self.waiting.remove(request)
+        self.sent_back.remove(request) if request in self.sent_back else self.queue.pop(request)
         self.running.append(request)
         request.life.admitted = self.steps
         if not self.limits.padded:

@@ -220,8 +220,10 @@ class Questions:
         """Questions with Poisson arrivals, `rate` a second."""
         if not len(conversations):
             raise LMError("There is no prompt, so there is nothing to answer.")
-        load = Workload.poisson(rate=rate, num_requests=len(conversations), prompt_tokens=1, output_tokens=1, seed=seed)
-        return cls(conversations, load.arrival, max_tokens, class_)
+        drawn = Workload.poisson(
+            rate=rate, num_requests=len(conversations), prompt_tokens=1, output_tokens=1, seed=seed
+        )
+        return cls(conversations, drawn.arrival, max_tokens, class_)
 
     @classmethod
     def at_once(

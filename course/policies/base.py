@@ -28,7 +28,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy, deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -45,13 +45,15 @@ class State:
 
     now: seconds. decodes: how many of those with a slot decode; each has one token to compute. prefilling: the others
     with a slot, whose prompt is not complete, or who got no turn in the last step. free_slots: slots that nobody has.
+    waiting: those without a slot: preempted ones first, then in order of arrival; or in an order of one's own.
     block_size: tokens of a KV block. max_num_seqs: slots.
     """
 
     __slots__ = (
-        "_engine", "block_size", "decodes", "free_slots", "max_num_seqs", "now", "prefilling",
+        "_engine", "block_size", "decodes", "free_slots", "max_num_seqs", "now", "prefilling", "waiting",
     )  # fmt: skip
 
+    waiting: Waiting
     now: float
     decodes: int
     prefilling: Sequence[Request]
@@ -59,13 +61,7 @@ class State:
 
     def __init__(self, engine: Engine):
         self._engine, self.block_size = engine, engine.pool.block_size
-        self.max_num_seqs = engine.limits.max_num_seqs
-
-    @property
-    def waiting(self) -> Waiting:
-        """Those without a slot: preempted ones first, then in order of arrival; or in an order of one's own."""
-        waiting = self._engine.waiting
-        return waiting if type(waiting) is Waiting else Waiting(waiting)
+        self.max_num_seqs, self.waiting = engine.limits.max_num_seqs, engine.waiting
 
     @property
     def max_num_batched_tokens(self) -> float:
@@ -75,7 +71,8 @@ class State:
     @property
     def running(self) -> Sequence[Request]:
         """Those with a slot, in order of admission."""
-        return self._engine.running
+        shown = self._engine.running_shown
+        return self._engine.running if shown is None else shown
 
     @property
     def free_blocks(self) -> float:
@@ -202,14 +199,6 @@ class Policy:
         raise NotImplementedError
 
 
-def budget_of(policy: object) -> float:
-    """The most tokens of a step under this policy, now. Raises ValueError for what is no whole number above zero."""
-    budget = getattr(policy, "max_num_batched_tokens", math.inf)
-    if isinstance(budget, float) and budget == math.inf:
-        return budget
-    return settings.whole(f"{type(policy).__name__}.max_num_batched_tokens", budget)
-
-
 def fresh(policy: Any) -> Any:
     """What `policy.fresh()` gives, or a copy of one without such a method. ValueError for anything but a policy."""
     made = policy.fresh() if callable(getattr(policy, "fresh", None)) else copied(policy)
@@ -232,7 +221,7 @@ def copied(policy: Any) -> Any:
 
 @dataclass(frozen=True)
 class Limits:
-    """What the engine holds a policy to, read when serving starts; the token budget before and after each answer.
+    """What the engine holds a policy to: read when serving starts, and the token budget of a step with each answer.
 
     Any object with `schedule` and `max_num_seqs` is a policy; what else Policy has, it need not.
     """
@@ -249,9 +238,20 @@ class Limits:
         name = type(policy).__name__
         return cls(
             settings.whole(f"{name}.max_num_seqs", getattr(policy, "max_num_seqs", None)),
-            budget_of(policy),
+            _budget(policy),
             settings.flag(f"{name}.padded", getattr(policy, "padded", False)),
         )
+
+    def with_budget(self, policy: object) -> "Limits":
+        """The same with the token budget that the policy has now. Raises ValueError for one that cannot be."""
+        return replace(self, max_num_batched_tokens=_budget(policy))
+
+
+def _budget(policy: object) -> float:
+    budget = getattr(policy, "max_num_batched_tokens", math.inf)
+    if isinstance(budget, float) and budget == math.inf:
+        return budget
+    return settings.whole(f"{type(policy).__name__}.max_num_batched_tokens", budget)
 
 
 def blocks_needed(request: Request, tokens: int, block_size: int) -> int:

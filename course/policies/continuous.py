@@ -164,7 +164,7 @@ class Continuous(Policy):
         while place < len(running) and left:
             request = running[place]
             chunk = min(request.remaining, left, cap or left)
-            while not plan.fits(request, chunk):
+            while not plan.take(request, chunk, if_fit=chunk):
                 victim = self.victim(state, running)
                 if victim not in running:
                     raise ValueError(
@@ -181,7 +181,6 @@ class Continuous(Policy):
                 if victim is request:
                     break
             else:
-                plan.take(request, chunk)
                 tokens[request] = chunk
                 left -= chunk
             place += 1

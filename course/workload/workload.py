@@ -53,7 +53,7 @@ class Workload:
     - think_time: float64 [s], 0 where `after` is -1; None without `after`.
     - guess: float64 [tokens], 1 to 1e9, what a predictor says of the answer, NaN if it says nothing; or None.
     - tags: for each request what else a policy may know of it, a mapping or a tuple of labels; or None.
-    - deadline: float64 [s], from 0 to 1e10, after its arrival, NaN where there is none; or None.
+    - deadline: float64 [s], from 0 to 1e10, after its arrival, NaN if there is none; or None.
     - name: a label for tables. notes: what a reader should know, such as rows that were dropped on reading.
 
     Two workloads are equal when their arrays are; name and notes do not count. ValueError, naming the first bad
