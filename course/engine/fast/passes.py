@@ -8,8 +8,8 @@ from heapq import heappop
 from course.engine import answer
 from course.engine.arrivals import NEVER
 from course.engine.executor import Executor, Work, checked_outcome
-from course.engine.fast import stretch
 from course.engine.fast.lives import Lives
+from course.engine.fast.stretch import decode
 from course.engine.step import StepTime
 from course.memory.kvcache import KVCache
 from course.policies.base import Policy, Request
@@ -83,7 +83,7 @@ class Passes(Lives):
                 raise answer.no_blocks(pool, self.due - pool.free, decoding)
             return
         if self.simulated:
-            self.now = stretch.decode(self.simulated, self.clock, self.now, stop, room, decodes, self.context)
+            self.now = decode(self.simulated, self.clock, self.now, stop, room, decodes, self.context)
             taken = len(self.clock) - self.steps
         else:
             self.now += self.run_live((), decodes)
@@ -91,22 +91,18 @@ class Passes(Lives):
             taken = 1
         self.last_step_end = self.now
         self.context += decodes * taken
-        self._spend(taken)
+        if self.counts:
+            for blocks in self.phases.one_by_one(taken):
+                pool.spend(blocks)
+                pool.note()
+        else:
+            pool.spend(self.phases.advance(taken))
         self.steps += taken
         self.fruitless = 0
         if not self.simulated:
             self.finish_foretold()
         if self.batch is not None:
             self.batch.after_step()
-
-    def _spend(self, steps: int) -> None:
-        """The blocks of so many steps of decodes alone."""
-        if self.pool.column is None:
-            self.pool.spend(self.phases.advance(steps))
-            return
-        for blocks in self.phases.one_by_one(steps):
-            self.pool.spend(blocks)
-            self.pool.note()
 
     def run_live(self, chunks: Sequence[tuple[Request, int, bool]], tokens: int) -> float:
         """Seconds of a step that the executor really runs. What it says of it is kept for `finish_foretold`.
