@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,9 @@ def of_document(document: dict[str, Any]) -> VllmRun:
     requests, steps = document["requests"], document["steps"]
     per_request = {name: np.array(values, dtype=np.float64) / 1e6 for name, values in requests.items()
                    if name in ("due", "sent", "created", "arrival", "client_first", "client_last")}  # fmt: skip
-    per_step = {name: np.array(steps[name], dtype=np.float64) / 1e6 for name in ("looks", "decided", "computed", "done")}
+    per_step = {
+        name: np.array(steps[name], dtype=np.float64) / 1e6 for name in ("looks", "decided", "computed", "done")
+    }
     known = np.zeros(len(requests["arrival"]), dtype=np.int64)
     schedule = []
     for row in steps["batch"]:
@@ -110,7 +112,6 @@ class VllmRun:
     running: np.ndarray
     waiting: np.ndarray
     blocks: np.ndarray
-    _unused: None = field(default=None, init=False)
 
     def __len__(self) -> int:
         return len(self.arrival)
@@ -135,46 +136,37 @@ class VllmRun:
     def workload(self) -> Workload:
         """What the scheduler saw: a request that finds the engine idle arrives when the scheduler looks."""
         seen = self.arrival.copy()
-        for begin, idle_since in zip(self._begin[self._idle], self._idle_since, strict=True):
-            seen[(seen > idle_since) & (seen <= begin)] = begin
+        for step in self._after_idle:
+            since = self.done[step - 1] if step else -np.inf
+            seen[(seen > since) & (seen <= self.looks[step])] = self.looks[step]
         return Workload(seen, self.prompt_tokens, self.output_tokens, prefix=self.prefix, name=self.title)
 
     # Its steps
 
     @cached_property
-    def _empty(self) -> np.ndarray:
-        """Whether nobody was left after the step before, and nobody had come by its end. True for the first step."""
-        gone = np.zeros(len(self.schedule), dtype=bool)
-        gone[0] = True
-        ends = self._last_step
-        for k in range(1, len(self.schedule)):
-            left = sum(ends[request] == k - 1 for request in self.schedule[k - 1])
-            came = ((self.arrival > self.looks[k - 1]) & (self.arrival <= self.done[k - 1])).any()
-            gone[k] = self.running[k - 1] == left and not self.waiting[k - 1] and not came
-        return gone
-
-    @property
-    def _idle(self) -> np.ndarray:
-        return np.flatnonzero(self._empty)
-
-    @property
-    def _idle_since(self) -> np.ndarray:
-        return np.where(self._idle > 0, self.done[self._idle - 1], -np.inf)
-
-    @property
-    def _begin(self) -> np.ndarray:
-        return self.looks
+    def _last_step(self) -> np.ndarray:
+        found = np.zeros(len(self), dtype=np.int64)
+        for k, step in enumerate(self.schedule):
+            found[list(step)] = k
+        return found
 
     @cached_property
-    def _last_step(self) -> dict[int, int]:
-        return {request: k for k, step in enumerate(self.schedule) for request in step}
+    def _after_idle(self) -> np.ndarray:
+        """Steps before which the engine was idle: nobody was left, and nobody had come while the step before ran."""
+        found = [0]
+        for k in range(1, len(self.schedule)):
+            ended = int((self._last_step[list(self.schedule[k - 1])] == k - 1).sum())
+            came = ((self.arrival > self.looks[k - 1]) & (self.arrival <= self.done[k - 1])).any()
+            if self.running[k - 1] == ended and not self.waiting[k - 1] and not came:
+                found.append(k)
+        return np.array(found)
 
     @cached_property
     def seconds(self) -> np.ndarray:
-        """Of each step: from one look of the scheduler to the next, or to its own end where it had nothing more to do."""
+        """Of each step: from one look of the scheduler to the next, or to its own end if the engine was idle then."""
         end = np.append(self.looks[1:], self.done[-1])
-        idle = self._idle[1:] - 1
-        end[idle] = self.done[idle]
+        before = self._after_idle[1:] - 1
+        end[before] = self.done[before]
         return end - self.looks
 
     # Its times, by the engine's clock
@@ -192,7 +184,7 @@ class VllmRun:
     @cached_property
     def last(self) -> np.ndarray:
         """When the engine had the last one."""
-        return self.done[[self._last_step[request] for request in range(len(self))]]
+        return self.done[self._last_step]
 
     @property
     def ttft(self) -> np.ndarray:

@@ -9,7 +9,9 @@ from course.cli.output import echo
 
 
 def lm(
-    what: Annotated[Literal["export"], typer.Argument(help="export: write the model and its draft.", show_default=False)],
+    what: Annotated[
+        Literal["export"], typer.Argument(help="export: write the model and its draft.", show_default=False)
+    ],
     folder: Annotated[Path, typer.Argument(help="A folder that is empty or does not exist yet.", show_default=False)],
 ) -> None:
     """Write the small language model as a Hugging Face checkpoint, and its draft into the folder draft in it.

@@ -64,8 +64,9 @@ class Group:
 
 @dataclass(frozen=True)
 class Pool:
-    """Blocks of one rank, as vLLM counts and logs them. bytes_per_block: of all its layers of one group. block_size:
-    tokens of the smallest block.
+    """Blocks of one rank, as vLLM counts and logs them.
+
+    bytes_per_block: of all its layers of one group. block_size: tokens of the smallest block.
     """
 
     kv_bytes: int

@@ -13,6 +13,8 @@ import argparse
 import json
 import os
 import platform
+import signal
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -68,6 +70,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=ROOT / ".vllm")
     asked = parser.parse_args()
     folder = asked.folder.absolute()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the server goes with this process
     load = os.getloadavg()[0]
     if not asked.keep:
         run(install(folder / "venv"), folder, asked.only)

@@ -26,7 +26,9 @@ def pack(folder: Path, date: str, machine: str) -> dict[str, str]:
     steps = {server.name: _lines(raw / f"steps_{server.name}.jsonl") for server in SERVERS}
     for load in LOADS:
         client = json.loads((raw / f"client_{load.name}.json").read_text(encoding="utf-8"))
-        files[f"{load.name}.json"] = _dumped(recording(load.name, load.title, steps[load.server], client, date, machine))
+        files[f"{load.name}.json"] = _dumped(
+            recording(load.name, load.title, steps[load.server], client, date, machine)
+        )
     files["loads.json"] = json.dumps({"loads": [load.name for load in LOADS], "date": date, "machine": machine}) + "\n"
     for server in SERVERS:
         files[f"serve_{server.name}.log"] = _log((raw / f"serve_{server.name}.log").read_text(errors="replace"), folder)
@@ -36,7 +38,9 @@ def pack(folder: Path, date: str, machine: str) -> dict[str, str]:
     bench = json.loads((raw / "bench_serve.json").read_text(encoding="utf-8"))
     bench = {key: value for key, value in bench.items() if key not in ("tokenizer_id", "generated_texts")}
     files["bench_serve.json"] = _clean(json.dumps(bench), folder) + "\n"
-    files["words.json"] = json.dumps(words(raw), indent=1) + "\n"
+    rows = words(raw)
+    prompts = ",\n  ".join(json.dumps(row, separators=(",", ":")) for row in rows.pop("prompts"))
+    files["words.json"] = f'{json.dumps(rows)[:-1]},\n "prompts": [\n  {prompts}\n ]\n}}\n'
     return files
 
 
@@ -92,9 +96,10 @@ def recording(
 
 
 def _batches(steps: Sequence[dict[str, Any]], number: dict[str, int]) -> list[list[Any]]:
-    """Of each step its requests: a number is a request that computes one token behind all it had; else [request, tokens,
-    computed before].
-    """  # fmt: skip
+    """The requests of each step.
+
+    A number is a request that computes one token behind all it had; else [request, tokens, computed before].
+    """
     known, found = dict.fromkeys(number, 0), []
     for step in steps:
         row: list[Any] = []
@@ -117,7 +122,7 @@ def _prefixes(prompts: Sequence[Sequence[int]]) -> list[list[int]] | None:
 
 
 def words(raw: Path) -> dict[str, Any]:
-    """The committed prompts through vLLM's chat and through transformers: how many have the same tokens, and versions."""
+    """The committed prompts through vLLM's chat and through transformers, and how many came out the same."""
     prompts = held_out_prompts()
     chat = json.loads((raw / "chat.json").read_text(encoding="utf-8"))
     theirs = json.loads((raw / "transformers.json").read_text(encoding="utf-8"))
@@ -149,21 +154,21 @@ def _clean(text: str, folder: Path) -> str:
 
 
 def _log(text: str, folder: Path) -> str:
-    """What vLLM's loggers wrote, without lines on the machine, on routes, on single HTTP requests and on this recorder.
+    """What vLLM's loggers wrote, without lines on the machine, on routes and on single requests.
 
     The lines that stay are vLLM's own, in its order, with its date and time.
     """
     logged = re.compile(r"\((?:APIServer|EngineCore|Worker\w*)\) (?:INFO|WARNING|ERROR) \d\d-\d\d ")
     machine = re.compile(
         r"_ip=|file://|https?://(?!127)|ulimit|VLLM_LIVE_RECORD|Route: |routes are|RAM|filesystem|Filesystem|NUMA|OpenMP"
-        r"|core ids|reserved_cpus|local_world_size|OMP_THREADS|api_utils.py:\d+\] *$|[▄█▀]|/messages|Shutdown|shut"
+        r"|core ids|reserved_cpus|local_world_size|OMP_THREADS|api_utils.py:\d+\] *$|[▄█▀]|/messages|[Ss]hut|exited"
     )
     lines = (line.rstrip() for line in _clean(text, folder).splitlines())
     return "".join(f"{line}\n" for line in lines if logged.match(line) and not machine.search(line))
 
 
 def _page(text: str) -> str:
-    """vLLM's own metrics without those of the process and of Python."""
+    """VLLM's own metrics without those of the process and of Python."""
     wanted = re.compile(r"(?:# (?:HELP|TYPE) )?vllm:")
     return "".join(line + "\n" for line in text.splitlines() if wanted.match(line))
 
@@ -172,6 +177,8 @@ def _dumped(document: dict[str, Any]) -> str:
     """JSON with one line for each list, so that a change can be read."""
     parts = [f'"{key}": {json.dumps(value)}' for key, value in document.items() if key not in ("requests", "steps")]
     for key in ("requests", "steps"):
-        inner = ",\n  ".join(f'"{name}": {json.dumps(values, separators=(",", ":"))}' for name, values in document[key].items())
+        inner = ",\n  ".join(
+            f'"{name}": {json.dumps(values, separators=(",", ":"))}' for name, values in document[key].items()
+        )
         parts.append(f'"{key}": {{\n  {inner}\n }}')
     return "{\n " + ",\n ".join(parts) + "\n}\n"

@@ -1,6 +1,6 @@
-"""What `transformers` makes of the exported checkpoint, run by vLLM's Python: tokens of every prompt, words of both models.
+"""What `transformers` makes of the exported checkpoint: tokens of every prompt, words of both models.
 
-read_by_transformers.py MODEL PROMPTS OUT: PROMPTS is a list of {"turns": [...], "answer": "..."}.
+Run by vLLM's Python. read_by_transformers.py MODEL PROMPTS OUT: PROMPTS is a list of {"turns": [...], "answer": "..."}.
 """
 
 import json
@@ -22,7 +22,7 @@ def main(folder, prompts, out):
         chat = [{"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(one["turns"])]
         ids = tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=True, return_dict=False)
         found["prompts"].append(ids)
-        found["answers"].append(tokenizer.encode(one["answer"]) + [tokenizer.eos_token_id])
+        found["answers"].append([*tokenizer.encode(one["answer"]), tokenizer.eos_token_id])
     found["back"] = sum(
         tokenizer.decode(ids, skip_special_tokens=True) == one["answer"]
         for ids, one in zip(found["answers"], asked, strict=True)

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -85,7 +85,7 @@ def run(python: Path, folder: Path, names: Sequence[str] = ()) -> None:
 
 @contextmanager
 def serving(python: Path, folder: Path, server: Server) -> Iterator[tuple[int, str]]:
-    """vLLM on a free port of 127.0.0.1: (port, key). SystemExit with its last lines where it does not start."""
+    """VLLM on a free port of 127.0.0.1: (port, key). SystemExit with its last lines where it does not start."""
     raw, key = folder / "raw", secrets.token_urlsafe(12)
     log, steps = raw / f"serve_{server.name}.log", raw / f"steps_{server.name}.jsonl"
     steps.unlink(missing_ok=True)
@@ -109,14 +109,10 @@ def serving(python: Path, folder: Path, server: Server) -> Iterator[tuple[int, s
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 process.wait(60)
-            except subprocess.TimeoutExpired:
-                pass
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)  # its own session: the engine and the workers with it
-        except ProcessLookupError:
-            pass
 
 
 def healthy(port: int) -> bool:

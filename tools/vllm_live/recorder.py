@@ -21,7 +21,7 @@ class Recorder(Scheduler):
 
     def __init__(self, *args, **more):
         super().__init__(*args, **more)
-        self._file = open(os.environ["VLLM_LIVE_RECORD"], "a", buffering=1, encoding="utf-8")
+        self._file = open(os.environ["VLLM_LIVE_RECORD"], "a", buffering=1, encoding="utf-8")  # noqa: SIM115, as long as vLLM
         config = self.cache_config
         self._note(
             "engine",
