@@ -53,14 +53,14 @@ def _explain(text: str, as_json: bool) -> None:
     from course.desk.doctor import statuses_of
 
     codes = [part for part in text.replace(",", " ").split() if part] or [text]
-    found = {code: statuses_of(code) for code in codes}
+    by_code = {code: statuses_of(code) for code in codes}
     if as_json:
-        echo(json.dumps(found, indent=2))
+        echo(json.dumps(by_code, indent=2))
         return
-    for code, statuses in found.items():
-        told = [
+    for code, statuses in by_code.items():
+        findings = [
             f"{status}: {', '.join(name for name, one in statuses.items() if one == status)}"
             for status in ("problem", "note")
             if status in statuses.values()
         ]
-        echo(f"{code}  {'; '.join(told) or 'all ok'}")
+        echo(f"{code}  {'; '.join(findings) or 'all ok'}")

@@ -70,7 +70,7 @@ def as_json(setup: Setup, results: Sequence[Result]) -> str:
     """Everything, times in seconds; what is no number (NaN, infinity) is null."""
     from importlib.metadata import version
 
-    found = {
+    content = {
         "course": version("llm-batching-course"),
         "workload": {"name": setup.load.name, "notes": list(setup.load.notes), **setup.load.describe()},
         "step_time": {"source": setup.step_time.source, "model": repr(setup.step_time)},
@@ -86,7 +86,7 @@ def as_json(setup: Setup, results: Sequence[Result]) -> str:
             for r in results
         ],
     }
-    return json.dumps(_finite(found), indent=2, allow_nan=False)
+    return json.dumps(_finite(content), indent=2, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:

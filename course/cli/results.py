@@ -82,7 +82,7 @@ def results(
 
 def _as_json(runs: Sequence["Result"]) -> str:
     """Everything but the tables of requests; what is no number is null."""
-    found = [
+    content = [
         {
             "tool": run.tool,
             "name": run.name,
@@ -99,7 +99,7 @@ def _as_json(runs: Sequence["Result"]) -> str:
         }
         for run in runs
     ]
-    return json.dumps(_finite(found), indent=2, ensure_ascii=False, allow_nan=False)
+    return json.dumps(_finite(content), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _finite(value: Any) -> Any:
@@ -155,12 +155,12 @@ def _rows(runs: Sequence["Result"]) -> Any:
     varied = _varied_settings(runs)
     for key in varied:
         table.add_column(Text(_one_line(key)), justify="right")
-    shown = [(heading, values) for heading, values in columns if any(value is not None for value in values)]
-    for heading, _ in shown:
+    filled = [(heading, values) for heading, values in columns if any(value is not None for value in values)]
+    for heading, _ in filled:
         table.add_column(heading, justify="right")
     for place, run in enumerate(runs):
         settings = [_one_line(str(run.setup.get(key, "-"))) for key in varied]
-        cells = ["-" if (value := values[place]) is None else _number(value) for _, values in shown]
+        cells = ["-" if (value := values[place]) is None else _number(value) for _, values in filled]
         table.add_row(Text(_one_line(run.name)), LOOPS[run.loop], *map(Text, settings), *cells)
     return table
 
@@ -225,13 +225,13 @@ def _sentences(runs: Sequence["Result"], many: bool) -> list[str]:
     from course.results import sentences, sweeps
 
     lines = ["", "Every number follows the definitions of the glossary, except in rows marked as a tool has it:"]
-    seen = []
+    definitions = []
     for run in runs:
         for metric, definition in run.definitions.items():
             line = f"- {run.tool}, {WORDS[metric]}: {definition.tool}"
-            if not definition.same and line not in seen:
-                seen.append(line)
-    lines = [*lines, *seen] if seen else []
+            if not definition.same and line not in definitions:
+                definitions.append(line)
+    lines = [*lines, *definitions] if definitions else []
     for sweep in sweeps(runs):
         lines += [
             "",
@@ -252,9 +252,9 @@ def _once(runs: Sequence["Result"]) -> list[str]:
         for note in run.notes:
             kinds.setdefault(re.sub(r"\d[\d.,e+-]*", "#", note), []).append((run.name, note))
     lines = []
-    for found in kinds.values():
-        name, note = found[0]
-        others = f", and {len(found) - 1} more alike" if len(found) > 1 else ""
+    for alike in kinds.values():
+        name, note = alike[0]
+        others = f", and {len(alike) - 1} more alike" if len(alike) > 1 else ""
         lines.append(f"- {_one_line(name)}{others}: {note}")
     return lines
 

@@ -50,10 +50,10 @@ def serve(
         raise ValueError(
             f"the server needs {', '.join(missing)}, which is not installed: pip install 'llm-batching-course[serve]'"
         )
-    asked = {**settings, "policy": [policy], "block_size": block_size}
-    with build.spoken_in_flags(asked):
-        knobs.check(asked)
-        chosen = build.policies(asked)
+    options = {**settings, "policy": [policy], "block_size": block_size}
+    with build.spoken_in_flags(options):
+        knobs.check(options)
+        chosen = build.policies(options)
     if len(chosen) != 1:
         raise ValueError("a server has one policy: give one name to --policy")
     if api_key is not None and not (api_key.isascii() and api_key.isprintable() and api_key.strip() == api_key != ""):
@@ -72,8 +72,8 @@ def serve(
     listening = open_port(port)
 
     def started() -> None:
-        shown = f"api-key {token}" if api_key is None else "api-key as given"
-        echo(f"http://127.0.0.1:{listening.getsockname()[1]}/v1  model course-lm  {shown}  {one!r}")
+        key = f"api-key {token}" if api_key is None else "api-key as given"
+        echo(f"http://127.0.0.1:{listening.getsockname()[1]}/v1  model course-lm  {key}  {one!r}")
         echo("Prompts stay on this machine. Ctrl-C stops the server.", err=True)
         if name == "static":
             echo(f"note: {one!r} begins when its batch is full; the last requests wait until others come", err=True)

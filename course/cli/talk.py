@@ -61,10 +61,10 @@ def talk(
     from course import lm
     from course.cli import build, knobs
 
-    asked = {**settings, "policy": policy, "block_size": block_size}
-    with build.spoken_in_flags(asked):
-        knobs.check(asked)
-        chosen = build.policies(asked)
+    options = {**settings, "policy": policy, "block_size": block_size}
+    with build.spoken_in_flags(options):
+        knobs.check(options)
+        chosen = build.policies(options)
     cache = _cache(num_gpu_blocks_override, block_size)
     sampling = lm.Sampling(temperature, seed=seed)
     if prompts is None:
@@ -92,7 +92,7 @@ def talk(
             if picture is not None:
                 picture.close()
         if not as_json:
-            _report(texts, runs[name], time.perf_counter() - began, shown=picture is not None)
+            _report(texts, runs[name], time.perf_counter() - began, with_words=picture is not None)
     if as_json:
         echo(json.dumps([_as_dict(name, repr(chosen[name]), run) for name, run in runs.items()], indent=2))
     elif len(runs) > 1:
@@ -134,7 +134,7 @@ def _chat(model: Any, sampling: Any, max_tokens: int | None) -> None:
             turns = []
             continue
         turns.append(line)
-        # What was said first is forgotten where the context is full; a long answer has 170 tokens.
+        # What was said first is forgotten when the context is full; a long answer has 170 tokens.
         while len(turns) > 1 and len(model.tokenizer.prompt(turns)) > context - 170:
             turns = turns[2:]
         try:
@@ -179,7 +179,7 @@ class _Picture:
         self.live.start()
 
     def show(self, answers: Mapping[int, Any]) -> None:
-        """The picture now, unless there was one a moment ago. Part of the step's time, as all that is done with it."""
+        """Draw the picture, unless one was drawn a moment ago. This is part of the step's time."""
         from rich.text import Text
 
         now = time.perf_counter()
@@ -196,11 +196,11 @@ class _Picture:
         self.live.update(Text("\n").join(lines), refresh=True)
 
     def close(self) -> None:
-        """The terminal as it was."""
+        """Restore the terminal."""
         self.live.stop()
 
 
-def _report(prompts: Sequence[str], run: Any, seconds: float, shown: bool) -> None:
+def _report(prompts: Sequence[str], run: Any, seconds: float, with_words: bool) -> None:
     import numpy as np
 
     for row in np.argsort(run.response, kind="stable").tolist():

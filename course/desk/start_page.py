@@ -85,8 +85,8 @@ def text(links: Links, known: Mapping[str, Entry], progress: Progress) -> str:
     parts += [_table(core, rows, known)] if core else []
     parts += ["Electives, in any order:\n", _table(electives, rows, known)] if electives else []
     stored = f"Your progress is kept in `{progress.path}`." if progress.kept() else " ".join(progress.notices)
-    kept = f"{stored} {THIS_PAGE}"
-    return "\n".join([*parts, AROUND.format(kept=kept)])
+    on_progress = f"{stored} {THIS_PAGE}"
+    return "\n".join([*parts, AROUND.format(kept=on_progress)])
 
 
 def _next(core: list[str], named: dict[str, list[str]], known: Mapping[str, Entry], progress: Progress) -> str:
@@ -123,9 +123,9 @@ def _row(number: str, names: list[str], links: Links, spec: Entry | None, progre
         lab += f" ({_link('deeper', deeper)}, optional)"
     finished = done_so_far(spec, progress) if spec else {}
     begun = "started" if attempted(number, progress) else "not started"
-    done = in_words(spec, finished) if any(finished.values()) else begun if spec else ""
+    progress_text = in_words(spec, finished) if any(finished.values()) else begun if spec else ""
     solutions = _link("open", links.solutions[number]) if number in links.solutions else "after your first answer"
-    return f"| {number} | {lab} | {spec.minutes if spec else ''} | {done} | {solutions} |"
+    return f"| {number} | {lab} | {spec.minutes if spec else ''} | {progress_text} | {solutions} |"
 
 
 def _link(words: str, path: str) -> str:

@@ -20,7 +20,7 @@ class TaskView:
 
     way: how far the learner has come.
     move: moves the controls to settings and returns the result there.
-    now: settings and result that are on the screen; the result is None where the last run failed.
+    now: settings and result that are on the screen; the result is None if the last run failed.
     """
 
     def __init__(
@@ -128,19 +128,19 @@ class TaskView:
         asks = way.open and isinstance(task, Read | Why)
         self.entry.layout.display = "flex" if way.open and isinstance(task, Read) else "none"
         self.options.layout.display = "block" if way.open and self.radio else "none"
-        wanted = [(self.check, asks), (self.show, way.helps), (self.back, way.at > 0)]
-        wanted.append((self.next, not way.open and way.at + 1 < many))
-        self.buttons.children = tuple(button for button, shown in wanted if shown)
+        buttons = [(self.check, asks), (self.show, way.helps), (self.back, way.at > 0)]
+        buttons.append((self.next, not way.open and way.at + 1 < many))
+        self.buttons.children = tuple(button for button, shown in buttons if shown)
         kind = "course-right" if way.right else "course-miss"
-        said = way.said
+        text = way.said
         if way.right and way.states.get(task.id) != DONE:
-            said = f"Shown: {said}"
+            text = f"Shown: {text}"
         elif way.right:
-            said = f"Done: {said}"
+            text = f"Done: {text}"
         if not way.open and way.at + 1 == many and way.right:
             count = sum(1 for state in way.states.values() if state == DONE)
-            said += f" That was the last task here: {count} of {many} done by yourself."
-        self.said.value = f'<div class="{kind}" role="status">{escape(said)}</div>' if said else ""
+            text += f" That was the last task here: {count} of {many} done by yourself."
+        self.said.value = f'<div class="{kind}" role="status">{escape(text)}</div>' if text else ""
 
 
 def _button(description: str, tooltip: str) -> widgets.Button:

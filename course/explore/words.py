@@ -88,7 +88,7 @@ class Spoken:
 
     @property
     def speed(self) -> str:
-        """Tokens per second in words, or per step where those are counted."""
+        """Tokens per second in words, or per step if those are counted."""
         if self.counted:
             return f"{self.tokens_per_second * STEP_SECONDS:.2f} tokens a step"
         return f"{self.tokens_per_second:,.0f} tokens/s"
@@ -98,7 +98,7 @@ class Spoken:
         return float(self.run.admitted[row] - self.run.arrival[row])
 
     def time(self, value: float) -> str:
-        """Seconds in words, or steps where those are counted."""
+        """Seconds in words, or steps if those are counted."""
         return f"{value / STEP_SECONDS:.1f} steps" if self.counted else seconds(value)
 
     @property
@@ -127,7 +127,7 @@ class WordsExplorer(Explorer):
         self._measured: dict[tuple[Any, ...], Spoken] = {}  # the last run of each setting in a view
 
     def begin(self, settings: Settings, clock: Callable[[], float] | None = None) -> Spoken:
-        """A run that nobody has computed yet. clock: counts steps in place of seconds.
+        """A run that is not computed yet. clock: counts steps in place of seconds.
 
         Raises ValueError: no prompt, or one that cannot be answered.
         """
@@ -150,8 +150,8 @@ class WordsExplorer(Explorer):
 
     def compared(self, settings: Settings) -> Rows:
         """The table of the policies at these settings, with what views have measured there; () where there is none."""
-        found = {each["policy"]: self._measured.get(tuple(each.values())) for each in self._policies(settings)}
-        return self._rows_of({name: run for name, run in found.items() if run is not None}, settings)
+        runs = {each["policy"]: self._measured.get(tuple(each.values())) for each in self._policies(settings)}
+        return self._rows_of({name: run for name, run in runs.items() if run is not None}, settings)
 
     def _policies(self, settings: Settings) -> list[dict[str, Any]]:
         """The same settings under each policy that can be chosen."""
@@ -244,13 +244,13 @@ def policy_of(name: str, max_num_seqs: int) -> Policy:
         raise ValueError(f"no policy is registered as {name!r}: choose from {', '.join(POLICIES)}")
     kind, given = POLICIES[name], {"max_num_seqs": max_num_seqs, **KNOBS}
     hints = get_type_hints(kind.__init__, include_extras=True)
-    wanted: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for each in list(inspect.signature(kind).parameters.values()):
         if each.name in given:
-            wanted[each.name] = given[each.name]
+            settings[each.name] = given[each.name]
         elif each.default is each.empty and get_origin(hints.get(each.name)) is Annotated:
-            wanted[each.name] = next(part.default for part in get_args(hints[each.name]) if isinstance(part, Knob))
-    return kind(**wanted)
+            settings[each.name] = next(part.default for part in get_args(hints[each.name]) if isinstance(part, Knob))
+    return kind(**settings)
 
 
 def rows(result: Spoken) -> list[tuple[str, str]]:

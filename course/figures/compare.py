@@ -48,7 +48,7 @@ def distributions(compared: Comparison, *, height: int = 620) -> go.Figure:
 
 
 def _quantiles(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The value at each of SHARES, every value counted as often as its weight says; empty where there is none."""
+    """The value at each of SHARES, every value counted as often as its weight says; empty if there is none."""
     if not len(values):
         return np.empty(0)
     order = np.argsort(values, kind="stable")

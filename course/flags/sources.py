@@ -37,9 +37,9 @@ class Source:
 
 
 def source(given: str, service: str | None = None) -> Source:
-    """The command in a text, or in the file of that name. ValueError, in a sentence, where there is none or several.
+    """The command in a text, or in the file of that name. ValueError, in a sentence, if there is none or several.
 
-    service: which container or service of a YAML file, where several run an engine.
+    service: which container or service of a YAML file, if several run an engine.
     """
     if not isinstance(given, str):
         raise ValueError(f"a command line is text, not {quote(given)}")
@@ -82,7 +82,7 @@ def _from_shell(script: str, known: Mapping[str, str]) -> Source:
         **variables.assignments(head),
         **(variables.assignments(line[: line.find("-")]) if match else {}),
     }
-    taken: dict[str, str] = {}
+    fallbacks: dict[str, str] = {}
     end = end_of(line)
     rest = line[end:].split()
     notes = (
@@ -91,13 +91,13 @@ def _from_shell(script: str, known: Mapping[str, str]) -> Source:
         else []
     )
     try:
-        words = shlex.split(variables.fill(line[:end], values, taken))
+        words = shlex.split(variables.fill(line[:end], values, fallbacks))
     except ValueError as error:
         raise ValueError(
             f"the end of the command line cannot be read ({str(error).lower()}): is a quote missing?"
         ) from None
     notes += [f"{name} is a variable without a value: its default counts, {quote(value)}"
-              for name, value in taken.items()]  # fmt: skip
+              for name, value in fallbacks.items()]  # fmt: skip
     return Source(tuple(words), tuple(notes))
 
 
@@ -148,22 +148,22 @@ def _from_yaml(content: str, service: str | None) -> Source:
     if len(documents) == 1 and _is_config(documents[0]):
         words = tuple(words_of(documents[0]))
         return Source(words, ("read as a file for --config, whose keys are options",))
-    found = [one for document in documents for one in _containers("", document)]
-    engines = [one for one in found if _runs_engine(one)]
+    containers = [one for document in documents for one in _containers("", document)]
+    engines = [one for one in containers if _runs_engine(one)]
     if service is not None:
-        engines = [one for one in found if one[0] == service]
+        engines = [one for one in containers if one[0] == service]
         if not engines:
             raise ValueError(
-                f"no service is called {quote(service)}; there are {', '.join(name for name, *_ in found)}"
+                f"no service is called {quote(service)}; there are {', '.join(name for name, *_ in containers)}"
             )
     if not engines:
-        what = f" Its services are {', '.join(name for name, *_ in found)}." if found else ""
+        what = f" Its services are {', '.join(name for name, *_ in containers)}." if containers else ""
         raise ValueError(f"this YAML names no container that runs vLLM, SGLang or TensorRT-LLM.{what}")
     if len(engines) > 1:
         names = ", ".join(name or "(no name)" for name, *_ in engines)
         raise ValueError(f"{len(engines)} services of this YAML run an engine, {names}: choose one with --service")
-    name, image, said, environment = engines[0]
-    found_in = _in_container(image, said, environment)
+    name, image, command, environment = engines[0]
+    found_in = _in_container(image, command, environment)
     where = f"read from {name} of the YAML" if name else "read from the YAML"
     return Source(found_in.words, (where, *found_in.notes))
 
@@ -250,14 +250,14 @@ def _environment(value: Any) -> dict[str, str]:
     """Variables of compose (an object, or NAME=value) and of Kubernetes (name and value)."""
     if isinstance(value, dict):
         return {str(key): _plain(one) for key, one in value.items() if isinstance(one, str | int | float)}
-    found = {}
+    environment = {}
     for one in value if isinstance(value, list) else ():
         if isinstance(one, dict) and isinstance(one.get("value"), str | int | float):
-            found[str(one.get("name"))] = _plain(one["value"])
+            environment[str(one.get("name"))] = _plain(one["value"])
         elif isinstance(one, str) and "=" in one:
             key, _, text = one.partition("=")
-            found[key] = text
-    return found
+            environment[key] = text
+    return environment
 
 
 def _runs_engine(one: Container) -> bool:
@@ -273,16 +273,16 @@ def _in_container(image: str, words: list[str], environment: Mapping[str, str]) 
         return _from_shell(script, environment)
     if len(words) == 1 and ENGINES.search(words[0]):  # one string for the shell
         return _from_shell(words[0], environment)
-    taken: dict[str, str] = {}
-    found: list[str] = []
+    fallbacks: dict[str, str] = {}
+    result: list[str] = []
     for word in words:
-        text = variables.fill(word, environment, taken)
-        found += shlex.split(text) if text != word and " " in text else [text]
+        text = variables.fill(word, environment, fallbacks)
+        result += shlex.split(text) if text != word and " " in text else [text]
     notes = [f"{name} is a variable without a value: its default counts, {quote(value)}"
-             for name, value in taken.items()]  # fmt: skip
-    if not ENGINES.search(" ".join(found)):
+             for name, value in fallbacks.items()]  # fmt: skip
+    if not ENGINES.search(" ".join(result)):
         if "sglang" in image.lower():
-            found = ["python", "-m", "sglang.launch_server", *found]
+            result = ["python", "-m", "sglang.launch_server", *result]
         elif "tensorrt" in image.lower() or "trtllm" in image.lower():
-            found = ["trtllm-serve", *found]
-    return Source(tuple(found), tuple(notes))
+            result = ["trtllm-serve", *result]
+    return Source(tuple(result), tuple(notes))

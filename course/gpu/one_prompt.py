@@ -30,12 +30,12 @@ def attention(queries: np.ndarray, keys: np.ndarray, values: np.ndarray, cached:
     for first in range(0, queries.shape[1], ROWS_AT_ONCE):
         rows = queries[:, first : first + ROWS_AT_ONCE]
         last = first + rows.shape[1]
-        seen = cached + last  # by the last of these rows
-        scores = rows @ keys[:seen].T / queries.shape[-1] ** 0.5
-        hidden = np.arange(seen) > cached + np.arange(first, last)[:, None]
+        visible = cached + last  # by the last of these rows
+        scores = rows @ keys[:visible].T / queries.shape[-1] ** 0.5
+        hidden = np.arange(visible) > cached + np.arange(first, last)[:, None]
         scores[:, hidden] = -np.inf
         weights = np.exp(scores - scores.max(axis=2, keepdims=True))
-        out[:, first:last] = weights / weights.sum(axis=2, keepdims=True) @ values[:seen]
+        out[:, first:last] = weights / weights.sum(axis=2, keepdims=True) @ values[:visible]
     return out
 
 

@@ -26,7 +26,7 @@ class Config:
 
     @classmethod
     def read(cls, path: str | Path) -> Config:
-        """LMError where the file is missing, lacks a key, or is no Llama with tied embeddings and SiLU."""
+        """Read a config.json. LMError if it is missing, lacks a key, or is no Llama with tied embeddings and SiLU."""
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
             config = cls(**{field.name: data[field.name] for field in fields(cls)})

@@ -43,7 +43,7 @@ class LanguageModel(Model):
     def prompt(self, conversation: Conversation, room: int = 1) -> list[int]:
         """The tokens that ask for an answer. conversation: a prompt, or prompt, answer, ..., prompt.
 
-        LMError for an empty prompt, for what is no text, and where the context has no room for `room` tokens more.
+        LMError for an empty prompt, for what is no text, and if the context has no room for `room` tokens more.
         """
         tokens, context = self.tokenizer.prompt(conversation), self.config.max_position_embeddings
         if len(tokens) + room > context:
@@ -104,7 +104,7 @@ def load(name: str = "model", device: str | Device | None = None) -> LanguageMod
     """The course's own "model", or its "draft", which is a tenth of it and has the same vocabulary.
 
     device: what computes: a device of `course.gpu`, or the name of one ("cuda"); None: this package's NumPy code.
-    LMError where a file is missing or its checksum is not the one in SHA256SUMS, and for a device that cannot be used.
+    LMError if a file is missing or its checksum is not the one in SHA256SUMS, and for a device that cannot be used.
     """
     if name not in FOLDERS:
         raise LMError(f"There is no model {name!r}: choose {' or '.join(FOLDERS)}.")

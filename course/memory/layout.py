@@ -5,7 +5,7 @@ block must have one size in bytes, so that any group can take any block:
 
 - a layer with fewer bytes a token gets more tokens a block (gemma-4), and a recurrent state makes the blocks of the
   attention layers so long that one holds it;
-- each kind is cut into groups of equally many layers, padded where that does not come out even.
+- each kind is cut into groups of equally many layers, padded if that does not come out even.
 
 Several ranks: tensor parallelism spreads KV heads, pipeline parallelism layers, context parallelism tokens. All ranks
 have equally many blocks, as many as the one with the fewest.
@@ -99,7 +99,7 @@ class Pool:
         Up to vLLM 0.20: blocks / groups x tokens of the smallest block (x ranks of context parallelism): with windows
         that charges every layer for every token, so that a long sequence needs less than it says, and with recurrent
         states it is no capacity at all. From 0.21 on: the concurrency x `length`. Without a release the former, and the
-        latter with recurrent states. None where there is nothing but states.
+        latter with recurrent states. None if there is nothing but states.
         """
         if all(group.kind == "state" for group in self.groups):
             return None
@@ -115,7 +115,7 @@ class Pool:
 
     @property
     def longest_sequence(self) -> int | None:
-        """Tokens of the longest sequence that fits alone, 0 where none does; None where any length fits."""
+        """Tokens of the longest sequence that fits alone, 0 if none does; None if any length fits."""
         if not any(group.kind == "full" for group in self.groups):
             return None if self.max_sequences(MAX_TOKENS) else self._longest(MAX_TOKENS)
         return self._longest(self.free_blocks * max(group.block_size * group.ranks for group in self.groups))
@@ -250,23 +250,23 @@ def _caches(spec: ModelSpec, drafting: Drafts, tp: int, stages: list[range]) -> 
     stage_of = {layer: stage for stage, layers in enumerate(stages) for layer in layers}
     numbered = [(layer, stage_of[i]) for i, layer in enumerate(spec.layer_caches)]
     numbered += [(layer, len(stages) - 1) for layer in drafting.layers]
-    found = []
+    caches = []
     for layer, stage in numbered:
-        found += _of_a_layer(layer, spec.kv_bytes_per_element, tp, drafting.tokens, stage)
-    return found
+        caches += _of_a_layer(layer, spec.kv_bytes_per_element, tp, drafting.tokens, stage)
+    return caches
 
 
 def _of_a_layer(layer: Layer, element_bytes: int, tp: int, drafted: int, stage: int) -> list[_Cache]:
-    found, cache = [], layer.attention
+    caches, cache = [], layer.attention
     if cache:
         on_rank("query heads", cache.query_heads, tp, copied=False)
         kind = "full"
         if cache.window is not None:
             kind = "chunk" if cache.chunked else "window"
-        found.append(_Cache(kind, cache.window or 0, cache.elements(tp) * element_bytes + cache.extra_bytes, stage))
+        caches.append(_Cache(kind, cache.window or 0, cache.elements(tp) * element_bytes + cache.extra_bytes, stage))
     if layer.state:
-        found.append(_Cache("state", 0, layer.state_bytes(tp, drafted), stage))
-    return found
+        caches.append(_Cache("state", 0, layer.state_bytes(tp, drafted), stage))
+    return caches
 
 
 def _page(kinds: Kinds, block_size: int) -> tuple[int, dict[tuple[str, int, int], int]]:

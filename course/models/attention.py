@@ -27,7 +27,7 @@ class Attention:
         self.other = keys.inner("attention_other_setting")  # Step 3.5
 
     def layer(self, i: int, kind: Kind) -> Heads | Latent:
-        """ValueError where heads or dimensions cannot be told."""
+        """ValueError if heads or dimensions cannot be told."""
         if i in self.own:
             plain = {name: value for name, value in self.keys.values.items() if name != "per_layer_config"}
             return Attention(Keys(plain | self.own[i], self.keys.place), self.number).layer(i, kind)
@@ -118,7 +118,7 @@ class Attention:
                 keys.size("num_sliding_attention_heads") if name == "num_attention_heads" else None
             )
         if name == "num_key_value_heads":
-            # Gemma 4 reads it only where K and V are one projection; both are stored all the same.
+            # Gemma 4 reads it only if K and V are one projection; both are stored all the same.
             return keys.size("num_global_key_value_heads") if keys.flag("attention_k_eq_v") else None
         return keys.size("global_head_dim") if name == "head_dim" else None
 
@@ -148,12 +148,12 @@ class Attention:
 
 def _per_layer(keys: Keys) -> dict[int, dict[str, Any]]:
     """per_layer_config: keys that some layers have of their own, by the layer's number."""
-    found = {}
+    layers = {}
     for name, values in keys.inner("per_layer_config").values.items():
         if not isinstance(name, str) or not name.isdecimal() or len(name) > 9 or not isinstance(values, dict):
             raise keys.refusal(f"per_layer_config must hold an object for the number of a layer, not {quote(name)}")
         strange = sorted(set(values) - OF_A_LAYER)
         if strange:
             raise keys.refusal(f"per_layer_config has {strange[0]}, which is not understood for one layer alone")
-        found[int(name)] = values
-    return found
+        layers[int(name)] = values
+    return layers

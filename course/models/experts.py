@@ -29,7 +29,7 @@ class Experts:
 
 
 def read(keys: Keys, dense_width: int | None) -> Experts | None:
-    """The experts of the model, None for one without. ValueError where their sizes are missing."""
+    """The experts of the model, None for one without. ValueError if their sizes are missing."""
     inner = keys.inner("ffn_config")  # DBRX
     level = inner if inner.values else keys
     number = level.first(*NUMBER, low=0)

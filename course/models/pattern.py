@@ -27,7 +27,7 @@ LISTS = ("layer_types", "layers_block_type")
 class Kind(NamedTuple):
     """attention: FULL, SLIDING, CHUNKED or None. window: tokens, of the last two. linear: has a recurrence.
 
-    mlp: DENSE or EXPERTS where the layer is nothing else, None where such layers are listed apart, else BY_KEYS.
+    mlp: DENSE or EXPERTS if the layer is nothing else, None if such layers are listed apart, else BY_KEYS.
     """
 
     attention: str | None
@@ -41,7 +41,7 @@ def kinds(keys: Keys, number: int, drafts: int) -> list[Kind]:
     names = _from_lists(keys, number, drafts) or _hybrid(keys, number) or _from_windows(keys, number)
     chunk = keys.size("attention_chunk_size")
     apart = DENSE in names or EXPERTS in names
-    found = []
+    layers = []
     for i, name in enumerate(names):
         window = None
         if name == SLIDING:
@@ -56,8 +56,8 @@ def kinds(keys: Keys, number: int, drafts: int) -> list[Kind]:
             mlp: str | None = name
         else:
             mlp = None if apart else BY_KEYS
-        found.append(Kind(ATTENTION.get(name), window, name in (LINEAR, BOTH), mlp))
-    return found
+        layers.append(Kind(ATTENTION.get(name), window, name in (LINEAR, BOTH), mlp))
+    return layers
 
 
 def _kinds_of(keys: Keys, key: str, entries: list | str) -> list[str]:
@@ -79,7 +79,7 @@ def _fitting(keys: Keys, key: str, entries: list | str, number: int, drafts: int
 
 
 def _from_lists(keys: Keys, number: int, drafts: int) -> list[str] | None:
-    """From the keys that name every layer."""
+    """The kinds of layers from keys that list every layer, else None."""
     given = keys.listed(*LISTS)
     if given:
         return _kinds_of(keys, given[0], _fitting(keys, *given, number, drafts))
@@ -122,7 +122,7 @@ def _expand(keys: Keys, number: int) -> list[str]:
 
 
 def _hybrid(keys: Keys, number: int) -> list[str] | None:
-    """From the keys of models with a recurrence, which name the layers with attention by number or by period."""
+    """The kinds from keys of models with a recurrence, which name the layers with attention by number or by period."""
     if not recurrent.has_recurrence(keys):
         return None
     if keys.family in recurrent.RWKV:
@@ -158,7 +158,7 @@ def _hybrid(keys: Keys, number: int) -> list[str] | None:
 
 
 def _from_windows(keys: Keys, number: int) -> list[str]:
-    """From the keys of models with attention in every layer, in some of them over a window."""
+    """The kinds from keys of models with attention in every layer, in some of them over a window."""
     chunk, window = keys.size("attention_chunk_size"), keys.raw(*WINDOW, "interleaved_sliding_window")
     if chunk is not None:
         return _with_rope(keys, number)
@@ -213,7 +213,7 @@ def _with_rope(keys: Keys, number: int) -> list[str]:
 
 
 def _window(keys: Keys, i: int, number: int) -> int | None:
-    """The window of layer i, None where it has none."""
+    """The window of layer i, None if it has none."""
     names = [name for name in (*WINDOW, "interleaved_sliding_window") if name in keys]
     for name in names:
         value = keys.values[name]

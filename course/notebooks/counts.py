@@ -40,7 +40,7 @@ def kind_of(path: Path) -> str:
 
 
 def of_notebook(path: Path) -> minutes.Counted | None:
-    """Count a stored lab notebook; None where there is none that can be read, or no lesson that belongs to it."""
+    """Count a stored lab notebook; None if there is none that can be read, or no lesson that belongs to it."""
     if path.name[:2] not in available():
         return None
     try:
@@ -51,7 +51,7 @@ def of_notebook(path: Path) -> minutes.Counted | None:
 
 
 def new_terms(number: str) -> tuple[str, ...]:
-    """The terms that a lab introduces; none where no lesson has this number."""
+    """The terms that a lab introduces; none if no lesson has this number."""
     return load(number).terms if number in available() else ()
 
 
@@ -76,23 +76,23 @@ def store(root: Path, labs: Sequence[Path]) -> list[str]:
 
 def faults(root: Path, labs: Sequence[Path]) -> list[str]:
     """Where what is stored or printed differs from the notebooks."""
-    found = []
+    sentences = []
     for path in labs:
         counted, home = of_notebook(path), _home(root, path.name[:2])
         if counted is None or not home.parent.is_dir():
             continue
-        told = _stored(home).get(kind_of(path), {}).get("minutes")
-        if told != counted.minutes:
-            found.append(f"labs/{path.name}: {counted.minutes} counted minutes, but {minutes.STORED} says {told}")
+        listed = _stored(home).get(kind_of(path), {}).get("minutes")
+        if listed != counted.minutes:
+            sentences.append(f"labs/{path.name}: {counted.minutes} counted minutes, but {minutes.STORED} says {listed}")
     for name, write in TABLES.items():
         text = _text(root / name)
         if text is not None and write(text) != text:
-            found.append(f"{name}: its minutes are not the counted ones; `make notebooks` writes them")
-    return found
+            sentences.append(f"{name}: its minutes are not the counted ones; `make notebooks` writes them")
+    return sentences
 
 
 def write_tables(root: Path) -> None:
-    """Write the counted minutes into README.md and docs/instructor.md, where they are."""
+    """Write the counted minutes into README.md and docs/instructor.md, if those exist."""
     for name, write in TABLES.items():
         text = _text(root / name)
         if text is not None and write(text) != text:
@@ -133,9 +133,9 @@ def section_table() -> str:
 
 
 def _of_sections(sections: Mapping[str, float], names: tuple[str, ...]) -> str:
-    """The minutes of sections that begin with one of these names; nothing where a lab has none of them."""
-    found = [value for key, value in sections.items() if key.startswith(names)]
-    return str(round(sum(found))) if found else ""
+    """The minutes of sections that begin with one of these names; nothing if a lab has none of them."""
+    section_minutes = [value for key, value in sections.items() if key.startswith(names)]
+    return str(round(sum(section_minutes))) if section_minutes else ""
 
 
 TABLES = {"README.md": readme, "docs/instructor.md": instructor}
@@ -148,10 +148,10 @@ def _home(root: Path, number: str) -> Path:
 
 def _stored(home: Path) -> dict[str, Any]:
     try:
-        found = json.loads(files.read(home, LARGEST))
+        content = json.loads(files.read(home, LARGEST))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _text(path: Path) -> str | None:

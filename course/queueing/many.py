@@ -1,7 +1,7 @@
 """Many servers, each busy with one request at its own constant speed: M/M/c.
 
 A batch of c slots looks like c servers, and is one only while a step takes the same time whatever the batch holds. Real
-steps grow with the batch, and nobody starts between two steps: `stepped_servers` shows what the second point costs,
+steps grow with the batch, and no request starts between two steps: `stepped_servers` shows what the second point costs,
 `processor_sharing` what the first does.
 """
 

@@ -77,9 +77,9 @@ def _stage(path: Path, document: Document) -> Result:
     times = good if at_server else part(f"{place}, successes", good, "latency")
     reported = {}
     for metric, key in METRICS.items():
-        found = statistics(f"{place}, {key}", part(place, times, key))
-        if found:
-            reported[metric] = found
+        numbers = statistics(f"{place}, {key}", part(place, times, key))
+        if numbers:
+            reported[metric] = numbers
     speed = part(place, good, "throughput")
     prompt, output = part(place, good, "prompt_len"), part(place, good, "output_len")
     if at_server:
@@ -133,8 +133,10 @@ def _kv_usage(place: str, good: Mapping) -> tuple[dict[str, float], list[str]]:
     if not 0 < top <= 100:
         return {}, []
     scale = 1 if top <= 1 else 100
-    said = f"kv_cache_usage_percentage reaches {top:.4g}, so it was read as {'a share' if scale == 1 else 'percent'}"
-    return without_missing({"kv_mean": values.get("mean", NAN) / scale}), [said]
+    sentence = (
+        f"kv_cache_usage_percentage reaches {top:.4g}, so it was read as {'a share' if scale == 1 else 'percent'}"
+    )
+    return without_missing({"kv_mean": values.get("mean", NAN) / scale}), [sentence]
 
 
 def _of_pieces(reported: Mapping[str, Mapping[str, float]], totals: Mapping[str, float]) -> bool:
@@ -145,7 +147,7 @@ def _of_pieces(reported: Mapping[str, Mapping[str, float]], totals: Mapping[str,
 
 
 class _Answer(NamedTuple):
-    """One request of a list; times in seconds, NaN where there are none."""
+    """One request of a list; times in seconds, NaN if there are none."""
 
     failed: bool
     start: float

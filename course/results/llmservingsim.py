@@ -121,8 +121,8 @@ def _beside(path: Path, name: str) -> Path | None:
     """The file of that kind that belongs to the log: X_meta.json to X_requests.jsonl."""
     if "requests.jsonl" not in path.name:
         return None
-    found = path.with_name(path.name.replace("requests.jsonl", name))
-    return found if found.is_file() else None
+    file = path.with_name(path.name.replace("requests.jsonl", name))
+    return file if file.is_file() else None
 
 
 def _setup(path: Path, rows: int) -> tuple[dict[str, Any], list[str]]:

@@ -42,17 +42,17 @@ class Sweep:
         return tuple(dict.fromkeys(_setting(run, self.axis) for run in self.runs))
 
     def mean(self, read: Callable[[Result], float]) -> list[float]:
-        """For each load the mean of what `read` takes from its runs; NaN where one of them lacks it."""
-        found = []
+        """For each load the mean of what `read` takes from its runs; NaN if one of them lacks it."""
+        means = []
         for load in self.loads:
             values = [read(run) for run in self.runs if _setting(run, self.axis) == load]
-            found.append(sum(values) / len(values))
-        return found
+            means.append(sum(values) / len(values))
+        return means
 
 
 def sweeps(runs: Sequence[Result]) -> list[Sweep]:
-    """The sweeps among some runs; empty where fewer than three loads differ."""
-    found = []
+    """The sweeps among some runs; empty if fewer than three loads differ."""
+    groups = []
     for tool in dict.fromkeys(run.tool for run in runs):
         mine = [run for run in runs if run.tool == tool]
         axis = _axis(mine)
@@ -64,8 +64,8 @@ def sweeps(runs: Sequence[Result]) -> list[Sweep]:
             group = sorted((r for r in placed if _text(r, others) == fixed), key=lambda run: _setting(run, axis))
             one = Sweep(axis, LOADS.get(axis, axis), fixed, tuple(group))
             if len(one.loads) >= FEWEST:
-                found.append(one)
-    return found
+                groups.append(one)
+    return groups
 
 
 def _setting(run: Result, key: str) -> float:
@@ -76,12 +76,12 @@ def _setting(run: Result, key: str) -> float:
 def _varying(runs: Sequence[Result]) -> list[str]:
     """Settings that not all the runs share; those that only follow from the load are left out."""
     keys = dict.fromkeys(key for run in runs for key in (*LOADS, *run.setup))
-    found = []
+    varying = []
     for key in keys:
         values = {_text(run, [key]) for run in runs}
         if key not in NO_AXIS and len(values) > 1 and key not in ("type_", "rate", "request_rate", "streams"):
-            found.append(key)
-    return found
+            varying.append(key)
+    return varying
 
 
 def _axis(runs: Sequence[Result]) -> str | None:

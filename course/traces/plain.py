@@ -39,8 +39,8 @@ def _plain(name: str) -> str:
 
 def matches(header: list[str]) -> bool:
     """Whether there is a column for each of time, prompt and output."""
-    found = {_plain(name) for name in header}
-    return all(found & set(known) for known in COLUMNS)
+    names = {_plain(name) for name in header}
+    return all(names & set(known) for known in COLUMNS)
 
 
 class Reader:
@@ -60,7 +60,7 @@ class Reader:
         self._dates: bool | None = None  # not known before the first row
 
     def parse(self, row: list[str]) -> rows.Row:
-        """The request of a row; `BrokenRow` where there is none."""
+        """The request of a row; `BrokenRow` if there is none."""
         when, prompt, output, *label = self._header.cells(row, self._columns)
         time_column, prompt_column, output_column, *_ = self._columns
         dates = bool(re.match(r"\d{4}-\d\d-", when))
@@ -79,12 +79,12 @@ class Reader:
 
 def _one(path: Path, head: Sequence[str], known: Sequence[str]) -> str:
     """The one column of the header with such a name; ValueError for none or several."""
-    found = [name.strip() for name in head if _plain(name) in known]
-    if len(found) == 1:
-        return found[0]
-    if found:
+    matching = [name.strip() for name in head if _plain(name) in known]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
         raise ValueError(
-            f"{path.name}, row 1: {' and '.join(found[:2])} could both be the {known[0]}. Leave one of them out"
+            f"{path.name}, row 1: {' and '.join(matching[:2])} could both be the {known[0]}. Leave one of them out"
         )
     raise ValueError(
         f"{path.name}, row 1: no column is named {known[0]} (or {', '.join(known[1:5])}, ...); found "

@@ -156,7 +156,7 @@ def _lengths(path: Path, dataset: Path | None) -> tuple[Path, dict[float, tuple[
     periods = json_value(beside, text(beside, "dataset", "JSON", MAX_JSON_BYTES))
     if not isinstance(periods, dict):
         raise ValueError(f"{beside.name} is not a dataset of ServeGen: an object of periods was expected")
-    found: dict[float, tuple[Distribution, Distribution]] = {}
+    windows: dict[float, tuple[Distribution, Distribution]] = {}
     zeros = 0.0
     for start, sides in periods.items():
         place = f"{beside.name}, period {quote(start)}"
@@ -168,10 +168,10 @@ def _lengths(path: Path, dataset: Path | None) -> tuple[Path, dict[float, tuple[
         prompts, outputs = (_distribution(f"{place}, {side}", sides[side]) for side in SIDES)
         if prompts and outputs:
             zeros = max(zeros, prompts[2], outputs[2])
-            found[float(start)] = (prompts[:2], outputs[:2])
-    if not found:
+            windows[float(start)] = (prompts[:2], outputs[:2])
+    if not windows:
         raise ValueError(f"{beside.name} has no lengths in any period")
-    return beside, dict(sorted(found.items())), zeros
+    return beside, dict(sorted(windows.items())), zeros
 
 
 def _distribution(place: str, written: str) -> tuple[np.ndarray, np.ndarray, float] | None:

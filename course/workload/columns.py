@@ -37,7 +37,7 @@ def column(name: str, values: Any) -> np.ndarray:
 
 
 def times(name: str, values: Any, *, allow_nan: bool = False) -> np.ndarray:
-    """`values` as float64 seconds from 0 to MAX_SECONDS (or NaN, where allowed); else a ValueError."""
+    """`values` as float64 seconds from 0 to MAX_SECONDS (or NaN, if allowed); else a ValueError."""
     array = column(name, values).astype(np.float64) + 0.0  # adding 0.0 turns -0.0 into 0.0
     bad = ~((array >= 0) & (array <= MAX_SECONDS))
     if allow_nan:
@@ -65,7 +65,7 @@ def tokens(name: str, values: Any) -> np.ndarray:
 
 
 def guesses(values: Any) -> np.ndarray | None:
-    """`values` as float64 tokens from 1 to MAX_TOKENS, NaN where nobody guessed; None if there are none."""
+    """`values` as float64 tokens from 1 to MAX_TOKENS, NaN for requests without a guess; None if there are none."""
     if values is None:
         return None
     array = column("guess", values).astype(np.float64)
@@ -121,7 +121,7 @@ def prefixes(values: Any) -> tuple[tuple, ...] | None:
 
 
 def _blocks(row: Any) -> tuple:
-    """One request's block hashes. TypeError where they are none: text, or what cannot be hashed."""
+    """One request's block hashes. TypeError if they are none: text, or what cannot be hashed."""
     if isinstance(row, str):
         raise TypeError
     blocks = tuple(row)

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from course import traces
+from tests.helpers.sizes import PATIENCE
 
 COMMAND = [sys.executable, "-c", "from course.cli import main; main()"]
 SMALL = [*COMMAND, "simulate", "--rate", "20", "--num-requests", "60"]
@@ -21,7 +22,7 @@ POSIX = pytest.mark.skipif(os.name != "posix", reason="descriptors are closed by
 
 
 def called(command: list[str], **how) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, text=True, timeout=120, **{"stderr": subprocess.PIPE, **how})
+    return subprocess.run(command, text=True, timeout=PATIENCE, **{"stderr": subprocess.PIPE, **how})
 
 
 def with_closed(number: int, *arguments: str) -> subprocess.CompletedProcess[str]:

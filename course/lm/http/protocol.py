@@ -41,7 +41,7 @@ class Refused(Exception):
         self.status, self.kind = status, kind
 
     def body(self) -> dict[str, Any]:
-        """As OpenAI's errors look."""
+        """The error in the form of OpenAI's."""
         return {"error": {"message": str(self), "type": self.kind, "param": None, "code": self.status}}
 
 
@@ -67,15 +67,15 @@ def read(body: bytes, kind: str, model: LanguageModel) -> Asked:
     name = given.get("model")
     if name is not None and name != MODEL:
         raise Refused(f"There is no model {quote(name)} here: it is called {MODEL}.", 404, "not_found_error")
-    asked = _count(given, "max_completion_tokens" if given.get("max_completion_tokens") is not None else "max_tokens")
+    limit = _count(given, "max_completion_tokens" if given.get("max_completion_tokens") is not None else "max_tokens")
     context = model.config.max_position_embeddings
     try:
         tokens = _tokens(given, kind, model)
         room = context - len(tokens)
-        if asked is not None and asked > room:
+        if limit is not None and limit > room:
             raise Refused(
-                f"The context has {context} tokens: {len(tokens)} of the prompt and max_tokens={asked} are "
-                f"{len(tokens) + asked - context} too many. Use a shorter prompt or a smaller max_tokens."
+                f"The context has {context} tokens: {len(tokens)} of the prompt and max_tokens={limit} are "
+                f"{len(tokens) + limit - context} too many. Use a shorter prompt or a smaller max_tokens."
             )
         temperature = given.get("temperature")
         sampling = Sampling(1.0 if temperature is None else temperature, _top_k(given), given.get("seed") or 0)
@@ -87,7 +87,7 @@ def read(body: bytes, kind: str, model: LanguageModel) -> Asked:
     return Asked(
         kind,
         tokens,
-        asked if asked is not None else min(room, MAX_TOKENS) if kind == COMPLETION else room,
+        limit if limit is not None else min(room, MAX_TOKENS) if kind == COMPLETION else room,
         sampling,
         0 if given.get("seed") is not None else None,
         _flag(given, "ignore_eos"),
@@ -191,10 +191,10 @@ def _text(content: Any, place: int) -> str:
 class Reply:
     """The answer to one request in OpenAI's form, whole or piece by piece."""
 
-    def __init__(self, asked: Asked):
-        self.asked, self.count = asked, 0
+    def __init__(self, question: Asked):
+        self.asked, self.count = question, 0
         self._head = {
-            "id": f"{'cmpl' if asked.kind == COMPLETION else 'chatcmpl'}-{uuid4().hex}",
+            "id": f"{'cmpl' if question.kind == COMPLETION else 'chatcmpl'}-{uuid4().hex}",
             "created": int(time.time()),
             "model": MODEL,
         }

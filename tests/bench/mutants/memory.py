@@ -22,7 +22,7 @@ MUTANTS = (
     Mutant(
         LAYOUT, "self.blocks_for(middle) <= self.num_blocks", "self.blocks_for(middle) < self.num_blocks", COMPARISON
     ),
-    Mutant("course/memory/ranks.py", "return [min(found[", "return [max(found[", COMPARISON),
+    Mutant("course/memory/ranks.py", "return [min(sizes[", "return [max(sizes[", COMPARISON),
     Mutant(LAYOUT, "for layer in drafting.layers]", "for layer in ()]", TERM),
     Mutant(
         LAYOUT,

@@ -65,7 +65,7 @@ MUTANTS = (
     Mutant(WEIGHTS, 'return width // 2 if width and keys.family == "qwen" else width', "return width", TERM),
     Mutant(WEIGHTS, "head = 0 if _ties_head(outer, keys) else embedding", "head = embedding", TERM),
     Mutant(WEIGHTS, "active=dense + parts.active_experts", "active=dense + parts.experts", TERM),
-    Mutant(WEIGHTS, "found = max(stored - other_bytes, 0)", "found = stored", TERM),
+    Mutant(WEIGHTS, "layers_stored = max(stored - other_bytes, 0)", "layers_stored = stored", TERM),
     Mutant(WEIGHTS, "mixture.shared_width + hidden * mixture.number +", "mixture.shared_width +", TERM),
     Mutant(WEIGHTS, "mixture.number * one, mixture.chosen * one", "mixture.chosen * one, mixture.number * one", ORDER),
     Mutant(WEIGHTS, "nope = shape.key_dim - shape.rope_dim", "nope = shape.key_dim", TERM),

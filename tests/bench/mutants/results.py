@@ -41,7 +41,7 @@ MUTANTS = (
     Mutant(
         ASSEMBLE, "abs(whole - first) <= SAME_TIME * whole", "abs(whole - first) <= 100 * SAME_TIME * whole", CONSTANT
     ),
-    Mutant(ASSEMBLE, "(values | seen | reported)", "(reported | seen | values)", ORDER),
+    Mutant(ASSEMBLE, "(values | own | reported)", "(reported | own | values)", ORDER),
     Mutant(
         ASSEMBLE,
         "several.any() and _at_once(table)[several].all()",
@@ -147,7 +147,7 @@ MUTANTS = (
         "np.percentile(ttft, 90), np.percentile(ttft[later], 90)",
         PERCENTILE,
     ),
-    Mutant(RESULT, "table.arrival[kept] - table.arrival[kept[0]]", "table.arrival[kept]", TERM),
+    Mutant(RESULT, "table.arrival[rows] - table.arrival[rows[0]]", "table.arrival[rows]", TERM),
     Mutant(RESULT, "np.flatnonzero(~self.requests.failed)", "np.flatnonzero(self.requests.failed | True)", TERM),
     Mutant(SGLANG, "> RETOKENISED_SHARE * written", "> 10 * RETOKENISED_SHARE * written", CONSTANT),
 )

@@ -13,7 +13,7 @@ import pytest
 
 from course.gpu import sources
 from tests.helpers.nvrtc import nvrtc
-from tests.helpers.strategies import NIGHTLY
+from tests.helpers.sizes import NIGHTLY
 
 
 def _by_name(table: list[tuple[str, str]]) -> list[list[tuple[str, str]]]:
