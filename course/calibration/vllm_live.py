@@ -70,6 +70,7 @@ def of_document(document: dict[str, Any]) -> VllmRun:
         prefix=tuple(map(tuple, requests["prefix"])) if "prefix" in requests else None,
         schedule=tuple(schedule),
         preempted=tuple(map(tuple, steps["preempted"])),
+        same_as_numpy=requests["same_as_numpy"],
         running=np.array(steps["running"]),
         waiting=np.array(steps["waiting"]),
         blocks=np.array(steps["blocks"]),
@@ -86,7 +87,8 @@ class VllmRun:
     Of each request, in the order in which the engine got them: due, sent: when the client planned it and sent it;
     created: the API server had read it; arrival: the engine's scheduler had it; client_first, client_last: its first
     and its last token reached the client. prefix: a number for each full block of its prompt, equal where all tokens
-    up to there are equal; None where no two prompts share a block.
+    up to there are equal; None where no two prompts share a block. same_as_numpy: how many answers are, token by
+    token, those of the course's own NumPy code.
     Of each step: looks: the scheduler begins; decided; computed: the tokens are there; done: the books are. schedule,
     preempted: what was decided. running, waiting: requests after that. blocks: in use.
     """
@@ -97,6 +99,7 @@ class VllmRun:
     prompt_tokens: np.ndarray
     output_tokens: np.ndarray
     prefix: tuple[tuple[int, ...], ...] | None
+    same_as_numpy: int
     due: np.ndarray
     sent: np.ndarray
     created: np.ndarray
@@ -168,6 +171,14 @@ class VllmRun:
         before = self._after_idle[1:] - 1
         end[before] = self.done[before]
         return end - self.looks
+
+    @property
+    def pauses(self) -> np.ndarray:
+        """Of each step: from its end to the next look of the scheduler [s], which counts to the step; 0 before idling.
+
+        Its tokens leave the engine before the pause, in the simulator behind it.
+        """
+        return self.looks + self.seconds - self.done
 
     # Its times, by the engine's clock
 
@@ -248,9 +259,9 @@ class _Clock:
 def schedule_of(run: Run) -> list[Scheduled]:
     """What each step of a simulated run computed. For policies that decide step by step, without padding."""
     found: list[Scheduled] = [{} for _ in run.steps.end]
-    for request, first, last, known in run._log.decodes.tolist():
+    for request, first, last, known in run.log.decodes.tolist():
         for step in range(first, last + 1):
             found[step][request] = (1, known + step - first - 1)
-    for request, step, tokens, cached in run._log.chunks.tolist():
+    for request, step, tokens, cached in run.log.chunks.tolist():
         found[step][request] = (tokens, cached)
     return found

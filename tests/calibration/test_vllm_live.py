@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from course import flags, memory, results
-from course.calibration import vllm_live
+from course.calibration import vllm_live, vllm_log
 from course.cli import app
 from course.engine.metrics import percentiles
 from course.lm.http.metrics import Metrics
@@ -112,16 +112,31 @@ def test_a_step_begins_when_the_scheduler_looks():
 
 
 @pytest.mark.parametrize("name", LOADS)
-def test_times_are_within_a_millisecond_of_the_engines_own(name):
-    """A token leaves at a step's end, here the next look of the scheduler: some tenths of a millisecond late."""
+def test_every_token_leaves_when_it_left_the_engine(name):
+    """In the simulator a step's tokens leave behind the pause before the next look; without it times are equal.
+
+    To 10 us: the files have microseconds, and the simulator adds up some hundred steps.
+    """
     one, other = run(name), replayed(name)
+    for theirs, ours in ((one.first, other.first_computed), (one.last, other.last_computed)):
+        step = np.searchsorted(other.steps.end, ours - 1e-9)
+        assert ours - one.pauses[step] == pytest.approx(theirs, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_percentiles_are_within_a_millisecond_of_the_engines_own(name):
+    """Or within the pauses: most are some tenths of a millisecond, a few 15, where another program had the core."""
+    one, other = run(name), replayed(name)
+    assert np.median(one.pauses) < MS
     late = one.workload.arrival - one.arrival  # what arrives while the engine is idle counts from the scheduler's look
-    for metric, theirs, ours in (
-        ("ttft", one.ttft, other.ttft + late), ("e2e", one.e2e, other.e2e + late), ("tpot", one.tpot, other.tpot),
-    ):  # fmt: skip
+    for theirs, ours, count in (
+        (one.ttft, other.ttft + late, 1),
+        (one.e2e, other.e2e + late, 1),
+        (one.tpot, other.tpot, one.output_tokens[one.output_tokens > 1].min() - 1),  # a pause is divided by the gaps
+    ):
         for statistic in ("p50", "p95"):
-            measured, simulated = percentiles(theirs)[statistic], percentiles(ours)[statistic]
-            assert simulated == pytest.approx(measured, abs=MS), (metric, statistic)
+            difference = abs(percentiles(ours)[statistic] - percentiles(theirs)[statistic])
+            assert difference < max(MS, one.pauses.max() / count)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -140,8 +155,7 @@ def test_what_the_client_sees_is_the_engines_time_and_what_lies_around_it(name):
 def test_the_words_are_those_of_numpy():
     """Every request of every load, whatever was cached, cut or preempted."""
     for name in NAMES:
-        document = json.loads((vllm_live.FOLDER / f"{name}.json").read_text(encoding="utf-8"))
-        assert document["requests"]["same_as_numpy"] == len(run(name))
+        assert run(name).same_as_numpy == len(run(name))
 
 
 @pytest.mark.parametrize("server", SERVERS)
@@ -192,7 +206,7 @@ def test_the_metrics_page_has_the_names_that_the_courses_server_has():
 
 
 def test_the_page_counts_what_was_recorded():
-    """Before and after the load: requests, tokens, preemptions, and its sums of seconds beside the client's and ours."""
+    """Before and after the load: requests, tokens, preemptions, and seconds between the engine's and the client's."""
     one = run("preempted")
     paths = [vllm_live.FOLDER / f"metrics_preempted_{when}.txt" for when in ("before", "after")]
     (found,) = results.read_files(paths, interval=1.0)
@@ -212,7 +226,7 @@ def test_course_compare_reads_vllms_own_file():
     ]
     ran = CliRunner().invoke(app, list(map(str, line)))
     assert ran.exit_code == 0, ran.output
-    rows = {(row["metric"], row["statistic"]): row for row in json.loads(ran.stdout)["rows"]}
+    rows = {(row["metric"], row["statistic"]): row for row in json.loads(ran.stdout)["metrics"]}
     assert rows["e2e", "p50"]["measured"] == pytest.approx(
         json.loads((vllm_live.FOLDER / "bench_serve.json").read_text())["median_e2el_ms"] / 1e3, rel=1e-3
     )
@@ -230,3 +244,36 @@ def test_nothing_recorded_names_a_machine():
         assert not re.search(
             r"/(?:home|root|work|tmp|usr|opt)/|site-packages|https?://(?!127\.0\.0\.1|docs\.)", text
         ), path.name
+
+
+# What it printed
+
+
+def test_the_lines_of_a_second_show_the_load():
+    """Read back from the log: more wait than fit, the pool is full, and shares of the pool are those of the steps."""
+    one = run("preempted")
+    lines = vllm_log.seconds_of(one)
+    assert len(lines) >= one.done[-1] - 2
+    assert max(line.waiting for line in lines) > 5 and max(line.running for line in lines) <= 4
+    assert max(line.kv_usage for line in lines) > 0.9
+    usages = {round(float(blocks) / one.cache.num_blocks, 3) for blocks in one.blocks}
+    assert {round(line.kv_usage, 3) for line in lines} <= usages | {0.0}
+    assert sum(line.output_rate for line in lines) == pytest.approx(one.output_tokens.sum(), rel=0.1)
+
+
+def test_only_a_server_that_caches_prints_a_hit_rate():
+    rates = {server: [line.hit_rate for line in vllm_log.seconds(server)] for server in vllm_log.servers()}
+    assert set(rates) == set(SERVERS)
+    assert max(rates["wide"]) > 0.5
+    assert all(rate is None for server in ("wide_uncached", "four_slots", "small_pool") for rate in rates[server])
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_start_has_the_pool_and_nothing_of_the_load(server):
+    lines = vllm_log.start_up(server)
+    assert any("KV cache size:" in line for line in lines) and not any("throughput" in line for line in lines)
+
+
+def test_an_unknown_server_gets_a_sentence():
+    with pytest.raises(ValueError, match="no log of a server 'big': choose four_slots, "):
+        vllm_log.seconds("big")

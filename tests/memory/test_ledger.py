@@ -40,7 +40,7 @@ def test_a_ledger_by_hand():
 @pytest.mark.parametrize(("blocks", "sequences", "longest"), [(32, 1, 496), (33, 2, 512), (1, 0, 0)])
 def test_the_last_block_is_nobodys(blocks, sequences, longest):
     """Blocks of 16 tokens, sequences of 256: 32 blocks print as 2.00x, and the second has to wait."""
-    pool = memory.pool("llama-3.1-8b", blocks * 16 * TOKEN)
+    pool = memory.pool(model("llama-3.1-8b"), blocks * 16 * TOKEN)
     assert (pool.num_blocks, pool.free_blocks) == (blocks, blocks - 1)
     assert (pool.max_sequences(256), pool.longest_sequence) == (sequences, longest)
     assert pool.concurrency(256) == blocks / 16

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from course.lm.prompts import held_out_prompts
 from tools.vllm_live.install import VERSION
-from tools.vllm_live.loads import BLOCK, LOADS, SERVERS
+from tools.vllm_live.loads import BLOCK, LOADS, SERVERS, Load
 from tools.vllm_live.record import PAGES
 
 DATA = Path(__file__).resolve().parents[2] / "course" / "data" / "vllm"
@@ -26,9 +27,7 @@ def pack(folder: Path, date: str, machine: str) -> dict[str, str]:
     steps = {server.name: _lines(raw / f"steps_{server.name}.jsonl") for server in SERVERS}
     for load in LOADS:
         client = json.loads((raw / f"client_{load.name}.json").read_text(encoding="utf-8"))
-        files[f"{load.name}.json"] = _dumped(
-            recording(load.name, load.title, steps[load.server], client, date, machine)
-        )
+        files[f"{load.name}.json"] = _dumped(recording(load, steps[load.server], client, date, machine))
     files["loads.json"] = json.dumps({"loads": [load.name for load in LOADS], "date": date, "machine": machine}) + "\n"
     for server in SERVERS:
         files[f"serve_{server.name}.log"] = _log((raw / f"serve_{server.name}.log").read_text(errors="replace"), folder)
@@ -45,9 +44,10 @@ def pack(folder: Path, date: str, machine: str) -> dict[str, str]:
 
 
 def recording(
-    name: str, title: str, lines: Sequence[dict[str, Any]], client: dict[str, Any], date: str, machine: str
+    load: Load, lines: Sequence[dict[str, Any]], client: dict[str, Any], date: str, machine: str
 ) -> dict[str, Any]:
     """One load, as course/data/vllm/README.md describes it. Clocks in microseconds since the first arrival."""
+    name = load.name
     (engine,) = (line for line in lines if line["kind"] == "engine")
     arrivals = {line["id"]: line for line in lines if line["kind"] == "arrive" and _place(line["id"], name) is not None}
     order = sorted(arrivals, key=lambda one: arrivals[one]["t"])
@@ -76,8 +76,9 @@ def recording(
         requests["prefix"] = prefix
     return {
         "name": name,
-        "title": title,
+        "title": load.title,
         "engine": {"name": "vLLM", "version": VERSION, "date": date, "machine": machine}
+        | {"server": load.server, "began": f"{datetime.fromtimestamp(zero + client['wall']):%m-%d %H:%M:%S}"}
         | {key: engine[key] for key in ENGINE},
         "requests": requests,
         "steps": {
@@ -160,7 +161,7 @@ def _log(text: str, folder: Path) -> str:
     """
     logged = re.compile(r"\((?:APIServer|EngineCore|Worker\w*)\) (?:INFO|WARNING|ERROR) \d\d-\d\d ")
     machine = re.compile(
-        r"_ip=|file://|https?://(?!127)|ulimit|VLLM_LIVE_RECORD|Route: |routes are|RAM|filesystem|Filesystem|NUMA|OpenMP"
+        r"_ip=|file://|https?://(?!127)|ulimit|VLLM_LIVE_RECORD|Route: |routes are|RAM|[Ff]ilesystem|NUMA|OpenMP"
         r"|core ids|reserved_cpus|local_world_size|OMP_THREADS|api_utils.py:\d+\] *$|[▄█▀]|/messages|[Ss]hut|exited"
     )
     lines = (line.rstrip() for line in _clean(text, folder).splitlines())

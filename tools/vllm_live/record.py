@@ -188,7 +188,7 @@ def ask(load: Load, asked: Sequence[Ask], port: int, key: str, raw: Path) -> dic
     ]  # fmt: skip
     same = sum(row["same"] for row in rows)
     print(f"  {same} of {len(rows)} answers are those of NumPy, in {time.monotonic() - begin:.1f} s", flush=True)
-    return {"load": load.name, "begin": begin, "rows": rows}
+    return {"load": load.name, "begin": begin, "wall": time.time() - time.monotonic(), "rows": rows}
 
 
 def committed(port: int, key: str) -> list[dict[str, Any]]:
