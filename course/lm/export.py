@@ -17,8 +17,11 @@ PAD = "<|pad|>"
 CHAT_TEMPLATE = (
     "{% for message in messages %}"
     "{% if message['role'] == 'user' %}" + USER + "{{ message['content'] }}"
-    "{% elif message['role'] == 'assistant' %}" + ASSISTANT + "{{ message['content'] }}" + END + ""
-    "{% else %}{{ raise_exception('There are user and assistant messages only.') }}{% endif %}"
+    "{% elif message['role'] == 'assistant' %}"
+    + ASSISTANT
+    + "{{ message['content'] }}"
+    + END
+    + "{% else %}{{ raise_exception('There are user and assistant messages only.') }}{% endif %}"
     "{% endfor %}"
     "{% if add_generation_prompt %}" + ASSISTANT + "{% endif %}"
 )
@@ -35,7 +38,7 @@ SERVED = f"""
 
 This folder is the course's {{which}} as a Llama checkpoint in float16. With vLLM on a GPU:
 
-    vllm serve FOLDER --served-model-name {NAME} --dtype float32 --generation-config auto
+    vllm serve FOLDER --served-model-name {NAME} --dtype float32
 
 The committed answers were computed in float32, and the smallest margin between the first and the second token is 12.0.
 A user's text that has `<|end|>`, `<|user|>`, `<|assistant|>` or `{PAD}` in it is plain text for the course's own

@@ -49,16 +49,19 @@ def moved(before: dict[str, str], after: dict[str, str]) -> list[str]:
     lines = []
     for name, text in after.items():
         if name.startswith("metrics_"):
-            now, then = ({line.split()[2] for line in page.splitlines() if line.startswith("# TYPE")}
-                         for page in (text, before.get(name, "")))  # fmt: skip
-            lines += [f"{name}: {one} is new" for one in sorted(now - then) if then]
-            lines += [f"{name}: {one} is gone" for one in sorted(then - now)]
+            new, old = _metrics(text), _metrics(before.get(name, ""))
+            lines += [f"{name}: {one} is new" for one in sorted(new - old) if old]
+            lines += [f"{name}: {one} is gone" for one in sorted(old - new)]
         elif name.endswith(".json") and '"steps"' in text:
             now, then = summary(text), summary(before[name]) if name in before else {}
             for key, value in now.items():
                 was = then.get(key, "-")
                 lines.append(f"{name}: {key} {value}" + ("" if was == value else f" (was {was})"))
     return lines
+
+
+def _metrics(page: str) -> set[str]:
+    return {line.split()[2] for line in page.splitlines() if line.startswith("# TYPE")}
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ import json
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -16,7 +17,11 @@ def main(folder, prompts, out):
     """Writes the versions, the tokens of all chats, those of all answers, and what greedy decoding says."""
     asked = json.loads(Path(prompts).read_text(encoding="utf-8"))
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    found = {"transformers": version("transformers"), "tokenizers": version("tokenizers"), "torch": version("torch")}
+    found: dict[str, Any] = {
+        "transformers": version("transformers"),
+        "tokenizers": version("tokenizers"),
+        "torch": version("torch"),
+    }
     found["prompts"], found["answers"] = [], []
     for one in asked:
         chat = [{"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(one["turns"])]
