@@ -7,12 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.helpers.places import ROOT
 from tests.helpers.sizes import PATIENCE
 
-TESTS = '''
+TESTS = """
 import ctypes, time, pytest
 
 @pytest.mark.cpu_limit(0.2)
@@ -31,7 +29,7 @@ def test_waits_for_ever():
 
 def test_hangs_in_c():
     ctypes.PyDLL(None).sleep(600)  # no other thread of Python runs meanwhile, and no handler of a signal
-'''
+"""
 
 
 def test_each_kind_of_hanging_ends(tmp_path: Path) -> None:

@@ -28,16 +28,16 @@ def file_lock(path: Path) -> Iterator[None]:
     OSError if the lock file cannot be made, as in a read-only folder.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    held = False
+    is_ours = False
     try:
         end = time.monotonic() + PATIENCE
         with suppress(OSError):  # a file system without locks
-            while not (held := _take(handle)) and time.monotonic() < end:
+            while not (is_ours := _take(handle)) and time.monotonic() < end:
                 # Each process waits a different time, so that none is late at every attempt.
                 time.sleep(random.uniform(0.001, 0.02))
         yield
     finally:
-        if held:
+        if is_ours:
             with suppress(OSError):
                 _free(handle)
         os.close(handle)

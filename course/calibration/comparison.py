@@ -67,10 +67,10 @@ class Comparison:
     @property
     def worst(self) -> str:
         """The latency that is furthest off, in words."""
-        known = [row for row in self.rows if row.metric in METRICS and isfinite(row.error)]
-        if not known:
+        rows = [row for row in self.rows if row.metric in METRICS and isfinite(row.error)]
+        if not rows:
             return "nothing to compare"
-        far = max(known, key=lambda row: abs(row.error))
+        far = max(rows, key=lambda row: abs(row.error))
         return f"furthest off {far.metric.upper()} {far.statistic}, {far.error:+.1%}"
 
 

@@ -88,17 +88,17 @@ def engine_of(result: Result, spec: ModelSpec, gpu: GPU, **given: Any) -> Engine
     ValueError for settings out of range or unknown, and if the ledger leaves no room for a KV pool.
     """
     engine = given.pop("engine", None)
-    known = {
+    names = {
         *SCHEDULER,
         *("num_gpu_blocks", "kv_tokens", "block_size", "gpu_memory_utilization", "max_model_len"),
         *("tensor_parallel_size", "data_parallel_size"),
     }
-    if set(given) - known:
+    if set(given) - names:
         raise ValueError(
-            f"an engine has no setting {sorted(set(given) - known)[0]}; there are engine, {', '.join(sorted(known))}"
+            f"an engine has no setting {sorted(set(given) - names)[0]}; there are engine, {', '.join(sorted(names))}"
         )
     given = {name: value for name, value in given.items() if value is not None}
-    in_file = {name: result.setup[name] for name in known if name in result.setup}
+    in_file = {name: result.setup[name] for name in names if name in result.setup}
     notes: list[str] = []
     served_by = _served_by(result, engine, notes)
     policy = _policy(served_by, {**in_file, **_said_otherwise(result), **given}, gpu, notes)
@@ -115,12 +115,12 @@ def engine_of(result: Result, spec: ModelSpec, gpu: GPU, **given: Any) -> Engine
     return Engine(policy, cache, replicas, ranks, tuple(notes), longest)
 
 
-def _served_by(result: Result, given: str | None, notes: list[str]) -> str:
+def _served_by(result: Result, name: str | None, notes: list[str]) -> str:
     """Which engine served, by its key in ENGINES: as given, else as the file says, else vLLM with a note."""
-    if given is not None:
-        if not isinstance(given, str) or given.lower() not in ENGINES:
-            raise ValueError(f"engine must be one of {', '.join(ENGINES)}, not {settings.quote(given)}")
-        return given.lower()
+    if name is not None:
+        if not isinstance(name, str) or name.lower() not in ENGINES:
+            raise ValueError(f"engine must be one of {', '.join(ENGINES)}, not {settings.quote(name)}")
+        return name.lower()
     backend = str(result.setup.get("backend", "")).lower()
     if result.tool == "trtllm-bench" or "trt" in backend:
         return "tensorrt-llm"

@@ -82,7 +82,7 @@ def fit_run(
     best, noise = search.best()
     constants = {}
     for place, name in enumerate(NAMES):
-        half, double = (search.held(best, place, factor, noise) for factor in (0.5, 2.0))
+        half, double = (search.error_with(best, place, factor, noise) for factor in (0.5, 2.0))
         constants[name] = Constant(name, exp(best[place]), search.sheet[name], half, double)
     errors = search.errors(best)
     return Fit(
@@ -110,9 +110,9 @@ class _Search:
         values = samples(result)
         if not values:
             raise ValueError(f"{result.name} has requests without latencies: there is nothing to fit to")
-        measured = {metric: percentiles(sample) for metric, sample in values.items()}
-        self.kept = {m: [s for s in STATISTICS if stats[s] > 0] for m, stats in measured.items()}
-        self.target = np.array([measured[m][s] for m, names in self.kept.items() for s in names])
+        statistics = {metric: percentiles(sample) for metric, sample in values.items()}
+        self.kept = {m: [s for s in STATISTICS if stats[s] > 0] for m, stats in statistics.items()}
+        self.target = np.array([statistics[m][s] for m, names in self.kept.items() for s in names])
         self.sheet = from_data_sheet(shape, gpu)
         self.middle = np.log([max(self.sheet[name], 1e-12) for name in NAMES])
         self.loose = np.array([LOOSENESS[name] for name in NAMES])
@@ -142,7 +142,7 @@ class _Search:
         ends = [anywhere, *(_slope(costs, start) for start in (anywhere, self.middle))]
         return _simplex(costs, min(ends, key=lambda point: (_squares(costs, point), *point)), 60), noise
 
-    def held(self, best: np.ndarray, place: int, factor: float, noise: float) -> float:
+    def error_with(self, best: np.ndarray, place: int, factor: float, noise: float) -> float:
         """The metric error that is left with one constant held at a multiple of what was found."""
         rest = [i for i in range(len(NAMES)) if i != place]
 

@@ -17,8 +17,8 @@ def samples(result: Result) -> dict[str, np.ndarray]:
     table = result.requests
     if table is None:
         return {}
-    answered = ~table.failed
-    columns = {name: getattr(table, name)[answered] for name in ("ttft", "tpot", "e2e")}
+    good = ~table.failed
+    columns = {name: getattr(table, name)[good] for name in ("ttft", "tpot", "e2e")}
     if table.itl is not None:
         gaps_of_answers = [
             gaps for gaps, failed in zip(table.itl, table.failed, strict=True) if gaps is not None and not failed

@@ -1,6 +1,5 @@
 """`course bench`: the decode-step benchmark on the GPU or CPU at hand."""
 
-import json
 import math
 import time
 from typing import Annotated, Any
@@ -8,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from course.cli.context import typed_options
-from course.cli.output import echo
+from course.cli.output import echo, json_text
 
 ONLY_LOOP = {"nreq", "rate", "tokens", "bmax", "window_ms", "seed", "loop"}
 FLAGS = {"rate": "--lambda"}
@@ -54,7 +53,7 @@ def bench(
 
     settings = Settings(nreq, rate, tokens, bmax, window_ms, work, threads, seed, loop)
     batches = None if fixed_batch is None else _batches(fixed_batch)
-    given = typed_options(ctx)
+    on_command_line = typed_options(ctx)
     try:
         where = gpu.device(device)
         live = LiveRun(where, settings)
@@ -66,13 +65,13 @@ def bench(
             text, numbers = _sweep(live, batches)
     except gpu.KernelError as error:
         raise ValueError(str(error)) from None
-    echo(json.dumps(numbers, indent=2, allow_nan=False) if as_json else text)
+    echo(json_text(numbers) if as_json else text)
     for note in where.notes:
         echo(f"note: {note}", err=True)
     if batches is None and live.overloaded:
         echo(f"warning: {live.overloaded}", err=True)
     if batches is not None:
-        for name in sorted(ONLY_LOOP & given):
+        for name in sorted(ONLY_LOOP & on_command_line):
             flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
             echo(f"warning: {flag} has no effect: --fixed-batch has no arrivals", err=True)
 
@@ -96,7 +95,7 @@ def _loop(live: Any) -> tuple[str, dict[str, Any]]:
     """Run the service; the report and the same as a dict."""
     from course.gpu.bench import summary
 
-    options, device = live.asked, live.device
+    options, device = live.settings, live.device
     began = time.perf_counter()
     outcome = live.run()
     wall = time.perf_counter() - began
@@ -124,12 +123,12 @@ def _loop(live: Any) -> tuple[str, dict[str, Any]]:
         "gap_seconds": gaps,
         "wall_seconds": wall,
     }
-    return "\n".join(lines), _finite(result)
+    return "\n".join(lines), result
 
 
 def _sweep(live: Any, batches: list[int]) -> tuple[str, dict[str, Any]]:
     """Time steps of fixed batches; the report and the same as a dict."""
-    device, options = live.device, live.asked
+    device, options = live.device, live.settings
     points = live.fixed(batches)
     processor = "GPU" if device.is_gpu else "CPU"
     lines = [f"CONFIG work={options.work} threads={options.threads} fixed batches, no arrivals"]
@@ -157,7 +156,7 @@ def _sweep(live: Any, batches: list[int]) -> tuple[str, dict[str, Any]]:
         }
         for one in points
     ]
-    return "\n".join(lines), _finite(_common(live) | {"fixed_batch": rows})
+    return "\n".join(lines), _common(live) | {"fixed_batch": rows}
 
 
 def _common(live: Any) -> dict[str, Any]:
@@ -170,7 +169,7 @@ def _common(live: Any) -> dict[str, Any]:
         "device": {"kind": device.kind, "name": device.name, "versions": dict(device.versions)},
         "notes": list(device.notes),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "settings": asdict(live.asked),
+        "settings": asdict(live.settings),
     }
 
 
@@ -179,11 +178,3 @@ def _us(seconds: float) -> str:
     if math.isnan(seconds):
         return "-"
     return f"{1e6 * seconds:.1f} us" if seconds < 1e-3 else f"{1e3 * seconds:.2f} ms"
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

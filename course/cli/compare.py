@@ -1,15 +1,13 @@
 """`course compare`: a measured run beside the same requests in the simulator."""
 
-import io
 import json
-import sys
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from course.cli.output import echo
+from course.cli.output import digits, echo, json_text, new_table, tables_text
 
 if TYPE_CHECKING:
     from course.calibration import Comparison, Fit, Row
@@ -118,10 +116,10 @@ def compare(
         _check_choices(ctx.params)
         read = results.read(result, format, run)
         spec, card = _spec(model, read, kv_cache_dtype), gpus.gpu(gpu)
-        served = calibration.engine_of(read, spec, card, **{name: ctx.params[name] for name in ENGINE})
+        serving_engine = calibration.engine_of(read, spec, card, **{name: ctx.params[name] for name in ENGINE})
         weights = _weights(step_weights_gib)
-        timing, step_fit, account = _timing(read, spec, card, served, weights, ctx.params)
-        compared = calibration.compare(read, timing, served)
+        timing, step_fit, account = _timing(read, spec, card, serving_engine, weights, ctx.params)
+        compared = calibration.compare(read, timing, serving_engine)
     if save_fit is not None and step_fit is not None:
         _write(
             save_fit,
@@ -263,29 +261,18 @@ def _as_json(compared: "Comparison", step_fit: "Fit | None", account: str) -> st
             "tensor_parallel_size": engine.ranks,
         },
         "metrics": [
-            {"metric": row.metric, "statistic": row.statistic, "unit": row.unit, "measured": _number(row.measured),
-             "modelled": _number(row.modelled), "error": _number(row.error)}
+            {"metric": row.metric, "statistic": row.statistic, "unit": row.unit, "measured": row.measured,
+             "modelled": row.modelled, "error": row.error}
             for row in compared.rows
         ],
         "fit": step_fit.as_dict() if step_fit else None,
         "notes": list(compared.notes),
     }  # fmt: skip
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def _number(value: float) -> float | None:
-    return value if isfinite(value) else None
+    return json_text(document)
 
 
 def _as_table(compared: "Comparison", account: str) -> str:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("")
-    table.add_column("unit", style="dim")
+    table = new_table("", "unit")
     for heading in ("measured", "modelled", "error"):
         table.add_column(heading, justify="right", no_wrap=True)
     before = ""
@@ -294,21 +281,17 @@ def _as_table(compared: "Comparison", account: str) -> str:
             table.add_section()
         before = row.metric
         table.add_row(*_cells(row))
-    terminal = sys.stdout.isatty()
-    out = io.StringIO()
-    console = Console(file=out, force_terminal=terminal, width=None if terminal else 120, highlight=False)
     cache = compared.engine.cache
     pool = "unlimited KV memory" if cache is None else f"{cache.num_blocks:,} KV blocks of {cache.block_size} tokens"
-    for line in (
+    return tables_text(
+        120,
         f"{compared.name} ({compared.tool}), {len(compared.replay):,} requests",
         f"Engine: {compared.engine.policy!r}, {pool}, {compared.engine.replicas} replica(s)",
         f"Step time: {compared.source}",
         *(f"  {line}" for line in account.split("\n")),
         "",
-    ):
-        console.print(Text(line), soft_wrap=True)
-    console.print(table)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+        table,
+    )
 
 
 def _cells(row: "Row") -> tuple[str, ...]:
@@ -320,11 +303,4 @@ def _cells(row: "Row") -> tuple[str, ...]:
         unit, scale = "%", 1e2
     else:
         unit, scale = row.unit, 1.0
-    return label, unit, *(_digits(scale * value) for value in (row.measured, row.modelled)), error
-
-
-def _digits(value: float) -> str:
-    """Four digits that count, and all of a whole number."""
-    if not isfinite(value):
-        return "-"
-    return f"{value:,.0f}" if abs(value) >= 1_000 or float(value).is_integer() else f"{value:.4g}"
+    return label, unit, *(digits(scale * value) for value in (row.measured, row.modelled)), error

@@ -54,18 +54,18 @@ def options() -> tuple[Option, ...]:
     return tuple(result)
 
 
-def build(name: str, given: Mapping[str, Any]) -> Policy:
+def build(name: str, options: Mapping[str, Any]) -> Policy:
     """The policy of this name with the settings that a command was given, each under its option's name.
 
     Raises ValueError for an unknown name, and as the policy does.
     """
     if name not in POLICIES:
         raise ValueError(f"no policy is called {quote(name)}; there are {', '.join(POLICIES)}")
-    chosen = {}
+    arguments = {}
     for setting, (_, _, knob) in knobs(POLICIES[name]).items():
-        value = given[f"{setting}_ms" if knob.seconds else setting]
-        chosen[setting] = value / 1_000 if knob.seconds and isinstance(value, int | float) else value
-    return POLICIES[name](**chosen)
+        value = options[f"{setting}_ms" if knob.seconds else setting]
+        arguments[setting] = value / 1_000 if knob.seconds and isinstance(value, int | float) else value
+    return POLICIES[name](**arguments)
 
 
 OPTIONS = options()
@@ -97,10 +97,10 @@ def with_policy_options(command: Callable[..., None]) -> Callable[..., None]:
     return wrapper
 
 
-def check(given: Mapping[str, Any]) -> None:
+def check(options: Mapping[str, Any]) -> None:
     """Raises ValueError for a number that no policy could use. Contradictions between two are left to the policy."""
     for option in OPTIONS:
         if option.kind is int:
-            whole(option.name, given[option.name], low=min(option.default, 1))
+            whole(option.name, options[option.name], low=min(option.default, 1))
         elif option.kind is float:
-            real(option.name, given[option.name], low=0, high=1_000 * MAX_SECONDS)
+            real(option.name, options[option.name], low=0, high=1_000 * MAX_SECONDS)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from course.cli.context import typed_options
-from course.cli.output import echo
+from course.cli.output import echo, json_text, one_line
 
 GIB = 2**30
 OF_THE_LEDGER = {
@@ -146,7 +146,7 @@ def kv(
         raise refused from None
     if as_json:
         content = _model(spec, drafted) | ({"ledger": _card(card)} if card else {})
-        echo(json.dumps(content, indent=2, allow_nan=False))
+        echo(json_text(content))
     else:
         echo(_table(spec, card, drafted))
     for note in (*spec.notes, *(_in_flags(remark, options) for remark in (card.remarks if card else ()))):
@@ -154,8 +154,8 @@ def kv(
     for problem in card.problems if card else ():
         echo(f"warning: {problem}", err=True)
     if card is None:
-        given = typed_options(ctx) & options.keys()
-        for name in sorted(given - {"num_speculative_tokens"}):
+        on_command_line = typed_options(ctx) & options.keys()
+        for name in sorted(on_command_line - {"num_speculative_tokens"}):
             echo(f"warning: --{name.replace('_', '-')} has no effect without --gpu, --memory-gib or --kv-gib", err=True)
 
 
@@ -268,7 +268,7 @@ def _table(spec: Any, card: Any, drafted: int) -> str:
         for key, label in LABELS.items()
         if numbers[key] or key in always
     ]
-    text = _align(f"{_printable(spec.name)}: bytes, with {spec.kv_bytes_per_element} per element of K and V", rows)
+    text = _align(f"{one_line(spec.name)}: bytes, with {spec.kv_bytes_per_element} per element of K and V", rows)
     if card is None:
         return text
 
@@ -287,8 +287,3 @@ def _align(heading: str, rows: list[tuple[str, str, str]]) -> str:
     """A heading, then name, figure and formula in columns."""
     names, figures = (max(len(row[column]) for row in rows) for column in (0, 1))
     return "\n".join([heading, *(f"  {name:<{names}}  {figure:>{figures}}  {why}" for name, figure, why in rows)])
-
-
-def _printable(name: str) -> str:
-    """A file's name may hold anything: what no terminal prints is shown as Python writes it."""
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in name)

@@ -1,13 +1,12 @@
 """`course labs`: which labs there are, what the learner has done, and what the copies were made from."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from course.cli.common import HandedOut, Mine
-from course.cli.output import echo
+from course.cli.output import echo, json_text
 
 COPIES = {
     "none": "not copied yet",
@@ -36,7 +35,7 @@ def labs(
     if as_json:
         rows = [{key: value for key, value in row.items() if key != "in_words"} for row in rows]
         listing = {"labs": rows, "copies": str(mine), "progress": str(progress.path), "notes": notes}
-        echo(json.dumps(listing, indent=2, allow_nan=False))
+        echo(json_text(listing))
     else:
         echo(_table(rows, mine, progress.path))
     for note in notes:

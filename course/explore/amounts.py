@@ -13,7 +13,7 @@ _TYPED = re.compile(
 )
 
 
-def shown(cell: str) -> tuple[float | None, str]:
+def parse_cell(cell: str) -> tuple[float | None, str]:
     """Return number and unit at the start of a cell of a table; times in seconds. (None, "") if there is none."""
     match = _SHOWN.match(cell)
     if not match:
@@ -22,7 +22,7 @@ def shown(cell: str) -> tuple[float | None, str]:
     return (number * SECONDS[unit], "s") if unit in SECONDS else (number, unit)
 
 
-def typed(text: str, unit: str = "") -> float | None:
+def parse_typed(text: str, unit: str = "") -> float | None:
     """Return a typed text as a number, None if it is none: "1,024", "12 ms", "12ms" and "3.5 %" are numbers.
 
     unit: what was asked for. A time typed in another unit of time is converted; any other unit is left aside.

@@ -73,16 +73,16 @@ class Explorer:
         """The settings at the start."""
         return {control.name: control.default for control in self.controls}
 
-    def settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def settings(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Return checked settings for every control, the default if none is given.
 
         Raises ValueError: an unknown name, or a value that its control refuses.
         """
         names = [control.name for control in self.controls]
-        for name in given:
+        for name in changes:
             if name not in names:
                 raise ValueError(f"there is no control {name!r}: choose from {', '.join(names)}")
-        return {c.name: c.clean(given[c.name]) if c.name in given else c.default for c in self.controls}
+        return {c.name: c.clean(changes[c.name]) if c.name in changes else c.default for c in self.controls}
 
     def settings_of(self, task: Task) -> dict[str, Any]:
         """Return where the controls stand when a task is shown.

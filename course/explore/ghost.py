@@ -85,7 +85,7 @@ def _change(old: str, new: str) -> float:
     """Return by how much a cell changed: the larger over the smaller less 1; a small number if none can be read."""
     if old == new:
         return 0.0
-    (a, unit_a), (b, unit_b) = amounts.shown(old), amounts.shown(new)
+    (a, unit_a), (b, unit_b) = amounts.parse_cell(old), amounts.parse_cell(new)
     if a is None or b is None or unit_a != unit_b:
         return 1e-6
     low, high = sorted((abs(a), abs(b)))

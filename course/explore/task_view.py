@@ -76,12 +76,12 @@ class TaskView:
         elif isinstance(task, Read):
             self._judge(lambda: self.way.typed(self.field.value, settings, result))
         elif isinstance(task, Why) and self.radio is not None:
-            chosen = self.radio.index
-            if chosen is None:
+            index = self.radio.index
+            if index is None:
                 self.way.said = "Choose one first."
                 self._say()
             else:
-                self._judge(lambda: self.way.chosen(chosen))
+                self._judge(lambda: self.way.chosen(index))
 
     @in_turn
     def _showed(self, _button: Any) -> None:
@@ -130,7 +130,7 @@ class TaskView:
         self.options.layout.display = "block" if way.open and self.radio else "none"
         buttons = [(self.check, asks), (self.show, way.helps), (self.back, way.at > 0)]
         buttons.append((self.next, not way.open and way.at + 1 < many))
-        self.buttons.children = tuple(button for button, shown in buttons if shown)
+        self.buttons.children = tuple(button for button, visible in buttons if visible)
         kind = "course-right" if way.right else "course-miss"
         text = way.said
         if way.right and way.states.get(task.id) != DONE:

@@ -234,7 +234,7 @@ class Way:
         task = self.task
         if not self.open or not isinstance(task, Read):
             return
-        number = amounts.typed(text, task.unit)
+        number = amounts.parse_typed(text, task.unit)
         if number is None:
             self.said = (
                 f"{quote(text.strip())} is not a number: type one such as 12.5." if text.strip() else "Type a number."

@@ -200,9 +200,9 @@ class View:
         """Return the result, and traces and layout of its figure; remember how long that took, asked for or ahead."""
         began = time.monotonic()
         result = self.explorer.compute(**settings)
-        drawn = picture(self.explorer.drawn(result))
+        pictured = picture(self.explorer.drawn(result))
         self._seconds = time.monotonic() - began
-        return result, *drawn
+        return result, *pictured
 
     def _leave(self, settings: Mapping[str, Any], ranges: Ranges) -> None:
         """Keep what stood at rest as the ghost when a move begins, and the axes wide enough for both."""

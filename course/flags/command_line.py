@@ -156,15 +156,15 @@ def _option(name: str) -> tuple[str, bool, str] | None:
         long = short.get(name.split(".", 1)[0].rstrip("+"))  # -cc.key=value sets one part of a JSON option
         return None if long is None else (long, True, takes[long])
     long = name.split(".", 1)[0].replace("_", "-").rstrip("+")  # --json-option.key sets one part of a JSON option
-    known = {option: (option, True, kind) for option, kind in takes.items()}
-    known |= {"--no-" + option[2:]: (option, False, "flag") for option, kind in takes.items() if kind == "flag"}
-    if long in known:
-        return known[long]
-    fitting = [option for option in known if option.startswith(long)] if len(long) > 2 else []
+    options = {option: (option, True, kind) for option, kind in takes.items()}
+    options |= {"--no-" + option[2:]: (option, False, "flag") for option, kind in takes.items() if kind == "flag"}
+    if long in options:
+        return options[long]
+    fitting = [option for option in options if option.startswith(long)] if len(long) > 2 else []
     if len(fitting) > 1:
         some = ", ".join(sorted(fitting)[:3]) + (", ..." if len(fitting) > 3 else "")
         raise ValueError(f"{quote(name)} may be {some}: write it out")
-    return known[fitting[0]] if fitting else None
+    return options[fitting[0]] if fitting else None
 
 
 def _unknown(name: str) -> str:

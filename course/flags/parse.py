@@ -130,17 +130,17 @@ def _batch(
     slots, budget = engine_defaults.batch(card, throughput=throughput)
     where = "a card below 70 GiB" if card is None else card.name
     source = f"the default of {engine_defaults.VERSION} on {where}{', doubled for throughput' if throughput else ''}"
-    chosen = slots if seqs is None else seqs
+    sequences = slots if seqs is None else seqs
     if tokens is None:
         tokens, reasons["max_num_batched_tokens"] = budget, source
         if not chunked and length is not None and length > tokens:
             tokens = length
             reasons["max_num_batched_tokens"] = "max_model_len, since prompts are not split"
-        if length is not None and chosen * length < tokens:
-            tokens = chosen * length
+        if length is not None and sequences * length < tokens:
+            tokens = sequences * length
             reasons["max_num_batched_tokens"] = "max_num_seqs x max_model_len: a step cannot have more"
     if seqs is None:
         reasons["max_num_seqs"] = source
-        if tokens < chosen:
-            chosen, reasons["max_num_seqs"] = tokens, "the token budget: one decode per sequence"
-    return chosen, tokens
+        if tokens < sequences:
+            sequences, reasons["max_num_seqs"] = tokens, "the token budget: one decode per sequence"
+    return sequences, tokens

@@ -36,24 +36,24 @@ class Source:
     notes: tuple[str, ...]
 
 
-def source(given: str, service: str | None = None) -> Source:
+def source(line: str, service: str | None = None) -> Source:
     """The command in a text, or in the file of that name. ValueError, in a sentence, if there is none or several.
 
     service: which container or service of a YAML file, if several run an engine.
     """
-    if not isinstance(given, str):
-        raise ValueError(f"a command line is text, not {quote(given)}")
-    if "\n" not in given and 0 < len(given) < 4_096 and not given.startswith("-") and _is_file(given):
-        given = text_of(Path(given), "command line or YAML", "text", MAX_FILE)
-    elif re.fullmatch(r"\S+\.(ya?ml|sh)", given.strip()):
-        raise ValueError(f"there is no file {quote(given.strip())}")
-    if len(given) > LONGEST:
-        raise ValueError(f"a command line of {len(given):,} characters is too long: at most {LONGEST:,}")
-    if YAML_STARTS.match(given.lstrip()) or (YAML_STARTS.search(given) and not ENGINES.match(given.lstrip())):
-        return _from_yaml(given, service)
+    if not isinstance(line, str):
+        raise ValueError(f"a command line is text, not {quote(line)}")
+    if "\n" not in line and 0 < len(line) < 4_096 and not line.startswith("-") and _is_file(line):
+        line = text_of(Path(line), "command line or YAML", "text", MAX_FILE)
+    elif re.fullmatch(r"\S+\.(ya?ml|sh)", line.strip()):
+        raise ValueError(f"there is no file {quote(line.strip())}")
+    if len(line) > LONGEST:
+        raise ValueError(f"a command line of {len(line):,} characters is too long: at most {LONGEST:,}")
+    if YAML_STARTS.match(line.lstrip()) or (YAML_STARTS.search(line) and not ENGINES.match(line.lstrip())):
+        return _from_yaml(line, service)
     if service is not None:
         raise ValueError(f"there is no service {quote(service)}: a command line has none")
-    return _from_shell(given, {})
+    return _from_shell(line, {})
 
 
 def _is_file(name: str) -> bool:
@@ -66,7 +66,7 @@ def _is_file(name: str) -> bool:
 # A shell
 
 
-def _from_shell(script: str, known: Mapping[str, str]) -> Source:
+def _from_shell(script: str, variables_of_image: Mapping[str, str]) -> Source:
     """The words of the first command that starts an engine, or of the first command; what follows it is noted."""
     script = re.sub(r"\\\r?\n", " ", script)  # a line that ends in a backslash goes on in the next one
     match = next((one for one in ENGINES.finditer(script) if not _in_remark(script, one.start())), None)
@@ -78,7 +78,7 @@ def _from_shell(script: str, known: Mapping[str, str]) -> Source:
         begin = begin if any(mark in script[: match.start()] for mark in "\n;&|(") else 0
         head, line = script[:begin], script[begin:]
     values = {
-        **known,
+        **variables_of_image,
         **variables.assignments(head),
         **(variables.assignments(line[: line.find("-")]) if match else {}),
     }

@@ -27,15 +27,15 @@ def assignments(text: str) -> dict[str, str]:
     return {name: value[1:-1] if value[:1] in ('"', "'") else value for name, value in ASSIGNMENT.findall(text)}
 
 
-def fill(text: str, known: Mapping[str, str], fallbacks: dict[str, str] | None = None) -> str:
+def fill(text: str, values: Mapping[str, str], fallbacks: dict[str, str] | None = None) -> str:
     """The text with the variables that are known or have a default. fallbacks: gets the defaults that were used."""
 
     def value(match: re.Match) -> str:
         if match[0] == "$$":
             return "$"
         name, how, rest = match["braced"] or match["bare"] or match["kube"], match["how"], match["rest"]
-        if name in known:
-            return known[name] if how not in ("+", ":+") else rest
+        if name in values:
+            return values[name] if how not in ("+", ":+") else rest
         if how in ("-", ":-", "=", ":="):
             if fallbacks is not None:
                 fallbacks[name] = rest.strip("\"'")

@@ -151,21 +151,21 @@ class LiveRun:
     """
 
     def __init__(self, device: Device, settings: Settings) -> None:
-        self.device, self.asked = device, settings
+        self.device, self.settings = device, settings
         self.step = DecodeStep(device, settings.work, settings.threads, settings.bmax)
         self._live: LiveStep | None = None
         self.overloaded = ""
 
     def run(self) -> Outcome:
         """Serve the requests, each step launched and timed."""
-        tokens = self.asked.nreq * self.asked.tokens
+        tokens = self.settings.nreq * self.settings.tokens
         self._affordable(tokens * self._seconds_per_token(self.step), "fewer --nreq or --tokens, or less --work")
         self._live = LiveStep(self.step)
-        outcome = run(self.asked, self._live)
-        offered, served = self.asked.rate * self.asked.tokens, outcome.tokens / outcome.busy
-        if offered > served and outcome.batch.mean() > 0.8 * self.asked.bmax:
+        outcome = run(self.settings, self._live)
+        offered, served = self.settings.rate * self.settings.tokens, outcome.tokens / outcome.busy
+        if offered > served and outcome.batch.mean() > 0.8 * self.settings.bmax:
             self.overloaded = (
-                f"{offered:,.0f} tokens/s arrive and {served:,.0f} can be computed in steps of {self.asked.bmax}: "
+                f"{offered:,.0f} tokens/s arrive and {served:,.0f} can be computed in steps of {self.settings.bmax}: "
                 "the queue grows as long as requests come, and so do the times above"
             )
         return outcome
@@ -179,7 +179,7 @@ class LiveRun:
 
     def fixed(self, batches: Sequence[int]) -> list[FixedBatch]:
         """Time steps of these batch sizes."""
-        step = DecodeStep(self.device, self.asked.work, self.asked.threads, max(batches))
+        step = DecodeStep(self.device, self.settings.work, self.settings.threads, max(batches))
         # A few launches of each even if one takes longer than is set aside for it.
         self._affordable(5 * sum(batches) * self._seconds_per_token(step), "smaller batches or less --work")
         return fixed_batches(step, batches, launches=1_000 if self.device.is_gpu else 50, max_seconds=0.5)

@@ -168,7 +168,7 @@ class Model:
         self, tokens: Any, counts: Any, computed: Any, block_tables: Any, cache: Blocks
     ) -> tuple[np.ndarray, Rows]:
         """The arguments of `forward` as arrays that fit each other."""
-        tokens, counts, computed = (np.asarray(given, np.intp) for given in (tokens, counts, computed))
+        tokens, counts, computed = (np.asarray(argument, np.intp) for argument in (tokens, counts, computed))
         if (
             not counts.size
             or counts.shape != computed.shape

@@ -204,10 +204,8 @@ class Questions:
         """Questions with Poisson arrivals, `rate` a second."""
         if not len(conversations):
             raise LMError("There is no prompt, so there is nothing to answer.")
-        drawn = Workload.poisson(
-            rate=rate, num_requests=len(conversations), prompt_tokens=1, output_tokens=1, seed=seed
-        )
-        return cls(conversations, drawn.arrival, max_tokens)
+        load = Workload.poisson(rate=rate, num_requests=len(conversations), prompt_tokens=1, output_tokens=1, seed=seed)
+        return cls(conversations, load.arrival, max_tokens)
 
     @classmethod
     def at_once(cls, conversations: Sequence[Conversation], max_tokens: int | None = None) -> Questions:

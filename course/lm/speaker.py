@@ -85,8 +85,8 @@ class LanguageModel(Model):
                 cache,
             )
             places = np.array([computed[row] + count for row, count in step])
-            chosen = sampling.choose(logits, np.array([row for row, _ in step]), places)
-            for (row, count), token in zip(step, chosen.tolist(), strict=True):
+            choices = sampling.choose(logits, np.array([row for row, _ in step]), places)
+            for (row, count), token in zip(step, choices.tolist(), strict=True):
                 computed[row] += count
                 if computed[row] < len(rows[row]):
                     continue  # a prompt that is not complete says nothing yet
@@ -117,13 +117,13 @@ def load_folder(folder: Path, room: Path, device: str | Device | None = None) ->
         lines = (room / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise LMError(f"The checksums {room / 'SHA256SUMS'} cannot be read: {error.strerror or error}.") from None
-    expected = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    digests = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     path = (folder / "model.safetensors").relative_to(room).as_posix()
-    if path not in expected:
+    if path not in digests:
         raise LMError(f"{room / 'SHA256SUMS'} has no checksum of {path}. Install the course again.")
     tokenizer = Tokenizer(room / "tokenizer.json")
     if device is None:
-        return LanguageModel(folder, tokenizer, expected[path])
+        return LanguageModel(folder, tokenizer, digests[path])
     from course.lm.device import DeviceModel  # it needs this module, and brings course.gpu
 
-    return DeviceModel(folder, tokenizer, expected[path], device=device)
+    return DeviceModel(folder, tokenizer, digests[path], device=device)

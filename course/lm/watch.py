@@ -99,12 +99,12 @@ class _Watched(Speaking):
             Part(lane, row, real.get(row, 0), padding.get(row, 0), self.said.get(row), self.answers[row].ended)
             for row, lane in self._places(rows)
         ]
-        sent: Sequence[int] = [
+        readers: Sequence[int] = [
             row for row in self.said if len(self.answers[row].tokens) == self.answers[row].prompt_tokens + 1
         ]
         if self._padded:
-            sent = rows if all(self.answers[row].ended for row in rows) else ()
-        self.frames.append(Frame(work.start, work.start + outcome.seconds, tuple(parts), waiting, tuple(sent)))
+            readers = rows if all(self.answers[row].ended for row in rows) else ()
+        self.frames.append(Frame(work.start, work.start + outcome.seconds, tuple(parts), waiting, tuple(readers)))
         return outcome
 
     def _places(self, rows: Sequence[int]) -> list[tuple[int, int]]:

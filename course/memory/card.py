@@ -135,17 +135,17 @@ class _Profile:
         cards_of_stages = []
         for stage, total in zip(self.stages, self.totals, strict=True):
             last = stage is self.stages[-1]
-            weights = self._given("weights") or estimates.weights(
+            weights = self._printed_amount("weights") or estimates.weights(
                 self.spec, stage, last, self.tp, self.expert_ranks, self.draft_weights_bytes
             )
-            activation = self._given("activation") or estimates.activation(
+            activation = self._printed_amount("activation") or estimates.activation(
                 self.spec, self.tp, tokens, self.max_num_seqs, samples=last
             )
-            other = self._given("other") or estimates.other(self.world)
+            other = self._printed_amount("other") or estimates.other(self.world)
             cards_of_stages.append(_Card(total, int(self.share * total.bytes), weights, activation, other))
         return cards_of_stages
 
-    def _given(self, name: str) -> Amount | None:
+    def _printed_amount(self, name: str) -> Amount | None:
         number = self.as_printed[name]
         if number is None:
             return None
@@ -223,8 +223,9 @@ def ledger(
         spec, stages, totals, share, seqs, drafting.weights_bytes, tp, dp * pcp, tp * pp * pcp * dp, as_printed
     )
     pool_of = partial(
-        layout.pool_with, spec, drafting=drafting, tp=tp, pp=pp, dcp=dcp, pcp=pcp, block_size=block_size,
-        max_num_batched_tokens=batched, mamba_cache_mode=mamba_cache_mode,
+        layout.pool, spec, tp=tp, pp=pp, dcp=dcp, pcp=pcp, block_size=block_size, max_num_batched_tokens=batched,
+        num_speculative_tokens=num_speculative_tokens, speculative_method=speculative_method, draft_model=draft_model,
+        draft_layers=draft_layers, mamba_cache_mode=mamba_cache_mode,
         disable_hybrid_kv_cache_manager=disable_hybrid_kv_cache_manager,
     )  # fmt: skip
 

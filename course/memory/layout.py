@@ -169,36 +169,6 @@ def pool(
     spread over the ranks.
     """
     drafting = drafts(spec, num_speculative_tokens, speculative_method, draft_model, draft_layers)
-    return pool_with(
-        spec,
-        kv_bytes,
-        drafting,
-        tp=tp,
-        pp=pp,
-        dcp=dcp,
-        pcp=pcp,
-        block_size=block_size,
-        max_num_batched_tokens=max_num_batched_tokens,
-        mamba_cache_mode=mamba_cache_mode,
-        disable_hybrid_kv_cache_manager=disable_hybrid_kv_cache_manager,
-    )
-
-
-def pool_with(
-    spec: ModelSpec,
-    kv_bytes: float | Sequence[float],
-    drafting: Drafts,
-    *,
-    tp: int,
-    pp: int,
-    dcp: int,
-    pcp: int,
-    block_size: int,
-    max_num_batched_tokens: int,
-    mamba_cache_mode: str,
-    disable_hybrid_kv_cache_manager: bool,
-) -> Pool:
-    """See `pool`, which has made the drafts."""
     tp = settings.whole("tp", tp, high=4096)
     block_size = settings.whole("block_size", block_size, high=2**20)
     batched = settings.whole("max_num_batched_tokens", max_num_batched_tokens)
@@ -237,10 +207,11 @@ def _shapes(
         tokens = 1 if kind == "state" else block_size
         sizes = [tokens * sum(one.bytes for one in caches if one.stage == stage) for stage in range(stages)]
         return len(caches), [(kind, window, block_size, 1)], sizes
-    page, held = _page(kinds, block_size)
+    page, tokens_by_kind = _page(kinds, block_size)
     layers = _layers_in_group(kinds.values())
     shapes = [
-        (kind, window, held[kind, window, each], ceil(count / layers)) for (kind, window, each), count in kinds.items()
+        (kind, window, tokens_by_kind[kind, window, each], ceil(count / layers))
+        for (kind, window, each), count in kinds.items()
     ]
     return layers, shapes, [page * most for most in _most_of_a_group(caches, kinds, layers, stages)]
 
@@ -277,7 +248,7 @@ def _page(kinds: Kinds, block_size: int) -> tuple[int, dict[tuple[str, int, int]
         block_size = ALIGNMENT * ceil(state / (ALIGNMENT * max(attention)))
     page = block_size * max(attention)
     tokens = {key: block_size * max(attention) // key[2] // block_size * block_size for key in kinds}
-    return page, {key: block_size if key[0] == "state" else held for key, held in tokens.items()}
+    return page, {key: block_size if key[0] == "state" else number for key, number in tokens.items()}
 
 
 def _layers_in_group(counts: Collection[int]) -> int:

@@ -120,8 +120,8 @@ def problems(total: int, usable: int, weights: int, kv: int, pool: Pool, length:
             f"{usable / GIB:.2f} GiB. Take more ranks, a larger card or smaller weights",
         )
     if kv <= 0:
-        left = f"impossible: {kv / GIB:.2f} GiB are left for the KV cache"
-        return (f"{left}. Take more ranks, a larger card or smaller weights",)
+        sentence = f"impossible: {kv / GIB:.2f} GiB are left for the KV cache"
+        return (f"{sentence}. Take more ranks, a larger card or smaller weights",)
     if pool.kv_bytes > kv:
         size = f"{pool.num_blocks:,} blocks are {pool.kv_bytes / GIB:.2f} GiB"
         return (f"impossible: {size}, and {kv / GIB:.2f} GiB are left for them",)

@@ -89,17 +89,17 @@ class Attention:
             return 1  # the class ignores num_kv_heads then
         if "multi_query_group_num" in keys or "multi_query_attention" in keys:  # ChatGLM
             return (keys.size("multi_query_group_num") or 1) if keys.flag("multi_query_attention") else heads
-        given = self._entry(i, KV_HEADS, "the number of KV heads")
-        if given is None and self.inner is not None:
+        number = self._entry(i, KV_HEADS, "the number of KV heads")
+        if number is None and self.inner is not None:
             kind_of = self.inner.raw("attn_type")
             if kind_of not in (None, "multihead_attention", "multiquery_attention", "grouped_query_attention"):
                 raise keys.refusal(f"attn_config has attn_type {quote(kind_of)}, which is not known")
-            given = 1 if kind_of == "multiquery_attention" else self.inner.size(*KV_HEADS)
-            if given is None and kind_of == "grouped_query_attention":
+            number = 1 if kind_of == "multiquery_attention" else self.inner.size(*KV_HEADS)
+            if number is None and kind_of == "grouped_query_attention":
                 raise keys.refusal("attn_config has grouped queries, but kv_n_heads is missing")
-        if given is None and multi_query:
+        if number is None and multi_query:
             return 1
-        return given or heads
+        return number or heads
 
     def _grouped(self, i: int, blocks: list) -> int:
         """Query heads that share a KV head of this layer."""
@@ -124,9 +124,9 @@ class Attention:
 
     def _head_dim(self, heads: int) -> int:
         keys = self.keys
-        given = keys.first(*HEAD_DIM)
-        if given:
-            return given
+        size = keys.first(*HEAD_DIM)
+        if size:
+            return size
         width = keys.needed("the dimension of a head", *WIDTH)
         if width % heads:
             raise keys.refusal(f"head_dim is missing, and a width of {width} is no multiple of {heads} heads")

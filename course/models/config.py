@@ -65,12 +65,12 @@ def _spec(config: Mapping[str, Any], name: str, place: str, quantised: Mapping, 
     layers = _layers(keys, kinds)
     quantisation_of = quantisation.read(outer, quantised)
     spec = _sizes(keys, kinds, layers, name, place)
-    counted, more = weights.count(outer, keys, kinds, quantisation_of, stored, drafts)
+    weight_counts, more = weights.count(outer, keys, kinds, quantisation_of, stored, drafts)
     return replace(
         spec,
         draft_layers=_draft_layers(keys, layers, drafts),
         kv_cache_dtype=quantisation_of.kv_cache_dtype,
-        weights=counted,
+        weights=weight_counts,
         notes=(*notes, *_latent_note(keys, layers), *_kv_note(spec, quantisation_of.kv_cache_dtype), *more),
     )
 
@@ -79,8 +79,8 @@ def _number(keys: Keys) -> int:
     """The number of layers; that of a list with one entry each if it is not given."""
     number = keys.size(*LAYERS, high=MAX_LAYERS)
     if number is None:
-        given = keys.listed(*pattern.LISTS)
-        listed = given[1] if given else keys.raw("hybrid_override_pattern")
+        pair = keys.listed(*pattern.LISTS)
+        listed = pair[1] if pair else keys.raw("hybrid_override_pattern")
         number = len(listed) if isinstance(listed, str | list) and listed else None
     return number or keys.needed("the number of layers", *LAYERS)
 
@@ -134,8 +134,8 @@ def _drafts(keys: Keys) -> int:
 def _draft_layers(keys: Keys, layers: tuple[Layer, ...], drafts: int) -> tuple[Layer, ...]:
     """The caches of draft layers: full attention, in the shape of the model's own layers."""
     full = [layer.attention for layer in layers if layer.attention and layer.attention.window is None]
-    given = keys.listed("mtp_layers_block_type")
-    types = given[1] if given else keys.raw("mtp_hybrid_override_pattern")  # Nemotron 3: "*E"
+    pair = keys.listed("mtp_layers_block_type")
+    types = pair[1] if pair else keys.raw("mtp_hybrid_override_pattern")  # Nemotron 3: "*E"
     if types:
         drafts *= sum(pattern.NAMES.get(one) == pattern.FULL for one in types if isinstance(one, str))
     return (Layer(full[-1]),) * drafts if full else ()

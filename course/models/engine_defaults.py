@@ -78,8 +78,8 @@ def batch_of_length(
     defaults: those of the card, from `batch`. length: max_model_len. whole_prompts: with --no-enable-chunked-prefill a
     step holds the longest prompt. More than max_num_seqs x max_model_len tokens cannot come together.
     """
-    chosen = defaults[0] if seqs is None else seqs
+    slots = defaults[0] if seqs is None else seqs
     if tokens is None:
         tokens = max(defaults[1], length) if whole_prompts else defaults[1]
-        tokens = min(tokens, chosen * length)
-    return (min(chosen, tokens) if seqs is None else chosen), tokens
+        tokens = min(tokens, slots * length)
+    return (min(slots, tokens) if seqs is None else slots), tokens

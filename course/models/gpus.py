@@ -130,12 +130,12 @@ def gpu(name: str) -> GPU:
     Raises ValueError otherwise, with names that are near or else all of them.
     """
     cards, spellings = _catalogue()
-    known = isinstance(name, str) and len(name) < 100
-    card = _lookup(name, cards, spellings) if known else None
+    is_name = isinstance(name, str) and len(name) < 100
+    card = _lookup(name, cards, spellings) if is_name else None
     if card:
         return card
     near = []
-    if known:
+    if is_name:
         near = [spellings[one] for one in difflib.get_close_matches(_plain(name), spellings, n=5, cutoff=0.6)]
     if near:
         raise ValueError(f"no GPU is called {settings.quote(name)}; did you mean {' or '.join(dict.fromkeys(near))}?")
@@ -144,10 +144,10 @@ def gpu(name: str) -> GPU:
 
 def _lookup(name: str, cards: dict[str, GPU], spellings: dict[str, str]) -> GPU | None:
     """The GPU of that name; else without socket and kind of memory; else without the size of its memory."""
-    written = name.lower()
-    shorter = FORM.sub(" ", written)
+    plain_name = name.lower()
+    shorter = FORM.sub(" ", plain_name)
     size = SIZE.search(shorter)
-    for text in (written, shorter):
+    for text in (plain_name, shorter):
         if _plain(text) in spellings:
             return cards[spellings[_plain(text)]]
     if size:

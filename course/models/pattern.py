@@ -61,15 +61,15 @@ def kinds(keys: Keys, number: int, drafts: int) -> list[Kind]:
 
 
 def _kinds_of(keys: Keys, key: str, entries: list | str) -> list[str]:
-    known = []
+    kinds = []
     for entry in entries:
         if not isinstance(entry, str) or entry not in NAMES:
             why = "and what such a layer keeps of a token is not known: it needs a rule"
             raise keys.refusal(f"{key} has {quote(entry)}, {why}")
-        known.append(NAMES[entry])
-    if FULL in known and "attention_window_size" in keys:  # RecurrentGemma: its attention is local
-        known = [SLIDING if name == FULL else name for name in known]
-    return known
+        kinds.append(NAMES[entry])
+    if FULL in kinds and "attention_window_size" in keys:  # RecurrentGemma: its attention is local
+        kinds = [SLIDING if name == FULL else name for name in kinds]
+    return kinds
 
 
 def _fitting(keys: Keys, key: str, entries: list | str, number: int, drafts: int = 0) -> list:
@@ -80,9 +80,9 @@ def _fitting(keys: Keys, key: str, entries: list | str, number: int, drafts: int
 
 def _from_lists(keys: Keys, number: int, drafts: int) -> list[str] | None:
     """The kinds of layers from keys that list every layer, else None."""
-    given = keys.listed(*LISTS)
-    if given:
-        return _kinds_of(keys, given[0], _fitting(keys, *given, number, drafts))
+    pair = keys.listed(*LISTS)
+    if pair:
+        return _kinds_of(keys, pair[0], _fitting(keys, *pair, number, drafts))
     if "block_types" in keys:
         cycle = keys.entries("block_types")
         return _kinds_of(keys, "block_types", [cycle[i % len(cycle)] for i in range(number)] if cycle else [])
@@ -134,9 +134,9 @@ def _hybrid(keys: Keys, number: int) -> list[str] | None:
         (keys, "full_attn_idxs", 0, FULL),
         (keys, "hybrid_layer_ids", 0, BOTH),
     ):
-        given = keys_of.listed(key)
-        if given:
-            places = {keys_of.number(key, one, low=first, high=number - 1 + first) - first for one in given[1]}
+        pair = keys_of.listed(key)
+        if pair:
+            places = {keys_of.number(key, one, low=first, high=number - 1 + first) - first for one in pair[1]}
             return [meaning if i in places else LINEAR for i in range(number)]
     period = keys.size("attn_layer_period")
     if period is not None and keys.family != "zamba":
@@ -198,9 +198,9 @@ def _from_windows(keys: Keys, number: int) -> list[str]:
 
 def _with_rope(keys: Keys, number: int) -> list[str]:
     """Llama 4: layers with rotary positions attend within a chunk, those without to everything."""
-    given = keys.listed("no_rope_layers")
-    if given and given[1]:
-        entries = _fitting(keys, *given, number)
+    pair = keys.listed("no_rope_layers")
+    if pair and pair[1]:
+        entries = _fitting(keys, *pair, number)
         if any(entry not in (0, 1) for entry in entries):
             raise keys.refusal("no_rope_layers must hold 0 and 1 only")
         return [CHUNKED if entry else FULL for entry in entries]

@@ -199,7 +199,7 @@ class ModelSpec:
         For a dense model the q, k, v and o projections and the three matrices of the gated MLP.
         """
         if self.layers is not None:
-            return self._counted().active
+            return self._counts().active
         attention = self.hidden_size * self.head_dim * 2 * (self.num_heads + self.num_kv_heads)
         return self.num_layers * (attention + 3 * self.hidden_size * self.intermediate_size)
 
@@ -215,7 +215,7 @@ class ModelSpec:
         A small step reads fewer experts: see `step_weight_bytes_of`.
         """
         if self.layers is not None:
-            return self._counted().layer_bytes + self.head_parameters * self.bytes_per_parameter
+            return self._counts().layer_bytes + self.head_parameters * self.bytes_per_parameter
         return (self.layer_parameters + self.head_parameters) * self.bytes_per_parameter
 
     def step_weight_bytes_of(self, tokens: int) -> float:
@@ -254,7 +254,7 @@ class ModelSpec:
         """FLOPs that one query-key pair costs: a multiply and an add a dimension, for the score and for the value."""
         return sum(layer.attention.flops_per_pair for layer in self.layer_caches if layer.attention)
 
-    def _counted(self) -> Weights:
+    def _counts(self) -> Weights:
         if self.weights is None:
             raise ValueError(f"the weights of {self.name} could not be counted: {' '.join(self.notes) or 'no keys'}")
         return self.weights

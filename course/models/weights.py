@@ -124,7 +124,7 @@ def _count(
     rest = parts.rest + parts.recurrence
     dense = parts.attention + rest
     narrow = rest + parts.active_experts + (0 if quantised.attention_kept else parts.attention)
-    counted = Weights(
+    result = Weights(
         layers=dense + parts.experts,
         active=dense + parts.active_experts,
         embedding=embedding,
@@ -133,11 +133,11 @@ def _count(
         other_bytes=other_bytes,
         expert_bytes=expert_bytes,
         num_experts=mixture.number if mixture else 0,
-        experts_per_token=mixture.chosen if mixture else 0,
+        experts_per_token=mixture.per_token if mixture else 0,
         fp8=narrow if quantised.fp8 else 0,
         draft_bytes=draft_bytes,
     )
-    return counted, tuple(notes)
+    return result, tuple(notes)
 
 
 def _ties_head(outer: Keys, keys: Keys) -> bool:
@@ -195,7 +195,7 @@ def _layer(
     shorter = keys.size("moe_latent_size", "routed_expert_hidden_size")  # experts work on a projection of this width
     one = matrices * (shorter or hidden) * mixture.width
     rest += matrices * hidden * mixture.shared_width + hidden * mixture.number + 2 * hidden * (shorter or 0)
-    return Part(attention, rest, mixture.number * one, mixture.chosen * one, recurrence)
+    return Part(attention, rest, mixture.number * one, mixture.per_token * one, recurrence)
 
 
 def _has_gate(keys: Keys) -> bool:
@@ -242,7 +242,7 @@ def _recurrence(keys: Keys, hidden: int) -> int:
     if "recurrence channels" in parts:
         inner = parts["recurrence channels"]
         state = keys.needed("the size of the recurrent state", *recurrent.STATE_SIZE)
-        given = keys.raw("mamba_dt_rank", "time_step_rank")
-        step = keys.number("mamba_dt_rank", given) if isinstance(given, int) else ceil(hidden / 16)
+        rank = keys.raw("mamba_dt_rank", "time_step_rank")
+        step = keys.number("mamba_dt_rank", rank) if isinstance(rank, int) else ceil(hidden / 16)
         return 3 * hidden * inner + inner * (2 * step + 3 * state)
     return 4 * hidden * hidden  # a short convolution between gates, as in LFM2

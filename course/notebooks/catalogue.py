@@ -8,8 +8,8 @@ from typing import Any
 
 from course.desk.catalogue import FILE
 from course.exercises import minutes
-from course.exercises.lab import available, load
 from course.exercises.standing import WORDS
+from course.lessons import available, load
 
 
 def entries() -> dict[str, dict[str, Any]]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
 
 from course.desk.catalogue import PRIMER
+from course.exercises.holes import Fact
 from course.notebooks.canonical import WIDGET_VIEW, canonical, to_bytes
 from course.notebooks.source import (
     BEGIN,
@@ -34,10 +36,13 @@ DIGITS = 10
 MACHINE_PATH = re.compile(r"/(?:home|root|Users|tmp|var/folders)/[\w.-]+|[A-Z]:\\+Users\\|site-packages")
 
 
-def source_faults(text: str, number: str) -> list[str]:
-    """Faults of a source: its headings, its solution markers, empty code cells. `number` is "03", deeper "03d"."""
+def source_faults(text: str, number: str, facts: Mapping[str, Fact] | None = None) -> list[str]:
+    """Faults of a source: its headings, its solution markers, empty code cells, holes that cannot be filled.
+
+    number: "03", deeper "03d". facts: of the lab, by name.
+    """
     try:
-        notebook = parse(text, number)
+        notebook = parse(text, number, facts)
     except SourceError as error:
         return [str(error)]
     headings = PRIMER_HEADINGS if number == PRIMER else HEADINGS

@@ -14,7 +14,7 @@ from typing import Any
 
 from course.base import files
 from course.exercises import minutes
-from course.exercises.lab import available, load
+from course.lessons import available, load
 from course.notebooks import check
 from course.notebooks.source import HEADINGS, PRIMER_HEADINGS
 
@@ -59,11 +59,11 @@ def store(root: Path, labs: Sequence[Path]) -> list[str]:
     """Count the notebooks at `labs` and write what has changed. Returns the numbers of labs whose minutes moved."""
     moved = []
     for path in labs:
-        counted, home = of_notebook(path), _home(root, path.name[:2])
-        if counted is None or not home.parent.is_dir():
+        counts, home = of_notebook(path), _home(root, path.name[:2])
+        if counts is None or not home.parent.is_dir():
             continue
         before = _stored(home)
-        after = {**before, kind_of(path): minutes.as_stored(counted)}
+        after = {**before, kind_of(path): minutes.as_stored(counts)}
         if after != before:
             files.replace(home, (json.dumps(after, indent=1, sort_keys=True) + "\n").encode())
         if (
@@ -78,12 +78,12 @@ def faults(root: Path, labs: Sequence[Path]) -> list[str]:
     """Where what is stored or printed differs from the notebooks."""
     sentences = []
     for path in labs:
-        counted, home = of_notebook(path), _home(root, path.name[:2])
-        if counted is None or not home.parent.is_dir():
+        counts, home = of_notebook(path), _home(root, path.name[:2])
+        if counts is None or not home.parent.is_dir():
             continue
         listed = _stored(home).get(kind_of(path), {}).get("minutes")
-        if listed != counted.minutes:
-            sentences.append(f"labs/{path.name}: {counted.minutes} counted minutes, but {minutes.STORED} says {listed}")
+        if listed != counts.minutes:
+            sentences.append(f"labs/{path.name}: {counts.minutes} counted minutes, but {minutes.STORED} says {listed}")
     for name, write in TABLES.items():
         text = _text(root / name)
         if text is not None and write(text) != text:
@@ -103,8 +103,8 @@ def readme(text: str) -> str:
     """Return the README with the counted minutes in its rows `| 03 | title | minutes | ...`."""
 
     def row(match: re.Match[str]) -> str:
-        counted = minutes.stored(match[1])
-        return match[0] if counted is None else f"| {match[1]} | {match[2]} | {counted} |"
+        number = minutes.stored(match[1])
+        return match[0] if number is None else f"| {match[1]} | {match[2]} | {number} |"
 
     return README_ROW.sub(row, text)
 

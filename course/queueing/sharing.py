@@ -112,10 +112,10 @@ class BatchingForecast:
         drain = chain.capacity_requests_per_s - chain.arrival_rate
         above = 0.0
         for own, landings in self._starts:
-            left = t - own  # what of t is over when the own step begins
-            unslotted = chain.p_wait * exp(-drain * max(left, 0.0))
+            rest = t - own  # what of t is over when the own step begins
+            unslotted = chain.p_wait * exp(-drain * max(rest, 0.0))
             for weight, step in landings:
-                above += weight * (unslotted + (1 - chain.p_wait) * _p_rest_above(left, step))
+                above += weight * (unslotted + (1 - chain.p_wait) * _p_rest_above(rest, step))
         return above
 
     @cached_property
@@ -142,9 +142,9 @@ class BatchingForecast:
         return crossing(lambda t: tail - self.p_ttft_above(t), 0.0, high)
 
 
-def _company(expected: float) -> np.ndarray:
+def _company(mean: float) -> np.ndarray:
     """P(0, 1, 2, 3 or more others come in the same step), the last entry with all that is left."""
-    shares = poisson_pmf(np.arange(4.0), expected)
+    shares = poisson_pmf(np.arange(4.0), mean)
     shares[-1] = 1 - shares[:-1].sum()
     return shares
 

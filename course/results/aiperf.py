@@ -193,9 +193,9 @@ def _rows(path: Path, documents: list[Document]) -> Result:
         gaps.append(np.empty(0) if failed else _gaps(place, metrics))
     if not rows:
         raise ValueError(f"{path.name} has no request of the measured phase")
-    failures, starts, prompts, *measured = zip(*rows, strict=True)
+    failures, starts, prompts, *numbers = zip(*rows, strict=True)
     without_answer = np.array(failures)
-    outputs, ttfts, e2es = (np.where(without_answer, NAN, np.array(values, dtype=float)) for values in measured)
+    outputs, ttfts, e2es = (np.where(without_answer, NAN, np.array(values, dtype=float)) for values in numbers)
     arrival = np.array([(moment - min(starts)) / 10**9 for moment in starts])
     table = requests_of(without_answer, arrival, np.array(prompts, dtype=float), outputs, ttfts, e2es, gaps)
     notes = [f"{left_out:,} requests of the warm-up were left out"] if left_out else []

@@ -53,10 +53,14 @@ def finish(draft: Draft) -> Result:
         table, sentence = _without_streams(table)
         notes += [*sentence, *shape.on_first_pieces(table), *shape.on_start(table)]
     if _not_streamed(reported) or (table is not None and _nothing_streamed(table)):
-        gone = [name for name in ("tpot", "itl") if reported.pop(name, None) or values.pop(name, None)]
+        dropped_names = [name for name in ("tpot", "itl") if reported.pop(name, None) or values.pop(name, None)]
         notes.append(
             "TTFT is E2E: nothing was streamed, so when the first token came is not known, and there is no TPOT or ITL"
-            + (f". What the file says of {' and '.join(name.upper() for name in gone)} is left out" if gone else "")
+            + (
+                f". What the file says of {' and '.join(name.upper() for name in dropped_names)} is left out"
+                if dropped_names
+                else ""
+            )
         )
         values = {name: value for name, value in values.items() if name not in ("tpot", "itl")}
     _check(draft.name, reported)

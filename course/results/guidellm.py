@@ -169,14 +169,14 @@ def _good(place: str, metrics: Mapping, key: str) -> Mapping:
     return part(f"{place}, {key}", part(place, metrics, key), "successful")
 
 
-def _totals(place: str, doc: Mapping, metrics: Mapping, counted: float) -> tuple[dict[str, float], list[str]]:
-    """Counts and rates, and if two counts of the same thing differ. counted: latencies in the block of E2E."""
+def _totals(place: str, doc: Mapping, metrics: Mapping, in_means: float) -> tuple[dict[str, float], list[str]]:
+    """Counts and rates, and if two counts of the same thing differ. in_means: latencies in the block of E2E."""
     of_report = part(place, doc, "request_totals") or part(place, metrics, "request_totals")
     stats = part(place, doc, "run_stats") or part(place, doc, "scheduler_metrics")
     claimed = part(place, stats, "requests_made")
     of_report = of_report or claimed
     totals = {
-        "requests": counted,
+        "requests": in_means,
         "failed": count(place, of_report, "errored"),
         "incomplete": count(place, of_report, "incomplete"),
         "duration": number(place, doc, "duration"),
@@ -189,14 +189,14 @@ def _totals(place: str, doc: Mapping, metrics: Mapping, counted: float) -> tuple
     notes = []
     successful = count(place, claimed, "successful")
     beside = number(place, doc, "warmup_duration") + number(place, doc, "cooldown_duration")
-    if successful > counted and beside > 0:
+    if successful > in_means and beside > 0:
         notes.append(
-            f"Averages are of the {counted:,.0f} requests in the measured window of {totals['duration']:.4g} s; the "
-            f"other {successful - counted:,.0f} of {successful:,.0f} were its warm-up and cool-down of {beside:.4g} s"
+            f"Averages are of the {in_means:,.0f} requests in the measured window of {totals['duration']:.4g} s; the "
+            f"other {successful - in_means:,.0f} of {successful:,.0f} were its warm-up and cool-down of {beside:.4g} s"
         )
-    elif abs(successful - counted) > 0:
+    elif abs(successful - in_means) > 0:
         notes.append(
-            f"Requests that succeeded: {successful:,.0f} by the report, {counted:,.0f} by its latencies. One is wrong"
+            f"Requests that succeeded: {successful:,.0f} by the report, {in_means:,.0f} by its latencies. One is wrong"
         )
     if totals["incomplete"] > 0:
         notes.append(f"Requests cut off at the end of the run, and in no average: {totals['incomplete']:,.0f}")
@@ -276,12 +276,12 @@ def _window(
     if (~failed).sum() == counted or not last > first:
         return everybody, None
     with np.errstate(invalid="ignore"):
-        ended = np.where(np.isnan(end), start, end)
+        ends = np.where(np.isnan(end), start, end)
         choices = (
-            (ended >= first) & (start <= last),
-            (ended > first) & (start < last),
-            (start >= first) & (ended <= last),
-            (ended >= first) & (ended <= last),
+            (ends >= first) & (start <= last),
+            (ends > first) & (start < last),
+            (start >= first) & (ends <= last),
+            (ends >= first) & (ends <= last),
         )
     for inside in choices:
         if (~failed & inside).sum() == counted:

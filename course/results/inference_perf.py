@@ -142,8 +142,8 @@ def _kv_usage(place: str, good: Mapping) -> tuple[dict[str, float], list[str]]:
 def _of_pieces(reported: Mapping[str, Mapping[str, float]], totals: Mapping[str, float]) -> bool:
     """Whether its TPOT goes with pieces of the stream and not with tokens."""
     tpot, ttft, e2e = (reported.get(name, {}).get("mean", NAN) for name in ("tpot", "ttft", "e2e"))
-    expected = (e2e - ttft) / (totals["mean_output_tokens"] - 1) if totals["mean_output_tokens"] > 1 else NAN
-    return bool(tpot > 0 and expected > 1.25 * tpot)
+    gap = (e2e - ttft) / (totals["mean_output_tokens"] - 1) if totals["mean_output_tokens"] > 1 else NAN
+    return bool(tpot > 0 and gap > 1.25 * tpot)
 
 
 class _Answer(NamedTuple):

@@ -111,8 +111,8 @@ def _on_answers(totals: Mapping[str, float], times: Statistics, table: Requests 
     if failed > 0 and good > 0 and answered * (good + failed) / good >= (1 - SHORTFALL) * load:
         return [f"{rates}: the rest are the {failed:,.0f} that failed"]
     if not isfinite(offered) and _on_limit(totals):
-        counted = "only what counts from the plan has" if "client_wait" in times else "no latency counts"
-        return [f"{rates}: {_on_limit(totals)}, and {counted} that wait"]
+        where_it_shows = "only what counts from the plan has" if "client_wait" in times else "no latency counts"
+        return [f"{rates}: {_on_limit(totals)}, and {where_it_shows} that wait"]
     # From the last request to the last answer: a queue shows in TTFT, or in the number in the system, which grows; a
     # short run has a tail of one answer; what is longer than both is time in which the tool counted and no request was
     # served.

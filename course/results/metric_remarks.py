@@ -103,10 +103,10 @@ def _memory(totals: Mapping[str, float], page: Page) -> list[str]:
     blocks, size = info.get("num_gpu_blocks", ""), info.get("block_size", "")
     sentence = f"KV cache in use at the scrape: {used:.1%}"
     if blocks.isdecimal() and size.isdecimal() and len(blocks) < 12 and len(size) < 8:
-        held, running = used * int(blocks) * int(size), totals.get("running", nan)
+        tokens, running = used * int(blocks) * int(size), totals.get("running", nan)
         sentence += f" of {int(blocks):,} blocks of {int(size)} tokens"
         if running > 0:
-            sentence += f", {held / running:,.0f} tokens for each running request"
+            sentence += f", {tokens / running:,.0f} tokens for each running request"
     return [sentence]
 
 
@@ -176,10 +176,10 @@ def _rest(totals: Mapping[str, float], page: Page) -> list[str]:
     rate = totals.get("prefix_hit_rate", nan)
     if rate > 0:
         sentences.append(f"{rate:.1%} of prompt tokens were found in the prefix cache and not computed")
-    aborted, ended = totals.get("aborted", 0.0), totals.get("requests", nan) + totals.get("failed", 0.0)
-    if aborted > ABORTED_SHARE * ended:
+    aborted, ends = totals.get("aborted", 0.0), totals.get("requests", nan) + totals.get("failed", 0.0)
+    if aborted > ABORTED_SHARE * ends:
         sentences.append(
-            f"{aborted:,.0f} of {ended:,.0f} requests were aborted by their clients: their times are in no average of "
+            f"{aborted:,.0f} of {ends:,.0f} requests were aborted by their clients: their times are in no average of "
             "those that waited to the end (lab 16)"
         )
     engines = page.by_label("vllm:num_requests_running", "engine")

@@ -60,8 +60,8 @@ def e2e_of(
 
 def _most(totals: Mapping[str, float]) -> float:
     """The most that can have been in flight on average: the limit, or the peak that was seen."""
-    known = [totals[key] for key in ("max_concurrency", "peak_in_flight") if key in totals]
-    return min(known, default=nan)
+    limits = [totals[key] for key in ("max_concurrency", "peak_in_flight") if key in totals]
+    return min(limits, default=nan)
 
 
 def on_tokens(
@@ -86,9 +86,9 @@ def on_tokens(
             "gap"
         )
         return _why(claim, itl, tpot, itl * gaps / decode if decode > 0 and gaps > 0 else nan, totals, first, table)
-    expected = decode / gaps if gaps > 0 else nan
-    if expected > 0 and isfinite(tpot) and not 1 / FAR <= tpot / expected <= FAR:
-        return (_far(reported, tpot, expected, f"({whole:.4g} - {first:.4g}) s over {gaps:.4g} gaps"),)
+    gap = decode / gaps if gaps > 0 else nan
+    if gap > 0 and isfinite(tpot) and not 1 / FAR <= tpot / gap <= FAR:
+        return (_far(reported, tpot, gap, f"({whole:.4g} - {first:.4g}) s over {gaps:.4g} gaps"),)
     return ()
 
 
@@ -105,10 +105,10 @@ def _why(
     few = "slower" if itl < tpot else "faster"
     unequal = f"requests with few tokens were {few} than those with many"
     if table is not None and table.itl is not None:
-        answered = [i for i in np.flatnonzero(~table.failed) if len(table.itl[i])]
+        rows = [i for i in np.flatnonzero(~table.failed) if len(table.itl[i])]
         pieces, tokens = (
-            sum(len(table.itl[i]) for i in answered),
-            sum(table.output_tokens[i] - 1 for i in answered),
+            sum(len(table.itl[i]) for i in rows),
+            sum(table.output_tokens[i] - 1 for i in rows),
         )
         return (f"{claim}: {unequal}",) if abs(pieces - tokens) <= SAME * tokens else ()  # `lists` says the other
     if isfinite(share):
@@ -129,11 +129,11 @@ def _why(
     return (f"{claim}: either {unequal}, or pieces held several tokens. E2E would tell, and is not in the file",)
 
 
-def _far(reported: Statistics, tpot: float, expected: float, how: str) -> str:
+def _far(reported: Statistics, tpot: float, gap_mean: float, how: str) -> str:
     """A sentence about a mean TPOT that contradicts the means of E2E, TTFT and tokens, with what explains it."""
-    claim = f"A mean TPOT of {1000 * tpot:.4g} ms does not go with its E2E and TTFT: {how} are {1000 * expected:.4g} ms"
+    claim = f"A mean TPOT of {1000 * tpot:.4g} ms does not go with its E2E and TTFT: {how} are {1000 * gap_mean:.4g} ms"
     middle = reported.get("tpot", {}).get("p50", nan)
-    if 1 / FAR <= middle / expected <= FAR:
+    if 1 / FAR <= middle / gap_mean <= FAR:
         return f"{claim}. Its median is {1000 * middle:.4g} ms, so a few requests with few tokens make that mean"
     if isfinite(reported.get("itl", {}).get("mean", nan)):  # and it agrees with TPOT, or we were not here
         return f"{claim}. ITL agrees with TPOT, so what was counted as tokens and the pieces of the stream differ"

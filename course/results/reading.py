@@ -106,8 +106,8 @@ def _runs(path: Path, content: str, format: str | None) -> list[Result]:
 
 
 def _holds_a_number(result: Result) -> bool:
-    measured = [*result.totals.values(), *(value for metric in result.ours.values() for value in metric.values())]
-    return any(value is not None and value == value for value in measured) or bool(
+    numbers = [*result.totals.values(), *(value for metric in result.ours.values() for value in metric.values())]
+    return any(value is not None and value == value for value in numbers) or bool(
         result.requests is not None and len(result.requests.ttft)
     )
 

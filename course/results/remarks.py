@@ -27,9 +27,9 @@ def totals_of(table: Requests) -> dict[str, float]:
     span = np.ptp(table.arrival) if len(table) and np.isfinite(table.arrival).all() else nan
     if span > 0:
         totals["offered_rate"] = float((len(table) - 1) / span)
-    answered = (table.arrival + table.e2e)[good]
-    if answered.size and np.isfinite(answered).all():
-        totals |= rates(totals, float(answered.max() - np.nanmin(table.arrival)), float(table.e2e[good].sum()))
+    ends = (table.arrival + table.e2e)[good]
+    if ends.size and np.isfinite(ends).all():
+        totals |= rates(totals, float(ends.max() - np.nanmin(table.arrival)), float(table.e2e[good].sum()))
     return totals
 
 
@@ -64,17 +64,17 @@ def on_lengths(totals: Mapping[str, float]) -> list[str]:
     sentences = []
     requests = totals.get("requests", nan) or nan
     for side, what in (("prompt", "prompts"), ("output", "answers")):
-        counted = totals.get(f"mean_{side}_tokens", totals.get(f"{side}_tokens", nan) / requests)
+        mean = totals.get(f"mean_{side}_tokens", totals.get(f"{side}_tokens", nan) / requests)
         plan, most = totals.get(f"asked_{side}_tokens", nan), totals.get(f"most_{side}_tokens", nan)
-        if abs(counted - plan) > LENGTH_SLACK * plan:
+        if abs(mean - plan) > LENGTH_SLACK * plan:
             sentences.append(
-                f"Asked for were {what} of {plan:,.4g} tokens, counted {counted:,.4g} on average, "
-                f"{counted / plan:.3g} times as many: this is another load than the planned one, or another tokeniser "
+                f"Asked for were {what} of {plan:,.4g} tokens, counted {mean:,.4g} on average, "
+                f"{mean / plan:.3g} times as many: this is another load than the planned one, or another tokeniser "
                 "counted"
             )
-        elif counted > (1 + LENGTH_SLACK) * most:
+        elif mean > (1 + LENGTH_SLACK) * most:
             sentences.append(
-                f"Asked for were {what} of at most {most:,.4g} tokens, counted {counted:,.4g} on average: the limit "
+                f"Asked for were {what} of at most {most:,.4g} tokens, counted {mean:,.4g} on average: the limit "
                 "did not reach the server, or another tokeniser counted"
             )
     return sentences

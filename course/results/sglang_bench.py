@@ -58,10 +58,10 @@ def _run(path: Path, document: Document, name: str) -> Result:
         totals["requests_per_second"] = totals["requests"] / totals["duration"]  # early versions leave it out
     concurrency = number(place, doc, "concurrency")
     again = count(place, doc, "total_output_tokens_retokenized")
-    written = totals.get("output_tokens", float("nan"))
-    if abs(again - written) > RETOKENISED_SHARE * written:
+    server = totals.get("output_tokens", float("nan"))
+    if abs(again - server) > RETOKENISED_SHARE * server:
         notes.append(
-            f"The server counted {written:,.0f} output tokens, the client's tokeniser {again:,.0f}: rates are per the "
+            f"The server counted {server:,.0f} output tokens, the client's tokeniser {again:,.0f}: rates are per the "
             "server's"
         )
     totals |= without_missing({"in_flight": concurrency})

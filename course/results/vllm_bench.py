@@ -63,9 +63,9 @@ def _run(path: Path, document: Document, name: str) -> Result:
     doc = mapping(place, document.value)
     table, notes = table_of(place, doc)
     totals = totals_of(place, doc)
-    completed, sent = totals.get("requests", float("nan")), count(place, doc, "num_prompts")
-    if "failed" not in totals and sent >= completed:
-        totals["failed"] = sent - completed
+    completed, requests = totals.get("requests", float("nan")), count(place, doc, "num_prompts")
+    if "failed" not in totals and requests >= completed:
+        totals["failed"] = requests - completed
     for key in ("request_goodput", "request_goodput:"):
         totals |= without_missing({"goodput": rate(place, doc, key)})
     reported = flat(place, doc, METRICS) if completed != 0 else {}  # of no request the tool writes means of 0

@@ -171,13 +171,13 @@ def _totals(
         return now - (then if isfinite(then) else 0.0)
 
     totals = {name: counted(*names) for name, names in COUNTERS.items()}
-    ended = page.by_label("vllm:request_success_total", "finished_reason")
-    if ended:
+    by_reason = page.by_label("vllm:request_success_total", "finished_reason")
+    if by_reason:
         then = earlier.by_label("vllm:request_success_total", "finished_reason")
-        ended = {reason: value - then.get(reason, 0.0) for reason, value in ended.items()}
-        totals["requests"] = sum(value for reason, value in ended.items() if reason in GOOD or not reason)
-        totals["failed"] = sum(ended.values()) - totals["requests"]
-        totals["aborted"] = ended.get("abort", 0.0)
+        by_reason = {reason: value - then.get(reason, 0.0) for reason, value in by_reason.items()}
+        totals["requests"] = sum(value for reason, value in by_reason.items() if reason in GOOD or not reason)
+        totals["failed"] = sum(by_reason.values()) - totals["requests"]
+        totals["aborted"] = by_reason.get("abort", 0.0)
     totals |= {
         "running": page.total("vllm:num_requests_running"),
         "waiting": page.total("vllm:num_requests_waiting"),

@@ -157,9 +157,9 @@ def check_sizes(columns: Mapping[str, Sequence]) -> None:
 
 def check_order(arrival: np.ndarray, after: np.ndarray | None, think_time: np.ndarray | None) -> None:
     """ValueError unless arrivals never go back, and every `after` names an earlier request."""
-    known = np.arange(len(arrival))
+    rows = np.arange(len(arrival))
     if after is not None:
-        bad = (after < -1) | (after >= known)
+        bad = (after < -1) | (after >= rows)
         if bad.any():
             i = int(np.argmax(bad))
             raise ValueError(f"request {i} follows request {after[i]}: it may only follow an earlier one, or none (-1)")
@@ -175,10 +175,10 @@ def check_order(arrival: np.ndarray, after: np.ndarray | None, think_time: np.nd
         if bad.any():
             i = int(np.argmax(bad))
             raise ValueError(f"request {i} has a think time of {thinks[i]:g} s but follows no answer (after is -1)")
-        known = np.flatnonzero(after < 0)
-    early = np.flatnonzero(np.diff(arrival[known]) < 0)
+        rows = np.flatnonzero(after < 0)
+    early = np.flatnonzero(np.diff(arrival[rows]) < 0)
     if early.size:
-        i, before = known[early[0] + 1], known[early[0]]
+        i, before = rows[early[0] + 1], rows[early[0]]
         raise ValueError(
             f"request {i} arrives at {arrival[i]:.9g} s, before request {before} at {arrival[before]:.9g} s: "
             "sort the requests by arrival first"

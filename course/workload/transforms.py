@@ -12,8 +12,8 @@ from course.workload.workload import Workload
 
 def describe(load: Workload) -> dict[str, float]:
     """See `Workload.describe`."""
-    known = load.arrival[~np.isnan(load.arrival)]
-    gaps = np.diff(known)
+    times = load.arrival[~np.isnan(load.arrival)]
+    gaps = np.diff(times)
     some = gaps.size > 0
     nan = float("nan")
     numbers: dict[str, float] = {

@@ -112,8 +112,8 @@ class Workload:
     @property
     def span(self) -> float:
         """Seconds from the first arrival to the last, over the requests whose arrival is known beforehand."""
-        known = self.arrival if self.after is None else self.arrival[self.after < 0]
-        return float(known[-1] - known[0])
+        times = self.arrival if self.after is None else self.arrival[self.after < 0]
+        return float(times[-1] - times[0])
 
     @property
     def rate(self) -> float:

@@ -15,8 +15,9 @@ from course.base import files
 from course.cli import app
 from course.desk import catalogue
 from course.desk.handed_out import handed_out
-from course.exercises import Lab, load, minutes
+from course.exercises import Lab, minutes
 from course.exercises.progress import Progress
+from course.lessons import load
 from course.notebooks import catalogue as from_the_labs
 from tests.helpers.sizes import PATIENCE
 

@@ -109,7 +109,7 @@ def on_a_terminal(*args):
         parts = []
         while True:
             ready, _, _ = select.select([inside], [], [], PATIENCE)
-            assert ready, "nothing for a minute"
+            assert ready, f"nothing for {PATIENCE} s"
             try:
                 part = os.read(inside, 65_536)
             except OSError:  # its other end is closed

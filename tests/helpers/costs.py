@@ -1,7 +1,7 @@
 """CPU seconds by test file, a pytest plugin: `make test ARGS="-p tests.helpers.costs"` prints them after the tests.
 
-A test costs what its process and the children that ended by then used, fixtures included. What a worker needs to import
-and collect the tests stands in a line of its own. Memory is the most that a worker held, by Linux and macOS.
+A test costs what its process and all that descend from it used, fixtures included. What a worker needs to import and
+collect the tests stands in a line of its own. Memory is the most that a worker held, by Linux and macOS.
 """
 
 from __future__ import annotations
@@ -11,14 +11,22 @@ import resource
 import sys
 from collections import Counter
 
+import psutil
 import pytest
 
 KEY = pytest.StashKey[float]()
+PEAK = pytest.StashKey[float]()
 
 
 def cpu_seconds() -> float:
-    """Of this process and its ended children."""
-    return sum(os.times()[:4])
+    """Of this process and of its descendants: those that live, and those that their parents have waited for."""
+    total, me = 0.0, psutil.Process()
+    for process in (me, *me.children(recursive=True)):
+        try:
+            total += sum(process.cpu_times()[:4])
+        except psutil.Error:  # it has just ended
+            continue
+    return total
 
 
 def peak_megabytes() -> float:
@@ -32,6 +40,7 @@ class Costs:
     def __init__(self) -> None:
         self.seconds: Counter[str] = Counter()
         self.tests: Counter[str] = Counter()
+        self.each: Counter[str] = Counter()
         self.memory: dict[str, float] = {}
         self.grown: Counter[str] = Counter()
 
@@ -42,16 +51,20 @@ class Costs:
                 path = report.nodeid.partition("::")[0]
                 self.seconds[path] += value["cpu"]
                 self.tests[path] += 1
+                self.each[report.nodeid] = value["cpu"]
                 self.grown[path] += value["grown"]
                 self.seconds["(imports and collection)"] += value["before"]
                 self.memory[value["worker"]] = max(self.memory.get(value["worker"], 0), value["peak"])
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the dearest files first."""
+        """Print the dearest files and tests first."""
         terminalreporter.section("CPU seconds, tests, and growth of a worker's peak memory [MB], by file")
         for path, seconds in self.seconds.most_common():
             terminalreporter.write_line(f"{seconds:8.2f} {self.tests[path]:5d} {self.grown[path]:6.0f}  {path}")
         terminalreporter.write_line(f"{self.seconds.total():8.2f} {self.tests.total():5d}         all")
+        terminalreporter.write_line("the dearest tests:")
+        for name, seconds in self.each.most_common(40):
+            terminalreporter.write_line(f"{seconds:8.2f}        {name}")
         peaks = ", ".join(f"{name} {peak:.0f} MB" for name, peak in sorted(self.memory.items()))
         terminalreporter.write_line(f"peak memory: {peaks}")
 
@@ -73,9 +86,6 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> pytes
         item.config.stash[KEY] = now
         report.user_properties.append(("costs", value))
     return report
-
-
-PEAK = pytest.StashKey[float]()
 
 
 @pytest.hookimpl(tryfirst=True)

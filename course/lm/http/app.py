@@ -86,8 +86,8 @@ class _Door:
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
         if name.lower() not in HOSTS:
             return Refused("This server answers requests for 127.0.0.1 or localhost only.", 421)
-        given = headers.get(b"authorization", b"")
-        if scope["path"].startswith("/v1") and not hmac.compare_digest(given, b"Bearer " + self.token):
+        credentials = headers.get(b"authorization", b"")
+        if scope["path"].startswith("/v1") and not hmac.compare_digest(credentials, b"Bearer " + self.token):
             return Refused("The API key is missing or wrong: `course serve` printed it.", 401, "authentication_error")
         return None
 

@@ -91,12 +91,12 @@ class Service:
 
     def submit(self, ticket: Ticket) -> None:
         """Hand in a request. Raises Full if slots and queue are full, ValueError for what can never be served."""
-        needed = self.cache.block_size * self.cache.num_blocks
+        room = self.cache.block_size * self.cache.num_blocks
         limit = self.model.config.max_position_embeddings
         if ticket.max_tokens is not None:
             limit = min(limit, len(ticket.tokens) + ticket.max_tokens)
-        if limit - 1 > needed:
-            raise ValueError(f"{limit} tokens do not fit the KV cache of {needed}: ask for fewer max_tokens.")
+        if limit - 1 > room:
+            raise ValueError(f"{limit} tokens do not fit the KV cache of {room}: ask for fewer max_tokens.")
         check_feasible(np.array([len(ticket.tokens)]), np.array([1]), 0, self.policy, self._budget, self.cache)
         with self._bell:
             if self._closed:

@@ -32,8 +32,8 @@ MUTANTS = (
     ),
     Mutant(
         LAYOUT,
-        "held[kind, window, each], ceil(count / layers))",
-        "held[kind, window, each], count // layers)",
+        "tokens_by_kind[kind, window, each], ceil(count / layers))",
+        "tokens_by_kind[kind, window, each], count // layers)",
         BOUNDARY,
     ),
     Mutant(
