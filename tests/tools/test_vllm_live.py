@@ -42,6 +42,9 @@ def test_a_log_loses_the_machine_and_keeps_vllms_words():
     ]
     starting = "(APIServer) INFO 11-29 15:00:40 [entry.py:140] Starting vLLM course-lm on http://127.0.0.1:PORT"
     assert pack._log("\n".join(lines), FOLDER).splitlines() == [kept, starting]
+    second = "(APIServer) INFO 11-29 15:01:03 [loggers.py:335] Engine 000: Avg prompt throughput: 91.8 tokens/s"
+    ended = "(APIServer) ERROR 11-29 15:02:00 [async_llm.py:1] EngineDeadError"
+    assert pack._log("\n".join([*lines, second, ended]), FOLDER).splitlines() == [kept, starting, second]
 
 
 def lines_and_client():

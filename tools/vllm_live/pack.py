@@ -164,8 +164,10 @@ def _log(text: str, folder: Path) -> str:
         r"_ip=|file://|https?://(?!127)|ulimit|VLLM_LIVE_RECORD|Route: |routes are|RAM|[Ff]ilesystem|NUMA|OpenMP"
         r"|core ids|reserved_cpus|local_world_size|OMP_THREADS|api_utils.py:\d+\] *$|[▄█▀]|/messages|[Ss]hut|exited"
     )
-    lines = (line.rstrip() for line in _clean(text, folder).splitlines())
-    return "".join(f"{line}\n" for line in lines if logged.match(line) and not machine.search(line))
+    lines = [line.rstrip() for line in _clean(text, folder).splitlines()]
+    lines = [line for line in lines if logged.match(line) and not machine.search(line)]
+    last = max((k for k, line in enumerate(lines) if "throughput:" in line), default=len(lines) - 1)
+    return "".join(f"{line}\n" for line in lines[: last + 1])  # what follows is how it was ended
 
 
 def _page(text: str) -> str:
