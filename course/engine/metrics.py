@@ -1,15 +1,14 @@
 """What users felt and what the engine did, as numbers. Percentiles interpolate linearly between order statistics."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from course.base import settings
 from course.engine.step import LONGEST
 
-if TYPE_CHECKING:
-    from course.engine.run import Run
+Run = Any  # course.engine.run.Run, which stands above
 
 PERCENTILES = (50, 90, 95, 99)
 
@@ -141,7 +140,7 @@ def littles_law(arrival: np.ndarray, response: np.ndarray, start: float, end: fl
     return LittlesLaw(seconds, mean_number, rate, mean_stay, carried_in, carried_out, residual)
 
 
-def meets_slos(run: "Run", ttft_slo: float | None, tpot_slo: float | None, e2e_slo: float | None) -> np.ndarray:
+def meets_slos(run: Run, ttft_slo: float | None, tpot_slo: float | None, e2e_slo: float | None) -> np.ndarray:
     """For each request, whether it met every SLO given [s]. Where there is no TPOT, a TPOT SLO is met."""
     met = np.ones(len(run), dtype=bool)
     for name, slo, values in (("ttft", ttft_slo, run.ttft), ("tpot", tpot_slo, run.tpot), ("e2e", e2e_slo, run.e2e)):
@@ -151,7 +150,7 @@ def meets_slos(run: "Run", ttft_slo: float | None, tpot_slo: float | None, e2e_s
 
 
 def summary(
-    run: "Run",
+    run: Run,
     *,
     ttft_slo: float | None = None,
     tpot_slo: float | None = None,
@@ -164,9 +163,9 @@ def summary(
     seconds (ITL over all tokens of the run). Rates are over the makespan; `steady_output_tokens_per_second` counts the
     tokens computed between the end of the warm-up and the last arrival, NaN where that window is empty. goodput:
     requests a second that met every SLO given. slot_utilisation: share of slots x makespan that held work for an answer
-    not yet complete. token_utilisation: tokens computed over budget x steps, NaN without a budget. kv_peak, kv_mean:
-    share of the blocks, NaN without a cache. Raises ValueError for an SLO that is not positive and a warm-up after
-    which nobody arrives.
+    not yet complete. token_utilisation: tokens computed over the budgets of all steps, NaN without a budget. kv_peak,
+    kv_mean: share of the blocks, NaN without a cache. Raises ValueError for an SLO that is not positive and a warm-up
+    after which nobody arrives.
     """
     load, steps = run.workload, run.steps
     first, last = float(run.arrival.min()), float(run.arrival.max())
@@ -179,10 +178,10 @@ def summary(
 
     makespan, outputs = run.makespan, int(load.output_tokens.sum())
     window = (steps.end > begin) & (steps.end <= last)
-    computed = int(steps.decodes.sum() + steps.prefill_tokens.sum())
+    computed = int(steps.decodes.sum() + steps.prefill_tokens.sum() + steps.drafted.sum())
     met = meets_slos(run, ttft_slo, tpot_slo, e2e_slo)
     kept = (steps.running - steps.wasted) * steps.seconds
-    budget = run.limits.max_num_batched_tokens
+    budget = float(steps.budget.sum())
     blocks = run.cache.num_blocks if run.cache else float("nan")
     little = run.little()
     numbers = {
@@ -203,7 +202,7 @@ def summary(
     numbers |= {
         "steps": len(steps),
         "slot_utilisation": float(kept.sum()) / (run.limits.max_num_seqs * makespan),
-        "token_utilisation": computed / (budget * len(steps)),
+        "token_utilisation": computed / budget if budget < float("inf") else float("nan"),
         "useful_slot_steps": int((steps.running - steps.wasted).sum()),
         "wasted_slot_steps": int(steps.wasted.sum()),
         "computed_tokens": computed,
@@ -215,8 +214,6 @@ def summary(
         "mean_in_system": little.L,
         "little_residual": little.residual,
     }
-    if budget == float("inf"):
-        numbers["token_utilisation"] = float("nan")
     return numbers
 
 
@@ -225,7 +222,7 @@ def _needed(load) -> int:
     return int(load.prompt_tokens.sum() + load.output_tokens.sum()) - len(load)
 
 
-def warnings(run: "Run") -> tuple[str, ...]:
+def warnings(run: Run) -> tuple[str, ...]:
     """Sentences for a reader of the numbers: a queue that grew to the end, and work thrown away by preemption."""
     found = []
     last, first = run.arrival.max(), run.arrival.min()

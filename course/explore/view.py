@@ -13,13 +13,13 @@ import ipywidgets as widgets
 import plotly.graph_objects as go
 
 from course.explore.ahead import QUICK, Ahead, next_stop
+from course.explore.displayed import Displayed
 from course.explore.fit import beside, blocks, figure_height
-from course.explore.ghost import Ranges, Shown, joined, ranges_of, what_changed
-from course.explore.keys import with_keys
+from course.explore.ghost import Ranges, Shown, joined, ranges_of
 from course.explore.latest import Latest
 from course.explore.plot import Plot, picture
 from course.explore.rest import Rest
-from course.explore.style import EXPLORER, dead, notice
+from course.explore.style import notice
 from course.explore.table import Rows, failure, html_tables, warnings_of
 from course.explore.task_view import TaskView
 from course.explore.tasks import Task, Way
@@ -44,7 +44,7 @@ def set_aside() -> None:
     gc.freeze()
 
 
-class View:
+class View(Displayed):
     """One display of an explorer: tasks, controls, figure, table, and the wiring between them.
 
     What stood at rest before a move stays as a ghost: pale in the figure and as a column in the table.
@@ -52,11 +52,9 @@ class View:
 
     def __init__(self, explorer: Explorer) -> None:
         set_aside()
+        super().__init__(explorer, "Go back to the settings at the start")
         self.explorer = explorer
-        self.settings = dict(explorer.defaults)
         self.result: Any = None
-        self.error: Exception | None = None
-        self._quiet = False
         self._seconds = 0.0
         self._latest = Latest(self._run)
         self._ahead = Ahead(self._computed)
@@ -64,20 +62,10 @@ class View:
         self._still = True
         self._now: Shown | None = None
         self._resting: Shown | None = None
-        self._before: Shown | None = None
         self._held: Ranges = {}
         self._moves = 0
         self._drawn_rows: tuple[Rows, Rows] = ((), ())
-        self.controls = {control.name: control.widget() for control in explorer.controls}
-        for widget in self.controls.values():
-            widget.observe(self._moved, names="value")
-        self.reset = widgets.Button(description="Reset", tooltip="Go back to the settings at the start")
-        self.reset.layout = {"width": "90px", "flex": "none"}
-        self.reset.on_click(self._reset)
-        self.notice = widgets.HTML()
         self.table = widgets.HTML()
-        self.changed = widgets.HTML()
-        self.changed.add_class("course-changed")
         self._blocks = 1
         figure, rows = self._first()
         self.height = figure_height(explorer, rows, figure)
@@ -86,10 +74,6 @@ class View:
         self._mark()
         heading = f"<b>{escape(explorer.title)}</b> " if explorer.title else ""
         badge = badge_html(explorer.badge) if explorer.badge else ""
-        head = widgets.HBox([widgets.HTML(EXPLORER + heading + badge + dead("move nothing")), self.reset])
-        head.add_class("course-head")
-        grid = widgets.Box(list(self.controls.values()))
-        grid.add_class("course-controls")
         body = widgets.Box([self.plot, self.table])
         if beside(explorer, rows, figure):
             body.add_class("course-beside")
@@ -98,12 +82,11 @@ class View:
             self._blocks = blocks(rows)
             self.table.value = html_tables(rows, explorer.title or "Result", (), self._blocks)
         self.tasks: TaskView | None = None
-        parts = [head, grid, body, self.changed, self.notice]
+        parts = [*self._top(heading + badge, "move nothing"), body, self.changed, self.notice]
         if explorer.tasks:
             self.tasks = TaskView(Way(explorer.tasks, explorer.record, explorer.shown), self._show, self._shown)
             parts.insert(1, self.tasks.root)
-        self.root = with_keys(widgets.VBox(parts), list(self.controls.values()))
-        self.root.add_class("course-explorer")
+        self.root = self._whole(parts)
 
     def _first(self) -> tuple[go.Figure, Rows]:
         """Return figure and rows at the default settings; empty ones if they fail, with the reason in the notice."""
@@ -131,21 +114,13 @@ class View:
             raise self.error
         return self.result
 
-    def _put(self, settings: Mapping[str, Any]) -> None:
-        self._quiet = True
-        try:
-            for name, value in settings.items():
-                self.controls[name].value = value
-        finally:
-            self._quiet = False
-
     @in_turn
     def _show(self, task: Task) -> tuple[Mapping[str, Any], Any]:
         """Move the controls to where a task is solved; nothing is judged."""
-        wanted = self.explorer.settings_of(task)
+        settings = self.explorer.settings_of(task)
         tasks, self.tasks = self.tasks, None
         try:
-            self._put(wanted)
+            self._put(settings)
             self._latest.now()
             self._rest.now()
         finally:
@@ -159,7 +134,7 @@ class View:
 
     @in_turn
     def _reset(self, _button: Any) -> None:
-        # A failure at the default settings is shown like any other; there is nobody here to catch it.
+        # A failure at the default settings is shown like any other; no caller would catch it.
         self._put(self.explorer.defaults)
         self._before, self._resting, self._still = None, None, True
         self._latest.now()
@@ -171,28 +146,28 @@ class View:
             self._latest.ask()
 
     def _run(self) -> None:
-        shown = {name: widget.value for name, widget in self.controls.items()}
+        positions = {name: widget.value for name, widget in self.controls.items()}
         if self._seconds > SLOW:
             self.notice.value = notice("Working.")
         stood = self.settings
         try:
-            wanted = self.explorer.settings(shown)  # a browser's sums of steps are off by a rounding
-            ready = self._ahead.take(wanted)
-            result, drawing, layout = ready or self._computed(wanted)
+            settings = self.explorer.settings(positions)  # a browser's sums of steps are off by a rounding
+            ready = self._ahead.take(settings)
+            result, drawing, layout = ready or self._computed(settings)
             ranges = ranges_of(layout)
-            self._leave(wanted, ranges)
+            self._leave(settings, ranges)
             # The figure goes first: it is what the eye waits for.
             self.plot.put(drawing, layout | {"height": self.height}, self._held, self._moves if self._before else 0)
-            now = Shown(wanted, self.explorer.rows(result), ranges)
+            now = Shown(settings, self.explorer.rows(result), ranges)
             self._say(result, now.rows)
         except Exception as error:
             self._fail(error)
             self._ahead.drop()
         else:
             self._now = now
-            self.settings, self.result, self.error = wanted, result, None
+            self.settings, self.result, self.error = settings, result, None
             quick = self.explorer.pure and self._seconds <= QUICK
-            self._ahead.plan(next_stop(self.explorer.controls, stood, wanted) if quick else None)
+            self._ahead.plan(next_stop(self.explorer.controls, stood, settings) if quick else None)
         self._mark()
         self._rest.moved()
 
@@ -200,9 +175,9 @@ class View:
         """Return the result, and traces and layout of its figure; remember how long that took, asked for or ahead."""
         began = time.monotonic()
         result = self.explorer.compute(**settings)
-        drawn = picture(self.explorer.drawn(result))
+        pictured = picture(self.explorer.drawn(result))
         self._seconds = time.monotonic() - began
-        return result, *drawn
+        return result, *pictured
 
     def _leave(self, settings: Mapping[str, Any], ranges: Ranges) -> None:
         """Keep what stood at rest as the ghost when a move begins, and the axes wide enough for both."""
@@ -213,13 +188,12 @@ class View:
         self._held = joined(self._held, ranges) if self._before else {}
 
     def _rested(self) -> None:
-        """The controls rest: say what changed, and let the task be judged."""
+        """Say what changed, and judge the task, once the controls rest."""
         moved, self._still = not self._still, True
         if self.error is not None or self._now is None:
             return
         self._resting = self._now
-        said = what_changed(self.explorer.controls, self._before, self._now) if self._before else ""
-        self.changed.value = f'<div role="status">{escape(said)}</div>' if said else ""
+        self._say_change(self.explorer, self._now)
         if self.tasks is not None and moved:
             self.tasks.rested(self.settings, self.result)
 

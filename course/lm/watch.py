@@ -2,70 +2,35 @@
 
     watch = Watch(asked, policies.Continuous(4, 256), lm.load())
     while not watch.done:
-        watch.advance(0.025)   # about so many seconds, then back to whoever draws
+        watch.advance(0.025)   # compute for about so many seconds
         draw(watch.frames)
     watch.run                  # what serve_live returns
 
-No thread computes meanwhile: where nobody asks, nothing runs.
+No thread computes: nothing runs between two calls of `advance`.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from course.base import settings
 from course.engine.executor import Outcome, Work
-from course.engine.loop import Engine
-from course.engine.serving import finish
+from course.engine.frame import Frame, Lanes, Part
+from course.engine.serving import Engine, finish
 from course.lm.live import Questions, Speaking, SpokenRun, full_cache, spoken
 from course.lm.sampling import GREEDY, Sampling
 from course.lm.speaker import LanguageModel
 from course.lm.threads import one_thread
 from course.memory.kvcache import KVCache
 from course.policies.base import Limits, Policy
-from course.workload import Workload
 
 STRIDE = 0.01  # seconds of the engine's clock between two looks at the watch
 STEP_SECONDS = 0.01
 """What `step_clock` counts a step as."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What one slot did in a step.
-
-    lane: the slot, from 0; a request keeps it until it leaves or is preempted, and comes back to it where it is free.
-    row: the request in it. prefill: tokens of its prompt that were computed, 0 where it decodes. padding: tokens
-    computed for nothing. text: what it said at the end of the step, perhaps ""; None where it said nothing. ended: ""
-    while its answer goes on (see `Answer`).
-    """
-
-    lane: int
-    row: int
-    prefill: int
-    padding: int
-    text: str | None
-    ended: str
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """One step. start, end: seconds, on the engine's clock. parts: by lane. waiting: rows without a slot, in line.
-
-    sent: rows that reach their reader first at the end of this step: with the first token, and in a padded batch with
-    the last one of the batch.
-    """
-
-    start: float
-    end: float
-    parts: tuple[Part, ...]
-    waiting: tuple[int, ...]
-    sent: tuple[int, ...]
 
 
 class _Watched(Speaking):
@@ -77,8 +42,7 @@ class _Watched(Speaking):
         self.frames: list[Frame] = []
         self.said: dict[int, str] = {}  # by row, in this step
         self._padded = padded
-        self._lanes: dict[int, int] = {}  # from a row to its slot
-        self._left: dict[int, int] = {}  # the same, of those who were there before
+        self._lanes = Lanes()
 
     def hear(self, row: int, text: str, ended: str) -> None:
         self.said[row] = text
@@ -97,35 +61,30 @@ class _Watched(Speaking):
         padding = {row: self.answers[row].padding - before for row, before in padded_before.items()}
         padding |= {request.index: count - real[request.index] for request, count in work.chunks}
         parts = [
-            Part(lane, row, real.get(row, 0), padding.get(row, 0), self.said.get(row), self.answers[row].ended)
-            for row, lane in self._places(rows)
+            Part(
+                lane,
+                row,
+                real.get(row, 0),
+                padding.get(row, 0),
+                self.said.get(row),
+                self.answers[row].ended,
+                int(row in self.said),
+            )
+            for row, lane in self._lanes.places(rows)
         ]
-        sent: Sequence[int] = [
+        readers: Sequence[int] = [
             row for row in self.said if len(self.answers[row].tokens) == self.answers[row].prompt_tokens + 1
         ]
         if self._padded:
-            sent = rows if all(self.answers[row].ended for row in rows) else ()
-        self.frames.append(Frame(work.start, work.start + outcome.seconds, tuple(parts), waiting, tuple(sent)))
+            readers = rows if all(self.answers[row].ended for row in rows) else ()
+        self.frames.append(Frame(work.start, work.start + outcome.seconds, tuple(parts), waiting, tuple(readers)))
         return outcome
-
-    def _places(self, rows: Sequence[int]) -> list[tuple[int, int]]:
-        """(row, lane) by lane; who was preempted takes its own again if it is free, newcomers the lowest that is."""
-        self._left |= self._lanes
-        self._lanes = {row: lane for row, lane in self._lanes.items() if row in rows}
-        for row in rows:
-            if row not in self._lanes and self._left.get(row, -1) not in (-1, *self._lanes.values()):
-                self._lanes[row] = self._left[row]
-        free = iter(sorted(set(range(len(rows) + len(self._lanes))) - set(self._lanes.values())))
-        for row in rows:
-            if row not in self._lanes:
-                self._lanes[row] = next(free)
-        return sorted(self._lanes.items(), key=lambda pair: pair[1])
 
 
 class Watch:
     """Questions that are answered while `advance` is called, and not otherwise.
 
-    Times in which nobody is there pass at once; the seconds of the steps are real (`serve_live` with waits=False).
+    Times in which the engine is empty pass at once; the seconds of the steps are real (`serve_live` with waits=False).
     cache, sampling, clock: as for `serve_live`.
 
     load, policy: as given. frames: of the steps so far. LMError and ValueError as `serve_live` raises them.
@@ -150,8 +109,8 @@ class Watch:
         counts = np.array([len(tokens) for tokens in prompts])
         bounds = np.array([self._speaking.answers[row].limit for row in range(len(prompts))]) - counts
         self._engine = self._speaking.engine = Engine(policy, self._speaking, cache)
-        self._engine.follow(Workload(np.asarray(load.arrival), counts, bounds))
-        self._engine.closed = True  # a static batch that nobody will fill begins
+        self._engine.follow(load.workload(counts, bounds))
+        self._engine.closed = True  # a static batch begins that no arrival will fill
         self._run: SpokenRun | None = None
 
     @property
@@ -166,11 +125,11 @@ class Watch:
 
     @property
     def done(self) -> bool:
-        """Whether everybody has an answer."""
+        """Whether all requests have an answer."""
         return self._engine.answered == len(self._speaking.answers)
 
     def advance(self, seconds: float) -> None:
-        """Compute for about so many seconds, at least one step where one is left; nothing once all is done."""
+        """Compute for about so many seconds, at least one step if one is left; nothing once all is done."""
         seconds = settings.real("seconds", seconds, low=0)
         many, until = len(self.frames), time.perf_counter() + seconds
         with one_thread():

@@ -2,16 +2,20 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from course.base import settings
-from course.policies.base import DECODES, Policy, Request, Schedule, State
+from course.memory.block_pool import Plan
+from course.models.engine_defaults import DEFAULT_ENGINE_VERSION, release
+from course.policies.base import DECODES, Order, Policy, Request, Schedule, State
 from course.policies.registry import Knob, MaxNumSeqs, registered
+from course.policies.waiting import Waiting
 
 MaxNumBatchedTokens = Annotated[int, Knob("The most tokens in a step.", 2_048)]
 EnableChunkedPrefill = Annotated[bool, Knob("Split prompts that exceed what is left of the step.")]
 LongPrefillTokenThreshold = Annotated[int, Knob("The most tokens of one prompt in a step; 0: no limit.")]
 SchedulerReserveFullISL = Annotated[bool, Knob("Admit only if the whole prompt fits the free blocks.")]
+EngineVersion = Annotated[str, Knob("The release of vLLM whose scheduler is followed, such as 0.19.")]
 
 
 @registered("continuous")
@@ -19,14 +23,17 @@ class Continuous(Policy):
     """Iteration-level batching, first come first served.
 
     Running requests come first, then waiting ones, while slots, token budget and KV blocks last. Settings are named as
-    in vLLM 0.19:
+    in vLLM:
     max_num_seqs: slots. max_num_batched_tokens: tokens a step, at least one for each slot.
     enable_chunked_prefill: a prompt that does not fit the budget left runs in chunks; otherwise it waits for its turn.
     long_prefill_token_threshold: the most tokens one request may take in a step, 0 for no such limit.
     scheduler_reserve_full_isl: admit a request only if its whole prompt fits the free blocks, not only its first chunk.
+    engine_version: the release whose rules count (`models.engine_defaults.RELEASES`). From 0.33 on the threshold spares
+    a request beside which no other runs or waits.
 
     Out of blocks, the running request admitted last is preempted, and nobody is admitted in that step.
-    Not modelled: prefix caching, asynchronous scheduling. Raises ValueError for settings that contradict each other.
+    Not modelled: prefix caching, asynchronous scheduling, the watermark of 0.33. Raises ValueError for settings that
+    contradict each other.
     """
 
     max_num_batched_tokens: int
@@ -38,12 +45,14 @@ class Continuous(Policy):
         enable_chunked_prefill: EnableChunkedPrefill = True,
         long_prefill_token_threshold: LongPrefillTokenThreshold = 0,
         scheduler_reserve_full_isl: SchedulerReserveFullISL = True,
+        engine_version: EngineVersion = DEFAULT_ENGINE_VERSION,
     ):
         self.max_num_seqs = max_num_seqs
         self.max_num_batched_tokens = max_num_batched_tokens
         self.enable_chunked_prefill = enable_chunked_prefill
         self.long_prefill_token_threshold = long_prefill_token_threshold
         self.scheduler_reserve_full_isl = scheduler_reserve_full_isl
+        self.engine_version = engine_version
         self.check_settings()
 
     def check_settings(self) -> None:
@@ -52,6 +61,7 @@ class Continuous(Policy):
             setattr(self, name, settings.whole(name, getattr(self, name, None), low=low))
         for name in ("enable_chunked_prefill", "scheduler_reserve_full_isl"):
             setattr(self, name, settings.flag(name, getattr(self, name, None)))
+        release(str(getattr(self, "engine_version", None)))  # refuses what is no version
         if self.max_num_batched_tokens < self.max_num_seqs:
             raise ValueError(
                 f"max_num_batched_tokens={self.max_num_batched_tokens} is smaller than one decode for each of "
@@ -61,6 +71,12 @@ class Continuous(Policy):
             raise ValueError(
                 "long_prefill_token_threshold needs enable_chunked_prefill=True: set it to 0 or turn chunking on"
             )
+        vars(self).pop("_set_while_serving", None)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        if name == "max_num_batched_tokens":  # set in `schedule`, it may change again: no answer holds any more
+            vars(self)["_set_while_serving"] = True
 
     def __repr__(self) -> str:
         extras = ""
@@ -70,68 +86,124 @@ class Continuous(Policy):
             extras += f", long_prefill_token_threshold={self.long_prefill_token_threshold}"
         if not self.scheduler_reserve_full_isl:
             extras += ", scheduler_reserve_full_isl=False"
+        if release(self.engine_version) is not release(DEFAULT_ENGINE_VERSION):
+            extras += f", engine_version={self.engine_version!r}"
         sizes = f"max_num_seqs={self.max_num_seqs}, max_num_batched_tokens={self.max_num_batched_tokens}"
         return f"{type(self).__name__}({sizes}{extras})"
 
-    def queue(self, waiting: Sequence[Request]) -> Iterable[Request]:
-        """Those who wait, in the order in which they are admitted."""
-        return waiting
+    def queue(self, state: State, waiting: Waiting) -> Iterable[Request]:
+        """Those who wait, in the order in which they are admitted; who is left out waits on.
 
-    def schedule(self, state: State) -> Schedule:
-        """Decodes first, then prompts under way, then the queue. The answer holds while nobody waits for the budget."""
-        left, cap, slots = (
-            self.max_num_batched_tokens - state.decodes,
-            self.long_prefill_token_threshold,
-            state.free_slots,
-        )
-        waiting = state.waiting if slots and left else ()
-        if not waiting and not state.prefilling:
-            return DECODES if state.spare_blocks >= 0 else self.make_room(state)
-        plan, tokens, holds = state.plan(), {}, True
-        for request in state.prefilling:
+        A plain list holds for one step: while somebody waits whom slots and budget would let in, it is asked for before
+        every step. An `Order` says how long it holds. waiting: in order of arrival, preempted ones first.
+        """
+        return Order(waiting)
+
+    def victim(self, state: State, running: Sequence[Request]) -> Request:
+        """Who gives way where blocks are short: the one admitted last, as in vLLM. running: in order of admission."""
+        return running[-1]
+
+    def cap(self, state: State) -> int:
+        """The most tokens of one request in the coming step; 0: no such limit."""
+        threshold = self.long_prefill_token_threshold
+        if not threshold or state.decodes > 1:
+            return threshold
+        return self.cap_among(state.decodes + len(state.prefilling) + len(state.waiting))
+
+    def cap_among(self, present: int) -> int:
+        """The same for a step before which `present` requests run or wait."""
+        spared = present == 1 and not release(self.engine_version).threshold_alone
+        return 0 if spared else self.long_prefill_token_threshold
+
+    def schedule(self, state: State, *, holds: bool | None = None) -> Schedule:
+        """Decodes first, then prompts under way, then the queue. The answer holds while nobody waits for the budget.
+
+        holds: False: for one step only while anybody waits, which is so by default if a subclass has a `schedule` of
+        its own, since that may have a rule of its own for those who wait. One that has none says True.
+        """
+        own, prefilling = vars(self), state.prefilling
+        if holds is None:
+            holds = type(self).schedule is Continuous.schedule and "schedule" not in own
+        left = own["max_num_batched_tokens"] - state.decodes
+        changes = "_set_while_serving" in own
+        if left < 0:
+            return self.make_room(state)
+        waiting = state.waiting if left and state.free_slots else ()
+        if not waiting and not prefilling:
+            if state.spare_blocks < 0:
+                return self.make_room(state)
+            return Schedule(decodes=True) if changes or not (holds or not state.waiting) else DECODES
+        plan, tokens, cap = state.plan(), {}, self.cap(state)
+        if plan.free < 0:
+            return self.make_room(state)
+        for request in prefilling:
             chunk = min(request.remaining, left, cap or left)
             if not chunk:
                 break
-            plan.take(request, chunk)
+            if not plan.take(request, chunk, if_fit=chunk):
+                return self.make_room(state)
             tokens[request] = chunk
             left -= chunk
-        if plan.free < 0:
-            return self.make_room(state)
+        begun = len(tokens)
+        until = self.admit(state, plan, tokens, left) if left and waiting else math.inf if left else None
+        if changes or not (holds or len(state.waiting) == len(tokens) - begun):
+            until = None
+        if not tokens and until == math.inf:
+            return DECODES
+        return Schedule(tokens, decodes=True, until=until)
 
-        for request in self.queue(waiting) if left else ():
+    def admit(self, state: State, plan: Plan, tokens: dict[Request, int], left: int) -> float | None:
+        """Add newcomers to `tokens` while slots, `left` tokens and blocks last; return until when the answer holds."""
+        cap, slots, waiting = self.cap(state), state.free_slots, state.waiting
+        order, unserved = self.queue(state, waiting), len(waiting)
+        holds = order.until if isinstance(order, Order) else None
+        for request in order:
             remaining = request.remaining
             chunk = min(remaining, cap) if cap else remaining
             if chunk > left:
                 if not self.enable_chunked_prefill:
-                    holds = False
-                    break
+                    return None if tokens else holds
                 chunk = left
             if not plan.take(request, chunk, remaining if self.scheduler_reserve_full_isl else chunk):
                 break
             tokens[request] = chunk
             left -= chunk
             slots -= 1
-            if not slots or not left:
-                break
-        if not tokens:
-            return DECODES
-        return Schedule(tokens, decodes=True, until=math.inf if holds and left else None)
+            unserved -= 1
+            if not left:
+                return None
+            if not slots:
+                return math.inf
+        return holds if unserved else math.inf
 
     def make_room(self, state: State) -> Schedule:
-        """The blocks do not suffice for all that run: whoever was admitted last gives way to those before it."""
-        plan, left, cap = state.plan(decodes=False), self.max_num_batched_tokens, self.long_prefill_token_threshold
+        """Those that run, in order of admission, where blocks or budget do not suffice for all: victims give way."""
+        plan, left, cap = state.plan(decodes=False), self.max_num_batched_tokens, self.cap(state)
         tokens: dict[Request, int] = {}
         preempt: list[Request] = []
         running = list(state.running)
-        for position, request in enumerate(state.running):
+        place = 0
+        while place < len(running) and left:
+            request = running[place]
             chunk = min(request.remaining, left, cap or left)
-            while len(running) > position and not plan.fits(request, chunk):
-                victim = running.pop()
+            while not plan.take(request, chunk, if_fit=chunk):
+                victim = self.victim(state, running)
+                if victim not in running:
+                    raise ValueError(
+                        f"{type(self).__name__}.victim must return one of the requests that run, not "
+                        f"{settings.quote(victim)}"
+                    )
+                position = len(running) - 1 if victim is running[-1] else running.index(victim)
+                del running[position]
                 plan.release(victim)
                 preempt.append(victim)
-            if len(running) <= position or not left:  # it was the last one left to preempt, or the budget is spent
-                break
-            plan.take(request, chunk)
-            tokens[request] = chunk
-            left -= chunk
+                left += tokens.pop(victim, 0)
+                if position <= place:
+                    place -= 1
+                if victim is request:
+                    break
+            else:
+                tokens[request] = chunk
+                left -= chunk
+            place += 1
         return Schedule(tokens, preempt)

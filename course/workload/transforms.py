@@ -12,11 +12,11 @@ from course.workload.workload import Workload
 
 def describe(load: Workload) -> dict[str, float]:
     """See `Workload.describe`."""
-    known = load.arrival[~np.isnan(load.arrival)]
-    gaps = np.diff(known)
+    times = load.arrival[~np.isnan(load.arrival)]
+    gaps = np.diff(times)
     some = gaps.size > 0
     nan = float("nan")
-    found: dict[str, float] = {
+    numbers: dict[str, float] = {
         "n": len(load),
         "span_s": load.span,
         "rps": load.rate,
@@ -27,13 +27,13 @@ def describe(load: Workload) -> dict[str, float]:
         "negative": int((gaps < 0).sum()),
     }
     for side, counts in (("in", load.prompt_tokens), ("out", load.output_tokens)):
-        found[f"{side}_sum"] = int(counts.sum())
-        found[f"{side}_mean"] = float(counts.mean())
-        found[f"{side}_p50"] = float(np.percentile(counts, 50))
-        found[f"{side}_p99"] = float(np.percentile(counts, 99))
-        found[f"{side}_max"] = int(counts.max())
-        found[f"{side}_min"] = int(counts.min())
-    return found
+        numbers[f"{side}_sum"] = int(counts.sum())
+        numbers[f"{side}_mean"] = float(counts.mean())
+        numbers[f"{side}_p50"] = float(np.percentile(counts, 50))
+        numbers[f"{side}_p99"] = float(np.percentile(counts, 99))
+        numbers[f"{side}_max"] = int(counts.max())
+        numbers[f"{side}_min"] = int(counts.min())
+    return numbers
 
 
 def label_parts(parts: Any) -> list[Workload]:
@@ -68,14 +68,15 @@ def merge(parts: Sequence[Workload], name: str = "") -> Workload:
         columns[key] = np.concatenate([getattr(part, key) for part in parts])[order]
     for key in ("class_", "tenant"):
         columns[key] = _merged_labels([getattr(part, key) for part in parts], sizes, order)
-    if any(part.prefix is not None for part in parts):
-        rows = [row for part, size in zip(parts, sizes, strict=True) for row in (part.prefix or ((),) * size)]
-        columns["prefix"] = tuple(rows[i] for i in order)
-    if any(part.guess is not None for part in parts):
-        none = [np.full(size, np.nan) for size in sizes]
-        columns["guess"] = np.concatenate(
-            [empty if part.guess is None else part.guess for part, empty in zip(parts, none, strict=True)]
-        )[order]
+    for key in ("prefix", "tags"):
+        if any(getattr(part, key) is not None for part in parts):
+            rows = [row for part, size in zip(parts, sizes, strict=True) for row in getattr(part, key) or ((),) * size]
+            columns[key] = tuple(rows[i] for i in order)
+    for key in ("guess", "deadline"):
+        if any(getattr(part, key) is not None for part in parts):
+            numbers = [getattr(part, key) for part in parts]
+            filled = [np.full(size, np.nan) if one is None else one for one, size in zip(numbers, sizes, strict=True)]
+            columns[key] = np.concatenate(filled)[order]
     if any(part.after is not None for part in parts):
         starts = np.cumsum([0, *sizes[:-1]])
         after = np.concatenate(

@@ -33,7 +33,7 @@ def rows_of(packed: Any, count: int) -> Any:
 
 
 def tile_rows(rows: int, order: str, width: int = 0) -> np.ndarray:
-    """Which row of W stands at each place of the tiles, shape (rows / 16, 16). width: of a head, for "heads"."""
+    """The row of W at each place of the tiles, shape (rows / 16, 16). width: of a head, for "heads"."""
     tile, i = np.arange(rows // 16)[:, None], np.arange(8)[None]
     if order == "rows":
         first, second = 16 * tile + i, 16 * tile + 8 + i
@@ -66,6 +66,6 @@ def packed_weights(w: Any, order: str = "rows", width: int = 0) -> Any:
 
 def _on_device(w: Any, places: np.ndarray) -> Any:
     """`places` as an array of the device that `w` is on."""
-    found = type(w)(places.shape, places.dtype)
-    found.set(places)
-    return found
+    array = type(w)(places.shape, places.dtype)
+    array.set(places)
+    return array

@@ -4,6 +4,9 @@ from tests.bench.mutants import BOUNDARY, COMPARISON, ORDER, TERM, UNIT, Mutant
 
 TESTS = (
     "tests/engine/test_by_hand.py",
+    "tests/engine/test_plain_steps.py",
+    "tests/engine/test_plain.py",
+    "tests/engine/test_caches.py",
     "tests/engine/test_reference.py",
     "tests/engine/test_oracle.py",
     "tests/engine/test_executors.py",
@@ -16,30 +19,63 @@ TESTS = (
     "tests/engine/test_refusals.py",
     "tests/policies",
 )
-LOOP, TIGHT, PADDED = (f"course/engine/{name}.py" for name in ("loop", "tight", "padded"))
+LOOP, TIGHT, PADDED, STRETCH = (f"course/engine/fast/{name}.py" for name in ("loop", "tight", "padded", "stretch"))
+PLAIN, ANSWER, FRAME, HELD = (
+    "course/engine/plain.py", "course/engine/answer.py", "course/engine/frame.py", "course/memory/held.py"
+)  # fmt: skip
+LIVES, PASSES = "course/engine/fast/lives.py", "course/engine/fast/passes.py"
 STEPS, RUN, LOG = (f"course/engine/{name}.py" for name in ("steps", "run", "log"))
-STRETCH, EXECUTOR, ARRIVALS = (f"course/engine/{name}.py" for name in ("stretch", "executor", "arrivals"))
-LIVES = "course/engine/lives.py"
+EXECUTOR, ARRIVALS = (f"course/engine/{name}.py" for name in ("executor", "arrivals"))
 
 MUTANTS = (
+    Mutant(PLAIN, "self.sent_back.append(victim)", "self.sent_back.insert(0, victim)", ORDER),
+    Mutant(PLAIN, "<= self.now:\n            self.queue", "< self.now:\n            self.queue", COMPARISON),
+    Mutant(PLAIN, "request.computed + count >= request.known", "request.computed + count > request.known", COMPARISON),
+    Mutant(PLAIN, "self.pool.take(request, count - 1)", "self.pool.take(request, count)", BOUNDARY),
+    Mutant(PLAIN, "request.life.computed_before += count - 1", "request.life.computed_before += count", BOUNDARY),
+    Mutant(PLAIN, "dict.fromkeys([*self.prefilling, *self.running])", "dict.fromkeys(self.running)", ORDER),
+    Mutant(PLAIN, "finished = [] if self.unfinished else", "finished = finished if self.unfinished else", TERM),
+    Mutant(ANSWER, "limits.max_num_seqs - len(running) + len(victims)", "limits.max_num_seqs - len(running)", TERM),
+    Mutant(
+        ANSWER,
+        "total > limits.max_num_batched_tokens or free_slots",
+        "free_slots",
+        TERM,
+        ("tests/engine/test_plain_steps.py",),
+    ),
+    Mutant(ANSWER, "if chunk > remaining and not joins:", "if chunk > remaining:", TERM),
+    Mutant(ANSWER, "if remaining < 1:", "if remaining < 0:", BOUNDARY),
+    Mutant(
+        ANSWER,
+        "engine.fruitless + len(victims) > PATIENCE",
+        "engine.fruitless > PATIENCE",
+        TERM,
+        equivalent="a victim more or less of twenty thousand",
+    ),
+    Mutant(
+        FRAME,
+        "sent = [request.index for request in emits if not request.emitted]",
+        "sent = [request.index for request in emits]",
+        TERM,
+    ),
+    Mutant(EXECUTOR, "tokens += count - 1  # each", "tokens += 0  # each", TERM),
+    Mutant(EXECUTOR, "if request.emitted + 1 == self.lengths", "if request.emitted == self.lengths", BOUNDARY),
+    Mutant(LIVES, "more > 0:  # all", "more > 1:  # all", BOUNDARY, equivalent="the way one by one gives the same"),
+    Mutant(LIVES, "life.computed_before = pool.admit(request)", "pool.admit(request)", TERM),
+    Mutant(PASSES, "if decodes > self.limits.max_num_batched_tokens and", "if False and", TERM),
+    Mutant(
+        RUN,
+        '"cancelled" if row in self.log.cancelled',
+        '"cancelled" if row not in self.log.cancelled',
+        COMPARISON,
+        ("tests/engine/test_cancel.py",),
+    ),
     Mutant(LOOP, "if times[arrivals.head] <= self.now:", "if times[arrivals.head] < self.now:", COMPARISON),
     Mutant(LOOP, "while times[head] <= now:", "if times[head] <= now:", COMPARISON),
     Mutant(
         LIVES,
-        "self.waiting_shown = (*reversed(self._sent_back), *self._queue)",
-        "self.waiting_shown = (*self._sent_back, *self._queue)",
-        ORDER,
-    ),
-    Mutant(
-        LIVES,
-        "self.waiting_shown = (*reversed(self._sent_back), *self._queue)",
-        "self.waiting_shown = (*self._queue, *reversed(self._sent_back))",
-        ORDER,
-    ),
-    Mutant(
-        LIVES,
-        "return self.limits.max_num_seqs - len(self._running)",
-        "return self.limits.max_num_seqs - len(self._running) + 1",
+        "return self.limits.max_num_seqs - len(self.members)",
+        "return self.limits.max_num_seqs - len(self.members) + 1",
         BOUNDARY,
     ),
     Mutant(
@@ -48,50 +84,60 @@ MUTANTS = (
         "total, slots = arrivals.times, len(arrivals.arrival), self.limits.max_num_seqs - 1",
         BOUNDARY,
     ),
-    Mutant(LOOP, "if self._finishes[0][0] <= self.step:", "if self._finishes[0][0] < self.step:", COMPARISON),
+    Mutant(LOOP, "if self.finishes[0][0] <= self.steps:", "if self.finishes[0][0] < self.steps:", COMPARISON),
     Mutant(
         LIVES,
-        "known = request._c, request._prompt_tokens + request._e",
-        "known = request._c, request._prompt_tokens",
+        "known = life.computed_before, life.prompt_tokens + life.emitted_before",
+        "known = life.computed_before, life.prompt_tokens",
         TERM,
     ),
     Mutant(LIVES, "context += known\n", "context += known + 1\n", BOUNDARY),
     Mutant(LIVES, "total > limits.max_num_batched_tokens or", "total > limits.max_num_batched_tokens + 1 or", BOUNDARY),
-    Mutant(LOOP, "limit = finishes[0][0] - self.step", "limit = finishes[0][0] - self.step + 1", BOUNDARY),
-    Mutant(LOOP, "if coming < stop:", "if coming > stop:", COMPARISON),
-    Mutant(LOOP, "self.context += decodes * taken", "self.context += taken", TERM),
+    Mutant(PASSES, "limit = finishes[0][0] - self.step", "limit = finishes[0][0] - self.step + 1", BOUNDARY),
+    Mutant(PASSES, "if coming < stop:", "if coming > stop:", COMPARISON),
+    Mutant(PASSES, "self.context += decodes * taken", "self.context += taken", TERM),
     Mutant(
-        LOOP,
-        "if self.decodes:\n            self._fruitless = 0\n            self.context += self.decodes",
-        "if self.decodes:\n            self._fruitless = 0",
+        PASSES,
+        "if self.decodes:\n            self.fruitless = 0\n            self.context += self.decodes",
+        "if self.decodes:\n            self.fruitless = 0",
         TERM,
     ),
     Mutant(
         LIVES,
-        "request._since, request._tokens_from, request._decodes_known = step, step - 1, computed + 1",
-        "request._since, request._tokens_from, request._decodes_known = step, step, computed + 1",
+        "life.decodes_from, life.tokens_from, life.known_first = step, step - 1, computed + 1",
+        "life.decodes_from, life.tokens_from, life.known_first = step, step, computed + 1",
         BOUNDARY,
     ),
     Mutant(LIVES, "self.context += computed + 1", "self.context += computed", BOUNDARY),
     Mutant(
         LIVES,
-        "step + simulated.lengths[request._index] - request._e",
-        "step + simulated.lengths[request._index]",
+        "step + simulated.lengths[life.row] - life.emitted_before",
+        "step + simulated.lengths[life.row]",
         BOUNDARY,
     ),
-    Mutant(LIVES, "self.context -= request._prompt_tokens + emitted", "self.context -= request._prompt_tokens", TERM),
-    Mutant(LIVES, "self.context -= request.known", "self.context -= request.computed", BOUNDARY),
     Mutant(
         LIVES,
-        "self.notes.preemptions.extend((victim._index, self.step, victim._c))",
-        "self.notes.preemptions.extend((victim._index, self.step, 0))",
+        "self.context -= life.prompt_tokens + emitted\n            self.phases",
+        "self.context -= life.prompt_tokens\n            self.phases",
         TERM,
     ),
-    Mutant(LIVES, "victim._c = 0", "victim._c = victim._prompt_tokens", TERM),
     Mutant(
         LIVES,
-        "request._e, request._c = request.emitted + more, request.computed + more",
-        "request._e, request._c = request.emitted + more, request.computed",
+        "self.context -= life.prompt_tokens + emitted\n        self.phases",
+        "self.context -= life.prompt_tokens\n        self.phases",
+        TERM,
+    ),
+    Mutant(
+        LIVES,
+        "self.notes.preemptions.extend((life.row, self.steps, life.computed_before))",
+        "self.notes.preemptions.extend((life.row, self.steps, 0))",
+        TERM,
+    ),
+    Mutant(LIVES, "life.computed_before = 0", "life.computed_before = life.prompt_tokens", TERM),
+    Mutant(
+        LIVES,
+        "life.emitted_before, life.computed_before = emitted + more, computed + more",
+        "life.emitted_before, life.computed_before = emitted + more, computed",
         TERM,
     ),
     Mutant(
@@ -103,14 +149,14 @@ MUTANTS = (
     ),
     Mutant(
         LIVES,
-        "self.notes.stays.extend((victim._index, victim._admitted, self.step - 1))",
-        "self.notes.stays.extend((victim._index, victim._admitted, self.step))",
+        "self.notes.stays.extend((life.row, life.admitted, self.steps - 1))",
+        "self.notes.stays.extend((life.row, life.admitted, self.steps))",
         BOUNDARY,
     ),
     Mutant(
         TIGHT,
-        "needed = -((1 - prompts - outputs) // size)",
-        "needed = -((-prompts - outputs) // size)",
+        "needed = cache.blocks_for(prompts + outputs - 1)",
+        "needed = cache.blocks_for(prompts + outputs)",
         BOUNDARY,
         equivalent="a block more than is needed closes the tight way a little earlier; the times are the same",
     ),
@@ -173,7 +219,7 @@ MUTANTS = (
     Mutant(
         PADDED, "self._reserve(prompt + longest - 1, longest)", "self._reserve(prompt + longest, longest)", BOUNDARY
     ),
-    Mutant(PADDED, "longest = max(lengths[request._index]", "longest = min(lengths[request._index]", COMPARISON),
+    Mutant(EXECUTOR, "return max(self.lengths[request.index]", "return min(self.lengths[request.index]", COMPARISON),
     Mutant(PADDED, "((prompt, 0),) * width)", "((prompt, 0),))", TERM),
     Mutant(PADDED, "width, width * (prompt + 1)", "width, width * prompt", BOUNDARY),
     Mutant(PADDED, "(row, step, step + lengths[row] - 1, 1)", "(row, step, step + lengths[row], 1)", BOUNDARY),
@@ -185,8 +231,13 @@ MUTANTS = (
         "np.subtract.at(change, spans[:, 2], weight)",
         BOUNDARY,
     ),
-    Mutant(STEPS, "wait = (1 - known) % size", "wait = -known % size", BOUNDARY),
-    Mutant(STEPS, "tokens = self._log.lengths[stays[:, 0]] - 1", "tokens = self._log.lengths[stays[:, 0]]", BOUNDARY),
+    Mutant(HELD, "wait = (1 - known) % block_size", "wait = -known % block_size", BOUNDARY),
+    Mutant(
+        STEPS,
+        "tokens = self._log.lengths[self._log.stays[:, 0]] - 1",
+        "tokens = self._log.lengths[self._log.stays[:, 0]]",
+        BOUNDARY,
+    ),
     Mutant(RUN, "gaps = np.where(tokens > 1, tokens - 1, 1)", "gaps = np.where(tokens > 1, tokens, 1)", BOUNDARY),
     Mutant(RUN, "_fixed(self.admitted - self.arrival)", "_fixed(self.first_computed - self.arrival)", TERM),
     Mutant(RUN, "float(self.response.max() - self.arrival.min())", "float(self.response.max())", TERM),

@@ -13,14 +13,14 @@ import pytest
 
 from course.gpu import sources
 from tests.helpers.nvrtc import nvrtc
-from tests.helpers.strategies import NIGHTLY
+from tests.helpers.sizes import size
 
 
 def _by_name(table: list[tuple[str, str]]) -> list[list[tuple[str, str]]]:
     return [[form for form in table if form[0] == name] for name in dict.fromkeys(name for name, _ in table)]
 
 
-CUDA = ("80", "86", "89", "90", "100", "120")
+CUDA = size(("80", "120"), whole=("80", "86", "89", "90", "100", "120"))
 HIP = ("gfx90a", "gfx1030")
 ROWS = ("rms_norm", "rope", "append", "rope_append", "silu", "gather", "fill", "most_likely")
 PLAIN = [
@@ -56,9 +56,9 @@ TENSOR = [
 ]  # fmt: skip
 
 
-# One plain form and one with tensor cores of each kernel; HYPOTHESIS_PROFILE=nightly compiles them all, some minutes.
+# One plain form and one with tensor cores of each kernel; `make test-all` compiles them all, some minutes.
 EACH = [forms[0] for table in (PLAIN, TENSOR) for forms in _by_name(table)]
-FORMS = PLAIN + TENSOR if NIGHTLY else EACH
+FORMS = size(EACH, PLAIN + TENSOR)
 
 
 def written(folder: Path, name: str) -> Path:
