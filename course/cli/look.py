@@ -21,6 +21,9 @@ def look(
         str | None,
         typer.Option(help="The model: a config.json, its folder, or a name; its KV cache is computed again."),
     ] = None,
+    gpu: Annotated[
+        str | None, typer.Option(help="The card, whose default --max-num-seqs counts if the paste gives none.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """What an engine's log, its periodic lines, a metrics page or a printed benchmark result shows.
@@ -34,13 +37,13 @@ def look(
     """
     from course.base.textfiles import text
     from course.look import look as read
-    from course.models import named_or_read
+    from course.models import gpus, named_or_read
 
     if files:
         content = "\n".join(text(one, "log", "text", MOST_BYTES) for one in files)
     else:
         content = sys.stdin.buffer.read(MOST_BYTES).decode("utf-8", "replace")
-    answer = read(content, named_or_read(config) if config else None)
+    answer = read(content, named_or_read(config) if config else None, gpus.gpu(gpu) if gpu else None)
     echo(json.dumps(answer.as_json(), indent=2, ensure_ascii=False) if as_json else _as_text(answer))
 
 

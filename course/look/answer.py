@@ -9,12 +9,13 @@ from course.look.checks import Check
 from course.look.limits import Named
 from course.look.reading import Paste
 from course.models import ModelSpec
-from course.results import Result, printed, sglang_bench, vllm_bench
+from course.models.gpus import GPU
+from course.results import Result, printed, sglang_bench, trtllm_bench, vllm_bench
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a paste shows. engine: vLLM, SGLang, TensorRT-LLM, or "" if no line says."""
+    """What a paste shows. engine: vLLM, SGLang, TensorRT-LLM, or "" if no line says. lines: (read, all)."""
 
     engine: str
     limits: tuple[Named, ...]
@@ -34,58 +35,54 @@ class Answer:
         }
 
 
-def look(text: str, spec: ModelSpec | None = None) -> Answer:
+def look(text: str, spec: ModelSpec | None = None, gpu: GPU | None = None) -> Answer:
     """What a log, some periodic lines, a printed result or a metrics page shows.
 
-    spec: the model, if its KV cache is to be computed again. Raises ValueError for a text in which no line is known.
+    spec: the model, if its KV cache is to be computed again. gpu: the card, whose default slots count if the paste says
+    none. Raises ValueError for a text in which no line is known, and for a printed result that is cut.
     """
-    paste = reading.read(text)
-    results, documents, blocks = _results(text)
-    known = paste.read + blocks
-    if not known or not (paste.facts or paste.rows or paste.settings or results or paste.notes or paste.version):
+    paste = reading.read(text, gpu)
+    documents, results, blocks = _results(text)
+    if not (paste.read or paste.unqueued or paste.notes or results):
         raise ValueError(
             f"none of the {paste.all:,} lines is one that vLLM, SGLang or TensorRT-LLM prints: paste lines of the start "
             "(memory, KV cache size), periodic lines (Running, Waiting), or the printed result of a benchmark"
         )
-    found = limits.at_the_start(paste)
+    named = limits.at_the_start(paste)
     several, unknown = limits.running(paste)
-    names = {one.limit for one in found}
-    found += [one for one in (*several, *limits.printed(results)) if one.limit not in names]
+    named += [one for one in (*several, *limits.printed(results)) if one.limit not in {other.limit for other in named}]
     made = [*checks.of_start(paste), *checks.of_pool(paste, spec), *checks.of_results(documents, results)]
-    return Answer(
-        paste.engine,
-        tuple(found),
-        tuple(made),
-        (*unknown, *_missing(paste, spec, found, results)),
-        (*paste.notes, *(note for run in results for note in run.notes)),
-        (known, paste.all),
-    )
+    missing = (*unknown, *_missing(paste, spec, named, results))
+    notes = (*paste.notes, *(note for run in results for note in run.notes))
+    return Answer(paste.engine, tuple(named), tuple(made), missing, notes, (paste.read + blocks, paste.all))
 
 
-def _results(text: str) -> tuple[list[Result], list[dict[str, Any]], int]:
-    """Printed results through the readers of result files, their documents, and how many lines they are."""
+def _results(text: str) -> tuple[list[dict[str, Any]], list[Result], int]:
+    """Printed results as the documents that their tools save, through the readers of those; and how many lines they are."""
+    path = Path("paste")
+    if trtllm_bench.is_report(text):
+        runs = trtllm_bench.read(path, trtllm_bench.report(path, text))
+        return [{} for _ in runs], runs, sum(len(run.totals) for run in runs)
     if not printed.is_report(text):
         return [], [], 0
-    path = Path("paste")
-    found = printed.report(path, reading.ESCAPES.sub("", text))
-    readers = [sglang_bench if sglang_bench.matches(one.value) else vllm_bench for one in found]
-    results = [reader.read(path, [one])[0] for reader, one in zip(readers, found, strict=True)]
-    return results, [one.value for one in found], sum(len(one.value) for one in found)
+    documents = printed.report(path, reading.ESCAPES.sub("", text))
+    readers = [sglang_bench if sglang_bench.matches(one.value) else vllm_bench for one in documents]
+    runs = [reader.read(path, [one])[0] for reader, one in zip(readers, documents, strict=True)]
+    return [one.value for one in documents], runs, sum(len(one.value) for one in documents)
 
 
-def _missing(paste: Paste, spec: ModelSpec | None, found: list[Named], results: list[Result]) -> list[str]:
+def _missing(paste: Paste, spec: ModelSpec | None, named: list[Named], results: list[Result]) -> list[str]:
     """What the paste does not hold, and the line that would."""
     missing = []
-    if not paste.rows and not results and not found:
-        missing.append("which limit holds the running server: paste periodic lines (Running, Waiting, KV cache usage)")
-    if results and not found and not paste.rows:
+    if not named and results and not paste.rows:
         missing.append("what limits the server: the client's numbers do not say; paste its periodic lines of that time")
-    for run in results:
-        if run.loop == "":
-            missing.append("how the load was made: the line with the request rate or the concurrency is missing")
+    elif not named and not paste.rows and not paste.unqueued:
+        missing.append("which limit holds the running server: paste periodic lines (Running, Waiting, KV cache usage)")
+    if any(run.loop == "" for run in results):
+        missing.append("how the load was made: the line with the request rate or the concurrency is missing")
     if spec is None and ("kv_gib" in paste.facts or "trt_gib" in paste.facts):
         missing.append("whether the KV cache has the size that it should: name the model with --config")
-    if "kv_gib" in paste.facts and "tokens" in paste.facts and len(set(paste.facts["tokens"])) > 1:
+    if len(set(paste.facts.get("tokens", ()))) > 1:
         missing.append(
             "which start these lines are of: several with different sizes are in the paste; give one at a time"
         )

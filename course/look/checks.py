@@ -1,23 +1,25 @@
 """Printed numbers computed again. A printed number is an interval, and so is what is computed from others."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import product
-from math import ceil, floor, isfinite
+from math import isfinite
 from typing import Any
 
-from course.look.reading import Number, Paste
+from course.look.number import Number
+from course.look.reading import Paste
 from course.memory import Ledger, ledger
 from course.models import ModelSpec
 from course.results import Result
 
-GIB = 2**30
+GIB = Number.exact(2**30)
 EQUAL, EXPLAINED, POSSIBLE, DIFFERS = "equal", "explained", "possible", "differs"
-SIXTEEN_BITS, EIGHT_BITS = "16 bits", "fp8"
+CLEAR = 0.1  # of the number: a setting that moves it less may also be what a wrong number looks like
 
 
 @dataclass(frozen=True)
 class Check:
-    """One printed number beside the computed one. why: the reason of a verdict that is not `equal`."""
+    """One printed number beside the computed one. why: how it is computed, or the reason of the verdict."""
 
     name: str
     printed: str
@@ -30,233 +32,175 @@ class Check:
         return vars(self)
 
 
-def _interval(name: str, printed: Number, low: float, high: float, unit: str, why: str = "") -> Check:
-    """equal where the two intervals meet. 1e-9: sums of decimals that are no binary fractions."""
-    slack = 1e-9 * max(abs(high), abs(printed.value))
-    verdict = EQUAL if printed.low - slack <= high and low <= printed.high + slack else DIFFERS
-    middle = f"{(low + high) / 2:,.2f}" if unit == "GiB" else f"{(low + high) / 2:,.4g}"
-    return Check(name, f"{printed.value:,g} {unit}".strip(), f"{middle} {unit}".strip(), verdict, why)
+def _check(name: str, printed: Number, computed: Number, unit: str, why: str) -> Check:
+    verdict = EQUAL if printed.meets(computed) else DIFFERS
+    return Check(name, f"{printed.value:,g} {unit}".strip(), _amount(computed, unit), verdict, why)
+
+
+def _amount(number: Number, unit: str) -> str:
+    size = f"{number.value:,.2f}" if unit == "GiB" else f"{number.value:,.4g}" if not unit else f"{number.value:,.0f}"
+    return f"{size} {unit}".strip()
+
+
+def _unless(check: Check, why: str) -> list[Check]:
+    """A check that a model which the paste does not name may excuse."""
+    return [replace(check, verdict=POSSIBLE, why=why) if check.verdict == DIFFERS else check]
 
 
 def of_start(paste: Paste) -> list[Check]:
     """The ledger of a card, from the lines alone."""
-    found = []
-    total, share, usable = (paste.one(name) for name in ("total", "share", "usable"))
-    for name, value in (("usable", usable), ("wanted", paste.one("wanted"))):
-        if total and share and value:
-            found.append(_interval(name, value, total.low * share.low, total.high * share.high, "GiB", "total x share"))
+    made = []
+    total, share, usable, wanted = (paste.one(name) for name in ("total", "share", "usable", "wanted"))
+    if total and share:
+        made += [_check(name, value, total * share, "GiB", "total x share")
+                 for name, value in (("usable", usable), ("wanted", wanted)) if value]  # fmt: skip
+        usable = usable or total * share
+    parts = [paste.one(name) for name in (("peak",) if "peak" in paste.facts else ("weights", "activation"))]
+    parts.append(paste.one("other"))
     left = paste.one("kv_left") or (paste.one("kv_gib") if paste.ranks_seen == 1 else None)
-    parts = [paste.one(name) for name in ("peak", "other")] if "peak" in paste.facts else [
-        paste.one(name) for name in ("weights", "activation", "other")]  # fmt: skip
-    if usable is None and total and share and "peak" in paste.facts:
-        usable = Number(total.value * share.value, total.high * share.high - total.value * share.value)
     taken = [one for one in parts if one is not None]
     if left and usable and len(taken) == len(parts):
-        whys = " - ".join(["usable", *(f"{one.value:g}" for one in taken)])
-        check = _interval("KV", left, usable.low - sum(one.high for one in taken), usable.high - sum(one.low for one in taken),
-                          "GiB", whys)  # fmt: skip
+        rest = usable
+        for one in taken:
+            rest -= one
+        check = _check("KV", left, rest, "GiB", " - ".join(["usable", *(f"{one.value:g}" for one in taken)]))
         graphs = paste.one("graphs")
-        if check.verdict == DIFFERS and graphs:
-            again = _interval("KV", left, usable.low - sum(one.high for one in taken) - graphs.high,
-                              usable.high - sum(one.low for one in taken) - graphs.low, "GiB")  # fmt: skip
-            if again.verdict == EQUAL:
-                check = Check("KV", again.printed, again.computed, EXPLAINED, "CUDA graphs are taken off the pool too")
-        found.append(check)
+        if check.verdict == DIFFERS and graphs and left.meets(rest - graphs):
+            check = Check(
+                "KV", check.printed, _amount(rest - graphs, "GiB"), EXPLAINED, "CUDA graphs are taken off, too"
+            )
+        made.append(check)
     now, before, to_set = (paste.one(name) for name in ("graph_share", "graph_share_before", "graph_share_to_set"))
     if now and before and to_set:
-        found.append(_interval("utilization to set", to_set, 2 * now.low - before.high, 2 * now.high - before.low, "",
-                               "the share, and what graphs take of it once more"))  # fmt: skip
+        made.append(_check("utilization to set", to_set, now + now - before, "", "the share, and that of graphs again"))
     needed, has, asked, longest = (paste.one(name) for name in ("needed_gib", "kv_gib", "refused_length", "longest"))
     if needed and has and asked and longest and needed.low > 0:
-        check = _interval("longest model length", longest, asked.value * has.low / needed.high - 512,
-                          asked.value * has.high / needed.low + 16, "tokens", "the length x GiB there / GiB needed")  # fmt: skip
-        if check.verdict == DIFFERS:
-            check = Check(*(check.name, check.printed, check.computed, POSSIBLE),
-                          "a model with windows or states keeps less of a long sequence")  # fmt: skip
-        found.append(check)
-    return found
+        fits = asked * has / needed
+        whole_blocks = Number(fits.value, fits.low - 512, fits.high + 16)
+        made += _unless(_check("longest model length", longest, whole_blocks, "tokens", "length x GiB there / GiB needed"),
+                        "a model with windows or states keeps less of a long sequence")  # fmt: skip
+    return made
 
 
 def of_pool(paste: Paste, spec: ModelSpec | None) -> list[Check]:
     """Tokens and concurrency of the pool; with a model from its bytes, without one from each other."""
-    tokens, length, seqs = (paste.one(name) for name in ("tokens", "length", "concurrency"))
-    blocks = paste.one("blocks")
-    if tokens is None and blocks:
-        tokens = Number(blocks.value * 16)
-    found = []
+    tokens, length, seqs, blocks = (paste.one(name) for name in ("tokens", "length", "concurrency", "blocks"))
+    tokens = tokens or (blocks * Number.exact(16) if blocks else None)
+    made: list[Check] = []
     if spec is not None:
-        if tokens or seqs:
-            found += _with_model(paste, spec, tokens)
         needed, asked = paste.one("needed_gib"), paste.one("refused_length")
-        if needed and asked:
-            found.append(_needed(paste, spec, needed, int(asked.value)))
         gib, held = paste.one("trt_gib"), paste.one("trt_tokens")
+        if length and (tokens or seqs):
+            made += _with_model(paste, spec, tokens, seqs, int(length.value))
+        if needed and asked:
+            sizes = [(keys, low.pool.blocks_for(low.max_model_len) * low.pool.bytes_per_block / GIB.value)
+                     for keys, low, _ in _ledgers(paste, spec, Number.exact(1.0), int(asked.value))]  # fmt: skip
+            made += _fit("GiB needed", needed, "GiB", [(keys, Number.exact(size)) for keys, size in sizes])
         if gib and held and held.value > 0:
-            found.append(_bytes_a_token(spec, gib, held))
-    if tokens and length and seqs and length.value > 0 and not any(one.name == "concurrency" for one in found):
-        check = _interval(
-            "concurrency", seqs, tokens.low / length.value, tokens.high / length.value, "", "tokens / length"
-        )
-        if check.verdict == DIFFERS:
-            check = Check(check.name, check.printed, check.computed, POSSIBLE,
-                          "a model with windows or states counts blocks of several kinds: name its --config")  # fmt: skip
-        found.append(check)
-    return found
+            halves = [((*rank, *kind), Number.exact(spec.kv_bytes_per_token / ranks / bits))
+                      for (ranks, rank), (bits, kind) in product(_ranks(paste), ((1, ()), (2, ("an 8-bit KV cache",))))]  # fmt: skip
+            made += _fit("KV bytes a token", gib * GIB / held, "B", sorted(halves, key=lambda one: len(one[0])))
+    if tokens and length and seqs and length.value > 0 and not any(one.name == "concurrency" for one in made):
+        made += _unless(_check("concurrency", seqs, tokens / length, "", "tokens / length"),
+                        "a model with windows or states counts blocks of several kinds: name its --config")  # fmt: skip
+    return made
 
 
-def _settings(paste: Paste) -> list[tuple[dict[str, Any], list[str]]]:
-    """Keywords of `memory.ledger` for each setting that the paste leaves open, with what it assumes; the likely first."""
-    said = paste.settings
-    dtype = said.get("kv_cache_dtype")
-    dtypes = [(dtype, "")] if dtype else [("auto", ""), ("fp8", "--kv-cache-dtype fp8")]
-    tp = said.get("tensor_parallel_size")
-    ranks = [(tp, "")] if tp else [(1, ""), *((n, f"--tensor-parallel-size {n}") for n in (2, 4, 8))]
+Assumed = tuple[str, ...]  # what the paste does not say, as flags
+
+
+def _fit(name: str, printed: Number, unit: str, tried: Sequence[tuple[Assumed, Number]]) -> list[Check]:
+    """The printed number among those of each setting that the paste leaves open, the likely first: all that fit."""
+    if not tried:
+        return []
+    plain = tried[0][1]
+    fits = [one for one in tried if printed.meets(one[1])]
+    if not fits:
+        why = "no KV type, rank, version or cache mode gives that number"
+        return [Check(name, _amount(printed, unit), _amount(plain, unit), DIFFERS, why)]
+    fewest = [assumed for assumed, _ in fits if len(assumed) == len(fits[0][0])]
+    why = f"fits with {'; or with '.join(dict.fromkeys(map(' and '.join, fewest)))}" if fewest[0] else ""
+    clear = abs(fits[0][1].value / plain.value - 1) > CLEAR
+    verdict = EQUAL if not why else EXPLAINED if clear else POSSIBLE
+    return [Check(name, _amount(printed, unit), _amount(fits[0][1], unit), verdict, why)]
+
+
+def _ranks(paste: Paste) -> list[tuple[int, Assumed]]:
+    said = paste.settings.get("tensor_parallel_size")
+    return [(int(said), ())] if said else [(1, ()), *((n, (f"--tensor-parallel-size {n}",)) for n in (2, 4, 8))]
+
+
+def _ledgers(paste: Paste, spec: ModelSpec, gib: Number, length: int) -> list[tuple[Assumed, Ledger, Ledger]]:
+    """The pool at both ends of the printed GiB with each setting that the paste leaves open; the likely first."""
+    said = paste.settings.get("kv_cache_dtype")
     minor = ".".join((paste.version or "").split(".")[:2])
-    versions = [(minor, "")] if minor.count(".") == 1 else [("0.19", ""), ("0.21", "vLLM from 0.21 on")]
-    modes = [("none", ""), ("align", "--mamba-cache-mode align")]
-    made = []
-    for (kind, a), (tensor, b), (version, c), (mode, d) in product(dtypes, ranks, versions, modes):
-        keys = {"kv_dtype": kind, "tp": tensor, "version": version, "mamba_cache_mode": mode}
-        made.append((keys, [one for one in (a, b, c, d) if one]))
-    return sorted(made, key=lambda one: len(one[1]))
-
-
-def _ledgers(
-    spec: ModelSpec, gib: list[Number], keys: dict[str, Any], length: int | None
-) -> tuple[Ledger, Ledger] | None:
-    """The pool at both ends of the printed GiB; None where the model cannot be served so."""
-    smallest = min(gib, key=lambda one: one.value)
-    try:
-        low, high = (ledger(spec, kv_bytes=max(1.0, end * GIB), max_model_len=length, **keys)
-                     for end in (smallest.low, smallest.high))  # fmt: skip
-    except ValueError:
-        return None
-    return low, high
-
-
-def _with_model(paste: Paste, spec: ModelSpec, tokens: Number | None) -> list[Check]:
-    gib = paste.facts.get("kv_gib") or paste.facts.get("kv_left")
-    seqs, length = paste.one("concurrency"), paste.one("length")
-    if not gib or not length:
-        return []
-    size = int(length.value)
-    fits: list[tuple[list[str], Ledger, Ledger]] = []
-    first: tuple[Ledger, Ledger] | None = None
-    for keys, assumed in _settings(paste):
-        both = _ledgers(spec, gib, keys, size)
-        if both is None or both[0].kv_tokens is None or both[1].kv_tokens is None:
+    dtypes = [(said, ())] if said else [("auto", ()), ("fp8", ("--kv-cache-dtype fp8",))]
+    versions = [(minor, ())] if "." in minor else [("0.19", ()), ("0.21", ("vLLM from 0.21 on",))]
+    modes: list[tuple[str, Assumed]] = [("none", ()), ("align", ("--mamba-cache-mode align",))]
+    made: list[tuple[Assumed, Ledger, Ledger]] = []
+    for (kind, a), (tp, b), (version, c), (mode, d) in product(dtypes, _ranks(paste), versions, modes):
+        keys: dict[str, Any] = {"kv_dtype": kind, "tp": tp, "version": version, "mamba_cache_mode": mode}
+        try:
+            low, high = (ledger(spec, kv_bytes=max(1.0, end * GIB.value), max_model_len=length, **keys)
+                         for end in (gib.low, gib.high))  # fmt: skip
+        except ValueError:  # the model cannot be served so
             continue
-        first = first or both
-        target = tokens or Number(0)
-        if tokens is None or both[0].kv_tokens <= target.value <= both[1].kv_tokens:
-            fits.append((assumed, *both))
-    if first is None:
+        made.append(((*a, *b, *c, *d), low, high))
+    return sorted(made, key=lambda one: len(one[0]))
+
+
+def _with_model(paste: Paste, spec: ModelSpec, tokens: Number | None, seqs: Number | None, length: int) -> list[Check]:
+    ranks = paste.facts.get("kv_gib") or paste.facts.get("kv_left")
+    if not ranks:
         return []
-    low, high = fits[0][1:] if fits else first
-    found = []
-    if tokens is not None:
-        printed, computed = f"{tokens.value:,.0f} tokens", f"{low.kv_tokens:,} to {high.kv_tokens:,} tokens"
-        if fits and not fits[0][0]:
-            found.append(Check("tokens", printed, computed, EQUAL))
-        elif fits:
-            ways = list(dict.fromkeys(" and ".join(one[0]) for one in fits if len(one[0]) == len(fits[0][0])))
-            found.append(Check("tokens", printed, computed, EXPLAINED, f"fits with {'; or with '.join(ways)}"))
+    least = min(ranks, key=lambda one: one.value)
+    pools = [one for one in _ledgers(paste, spec, least, length) if one[1].kv_tokens and one[2].kv_tokens]
+    tried = [
+        (assumed, Number(high.kv_tokens or 0, low.kv_tokens or 0, high.kv_tokens or 0)) for assumed, low, high in pools
+    ]
+    made = _fit("tokens", tokens, "tokens", tried) if tokens else []
+    if made and tokens and made[0].verdict == DIFFERS:
+        made = [_smaller_rank(paste, made[0], tokens, tried[0][1], least, len(ranks))]
+    if seqs and pools:
+        chosen = next((n for n, (_, size) in enumerate(tried) if not tokens or tokens.meets(size)), None)
+        _, low, high = pools[chosen or 0]
+        one_kind = len(low.pool.groups) == 1 and length % low.pool.block_size == 0  # blocks of attention are tokens
+        if tokens and (one_kind or chosen is None):
+            made.append(_check("concurrency", seqs, tokens / Number.exact(length), "", "tokens / length"))
         else:
-            found.append(_smaller_rank(paste, gib, tokens, printed, first))
-    if seqs is not None and (tokens is None or fits):
-        ends = (low.concurrency(size), high.concurrency(size))
-        if tokens is not None and len(low.pool.groups) == 1 and size % low.pool.block_size == 0:
-            ends = (tokens.value / size, tokens.value / size)  # of full attention alone: blocks are tokens
-        found.append(_interval("concurrency", seqs, *ends, "", "blocks / blocks of the longest sequence"))
-    elif seqs is not None and tokens is not None and len(low.pool.groups) == 1:
-        found.append(_interval("concurrency", seqs, tokens.value / size, tokens.value / size, "", "tokens / length"))
-    return found
+            ends = (low.concurrency(length), high.concurrency(length))
+            made.append(_check("concurrency", seqs, Number(ends[1], *ends), "", "blocks / those of a sequence"))
+    return made
 
 
-def _smaller_rank(paste: Paste, gib: list[Number], tokens: Number, printed: str, first: tuple[Ledger, Ledger]) -> Check:
-    low, high = first
-    computed = f"{low.kv_tokens:,} to {high.kv_tokens:,} tokens"
-    ranks = int(paste.settings.get("tensor_parallel_size", 1)) * int(paste.settings.get("pipeline_parallel_size", 1))
-    ranks = max(ranks, paste.ranks_seen)
-    fewer = low.kv_tokens is not None and tokens.value < low.kv_tokens
-    if fewer and len(gib) < ranks and high.kv_tokens:
-        least = tokens.value / high.kv_tokens * min(gib, key=lambda one: one.value).high
-        return Check("tokens", printed, computed, POSSIBLE,
-                     f"they are {least:.2f} GiB: another of the {ranks} ranks may have less; {len(gib)} of {ranks} are "
-                     "printed here")  # fmt: skip
-    return Check("tokens", printed, computed, DIFFERS, "no KV type, rank, version or cache mode gives that number")
-
-
-def _needed(paste: Paste, spec: ModelSpec, needed: Number, length: int) -> Check:
-    """GiB of one sequence of `length` tokens."""
-    fits, first = [], None
-    for keys, assumed in _settings(paste):
-        both = _ledgers(spec, [Number(1.0)], keys, length)
-        if both is None:
-            continue
-        pool = both[0].pool
-        size = pool.blocks_for(length) * pool.bytes_per_block / GIB
-        first = first or size
-        if needed.low <= size <= needed.high:
-            fits.append((assumed, size))
-    printed = f"{needed.value:g} GiB"
-    if fits and not fits[0][0]:
-        return Check("GiB needed", printed, f"{fits[0][1]:.2f} GiB", EQUAL)
-    if fits:
-        return Check("GiB needed", printed, f"{fits[0][1]:.2f} GiB", EXPLAINED, f"fits with {' and '.join(fits[0][0])}")
-    return Check("GiB needed", printed, f"{first:.2f} GiB" if first else "-", DIFFERS, "blocks of the longest sequence")
-
-
-def _bytes_a_token(spec: ModelSpec, gib: Number, held: Number) -> Check:
-    low, high = floor(gib.low * GIB / held.value), ceil(gib.high * GIB / held.value)
-    printed = f"{(low + high) / 2:,.0f} B"
-    for share, why in (
-        (1, ""),
-        (2, "--tensor-parallel-size 2"),
-        (4, "--tensor-parallel-size 4"),
-        (8, "--tensor-parallel-size 8"),
-    ):
-        for bits, how in ((1, ""), (2, "an 8-bit KV cache")):
-            each = spec.kv_bytes_per_token / share / bits
-            if low <= each <= high:
-                ways = " and ".join(one for one in (why, how) if one)
-                verdict = EXPLAINED if ways else EQUAL
-                return Check(
-                    "KV bytes a token", printed, f"{each:,.0f} B", verdict, f"fits with {ways}" if ways else ""
-                )
-    return Check(
-        "KV bytes a token", printed, f"{spec.kv_bytes_per_token:,} B", DIFFERS, "no rank or KV type gives that"
-    )
+def _smaller_rank(paste: Paste, check: Check, tokens: Number, plain: Number, gib: Number, printed: int) -> Check:
+    """Another rank may have less memory, until every rank's GiB are in the paste."""
+    sizes = [int(paste.settings.get(name, 1)) for name in ("tensor_parallel_size", "pipeline_parallel_size")]
+    ranks = max(sizes[0] * sizes[1], paste.ranks_seen)
+    if not (tokens.value < plain.low and printed < ranks):
+        return check
+    why = (f"they are {tokens.value / plain.high * gib.high:.2f} GiB: another of the {ranks} ranks may have less; "
+           f"{printed} of {ranks} are printed here")  # fmt: skip
+    return replace(check, verdict=POSSIBLE, why=why)
 
 
 def of_results(documents: list[dict[str, Any]], results: list[Result]) -> list[Check]:
     """Rates of printed results from their counts and duration, and requests in flight against the cap."""
-    found = []
+    made = []
     for doc, run in zip(documents, results, strict=True):
-        seconds = doc.get("duration")
-        amounts = {
-            "requests/s": ("request_throughput", doc.get("completed")),
-            "output tokens/s": ("output_throughput", doc.get("total_output_tokens")),
-            "tokens/s": ("total_token_throughput", _sum(doc.get("total_output_tokens"), doc.get("total_input_tokens"))),
-        }
-        for name, (key, amount) in amounts.items():
-            said = doc.get(key)
-            if _numbers(said, amount, seconds) and seconds > 0:
-                span = Number.of(f"{seconds:.2f}")
-                printed = Number.of(f"{said:.2f}")
-                found.append(
-                    _interval(name, printed, amount / span.high, amount / max(span.low, 1e-9), "", "count / duration")
-                )
+        both = [doc.get("total_output_tokens"), doc.get("total_input_tokens")]
+        amounts = (("requests/s", "request_throughput", [doc.get("completed")]),
+                   ("output tokens/s", "output_throughput", both[:1]), ("tokens/s", "total_token_throughput", both))  # fmt: skip
+        for name, key, parts in amounts:
+            if _numbers(doc.get(key), doc.get("duration"), *parts) and doc["duration"] > 0.01:
+                rate = Number.exact(float(sum(parts))) / Number.of(f"{doc['duration']:.2f}")
+                made.append(_check(name, Number.of(f"{doc[key]:.2f}"), rate, "", "count / duration"))
         flying, most = run.totals.get("in_flight", float("nan")), run.totals.get("max_concurrency", float("nan"))
-        if flying > 1.02 * most:
-            found.append(
+        if "mean" in run.ours.get("e2e", {}) and flying > 1.02 * most:
+            made.append(
                 Check("in flight", f"at most {most:,.0f}", f"{flying:.4g}", DIFFERS, "Little's law: rate x E2E")
             )
-    return found
-
-
-def _sum(*parts: Any) -> Any:
-    return sum(parts) if _numbers(*parts) else None
+    return made
 
 
 def _numbers(*values: Any) -> bool:

@@ -20,6 +20,7 @@ KEYS = {
     "request rate configured (rps)": "request_rate",
     "maximum request concurrency": "max_concurrency",
     "max request concurrency": "max_concurrency",
+    "max reqeuest concurrency": "max_concurrency",  # as SGLang before 0.4.1 spelled it
     "successful requests": "completed",
     "failed requests": "failed",
     "benchmark duration (s)": "duration",
@@ -72,8 +73,8 @@ def report(path: Path, content: str) -> list[Document]:
     for document in found:
         if not {"completed", "duration"} <= set(document.value):
             raise ValueError(
-                f"{document.place(path)}: the printed result has no line with successful requests or with the duration: "
-                "paste the whole block"
+                f"{document.place(path)}: the printed result has no line with successful requests or with the duration"
+                ": paste the whole block"
             )
         document.value.setdefault("request_throughput", document.value["completed"] / document.value["duration"]
                                   if document.value["duration"] else None)  # fmt: skip
