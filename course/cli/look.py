@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,8 +29,8 @@ def look(
 ) -> None:
     """What an engine's log, its periodic lines, a metrics page or a printed benchmark result shows.
 
-    It names the limit that holds the server with its evidence, the next measurement, the flag and the lab; computes
-    the printed numbers again; and says what cannot be told.
+    The limit with its evidence, the next measurement, the flag and the lab; printed numbers computed again; what
+    cannot be told.
 
     \b
     course look server.log --config llama-3.1-8b
@@ -44,23 +45,18 @@ def look(
     else:
         content = sys.stdin.buffer.read(MOST_BYTES).decode("utf-8", "replace")
     answer = read(content, named_or_read(config) if config else None, gpus.gpu(gpu) if gpu else None)
-    echo(json.dumps(answer.as_json(), indent=2, ensure_ascii=False) if as_json else _as_text(answer))
+    echo(json.dumps(asdict(answer), indent=2, ensure_ascii=False) if as_json else _as_text(answer))
 
 
 def _as_text(answer: "Answer") -> str:
-    read, all_ = answer.lines
-    parts = [f"{read:,} of {all_:,} lines read{f', {answer.engine}' if answer.engine else ''}."]
+    parts = ["{:,} of {:,} lines read".format(*answer.lines) + (f", {answer.engine}." if answer.engine else ".")]
     for one in answer.limits:
-        said = one.as_json(answer.engine)
-        lab = f" Lab {said['lab']} teaches it." if said["lab"] else ""
-        parts += [f"\nLimit: {one.limit}: {one.evidence}.", f"  Next: {said['next']}.", f"  Flag: {said['flag']}.{lab}"]
-    if answer.checks:
-        parts.append("\nComputed again:")
+        lab = f" Lab {one['lab']} teaches it." if one["lab"] else ""
+        parts.append("\nLimit: {limit}: {evidence}.\n  Next: {next}.\n  Flag: {flag}.".format(**one) + lab)
+    parts += ["\nComputed again:"] if answer.checks else []
     for check in answer.checks:
         why = f" ({check.why})" if check.why else ""
         parts.append(f"  {check.verdict:<9} {check.name}: printed {check.printed}, computed {check.computed}{why}")
-    if answer.cannot_tell:
-        parts.append("\nCannot be told:")
-    parts += [f"  {one}" for one in answer.cannot_tell]
-    parts += [f"note: {one}" for one in answer.notes]
+    parts += ["\nCannot be told:"] if answer.cannot_tell else []
+    parts += [f"  {one}" for one in answer.cannot_tell] + [f"note: {one}" for one in answer.notes]
     return "\n".join(parts)

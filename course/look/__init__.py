@@ -1,4 +1,4 @@
-"""What people paste, read: `look` says which printed numbers agree, which limit holds the server, and what it cannot tell."""
+"""What people paste, read: which printed numbers agree, which limit holds the server, and what cannot be told."""
 
 from course.look.answer import Answer, look
 

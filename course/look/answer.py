@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from course.look import checks, limits, reading
 from course.look.checks import Check
@@ -10,29 +9,22 @@ from course.look.limits import Named
 from course.look.reading import Paste
 from course.models import ModelSpec
 from course.models.gpus import GPU
-from course.results import Result, printed, sglang_bench, trtllm_bench, vllm_bench
+from course.results import Result, reports
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a paste shows. engine: vLLM, SGLang, TensorRT-LLM, or "" if no line says. lines: (read, all)."""
+    """What a paste shows. engine: vLLM, SGLang, TensorRT-LLM, or "" if no line says. lines: (read, all).
+
+    limits: rows with limit, evidence, next, flag and lab.
+    """
 
     engine: str
-    limits: tuple[Named, ...]
+    limits: tuple[dict[str, str], ...]
     checks: tuple[Check, ...]
     cannot_tell: tuple[str, ...]
     notes: tuple[str, ...]
     lines: tuple[int, int]
-
-    def as_json(self) -> dict[str, Any]:
-        """The answer in plain lists and texts."""
-        return {
-            "limits": [one.as_json(self.engine) for one in self.limits],
-            "checks": [one.as_json() for one in self.checks],
-            "cannot_tell": list(self.cannot_tell),
-            "notes": list(self.notes),
-            "lines": list(self.lines),
-        }
 
 
 def look(text: str, spec: ModelSpec | None = None, gpu: GPU | None = None) -> Answer:
@@ -42,33 +34,22 @@ def look(text: str, spec: ModelSpec | None = None, gpu: GPU | None = None) -> An
     none. Raises ValueError for a text in which no line is known, and for a printed result that is cut.
     """
     paste = reading.read(text, gpu)
-    documents, results, blocks = _results(text)
+    found = reports(Path("paste"), reading.ESCAPES.sub("", text))
+    results = [run for _, run in found]
     if not (paste.read or paste.unqueued or paste.notes or results):
         raise ValueError(
-            f"none of the {paste.all:,} lines is one that vLLM, SGLang or TensorRT-LLM prints: paste lines of the start "
-            "(memory, KV cache size), periodic lines (Running, Waiting), or the printed result of a benchmark"
+            f"none of the {paste.all:,} lines is one that vLLM, SGLang or TensorRT-LLM prints: paste lines of the "
+            "start (memory, KV cache size), periodic lines (Running, Waiting), or the printed result of a benchmark"
         )
     named = limits.at_the_start(paste)
     several, unknown = limits.running(paste)
     named += [one for one in (*several, *limits.printed(results)) if one.limit not in {other.limit for other in named}]
-    made = [*checks.of_start(paste), *checks.of_pool(paste, spec), *checks.of_results(documents, results)]
+    made = [*checks.of_start(paste), *checks.of_pool(paste, spec), *checks.of_results(found)]
     missing = (*unknown, *_missing(paste, spec, named, results))
     notes = (*paste.notes, *(note for run in results for note in run.notes))
-    return Answer(paste.engine, tuple(named), tuple(made), missing, notes, (paste.read + blocks, paste.all))
-
-
-def _results(text: str) -> tuple[list[dict[str, Any]], list[Result], int]:
-    """Printed results as the documents that their tools save, through the readers of those; and how many lines they are."""
-    path = Path("paste")
-    if trtllm_bench.is_report(text):
-        runs = trtllm_bench.read(path, trtllm_bench.report(path, text))
-        return [{} for _ in runs], runs, sum(len(run.totals) for run in runs)
-    if not printed.is_report(text):
-        return [], [], 0
-    documents = printed.report(path, reading.ESCAPES.sub("", text))
-    readers = [sglang_bench if sglang_bench.matches(one.value) else vllm_bench for one in documents]
-    runs = [reader.read(path, [one])[0] for reader, one in zip(readers, documents, strict=True)]
-    return [one.value for one in documents], runs, sum(len(one.value) for one in documents)
+    rows = tuple(limits.row(one, paste.engine) for one in named)
+    lines = paste.read + sum(len(document) for document, _ in found)
+    return Answer(paste.engine, rows, tuple(made), missing, notes, (lines, paste.all))
 
 
 def _missing(paste: Paste, spec: ModelSpec | None, named: list[Named], results: list[Result]) -> list[str]:
@@ -83,7 +64,5 @@ def _missing(paste: Paste, spec: ModelSpec | None, named: list[Named], results: 
     if spec is None and ("kv_gib" in paste.facts or "trt_gib" in paste.facts):
         missing.append("whether the KV cache has the size that it should: name the model with --config")
     if len(set(paste.facts.get("tokens", ()))) > 1:
-        missing.append(
-            "which start these lines are of: several with different sizes are in the paste; give one at a time"
-        )
+        missing.append("which start these lines are of: several of different sizes are here; give one at a time")
     return missing

@@ -6,7 +6,7 @@ from itertools import product
 from math import isfinite
 from typing import Any
 
-from course.look.number import Number
+from course.base.printed_number import Number
 from course.look.reading import Paste
 from course.memory import Ledger, ledger
 from course.models import ModelSpec
@@ -27,10 +27,6 @@ class Check:
     verdict: str
     why: str = ""
 
-    def as_json(self) -> dict[str, str]:
-        """Its fields by name."""
-        return vars(self)
-
 
 def _check(name: str, printed: Number, computed: Number, unit: str, why: str) -> Check:
     verdict = EQUAL if printed.meets(computed) else DIFFERS
@@ -50,46 +46,40 @@ def _unless(check: Check, why: str) -> list[Check]:
 def of_start(paste: Paste) -> list[Check]:
     """The ledger of a card, from the lines alone."""
     made = []
-    total, share, usable, wanted = (paste.one(name) for name in ("total", "share", "usable", "wanted"))
+    total, share, usable, wanted = paste.each("total share usable wanted")
     if total and share:
         made += [_check(name, value, total * share, "GiB", "total x share")
                  for name, value in (("usable", usable), ("wanted", wanted)) if value]  # fmt: skip
         usable = usable or total * share
-    parts = [paste.one(name) for name in (("peak",) if "peak" in paste.facts else ("weights", "activation"))]
-    parts.append(paste.one("other"))
-    left = paste.one("kv_left") or (paste.one("kv_gib") if paste.ranks_seen == 1 else None)
-    taken = [one for one in parts if one is not None]
-    if left and usable and len(taken) == len(parts):
-        rest = usable
-        for one in taken:
-            rest -= one
-        check = _check("KV", left, rest, "GiB", " - ".join(["usable", *(f"{one.value:g}" for one in taken)]))
-        graphs = paste.one("graphs")
-        if check.verdict == DIFFERS and graphs and left.meets(rest - graphs):
-            check = Check(
-                "KV", check.printed, _amount(rest - graphs, "GiB"), EXPLAINED, "CUDA graphs are taken off, too"
-            )
-        made.append(check)
-    now, before, to_set = (paste.one(name) for name in ("graph_share", "graph_share_before", "graph_share_to_set"))
+    peak, weights, activation, other, graphs = paste.each("peak weights activation other graphs")
+    peak = peak or (weights + activation if weights and activation else None)
+    left, printed = paste.each("kv_left kv_gib")
+    left = left or (printed if paste.ranks_seen == 1 else None)
+    if left and usable and peak and other:
+        rest = usable - peak - other
+        made.append(_check("KV", left, rest, "GiB", "usable - weights - activation - other"))
+        if made[-1].verdict == DIFFERS and graphs and left.meets(rest - graphs):
+            why = "CUDA graphs are taken off, too"
+            made[-1] = replace(made[-1], computed=_amount(rest - graphs, "GiB"), verdict=EXPLAINED, why=why)
+    now, before, to_set = paste.each("graph_share graph_share_before graph_share_to_set")
     if now and before and to_set:
         made.append(_check("utilization to set", to_set, now + now - before, "", "the share, and that of graphs again"))
-    needed, has, asked, longest = (paste.one(name) for name in ("needed_gib", "kv_gib", "refused_length", "longest"))
+    needed, has, asked, longest = paste.each("needed_gib kv_gib refused_length longest")
     if needed and has and asked and longest and needed.low > 0:
         fits = asked * has / needed
-        whole_blocks = Number(fits.value, fits.low - 512, fits.high + 16)
-        made += _unless(_check("longest model length", longest, whole_blocks, "tokens", "length x GiB there / GiB needed"),
-                        "a model with windows or states keeps less of a long sequence")  # fmt: skip
+        blocks = Number(fits.value, fits.low - 512, fits.high + 16)  # the engine rounds to whole ones, of up to 512
+        check = _check("longest model length", longest, blocks, "tokens", "length x GiB there / GiB needed")
+        made += _unless(check, "a model with windows or states keeps less of a long sequence")
     return made
 
 
 def of_pool(paste: Paste, spec: ModelSpec | None) -> list[Check]:
     """Tokens and concurrency of the pool; with a model from its bytes, without one from each other."""
-    tokens, length, seqs, blocks = (paste.one(name) for name in ("tokens", "length", "concurrency", "blocks"))
+    tokens, length, seqs, blocks = paste.each("tokens length concurrency blocks")
     tokens = tokens or (blocks * Number.exact(16) if blocks else None)
     made: list[Check] = []
     if spec is not None:
-        needed, asked = paste.one("needed_gib"), paste.one("refused_length")
-        gib, held = paste.one("trt_gib"), paste.one("trt_tokens")
+        needed, asked, gib, held = paste.each("needed_gib refused_length trt_gib trt_tokens")
         if length and (tokens or seqs):
             made += _with_model(paste, spec, tokens, seqs, int(length.value))
         if needed and asked:
@@ -97,9 +87,9 @@ def of_pool(paste: Paste, spec: ModelSpec | None) -> list[Check]:
                      for keys, low, _ in _ledgers(paste, spec, Number.exact(1.0), int(asked.value))]  # fmt: skip
             made += _fit("GiB needed", needed, "GiB", [(keys, Number.exact(size)) for keys, size in sizes])
         if gib and held and held.value > 0:
-            halves = [((*rank, *kind), Number.exact(spec.kv_bytes_per_token / ranks / bits))
-                      for (ranks, rank), (bits, kind) in product(_ranks(paste), ((1, ()), (2, ("an 8-bit KV cache",))))]  # fmt: skip
-            made += _fit("KV bytes a token", gib * GIB / held, "B", sorted(halves, key=lambda one: len(one[0])))
+            halves = product(_ranks(paste), ((1, ()), (2, ("an 8-bit KV cache",))))
+            bytes_ = [((*a, *b), Number.exact(spec.kv_bytes_per_token / tp / bits)) for (tp, a), (bits, b) in halves]
+            made += _fit("KV bytes a token", gib * GIB / held, "B", sorted(bytes_, key=lambda one: len(one[0])))
     if tokens and length and seqs and length.value > 0 and not any(one.name == "concurrency" for one in made):
         made += _unless(_check("concurrency", seqs, tokens / length, "", "tokens / length"),
                         "a model with windows or states counts blocks of several kinds: name its --config")  # fmt: skip
@@ -155,9 +145,8 @@ def _with_model(paste: Paste, spec: ModelSpec, tokens: Number | None, seqs: Numb
         return []
     least = min(ranks, key=lambda one: one.value)
     pools = [one for one in _ledgers(paste, spec, least, length) if one[1].kv_tokens and one[2].kv_tokens]
-    tried = [
-        (assumed, Number(high.kv_tokens or 0, low.kv_tokens or 0, high.kv_tokens or 0)) for assumed, low, high in pools
-    ]
+    ends = [(assumed, low.kv_tokens or 0, high.kv_tokens or 0) for assumed, low, high in pools]
+    tried = [(assumed, Number(high, low, high)) for assumed, low, high in ends]
     made = _fit("tokens", tokens, "tokens", tried) if tokens else []
     if made and tokens and made[0].verdict == DIFFERS:
         made = [_smaller_rank(paste, made[0], tokens, tried[0][1], least, len(ranks))]
@@ -168,8 +157,8 @@ def _with_model(paste: Paste, spec: ModelSpec, tokens: Number | None, seqs: Numb
         if tokens and (one_kind or chosen is None):
             made.append(_check("concurrency", seqs, tokens / Number.exact(length), "", "tokens / length"))
         else:
-            ends = (low.concurrency(length), high.concurrency(length))
-            made.append(_check("concurrency", seqs, Number(ends[1], *ends), "", "blocks / those of a sequence"))
+            least_, most = low.concurrency(length), high.concurrency(length)
+            made.append(_check("concurrency", seqs, Number(most, least_, most), "", "blocks / those of a sequence"))
     return made
 
 
@@ -184,22 +173,19 @@ def _smaller_rank(paste: Paste, check: Check, tokens: Number, plain: Number, gib
     return replace(check, verdict=POSSIBLE, why=why)
 
 
-def of_results(documents: list[dict[str, Any]], results: list[Result]) -> list[Check]:
-    """Rates of printed results from their counts and duration, and requests in flight against the cap."""
+def of_results(reports: Sequence[tuple[dict[str, Any], Result]]) -> list[Check]:
+    """Rates of printed results from their counts and duration."""
     made = []
-    for doc, run in zip(documents, results, strict=True):
-        both = [doc.get("total_output_tokens"), doc.get("total_input_tokens")]
-        amounts = (("requests/s", "request_throughput", [doc.get("completed")]),
-                   ("output tokens/s", "output_throughput", both[:1]), ("tokens/s", "total_token_throughput", both))  # fmt: skip
-        for name, key, parts in amounts:
+    for doc, _ in reports:
+        both = [doc.get(key) for key in ("total_output_tokens", "total_input_tokens")]
+        for name, key, parts in (
+            ("requests/s", "request_throughput", [doc.get("completed")]),
+            ("output tokens/s", "output_throughput", both[:1]),
+            ("tokens/s", "total_token_throughput", both),
+        ):
             if _numbers(doc.get(key), doc.get("duration"), *parts) and doc["duration"] > 0.01:
-                rate = Number.exact(float(sum(parts))) / Number.of(f"{doc['duration']:.2f}")
+                rate = Number.exact(sum(float(part or 0) for part in parts)) / Number.of(f"{doc['duration']:.2f}")
                 made.append(_check(name, Number.of(f"{doc[key]:.2f}"), rate, "", "count / duration"))
-        flying, most = run.totals.get("in_flight", float("nan")), run.totals.get("max_concurrency", float("nan"))
-        if "mean" in run.ours.get("e2e", {}) and flying > 1.02 * most:
-            made.append(
-                Check("in flight", f"at most {most:,.0f}", f"{flying:.4g}", DIFFERS, "Little's law: rate x E2E")
-            )
     return made
 
 

@@ -5,10 +5,11 @@ unless the pool is full and more wait than run.
 """
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from itertools import pairwise
+from math import nan
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -31,18 +32,18 @@ def table() -> dict[str, dict[str, Any]]:
     return yaml.safe_load((files("course.data") / "limits.yaml").read_text(encoding="utf-8"))
 
 
-@dataclass(frozen=True)
-class Named:
+class Named(NamedTuple):
     """A limit that was found, with the numbers that say so."""
 
     limit: str
     evidence: str
 
-    def as_json(self, engine: str) -> dict[str, Any]:
-        """With what the table says of it, for an engine."""
-        one = table()[self.limit]
-        flag = one["SGLang" if engine == "SGLang" else "vLLM"]
-        return {"limit": self.limit, "evidence": self.evidence, "next": one["next"], "flag": flag, "lab": one["lab"]}
+
+def row(named: Named, engine: str) -> dict[str, str]:
+    """A limit with what the table says of it, for an engine."""
+    one = table()[named.limit]
+    flag = one["SGLang" if engine == "SGLang" else "vLLM"]
+    return {**named._asdict(), "next": one["next"], "flag": flag, "lab": one["lab"]}
 
 
 def at_the_start(paste: Paste) -> list[Named]:
@@ -54,8 +55,8 @@ def at_the_start(paste: Paste) -> list[Named]:
     if "wanted" in last and last["total"] > 0:
         last["fits"] = int(100 * last["free"] / last["total"]) / 100
     found = []
-    for limit, row in table().items():
-        evidence = next((text for facts, text in row.get("start", ()) if set(facts.split()) <= last.keys()), None)
+    for limit, one in table().items():
+        evidence = next((text for facts, text in one.get("start", ()) if set(facts.split()) <= last.keys()), None)
         if evidence is not None:
             found.append(Named(limit, evidence.format(**last)))
     return found
@@ -67,27 +68,23 @@ def running(paste: Paste) -> tuple[list[Named], list[str]]:
     unknown: dict[str, None] = {}
     slots = paste.settings.get("max_num_seqs")
     for rows in paste.rows.values():
-        answer = _of_engine(rows, slots if isinstance(slots, int) else None, paste.engine)
+        answer = _of_engine(rows, int(slots) if slots else None, paste.engine)
         if isinstance(answer, Named):
             found.setdefault(answer.limit, answer)
         else:
             unknown[answer] = None
-    if paste.unqueued and not paste.rows:
-        unknown["whether anybody waits: the lines end before #queue-req"] = None
-    return list(found.values()), list(unknown)
+    silent = ["whether anybody waits: the lines end before #queue-req"] if paste.unqueued and not paste.rows else []
+    return list(found.values()), [*unknown, *silent]
 
 
 def _of_engine(rows: list[Row], slots: int | None, engine: str) -> Named | str:
     """The limit, or a sentence on why it cannot be told."""
     busy = [row for row in rows if row.seats or row.waiting]
     queued = [row for row in busy if row.waiting]
-    stands = len(queued) >= 2 and len(queued) > MOST * len(busy)
     if not busy:
         return "what limits it under load: the lines are of an idle engine; paste some from the load that is slow"
-    if stands and not any(row.seats for row in queued):
-        return Named(
-            "stuck", f"0 running and up to {max(row.waiting for row in queued):,} waiting in {len(queued)} lines"
-        )
+    if len(queued) >= 2 and len(queued) > MOST * len(busy) and not any(row.seats for row in queued):
+        return Named("stuck", f"0 running, {_most(queued)}")
     queued = [row for row in queued if row.seats]
     if len(queued) >= 2 and len(queued) > MOST * len(busy):
         return _of_a_queue(queued, slots, engine)
@@ -96,33 +93,38 @@ def _of_engine(rows: list[Row], slots: int | None, engine: str) -> Named | str:
     return _without_a_queue(busy)
 
 
+def _most(queued: list[Row]) -> str:
+    return f"up to {max(row.waiting for row in queued):,} waiting in {len(queued)} line{'s' * (len(queued) > 1)}"
+
+
 def _of_a_queue(queued: list[Row], slots: int | None, engine: str) -> Named | str:
     """Of lines in which requests run and others wait."""
-    most = f"up to {max(row.waiting for row in queued):,} waiting in {len(queued)} lines"
     enough = MOST * len(queued)
     seats, times = Counter(row.seats for row in queued).most_common(1)[0]
     full = [row for row in queued if _no_room(row, engine)]
     if sum(row.state_usage >= FULL for row in queued) > enough:
-        return Named("state_blocks", f"{most}, the pool of states is full")
+        return Named("state_blocks", f"{_most(queued)}, the pool of states is full")
     if slots is not None and sum(row.seats >= slots for row in queued) > enough:
-        return Named("slots", f"{slots:,} of {slots:,} slots taken, {most}")
+        return Named("slots", f"{slots:,} of {slots:,} slots taken, {_most(queued)}")
     if len(full) > enough:
         return _blocks(queued, engine)
     if not full and all(row.usage is not None for row in queued):
+        room = f"{_most(queued)}, with room in the KV cache"
         stays = times > enough and seats == max(row.seats for row in queued)
         if slots is None and stays and len(queued) >= SEVERAL:
-            return Named("slots", f"running stays at {seats:,} in {times} of {len(queued)} lines, {most}, with room in the "
-                         "KV cache")  # fmt: skip
+            return Named("slots", f"running stays at {seats:,} in {times} of {len(queued)} lines, {room}")
         budget = _budget(queued)
         if budget and not stays:
-            return Named("prefill_budget", f"{budget}, {most}, with room in the KV cache")
-    return ("which limit holds the queue: the lines fit more than one; give --max-num-seqs (the command, or the start-up "
-            "line with the arguments) and some more lines")  # fmt: skip
+            return Named("prefill_budget", f"{budget}, {room}")
+    return (
+        "which limit holds the queue: the lines fit more than one; give --max-num-seqs (the command, or the start-up "
+        "line with the arguments) and some more lines"
+    )
 
 
 def _budget(queued: list[Row]) -> str:
-    """What shows that prompts are read as fast as they may be: batches of one size with more waiting than fit; or a rate."""
-    chunks = [row.new_tokens for row in queued if row.new_tokens and row.waiting > row.new]
+    """What shows that prompts are read as fast as they may be: batches of one size, or one rate, while others wait."""
+    chunks = [row.new_tokens for row in queued if row.new_tokens and row.waiting > row.seats - row.running]
     largest = max(chunks, default=0)
     alike = sum(one >= ALIKE * largest for one in chunks)
     if len(chunks) >= 2 and alike > MOST * len(chunks) and largest >= SMALLEST_BUDGET:
@@ -135,10 +137,9 @@ def _budget(queued: list[Row]) -> str:
 
 def _blocks(queued: list[Row], engine: str) -> Named:
     """A full pool, by the line that is fullest."""
-    row = max((row for row in queued if _no_room(row, engine)), key=lambda one: one.usage or 0)
-    each = (row.usage or 0) / row.running
-    return Named("kv_blocks", f"{row.running:,} running, up to {max(one.waiting for one in queued):,} waiting, KV usage "
-                 f"{row.usage:.1%}, about {each:.2%} a sequence: one more does not fit")  # fmt: skip
+    usage, running = max((row.usage or 0, row.running) for row in queued if _no_room(row, engine))
+    size = f"KV usage {usage:.1%}, about {usage / running:.2%} a sequence"
+    return Named("kv_blocks", f"{running:,} running, {_most(queued)}, {size}: one more does not fit")
 
 
 def _no_room(row: Row, engine: str) -> bool:
@@ -160,22 +161,21 @@ def _without_a_queue(busy: list[Row]) -> Named | str:
         return "why no token leaves while requests run: look for an error before these lines, or wait for the next ones"
     if idle == len(busy) == len(speeds) and max(speeds) < SLOW and len(busy) >= SEVERAL:
         return Named("step", f"{sorted(speeds)[len(speeds) // 2]:.2g} tokens/s a request, nobody waits")
-    rising = len(usages) > SEVERAL and all(a < b for a, b in zip(usages, usages[1:], strict=False))
+    rising = len(usages) > SEVERAL and all(a < b for a, b in pairwise(usages))
     if rising and usages[-1] >= 0.8 and usages[-1] - usages[0] >= 0.1:
         return Named("kv_filling", f"KV usage from {usages[0]:.0%} to {usages[-1]:.0%} in {len(usages)} lines")
     if idle > MOST * len(busy) and (not speeds or max(speeds) >= SLOW):
-        return Named(
-            "client", f"nobody waits in {idle} of {len(busy)} lines, at most {max(row.running for row in busy):,} run"
-        )
+        most = max(row.running for row in busy)
+        return Named("client", f"nobody waits in {idle} of {len(busy)} lines, at most {most:,} run")
     return "what limits it: requests wait in some lines and not in others, which may be arrivals; paste more lines"
 
 
 def printed(results: list[Result]) -> list[Named]:
     """Limits of the client that a printed result shows."""
     found = []
+    names = "in_flight max_concurrency requests peak_in_flight requests_per_second requested_rate"
     for run in results:
-        flying, most, total, peak, done, asked = (run.totals.get(name, float("nan")) for name in (
-            "in_flight", "max_concurrency", "requests", "peak_in_flight", "requests_per_second", "requested_rate"))  # fmt: skip
+        flying, most, total, peak, done, asked = (run.totals.get(name, nan) for name in names.split())
         half = BURST * total <= flying <= total
         if flying >= 0.9 * most and (run.loop != "open" or done < 0.95 * asked):
             found.append(Named("client_cap", f"{flying:.4g} in flight on average of {most:,.0f} allowed"))

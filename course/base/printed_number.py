@@ -7,7 +7,7 @@ SLACK = 1e-9  # of the larger number: sums of decimals that are no binary fracti
 
 @dataclass(frozen=True)
 class Number:
-    """What was printed, and the least and the most that it may have been. Products and quotients are of positive ones."""
+    """What was printed, and the least and the most that it may have been. Products are of positive numbers."""
 
     value: float
     low: float
