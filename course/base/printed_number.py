@@ -15,10 +15,13 @@ class Number:
 
     @classmethod
     def of(cls, text: str) -> "Number":
-        """Half a unit of the last printed digit either way; a whole number is exact."""
+        """Half a unit of the last printed digit either way; a whole number is exact.
+
+        Engines round to two decimals or more and drop zeros at the end: 36.0 was 36.00.
+        """
         digits = text.replace(",", "")
         places, value = len(digits.partition(".")[2]), float(digits)
-        half = 0.5 * 10.0**-places if places else 0.0
+        half = 0.5 * 10.0 ** -max(places, 2) if places else 0.0
         return cls(value, value - half, value + half)
 
     @classmethod
