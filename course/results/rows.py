@@ -1,14 +1,16 @@
 """Numbers out of parsed JSON: null is missing; what no clock or counter can have shown is refused, with its place."""
 
+import difflib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from course.base.settings import MAX_TOKENS, quote
 from course.base.textfiles import finite
 
 NAN = float("nan")
+ALIKE = 0.85  # of the letters: one is missing or wrong
 LONGEST = 1e6  # seconds: no request of a benchmark takes eleven days
 _NAMES = {"mean": "mean", "avg": "mean", "median": "p50", "min": "min", "max": "max"}
 _NAMES |= dict.fromkeys(("std", "stddev", "std_dev"), "std")
@@ -151,15 +153,25 @@ def flat(place: str, doc: Mapping, metrics: Mapping[str, str]) -> dict[str, dict
     return by_metric
 
 
-def unread(doc: Mapping, metrics: Mapping[str, str]) -> list[str]:
-    """A sentence for each number whose key has a metric's name in it, and is none that `flat` reads."""
+def unread(doc: Mapping, metrics: Mapping[str, str], known: Collection[str]) -> list[str]:
+    """A sentence for each key that looks like one which is read, and is not.
+
+    Numbers with a metric in the key whose statistic or unit is none that `flat` reads; and keys almost like one of
+    `known` that is not there.
+    """
     words = "|".join(map(re.escape, metrics))
     keys = [key for key, value in doc.items() if finite(value) and re.search(rf"(?:^|_)(?:{words})(?:_|$)", key)]
+    missing = [key for key in known if key not in doc]
+    near = {key: one for one in missing for key in doc if key not in known and _alike(str(key), one)}
     return [
-        f"{key} looks like a metric, and is not read: its statistic or its unit is not known"
-        for key in keys
-        if _of_a_metric(key, metrics) is None
-    ]
+        *(f"{key} looks like a metric, and is not read: its statistic or its unit is not known"
+          for key in keys if _of_a_metric(key, metrics) is None),
+        *(f"{key} is not read, and {one} is not there: was it renamed?" for key, one in near.items()),
+    ]  # fmt: skip
+
+
+def _alike(key: str, known: str) -> bool:
+    return key.startswith(f"{known}_") or bool(difflib.get_close_matches(key, [known], cutoff=ALIKE))
 
 
 def _of_a_metric(key: str, metrics: Mapping[str, str]) -> tuple[str, str, float] | None:

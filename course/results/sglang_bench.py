@@ -23,6 +23,7 @@ from course.results.rows import count, flat, mapping, number, rate, setting, unr
 
 TOOL = "SGLang bench_serving"
 METRICS = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2e_latency": "e2e"}
+LENGTHS = ("dataset_name", "random_input_len", "random_output_len", "random_range_ratio")
 MEANINGS = {
     "ttft": ("request sent to the first piece of the answer", True),
     "tpot": ("(latency - TTFT) / (tokens - 1), mean over requests", True),
@@ -68,7 +69,7 @@ def _run(path: Path, document: Document, name: str) -> Result:
     totals |= _asked_lengths(doc)
     reported = flat(place, doc, METRICS) if totals.get("requests") != 0 else {}
     totals, reported, sentences = without_empty(table, totals, reported)
-    notes += [*sentences, *unread(doc, METRICS)]
+    notes += [*sentences, *unread(doc, METRICS, (*vllm_bench.KNOWN, *LENGTHS))]
     setup = {key: doc[key] for key in SETUP if isinstance(doc.get(key), str | int | float)}
     loop = loop_of(totals, unlimited=vllm_bench.is_unlimited(doc))
     drafted = number(place, doc, "accept_length")

@@ -47,6 +47,11 @@ METRICS = {
     "client_queue_time": "client_wait",
     "e2el_including_client_queue": "e2e_from_plan",
 }
+KNOWN = (
+    *("request_rate", "max_concurrency", "num_prompts", "completed", "duration", "total_input_tokens"),
+    *("total_output_tokens", "request_throughput", "output_throughput", "total_token_throughput"),
+)
+"""What every file has, and what says how the load was made."""
 MEANINGS = {
     "ttft": ("request sent to the first piece of the answer", True),
     "tpot": ("(latency - TTFT) / (tokens - 1), mean over requests", True),
@@ -82,7 +87,7 @@ def _run(path: Path, document: Document, name: str) -> Result:
         totals |= without_missing({"goodput": rate(place, doc, key)})
     reported = flat(place, doc, METRICS) if completed != 0 else {}  # of no request the tool writes means of 0
     totals, reported, sentences = without_empty(table, totals, reported)
-    notes += [*sentences, *unread(doc, METRICS)]
+    notes += [*sentences, *unread(doc, METRICS, KNOWN)]
     setup = {key: doc[key] for key in SETUP if isinstance(doc.get(key), str | int | float)} | varied_options(doc)
     drafted = number(place, doc, "spec_decode_acceptance_length")
     loop = loop_of(totals, unlimited=is_unlimited(doc))

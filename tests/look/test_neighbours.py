@@ -4,6 +4,7 @@ import csv
 import json
 import re
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -86,6 +87,28 @@ class TestUnits:
 
     def test_a_whole_file_has_no_such_note(self, tmp_path):
         assert not any("is not read" in note for note in read(tmp_path, BENCH).notes)
+
+
+DATA = Path(results.__file__).parents[2] / "tests" / "data" / "results"
+
+
+@pytest.mark.parametrize("name", ["vllm_bench_summary.json", "sglang_bench.jsonl"])
+def test_a_renamed_key_changes_nothing_or_is_named(tmp_path, name):
+    """Each key of a file, one at a time: the same answer, a refusal, or a note with the key."""
+    doc = json.loads((DATA / name).read_text(encoding="utf-8").splitlines()[0] if name.endswith("jsonl")
+                     else (DATA / name).read_text(encoding="utf-8"))  # fmt: skip
+    whole = read(tmp_path, doc)
+    named = 0
+    for key in doc:
+        try:
+            other = read(tmp_path, {(f"{one}_renamed" if one == key else one): value for one, value in doc.items()})
+        except ValueError:
+            continue
+        same = repr((other.totals, other.ours, other.loop)) == repr((whole.totals, whole.ours, whole.loop))
+        noted = any(key in note for note in other.notes)
+        assert same or noted, key
+        named += noted and not same
+    assert named >= 8
 
 
 class TestStates:
