@@ -39,9 +39,10 @@ from course.gpu.ops.prefill_attention import PrefillAttention
 from course.gpu.ops.queue import queue
 from course.gpu.transformer import Llama, Shape, Step
 from course.models import model
+from tests.bench import mixes
 
 GIB = 1 << 30
-SECTIONS = ("probe", "nodes", "rows", "attention", "ragged", "gemm", "prefill", "matrix", "step", "peers")
+SECTIONS = ("probe", "nodes", "rows", "attention", "ragged", "gemm", "prefill", "mixed", "matrix", "step", "peers")
 BATCHES = (1, 8, 16, 32, 64, 128)
 
 
@@ -311,6 +312,16 @@ def prefill(b: Bench) -> None:
                     "prefill", tokens=tokens, cached=cached, slabs=slabs, splits=splits, us=1e6 * seconds,
                     tflops=work / seconds / 1e12, chosen=(slabs, splits) == chosen,
                 )  # fmt: skip
+
+
+def mixed(b: Bench) -> None:
+    """A chunk and decodes: each alone, one after the other, on two branches of a graph, and in one launch."""
+    caches = Caches(b, 8)
+    for sizes in mixes.MIXES:
+        mix = mixes.Mix(b, caches, *sizes)
+        us = {name: 1e6 * seconds for name, seconds in mix.seconds().items()}
+        b.keep("mixed", **mix.words(), **us, gain=us["two"] / us["one"], on_branches=us["branches"] / us["one"],
+               apart=mix.apart())  # fmt: skip
 
 
 def step(b: Bench, layers: int = 32) -> None:

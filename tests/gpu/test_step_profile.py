@@ -26,7 +26,29 @@ def test_points_fit_into_the_cache_and_come_once() -> None:
             assert decodes * context + chunk + cached <= room
             assert max(context, chunk + cached) <= step_profile.FARTHEST
     # The batch at 1,024 tokens comes first: it is what a recording that is cut off should have.
-    assert points[: len(step_profile.BATCHES)] == [(batch, 1_024, 0, 0) for batch in step_profile.BATCHES]
+    first = [(batch, 1_024, 0, 0) for batch in step_profile.BATCHES if batch * 1_024 <= room]
+    assert points[: len(first)] == first
+    # And each batch that fits at all has a point that fills the cache to within a block a decode.
+    for batch in step_profile.BATCHES:
+        most = max(context for decodes, context, chunk, _ in points if decodes == batch and not chunk)
+        assert most == step_profile.FULLEST or room - batch * most < 16 * batch
+
+
+def test_drafts_are_verified_by_rows_that_share_their_blocks() -> None:
+    found = list(step_profile.verify_points(65_536))
+    assert len(set(found)) == len(found) > 10
+    assert all(sequences * context <= 65_536 for sequences, _, context in found)
+    shape = Shape(layers=1, hidden=64, inner=64, heads=2, kv_heads=1, width=32, vocabulary=64)
+    llama = Llama(queue(gpu.device("numpy")), shape, blocks=16, max_tokens=64, max_positions=128)
+    llama.fill_cache()
+    step = step_profile.verify_step_at(llama, (3, 2, 40), np.random.default_rng(0))
+    here = step.inputs.here
+    assert here["lengths"].tolist() == [38, 39, 40] * 3
+    tables = here["table"].reshape(3, 3, -1)
+    assert np.all(tables == tables[:, :1])
+    assert len(np.unique(tables[:, 0])) == 9  # blocks: 3 of each of 3 sequences
+    step.run()
+    assert np.all(np.isfinite(step.logits()))
 
 
 def test_the_step_of_a_point_runs_on_a_cpu_too() -> None:
