@@ -319,8 +319,8 @@ def mixed(b: Bench) -> None:
     caches = Caches(b, 8)
     for sizes in mixes.MIXES:
         mix = mixes.Mix(b, caches, *sizes)
-        us = {name: 1e6 * seconds for name, seconds in mix.seconds().items()}
-        b.keep("mixed", **mix.words(), **us, gain=us["two"] / us["one"], on_branches=us["branches"] / us["one"],
+        us = {f"{name}_us": 1e6 * seconds for name, seconds in mix.seconds().items()}
+        b.keep("mixed", **mix.words(), **us, gain=us["two_us"] / us["one_us"], on_branches=us["branches_us"] / us["one_us"],
                apart=mix.apart())  # fmt: skip
 
 
