@@ -185,11 +185,9 @@ def record(
     clocks: list[str] = []
     rng = np.random.default_rng(0)
     most = llama.blocks * BLOCK
-    wanted = points(most, llama.max_positions) if wanted is None else wanted
-    verify = verify_points(most) if verify is None else verify
     work: Iterator[tuple[dict, Timed, Any]] = itertools.chain(
-        ((columns, timed or seconds_at, point) for point in wanted),
-        ((verified, verify_seconds_at, point) for point in verify),
+        ((columns, timed or seconds_at, point) for point in wanted or points(most, llama.max_positions)),
+        ((verified, verify_seconds_at, point) for point in (verify_points(most) if verify is None else verify)),
     )
     for table, time_it, point in work:
         if time.perf_counter() - began > limit:

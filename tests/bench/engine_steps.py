@@ -208,10 +208,13 @@ def seconds_at(prompt: Prompt, llama: Llama, point: step_profile.Point, rng: Any
     chunk, cached = point[2:]
     if not chunk:
         return step_profile.seconds_at(llama, point, rng, 0.2)
-    kind, _ = prompt.faster(chunk, cached)
-    found = step_profile.seconds_at(llama, point, rng, 0.25, partial(EngineStep, prompt=prompt, kind=kind))
-    torch.cuda.empty_cache()  # what a graph that is gone has used
-    return found
+    try:
+        kind, _ = prompt.faster(chunk, cached)
+        return step_profile.seconds_at(llama, point, rng, 0.25, partial(EngineStep, prompt=prompt, kind=kind))
+    except torch.OutOfMemoryError as error:
+        raise gpu.KernelError(str(error)) from None
+    finally:
+        torch.cuda.empty_cache()  # what a graph that is gone has used
 
 
 def norm(a: Any, b: Any) -> float:
@@ -271,7 +274,7 @@ def main() -> None:
     """Check, then record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--cache-tokens", type=int, default=655_360)
+    parser.add_argument("--cache-tokens", type=int, default=638_976)
     parser.add_argument("--limit", type=float, default=480.0)
     parser.add_argument("--every", type=int, default=1, help="only every n-th point, for a trial")
     asked = parser.parse_args()

@@ -71,8 +71,8 @@ class DecodeAttention:
         """
         block_seconds = BLOCK * self.token_bytes / self.kv_heads / self.queue.read_bandwidth
         most = max(1, self.max_items // max(1, len(lengths)))
-        # Seconds a block of 16 tokens by warps, measured on an H100 where nobody competes for memory.
-        latencies = {4: 0.40e-6, 8: 0.25e-6} if self.tensor else {4: 0.55e-6}
+        # Seconds a block of 16 tokens by warps when no other thread block competes for memory.
+        latencies = {4: 0.44e-6, 8: 0.25e-6} if self.tensor else {4: 0.55e-6}
         found = []
         for many in [self.warps] if self.warps else warps or latencies:
             latency = latencies.get(many, latencies[max(latencies)])

@@ -52,8 +52,8 @@ class MixedAttention:
         return 2 if tiles >= 0.9 * self.queue.multiprocessors and reading >= computing else 1
 
     def splits(self, chunks: Sequence[Sequence[int]], slabs: int) -> int:
-        """Parts that the keys of the chunks are split into: see PrefillAttention."""
-        return self.chunks.splits(chunks, slabs)
+        """Parts that the keys of the chunks are split into: fewer than without decodes, which need room as well."""
+        return self.chunks.splits(chunks, slabs, resident=1.5)
 
     def prepare(
         self,

@@ -55,10 +55,13 @@ class PrefillAttention:
         blocks = sum(-(-chunk[1] // (32 * WARPS)) for chunk in chunks) * self.heads
         return 2 if blocks >= 1.5 * self.queue.multiprocessors and self.queue.device.is_gpu else 1
 
-    def splits(self, chunks: Sequence[Sequence[int]], slabs: int) -> int:
-        """Parts that the keys are split into, so that a small chunk keeps the device busy too."""
+    def splits(self, chunks: Sequence[Sequence[int]], slabs: int, resident: float = 3) -> int:
+        """Parts that the keys are split into, so that a small chunk keeps the device busy too.
+
+        resident: thread blocks that they should have on each multiprocessor.
+        """
         tiles = len(self.tiles(chunks, slabs))
-        slots = 3 * self.queue.multiprocessors
+        slots = int(resident * self.queue.multiprocessors)
         longest = max(tokens + cached for _, tokens, cached, _ in chunks)
         if slabs > 1 or not self.max_parts:
             return 1

@@ -293,7 +293,7 @@ class Step:
             return self._decode_attention(layer, q, out, chained=True)
         # Not chained: it would start on the multiprocessors that are done early, three blocks on one and none on the
         # next, and a chunk of 512 tokens behind 24,576 was 10% slower on an H100.
-        how = {"slabs": self._slabs, "splits": self._splits}
+        how: dict[str, Any] = {"slabs": self._slabs, "splits": self._splits}
         chunks = (q, llama.k[layer], llama.v[layer], there["table"], there["chunks"], there["tiles"])
         if not self.decodes:
             return llama.prefill_attention.prepare(*chunks, out, **how)
