@@ -281,7 +281,12 @@ def main() -> None:
     began = time.perf_counter()
     torch.set_grad_enabled(False)
     device, spec = gpu.device("cuda"), model("llama-3.1-8b")
-    device.versions = {**device.versions, "torch": torch.__version__, "cudnn": str(torch.backends.cudnn.version())}
+    device.versions = {
+        **device.versions,
+        "torch": torch.__version__,
+        "cudnn": str(torch.backends.cudnn.version()),
+        "prompts": "FlashAttention or cuDNN",  # for the badge
+    }
     llama = Llama(
         queue(device),
         Shape.of(spec),

@@ -14,7 +14,8 @@ from course.gpu.transformer import Llama, Shape
 from course.models import model
 from course.steptime import files, recorded
 
-RECORDINGS = ("h100_llama3_8b", "h100_llama3_1b")
+RECORDINGS = {"h100_llama3_8b": 3.35e12, "h100_llama3_1b": 3.35e12, "h200_llama3_8b_flash": 4.8e12}
+"""Names, and the bytes/s of the data sheet of their cards."""
 
 
 def test_points_fit_into_the_cache_and_come_once() -> None:
@@ -77,12 +78,29 @@ def test_recordings_hold_what_they_say(name: str) -> None:
     assert np.all((low > 0) & (low <= middle) & (middle <= high))
     for needed in ("card", "driver", "cupy", "date", "command", "how", "clocks"):
         assert recording["provenance"][needed]
-    # No step is faster than reading the weights at the data sheet's 3.35 TB/s.
-    assert middle.min() > recording["weight_bytes"] / 3.35e12
+    # No step is faster than reading the weights at the data sheet's bandwidth.
+    assert middle.min() > recording["weight_bytes"] / RECORDINGS[name]
     decodes, context, chunk = (np.array(columns[part]) for part in ("decodes", "decode_context", "chunk"))
     alone = (chunk == 0) & (context == 1_024 * decodes)
     order = np.argsort(decodes[alone])
     # More decodes take longer, but for a few percent between neighbours that are equal work.
     assert np.all(np.diff(middle[alone][order]) > -0.03 * middle[alone][order][1:])
+    # Nor than reading the keys and values of its decodes besides.
+    assert np.all(middle > (recording["weight_bytes"] + context * recording["kv_bytes_per_token"]) / RECORDINGS[name])
     # And a step time reads it off to within the scatter of its points.
     assert recorded(name.replace("_", "-")).misfit["decodes"] < 0.05
+
+
+def test_an_engines_attention_is_recorded_where_it_was_asked_for() -> None:
+    recording = files.read("llama_step", "h200_llama3_8b_flash")
+    columns = {name: np.array(values) for name, values in recording["points"].items()}
+    chunk = columns["chunk"] > 0
+    assert set(columns["form"][chunk]) == {"flash", "cudnn"} == set(columns["form"]) - {"fused", "library"}
+    assert columns["decodes"].max() == 1_024
+    assert columns["decode_context"].max() > 600_000  # of a card that holds 640,000 to 900,000 beside an 8B
+    assert {16, 16_384} <= set(columns["chunk"][columns["cached"] == 65_536])
+    verified = recording["verify"]
+    assert {column for column in verified} == set(step_profile.VERIFY_COLUMNS)
+    wanted = set(step_profile.verify_points(max(columns["decode_context"])))
+    each = np.array(verified["context"]) // verified["sequences"]
+    assert set(zip(verified["sequences"], verified["drafts"], each.tolist(), strict=True)) == wanted
