@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
+from types import FrameType
 
 import pytest
+
+CPU_LIMIT = 120.0
+"""Seconds that a test's process may compute, fixtures included. What waits computes nothing, so pytest-timeout stands
+behind this with the clock's `timeout` of pyproject.toml, which no busy machine reaches."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -26,7 +33,30 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave the cells of notebooks to nbval's limit, which stops the kernel and not this process; both are 120 s."""
+    """Leave the cells of notebooks to nbval's limit, which stops the kernel and not this process."""
     for item in items:
         if not isinstance(item, pytest.Function):
             item.add_marker(pytest.mark.timeout(0))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a test after so many seconds of CPU time, and say where it was: time on a busy machine is nobody's fault.
+
+    `@pytest.mark.cpu_limit(300)` gives a test another limit. Windows has no such timer.
+    """
+    if not hasattr(signal, "setitimer"):
+        return (yield)
+    marker = item.get_closest_marker("cpu_limit")
+    limit = marker.args[0] if marker else CPU_LIMIT
+
+    def over(number: int, frame: FrameType | None) -> None:
+        pytest.fail(f"it has computed for {limit:g} s: longer than a test may (CPU_LIMIT in conftest.py)")
+
+    before = signal.signal(signal.SIGPROF, over)
+    signal.setitimer(signal.ITIMER_PROF, limit)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

@@ -5,8 +5,6 @@ in CONTRIBUTING.md; those that a lab needs are at hand from here:
 `from course import lengths, metrics, policies, queueing, steptime, traces`.
 """
 
-import sys
-
 TYPE_CHECKING = False  # what typing would say; importing it takes ten times as long as the rest of this file
 if TYPE_CHECKING:
     from typing import Any
@@ -46,18 +44,3 @@ def __getattr__(name: str) -> "Any":
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__, *_MODULES})
-
-
-class _MovedFinder:
-    """Asked for a module that nobody has found: one of before gets a sentence that says what to do."""
-
-    @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> None:
-        if name.startswith("course."):
-            from course.base.moved import explain
-
-            explain(name)
-
-
-if _MovedFinder not in sys.meta_path:
-    sys.meta_path.append(_MovedFinder)

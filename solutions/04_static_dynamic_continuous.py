@@ -48,7 +48,7 @@ lab.predict("bigger")
 # ### One trace, three policies
 #
 # The same 12 requests get 3 slots, a lane for each. Thin lines are requests that wait. *Prefill* reads the prompt,
-# *decode* adds tokens. Request 5, outlined, has an answer of 9 tokens.
+# *decode* adds tokens. Request 5, outlined, has an answer of {{short_answer}} tokens.
 
 # %%
 lab04.one_trace()
@@ -65,7 +65,7 @@ lab04.at_saturation()
 # %% [markdown]
 # ## Measure
 #
-# Are wasted slot-steps wasted seconds? On your machine, a small language model answers 12 questions. Play each policy:
+# Are wasted slot-steps wasted seconds? On your machine, a small language model answers {{asked}} questions. Play each policy:
 # watch the padding (hatched), and who starts when an answer ends. The table compares times and words.
 
 # %%
@@ -76,14 +76,14 @@ lab04.three_policies_speak()
 #
 # ## Explain
 #
-# Four requests wait for two slots. Their answers have 6, 1, 2 and 3 tokens.
+# Four requests wait for two slots. Their answers have {{hand_answers}} tokens.
 
 # %%
 lab04.four_by_hand()
 
 # %% [markdown]
-# Static batching needs 6 + 3 = 9 steps, or 18 slot-steps, for 12 tokens: 6 slot-steps are padding. Continuous batching
-# refills the second slot at once and needs 6 steps. The gain is 9 / 6 = 1.5.
+# Static batching needs 6 + 3 = 9 steps, or {{hand_slot_steps}} slot-steps, for {{hand_tokens}} tokens: {{hand_padding}} slot-steps are padding. Continuous batching
+# refills the second slot at once and needs {{hand_refilled}} steps. The gain is 9 / 6 = 1.5.
 #
 # A static batch pays for its longest answer in every slot. A continuous batch pays only for wanted tokens, as long as
 # somebody waits. If every step takes the same time, the gain in tokens/s is
@@ -92,15 +92,15 @@ lab04.four_by_hand()
 #
 # | symbol | meaning | unit | by hand | the chat |
 # |---|---|---|---|---|
-# | $b$ | slots | | 2 | 32 |
-# | $E[\max]$ | longest answer of a batch, mean | tokens | 4.5 | 1,110 |
-# | $E[L]$ | answer, mean | tokens | 3 | 256 |
-# | gain | | | 1.5 | 4.34 |
+# | $b$ | slots | | {{hand_slots}} | 32 |
+# | $E[\max]$ | longest answer of a batch, mean | tokens | {{hand_longest}} | {{longest:,.0f}} |
+# | $E[L]$ | answer, mean | tokens | {{hand_mean}} | 256 |
+# | gain | | | {{hand_gain}} | {{formula:.2f}} |
 #
-# The simulated chat gained 3.85. In its draw, the longest answers were 3.94 times the mean, and both policies spend the
+# The simulated chat gained {{gain:.2f}}. In its draw, the longest answers were {{drawn:.2f}} times the mean, and both policies spend the
 # same time on prompts.
 #
-# So the GPU was busy with padding. Static batching serves 4 requests/s, continuous batching 16 **on the same card**.
+# So the GPU was busy with padding. Static batching serves {{static_rate:.0f}} requests/s, continuous batching {{continuous_rate:.0f}} **on the same card**.
 
 # %% [markdown]
 # ## Exercises
@@ -108,7 +108,7 @@ lab04.four_by_hand()
 # **Worked example.** Two slots hold answers of 6 and 1 tokens. You pay for 2 x 6 = 12 slot-steps and want 6 + 1 = 7, so
 # 12 - 7 = 5 are padding.
 #
-# **1.** How many are padding with three slots and answers of 100, 20 and 80 tokens?
+# **1.** How many are padding with three slots and answers of {{waste_answers}} tokens?
 
 # %%
 answer = None
@@ -120,7 +120,7 @@ answer = 3 * 100 - (100 + 20 + 80)
 lab.check("waste", answer)
 
 # %% [markdown]
-# **2.** What is the gain over static batches of 400, 50, 110 and 80 tokens in four slots, if all steps take equally
+# **2.** What is the gain over static batches of {{ratio_answers}} tokens in four slots, if all steps take equally
 # long?
 
 # %%
@@ -134,8 +134,8 @@ lab.check("ratio", answer)
 
 # %% [markdown]
 # **3.** Write continuous batching: which requests compute how many tokens in the next step? `running` and `waiting` are
-# {request: tokens to compute before its next output token}, in order of arrival. With {1: 1, 3: 1} running,
-# {5: 40, 6: 512, 7: 8} waiting and 4 slots, return {1: 1, 3: 1, 5: 40, 6: 512}.
+# {request: tokens to compute before its next output token}, in order of arrival. With {{refill_running}} running,
+# {{refill_waiting}} waiting and {{refill_slots}} slots, return {{refill_result}}.
 
 
 # %%
@@ -169,7 +169,7 @@ lab.ticket()
 # ## Take away
 #
 # 1. A static batch pays for its longest answer in every slot; the GPU is busy with padding.
-# 2. Continuous batching refills slots at once and gains E[max] / mean: 1 for equal lengths, about 4 in this chat.
+# 2. Continuous batching refills slots at once and gains E[max] / mean: 1 for equal lengths, about {{gain:.0f}} in this chat.
 # 3. Below saturation every policy delivers what arrives: compare waiting times.
 
 # %%
@@ -187,7 +187,7 @@ lab.recap("bigger")
 # ```
 #
 # Which flag do you change, `--max-num-seqs` (slots), `--max-num-batched-tokens` (tokens per step) or
-# `--gpu-memory-utilization`? Which is the smallest of 16, 32, 64, 128 and 256 that keeps up, by "Spread and slots"?
+# `--gpu-memory-utilization`? Which is the smallest of {{choices}} that keeps up, by "Spread and slots"?
 # What in the log would change your mind?
 
 # %%

@@ -18,13 +18,13 @@ from course.lessons.lab04 import side_by_side
 # ## Below saturation and at it
 #
 # People arrive one by one, 2,000 of them, in an open loop. **Goodput** counts the requests a second that are answered
-# in time, here within 10 s.
+# in time, here within {{e2e_slo}} s.
 #
-# - Move the rate from 0.5 to 3 requests/s. Tokens/s are the same for all three policies. The latency of static batching
+# - Move the rate from {{rate_low}} to {{light_rate}} requests/s. Tokens/s are the same for all three policies. The latency of static batching
 #   is high at both ends of its curve: at the left a batch waits to fill, at the right requests wait for a batch.
 # - Choose the first token instead of the whole answer. Only continuous batching can stream: the others send an answer
 #   when its batch ends.
-# - A delay of 10 s helps nobody at a low rate: it is as long as the wait that it should bound.
+# - A delay of {{long_delay_s}} s helps nobody at a low rate: it is as long as the wait that it should bound.
 
 # %%
 lab04.chat_under_load()
@@ -33,8 +33,8 @@ lab04.chat_under_load()
 # ## The formula, and runs
 #
 # The formula counts slot-steps, so it is exact where every step costs the same. Steps of a real card differ. "As drawn"
-# applies the formula to the answers of the simulation, batch by batch. 2,000 requests are only 62 batches of 32, or 15
-# of 128, so it differs from the expected value.
+# applies the formula to the answers of the simulation, batch by batch. 2,000 requests are only {{batches}} batches of 32, or {{batches_most}}
+# of {{most_slots}}, so it differs from the expected value.
 
 # %%
 lab04.gain_and_formula()
@@ -42,9 +42,9 @@ lab04.gain_and_formula()
 # %% [markdown]
 # Two things pull the gain away from the formula. Prompts must be computed under either policy, which makes the gain
 # smaller, most of all with many slots and a small spread. A row of padding reads its keys and values, more of them with
-# every step, which makes the gain larger: with 128 slots and a CV of 2 that wins.
+# every step, which makes the gain larger: with {{most_slots}} slots and a CV of {{widest}} that wins.
 #
-# Where every step takes 5 ms, gain and formula agree within what 20,000 requests can show:
+# Where every step takes {{equal_step_ms}} ms, gain and formula agree within what {{equal_requests:,}} requests can show:
 
 # %%
 same_cost = steptime.PowerLaw(t0=5e-3, c=0, alpha=1)
@@ -72,7 +72,7 @@ lab04.exponential_answers()
 lab04.capacity_by_hand()
 
 # %% [markdown]
-# The calculation by hand takes the expected longest answer, of which the 62 simulated batches are a small sample. The
+# The calculation by hand takes the expected longest answer, of which the {{batches}} simulated batches are a small sample. The
 # service in the lab's question is one draw as well: at 4 requests/s it runs just about at capacity, where one draw says
 # little.
 
@@ -82,9 +82,9 @@ lab04.other_draws()
 # %% [markdown]
 # ## A trace
 #
-# The Azure-style trace is made up, with the statistics of a real conversation trace: prompts of 1,161 tokens on
-# average, answers of 258, and gaps that vary a little more than Poisson's. Its step times are a roofline: a padded
-# batch of 32 prompts reaches 131,296 tokens in one step, and no step of more than 65,536 was recorded.
+# The Azure-style trace is made up, with the statistics of a real conversation trace: prompts of {{trace_prompt:,.0f}} tokens on
+# average, answers of {{trace_answer:.0f}}, and gaps that vary a little more than Poisson's. Its step times are a roofline: a padded
+# batch of 32 prompts reaches {{trace_step:,}} tokens in one step, and no step of more than {{recorded_step:,}} was recorded.
 
 # %%
 lab04.trace_under_load()
@@ -93,13 +93,13 @@ lab04.trace_under_load()
 lab04.the_trace()
 
 # %% [markdown]
-# The gain is larger than the padding of the answers, E[max] / mean, explains. The prompts differ as well, from 3 to
-# 7,651 tokens, and a static batch pads every one of them to its longest, computes it, and then reads it in every step.
+# The gain is larger than the padding of the answers, E[max] / mean, explains. The prompts differ as well, from {{trace_shortest}} to
+# {{trace_longest:,}} tokens, and a static batch pads every one of them to its longest, computes it, and then reads it in every step.
 #
 # ## What is often said
 #
-# **"The GPU idles once the short answers of a static batch have ended"**, and **"utilisation is 50 to 70% with static
-# batching and 80 to 95% with continuous"**. It does not idle. The first range belongs to answers that differ little;
+# **"The GPU idles once the short answers of a static batch have ended"**, and **"utilisation is {{said_static}} with static
+# batching and {{said_continuous}} with continuous"**. It does not idle. The first range belongs to answers that differ little;
 # the second is too modest, as long as somebody waits.
 
 # %%
@@ -113,15 +113,15 @@ lab04.joins()
 
 # %% [markdown]
 # **"Average latency is the duration divided by the number of requests"**, and **"a larger batch of requests shows the
-# gain"**: a benchmark sends 100 equal requests at once. But duration / requests is 1 / throughput, not a latency. And
+# gain"**: a benchmark sends {{equal_at_once}} equal requests at once. But duration / requests is 1 / throughput, not a latency. And
 # equal requests in one batch show no gain: it comes from spread, and from people who arrive later, as in the last row.
-# (Dynamic batching waits out its delay of 100 ms here, since its batch is never full.)
+# (Dynamic batching waits out its delay of {{benchmark_delay_ms}} ms here, since its batch is never full.)
 
 # %%
 lab04.duration_is_no_latency()
 
 # %% [markdown]
-# **"Queued requests are answered 3 to 5 times sooner."** That depends on the draw.
+# **"Queued requests are answered {{said_sooner}} times sooner."** That depends on the draw.
 
 # %%
 lab04.sooner()
@@ -165,13 +165,13 @@ print("the same answers at the same times:", np.array_equal(mine.response, their
 # %% [markdown]
 # ## Where a dynamic batcher still fits
 #
-# An image classifier, or an audio encoder over windows of 30 s: every request is one step of equal length. There is no
-# padding, and continuous batching has nothing to win. Here a step takes 2 ms and 0.25 ms for each image (made-up
-# numbers), at most 16 images a step. The lines are the share of requests answered within a time.
+# An image classifier, or an audio encoder over windows of {{window_s}} s: every request is one step of equal length. There is no
+# padding, and continuous batching has nothing to win. Here a step takes {{image_step_ms}} ms and {{image_ms}} ms for each image (made-up
+# numbers), at most {{image_most}} images a step. The lines are the share of requests answered within a time.
 #
-# - At 1,000 images/s, move the delay from 1 ms to 20 ms: latency and batches grow, and the GPU is busy for less of the
+# - At {{image_rate:,}} images/s, move the delay from {{image_short_ms}} ms to {{busy_short_ms}} ms: latency and batches grow, and the GPU is busy for less of the
 #   time.
-# - At 2,400 images/s, move it from 20 ms to 50 ms: nothing changes, since batches are full before the delay is over.
+# - At {{busy_rate:,}} images/s, move it from {{busy_short_ms}} ms to {{busy_long_ms}} ms: nothing changes, since batches are full before the delay is over.
 
 # %%
 lab04.image_service()
@@ -179,7 +179,7 @@ lab04.image_service()
 # %% [markdown]
 # With a delay of 0, whoever waits when the model gets free makes the next batch. For requests of one step that is
 # continuous batching, to the last bit; queueing theory calls it **bulk service**, and for Poisson arrivals its means
-# are exact. At 1,000 images/s the GPU is busy nearly all the time, and could still serve 2.7 times as many, since
+# are exact. At {{image_rate:,}} images/s the GPU is busy nearly all the time, and could still serve {{image_headroom:.1f}} times as many, since
 # batches grow with the load.
 
 # %%
@@ -187,14 +187,14 @@ lab04.no_delay()
 
 # %% [markdown]
 # Does a delay raise throughput? In an open loop it cannot. In a load test with a fixed number of clients (a **closed
-# loop**) it can do either. Here each client sends its next image 1 ms after the answer to its last:
+# loop**) it can do either. Here each client sends its next image {{think_ms}} ms after the answer to its last:
 
 # %%
 lab04.in_a_closed_loop()
 
 # %% [markdown]
-# Without a delay the clients fall into two groups that take turns. With 16 of them the delay merges the two into a full
-# batch; with 8 the batch can never be full, and everybody waits for clients who do not exist.
+# Without a delay the clients fall into two groups that take turns. With {{clients}} of them the delay merges the two into a full
+# batch; with {{few_clients}} the batch can never be full, and everybody waits for clients who do not exist.
 #
 # In front of an LLM engine that batches by iteration, a dynamic batcher only delays admission:
 

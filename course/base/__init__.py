@@ -1,1 +1,1 @@
-"""What every room stands on: settings and their checks, files and their texts, streams, quick imports, moved names."""
+"""What every room stands on: settings and their checks, files and their texts, streams, quick imports."""

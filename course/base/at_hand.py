@@ -9,18 +9,18 @@ from typing import Any
 
 
 def at_hand(package: str, *modules: str) -> Callable[[str], Any]:
-    """The `__getattr__` of a package that has at hand what these modules of it list in `__all__`.
+    """A `__getattr__` that fetches what these modules of the package list in `__all__`, at first use.
 
     What a lab asks is read without plotly and widgets, which its explorers need.
     """
 
     def fetched(name: str) -> Any:
-        # A module of the package is imported by whoever asks, without the others, which may need it themselves.
+        # Import the one module that has the name: the package's other modules may be importing it.
         own = name.startswith("_") or not name.isidentifier() or find_spec(f"{package}.{name}") is not None
         for module in () if own else modules:
-            found = import_module(f"{package}.{module}")
-            if name in found.__all__:
-                return getattr(found, name)
+            source = import_module(f"{package}.{module}")
+            if name in source.__all__:
+                return getattr(source, name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return fetched

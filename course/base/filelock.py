@@ -16,8 +16,8 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 PATIENCE = 60.0
-"""Seconds to wait for others. Whoever holds the lock needs milliseconds, or tenths of a second on a slow disk, so
-twenty writers are through long before. A process that was stopped while it held the lock must not stop everybody.
+"""Seconds to wait for others. A process holds the lock for milliseconds, or tenths of a second on a slow disk, so
+twenty writers are through long before. A process that was stopped while it held the lock must not stop the others.
 """
 
 
@@ -25,26 +25,26 @@ twenty writers are through long before. A process that was stopped while it held
 def file_lock(path: Path) -> Iterator[None]:
     """Hold the lock file at `path`; the operating system frees it if the process dies.
 
-    OSError where the lock file cannot be made, as in a read-only folder.
+    OSError if the lock file cannot be made, as in a read-only folder.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    held = False
+    is_ours = False
     try:
         end = time.monotonic() + PATIENCE
         with suppress(OSError):  # a file system without locks
-            while not (held := _take(handle)) and time.monotonic() < end:
-                # Each waits a different time, so that nobody comes too late again and again.
+            while not (is_ours := _take(handle)) and time.monotonic() < end:
+                # Each process waits a different time, so that none is late at every attempt.
                 time.sleep(random.uniform(0.001, 0.02))
         yield
     finally:
-        if held:
+        if is_ours:
             with suppress(OSError):
                 _free(handle)
         os.close(handle)
 
 
 def _take(handle: int) -> bool:
-    """Whether the lock is ours now; False while somebody else has it. Raises OSError where there are no locks."""
+    """Try to take the lock; returns whether it is ours. Raises OSError on a file system without locks."""
     try:
         if fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

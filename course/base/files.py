@@ -19,10 +19,10 @@ class TooLarge(ValueError):
 
 
 def ordinary(path: Path) -> bool:
-    """Whether a file can be read here; False where there is nothing.
+    """Whether a file can be read here; False if there is nothing.
 
-    NotAFile where something else has this name: a pipe would keep its reader waiting, and a device has no end. OSError
-    where it cannot be looked at, as in a folder that must not be read.
+    NotAFile if something else has this name: a pipe would keep its reader waiting, and a device has no end. OSError
+    if it cannot be looked at, as in a folder that must not be read.
     """
     try:
         shape = path.stat().st_mode
@@ -63,7 +63,7 @@ def replace(path: Path, content: bytes, mode: int = 0o666) -> None:
 
 
 def write_new(path: Path, content: bytes) -> None:
-    """Write a new file, whole or not at all. Raises FileExistsError where anything of that name exists."""
+    """Write a new file, whole or not at all. Raises FileExistsError if anything of that name exists."""
     file = path.open("xb")
     try:
         with file:
@@ -77,7 +77,7 @@ def put_aside(path: Path, names: Iterable[Path]) -> Path:
     """Rename a file, folder or link to the first of `names`, in the same folder, that is free; return that.
 
     The name is taken first, by something empty, so that no other program's file can get under the move. Raises OSError
-    where nothing can be renamed; then everything is as it was.
+    if nothing can be renamed; then everything is as it was.
     """
     folder = path.is_dir() and not path.is_symlink()
     for name in names:

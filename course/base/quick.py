@@ -1,7 +1,7 @@
 """Import jsonschema without two to four seconds of waiting.
 
 Everything of Jupyter imports it, and so do plotly's renderers. Its check of internationalised addresses (format "iri")
-compiles a grammar as it is imported; where that package is not installed jsonschema leaves the check out, and no file
+compiles a grammar as it is imported; if that package is not installed jsonschema leaves the check out, and no file
 that is read here asks for it.
 """
 

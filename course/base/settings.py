@@ -41,7 +41,7 @@ def reason(error: BaseException) -> str:
 
 
 def real(name: str, value: Any, *, low: float = -inf, high: float = inf, above: float | None = None) -> float:
-    """`value` as a finite float with low <= value <= high, and value > above where given; else ValueError."""
+    """`value` as a finite float with low <= value <= high, and value > above if given; else ValueError."""
     if isinstance(value, bool) or not isinstance(value, Real):  # NumPy's bool is no Real
         raise ValueError(f"{name} must be a number{_range_words(low, high, above)}, not {quote(value)}")
     try:

@@ -1,4 +1,4 @@
-"""What a program prints to, whoever started it."""
+"""stdout and stderr: letters that a terminal cannot print, or must not be given."""
 
 import re
 import sys
@@ -9,7 +9,7 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u20
 STYLE = re.compile(r"(\x1b\[(?:[012];?)+m)")
 """Bold, dim and plain, as tables have them on a terminal."""
 LONGEST_WORD = 300
-"""Letters without a space in a message: longer than any path that somebody types."""
+"""Letters without a space in a message: longer than any path that is typed."""
 
 
 def forgiving() -> None:
@@ -18,7 +18,7 @@ def forgiving() -> None:
     File names may hold bytes that are no text at all, and printing one must not end a program.
     """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # None where it is closed, and a stream of another kind in tests
+        if isinstance(stream, TextIOWrapper):  # None if it is closed, and a stream of another kind in tests
             stream.reconfigure(errors="backslashreplace")
 
 

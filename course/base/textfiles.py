@@ -18,7 +18,7 @@ from course.base.settings import quote
 MAX_BYTES = 2**30  # four times what 5 million rows of a trace take
 MAX_JSON_BYTES = 2**28  # parsed, JSON takes about ten times its size
 MAX_LINE = 2**24  # of JSON lines; a prompt of a million tokens has 62,500 block ids, less than 1 MiB
-PIPE_SECONDS = 5.0  # to wait for whoever writes into a named pipe
+PIPE_SECONDS = 5.0  # to wait for the program that writes into a named pipe
 _OTHER_FORMATS = {
     b"\x1f\x8b": "gzip",
     b"PK\x03\x04": "zip or Excel",
@@ -28,7 +28,7 @@ _OTHER_FORMATS = {
 
 
 def path_of(path: str | PathLike, what: str) -> Path:
-    """`path` as a Path; ValueError where it is none. `what`: the kind of file, for that sentence."""
+    """`path` as a Path; ValueError if it is none. `what`: the kind of file, for that sentence."""
     try:
         return Path(fspath(path))
     except TypeError:
@@ -36,7 +36,7 @@ def path_of(path: str | PathLike, what: str) -> Path:
 
 
 def text(path: Path, what: str, form: str = "CSV", limit: int | None = None) -> str:
-    """The file as text; ValueError where it is none, with what it seems to be; OSError where it cannot be opened.
+    """The file as text; ValueError if it is none, with what it seems to be; OSError if it cannot be opened.
 
     what: the kind of file wanted, such as "trace". form: what other formats should be exported as. limit: bytes.
     """
@@ -71,7 +71,7 @@ def _start_of(path: Path, most: int) -> bytes:
 
 
 def _from_a_pipe(path: Path, what: str, most: int) -> bytes:
-    """What is written into a named pipe; ValueError where nobody opens it for writing within PIPE_SECONDS."""
+    """What is written into a named pipe; ValueError if no program opens it for writing within PIPE_SECONDS."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(handle, "rb") as file:
         end = time.monotonic() + PIPE_SECONDS
@@ -99,7 +99,7 @@ def _row(data: bytes, offset: int) -> int:
 def json_value(path: Path, content: str, row: int | None = None) -> Any:
     """What JSON says; NaN and Infinity are read, as Python writes them. ValueError, with the place, for anything else.
 
-    row: the line that `content` is, where it is one line of a file.
+    row: the line that `content` is, if it is one line of a file.
     """
     try:
         return json.loads(content)

@@ -27,7 +27,7 @@ class Row:
 
     @property
     def error(self) -> float:
-        """The error of the model, modelled / measured - 1; NaN where either is missing."""
+        """The error of the model, modelled / measured - 1; NaN if either is missing."""
         if not (isfinite(self.measured) and isfinite(self.modelled)) or self.measured == 0:
             return nan
         return self.modelled / self.measured - 1
@@ -37,7 +37,7 @@ class Row:
 class Comparison:
     """A measured run beside its replay.
 
-    rows: the numbers. measured: metric -> values of all requests [s], empty where the file has a summary only.
+    rows: the numbers. measured: metric -> values of all requests [s], empty if the file has a summary only.
     modelled: metric -> (values [s], how many times each counts). points: metric -> statistic -> seconds, what a file
     without requests says. step_time, engine, tool, name: what ran. notes: what differs, as sentences.
     """
@@ -58,7 +58,7 @@ class Comparison:
         return f"Comparison({self.name!r}: {len(self.rows)} numbers, {self.worst})"
 
     def row(self, metric: str, statistic: str = "") -> Row:
-        """The row of that name. ValueError where there is none."""
+        """The row of that name. ValueError if there is none."""
         for row in self.rows:
             if (row.metric, row.statistic) == (metric, statistic):
                 return row
@@ -67,10 +67,10 @@ class Comparison:
     @property
     def worst(self) -> str:
         """The latency that is furthest off, in words."""
-        known = [row for row in self.rows if row.metric in METRICS and isfinite(row.error)]
-        if not known:
+        rows = [row for row in self.rows if row.metric in METRICS and isfinite(row.error)]
+        if not rows:
             return "nothing to compare"
-        far = max(known, key=lambda row: abs(row.error))
+        far = max(rows, key=lambda row: abs(row.error))
         return f"furthest off {far.metric.upper()} {far.statistic}, {far.error:+.1%}"
 
 
@@ -78,7 +78,7 @@ def compare(result: Result, step_time: StepTime, engine: Engine) -> Comparison:
     """Serve the requests of a measured run again and put both side by side.
 
     A file that holds a summary and no requests is compared with a drawn load of the same size and mean lengths, and the
-    notes say so. ValueError where not even that is known, and as in `replay`.
+    notes say so. ValueError if not even that is known, and as in `replay`.
     """
     notes: list[str] = []
     before, result = len(result.notes), engine.served(result)
@@ -113,8 +113,8 @@ def compare(result: Result, step_time: StepTime, engine: Engine) -> Comparison:
 def stand_in(result: Result, notes: list[str]) -> Workload:
     """Requests that stand for those of a file without any: as many, of the mean lengths, at the rate of the file.
 
-    Poisson arrivals with seed 0 at the rate asked for; all at once for an unlimited rate; a closed loop where the tool
-    held a number in flight. ValueError where the file does not say enough.
+    Poisson arrivals with seed 0 at the rate asked for; all at once for an unlimited rate; a closed loop if the tool
+    held a number in flight. ValueError if the file does not say enough.
     """
     totals, setup = result.totals, result.setup
     n = int(totals.get("requests", 0))
@@ -178,19 +178,21 @@ def _differences(
     result: Result, values: Mapping[str, np.ndarray], points: Mapping[str, Mapping[str, float]]
 ) -> list[str]:
     """What the two sides do not share."""
-    found = []
+    sentences = []
     missing = [m.upper() for m in METRICS if m not in values and not points.get(m)]
     if missing and is_streamed(result):
-        found.append(f"{' and '.join(missing)}: not in the file, modelled only")
+        sentences.append(f"{' and '.join(missing)}: not in the file, modelled only")
     failed = int(result.totals.get("failed", 0))
     if failed and result.requests is not None:
-        found.append(f"the {failed:,} failed requests took engine time that the replay leaves out")
+        sentences.append(f"the {failed:,} failed requests took engine time that the replay leaves out")
     if result.setup.get("enable_prefix_caching") is True:
-        found.append("the engine had prefix caching on; the replay computes every prompt in full")
+        sentences.append("the engine had prefix caching on; the replay computes every prompt in full")
     gpu, version = result.setup.get("gpu"), result.setup.get("vllm_version")
     if gpu or version:
-        found.append(f"measured on {gpu or 'a card that the file does not name'} with vLLM {version or '(no version)'}")
-    return found
+        sentences.append(
+            f"measured on {gpu or 'a card that the file does not name'} with vLLM {version or '(no version)'}"
+        )
+    return sentences
 
 
 def _once_each(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -37,7 +37,7 @@ class Shape:
 def shape_of(spec: ModelSpec, *, ranks: int = 1, weight_bytes: float | None = None) -> Shape:
     """The shape of a model on one of `ranks` cards of tensor parallelism.
 
-    weight_bytes: what one card reads in a step, where that is not all weights / ranks: experts spread over more cards.
+    weight_bytes: what one card reads in a step, if that is not all weights / ranks: experts spread over more cards.
     """
     ranks = settings.whole("ranks", ranks, high=4096)
     return Shape(

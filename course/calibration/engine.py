@@ -31,7 +31,7 @@ class Engine:
     policy: the scheduler. cache: the KV pool of one replica, None for unlimited memory. replicas: engines that the
     requests are dealt out to in turn (data parallelism). ranks: cards of tensor parallelism in each. notes: where each
     setting comes from that the file did not say. max_model_len: the engine refuses a request that may get longer; None
-    where nobody says.
+    if it is not known.
     """
 
     policy: Continuous | PrefillFirst
@@ -44,7 +44,7 @@ class Engine:
     def served(self, result: Result) -> Result:
         """The run without the requests that this engine would have refused, on both sides of a comparison.
 
-        ValueError where it would have refused all of them, or where a file without requests has longer ones on average.
+        ValueError if it would have refused all of them, or if a file without requests has longer ones on average.
         """
         longest, table = self.max_model_len, result.requests
         if longest is None:
@@ -65,11 +65,11 @@ class Engine:
             refused = ~table.failed & (table.prompt_tokens + table.output_tokens > longest)
         if not refused.any():
             return result
-        kept = ~refused
-        if not (kept & ~table.failed).any():
+        accepted = ~refused
+        if not (accepted & ~table.failed).any():
             raise ValueError(f"{result.name}: all requests are longer than max_model_len, {longest:,} tokens")
-        columns = {name: values[kept] for name, values in vars(table).items() if isinstance(values, np.ndarray)}
-        gaps = None if table.itl is None else [gap for gap, keep in zip(table.itl, kept, strict=True) if keep]
+        columns = {name: values[accepted] for name, values in vars(table).items() if isinstance(values, np.ndarray)}
+        gaps = None if table.itl is None else [gap for gap, keep in zip(table.itl, accepted, strict=True) if keep]
         note = (
             f"{int(refused.sum()):,} of {len(table):,} requests have more than {longest:,} tokens (max_model_len): the "
             "engine would have refused them, so they are left out, measured and modelled"
@@ -85,27 +85,27 @@ def engine_of(result: Result, spec: ModelSpec, gpu: GPU, **given: Any) -> Engine
     gpu_memory_utilization, max_model_len, tensor_parallel_size, data_parallel_size; None counts as not given. Without a
     pool in the file, the card's ledger estimates it.
 
-    ValueError for settings out of range or unknown, and where the ledger leaves no room for a KV pool.
+    ValueError for settings out of range or unknown, and if the ledger leaves no room for a KV pool.
     """
     engine = given.pop("engine", None)
-    known = {
+    names = {
         *SCHEDULER,
         *("num_gpu_blocks", "kv_tokens", "block_size", "gpu_memory_utilization", "max_model_len"),
         *("tensor_parallel_size", "data_parallel_size"),
     }
-    if set(given) - known:
+    if set(given) - names:
         raise ValueError(
-            f"an engine has no setting {sorted(set(given) - known)[0]}; there are engine, {', '.join(sorted(known))}"
+            f"an engine has no setting {sorted(set(given) - names)[0]}; there are engine, {', '.join(sorted(names))}"
         )
     given = {name: value for name, value in given.items() if value is not None}
-    said = {name: result.setup[name] for name in known if name in result.setup}
+    in_file = {name: result.setup[name] for name in names if name in result.setup}
     notes: list[str] = []
     served_by = _served_by(result, engine, notes)
-    policy = _policy(served_by, {**said, **_said_otherwise(result), **given}, gpu, notes)
-    ranks = settings.whole("tensor_parallel_size", {**said, **given}.get("tensor_parallel_size", 1), high=4096)
-    replicas = settings.whole("data_parallel_size", {**said, **given}.get("data_parallel_size", 1), high=4096)
-    cache = _cache(result, spec, gpu, policy, ranks, said, given, served_by, notes)
-    longest = {**said, **given}.get("max_model_len")
+    policy = _policy(served_by, {**in_file, **_said_otherwise(result), **given}, gpu, notes)
+    ranks = settings.whole("tensor_parallel_size", {**in_file, **given}.get("tensor_parallel_size", 1), high=4096)
+    replicas = settings.whole("data_parallel_size", {**in_file, **given}.get("data_parallel_size", 1), high=4096)
+    cache = _cache(result, spec, gpu, policy, ranks, in_file, given, served_by, notes)
+    longest = {**in_file, **given}.get("max_model_len")
     longest = None if longest is None else settings.whole("max_model_len", longest)
     if replicas > 1:
         notes.append(
@@ -115,12 +115,12 @@ def engine_of(result: Result, spec: ModelSpec, gpu: GPU, **given: Any) -> Engine
     return Engine(policy, cache, replicas, ranks, tuple(notes), longest)
 
 
-def _served_by(result: Result, given: str | None, notes: list[str]) -> str:
-    """Which engine served, by its key in ENGINES: as given, or as the file says; vLLM with a note where nobody says."""
-    if given is not None:
-        if not isinstance(given, str) or given.lower() not in ENGINES:
-            raise ValueError(f"engine must be one of {', '.join(ENGINES)}, not {settings.quote(given)}")
-        return given.lower()
+def _served_by(result: Result, name: str | None, notes: list[str]) -> str:
+    """Which engine served, by its key in ENGINES: as given, else as the file says, else vLLM with a note."""
+    if name is not None:
+        if not isinstance(name, str) or name.lower() not in ENGINES:
+            raise ValueError(f"engine must be one of {', '.join(ENGINES)}, not {settings.quote(name)}")
+        return name.lower()
     backend = str(result.setup.get("backend", "")).lower()
     if result.tool == "trtllm-bench" or "trt" in backend:
         return "tensorrt-llm"
@@ -146,9 +146,9 @@ def _said_otherwise(result: Result) -> dict[str, Any]:
             if isinstance(result.setup.get(theirs), int | float) and result.tool == "trtllm-bench"}  # fmt: skip
 
 
-def _policy(engine: str, found: Mapping[str, Any], gpu: GPU, notes: list[str]) -> Continuous | PrefillFirst:
+def _policy(engine: str, knobs: Mapping[str, Any], gpu: GPU, notes: list[str]) -> Continuous | PrefillFirst:
     if engine == "sglang":
-        return _sglang(found, gpu, notes)
+        return _sglang(knobs, gpu, notes)
     if engine == "tensorrt-llm":
         notes.append(
             f"{other_engines.TENSORRT_LLM}: decodes and prompts share a step, as in vLLM; its default capacity "
@@ -157,51 +157,51 @@ def _policy(engine: str, found: Mapping[str, Any], gpu: GPU, notes: list[str]) -
         defaults = {"enable_chunked_prefill": False, "scheduler_reserve_full_isl": True,
                     "max_num_batched_tokens": other_engines.TENSORRT_LLM_TOKENS}  # fmt: skip
         for name, value in defaults.items():
-            if name not in found:
+            if name not in knobs:
                 notes.append(f"{name} is not in the file: {value}, the default of {other_engines.TENSORRT_LLM}")
-        found = {**defaults, **found}
-        if "max_num_seqs" not in found:
-            found["max_num_seqs"] = min(other_engines.TENSORRT_LLM_SLOTS, found["max_num_batched_tokens"])
-        return Continuous(**{name: found[name] for name in SCHEDULER if name in found})
-    return _vllm(found, gpu, notes)
+        knobs = {**defaults, **knobs}
+        if "max_num_seqs" not in knobs:
+            knobs["max_num_seqs"] = min(other_engines.TENSORRT_LLM_SLOTS, knobs["max_num_batched_tokens"])
+        return Continuous(**{name: knobs[name] for name in SCHEDULER if name in knobs})
+    return _vllm(knobs, gpu, notes)
 
 
-def _sglang(found: Mapping[str, Any], gpu: GPU, notes: list[str]) -> PrefillFirst:
+def _sglang(knobs: Mapping[str, Any], gpu: GPU, notes: list[str]) -> PrefillFirst:
     """SGLang's order: prompts in steps of their own, before decodes."""
     notes.append(
         f"SGLang served, so the policy is PrefillFirst, {other_engines.SGLANG}'s order: a step is prompts alone or "
         "decodes alone, prompts first (without --enable-mixed-chunk)"
     )
     for name in ("long_prefill_token_threshold", "scheduler_reserve_full_isl"):
-        if found.get(name):
+        if knobs.get(name):
             notes.append(f"{name} has no effect: SGLang has no such setting")
-    budget = found.get("max_num_batched_tokens")
+    budget = knobs.get("max_num_batched_tokens")
     if budget is None:
         budget = other_engines.sglang_chunk(gpu)
         notes.append(
             f"max_num_batched_tokens is not in the file: {budget:,}, --chunked-prefill-size of {other_engines.SGLANG}"
             " on this card"
         )
-    slots = found.get("max_num_seqs")
+    slots = knobs.get("max_num_seqs")
     if slots is None:
         slots = min(other_engines.SGLANG_SLOTS, budget) if isinstance(budget, int) else other_engines.SGLANG_SLOTS
         notes.append(
             f"max_num_seqs is not in the file: {slots:,}, the --max-running-requests of {other_engines.SGLANG}"
         )
-    return PrefillFirst(slots, budget, found.get("enable_chunked_prefill", True))
+    return PrefillFirst(slots, budget, knobs.get("enable_chunked_prefill", True))
 
 
-def _vllm(found: Mapping[str, Any], gpu: GPU, notes: list[str]) -> Continuous:
-    chosen = {name: found[name] for name in SCHEDULER if name in found}
+def _vllm(knobs: Mapping[str, Any], gpu: GPU, notes: list[str]) -> Continuous:
+    scheduler = {name: knobs[name] for name in SCHEDULER if name in knobs}
     seqs, tokens = engine_defaults.batch(gpu)
     for name, value in (("max_num_batched_tokens", tokens), ("max_num_seqs", seqs)):
-        if name not in chosen:
-            other = chosen.get("max_num_batched_tokens")
+        if name not in scheduler:
+            other = scheduler.get("max_num_batched_tokens")
             if name == "max_num_seqs" and isinstance(other, int):
                 value = min(value, other)
-            chosen[name] = value
+            scheduler[name] = value
             notes.append(f"{name} is not in the file: {value:,}, the default of {engine_defaults.VERSION} on this card")
-    return Continuous(**chosen)
+    return Continuous(**scheduler)
 
 
 def _cache(
@@ -210,20 +210,20 @@ def _cache(
     gpu: GPU,
     policy: Continuous | PrefillFirst,
     ranks: int,
-    said: Mapping[str, Any],
+    in_file: Mapping[str, Any],
     given: Mapping[str, Any],
     served_by: str,
     notes: list[str],
 ) -> KVCache | None:
     if "num_gpu_blocks" in given and "kv_tokens" in given:
         raise ValueError("num_gpu_blocks and kv_tokens both set the KV pool: give one of them")
-    found = {**said, **given}
-    size = settings.whole("block_size", found.get("block_size", engine_defaults.BLOCK_SIZE), high=2**20)
+    knobs = {**in_file, **given}
+    size = settings.whole("block_size", knobs.get("block_size", engine_defaults.BLOCK_SIZE), high=2**20)
     if "kv_tokens" in given:
         tokens = settings.whole("kv_tokens", given["kv_tokens"], low=size)
         return KVCache(tokens // size, size)
-    if "num_gpu_blocks" in found:
-        return KVCache(found["num_gpu_blocks"], size)
+    if "num_gpu_blocks" in knobs:
+        return KVCache(knobs["num_gpu_blocks"], size)
     if "num_kv_tokens" in result.setup:
         return KVCache(settings.whole("num_kv_tokens", result.setup["num_kv_tokens"], low=size) // size, size)
     if gpu.memory_bytes is None:
@@ -233,8 +233,8 @@ def _cache(
         spec,
         gpu,
         tp=ranks,
-        max_model_len=found.get("max_model_len"),
-        gpu_memory_utilization=found.get("gpu_memory_utilization", engine_defaults.GPU_MEMORY_UTILIZATION),
+        max_model_len=knobs.get("max_model_len"),
+        gpu_memory_utilization=knobs.get("gpu_memory_utilization", engine_defaults.GPU_MEMORY_UTILIZATION),
         max_num_batched_tokens=int(policy.max_num_batched_tokens),
         max_num_seqs=policy.max_num_seqs,
         block_size=size,

@@ -85,16 +85,16 @@ class Fit:
     @property
     def unsettled(self) -> tuple[str, ...]:
         """A sentence for each constant that this run does not tell."""
-        found = []
+        sentences = []
         for name in NAMES:
             if not self.settled(name):
                 c = self.constants[name]
-                found.append(
+                sentences.append(
                     f"{name} is not settled by this run: with the others fitted again, half its value gives "
                     f"metric errors of {c.halved:.2%} and twice its value {c.doubled:.2%}, against {self.misfit:.2%}. "
                     f"Its value comes mostly from the data sheet ({c.sheet:.3g} {c.unit})"
                 )
-        return tuple(found)
+        return tuple(sentences)
 
     def scaled_to(
         self,
@@ -157,9 +157,9 @@ class Fit:
     def read(cls, path: str | PathLike) -> "Fit":
         """A fit from the file that `save` wrote. ValueError, with what is wrong, for any other."""
         file = path_of(path, "a fit")
-        found = json_value(file, text(file, "fit", "JSON", MAX_JSON_BYTES))
+        content = json_value(file, text(file, "fit", "JSON", MAX_JSON_BYTES))
         try:
-            return cls.from_dict(found)
+            return cls.from_dict(content)
         except ValueError as error:
             raise ValueError(f"{file.name}: {error}") from None
 
@@ -168,28 +168,28 @@ class Fit:
         path_of(path, "a fit").write_text(json.dumps(self.as_dict(), indent=2, allow_nan=False) + "\n", "utf-8")
 
     @classmethod
-    def from_dict(cls, found: Any) -> "Fit":
+    def from_dict(cls, content: Any) -> "Fit":
         """A fit from `as_dict`. ValueError for anything else."""
-        if not isinstance(found, dict) or found.get("kind") != KIND:
+        if not isinstance(content, dict) or content.get("kind") != KIND:
             raise ValueError("this is not a fit: `course compare ... --fit --save-fit FILE` writes one")
-        shape, card, constants = (_part(found, key) for key in ("shape", "gpu", "constants"))
-        kept = {}
+        shape, card, constants = (_part(content, key) for key in ("shape", "gpu", "constants"))
+        fitted_constants = {}
         for name in NAMES:
             row = _part(constants, name)
             numbers = {key: settings.real(f"{name}.{key}", row.get(key), low=0, high=1e10)
                        for key in ("seconds", "sheet", "halved", "doubled")}  # fmt: skip
-            kept[name] = Constant(name, **numbers)
+            fitted_constants[name] = Constant(name, **numbers)
         errors = {
             metric: {key: settings.real(f"errors.{metric}.{key}", value) for key, value in _part(rows, metric).items()}
-            for rows in (_part(found, "errors"),)
+            for rows in (_part(content, "errors"),)
             for metric in rows
         }
         sizes = ("weight_bytes", "flops_per_token", "kv_bytes_per_token")
         bandwidth, flops, kernel = (settings.real(rate, card.get(rate)) for rate in RATES)
         peak = card.get("peak_bandwidth")
-        notes = found.get("notes")
+        notes = content.get("notes")
         fit = cls(
-            str(found.get("run")),
+            str(content.get("run")),
             Shape(str(shape.get("name")), *(settings.real(size, shape.get(size)) for size in sizes)),
             GPU(
                 str(card.get("name")),
@@ -199,8 +199,8 @@ class Fit:
                 source=str(card.get("source")),
                 peak_bandwidth=None if peak is None else settings.real("peak_bandwidth", peak, low=1, high=1e30),
             ),
-            kept,
-            settings.real("misfit", found.get("misfit"), low=0),
+            fitted_constants,
+            settings.real("misfit", content.get("misfit"), low=0),
             errors,
             tuple(str(note) for note in notes) if isinstance(notes, list) else (),
         )
@@ -208,8 +208,8 @@ class Fit:
         return fit
 
 
-def _part(found: Mapping[str, Any], key: str) -> dict[str, Any]:
-    part = found.get(key)
+def _part(content: Mapping[str, Any], key: str) -> dict[str, Any]:
+    part = content.get(key)
     if not isinstance(part, dict):
         raise ValueError(f"a fit has an object {key!r} in braces, not {settings.quote(part)}")
     return part

@@ -52,7 +52,7 @@ def fit_run(
     weight_bytes: float | None = None,
     **settings: Any,
 ) -> Fit:
-    """Fit step-time constants to a measured run: anybody's own, with the times of each request.
+    """Fit step-time constants to a measured run that has the times of each request.
 
     The requests of `result` are served again in the simulator, at the same times, and four constants (seconds a step, a
     sequence, a prompt token and a token of context) are chosen so that mean, p50, p90 and p99 of TTFT, TPOT, ITL and
@@ -61,10 +61,10 @@ def fit_run(
 
     result: what was read from a file, or a Run that took real time; a Run brings its engine with it.
     model_name, gpu_name: names, or a ModelSpec and a GPU. engine: what served, by default what the file says; settings:
-    what it does not say, as in `engine_of`. weight_bytes: what one card reads in a step, where that is not all weights.
+    what it does not say, as in `engine_of`. weight_bytes: what one card reads in a step, if that is not all weights.
 
-    Takes about a thousand replays. ValueError where the file has no times of requests or fewer than 10 that were
-    answered, for settings out of range, and where a request does not fit into the KV pool.
+    Takes about a thousand replays. ValueError if the file has no times of requests or fewer than 10 that were
+    answered, for settings out of range, and if a request does not fit into the KV pool.
     """
     spec = model_name if isinstance(model_name, ModelSpec) else model(model_name)
     gpu = gpu_name if isinstance(gpu_name, GPU) else gpus.gpu(gpu_name)
@@ -79,12 +79,12 @@ def fit_run(
     result = engine.served(result)
     shape = shape_of(spec, ranks=engine.ranks, weight_bytes=weight_bytes)
     search = _Search(result, engine, shape, gpu)
-    found, noise = search.best()
+    best, noise = search.best()
     constants = {}
     for place, name in enumerate(NAMES):
-        half, double = (search.held(found, place, factor, noise) for factor in (0.5, 2.0))
-        constants[name] = Constant(name, exp(found[place]), search.sheet[name], half, double)
-    errors = search.errors(found)
+        half, double = (search.error_with(best, place, factor, noise) for factor in (0.5, 2.0))
+        constants[name] = Constant(name, exp(best[place]), search.sheet[name], half, double)
+    errors = search.errors(best)
     return Fit(
         result.name,
         shape,
@@ -110,9 +110,9 @@ class _Search:
         values = samples(result)
         if not values:
             raise ValueError(f"{result.name} has requests without latencies: there is nothing to fit to")
-        measured = {metric: percentiles(sample) for metric, sample in values.items()}
-        self.kept = {m: [s for s in STATISTICS if stats[s] > 0] for m, stats in measured.items()}
-        self.target = np.array([measured[m][s] for m, names in self.kept.items() for s in names])
+        statistics = {metric: percentiles(sample) for metric, sample in values.items()}
+        self.kept = {m: [s for s in STATISTICS if stats[s] > 0] for m, stats in statistics.items()}
+        self.target = np.array([statistics[m][s] for m, names in self.kept.items() for s in names])
         self.sheet = from_data_sheet(shape, gpu)
         self.middle = np.log([max(self.sheet[name], 1e-12) for name in NAMES])
         self.loose = np.array([LOOSENESS[name] for name in NAMES])
@@ -142,12 +142,12 @@ class _Search:
         ends = [anywhere, *(_slope(costs, start) for start in (anywhere, self.middle))]
         return _simplex(costs, min(ends, key=lambda point: (_squares(costs, point), *point)), 60), noise
 
-    def held(self, found: np.ndarray, place: int, factor: float, noise: float) -> float:
+    def error_with(self, best: np.ndarray, place: int, factor: float, noise: float) -> float:
         """The metric error that is left with one constant held at a multiple of what was found."""
         rest = [i for i in range(len(NAMES)) if i != place]
 
         def whole(part: np.ndarray) -> np.ndarray:
-            point = found.copy()
+            point = best.copy()
             point[place] += log(factor)
             point[rest] = part
             return point
@@ -157,7 +157,7 @@ class _Search:
         def part_costs(part: np.ndarray) -> np.ndarray:
             return costs(whole(part))
 
-        end = _simplex(part_costs, _slope(part_costs, found[rest]), 20)
+        end = _simplex(part_costs, _slope(part_costs, best[rest]), 20)
         return _rms(self.errors(whole(end)))
 
     def _costs(self, noise: float, loose: np.ndarray) -> Errors:

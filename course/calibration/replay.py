@@ -52,12 +52,12 @@ class Replay:
         return float(max(peaks, default=np.nan))
 
     def statistics(self, metric: str) -> dict[str, float]:
-        """mean, p50, p90, p99, ... of a metric [s]; all NaN where there is none."""
+        """mean, p50, p90, p99, ... of a metric [s]; all NaN if there is none."""
         return percentiles(*self.itl) if metric == "itl" else percentiles(getattr(self, metric))
 
 
 def replay(load: Workload, step_time: StepTime, engine: Engine) -> Replay:
-    """Serve `load` on the engine. ValueError as in `serve`, and for replicas where arrivals follow answers."""
+    """Serve `load` on the engine. ValueError as in `serve`, and for replicas if arrivals follow answers."""
     runs = tuple(serve(part, engine.policy, step_time, engine.cache) for part in _dealt(load, engine.replicas))
     joined = {
         name: np.concatenate([getattr(run, name) for run in runs]) for name in ("ttft", "tpot", "e2e", "queue_wait")

@@ -1,4 +1,4 @@
-"""A run of our own that took real time, as a Result: what a file of somebody else's run is read into."""
+"""A run of our own that took real time as a Result, as benchmark files are read."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ def result_of(run: Run, name: str = "live run") -> Result:
 
 
 def engine_of_run(run: Run) -> Engine:
-    """What served it."""
+    """The engine that served this run."""
     return Engine(run.policy, run.cache)

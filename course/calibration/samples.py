@@ -11,25 +11,27 @@ STATISTICS = ("mean", "p50", "p90", "p99")
 def samples(result: Result) -> dict[str, np.ndarray]:
     """Metric -> the values of all requests that were answered [s].
 
-    Empty without a table, and nothing for a metric that the file lacks. Where nothing was streamed the first token came
-    at a time that nobody saw: no TTFT either.
+    Empty without a table, and nothing for a metric that the file lacks. If nothing was streamed the first token came
+    at a time that was not measured: no TTFT either.
     """
     table = result.requests
     if table is None:
         return {}
-    answered = ~table.failed
-    found = {name: getattr(table, name)[answered] for name in ("ttft", "tpot", "e2e")}
+    good = ~table.failed
+    columns = {name: getattr(table, name)[good] for name in ("ttft", "tpot", "e2e")}
     if table.itl is not None:
-        kept = [gaps for gaps, failed in zip(table.itl, table.failed, strict=True) if gaps is not None and not failed]
-        found["itl"] = np.concatenate([*kept, np.empty(0)])
+        gaps_of_answers = [
+            gaps for gaps, failed in zip(table.itl, table.failed, strict=True) if gaps is not None and not failed
+        ]
+        columns["itl"] = np.concatenate([*gaps_of_answers, np.empty(0)])
     if not is_streamed(result):
-        found.pop("ttft")
-    found = {name: values[np.isfinite(values)] for name, values in found.items()}
-    return {name: found[name] for name in METRICS if name in found and len(found[name])}
+        columns.pop("ttft")
+    columns = {name: values[np.isfinite(values)] for name, values in columns.items()}
+    return {name: columns[name] for name in METRICS if name in columns and len(columns[name])}
 
 
 def is_streamed(result: Result) -> bool:
-    """Whether the first tokens were seen: False where answers of several tokens have no TPOT."""
+    """Whether the first tokens were seen: False if answers of several tokens have no TPOT."""
     table = result.requests
     if table is None:
         return "tpot" in result.summary or "itl" in result.summary

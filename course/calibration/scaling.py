@@ -55,7 +55,7 @@ def scale(
     bytes_ratio = other.weight_bytes / shape.weight_bytes
     work = _ratio("FLOPs a token", other.flops_per_token, shape.flops_per_token)
     cache = _ratio("KV bytes a token", other.kv_bytes_per_token, shape.kv_bytes_per_token)
-    chosen = "halfway, in ratio, between" if compute is None else "given; the ends are"
+    which = "halfway, in ratio, between" if compute is None else "given; the ends are"
     return ScaledConstants(
         constants={
             "per_step": weights * bytes_ratio * bandwidth + overhead,
@@ -67,7 +67,7 @@ def scale(
             "per_step": f"{1e3 * weights:.2f} ms to read the weights{_times('their bytes', bytes_ratio)} x "
             f"{bandwidth:.2f} (bandwidth), and {1e3 * overhead:.2f} ms of the engine's own, kept as they are",
             "per_sequence": "kept: sampling and bookkeeping of the engine",
-            "per_prompt_token": f"x {factor:.2f}{_times('FLOPs a token', work)}: {chosen} x 1 (FLOP/s do not "
+            "per_prompt_token": f"x {factor:.2f}{_times('FLOPs a token', work)}: {which} x 1 (FLOP/s do not "
             f"count) and x {peaks:.2f} (nothing else does)",
             "per_context_token": f"x {bandwidth:.2f} (bandwidth){_times('KV bytes a token', cache)}",
         },

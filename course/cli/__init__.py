@@ -1,8 +1,8 @@
 """The `course` command. Every subcommand is a module of this package, and fetches what it needs when it runs.
 
 Exit status: 0, or 2 with one sentence on stderr for bad input, or 130 after Ctrl-C, or SIGPIPE (141 in a shell) where
-nobody reads on; `course doctor` has 1 where it finds a problem. What a command is asked for goes to stdout, everything
-else to stderr. To add a command, write a module with a function of its name and add a line to COMMANDS.
+the reader of a pipe has gone; `course doctor` has 1 if it finds a problem. What a command is asked for goes to stdout,
+everything else to stderr. To add a command, write a module with a function of its name and add a line to COMMANDS.
 """
 
 import sys
@@ -57,7 +57,7 @@ class OneSentence(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of this name; None where there is none."""
+        """The command of this name; None if there is none."""
         if cmd_name not in COMMANDS:
             return None
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -120,8 +120,8 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(show: bool) -> None:
+    if show:
         from importlib.metadata import version
 
         echo(f"course {version('llm-batching-course')}")

@@ -1,6 +1,5 @@
 """`course bench`: the decode-step benchmark on the GPU or CPU at hand."""
 
-import json
 import math
 import time
 from typing import Annotated, Any
@@ -8,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from course.cli.context import typed_options
-from course.cli.output import echo
+from course.cli.output import echo, json_text
 
 ONLY_LOOP = {"nreq", "rate", "tokens", "bmax", "window_ms", "seed", "loop"}
 FLAGS = {"rate": "--lambda"}
@@ -52,27 +51,27 @@ def bench(
     from course import gpu
     from course.gpu.bench import LiveRun, Settings
 
-    asked = Settings(nreq, rate, tokens, bmax, window_ms, work, threads, seed, loop)
+    settings = Settings(nreq, rate, tokens, bmax, window_ms, work, threads, seed, loop)
     batches = None if fixed_batch is None else _batches(fixed_batch)
-    given = typed_options(ctx)
+    on_command_line = typed_options(ctx)
     try:
         where = gpu.device(device)
-        live = LiveRun(where, asked)
+        live = LiveRun(where, settings)
         if batches is None:
-            text, found = _loop(live)
+            text, numbers = _loop(live)
         else:
             if not where.is_gpu and max(batches) * work > MUCH_WORK:
                 echo(f"measuring {fixed_batch} on the CPU, each several times: this takes a while ...", err=True)
-            text, found = _sweep(live, batches)
+            text, numbers = _sweep(live, batches)
     except gpu.KernelError as error:
         raise ValueError(str(error)) from None
-    echo(json.dumps(found, indent=2, allow_nan=False) if as_json else text)
+    echo(json_text(numbers) if as_json else text)
     for note in where.notes:
         echo(f"note: {note}", err=True)
     if batches is None and live.overloaded:
         echo(f"warning: {live.overloaded}", err=True)
     if batches is not None:
-        for name in sorted(ONLY_LOOP & given):
+        for name in sorted(ONLY_LOOP & on_command_line):
             flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
             echo(f"warning: {flag} has no effect: --fixed-batch has no arrivals", err=True)
 
@@ -96,48 +95,49 @@ def _loop(live: Any) -> tuple[str, dict[str, Any]]:
     """Run the service; the report and the same as a dict."""
     from course.gpu.bench import summary
 
-    asked, device = live.asked, live.device
+    options, device = live.settings, live.device
     began = time.perf_counter()
     outcome = live.run()
     wall = time.perf_counter() - began
-    found, gaps = summary(outcome), live.gaps()
-    empty = live.step.time_empty(max(1, round(found["mean_batch"])), launches=50, max_seconds=0.2)
+    numbers, gaps = summary(outcome), live.gaps()
+    empty = live.step.time_empty(max(1, round(numbers["mean_batch"])), launches=50, max_seconds=0.2)
     processor = "GPU" if device.is_gpu else "CPU"
     lines = [
-        f"CONFIG nreq={asked.nreq} lambda={asked.rate:g}/s tokens={asked.tokens} Bmax={asked.bmax} "
-        f"window_ms={asked.window_ms:g} work={asked.work} threads={asked.threads} loop={asked.loop} seed={asked.seed}",
-        f"{processor} time: {1e3 * found['busy_seconds']:.3f} ms  | tokens: {found['tokens']}  "
-        f"| tokens/sec ({processor}): {found['tokens_per_second']:.2f}",
-        f"TTFT mean={1e3 * found['ttft_mean']:.3f} ms  p95={1e3 * found['ttft_p95']:.3f} ms",
-        f"E2E  mean={1e3 * found['e2e_mean']:.3f} ms  p95={1e3 * found['e2e_p95']:.3f} ms",
-        f"STEP median={_us(found['step_median'])}, an empty launch={_us(empty.seconds)}, mean batch="
-        f"{found['mean_batch']:.2f}, steps={found['steps']}",
+        f"CONFIG nreq={options.nreq} lambda={options.rate:g}/s tokens={options.tokens} Bmax={options.bmax} "
+        f"window_ms={options.window_ms:g} work={options.work} threads={options.threads} loop={options.loop} "
+        f"seed={options.seed}",
+        f"{processor} time: {1e3 * numbers['busy_seconds']:.3f} ms  | tokens: {numbers['tokens']}  "
+        f"| tokens/sec ({processor}): {numbers['tokens_per_second']:.2f}",
+        f"TTFT mean={1e3 * numbers['ttft_mean']:.3f} ms  p95={1e3 * numbers['ttft_p95']:.3f} ms",
+        f"E2E  mean={1e3 * numbers['e2e_mean']:.3f} ms  p95={1e3 * numbers['e2e_p95']:.3f} ms",
+        f"STEP median={_us(numbers['step_median'])}, an empty launch={_us(empty.seconds)}, mean batch="
+        f"{numbers['mean_batch']:.2f}, steps={numbers['steps']}",
         f"GAPS between steps: median={_us(gaps['median'])}, longest={_us(gaps['longest'])}",
         f"DEVICE {device.kind}: {device.name}. Step times measured now; arrivals and waiting are simulated. "
         f"Took {wall:.2f} s.",
     ]
     result = _common(live) | {
-        "loop": asked.loop,
-        "summary": found,
+        "loop": options.loop,
+        "summary": numbers,
         "empty_launch_seconds": empty.seconds,
         "gap_seconds": gaps,
         "wall_seconds": wall,
     }
-    return "\n".join(lines), _finite(result)
+    return "\n".join(lines), result
 
 
 def _sweep(live: Any, batches: list[int]) -> tuple[str, dict[str, Any]]:
     """Time steps of fixed batches; the report and the same as a dict."""
-    device, asked = live.device, live.asked
-    found = live.fixed(batches)
+    device, options = live.device, live.settings
+    points = live.fixed(batches)
     processor = "GPU" if device.is_gpu else "CPU"
-    lines = [f"CONFIG work={asked.work} threads={asked.threads} fixed batches, no arrivals"]
+    lines = [f"CONFIG work={options.work} threads={options.threads} fixed batches, no arrivals"]
     lines += [
         f"b={one.batch:<6} step={_us(one.step.seconds):>11}  empty launch={_us(one.empty.seconds):>11}  "
         f"tokens/sec ({processor})={one.tokens_per_second:>12,.0f}  longest gap={_us(one.step.longest_gap):>11}"
-        for one in found
+        for one in points
     ]
-    low, high = min(found, key=lambda one: one.batch), max(found, key=lambda one: one.batch)
+    low, high = min(points, key=lambda one: one.batch), max(points, key=lambda one: one.batch)
     if low.batch < high.batch:
         gain = high.tokens_per_second / low.tokens_per_second
         lines.append(f"GAIN b={low.batch} to b={high.batch}: {gain:.2f}x tokens/sec")
@@ -154,9 +154,9 @@ def _sweep(live: Any, batches: list[int]) -> tuple[str, dict[str, Any]]:
             "gap_median_seconds": one.step.gap,
             "gap_longest_seconds": one.step.longest_gap,
         }
-        for one in found
+        for one in points
     ]
-    return "\n".join(lines), _finite(_common(live) | {"fixed_batch": rows})
+    return "\n".join(lines), _common(live) | {"fixed_batch": rows}
 
 
 def _common(live: Any) -> dict[str, Any]:
@@ -169,20 +169,12 @@ def _common(live: Any) -> dict[str, Any]:
         "device": {"kind": device.kind, "name": device.name, "versions": dict(device.versions)},
         "notes": list(device.notes),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "settings": asdict(live.asked),
+        "settings": asdict(live.settings),
     }
 
 
 def _us(seconds: float) -> str:
-    """Seconds in the unit that reads well, or a dash where there is no number."""
+    """Seconds in the unit that reads well, or a dash if there is no number."""
     if math.isnan(seconds):
         return "-"
     return f"{1e6 * seconds:.1f} us" if seconds < 1e-3 else f"{1e3 * seconds:.2f} ms"
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

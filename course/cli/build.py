@@ -154,7 +154,7 @@ def cache(options: Options, given: set[str], load: Workload) -> tuple[KVCache | 
     """The KV cache, None for unlimited memory, and where it comes from.
 
     Without --num-gpu-blocks-override it is what the ledger of the card has left. A step time of constants stands for no
-    card, so that memory is unlimited with it unless --gpu is given. ValueError where the weights do not fit.
+    card, so that memory is unlimited with it unless --gpu is given. ValueError if the weights do not fit.
     """
     blocks = options["num_gpu_blocks_override"]
     if blocks is not None:
@@ -227,7 +227,7 @@ def without_effect(options: Options, given: set[str]) -> tuple[str, ...]:
 
 
 def _only_of_others(chosen: Iterable[str]) -> dict[tuple[str, ...], list[str]]:
-    """Policies -> the settings that only those take, where none of them was chosen."""
+    """Policies -> the settings that only those take, if none of them was chosen."""
     found: dict[tuple[str, ...], list[str]] = {}
     for option in knobs.OPTIONS:
         if not set(option.policies) & set(chosen):

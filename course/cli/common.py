@@ -16,3 +16,8 @@ Computes = Annotated[
     ),
 ]
 """What the language model runs on."""
+Blocks = Annotated[
+    int | None,
+    typer.Option("--num-gpu-blocks-override", "--num-gpu-blocks", help="KV blocks.  [default: enough for all slots]"),
+]
+BlockSize = Annotated[int, typer.Option(help="Tokens in a KV block.")]

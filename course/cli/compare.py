@@ -1,15 +1,13 @@
 """`course compare`: a measured run beside the same requests in the simulator."""
 
-import io
 import json
-import sys
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from course.cli.output import echo
+from course.cli.output import digits, echo, json_text, new_table, tables_text
 
 if TYPE_CHECKING:
     from course.calibration import Comparison, Fit, Row
@@ -118,18 +116,21 @@ def compare(
         _check_choices(ctx.params)
         read = results.read(result, format, run)
         spec, card = _spec(model, read, kv_cache_dtype), gpus.gpu(gpu)
-        served = calibration.engine_of(read, spec, card, **{name: ctx.params[name] for name in ENGINE})
+        serving_engine = calibration.engine_of(read, spec, card, **{name: ctx.params[name] for name in ENGINE})
         weights = _weights(step_weights_gib)
-        timing, found, account = _timing(read, spec, card, served, weights, ctx.params)
-        compared = calibration.compare(read, timing, served)
-    if save_fit is not None and found is not None:
+        timing, step_fit, account = _timing(read, spec, card, serving_engine, weights, ctx.params)
+        compared = calibration.compare(read, timing, serving_engine)
+    if save_fit is not None and step_fit is not None:
         _write(
-            save_fit, (json.dumps(found.as_dict(), indent=2) + "\n").encode(), b'"kind": "course step-time fit"', result
+            save_fit,
+            (json.dumps(step_fit.as_dict(), indent=2) + "\n").encode(),
+            b'"kind": "course step-time fit"',
+            result,
         )
     if html is not None:
         _write(html, _page(compared), b"plotly", result)
-    echo(_as_json(compared, found, account) if as_json else _as_table(compared, account))
-    for note in (*compared.notes, *(found.unsettled if found and fit else ())):
+    echo(_as_json(compared, step_fit, account) if as_json else _as_table(compared, account))
+    for note in (*compared.notes, *(step_fit.unsettled if step_fit and fit else ())):
         echo(f"note: {note}", err=True)
 
 
@@ -167,20 +168,20 @@ def _timing(
 
     if options["fit"]:
         echo("fitting: about two thousand replays", err=True)
-        found = calibration.fit_run(read, spec, card, engine=engine, weight_bytes=weights)
-        return found.step_time, found, _fit_lines(found)
+        step_fit = calibration.fit_run(read, spec, card, engine=engine, weight_bytes=weights)
+        return step_fit.step_time, step_fit, _fit_lines(step_fit)
     shape = calibration.shape_of(spec, ranks=engine.ranks, weight_bytes=weights)
     if options["constants"] is not None:
-        found = calibration.Fit.read(options["constants"])
+        step_fit = calibration.Fit.read(options["constants"])
         same = (shape.weight_bytes, shape.flops_per_token, shape.kv_bytes_per_token) == (
-            found.shape.weight_bytes, found.shape.flops_per_token, found.shape.kv_bytes_per_token,
+            step_fit.shape.weight_bytes, step_fit.shape.flops_per_token, step_fit.shape.kv_bytes_per_token,
         )  # fmt: skip
-        if same and card.name == found.gpu.name:
+        if same and card.name == step_fit.gpu.name:
             if options["compute"] is not None:
                 raise ValueError(f"--compute has no effect: the constants are those of this model on {card.name}")
-            return found.step_time, found, _fit_lines(found)
-        scaled = found.scaled_to(card, spec, compute=options["compute"], ranks=engine.ranks, weight_bytes=weights)
-        return scaled.step_time, found, scaled.account
+            return step_fit.step_time, step_fit, _fit_lines(step_fit)
+        scaled = step_fit.scaled_to(card, spec, compute=options["compute"], ranks=engine.ranks, weight_bytes=weights)
+        return scaled.step_time, step_fit, scaled.account
     if options["recorded"] is not None:
         return _recorded(options["recorded"], spec, card, engine, weights)
     if engine.ranks > 1 or weights is not None:
@@ -214,16 +215,17 @@ def _recorded(name: str, spec: Any, card: Any, engine: Any, weights: float | Non
     )
 
 
-def _fit_lines(found: "Fit") -> str:
+def _fit_lines(step_fit: "Fit") -> str:
     lines = [
-        f"{name} = {c.seconds:.3g} {c.unit} (data sheet: {c.sheet:.3g}){'' if found.settled(name) else ', not settled'}"
-        for name, c in found.constants.items()
+        f"{name} = {c.seconds:.3g} {c.unit} (data sheet: {c.sheet:.3g})"
+        f"{'' if step_fit.settled(name) else ', not settled'}"
+        for name, c in step_fit.constants.items()
     ]
     return "\n".join(lines)
 
 
 def _write(path: Path, content: bytes, ours: bytes, result: Path) -> None:
-    """Write a file; one that exists is replaced only where it is an earlier one of the same kind."""
+    """Write a file; one that exists is replaced only if it is an earlier one of the same kind."""
     from course.base import files
 
     if files.ordinary(path):
@@ -244,7 +246,7 @@ def _page(compared: "Comparison") -> bytes:
     return page.encode()
 
 
-def _as_json(compared: "Comparison", found: "Fit | None", account: str) -> str:
+def _as_json(compared: "Comparison", step_fit: "Fit | None", account: str) -> str:
     engine = compared.engine
     cache = engine.cache
     document = {
@@ -259,29 +261,18 @@ def _as_json(compared: "Comparison", found: "Fit | None", account: str) -> str:
             "tensor_parallel_size": engine.ranks,
         },
         "metrics": [
-            {"metric": row.metric, "statistic": row.statistic, "unit": row.unit, "measured": _number(row.measured),
-             "modelled": _number(row.modelled), "error": _number(row.error)}
+            {"metric": row.metric, "statistic": row.statistic, "unit": row.unit, "measured": row.measured,
+             "modelled": row.modelled, "error": row.error}
             for row in compared.rows
         ],
-        "fit": found.as_dict() if found else None,
+        "fit": step_fit.as_dict() if step_fit else None,
         "notes": list(compared.notes),
     }  # fmt: skip
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def _number(value: float) -> float | None:
-    return value if isfinite(value) else None
+    return json_text(document)
 
 
 def _as_table(compared: "Comparison", account: str) -> str:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("")
-    table.add_column("unit", style="dim")
+    table = new_table("", "unit")
     for heading in ("measured", "modelled", "error"):
         table.add_column(heading, justify="right", no_wrap=True)
     before = ""
@@ -290,21 +281,17 @@ def _as_table(compared: "Comparison", account: str) -> str:
             table.add_section()
         before = row.metric
         table.add_row(*_cells(row))
-    terminal = sys.stdout.isatty()
-    out = io.StringIO()
-    console = Console(file=out, force_terminal=terminal, width=None if terminal else 120, highlight=False)
     cache = compared.engine.cache
     pool = "unlimited KV memory" if cache is None else f"{cache.num_blocks:,} KV blocks of {cache.block_size} tokens"
-    for line in (
+    return tables_text(
+        120,
         f"{compared.name} ({compared.tool}), {len(compared.replay):,} requests",
         f"Engine: {compared.engine.policy!r}, {pool}, {compared.engine.replicas} replica(s)",
         f"Step time: {compared.source}",
         *(f"  {line}" for line in account.split("\n")),
         "",
-    ):
-        console.print(Text(line), soft_wrap=True)
-    console.print(table)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+        table,
+    )
 
 
 def _cells(row: "Row") -> tuple[str, ...]:
@@ -316,11 +303,4 @@ def _cells(row: "Row") -> tuple[str, ...]:
         unit, scale = "%", 1e2
     else:
         unit, scale = row.unit, 1.0
-    return label, unit, *(_digits(scale * value) for value in (row.measured, row.modelled)), error
-
-
-def _digits(value: float) -> str:
-    """Four digits that count, and all of a whole number."""
-    if not isfinite(value):
-        return "-"
-    return f"{value:,.0f}" if abs(value) >= 1_000 or float(value).is_integer() else f"{value:.4g}"
+    return label, unit, *(digits(scale * value) for value in (row.measured, row.modelled)), error

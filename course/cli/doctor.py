@@ -1,12 +1,11 @@
 """`course doctor`: will the labs run here? One line an item, and a short code for the instructor."""
 
-import json
 from typing import Annotated
 
 import typer
 
 from course.cli.common import HandedOut, Mine
-from course.cli.output import echo
+from course.cli.output import echo, json_text
 
 
 def doctor(
@@ -41,7 +40,7 @@ def doctor(
             {"name": name, "status": answer.status, "says": answer.says, "do": answer.do}
             for name, answer in answers.items()
         ]
-        echo(json.dumps({"code": code, "ok": not problems, "items": items}, indent=2))
+        echo(json_text({"code": code, "ok": not problems, "items": items}))
     else:
         verdict = f"Look at: {', '.join(problems)}." if problems else "The labs will run."
         echo(f"{verdict} Code for the instructor: {code}")
@@ -53,14 +52,14 @@ def _explain(text: str, as_json: bool) -> None:
     from course.desk.doctor import statuses_of
 
     codes = [part for part in text.replace(",", " ").split() if part] or [text]
-    found = {code: statuses_of(code) for code in codes}
+    by_code = {code: statuses_of(code) for code in codes}
     if as_json:
-        echo(json.dumps(found, indent=2))
+        echo(json_text(by_code))
         return
-    for code, statuses in found.items():
-        told = [
+    for code, statuses in by_code.items():
+        findings = [
             f"{status}: {', '.join(name for name, one in statuses.items() if one == status)}"
             for status in ("problem", "note")
             if status in statuses.values()
         ]
-        echo(f"{code}  {'; '.join(told) or 'all ok'}")
+        echo(f"{code}  {'; '.join(findings) or 'all ok'}")

@@ -1,6 +1,5 @@
 """`course flags`: a policy as settings of vLLM, SGLang and TensorRT-LLM, and a command line of theirs as a policy."""
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,7 +7,7 @@ import typer
 
 from course.cli.context import typed_options
 from course.cli.knobs import NAMES, build, with_policy_options
-from course.cli.output import echo
+from course.cli.output import echo, json_text, one_line
 
 if TYPE_CHECKING:
     from course.flags import Export, ParsedCommand
@@ -78,58 +77,58 @@ def flags(
     from course.cli.build import flag, spoken_in_flags
 
     options = ctx.params
-    given = typed_options(ctx)
+    on_command_line = typed_options(ctx)
     with spoken_in_flags(options):
         engines = [name.strip().lower() for text in engine or exports.ENGINES for name in text.split(",")]
         if line is not None:
-            clash = sorted(given & {*settings, *KV, "policy", "model"})
+            clash = sorted(on_command_line & {*settings, *KV, "policy", "model"})
             if clash:
                 raise ValueError(f"--from has its own settings: leave out {', '.join(map(flag, clash))}, or --from")
-            found = exports.parse(line, gpu, ignore_unknown=ignore_unknown, service=service)
-            chosen, kv, name = found.policy, found.kv, found.model or "MODEL"
+            parsed = exports.parse(line, gpu, ignore_unknown=ignore_unknown, service=service)
+            a_policy, kv, name = parsed.policy, parsed.kv, parsed.model or "MODEL"
         else:
-            only = sorted(given & {"gpu", "ignore_unknown", "service"})
+            only = sorted(on_command_line & {"gpu", "ignore_unknown", "service"})
             if only:
                 raise ValueError(f"{flag(only[0])} needs --from: it is about a command line")
-            found, chosen, name = None, build(policy.strip().lower(), settings), model
+            parsed, a_policy, name = None, build(policy.strip().lower(), settings), model
             kv = exports.KVSettings(**{key: options[key] for key in KV})
-        wanted = exports.for_policy(chosen, kv, model=name, engines=engines)
-    echo(_as_json(chosen, kv, found, wanted) if as_json else _as_text(chosen, found, wanted))
-    for note in found.notes if found else ():
+        of_engines = exports.for_policy(a_policy, kv, model=name, engines=engines)
+    echo(_as_json(a_policy, kv, parsed, of_engines) if as_json else _as_text(a_policy, parsed, of_engines))
+    for note in parsed.notes if parsed else ():
         echo(f"note: {note}", err=True)
-    for export in wanted:
+    for export in of_engines:
         for warning in export.warnings:
             echo(f"warning: {export.engine}: {warning}", err=True)
 
 
-def _as_json(policy: Any, kv: Any, found: "ParsedCommand | None", exports: tuple["Export", ...]) -> str:
+def _as_json(policy: Any, kv: Any, parsed: "ParsedCommand | None", exports: tuple["Export", ...]) -> str:
     document = {
         "policy": {"name": type(policy).__name__, **vars(policy)},
         "kv": asdict(kv),
-        "parsed": found
+        "parsed": parsed
         and {
-            "engine": found.engine,
-            "model": found.model,
-            "defaults": found.defaults,
-            "left_out": list(found.left_out),
-            "notes": list(found.notes),
+            "engine": parsed.engine,
+            "model": parsed.model,
+            "defaults": parsed.defaults,
+            "left_out": list(parsed.left_out),
+            "notes": list(parsed.notes),
         },
         "engines": [asdict(export) for export in exports],
     }
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    return json_text(document)
 
 
-def _as_text(policy: Any, found: "ParsedCommand | None", exports: tuple["Export", ...]) -> str:
+def _as_text(policy: Any, parsed: "ParsedCommand | None", exports: tuple["Export", ...]) -> str:
     lines = [f"Policy: {policy!r}"]
-    if found is not None:
-        lines += [f"Engine: {found.engine}", f"KV: {found.kv!r}", f"Model: {found.model or 'not named'}"]
-        lines += [f"  {name}: {why}" for name, why in found.defaults.items()]
-        if found.left_out:
-            lines.append(f"  changes neither batching nor KV memory here: {', '.join(found.left_out)}")
+    if parsed is not None:
+        lines += [f"Engine: {parsed.engine}", f"KV: {parsed.kv!r}", f"Model: {parsed.model or 'not named'}"]
+        lines += [f"  {name}: {why}" for name, why in parsed.defaults.items()]
+        if parsed.left_out:
+            lines.append(f"  changes neither batching nor KV memory here: {', '.join(parsed.left_out)}")
     for export in exports:
         width = max(len(" ".join(setting.words)) for setting in export.settings)
         lines += ["", export.version, *(f"  {row}" for row in export.command.split("\n"))]
         if export.file:
             lines += ["  config.yaml:", *(f"    {row}" for row in export.file.rstrip("\n").split("\n"))]
         lines += [f"  {' '.join(setting.words):<{width}}  {setting.why}" for setting in export.settings]
-    return "\n".join("".join(c if c.isprintable() else ascii(c)[1:-1] for c in row) for row in lines)
+    return "\n".join(map(one_line, lines))

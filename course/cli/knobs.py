@@ -26,46 +26,46 @@ class Option:
 
 def knobs(policy: type[Policy]) -> dict[str, tuple[type, Any, Knob]]:
     """Setting -> (type, default, knob), in the order of the signature."""
-    found = {}
+    by_name = {}
     hints = get_type_hints(policy.__init__, include_extras=True)
     for name, parameter in inspect.signature(policy).parameters.items():
         kind, knob = get_args(hints[name])
         default = knob.default if parameter.default is inspect.Parameter.empty else parameter.default
-        found[name] = (kind, default, knob)
-    return found
+        by_name[name] = (kind, default, knob)
+    return by_name
 
 
 def options() -> tuple[Option, ...]:
-    """The settings of all registered policies, each once; where only some take it, their names open its help."""
+    """The settings of all registered policies, each once; if only some take it, their names open its help."""
     takers: dict[str, list[str]] = {}
     first: dict[str, tuple[type, Any, Knob]] = {}
     for policy_name, policy in POLICIES.items():
-        for name, found in knobs(policy).items():
+        for name, entry in knobs(policy).items():
             takers.setdefault(name, []).append(policy_name)
-            first.setdefault(name, found)
-    made = []
+            first.setdefault(name, entry)
+    result = []
     for name, (kind, default, knob) in first.items():
         who = () if len(takers[name]) == len(POLICIES) else tuple(takers[name])
         text = f"{', '.join(who)}: {knob.help}" if who else knob.help
         if knob.seconds:
-            made.append(Option(f"{name}_ms", kind, 1_000 * default, text, tuple(takers[name])))
+            result.append(Option(f"{name}_ms", kind, 1_000 * default, text, tuple(takers[name])))
         else:
-            made.append(Option(name, kind, default, text, tuple(takers[name])))
-    return tuple(made)
+            result.append(Option(name, kind, default, text, tuple(takers[name])))
+    return tuple(result)
 
 
-def build(name: str, given: Mapping[str, Any]) -> Policy:
+def build(name: str, options: Mapping[str, Any]) -> Policy:
     """The policy of this name with the settings that a command was given, each under its option's name.
 
-    Raises ValueError for a name that nobody has, and as the policy does.
+    Raises ValueError for an unknown name, and as the policy does.
     """
     if name not in POLICIES:
         raise ValueError(f"no policy is called {quote(name)}; there are {', '.join(POLICIES)}")
-    chosen = {}
+    arguments = {}
     for setting, (_, _, knob) in knobs(POLICIES[name]).items():
-        value = given[f"{setting}_ms" if knob.seconds else setting]
-        chosen[setting] = value / 1_000 if knob.seconds and isinstance(value, int | float) else value
-    return POLICIES[name](**chosen)
+        value = options[f"{setting}_ms" if knob.seconds else setting]
+        arguments[setting] = value / 1_000 if knob.seconds and isinstance(value, int | float) else value
+    return POLICIES[name](**arguments)
 
 
 OPTIONS = options()
@@ -74,7 +74,7 @@ NAMES = ", ".join(POLICIES)
 
 def with_policy_options(command: Callable[..., None]) -> Callable[..., None]:
     """`command` with an option for each setting of a policy, behind --policy; it takes them as **settings."""
-    taken = inspect.signature(command).parameters.values()
+    signature = inspect.signature(command).parameters.values()
     mine = [
         inspect.Parameter(
             option.name,
@@ -84,8 +84,8 @@ def with_policy_options(command: Callable[..., None]) -> Callable[..., None]:
         )
         for option in OPTIONS
     ]
-    place = next(i for i, parameter in enumerate(taken) if parameter.name == "policy") + 1
-    named = [parameter for parameter in taken if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
+    place = next(i for i, parameter in enumerate(signature) if parameter.name == "policy") + 1
+    named = [parameter for parameter in signature if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
 
     @wraps(command)
     def wrapper(**given: Any) -> None:
@@ -97,10 +97,10 @@ def with_policy_options(command: Callable[..., None]) -> Callable[..., None]:
     return wrapper
 
 
-def check(given: Mapping[str, Any]) -> None:
+def check(options: Mapping[str, Any]) -> None:
     """Raises ValueError for a number that no policy could use. Contradictions between two are left to the policy."""
     for option in OPTIONS:
         if option.kind is int:
-            whole(option.name, given[option.name], low=min(option.default, 1))
+            whole(option.name, options[option.name], low=min(option.default, 1))
         elif option.kind is float:
-            real(option.name, given[option.name], low=0, high=1_000 * MAX_SECONDS)
+            real(option.name, options[option.name], low=0, high=1_000 * MAX_SECONDS)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from course.cli.context import typed_options
-from course.cli.output import echo
+from course.cli.output import echo, json_text, one_line
 
 GIB = 2**30
 OF_THE_LEDGER = {
@@ -133,11 +133,11 @@ def kv(
     options = {name: value for name, value in ctx.params.items() if name not in ("config", "as_json")}
     card = None
     try:
-        asked = any(options[name] is not None for name in ("gpu", "memory_gib", "kv_gib"))
-        dtype = options.pop("kv_cache_dtype") or ("auto" if asked else None)
+        with_card = any(options[name] is not None for name in ("gpu", "memory_gib", "kv_gib"))
+        dtype = options.pop("kv_cache_dtype") or ("auto" if with_card else None)
         spec = named_or_read(config).with_kv_dtype(dtype)
         drafted = whole("num_speculative_tokens", num_speculative_tokens, low=0, high=1000)
-        if asked:
+        if with_card:
             card = _ledger(spec, options)
     except (ValueError, OSError) as error:
         refused = ValueError(_in_flags(error, options))
@@ -145,8 +145,8 @@ def kv(
             echo(json.dumps({"refused": str(refused)}))
         raise refused from None
     if as_json:
-        found = _model(spec, drafted) | ({"ledger": _card(card)} if card else {})
-        echo(json.dumps(found, indent=2, allow_nan=False))
+        content = _model(spec, drafted) | ({"ledger": _card(card)} if card else {})
+        echo(json_text(content))
     else:
         echo(_table(spec, card, drafted))
     for note in (*spec.notes, *(_in_flags(remark, options) for remark in (card.remarks if card else ()))):
@@ -154,8 +154,8 @@ def kv(
     for problem in card.problems if card else ():
         echo(f"warning: {problem}", err=True)
     if card is None:
-        given = typed_options(ctx) & options.keys()
-        for name in sorted(given - {"num_speculative_tokens"}):
+        on_command_line = typed_options(ctx) & options.keys()
+        for name in sorted(on_command_line - {"num_speculative_tokens"}):
             echo(f"warning: --{name.replace('_', '-')} has no effect without --gpu, --memory-gib or --kv-gib", err=True)
 
 
@@ -202,7 +202,7 @@ def _in_flags(error: Exception | str, options: dict[str, Any]) -> str:
         first, rest = sentence.split(" ", 1)
         sentence = f"{names.get(first, f'--{first}' if first in options else first)} {rest}"
     words = "|".join(sorted((name for name in names if name not in ("version",)), key=len, reverse=True))
-    return re.sub(rf"(?<!-)\b(?:{words})\b(?!-)", lambda found: names[found[0]], sentence)
+    return re.sub(rf"(?<!-)\b(?:{words})\b(?!-)", lambda match: names[match[0]], sentence)
 
 
 def _model(spec: Any, drafted: int = 0) -> dict[str, Any]:
@@ -261,14 +261,14 @@ def _card(card: Any) -> dict[str, Any]:
 
 
 def _table(spec: Any, card: Any, drafted: int) -> str:
-    found = _model(spec, drafted)
+    numbers = _model(spec, drafted)
     always = ("bytes_per_token", "bytes_per_token_after_window", "weights_bytes")
     rows = [
-        (label, "-" if found[key] is None else f"{found[key]:,}", found["formulas"][key])
+        (label, "-" if numbers[key] is None else f"{numbers[key]:,}", numbers["formulas"][key])
         for key, label in LABELS.items()
-        if found[key] or key in always
+        if numbers[key] or key in always
     ]
-    text = _align(f"{_printable(spec.name)}: bytes, with {spec.kv_bytes_per_element} per element of K and V", rows)
+    text = _align(f"{one_line(spec.name)}: bytes, with {spec.kv_bytes_per_element} per element of K and V", rows)
     if card is None:
         return text
 
@@ -287,8 +287,3 @@ def _align(heading: str, rows: list[tuple[str, str, str]]) -> str:
     """A heading, then name, figure and formula in columns."""
     names, figures = (max(len(row[column]) for row in rows) for column in (0, 1))
     return "\n".join([heading, *(f"  {name:<{names}}  {figure:>{figures}}  {why}" for name, figure, why in rows)])
-
-
-def _printable(name: str) -> str:
-    """A file's name may hold anything: what no terminal prints is shown as Python writes it."""
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in name)

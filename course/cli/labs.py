@@ -1,13 +1,12 @@
 """`course labs`: which labs there are, what the learner has done, and what the copies were made from."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from course.cli.common import HandedOut, Mine
-from course.cli.output import echo
+from course.cli.output import echo, json_text
 
 COPIES = {
     "none": "not copied yet",
@@ -29,14 +28,14 @@ def labs(
     from course.exercises.progress import Progress
 
     labs, mine = copies.folders(handed_out, to)
-    found, notes = copies.read_labs(labs)
+    contents, notes = copies.read_labs(labs)
     progress, record = Progress(), copies.Record(mine)
-    rows = [_row(name, content, mine, record, progress) for name, content in found.items()]
+    rows = [_row(name, content, mine, record, progress) for name, content in contents.items()]
     notes += progress.notices
     if as_json:
         rows = [{key: value for key, value in row.items() if key != "in_words"} for row in rows]
-        told = {"labs": rows, "copies": str(mine), "progress": str(progress.path), "notes": notes}
-        echo(json.dumps(told, indent=2, allow_nan=False))
+        listing = {"labs": rows, "copies": str(mine), "progress": str(progress.path), "notes": notes}
+        echo(json_text(listing))
     else:
         echo(_table(rows, mine, progress.path))
     for note in notes:
@@ -55,8 +54,8 @@ def _row(name: str, content: bytes, mine: Path, record: Any, progress: Any) -> d
     elif spec is not None:
         finished = done_so_far(spec, progress)
         row |= {"title": spec.title, "minutes": spec.minutes, "in_words": in_words(spec, finished)}
-        asked = {part: len(getattr(spec, part)) for part in finished}
-        row["done"] = {part: {"done": len(ids), "of": asked[part]} for part, ids in finished.items() if asked[part]}
+        totals = {part: len(getattr(spec, part)) for part in finished}
+        row["done"] = {part: {"done": len(ids), "of": totals[part]} for part, ids in finished.items() if totals[part]}
     return row | {"copy": state(mine / name, content, record)}
 
 

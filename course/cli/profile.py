@@ -50,7 +50,7 @@ def profile(
     tied = spec.weights is not None and not spec.weights.head
     command = f"course profile --out {out} --model {model} --kind {kind} --cache-tokens {room} --limit {seconds:g}"
     try:
-        found = step_profile.record(
+        profile_data = step_profile.record(
             gpu.device("cuda"),
             spec,
             out,
@@ -65,10 +65,10 @@ def profile(
         raise ValueError(
             f"{error}: without a GPU that can record, use the steptime.recorded('h100-llama3-8b') of the course"
         ) from None
-    points = len(found["points"]["seconds"]) if found else 0
+    points = len(profile_data["points"]["seconds"]) if profile_data else 0
     if not points:
         raise ValueError("no point could be measured, so there is no file: the lines above say why")
-    echo(f"{out}: {points} points of {spec.name} on {found['provenance']['card']}")
+    echo(f"{out}: {points} points of {spec.name} on {profile_data['provenance']['card']}")
     try:
         echo(f"As a step time: {steptime.recorded(out)!r}")
     except ValueError as error:

@@ -21,6 +21,15 @@ class WatchedStepTime(StepTimeModel):
         self._model, self._every, self._tell = model, every, tell
         self._done = self._told = 0
 
+    @property
+    def badge(self) -> str:
+        """See StepTimeModel."""
+        return self._model.badge
+
+    def beyond(self, **step: int) -> str:
+        """See StepTimeModel."""
+        return self._model.beyond(**step)
+
     def decode_line(self, decodes: int) -> tuple[float, float]:
         """See StepTimeModel."""
         return self._model.decode_line(decodes)
@@ -36,7 +45,7 @@ class WatchedStepTime(StepTimeModel):
 
 @contextmanager
 def progress_bar(model: StepTimeModel, load: Workload, name: str) -> Iterator[StepTimeModel]:
-    """`model`, behind a progress bar on stderr where the run is long and somebody is looking; else a line is written.
+    """`model`, behind a progress bar on stderr if the run is long and stderr is a terminal; else a line is written.
 
     The bar counts prompt tokens: every request computes its prompt once, and few of them again after a preemption.
     Padding makes batches of static and dynamic compute more, so their bar may be full early.
@@ -55,7 +64,7 @@ def progress_bar(model: StepTimeModel, load: Workload, name: str) -> Iterator[St
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(f"{name}, {len(load):,} requests", total=total)
-        yield WatchedStepTime(model, total // 200, lambda done: progress.update(task, completed=min(done, total)))
+        yield WatchedStepTime(model, total // 200, lambda tokens: progress.update(task, completed=min(tokens, total)))
 
 
 def say_reading(path: str | None) -> None:
@@ -63,6 +72,6 @@ def say_reading(path: str | None) -> None:
     try:
         size = 0 if path is None else os.stat(path).st_size
     except (OSError, ValueError):
-        return  # whoever reads it says why it cannot be read
+        return  # reading it later says why it cannot be read
     if size > LARGE and sys.stderr is not None:
         echo(f"reading {size / 1e6:,.0f} MB ...", err=True)

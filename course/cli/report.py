@@ -1,14 +1,12 @@
 """What `course simulate` prints: a table for people, JSON for programs."""
 
-import io
-import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import floor, isfinite, isnan, log10
 from typing import Any
 
+from course.cli.output import json_text, new_table, one_line, tables_text
 from course.memory.kvcache import KVCache
 from course.steptime import StepTimeModel
 from course.workload import Workload
@@ -70,7 +68,7 @@ def as_json(setup: Setup, results: Sequence[Result]) -> str:
     """Everything, times in seconds; what is no number (NaN, infinity) is null."""
     from importlib.metadata import version
 
-    found = {
+    content = {
         "course": version("llm-batching-course"),
         "workload": {"name": setup.load.name, "notes": list(setup.load.notes), **setup.load.describe()},
         "step_time": {"source": setup.step_time.source, "model": repr(setup.step_time)},
@@ -86,31 +84,16 @@ def as_json(setup: Setup, results: Sequence[Result]) -> str:
             for r in results
         ],
     }
-    return json.dumps(_finite(found), indent=2, allow_nan=False)
+    return json_text(content)
 
 
 def _plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | float | str | list) else str(value)
 
 
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
-
-
 def as_table(setup: Setup, results: Sequence[Result]) -> str:
     """The set-up in a few lines, then one row a metric and one column a policy."""
-    from rich import box
-    from rich.console import Console
-    from rich.measure import Measurement
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("")
-    table.add_column("unit", style="dim")
+    table = new_table("", "unit")
     for result in results:
         table.add_column(result.name, justify="right", no_wrap=True)
     summaries = [result.summary for result in results]
@@ -131,23 +114,12 @@ def as_table(setup: Setup, results: Sequence[Result]) -> str:
         if not all(isnan(v) for v in values):
             table.add_row(label, unit, *_cells(values))
 
-    terminal = sys.stdout.isatty()
-    out = io.StringIO()
-    # A terminal's own width; in a pipe there is none, and a cut-off number helps nobody.
-    console = Console(file=out, force_terminal=terminal, width=None if terminal else 200, highlight=False)
-    # However narrow it is: a line that the terminal breaks can still be read, a number that is cut off cannot.
-    console.width = max(console.width, Measurement.get(console, console.options.update(width=200), table).minimum)
-    for line in _heading(setup):
-        console.print(line, markup=False, soft_wrap=True)
-    console.print()
-    console.print(table)
-    console.print()
+    parts = [*_heading(setup), "", table, ""]
     at_once = [result.name for result in results if result.name in ("static", "dynamic")]
     if at_once:
         verb = "answers" if len(at_once) == 1 else "answer"
-        sentence = f"{' and '.join(at_once)} {verb} when the whole batch is done: TTFT is E2E, and no tokens stream."
-        console.print(sentence, markup=False, soft_wrap=True)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+        parts.append(f"{' and '.join(at_once)} {verb} when the whole batch is done: TTFT is E2E, and no tokens stream.")
+    return tables_text(200, *parts)
 
 
 def _heading(setup: Setup) -> list[str]:
@@ -163,17 +135,12 @@ def _heading(setup: Setup) -> list[str]:
         memory = f"{setup.cache.num_blocks:,} blocks of {setup.cache.block_size} tokens"
     memory += f" ({setup.memory})" if setup.memory else ""
     lines = [
-        f"{_one_line(setup.load.name)}: {d['n']:,} requests{arriving}{spread}",
+        f"{one_line(setup.load.name)}: {d['n']:,} requests{arriving}{spread}",
         f"Tokens: {'; '.join(lengths)}",
         f"Step times: {setup.step_time.source}, {setup.step_time!r}. KV memory: {memory}",
     ]
     slos = [f"{name.upper()} at most {1_000 * slo:g} ms" for name, slo in setup.slos.items() if slo is not None]
     return [*lines, f"Goodput: {' and '.join(slos)}"] if slos else lines
-
-
-def _one_line(name: str) -> str:
-    """A file's name may hold anything: what no terminal prints is shown as Python writes it."""
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in name)
 
 
 def _decimals(values: Sequence[float]) -> int:

@@ -42,11 +42,11 @@ def reset(
     if aside is not None:
         echo(f"Yours is kept as: {aside}")
         echo("If it is open in JupyterLab, close its tab without saving before you open the fresh one.")
-    for kept in forgotten:
+    for copy in forgotten:
         echo(
             f"There is no progress of lab {number} to forget."
-            if kept is None
-            else f"The progress of lab {number} is forgotten. A copy is kept as: {kept}"
+            if copy is None
+            else f"The progress of lab {number} is forgotten. A copy is kept as: {copy}"
         )
     if not progress:
         _say_what_stays(number, stored)

@@ -1,17 +1,13 @@
 """`course results`: result files of benchmark tools side by side, in the same words."""
 
-import io
-import json
 import re
-import sys
 from collections.abc import Mapping, Sequence
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from course.cli.output import echo
+from course.cli.output import digits, echo, json_text, new_table, one_line, tables_text
 
 if TYPE_CHECKING:
     from course.results import Result
@@ -82,7 +78,7 @@ def results(
 
 def _as_json(runs: Sequence["Result"]) -> str:
     """Everything but the tables of requests; what is no number is null."""
-    found = [
+    content = [
         {
             "tool": run.tool,
             "name": run.name,
@@ -99,38 +95,18 @@ def _as_json(runs: Sequence["Result"]) -> str:
         }
         for run in runs
     ]
-    return json.dumps(_finite(found), indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
+    return json_text(content)
 
 
 def _as_table(runs: Sequence["Result"]) -> str:
     """The numbers, then what the tools mean by their words, knee and collapse, and the notes."""
-    from rich.console import Console
-    from rich.text import Text
-
     many = len(runs) > (MOST_ALIKE if len({run.tool for run in runs}) == 1 else MOST_COLUMNS)
     table = _rows(runs) if many else _columns(runs)
-    terminal = sys.stdout.isatty()
-    out = io.StringIO()
-    wide = 240 if many else 60 + 40 * len(runs)  # in a pipe there is no width to keep to
-    console = Console(file=out, force_terminal=terminal, width=None if terminal else wide, highlight=False)
-    console.print(table)
-    for line in _sentences(runs, many):
-        console.print(Text(line), soft_wrap=True)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+    return tables_text(240 if many else 60 + 40 * len(runs), table, *_sentences(runs, many))
 
 
 def _rows(runs: Sequence["Result"]) -> Any:
     """One row a run, in the order of the files: its load, what was answered, and means and p99 of every metric."""
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
     def totals(key: str) -> list[float | None]:
@@ -149,19 +125,17 @@ def _rows(runs: Sequence["Result"]) -> Any:
         ("output\ntokens/s", totals("output_tokens_per_second")), ("in flight\nmean", totals("in_flight")),
         *((f"{word}\n{s} ms", times(metric, s)) for metric, word in WORDS.items() for s in (middle(metric), "p99")),
     ]  # fmt: skip
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("run")
-    table.add_column("load")
+    table = new_table("run", "load")
     varied = _varied_settings(runs)
     for key in varied:
-        table.add_column(Text(_one_line(key)), justify="right")
-    shown = [(heading, values) for heading, values in columns if any(value is not None for value in values)]
-    for heading, _ in shown:
+        table.add_column(Text(one_line(key)), justify="right")
+    filled = [(heading, values) for heading, values in columns if any(value is not None for value in values)]
+    for heading, _ in filled:
         table.add_column(heading, justify="right")
     for place, run in enumerate(runs):
-        settings = [_one_line(str(run.setup.get(key, "-"))) for key in varied]
-        cells = ["-" if (value := values[place]) is None else _number(value) for _, values in shown]
-        table.add_row(Text(_one_line(run.name)), LOOPS[run.loop], *map(Text, settings), *cells)
+        settings = [one_line(str(run.setup.get(key, "-"))) for key in varied]
+        cells = ["-" if (value := values[place]) is None else digits(value) for _, values in filled]
+        table.add_row(Text(one_line(run.name)), LOOPS[run.loop], *map(Text, settings), *cells)
     return table
 
 
@@ -174,19 +148,15 @@ def _varied_settings(runs: Sequence["Result"]) -> list[str]:
 
 def _columns(runs: Sequence["Result"]) -> Any:
     """One row a number and one column a run."""
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("")
-    table.add_column("unit", style="dim")
+    table = new_table("", "unit")
     for run in runs:
-        table.add_column(Text(f"{run.tool}\n{_one_line(run.name)}"), justify="right")
+        table.add_column(Text(f"{run.tool}\n{one_line(run.name)}"), justify="right")
     if any(run.loop for run in runs):
         table.add_row("load", "", *(LOOPS[run.loop] for run in runs))
     for key in _varied_settings(runs) if len({run.tool for run in runs}) == 1 else ():
-        table.add_row(_one_line(key), "", *(Text(_one_line(str(run.setup.get(key, "-")))) for run in runs))
+        table.add_row(one_line(key), "", *(Text(one_line(str(run.setup.get(key, "-")))) for run in runs))
     for label, unit, key in COUNTS:
         _row(table, label, unit, [run.totals.get(key) for run in runs])
     for metric, word in WORDS.items():
@@ -211,27 +181,20 @@ def _times(table: Any, word: str, columns: Sequence[Mapping[str, float]]) -> Non
 
 def _row(table: Any, label: str, unit: str, values: Sequence[float | None]) -> None:
     if any(value is not None for value in values):
-        table.add_row(label, unit, *["-" if value is None else _number(value) for value in values])
-
-
-def _number(value: float) -> str:
-    """Four digits that count, and all of a whole number."""
-    if float(value).is_integer() or abs(value) >= 1_000:
-        return f"{value:,.0f}"
-    return f"{value:.4g}" if abs(value) >= 0.001 else f"{value:.2e}"
+        table.add_row(label, unit, *["-" if value is None else digits(value) for value in values])
 
 
 def _sentences(runs: Sequence["Result"], many: bool) -> list[str]:
     from course.results import sentences, sweeps
 
     lines = ["", "Every number follows the definitions of the glossary, except in rows marked as a tool has it:"]
-    seen = []
+    definitions = []
     for run in runs:
         for metric, definition in run.definitions.items():
             line = f"- {run.tool}, {WORDS[metric]}: {definition.tool}"
-            if not definition.same and line not in seen:
-                seen.append(line)
-    lines = [*lines, *seen] if seen else []
+            if not definition.same and line not in definitions:
+                definitions.append(line)
+    lines = [*lines, *definitions] if definitions else []
     for sweep in sweeps(runs):
         lines += [
             "",
@@ -241,7 +204,7 @@ def _sentences(runs: Sequence["Result"], many: bool) -> list[str]:
     if many:
         return [*lines, "", *_once(runs)]
     for run in runs:
-        lines += ["", f"{_one_line(run.name)} ({run.tool})", *[f"- {note}" for note in run.notes]]
+        lines += ["", f"{one_line(run.name)} ({run.tool})", *[f"- {note}" for note in run.notes]]
     return lines
 
 
@@ -252,13 +215,8 @@ def _once(runs: Sequence["Result"]) -> list[str]:
         for note in run.notes:
             kinds.setdefault(re.sub(r"\d[\d.,e+-]*", "#", note), []).append((run.name, note))
     lines = []
-    for found in kinds.values():
-        name, note = found[0]
-        others = f", and {len(found) - 1} more alike" if len(found) > 1 else ""
-        lines.append(f"- {_one_line(name)}{others}: {note}")
+    for alike in kinds.values():
+        name, note = alike[0]
+        others = f", and {len(alike) - 1} more alike" if len(alike) > 1 else ""
+        lines.append(f"- {one_line(name)}{others}: {note}")
     return lines
-
-
-def _one_line(name: str) -> str:
-    """A file's name may hold anything: what no terminal prints is shown as Python writes it."""
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in name)

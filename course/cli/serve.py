@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from course.cli.common import Computes
+from course.cli.common import Blocks, BlockSize, Computes
 from course.cli.knobs import NAMES, with_policy_options
 from course.cli.output import echo
 
@@ -20,13 +20,8 @@ def serve(
         str | None, typer.Option(help="The API key that clients send.  [default: a new one, which is printed]")
     ] = None,
     policy: Annotated[str, typer.Option(help=f"One of {NAMES}.")] = "continuous",
-    num_gpu_blocks_override: Annotated[
-        int | None,
-        typer.Option(
-            "--num-gpu-blocks-override", "--num-gpu-blocks", help="KV blocks.  [default: enough for all slots]"
-        ),
-    ] = None,
-    block_size: Annotated[int, typer.Option(help="Tokens in a KV block.")] = 16,
+    num_gpu_blocks_override: Blocks = None,
+    block_size: BlockSize = 16,
     max_waiting: Annotated[
         int, typer.Option(help="Requests that may wait for a slot; the next one is refused with status 429.")
     ] = 256,
@@ -50,17 +45,17 @@ def serve(
         raise ValueError(
             f"the server needs {', '.join(missing)}, which is not installed: pip install 'llm-batching-course[serve]'"
         )
-    asked = {**settings, "policy": [policy], "block_size": block_size}
-    with build.spoken_in_flags(asked):
-        knobs.check(asked)
-        chosen = build.policies(asked)
-    if len(chosen) != 1:
+    options = {**settings, "policy": [policy], "block_size": block_size}
+    with build.spoken_in_flags(options):
+        knobs.check(options)
+        by_name = build.policies(options)
+    if len(by_name) != 1:
         raise ValueError("a server has one policy: give one name to --policy")
     if api_key is not None and not (api_key.isascii() and api_key.isprintable() and api_key.strip() == api_key != ""):
         raise ValueError(
             "--api-key must be letters, digits and other printable ASCII characters, without spaces around them"
         )
-    ((name, one),) = chosen.items()
+    ((name, one),) = by_name.items()
     cache = None if num_gpu_blocks_override is None else KVCache(num_gpu_blocks_override, block_size)
 
     from course import lm
@@ -72,8 +67,8 @@ def serve(
     listening = open_port(port)
 
     def started() -> None:
-        shown = f"api-key {token}" if api_key is None else "api-key as given"
-        echo(f"http://127.0.0.1:{listening.getsockname()[1]}/v1  model course-lm  {shown}  {one!r}")
+        key = f"api-key {token}" if api_key is None else "api-key as given"
+        echo(f"http://127.0.0.1:{listening.getsockname()[1]}/v1  model course-lm  {key}  {one!r}")
         echo("Prompts stay on this machine. Ctrl-C stops the server.", err=True)
         if name == "static":
             echo(f"note: {one!r} begins when its batch is full; the last requests wait until others come", err=True)

@@ -1,6 +1,5 @@
 """`course talk`: a chat with the small language model, or a list of prompts under one policy or several."""
 
-import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -9,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from course.cli.common import Computes
+from course.cli.common import Blocks, BlockSize, Computes
 from course.cli.knobs import NAMES, with_policy_options
-from course.cli.output import echo
+from course.cli.output import echo, json_text
 
 MOST = 1_000  # prompts of a replay
 REFRESH = 0.05  # seconds between two pictures on a terminal
@@ -33,13 +32,8 @@ def talk(
             help=f"{NAMES}; several, separated by commas or repeated, run one after the other.  [default: continuous]"
         ),
     ] = None,
-    num_gpu_blocks_override: Annotated[
-        int | None,
-        typer.Option(
-            "--num-gpu-blocks-override", "--num-gpu-blocks", help="KV blocks.  [default: enough for all slots]"
-        ),
-    ] = None,
-    block_size: Annotated[int, typer.Option(help="Tokens in a KV block.")] = 16,
+    num_gpu_blocks_override: Blocks = None,
+    block_size: BlockSize = 16,
     max_tokens: Annotated[
         int | None, typer.Option(help="Most tokens of an answer.  [default: what the context has room for]")
     ] = None,
@@ -61,10 +55,10 @@ def talk(
     from course import lm
     from course.cli import build, knobs
 
-    asked = {**settings, "policy": policy, "block_size": block_size}
-    with build.spoken_in_flags(asked):
-        knobs.check(asked)
-        chosen = build.policies(asked)
+    options = {**settings, "policy": policy, "block_size": block_size}
+    with build.spoken_in_flags(options):
+        knobs.check(options)
+        by_name = build.policies(options)
     cache = _cache(num_gpu_blocks_override, block_size)
     sampling = lm.Sampling(temperature, seed=seed)
     if prompts is None:
@@ -79,11 +73,10 @@ def talk(
     )
     model = lm.load(device=device)
     runs: dict[str, Any] = {}
-    for name, one in chosen.items():
+    for name, one in by_name.items():
         if not as_json:
             echo(f"== {one!r}, {len(texts)} prompts")
         picture = _Picture(texts) if sys.stdout.isatty() and not as_json else None
-        began = time.perf_counter()
         try:
             runs[name] = lm.serve_live(
                 questions, one, model, cache, sampling=sampling, seen=picture.show if picture else None
@@ -92,9 +85,9 @@ def talk(
             if picture is not None:
                 picture.close()
         if not as_json:
-            _report(texts, runs[name], time.perf_counter() - began, shown=picture is not None)
+            _report(texts, runs[name])
     if as_json:
-        echo(json.dumps([_as_dict(name, repr(chosen[name]), run) for name, run in runs.items()], indent=2))
+        echo(json_text([_as_dict(name, repr(by_name[name]), run) for name, run in runs.items()]))
     elif len(runs) > 1:
         same = len({run.words for run in runs.values()}) == 1
         echo("The words are the same under all of them." if same else "The words are NOT the same under all of them.")
@@ -134,7 +127,7 @@ def _chat(model: Any, sampling: Any, max_tokens: int | None) -> None:
             turns = []
             continue
         turns.append(line)
-        # What was said first is forgotten where the context is full; a long answer has 170 tokens.
+        # What was said first is forgotten when the context is full; a long answer has 170 tokens.
         while len(turns) > 1 and len(model.tokenizer.prompt(turns)) > context - 170:
             turns = turns[2:]
         try:
@@ -179,7 +172,7 @@ class _Picture:
         self.live.start()
 
     def show(self, answers: Mapping[int, Any]) -> None:
-        """The picture now, unless there was one a moment ago. Part of the step's time, as all that is done with it."""
+        """Draw the picture, unless one was drawn a moment ago. This is part of the step's time."""
         from rich.text import Text
 
         now = time.perf_counter()
@@ -196,11 +189,11 @@ class _Picture:
         self.live.update(Text("\n").join(lines), refresh=True)
 
     def close(self) -> None:
-        """The terminal as it was."""
+        """Restore the terminal."""
         self.live.stop()
 
 
-def _report(prompts: Sequence[str], run: Any, seconds: float, shown: bool) -> None:
+def _report(prompts: Sequence[str], run: Any) -> None:
     import numpy as np
 
     for row in np.argsort(run.response, kind="stable").tolist():

@@ -22,15 +22,15 @@ LEFT_OUT = {"my-labs", "dist", "build", "wheels", "__pycache__"}
 def bundle(folder: Path, to: Path) -> Path:
     """Write the bundle of the project in `folder` into the folder `to`; returns the file.
 
-    Raises RuntimeError where a package cannot be fetched.
+    Raises RuntimeError if a package cannot be fetched.
     """
     wheels = folder / "build" / "wheels"
     wheels.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "-qq", "--progress-bar=off"]
     command += ["--no-deps", "--require-hashes", "-r", str(folder / "requirements.lock"), "-d", str(wheels)]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
-    if done.returncode:
-        raise RuntimeError(f"the packages cannot be downloaded:\n{done.stderr.strip()[-2_000:]}")
+    pip = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    if pip.returncode:
+        raise RuntimeError(f"the packages cannot be downloaded:\n{pip.stderr.strip()[-2_000:]}")
     to.mkdir(parents=True, exist_ok=True)
     kind = f"py{sys.version_info[0]}{sys.version_info[1]}-{sysconfig.get_platform().replace('-', '_')}"
     target = to / f"{NAME}-{kind}.tar"
@@ -44,12 +44,12 @@ def bundle(folder: Path, to: Path) -> Path:
 
 
 def files(folder: Path) -> Iterator[str]:
-    """The project's files: what git tracks or, where there is no git, all but what was built or is a learner's."""
+    """The project's files: what git tracks or, if there is no git, all but what was built or is a learner's."""
     if (folder / ".git").exists():
         command = ["git", "-C", str(folder), "ls-files", "-z"]
-        done = subprocess.run(command, capture_output=True)
-        if not done.returncode:
-            yield from (name for name in os.fsdecode(done.stdout).split("\0") if name and (folder / name).is_file())
+        git = subprocess.run(command, capture_output=True)
+        if not git.returncode:
+            yield from (name for name in os.fsdecode(git.stdout).split("\0") if name and (folder / name).is_file())
             return
     for here, folders, names in os.walk(folder):
         folders[:] = [one for one in folders if one not in LEFT_OUT and (not one.startswith(".") or one == ".ci")]

@@ -32,7 +32,7 @@ class Item:
 class Entry:
     """One lab, in the shape in which `standing.done_so_far` counts it.
 
-    minutes: as counted, None before they are. deeper: of its deeper notebook, None where there is none.
+    minutes: as counted, None before they are. deeper: of its deeper notebook, None if there is none.
     """
 
     number: str

@@ -43,7 +43,7 @@ class CopyReport:
     changed: tuple[str, ...]
     """Those of `kept` that are the learner's own, and whose handed-out version has changed since the copy was made."""
     refreshed: tuple[str, ...] = ()
-    """Those that nobody had touched, now replaced by the version handed out."""
+    """Copies that the learner had not changed, now replaced by the version handed out."""
     remarks: tuple[str, ...] = ()
     """A sentence for each thing that is not as it should be and did not stop the rest."""
     labs: Path = field(default_factory=lambda: Path("labs"))
@@ -68,7 +68,7 @@ def copy_labs(labs: Path, mine: Path) -> CopyReport:
 
     Never overwrites what a learner has changed. Raises WorkspaceError when `mine` cannot be written.
     """
-    found: dict[str, list[str]] = {"new": [], "same": [], "refreshed": [], "yours": []}
+    by_outcome: dict[str, list[str]] = {"new": [], "same": [], "refreshed": [], "yours": []}
     changed = []
     found_labs, remarks = read_labs(labs)
     with sentences(mine):
@@ -76,15 +76,17 @@ def copy_labs(labs: Path, mine: Path) -> CopyReport:
         record = Record(mine)
         for name, content in found_labs.items():
             copy = mine / name
-            done = bring(copy, name, content, record)
-            found[done].append(name)
-            if done == "yours" and record.differs(name, content):
+            outcome = bring(copy, name, content, record)
+            by_outcome[outcome].append(name)
+            if outcome == "yours" and record.differs(name, content):
                 changed.append(name)
-            if done == "yours" and not copy.is_file():
+            if outcome == "yours" and not copy.is_file():
                 remarks.append(f"{copy} is not a file but a folder or a broken link: rename it to get the lab.")
         remarks += record.save()
-    kept = tuple(name for name in found_labs if name in found["same"] + found["yours"])
-    return CopyReport(tuple(found["new"]), kept, tuple(changed), tuple(found["refreshed"]), tuple(remarks), labs)
+    unchanged = tuple(name for name in found_labs if name in by_outcome["same"] + by_outcome["yours"])
+    return CopyReport(
+        tuple(by_outcome["new"]), unchanged, tuple(changed), tuple(by_outcome["refreshed"]), tuple(remarks), labs
+    )
 
 
 def reset(
@@ -92,10 +94,10 @@ def reset(
 ) -> tuple[bool, Path | None, list[str]]:
     """Put the learner's copy of the lab `name` aside, under a name with the time `now`, and make a pristine one.
 
-    then: what else belongs to it, called last. Where it fails the old copy is put back, which needs no space on a disk.
+    then: what else belongs to it, called last. If it fails the old copy is put back, which needs no space on a disk.
 
-    Returns whether a new copy was made, which is not so where the learner's is pristine; where the old copy is, None
-    where there was none; and a sentence for each thing that did not stop the rest.
+    Returns whether a new copy was made, which is not so if the learner's is pristine; where the old copy is, None
+    if there was none; and a sentence for each thing that did not stop the rest.
 
     Raises WorkspaceError: something cannot be read or written; or what `then` raises. The old copy is where it was.
     """
@@ -145,12 +147,12 @@ def find(labs: Path, text: str) -> str:
     A number means the lab itself, not its deeper notebook. Raises ValueError, with the labs that there are.
     """
     names = sorted(path.name for path in labs.glob("*.ipynb"))
-    asked = Path(text.strip()).name
-    if asked.isascii() and asked.isdigit():
-        matching = [name for name in names if name.startswith(f"{asked.zfill(2)}_")]
+    wish = Path(text.strip()).name
+    if wish.isascii() and wish.isdigit():
+        matching = [name for name in names if name.startswith(f"{wish.zfill(2)}_")]
         matching = [name for name in matching if not name.endswith(DEEPER)] or matching
     else:
-        matching = [name for name in names if asked in (name, name.removesuffix(".ipynb"))]
+        matching = [name for name in names if wish in (name, name.removesuffix(".ipynb"))]
     if len(matching) != 1:
         from course.base.settings import quote
 
@@ -178,14 +180,14 @@ def state(copy: Path, content: bytes, record: Record) -> str:
 
 def read_labs(labs: Path) -> tuple[dict[str, bytes], list[str]]:
     """What a learner gets of each notebook, by name and in order, and a sentence for each that cannot be read."""
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     remarks: list[str] = []
     for lab in sorted(labs.glob("*.ipynb") if os.path.isdir(labs) else ()):
         try:
-            found[lab.name] = handed_out(files.read(lab, LARGEST_LAB))
+            contents[lab.name] = handed_out(files.read(lab, LARGEST_LAB))
         except (OSError, files.TooLarge) as error:
             remarks.append(f"{lab} cannot be copied: {reason(error)}.")
-    return found, remarks or ([] if found else [f"There are no notebooks in {labs}."])
+    return contents, remarks or ([] if contents else [f"There are no notebooks in {labs}."])
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """What a learner gets of a notebook in `labs/`: everything but the outputs that give answers away.
 
 The stored text of an explorer has the answers of its tasks, and a recap says what the lab showed: nbval compares them,
-and whoever cannot run a notebook reads them. In a learner's copy they would stand there before any cell has run.
+and readers who cannot run a notebook need them. In a learner's copy they would stand there before any cell has run.
 """
 
 from __future__ import annotations

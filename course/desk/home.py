@@ -1,4 +1,4 @@
-"""Where Jupyter keeps its own files, and a place for them where the home folder cannot be written.
+"""Where Jupyter keeps its own files, and a place for them if the home folder cannot be written.
 
 Looked up without importing Jupyter, since `make lab` must say at once what is wrong.
 """
@@ -41,7 +41,7 @@ def jupyter_folders(environment: Mapping[str, str] = os.environ) -> dict[str, Pa
 def elsewhere(mine: Path, environment: Mapping[str, str] = os.environ) -> tuple[dict[str, str], str]:
     """Variables that send what Jupyter writes into `mine`, for each folder that cannot be written, and a sentence.
 
-    Both are empty where everything can be written. A folder that was asked for by its variable is left alone: who named
+    Both are empty if everything can be written. A folder that was asked for by its variable is left alone: who named
     it should hear that it does not work.
     """
     refused = {
@@ -61,7 +61,7 @@ def elsewhere(mine: Path, environment: Mapping[str, str] = os.environ) -> tuple[
 
 
 def unwritable(folder: Path) -> str:
-    """Why a folder, or where there is none yet the one in which it would be made, cannot be written; or ""."""
+    """Why a folder, or if there is none yet the one in which it would be made, cannot be written; or ""."""
     try:
         while folder != folder.parent:
             try:

@@ -26,7 +26,7 @@ NO_NETWORK = re.compile(
 )
 FULL = re.compile(r"No space left on device|Errno 28")
 LINES = 12
-"""Of what pip says, where no sentence here explains it."""
+"""Of what pip says, if no sentence here explains it."""
 
 
 class InstallError(Exception):
@@ -56,7 +56,7 @@ def install(folder: Path, say: Callable[[str], None] = print) -> None:
         options = ["--disable-pip-version-check", "-qq", "--progress-bar=off", "--no-compile", "--no-deps", *offline]
         pip = [str(python), "-m", "pip", "install", *options]
         # The pinned pip comes first: the one that Python 3.11 brings needs twice as long for the rest. It is small, so
-        # where it cannot be had nothing can, and nobody should wait for five more attempts to hear it.
+        # if it cannot be had nothing can, so there are no five more attempts.
         _pip([*pip, "--retries=1", "--require-hashes", "-r", str(environment / "pip.lock")], offline)
         _pip([*pip, "--require-hashes", "-r", str(lock)], offline)
         # Hashes and an editable install cannot go into one call. Without build isolation this uses the hatchling from
@@ -69,8 +69,8 @@ def is_installed(folder: Path) -> bool:
     """Whether `.venv/` was made here, from the present lock file."""
     stamp = folder / ".venv" / STAMP
     try:
-        made = stamp.stat().st_mtime
-        older = all((folder / name).stat().st_mtime <= made for name in ("requirements.lock", "pyproject.toml"))
+        moment = stamp.stat().st_mtime
+        older = all((folder / name).stat().st_mtime <= moment for name in ("requirements.lock", "pyproject.toml"))
         return older and stamp.read_text(encoding="utf-8") == str(folder) and (folder / ".venv/bin/python").exists()
     except OSError:
         return False
@@ -103,39 +103,39 @@ def _works(python: Path) -> bool:
 
 def _part_of(lock: str, name: str) -> str:
     """The lines of one package in a lock file, with its hashes."""
-    found = re.search(rf"^{name}==.*?(?=^\S)", f"{lock}\n#", re.MULTILINE | re.DOTALL)
-    if found is None:
+    match = re.search(rf"^{name}==.*?(?=^\S)", f"{lock}\n#", re.MULTILINE | re.DOTALL)
+    if match is None:
         raise InstallError(f"requirements.lock does not name {name}: it is damaged")
-    return found[0]
+    return match[0]
 
 
 def _pip(command: Sequence[str], offline: Sequence[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
-    if not done.returncode:
+    pip = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    if not pip.returncode:
         return
-    said = f"{done.stdout}\n{done.stderr}"
-    if FULL.search(said):
+    output = f"{pip.stdout}\n{pip.stderr}"
+    if FULL.search(output):
         raise InstallError("The disk is full: the packages need 500 MB in .venv/.")
-    if offline and "No matching distribution found" in said:
-        missing = re.search(r"No matching distribution found for ([^\s(]+)", said)
+    if offline and "No matching distribution found" in output:
+        missing = re.search(r"No matching distribution found for ([^\s(]+)", output)
         version = ".".join(map(str, sys.version_info[:2]))
         raise InstallError(
             f"wheels/ has no {missing[1] if missing else 'package'} for Python {version} "
             "on this machine: make the bundle with the same Python on the same kind of machine."
         )
-    if NO_NETWORK.search(said):
+    if NO_NETWORK.search(output):
         raise InstallError(
             "The packages cannot be downloaded: no package index answers. The first `make lab` needs one; later ones "
             "need no network. Without a network, use a file that `make bundle` made on a machine with one."
         )
-    raise InstallError("pip failed:\n" + "\n".join(line for line in said.splitlines() if line.strip())[-4_000:])
+    raise InstallError("pip failed:\n" + "\n".join(line for line in output.splitlines() if line.strip())[-4_000:])
 
 
 def _run(command: Sequence[str], what: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
-    if done.returncode:
-        said = [line for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
-        raise InstallError(f"{what} failed: " + " ".join(said[-LINES:]))
+    process = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    if process.returncode:
+        lines = [line for line in f"{process.stdout}\n{process.stderr}".splitlines() if line.strip()]
+        raise InstallError(f"{what} failed: " + " ".join(lines[-LINES:]))
 
 
 if __name__ == "__main__":

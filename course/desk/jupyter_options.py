@@ -43,16 +43,16 @@ def with_others(own: Sequence[str], others: Sequence[str]) -> list[str]:
     """`own` and `others` as one list in which each option that takes one value comes once, as it was given last."""
     options = [*_paired(own), *_paired(others)]
     last = {_name(option): position for position, option in enumerate(options)}
-    kept = [
+    pairs = [
         option
         for position, option in enumerate(options)
         if (len(option) == 1 and "=" not in option[0]) or _name(option) in MANY or last[_name(option)] == position
     ]
-    return [word for option in kept for word in option]
+    return [word for option in pairs for word in option]
 
 
 def value_of(name: str, options: Sequence[str]) -> str | None:
-    """The value of an option, by its full name; None where it is not given."""
+    """The value of an option, by its full name; None if it is not given."""
     for option in reversed(_paired(options)):
         if _name(option) == name and (len(option) == 2 or "=" in option[0]):
             return option[1] if len(option) == 2 else option[0].partition("=")[2]
@@ -60,16 +60,16 @@ def value_of(name: str, options: Sequence[str]) -> str | None:
 
 
 def _paired(words: Sequence[str]) -> list[tuple[str, ...]]:
-    """The words with each option's value beside it, where that is a word of its own."""
-    found: list[tuple[str, ...]] = []
+    """The words with each option's value beside it, if that is a word of its own."""
+    options: list[tuple[str, ...]] = []
     for word in words:
-        before = found[-1] if found else ()
+        before = options[-1] if options else ()
         takes = len(before) == 1 and "=" not in before[0] and _full(before[0]) in _TAKE_A_VALUE
         if takes and not word.startswith("-"):
-            found[-1] = (*before, word)
+            options[-1] = (*before, word)
         else:
-            found.append((word,))
-    return found
+            options.append((word,))
+    return options
 
 
 def _name(option: tuple[str, ...]) -> str:

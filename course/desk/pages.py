@@ -1,7 +1,7 @@
 """What the course itself puts into the learner's folder: start page, glossary, and the solutions of attempted labs.
 
 All of it is refreshed, and none of it replaces a file of the learner's: a page carries a digest of its own text, so one
-that somebody has changed, or that was there before, is left alone and the next name is taken.
+that a learner has changed, or that was there before, is left alone and the next name is taken.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def write_pages(labs: Path, mine: Path) -> tuple[Path, list[str]]:
 
 
 def write_page(path: Path, text: str) -> Path:
-    """Write a page, under the next free name where `path` is not a page of ours. Returns where it is."""
+    """Write a page, under the next free name if `path` is not a page of ours. Returns where it is."""
     content = sealed(text)
     for name in _names(path):
         if holds(name, content):
@@ -65,7 +65,7 @@ def sealed(text: str) -> bytes:
 
 
 def is_ours(path: Path) -> bool:
-    """Whether a file is a page of the course that nobody has changed."""
+    """Whether a file is a page of the course, unchanged."""
     try:
         content = files.read(path, LARGEST_PAGE)
     except (OSError, files.TooLarge):
@@ -93,12 +93,12 @@ def _glossary(mine: Path) -> tuple[str, list[str]]:
 
 
 def _solutions(labs: Path, mine: Path, progress: Progress, names: list[str]) -> tuple[dict[str, str], list[str]]:
-    """The solutions of the labs that were attempted, by number, as paths from `mine`; copied where they are missing."""
-    found: dict[str, str] = {}
+    """The solutions of the labs that were attempted, by number, as paths from `mine`; copied if they are missing."""
+    by_number: dict[str, str] = {}
     remarks: list[str] = []
     open_ = [name for name in names if attempted(name[:2], progress)]
     if not open_:
-        return found, remarks
+        return by_number, remarks
     beside = labs.parent / SOLUTIONS
     source = beside if os.path.isdir(beside) else part_of_the_course(SOLUTIONS)
     record = Record(mine)
@@ -110,8 +110,8 @@ def _solutions(labs: Path, mine: Path, progress: Progress, names: list[str]) -> 
                 key = f"{SOLUTIONS}/{copy.name}"
                 # A solution that the learner has changed stays theirs, and is still what the link opens.
                 if bring(copy, key, content, record) != "yours" or key in record.digests:
-                    found.setdefault(name[:2], key)
+                    by_number.setdefault(name[:2], key)
                     break
         except (OSError, files.TooLarge) as error:
             remarks.append(f"The solutions of {name} cannot be copied: {reason(error)}.")
-    return found, remarks + record.save()
+    return by_number, remarks + record.save()

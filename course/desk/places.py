@@ -18,7 +18,7 @@ class WorkspaceError(OSError):
 
 
 def part_of_the_course(name: str) -> Path:
-    """A file or folder of the project, or its twin inside the package where the course was installed from a wheel.
+    """A file or folder of the project, or its twin inside the package if the course was installed from a wheel.
 
     name: a key of IN_THE_WHEEL. The path need not exist.
     """
@@ -31,10 +31,10 @@ def folders(labs: str | None = None, mine: str | None = None, *, missing_ok: boo
     """Where the handed-out labs and the learner's copies are.
 
     labs: by default `labs/` here, or else those that came with the course. mine: by default what MY_LABS names, as for
-    `make lab`, or else `my-labs/`, both seen from the folder that holds `labs/`; from the folder we are in where the
+    `make lab`, or else `my-labs/`, both seen from the folder that holds `labs/`; from the folder we are in if the
     labs came in a wheel. An empty name is none.
 
-    Raises WorkspaceError where there is no such folder of labs, unless missing_ok, or where a name is none.
+    Raises WorkspaceError if there is no such folder of labs, unless missing_ok, or if a name is none.
     """
     if not labs and not os.path.isdir("labs"):
         installed = part_of_the_course("labs")
@@ -48,7 +48,7 @@ def folders(labs: str | None = None, mine: str | None = None, *, missing_ok: boo
 
 
 def path_of(name: str, seen_from: Path | None = None) -> Path:
-    """A name as an absolute path. Raises WorkspaceError where it is none, such as ~nobody/x."""
+    """A name as an absolute path. Raises WorkspaceError if it is none, such as ~nobody/x."""
     try:
         path = Path(name).expanduser()
         return path.absolute() if seen_from is None else seen_from / path

@@ -21,17 +21,17 @@ class Record:
         self.path = mine / RECORD
         self.digests: dict[str, str] = {}
         self._problem: OSError | None = None
-        found = None
+        content = None
         try:
-            found = json.loads(files.read(self.path, LARGEST_RECORD))
+            content = json.loads(files.read(self.path, LARGEST_RECORD))
         except FileNotFoundError:
             pass
         except OSError as error:
             self._problem = error
         except (ValueError, RecursionError):
             pass  # broken: begun anew, since copies that are pristine are recognised again
-        if isinstance(found, dict):
-            self.digests = {name: digest for name, digest in found.items() if isinstance(digest, str)}
+        if isinstance(content, dict):
+            self.digests = {name: digest for name, digest in content.items() if isinstance(digest, str)}
         self._before = dict(self.digests)
 
     def note(self, name: str, content: bytes) -> None:
@@ -52,7 +52,7 @@ class Record:
             return False
 
     def save(self) -> list[str]:
-        """Write what has changed. Returns a sentence where that cannot be: the labs can be taken without."""
+        """Write what has changed. Returns a sentence if that cannot be: the labs can be taken without."""
         if self.digests == self._before:
             return []
         try:
@@ -68,22 +68,22 @@ def bring(copy: Path, name: str, content: bytes, record: Record) -> str:
     """Write `content` as the copy `name` unless the learner's own file is there, and say what was done.
 
     Returns "new", "same", "refreshed" (it was untouched and of another version) or "yours" (left alone). Raises OSError
-    where it cannot be written.
+    if it cannot be written.
     """
     try:
         files.write_new(copy, content)
     except FileExistsError:
         if holds(copy, content):
-            done = "same"
+            outcome = "same"
         elif record.untouched(name, copy):
             files.replace(copy, content)
-            done = "refreshed"
+            outcome = "refreshed"
         else:
             return "yours"
     else:
-        done = "new"
+        outcome = "new"
     record.note(name, content)
-    return done
+    return outcome
 
 
 def holds(copy: Path, content: bytes) -> bool:

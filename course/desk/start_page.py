@@ -67,32 +67,32 @@ class Links:
     solutions: Mapping[str, str]
 
 
-def text(links: Links, known: Mapping[str, Entry], progress: Progress) -> str:
+def text(links: Links, entries: Mapping[str, Entry], progress: Progress) -> str:
     """The page in Markdown.
 
-    known: what the labs ask, by number. A notebook that it does not know is listed by its name.
+    entries: what the labs ask, by number. A notebook that it does not know is listed by its name.
     """
     named: dict[str, list[str]] = {}
     for name in links.labs:
         named.setdefault(name[:2], []).append(name)
     core, electives = in_order(set(named))
-    rows = {number: _row(number, named[number], links, known.get(number), progress) for number in named}
+    rows = {number: _row(number, named[number], links, entries.get(number), progress) for number in named}
     parts = [ABOUT.format(glossary=quote(links.glossary)), "## The labs\n"]
-    if PRIMER in named and PRIMER in known:
-        primer = _link(f"Lab {PRIMER}, {known[PRIMER].title}", named[PRIMER][0])
+    if PRIMER in named and PRIMER in entries:
+        primer = _link(f"Lab {PRIMER}, {entries[PRIMER].title}", named[PRIMER][0])
         parts.append(PRIMER_FIRST.format(primer=primer))
-    parts.append(_next(core, named, known, progress))
-    parts += [_table(core, rows, known)] if core else []
-    parts += ["Electives, in any order:\n", _table(electives, rows, known)] if electives else []
+    parts.append(_next(core, named, entries, progress))
+    parts += [_table(core, rows, entries)] if core else []
+    parts += ["Electives, in any order:\n", _table(electives, rows, entries)] if electives else []
     stored = f"Your progress is kept in `{progress.path}`." if progress.kept() else " ".join(progress.notices)
-    kept = f"{stored} {THIS_PAGE}"
-    return "\n".join([*parts, AROUND.format(kept=kept)])
+    on_progress = f"{stored} {THIS_PAGE}"
+    return "\n".join([*parts, AROUND.format(kept=on_progress)])
 
 
-def _next(core: list[str], named: dict[str, list[str]], known: Mapping[str, Entry], progress: Progress) -> str:
+def _next(core: list[str], named: dict[str, list[str]], entries: Mapping[str, Entry], progress: Progress) -> str:
     """One sentence: which lab comes next on the core path."""
     for number in core:
-        spec = known.get(number)
+        spec = entries.get(number)
         if spec is None:
             continue
         finished = done_so_far(spec, progress)
@@ -110,8 +110,8 @@ def _only_tested(spec: Entry, finished: Mapping[str, list[str]]) -> bool:
     return begun == ["quiz"] and len(finished["quiz"]) == len(spec.quiz)
 
 
-def _table(numbers: list[str], rows: Mapping[str, str], known: Mapping[str, Entry]) -> str:
-    minutes = sum(known[number].minutes or 0 for number in numbers if number in known)
+def _table(numbers: list[str], rows: Mapping[str, str], entries: Mapping[str, Entry]) -> str:
+    minutes = sum(entries[number].minutes or 0 for number in numbers if number in entries)
     head = "| | Lab | Minutes | Progress | Solutions |\n|---|---|---|---|---|"
     return "\n".join([head, *(rows[number] for number in numbers), f"| | | {minutes} | | |", ""])
 
@@ -123,9 +123,9 @@ def _row(number: str, names: list[str], links: Links, spec: Entry | None, progre
         lab += f" ({_link('deeper', deeper)}, optional)"
     finished = done_so_far(spec, progress) if spec else {}
     begun = "started" if attempted(number, progress) else "not started"
-    done = in_words(spec, finished) if any(finished.values()) else begun if spec else ""
+    progress_text = in_words(spec, finished) if any(finished.values()) else begun if spec else ""
     solutions = _link("open", links.solutions[number]) if number in links.solutions else "after your first answer"
-    return f"| {number} | {lab} | {spec.minutes if spec else ''} | {done} | {solutions} |"
+    return f"| {number} | {lab} | {spec.minutes if spec else ''} | {progress_text} | {solutions} |"
 
 
 def _link(words: str, path: str) -> str:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from course.policies.base import Request
+from course.policies.request import Life, Request
 from course.workload import Workload
-
-if TYPE_CHECKING:
-    from course.engine.loop import Engine
 
 NEVER = float("inf")
 _NO_LABELS = (None, None, (), None)
@@ -81,13 +78,13 @@ class Arrivals:
         self.times.insert(place, when)
         self.ids.insert(place, row)
 
-    def request(self, row: int, engine: Engine) -> Request:
-        """The request of this row, as a policy sees it."""
+    def request(self, row: int, engine: Any) -> Request:
+        """The request of this row, as a policy sees it. engine: the one that serves it."""
         if self._given and row in self._given:
             return self._given[row]
         request = _new(Request)
-        request._begin(self.arrival[row], self.prompt[row], row, engine)
-        request._labels = _NO_LABELS if not self._labels else self._labels_of(row)
+        labels = _NO_LABELS if not self._labels else self._labels_of(row)
+        request.life = Life(self.arrival[row], self.prompt[row], row, engine, labels)
         return request
 
     def _labels_of(self, row: int) -> tuple:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from course.base import settings
-from course.engine.loop import Engine
+from course.engine.serving import Engine
 from course.policies.base import Request
 
 
@@ -17,20 +17,20 @@ def cancel(engine: Engine, request: Request) -> None:
     Raises ValueError while the engine serves, for a simulated engine, and for a request that it does not have (any
     more).
     """
-    engine._must_rest()
+    engine.must_rest()
     if engine.simulated:
         raise ValueError("a simulated engine knows how long each answer will be and serves it to its end")
-    if type(request) is not Request or request._engine is not engine:
+    if type(request) is not Request or request.life.engine is not engine:
         raise ValueError(f"{settings.quote(request)} is not with this engine, or has its answer already")
-    arrivals = engine.arrivals
-    if request in engine._queue:
-        del engine._queue[request]
+    arrivals, life = engine.arrivals, request.life
+    if request in engine.queue:
+        del engine.queue[request]
         engine.waiting_shown = None
-    elif request in engine._sent_back:
-        engine._sent_back.remove(request)
+    elif request in engine.sent_back:
+        engine.sent_back.remove(request)
         engine.waiting_shown = None
-    elif request not in engine._running:
-        place = arrivals.ids.index(request._index, arrivals.head)
+    elif request not in engine.members:
+        place = arrivals.ids.index(life.row, arrivals.head)
         del arrivals.ids[place], arrivals.times[place]
     elif engine.batch is not None:
         if engine.batch.is_open(request):
@@ -38,15 +38,14 @@ def cancel(engine: Engine, request: Request) -> None:
             engine.batch.after_step()
         return
     else:
-        if request._since >= 0:
-            engine._pause(request)
-        engine.notes.stays.extend((request._index, request._admitted, engine.step - 1))
+        if life.decodes_from >= 0:
+            engine.pause(request)
+        engine.notes.stays.extend((life.row, life.admitted, engine.step - 1))
         engine.pool.release(request)
-        del engine._running[request]
+        del engine.members[request]
         engine.prefilling.pop(request, None)
         engine.running_shown = None
-    request._c = 0
-    request._engine = None
+    life.computed_before, life.engine = 0, None
     engine.answered += 1
     if arrivals.next_turns:
-        arrivals.answered(request._index, engine.now)
+        arrivals.answered(life.row, engine.now)

@@ -6,14 +6,12 @@ also knows beforehand, and so lets the engine take a stretch of steps at once.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from course.base import settings
 from course.engine.step import Step, StepTime, StepTimeModel, check_seconds, with_checks
-from course.engine.stretch import LONG, Lines, long_stretch, stretch_of_calls
 from course.policies.base import Request
 from course.workload import Workload
 
@@ -58,6 +56,17 @@ class Executor:
     def execute(self, work: Work) -> Outcome:
         """Spend the time of one step."""
         raise NotImplementedError(f"{type(self).__name__} needs a method `execute`")
+
+
+class Lines(dict):
+    """decodes -> (base, slope) of `StepTimeModel.decode_line`, asked for once."""
+
+    def __init__(self, step_time: StepTimeModel):
+        self.decode_line = step_time.decode_line
+
+    def __missing__(self, decodes: int) -> tuple[float, float]:
+        line = self[decodes] = self.decode_line(decodes)
+        return line
 
 
 class Simulated(Executor):
@@ -108,25 +117,6 @@ class Simulated(Executor):
             return self.model.seconds(decodes, context, tokens, pairs, seen + tokens)
         (base, slope), (a_token, a_pair) = self.lines[decodes], self.prefill_line
         return base + a_token * tokens + slope * context + a_pair * pairs
-
-    def decode(self, clock: array, now: float, stop: float, count: int, decodes: int, context: int) -> float:
-        """Add to the clock when up to `count` steps of decodes alone end; return when the last of them does.
-
-        now, stop: seconds; no step begins at `stop` or later, and all that begin before do, up to a limit on memory.
-        context: tokens that the decodes attend to in the first step.
-        """
-        if self.model is None:
-            return stretch_of_calls(clock, now, stop, count, decodes, context, self.step_time)
-        base, slope = self.lines[decodes]
-        if count >= LONG and now + LONG * base < stop:
-            return long_stretch(clock, now, stop, count, decodes, context, base, slope)
-        for _ in range(count):
-            now += base + slope * context
-            clock.append(now)
-            if now >= stop:
-                break
-            context += decodes
-        return now
 
 
 def as_executor(given: Any) -> Executor:

@@ -20,9 +20,8 @@ from dataclasses import dataclass
 
 from course.base import settings
 from course.engine.executor import Executor, Outcome, Work
-from course.engine.loop import Engine
 from course.engine.run import Run
-from course.engine.serving import finish
+from course.engine.serving import Engine, finish
 from course.engine.step import SHORTEST
 from course.memory.kvcache import KVCache
 from course.policies.base import Policy, Request

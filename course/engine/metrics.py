@@ -1,15 +1,14 @@
 """What users felt and what the engine did, as numbers. Percentiles interpolate linearly between order statistics."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from course.base import settings
 from course.engine.step import LONGEST
 
-if TYPE_CHECKING:
-    from course.engine.run import Run
+Run = Any  # course.engine.run.Run, which stands above
 
 PERCENTILES = (50, 90, 95, 99)
 
@@ -141,7 +140,7 @@ def littles_law(arrival: np.ndarray, response: np.ndarray, start: float, end: fl
     return LittlesLaw(seconds, mean_number, rate, mean_stay, carried_in, carried_out, residual)
 
 
-def meets_slos(run: "Run", ttft_slo: float | None, tpot_slo: float | None, e2e_slo: float | None) -> np.ndarray:
+def meets_slos(run: Run, ttft_slo: float | None, tpot_slo: float | None, e2e_slo: float | None) -> np.ndarray:
     """For each request, whether it met every SLO given [s]. Where there is no TPOT, a TPOT SLO is met."""
     met = np.ones(len(run), dtype=bool)
     for name, slo, values in (("ttft", ttft_slo, run.ttft), ("tpot", tpot_slo, run.tpot), ("e2e", e2e_slo, run.e2e)):
@@ -151,7 +150,7 @@ def meets_slos(run: "Run", ttft_slo: float | None, tpot_slo: float | None, e2e_s
 
 
 def summary(
-    run: "Run",
+    run: Run,
     *,
     ttft_slo: float | None = None,
     tpot_slo: float | None = None,
@@ -225,7 +224,7 @@ def _needed(load) -> int:
     return int(load.prompt_tokens.sum() + load.output_tokens.sum()) - len(load)
 
 
-def warnings(run: "Run") -> tuple[str, ...]:
+def warnings(run: Run) -> tuple[str, ...]:
     """Sentences for a reader of the numbers: a queue that grew to the end, and work thrown away by preemption."""
     found = []
     last, first = run.arrival.max(), run.arrival.min()

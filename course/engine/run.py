@@ -6,9 +6,9 @@ import numpy as np
 
 from course.base import settings
 from course.engine import metrics
-from course.engine.executor import Executor
+from course.engine.executor import Executor, Simulated
 from course.engine.log import Log
-from course.engine.step import StepTime
+from course.engine.step import StepTime, StepTimeModel
 from course.engine.steps import Steps
 from course.memory.kvcache import KVCache
 from course.policies.base import Limits, Policy
@@ -33,7 +33,7 @@ class Run:
         log: Log,
     ):
         self.workload, self.policy, self.limits = workload, policy, limits
-        self.step_time, self.cache, self._log = step_time, cache, log
+        self.step_time, self.cache, self.log = step_time, cache, log
         rows, n = log.tokens, len(workload)
         place = np.searchsorted(rows[:, 0], np.arange(n + 1))
         self._first_row, self._end_row = place[:-1], place[1:]
@@ -67,7 +67,7 @@ class Run:
 
     def __repr__(self) -> str:
         return (
-            f"Run({len(self)} requests, {len(self._log.clock)} steps, {self.policy!r}, makespan {self.makespan:.6g} s)"
+            f"Run({len(self)} requests, {len(self.log.clock)} steps, {self.policy!r}, makespan {self.makespan:.6g} s)"
         )
 
     @property
@@ -76,15 +76,32 @@ class Run:
         return float(self.response.max() - self.arrival.min())
 
     @cached_property
+    def steptime(self) -> str:
+        """Where the seconds of its steps come from, as a badge says it: measured, modelled, or recorded on which card.
+
+        A recording that does not reach as far as the steps adds beyond what they are modelled.
+        """
+        source = self.step_time.step_time if isinstance(self.step_time, Simulated) else self.step_time
+        if not isinstance(source, StepTimeModel):
+            return "measured" if isinstance(source, Executor) else "modelled"
+        beyond = source.beyond(
+            decodes=int(self.steps.decodes.max()),
+            context=int(self.steps.decode_context.max()),
+            sequence=int((self.workload.prompt_tokens + self.workload.output_tokens).max() - 1),
+            prompt=int(self.steps.prefill_tokens.max()),
+        )
+        return f"{source.badge}; {beyond}" if beyond else source.badge
+
+    @cached_property
     def steps(self) -> Steps:
         """One row a step (see Steps)."""
-        return Steps(self.cache, self._log, self.response, self.batch_answers)
+        return Steps(self.cache, self.log, self.response, self.batch_answers)
 
     def token_times(self, request: int) -> np.ndarray:
         """When each output token of the request was computed, in seconds; equal where several left in one step."""
         request = settings.whole("the number of a request", request, low=0, high=len(self) - 1)
-        rows = self._log.tokens[self._first_row[request] : self._end_row[request]]
-        return np.concatenate([np.repeat(self._log.clock[first : last + 1], each) for _, first, last, each in rows])
+        rows = self.log.tokens[self._first_row[request] : self._end_row[request]]
+        return np.concatenate([np.repeat(self.log.clock[first : last + 1], each) for _, first, last, each in rows])
 
     @cached_property
     def itl(self) -> np.ndarray:
@@ -97,7 +114,7 @@ class Run:
         """The same as (gap in seconds, how many tokens saw it): one gap a step serves all that decode in it."""
         if self.batch_answers:
             return np.empty(0), np.empty(0, dtype=np.int64)
-        clock, rows = self._log.clock, self._log.tokens
+        clock, rows = self.log.clock, self.log.tokens
         emitting = np.zeros(len(clock) + 1, dtype=np.int64)
         np.add.at(emitting, rows[:, 1] + 1, 1)
         np.add.at(emitting, rows[:, 2] + 1, -1)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from course.base import settings
-from course.engine.loop import Engine
+from course.engine.fast.loop import Engine
 from course.engine.run import Run
 from course.engine.step import StepTime
 from course.memory.kvcache import KVCache

@@ -56,6 +56,18 @@ class StepTimeModel:
     longest: float = inf
     """Tokens of a sequence up to which it has an answer; a longer request is refused before it is served."""
 
+    @property
+    def badge(self) -> str:
+        """Where its numbers come from, in the form that figures and explorers take."""
+        return self.source
+
+    def beyond(self, **step: int) -> str:
+        """What of a step was modelled although the model is a recording, as words for the badge; "" where nothing was.
+
+        step: the most decodes, tokens of context of all decodes, tokens of a sequence, prompt tokens of a step.
+        """
+        return ""
+
     def check_settings(self) -> None:
         """Raises ValueError for settings that cannot be. `serve` asks too: they may have been changed since."""
 

@@ -1,7 +1,6 @@
 """Exercises, predictions and quizzes: what a lab asks, how an answer is judged, and where progress is kept.
 
-A lab's own questions live in `course/lessons/labNN/exercises.py` as `LAB = LabSpec(...)`; a notebook only names them
-by their ids:
+A lab's own questions live in `course/lessons/labNN/asks.yaml`; a notebook only names them by their ids:
 
     lab = Lab("03")
     lab.predict("p99")
@@ -14,13 +13,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from course.exercises.lab import Lab, available, load
+    from course.exercises.lab import Lab
+    from course.exercises.lesson import available, load
     from course.exercises.spec import Exercise, LabSpec, Mistake, Objective, Prediction, Question, Ticket
-    from course.exercises.task_record import TaskRecord
+    from course.exercises.task_record import TaskRecord, tasks_of
 
 __all__ = [
     "Exercise", "Lab", "LabSpec", "Mistake", "Objective", "Prediction", "Question", "TaskRecord", "Ticket",
-    "available", "load",
+    "available", "load", "tasks_of",
 ]  # fmt: skip
 
 
@@ -30,7 +30,13 @@ def __getattr__(name: str) -> "Any":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    home = {"Lab": "lab", "available": "lab", "load": "lab", "TaskRecord": "task_record"}.get(name, "spec")
+    home = {
+        "Lab": "lab",
+        "available": "lesson",
+        "load": "lesson",
+        "TaskRecord": "task_record",
+        "tasks_of": "task_record",
+    }.get(name, "spec")
     value = getattr(import_module(f"{__name__}.{home}"), name)
     globals()[name] = value
     return value

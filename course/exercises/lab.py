@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -17,29 +14,10 @@ from course.exercises import cells, minutes, solutions
 from course.exercises.cards import Card
 from course.exercises.forms import Feedback, Form, prediction_form, quiz_form, ticket_form, with_letters
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
+from course.exercises.lesson import load
 from course.exercises.progress import Progress, own
 from course.exercises.spec import LETTERS, LabSpec, Prediction, Question, which
 from course.exercises.standing import WORDS, answers, done_so_far, in_words
-
-
-def available() -> tuple[str, ...]:
-    """Return the numbers of the labs that have exercises, in order."""
-    # By its name: the lessons stand above this room, and import it.
-    lessons = importlib.import_module("course.lessons")
-    names = (module.name for module in pkgutil.iter_modules(lessons.__path__))
-    return tuple(sorted(name[3:] for name in names if re.fullmatch(r"lab\d\d", name)))
-
-
-def load(number: str | int) -> LabSpec:
-    """Return the questions of a lab.
-
-    Raises ValueError: there is no such lab.
-    """
-    short = isinstance(number, str) or (isinstance(number, int) and 0 <= number < 100)
-    wanted = str(number).strip().zfill(2) if short else ""
-    if wanted not in available():
-        raise ValueError(f"there is no lab {quote(number)}: choose from {', '.join(available()) or 'none yet'}")
-    return importlib.import_module(f"course.lessons.lab{wanted}.exercises").LAB
 
 
 class Lab:

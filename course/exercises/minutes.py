@@ -12,7 +12,6 @@ first card of a lab need not count.
 
 from __future__ import annotations
 
-import importlib.resources
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +19,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from course.exercises import lesson
 from course.exercises.spec import Exercise, LabSpec
 
 WORDS_A_MINUTE, CODE_LINE = 150, 5 / 60
@@ -143,9 +143,8 @@ def stored(number: str, kind: str = "core") -> int | None:
 def read(number: str) -> dict[str, Any]:
     """Return what is stored for a lab: {"core": {"minutes": ..., "sections": {...}}, "deeper": ...}, or nothing."""
     try:
-        folder = importlib.resources.files(f"course.lessons.lab{number}")
-        found = json.loads(folder.joinpath(STORED).read_text(encoding="utf-8"))
-    except (ModuleNotFoundError, OSError, ValueError):
+        found = json.loads((lesson.find(number).folder / STORED).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
 

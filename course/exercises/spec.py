@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -211,7 +211,7 @@ class LabSpec:
     title: the lab's title.
     minutes: how long it takes; None: as counted (`course.exercises.minutes`), which is so for every lab of the course.
     predictions: in the order in which the notebook asks them.
-    tasks: of its explorers, in the order of the notebook.
+    tasks: of its explorers, in the order of the notebook. by_explorer: the same by the explorer's name in the lesson.
     exercises: in the order of the notebook.
     quiz: in the order shown.
     objectives: what somebody can do afterwards, three at most.
@@ -237,6 +237,7 @@ class LabSpec:
     earlier: tuple[Question, ...] = ()
     ticket: Ticket | None = None
     terms: tuple[str, ...] = ()
+    by_explorer: Mapping[str, tuple[Task, ...]] = field(default_factory=dict)
 
     @property
     def questions(self) -> tuple[Question, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from course.exercises.lesson import load
 from course.exercises.progress import Progress, own
 from course.exercises.standing import task_state
 from course.explore.tasks import DONE
@@ -41,3 +42,8 @@ class TaskRecord:
             return entry if task_state(entry) == DONE else {"state": state, "at": at}
 
         self.progress.change(self.number, "tasks", id, edit)
+
+
+def tasks_of(number: str, explorer: str) -> dict[str, Any]:
+    """Return the arguments `tasks` and `record` of an explorer: its tasks, as the lab's questions name them."""
+    return {"tasks": load(number).by_explorer[explorer], "record": TaskRecord(number)}

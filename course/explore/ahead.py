@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def next_stop(controls: Sequence[Control], before: Settings, now: Settings) -> dict[str, Any] | None:
-    """Return the settings one more step like the last leads to; None where it was none of one control, or the last."""
+    """Return the settings one more step like the last leads to; None if it was none of one control, or the last."""
     moved = [control for control in controls if before[control.name] != now[control.name]]
     if len(moved) != 1:
         return None
@@ -66,7 +66,7 @@ class Ahead(Generic[T]):
         self._handle = self._planned = None
         try:
             self._ready = settings, self._compute(settings)
-        except Exception:  # whoever moves there computes it again, and sees what is wrong
+        except Exception:  # a move there computes it again, and shows what is wrong
             self._ready = None
 
     def take(self, settings: Settings) -> T | None:

@@ -1,4 +1,4 @@
-"""A number with its unit: as a table shows it, and as somebody types it."""
+"""A number with its unit: as a table shows it, and as it is typed."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ _TYPED = re.compile(
 )
 
 
-def shown(cell: str) -> tuple[float | None, str]:
-    """Return number and unit at the start of a cell of a table; times in seconds. (None, "") where there is none."""
-    found = _SHOWN.match(cell)
-    if not found:
+def parse_cell(cell: str) -> tuple[float | None, str]:
+    """Return number and unit at the start of a cell of a table; times in seconds. (None, "") if there is none."""
+    match = _SHOWN.match(cell)
+    if not match:
         return None, ""
-    number, unit = float(found[1].replace(",", "")), found[2]
+    number, unit = float(match[1].replace(",", "")), match[2]
     return (number * SECONDS[unit], "s") if unit in SECONDS else (number, unit)
 
 
-def typed(text: str, unit: str = "") -> float | None:
-    """Return the number that somebody typed, None if it is none: "1,024", "12 ms", "12ms" and "3.5 %" are numbers.
+def parse_typed(text: str, unit: str = "") -> float | None:
+    """Return a typed text as a number, None if it is none: "1,024", "12 ms", "12ms" and "3.5 %" are numbers.
 
     unit: what was asked for. A time typed in another unit of time is converted; any other unit is left aside.
     """
-    found = _TYPED.fullmatch(" ".join(text.split()).replace("−", "-"))  # noqa: RUF001
-    if not found:
+    match = _TYPED.fullmatch(" ".join(text.split()).replace("−", "-"))  # noqa: RUF001
+    if not match:
         return None
-    number = float(re.sub("[,_ ]", "", found[1]))
-    own = (found[2] or "").partition(" ")[0]
+    number = float(re.sub("[,_ ]", "", match[1]))
+    own = (match[2] or "").partition(" ")[0]
     if own in SECONDS and unit in SECONDS:
         number *= SECONDS[own] / SECONDS[unit]
     return number if math.isfinite(number) else None

@@ -125,11 +125,11 @@ class Slider:
         return (kind(self.low), *inner, kind(self.high))
 
     def clean(self, value: Any) -> float:
-        """Return the setting as an int or float within the limits, and as a stop where it is one but for rounding.
+        """Return the setting as an int or float within the limits, and as a stop if it is one but for rounding.
 
         A browser adds the steps up in binary: the stop after 4 and 0.5 arrives as 4.500000000000001.
 
-        Raises ValueError: not a number, NaN, outside the limits, or a fraction where whole numbers are asked for.
+        Raises ValueError: not a number, NaN, outside the limits, or a fraction if whole numbers are asked for.
         """
         number = _number(value, self.name)
         if not self.low <= number <= self.high:
@@ -273,7 +273,7 @@ Control = Slider | Choice | Toggle
 
 
 def check_controls(controls: Sequence[Control]) -> tuple[Control, ...]:
-    """Return the controls as a tuple, or raise ValueError for what is none and where two share a name."""
+    """Return the controls as a tuple, or raise ValueError for what is none and if two share a name."""
     controls = tuple(controls) if isinstance(controls, Iterable) else (controls,)
     for control in controls:
         if not isinstance(control, Slider | Choice | Toggle):

@@ -34,7 +34,7 @@ class Explorer:
     tasks: what the learner is to find, read and explain with it, in order (`course.explore.tasks`).
     record: where the tasks that are done or shown are kept; a lesson gives `course.exercises.TaskRecord`. By default
         they last as long as this object.
-    beside: whether the table stands beside the figure; None: where it has at most two values a row.
+    beside: whether the table stands beside the figure; None: if it has at most two values a row.
 
     Warnings of a run are shown when the result, or a run inside a mapping or sequence, has `warnings`.
 
@@ -73,24 +73,24 @@ class Explorer:
         """The settings at the start."""
         return {control.name: control.default for control in self.controls}
 
-    def settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return checked settings for every control, the default where none is given.
+    def settings(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return checked settings for every control, the default if none is given.
 
         Raises ValueError: an unknown name, or a value that its control refuses.
         """
         names = [control.name for control in self.controls]
-        for name in given:
+        for name in changes:
             if name not in names:
                 raise ValueError(f"there is no control {name!r}: choose from {', '.join(names)}")
-        return {c.name: c.clean(given[c.name]) if c.name in given else c.default for c in self.controls}
+        return {c.name: c.clean(changes[c.name]) if c.name in changes else c.default for c in self.controls}
 
     def settings_of(self, task: Task) -> dict[str, Any]:
         """Return where the controls stand when a task is shown.
 
         Raises ValueError: the task shows what is no setting, or a value that its control cannot stand at.
         """
-        wanted = self.settings(task.settings)
-        return {control.name: control.at_stop(wanted[control.name]) for control in self.controls}
+        settings = self.settings(task.settings)
+        return {control.name: control.at_stop(settings[control.name]) for control in self.controls}
 
     def compute(self, **settings: Any) -> Any:
         """Run the simulation without any widget; settings left out are at their default.
@@ -110,10 +110,10 @@ class Explorer:
         """
         cleaned = self.settings(settings)
         by_name = {control.name: control for control in self.controls}
-        wanted = {name: by_name[name].at_stop(cleaned[name]) for name in settings}
+        positions = {name: by_name[name].at_stop(cleaned[name]) for name in settings}
         if self.view is None:
             self.view = self.new_view()
-        return self.view.set(wanted)
+        return self.view.set(positions)
 
     def new_view(self) -> Any:
         """Return the widgets of one display: `root`, and `set` to move them."""
@@ -124,7 +124,7 @@ class Explorer:
         return rows_of(self.summary(result))
 
     def drawn(self, result: Any) -> go.Figure:
-        """Return the figure of a result; ValueError where `figure` returns something else."""
+        """Return the figure of a result; ValueError if `figure` returns something else."""
         figure = self.figure(result)
         if not isinstance(figure, go.Figure):
             raise ValueError(f"the function `figure` returned {type(figure).__name__}, not a plotly figure")

@@ -27,7 +27,7 @@ BLOCK = 4
 
 
 def beside(explorer: Explorer, rows: Rows, figure: go.Figure) -> bool:
-    """Whether the table stands beside the figure: if asked for, else where rows are short and panels few."""
+    """Whether the table stands beside the figure: if asked for, else if rows are short and panels few."""
     if explorer.beside is not None:
         return explorer.beside
     return bool(rows) and len(rows[0]) <= 3 and "xaxis2" not in figure.to_dict()["layout"]
@@ -45,10 +45,10 @@ def lines(rows: Rows) -> int:
 
 
 def figure_height(explorer: Explorer, rows: Rows, figure: go.Figure) -> int:
-    """Return the height of the figure in pixels: its own, or less where the screen has less."""
-    taken = HEAD + CONTROLS * math.ceil(len(explorer.controls) / COLUMNS) + CHANGED
-    taken += TASKS if explorer.tasks else 0
+    """Return the height of the figure in pixels: its own, or less if the screen has less."""
+    used = HEAD + CONTROLS * math.ceil(len(explorer.controls) / COLUMNS) + CHANGED
+    used += TASKS if explorer.tasks else 0
     if not beside(explorer, rows, figure):
-        taken += ROW * lines(rows) + 6
+        used += ROW * lines(rows) + 6
     own = figure.layout.height or HEIGHT
-    return int(min(own, MOST, max(LEAST, SCREEN - taken)))
+    return int(min(own, MOST, max(LEAST, SCREEN - used)))

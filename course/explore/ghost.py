@@ -14,7 +14,7 @@ from course.explore.controls import Control
 from course.explore.table import Rows
 
 Ranges = dict[str, tuple[float, float, str]]
-"""Of axes by name: where they begin and end (exponents on a log axis), and their type, "" where plotly chooses it."""
+"""Of axes by name: where they begin and end (exponents on a log axis), and their type, "" if plotly chooses it."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,13 @@ class Shown:
 
 def ranges_of(layout: Mapping[str, Any]) -> Ranges:
     """Return the ranges that a layout fixes, by the name of the axis; axes that fit themselves are left out."""
-    found = {}
+    ranges = {}
     for name, axis in layout.items():
         if re.fullmatch(r"[xy]axis\d*", name) and isinstance(axis, Mapping):
             ends = axis.get("range")
             if isinstance(ends, list | tuple) and len(ends) == 2 and all(map(_finite, ends)):
-                found[name] = (ends[0], ends[1], axis.get("type") or "")
-    return found
+                ranges[name] = (ends[0], ends[1], axis.get("type") or "")
+    return ranges
 
 
 def joined(one: Ranges, other: Ranges) -> Ranges:
@@ -51,12 +51,12 @@ def joined(one: Ranges, other: Ranges) -> Ranges:
 
 
 def what_changed(controls: Sequence[Control], before: Shown, now: Shown) -> str:
-    """Return one sentence: which controls moved, and the value that changed most. "" where no control did."""
+    """Return one sentence: which controls moved, and the value that changed most. "" if no control did."""
     moved = [control for control in controls if before.settings[control.name] != now.settings[control.name]]
     if not moved:
         return ""
     first = moved[0]
-    was, is_ = (first.text(shown.settings[first.name]) for shown in (before, now))
+    was, is_ = (first.text(run.settings[first.name]) for run in (before, now))
     head = f"{first.label}: {was} → {is_}." if len(moved) == 1 else f"{len(moved)} controls moved."
     if before.rows == now.rows:
         return f"{head} The table stays the same."
@@ -65,7 +65,7 @@ def what_changed(controls: Sequence[Control], before: Shown, now: Shown) -> str:
 
 
 def _largest_change(before: Rows, now: Rows) -> str:
-    """Return the value that changed most, by its label, and by the head of its column where a row has several."""
+    """Return the value that changed most, by its label, and by the head of its column if a row has several."""
     heads = now[0] if now and not now[0][0] else ()
     old_rows = {row[0]: row for row in before}
     most, largest = "", 0.0
@@ -82,10 +82,10 @@ def _finite(end: Any) -> bool:
 
 
 def _change(old: str, new: str) -> float:
-    """Return by how much a cell changed: the larger over the smaller less 1; a small number where none can be read."""
+    """Return by how much a cell changed: the larger over the smaller less 1; a small number if none can be read."""
     if old == new:
         return 0.0
-    (a, unit_a), (b, unit_b) = amounts.shown(old), amounts.shown(new)
+    (a, unit_a), (b, unit_b) = amounts.parse_cell(old), amounts.parse_cell(new)
     if a is None or b is None or unit_a != unit_b:
         return 1e-6
     low, high = sorted((abs(a), abs(b)))

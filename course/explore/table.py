@@ -15,7 +15,7 @@ Rows = tuple[tuple[str, ...], ...]
 def rows_of(summary: Iterable[Sequence[Any]]) -> Rows:
     """Return the summary as rows of texts of one length.
 
-    A row is (label, value) or (label, value, value, ...); where the first label is empty that row heads the columns.
+    A row is (label, value) or (label, value, value, ...); if the first label is empty that row heads the columns.
 
     Raises ValueError: a row without a value, or rows of different lengths.
     """
@@ -52,7 +52,7 @@ def html_table(rows: Rows, caption: str, before: Rows | None = None) -> str:
     """Return the rows as an HTML table.
 
     before: the rows of the setting before, () for none yet; they stand pale in a column of their own behind the first
-    value, or, where a row has three values or more, within each cell that has changed. None: there is no such column.
+    value, or, if a row has three values or more, within each cell that has changed. None: there is no such column.
 
     Roles are spelled out because a table that CSS lays out otherwise loses them in some browsers.
     """
@@ -88,18 +88,18 @@ def html_table(rows: Rows, caption: str, before: Rows | None = None) -> str:
 
 
 def _short(old: str, new: str) -> str:
-    """Return the old value without its unit where the new one has the same, so that both fit into a cell."""
+    """Return the old value without its unit if the new one has the same, so that both fit into a cell."""
     number, _, unit = old.partition(" ")
     return number if unit and unit == new.partition(" ")[2] else old
 
 
 def failure(error: BaseException) -> str:
     """Return a sentence for a run that failed; a ValueError of the course already is one."""
-    said = str(error).strip()
-    if isinstance(error, ValueError) and said:
-        knob = "_" in said.split()[0]  # the name of a setting keeps its spelling
-        return (said if knob else said[0].upper() + said[1:]) + ("" if said.endswith((".", "?")) else ".")
-    return f"This setting failed with {type(error).__name__}{': ' + said if said else ''}. Move back, or press Reset."
+    why = str(error).strip()
+    if isinstance(error, ValueError) and why:
+        knob = "_" in why.split()[0]  # the name of a setting keeps its spelling
+        return (why if knob else why[0].upper() + why[1:]) + ("" if why.endswith((".", "?")) else ".")
+    return f"This setting failed with {type(error).__name__}{': ' + why if why else ''}. Move back, or press Reset."
 
 
 def warnings_of(result: Any) -> tuple[str, ...]:
@@ -108,7 +108,7 @@ def warnings_of(result: Any) -> tuple[str, ...]:
     A sentence that several runs of a mapping share is given once, with all their keys before it.
     """
     own = result.get("warnings") if isinstance(result, Mapping) else getattr(result, "warnings", None)
-    found: dict[str, list[str]] = {str(text): [] for text in ([own] if isinstance(own, str) else own or ())}
+    keys_of: dict[str, list[str]] = {str(text): [] for text in ([own] if isinstance(own, str) else own or ())}
     inner: Iterable[tuple[str, Any]] = ()
     if isinstance(result, Mapping):
         inner = ((str(key), value) for key, value in result.items() if key != "warnings")
@@ -117,10 +117,10 @@ def warnings_of(result: Any) -> tuple[str, ...]:
     for key, value in inner:
         nested = getattr(value, "warnings", None)
         for text in nested if isinstance(nested, list | tuple) else ():
-            keys = found.setdefault(str(text), [])
+            keys = keys_of.setdefault(str(text), [])
             if key and key not in keys:
                 keys.append(key)
-    return tuple((f"{', '.join(keys)}: " if keys else "") + text for text, keys in found.items())
+    return tuple((f"{', '.join(keys)}: " if keys else "") + text for text, keys in keys_of.items())
 
 
 @dataclass(frozen=True)
@@ -141,5 +141,5 @@ class Table:
 
 
 def table(rows: Iterable[Sequence[Any]], caption: str) -> Table:
-    """Return a table; ValueError where its rows differ in length."""
+    """Return a table; ValueError if its rows differ in length."""
     return Table(rows_of(rows), caption)

@@ -20,7 +20,7 @@ class TaskView:
 
     way: how far the learner has come.
     move: moves the controls to settings and returns the result there.
-    now: settings and result that are on the screen; the result is None where the last run failed.
+    now: settings and result that are on the screen; the result is None if the last run failed.
     """
 
     def __init__(
@@ -76,12 +76,12 @@ class TaskView:
         elif isinstance(task, Read):
             self._judge(lambda: self.way.typed(self.field.value, settings, result))
         elif isinstance(task, Why) and self.radio is not None:
-            chosen = self.radio.index
-            if chosen is None:
+            index = self.radio.index
+            if index is None:
                 self.way.said = "Choose one first."
                 self._say()
             else:
-                self._judge(lambda: self.way.chosen(chosen))
+                self._judge(lambda: self.way.chosen(index))
 
     @in_turn
     def _showed(self, _button: Any) -> None:
@@ -128,19 +128,19 @@ class TaskView:
         asks = way.open and isinstance(task, Read | Why)
         self.entry.layout.display = "flex" if way.open and isinstance(task, Read) else "none"
         self.options.layout.display = "block" if way.open and self.radio else "none"
-        wanted = [(self.check, asks), (self.show, way.helps), (self.back, way.at > 0)]
-        wanted.append((self.next, not way.open and way.at + 1 < many))
-        self.buttons.children = tuple(button for button, shown in wanted if shown)
+        buttons = [(self.check, asks), (self.show, way.helps), (self.back, way.at > 0)]
+        buttons.append((self.next, not way.open and way.at + 1 < many))
+        self.buttons.children = tuple(button for button, visible in buttons if visible)
         kind = "course-right" if way.right else "course-miss"
-        said = way.said
+        text = way.said
         if way.right and way.states.get(task.id) != DONE:
-            said = f"Shown: {said}"
+            text = f"Shown: {text}"
         elif way.right:
-            said = f"Done: {said}"
+            text = f"Done: {text}"
         if not way.open and way.at + 1 == many and way.right:
             count = sum(1 for state in way.states.values() if state == DONE)
-            said += f" That was the last task here: {count} of {many} done by yourself."
-        self.said.value = f'<div class="{kind}" role="status">{escape(said)}</div>' if said else ""
+            text += f" That was the last task here: {count} of {many} done by yourself."
+        self.said.value = f'<div class="{kind}" role="status">{escape(text)}</div>' if text else ""
 
 
 def _button(description: str, tooltip: str) -> widgets.Button:

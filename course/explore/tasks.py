@@ -1,7 +1,7 @@
 """Tasks of an explorer: find a setting, read a value, say why. Pure logic; the widgets are in `task_view`.
 
 One task is open at a time. It is judged when the controls rest, answered in one sentence with numbers from the result,
-and kept as done, or as shown where the learner had it shown.
+and kept as done, or as shown if the learner had it shown.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Task:
 class Find(Task):
     """Move the controls until something holds.
 
-    reached: whether it holds at these settings. miss: said at rest where it does not, with the facts in braces.
+    reached: whether it holds at these settings. miss: said at rest if it does not, with the facts in braces.
     """
 
     reached: Callable[[Settings, Any], bool]
@@ -92,7 +92,7 @@ class Read(Task):
 class Why(Task):
     """Say why: one of several options. The numbers of its answer are those at `show`.
 
-    options: pairs (option, hint); the hint is for whoever chooses it wrongly, and may be "" for the right one. right:
+    options: pairs (option, hint); the hint is shown when it is chosen wrongly, and may be "" for the right one. right:
     the letter of the right one.
 
     Raises ValueError: fewer than two options, two alike, a wrong one without a hint, or a letter that names none.
@@ -163,7 +163,7 @@ class Memory:
 
 @dataclass
 class Way:
-    """How far somebody has come with the tasks of one explorer.
+    """How far a learner has come with the tasks of one explorer.
 
     tasks: in their order. record: where done and shown ones are kept. where: from a task to settings and result where
     it is shown. at: position of the task looked at; it is open if
@@ -203,10 +203,10 @@ class Way:
         return self.open and self.misses >= PATIENCE
 
     def go(self, step: int) -> None:
-        """Look at the next task (1) or the one before (-1); nobody gets past an open one."""
-        wanted = self.at + step
-        if 0 <= wanted < len(self.tasks) and (step < 0 or not self.open):
-            self.at, self.misses, self.said, self.right = wanted, 0, "", False
+        """Look at the next task (1) or the one before (-1); an open one is never passed."""
+        place = self.at + step
+        if 0 <= place < len(self.tasks) and (step < 0 or not self.open):
+            self.at, self.misses, self.said, self.right = place, 0, "", False
             self._again()
 
     def _again(self) -> None:
@@ -234,7 +234,7 @@ class Way:
         task = self.task
         if not self.open or not isinstance(task, Read):
             return
-        number = amounts.typed(text, task.unit)
+        number = amounts.parse_typed(text, task.unit)
         if number is None:
             self.said = (
                 f"{quote(text.strip())} is not a number: type one such as 12.5." if text.strip() else "Type a number."

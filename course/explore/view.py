@@ -142,10 +142,10 @@ class View:
     @in_turn
     def _show(self, task: Task) -> tuple[Mapping[str, Any], Any]:
         """Move the controls to where a task is solved; nothing is judged."""
-        wanted = self.explorer.settings_of(task)
+        settings = self.explorer.settings_of(task)
         tasks, self.tasks = self.tasks, None
         try:
-            self._put(wanted)
+            self._put(settings)
             self._latest.now()
             self._rest.now()
         finally:
@@ -159,7 +159,7 @@ class View:
 
     @in_turn
     def _reset(self, _button: Any) -> None:
-        # A failure at the default settings is shown like any other; there is nobody here to catch it.
+        # A failure at the default settings is shown like any other; no caller would catch it.
         self._put(self.explorer.defaults)
         self._before, self._resting, self._still = None, None, True
         self._latest.now()
@@ -171,28 +171,28 @@ class View:
             self._latest.ask()
 
     def _run(self) -> None:
-        shown = {name: widget.value for name, widget in self.controls.items()}
+        positions = {name: widget.value for name, widget in self.controls.items()}
         if self._seconds > SLOW:
             self.notice.value = notice("Working.")
         stood = self.settings
         try:
-            wanted = self.explorer.settings(shown)  # a browser's sums of steps are off by a rounding
-            ready = self._ahead.take(wanted)
-            result, drawing, layout = ready or self._computed(wanted)
+            settings = self.explorer.settings(positions)  # a browser's sums of steps are off by a rounding
+            ready = self._ahead.take(settings)
+            result, drawing, layout = ready or self._computed(settings)
             ranges = ranges_of(layout)
-            self._leave(wanted, ranges)
+            self._leave(settings, ranges)
             # The figure goes first: it is what the eye waits for.
             self.plot.put(drawing, layout | {"height": self.height}, self._held, self._moves if self._before else 0)
-            now = Shown(wanted, self.explorer.rows(result), ranges)
+            now = Shown(settings, self.explorer.rows(result), ranges)
             self._say(result, now.rows)
         except Exception as error:
             self._fail(error)
             self._ahead.drop()
         else:
             self._now = now
-            self.settings, self.result, self.error = wanted, result, None
+            self.settings, self.result, self.error = settings, result, None
             quick = self.explorer.pure and self._seconds <= QUICK
-            self._ahead.plan(next_stop(self.explorer.controls, stood, wanted) if quick else None)
+            self._ahead.plan(next_stop(self.explorer.controls, stood, settings) if quick else None)
         self._mark()
         self._rest.moved()
 
@@ -200,9 +200,9 @@ class View:
         """Return the result, and traces and layout of its figure; remember how long that took, asked for or ahead."""
         began = time.monotonic()
         result = self.explorer.compute(**settings)
-        drawn = picture(self.explorer.drawn(result))
+        pictured = picture(self.explorer.drawn(result))
         self._seconds = time.monotonic() - began
-        return result, *drawn
+        return result, *pictured
 
     def _leave(self, settings: Mapping[str, Any], ranges: Ranges) -> None:
         """Keep what stood at rest as the ghost when a move begins, and the axes wide enough for both."""
@@ -213,13 +213,13 @@ class View:
         self._held = joined(self._held, ranges) if self._before else {}
 
     def _rested(self) -> None:
-        """The controls rest: say what changed, and let the task be judged."""
+        """Say what changed, and judge the task, once the controls rest."""
         moved, self._still = not self._still, True
         if self.error is not None or self._now is None:
             return
         self._resting = self._now
-        said = what_changed(self.explorer.controls, self._before, self._now) if self._before else ""
-        self.changed.value = f'<div role="status">{escape(said)}</div>' if said else ""
+        change = what_changed(self.explorer.controls, self._before, self._now) if self._before else ""
+        self.changed.value = f'<div role="status">{escape(change)}</div>' if change else ""
         if self.tasks is not None and moved:
             self.tasks.rested(self.settings, self.result)
 

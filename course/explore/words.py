@@ -53,7 +53,7 @@ class Spoken:
         """What the browser has to know before the first step, as JSON values."""
         limits = Limits.of(self.watch.policy)
         return {
-            "asked": [asked(conversation) for conversation in self.prompts],
+            "asked": [prompt_line(conversation) for conversation in self.prompts],
             "arrival": [float(at) for at in self.watch.load.arrival],
             "slots": limits.max_num_seqs,
             "padded": limits.padded,
@@ -88,7 +88,7 @@ class Spoken:
 
     @property
     def speed(self) -> str:
-        """Tokens per second in words, or per step where those are counted."""
+        """Tokens per second in words, or per step if those are counted."""
         if self.counted:
             return f"{self.tokens_per_second * STEP_SECONDS:.2f} tokens a step"
         return f"{self.tokens_per_second:,.0f} tokens/s"
@@ -98,7 +98,7 @@ class Spoken:
         return float(self.run.admitted[row] - self.run.arrival[row])
 
     def time(self, value: float) -> str:
-        """Seconds in words, or steps where those are counted."""
+        """Seconds in words, or steps if those are counted."""
         return f"{value / STEP_SECONDS:.1f} steps" if self.counted else seconds(value)
 
     @property
@@ -121,13 +121,13 @@ class WordsExplorer(Explorer):
         self, prompts: Sequence[Conversation], controls: Sequence[Slider | Choice], seed: int, max_tokens: int | None,
         compare: Compare | None = None, **shared: Any,
     ) -> None:  # fmt: skip
-        super().__init__(self._counted, controls, figure=_no_figure, summary=rows, badge="measured", **shared)
+        super().__init__(self._run_in_steps, controls, figure=_no_figure, summary=rows, badge="measured", **shared)
         self.prompts, self.seed, self.max_tokens, self._compare = tuple(prompts), seed, max_tokens, compare
         self._known: dict[tuple[Any, ...], Spoken] = {}  # counted in steps
         self._measured: dict[tuple[Any, ...], Spoken] = {}  # the last run of each setting in a view
 
     def begin(self, settings: Settings, clock: Callable[[], float] | None = None) -> Spoken:
-        """A run that nobody has computed yet. clock: counts steps in place of seconds.
+        """A run that is not computed yet. clock: counts steps in place of seconds.
 
         Raises ValueError: no prompt, or one that cannot be answered.
         """
@@ -136,7 +136,7 @@ class WordsExplorer(Explorer):
         watch = lm.Watch(load, policy, _model(), clock=clock or time.perf_counter)
         return Spoken(self.prompts, settings["policy"], watch, clock is not None)
 
-    def _counted(self, **settings: Any) -> Spoken:
+    def _run_in_steps(self, **settings: Any) -> Spoken:
         key = tuple(settings.values())
         if key not in self._known:
             spoken = self.begin(settings, lm.step_clock())
@@ -150,8 +150,8 @@ class WordsExplorer(Explorer):
 
     def compared(self, settings: Settings) -> Rows:
         """The table of the policies at these settings, with what views have measured there; () where there is none."""
-        found = {each["policy"]: self._measured.get(tuple(each.values())) for each in self._policies(settings)}
-        return self._rows_of({name: run for name, run in found.items() if run is not None}, settings)
+        runs = {each["policy"]: self._measured.get(tuple(each.values())) for each in self._policies(settings)}
+        return self._rows_of({name: run for name, run in runs.items() if run is not None}, settings)
 
     def _policies(self, settings: Settings) -> list[dict[str, Any]]:
         """The same settings under each policy that can be chosen."""
@@ -164,8 +164,8 @@ class WordsExplorer(Explorer):
     def shown(self, task: Task) -> tuple[Settings, Any]:
         """Return settings and result where a task is shown: as measured last, else counted in steps."""
         settings = self.settings_of(task)
-        measured = self._measured.get(tuple(settings.values()))
-        return settings, self.compute(**settings) if measured is None else measured
+        run = self._measured.get(tuple(settings.values()))
+        return settings, self.compute(**settings) if run is None else run
 
     def default_result(self) -> Spoken:
         """Return the result at the default settings, counted in steps."""
@@ -242,15 +242,15 @@ def policy_of(name: str, max_num_seqs: int) -> Policy:
     """
     if name not in POLICIES:
         raise ValueError(f"no policy is registered as {name!r}: choose from {', '.join(POLICIES)}")
-    kind, given = POLICIES[name], {"max_num_seqs": max_num_seqs, **KNOBS}
+    kind, values = POLICIES[name], {"max_num_seqs": max_num_seqs, **KNOBS}
     hints = get_type_hints(kind.__init__, include_extras=True)
-    wanted: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for each in list(inspect.signature(kind).parameters.values()):
-        if each.name in given:
-            wanted[each.name] = given[each.name]
+        if each.name in values:
+            settings[each.name] = values[each.name]
         elif each.default is each.empty and get_origin(hints.get(each.name)) is Annotated:
-            wanted[each.name] = next(part.default for part in get_args(hints[each.name]) if isinstance(part, Knob))
-    return kind(**wanted)
+            settings[each.name] = next(part.default for part in get_args(hints[each.name]) if isinstance(part, Knob))
+    return kind(**settings)
 
 
 def rows(result: Spoken) -> list[tuple[str, str]]:
@@ -271,10 +271,10 @@ def rows(result: Spoken) -> list[tuple[str, str]]:
 
 def _line(result: Spoken, row: int) -> str:
     words = " ".join(result.run.words[row].split())
-    return f"  #{row} TTFT {result.time(float(result.run.ttft[row])):>11}  {asked(result.prompts[row])} → {words}"
+    return f"  #{row} TTFT {result.time(float(result.run.ttft[row])):>11}  {prompt_line(result.prompts[row])} → {words}"
 
 
-def asked(conversation: Conversation) -> str:
+def prompt_line(conversation: Conversation) -> str:
     """The prompt of a conversation, in one line."""
     last = conversation if isinstance(conversation, str | bytes) else conversation[-1]
     return " ".join((last.decode(errors="replace") if isinstance(last, bytes) else str(last)).split())

@@ -1,4 +1,4 @@
-"""The tasks of the live view, where a lesson brings none of its own."""
+"""The tasks of the live view, if a lesson brings none of its own."""
 
 from __future__ import annotations
 

@@ -35,14 +35,14 @@ HERE = Path(__file__).parent
 SLICE = 0.025
 """Seconds of computing for one message; a slider that moves waits no longer than that and a step."""
 AT_ONCE = 400
-"""Frames in one message, where many are there already: a page that was loaded again asks for all."""
+"""Frames in one message, if many are there already: a page that was loaded again asks for all."""
 
 
 class Stage(widgets.Widget):
     """What is played. The browser asks it for frames (see `Drawing` in plot.py for why it is apart from the player)."""
 
     load: traitlets.Dict = traitlets.Dict().tag(sync=True)
-    """run: its number, from 1; 0 where there is none. asked: the prompts. arrival: seconds. slots, padded, policy."""
+    """run: its number, from 1; 0 if there is none. asked: the prompts. arrival: seconds. slots, padded, policy."""
 
 
 class Player(anywidget.AnyWidget):
@@ -151,7 +151,7 @@ class WordsView:
             self._rest.moved()
 
     def _begin(self) -> None:
-        """Another run, of which nothing is computed yet; the one before it is dropped."""
+        """Start another run, of which nothing is computed yet; the one before it is dropped."""
         settings = {name: widget.value for name, widget in self.controls.items()}
         self.settings, self.result, self.error, self._spoken = settings, None, None, None
         self._number += 1
@@ -171,7 +171,7 @@ class WordsView:
 
     @in_turn
     def _asked(self, _widget: Any, content: Any, _buffers: Any) -> None:
-        """The browser has so many frames of a run, and wants more."""
+        """Answer the browser, which has so many frames of a run and asks for more."""
         if not isinstance(content, dict) or content.get("run") != self._number or self._spoken is None:
             return
         has, watch = content.get("has"), self._spoken.watch
@@ -214,7 +214,7 @@ class WordsView:
         self._judge()
 
     def _put_side_by_side(self) -> None:
-        """The table of the policies at these settings, where the explorer has one."""
+        """The table of the policies at these settings, if the explorer has one."""
         try:
             self.compared.value = html_table(self.explorer.compared(self.settings), "Side by side")
         except Exception as error:
@@ -225,13 +225,13 @@ class WordsView:
         self._judge(moved)
 
     def _judge(self, moved: bool = True) -> None:
-        """Once the controls rest and the run is complete: say what changed, and let the task be judged."""
+        """Say what changed, and judge the task, once the controls rest and the run is complete."""
         if self.result is None or self._moving or not moved:
             return
         now = Shown(self.settings, self.explorer.rows(self.result))
-        said = what_changed(self.explorer.controls, self._before, now) if self._before else ""
+        change = what_changed(self.explorer.controls, self._before, now) if self._before else ""
         first, self._before = self._before is None and self.settings == self.explorer.defaults, now
-        self.changed.value = f'<div role="status">{escape(said)}</div>' if said else ""
+        self.changed.value = f'<div role="status">{escape(change)}</div>' if change else ""
         if self.tasks is not None and not first:
             self.tasks.rested(self.settings, self.result)
 

@@ -29,18 +29,18 @@ def distributions(compared: Comparison, *, height: int = 620) -> go.Figure:
         panel = place + 1
         values, weights = compared.modelled[metric]
         modelled = _quantiles(values, weights) * scale
-        measured = None
+        quantiles = None
         if metric in compared.measured:
             sample = compared.measured[metric]
-            measured = _quantiles(sample, np.ones(len(sample), dtype=np.int64)) * scale
+            quantiles = _quantiles(sample, np.ones(len(sample), dtype=np.int64)) * scale
         marks = _marks(compared.points.get(metric, {}), scale)
         data.append(_line(modelled, "modelled", panel, dash="solid"))
-        if measured is not None:
-            data.append(_line(measured, "measured", panel, dash="6px,4px"))
+        if quantiles is not None:
+            data.append(_line(quantiles, "measured", panel, dash="6px,4px"))
         if marks:
             data.append(_dots(marks, panel))
         layout |= _axes(panel, place, f"{word} [{unit}]")
-        missing = "" if measured is not None or marks else ": not in the file"
+        missing = "" if quantiles is not None or marks else ": not in the file"
         notes.append(parts.heading(panel, f"{word}{missing}"))
     title = f"{escape(compared.name)}: measured (dashed) and modelled (solid)"
     layout |= {"annotations": notes, "title": {"text": title, "y": 0.985, "yanchor": "top"}}
@@ -48,7 +48,7 @@ def distributions(compared: Comparison, *, height: int = 620) -> go.Figure:
 
 
 def _quantiles(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The value at each of SHARES, every value counted as often as its weight says; empty where there is none."""
+    """The value at each of SHARES, every value counted as often as its weight says; empty if there is none."""
     if not len(values):
         return np.empty(0)
     order = np.argsort(values, kind="stable")

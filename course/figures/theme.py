@@ -214,8 +214,7 @@ def label_line(
     row, column = where.get("row"), where.get("col")
     axes = list(figure.select_xaxes(row=row, col=column))[:1], list(figure.select_yaxes(row=row, col=column))[:1]
     at_x, at_y = round_digits(
-        math.log10(value) if found and found[0].type == "log" else value
-        for value, found in zip((x, y), axes, strict=True)
+        math.log10(value) if axis and axis[0].type == "log" else value for value, axis in zip((x, y), axes, strict=True)
     )
     figure.add_annotation(
         x=at_x,

@@ -14,7 +14,7 @@ KINDS = ("waiting", "prefill", "decode", "wasted")
 WORDS = {"waiting": "waiting", "prefill": "prefill", "decode": "decode", "wasted": "padding"}
 HEADER, STRIP, GAP = 1.3, 1.3, 0.3  # heights of a panel's title, its waiting line and the space below it, in lanes
 MARGINS = 28, 48  # pixels above and below the panels
-DIM_OPACITY = 0.4  # opacity of everybody else while one request is followed
+DIM_OPACITY = 0.4  # opacity of the other requests while one is followed
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ def spans(run: Run) -> dict[str, Spans]:
     }
     bars = {}
     for kind, (lane, start, end) in edges.items():
-        kept = np.flatnonzero(end > start)
-        bars[kind] = Spans(kept, lane[kept], start[kept], end[kept])
+        longer = np.flatnonzero(end > start)
+        bars[kind] = Spans(longer, lane[longer], start[longer], end[longer])
     return bars
 
 
@@ -77,8 +77,8 @@ def timelines(runs: Mapping[str, Run], follow: int = 0, *, height: int = 540, no
     slots = next(iter(runs.values())).policy.max_num_seqs
     bars = {name: spans(run) for name, run in runs.items()}
     end = max(float(run.response.max()) for run in runs.values())
-    # A lane of the waiting line is thin, so that everybody who waits anywhere fits its strip.
-    queue = max((int(found["waiting"].lane.max(initial=-1)) + 1 for found in bars.values()), default=0)
+    # A lane of the waiting line is thin, so that the longest queue of the figure fits its strip.
+    queue = max((int(of_panel["waiting"].lane.max(initial=-1)) + 1 for of_panel in bars.values()), default=0)
     thin = STRIP / max(queue, 1)
     pitch = HEADER + STRIP + slots + GAP
     tops = {name: -pitch * panel for panel, name in enumerate(runs)}
@@ -151,8 +151,8 @@ def _bars(
     """One trace with the bars of one kind in all panels: few traces make a quick redraw."""
     base, length, y, width, text, hover, opacity, edge = [], [], [], [], [], [], [], []
     followed_edge = 1.5 if kind == "waiting" else 2
-    for name, found in bars.items():
-        span, top = found[kind], tops[name] - HEADER
+    for name, of_panel in bars.items():
+        span, top = of_panel[kind], tops[name] - HEADER
         thickness = thin if kind == "waiting" else 1.0
         start_of_lanes = top if kind == "waiting" else top - STRIP
         y += (start_of_lanes - (span.lane + 0.5) * thickness).tolist()
@@ -160,7 +160,7 @@ def _bars(
         base += span.start.tolist()
         length += (span.end - span.start).tolist()
         numbers = (span.request + 1).tolist()
-        decoded = set(found["decode"].request.tolist()) if kind == "prefill" else set()
+        decoded = set(of_panel["decode"].request.tolist()) if kind == "prefill" else set()
         # An answer of one token has no decode: its prefill has the number.
         named = [kind == "decode" or (kind == "prefill" and n - 1 not in decoded) for n in numbers]
         text += [str(n) if shown else "" for n, shown in zip(numbers, named, strict=True)]

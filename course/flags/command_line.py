@@ -68,7 +68,7 @@ def table() -> tuple[dict[str, str], dict[str, str]]:
 
 
 def words(parts: Sequence[str], *, ignore_unknown: bool = False) -> Words:
-    """What the words of a command mean. ValueError, in a sentence, where it is no vLLM server's or vLLM refuses it.
+    """What the words of a command mean. ValueError, in a sentence, if it is no vLLM server's or vLLM refuses it.
 
     ignore_unknown: options that vLLM 0.19 does not have become a note instead.
     """
@@ -86,35 +86,35 @@ def words(parts: Sequence[str], *, ignore_unknown: bool = False) -> Words:
             model = word
             continue
         name, equals, value = word.partition("=")
-        found = _option(name)
-        if found is None:
+        match = _option(name)
+        if match is None:
             if not ignore_unknown:
                 raise ValueError(_unknown(name))
             unknown.append(name)
             if not equals and place < len(parts) and not parts[place].startswith("-"):
                 place += 1
             continue
-        option, on, kind = found
+        option, on, kind = match
         if kind in ("flag", "switch"):
             if equals and list(variables.empty(value)):
                 raise ValueError(f"{name} is {quote(value)}, a variable without a value: write its value instead")
             if equals:
                 raise ValueError(f"{name} takes no value: write {option} or --no-{option[2:]}, not {quote(word)}")
-            said: str | bool = on
+            value_text: str | bool = on
         elif equals:
-            said = value
+            value_text = value
         else:
-            taken = [] if place >= len(parts) or _is_option(parts[place]) else [parts[place]]
+            values = [] if place >= len(parts) or _is_option(parts[place]) else [parts[place]]
             if kind == "values":
-                while place + len(taken) < len(parts) and not _is_option(parts[place + len(taken)]):
-                    taken.append(parts[place + len(taken)])
-            if not taken and kind != "optional":
+                while place + len(values) < len(parts) and not _is_option(parts[place + len(values)]):
+                    values.append(parts[place + len(values)])
+            if not values and kind != "optional":
                 raise ValueError(f"{name} needs a value: write it after the option")
-            place += len(taken)
-            said = " ".join(taken)
-        if option in options and "." not in name and options[option] != said:
-            notes.append(f"{option} is given twice: the last one counts, {_value(option, said)}")
-        options[option] = said
+            place += len(values)
+            value_text = " ".join(values)
+        if option in options and "." not in name and options[option] != value_text:
+            notes.append(f"{option} is given twice: the last one counts, {_value(option, value_text)}")
+        options[option] = value_text
     if unknown:
         notes.append(f"{engine_defaults.VERSION} does not know {', '.join(dict.fromkeys(unknown))}: left out")
     if "--model" in options:
@@ -125,7 +125,7 @@ def words(parts: Sequence[str], *, ignore_unknown: bool = False) -> Words:
 
 
 def _arguments(parts: list[str]) -> list[str]:
-    """What follows `vllm serve`, or the words as they are where they start with an option."""
+    """What follows `vllm serve`, or the words as they are if they start with an option."""
     if parts and parts[0].startswith("-"):
         return parts
     while parts and (ASSIGNMENT.fullmatch(parts[0]) or parts[0] in ("env", "exec", "nohup", "sudo", "time", "$")):
@@ -145,9 +145,9 @@ def _arguments(parts: list[str]) -> list[str]:
 
 
 def _option(name: str) -> tuple[str, bool, str] | None:
-    """(long option, whether it turns a flag on, what it takes), or None where vLLM knows no such option.
+    """(long option, whether it turns a flag on, what it takes), or None if vLLM knows no such option.
 
-    ValueError where a beginning fits several.
+    ValueError if a beginning fits several.
     """
     takes, short = table()
     if not name.startswith("--"):
@@ -156,15 +156,15 @@ def _option(name: str) -> tuple[str, bool, str] | None:
         long = short.get(name.split(".", 1)[0].rstrip("+"))  # -cc.key=value sets one part of a JSON option
         return None if long is None else (long, True, takes[long])
     long = name.split(".", 1)[0].replace("_", "-").rstrip("+")  # --json-option.key sets one part of a JSON option
-    known = {option: (option, True, kind) for option, kind in takes.items()}
-    known |= {"--no-" + option[2:]: (option, False, "flag") for option, kind in takes.items() if kind == "flag"}
-    if long in known:
-        return known[long]
-    fitting = [option for option in known if option.startswith(long)] if len(long) > 2 else []
+    options = {option: (option, True, kind) for option, kind in takes.items()}
+    options |= {"--no-" + option[2:]: (option, False, "flag") for option, kind in takes.items() if kind == "flag"}
+    if long in options:
+        return options[long]
+    fitting = [option for option in options if option.startswith(long)] if len(long) > 2 else []
     if len(fitting) > 1:
         some = ", ".join(sorted(fitting)[:3]) + (", ..." if len(fitting) > 3 else "")
         raise ValueError(f"{quote(name)} may be {some}: write it out")
-    return known[fitting[0]] if fitting else None
+    return options[fitting[0]] if fitting else None
 
 
 def _unknown(name: str) -> str:
@@ -189,7 +189,7 @@ def _is_option(word: str) -> bool:
     return word.startswith("-") and len(word) > 1 and not re.fullmatch(r"-\d+|-\d*\.\d+", word)
 
 
-def _value(option: str, said: str | bool) -> str:
-    if isinstance(said, bool):
-        return option if said else f"--no-{option[2:]}"
-    return quote(said)
+def _value(option: str, value: str | bool) -> str:
+    if isinstance(value, bool):
+        return option if value else f"--no-{option[2:]}"
+    return quote(value)

@@ -21,9 +21,9 @@ def settings_of(name: str, example: str, notes: list[str]) -> dict[Any, Any]:
         notes.append(f"--config names {quote(name)}, which is not here: its settings are not read")
         return {}
     try:
-        found = yaml.safe_load(text_of(path, "configuration", "YAML", MAX_FILE))
+        content = yaml.safe_load(text_of(path, "configuration", "YAML", MAX_FILE))
     except yaml.YAMLError as error:
         raise ValueError(f"{path.name} is not YAML: {getattr(error, 'problem', None) or 'broken'}") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise ValueError(f"{path.name}: a file for --config has keys and values, as in {example}")
-    return found
+    return content

@@ -29,7 +29,7 @@ class Export:
     """The settings of one engine that come nearest to a policy.
 
     engine, version: what they are for. settings: in the order of the command. command: to be pasted into a shell.
-    file: lines of the configuration file that the command names, empty where none is needed. warnings: what the engine
+    file: lines of the configuration file that the command names, empty if none is needed. warnings: what the engine
     has no setting for, or does differently.
     """
 
@@ -45,7 +45,7 @@ class Export:
 class Wish:
     """A policy in the words that all engines share.
 
-    slots, budget: of a step; budget None: no limit. continuous: the policy where it is one, or what is nearest to
+    slots, budget: of a step; budget None: no limit. continuous: the policy if it is one, or what is nearest to
     prefill first, else None.
     """
 
@@ -55,7 +55,7 @@ class Wish:
 
     @property
     def continuous(self) -> Continuous | None:
-        """The policy where it is continuous batching, or the nearest to prefill first."""
+        """The policy if it is continuous batching, or the nearest to prefill first."""
         p = self.policy
         if isinstance(p, PrefillFirst):
             return Continuous(p.max_num_seqs, p.max_num_batched_tokens, p.enable_chunked_prefill)

@@ -46,7 +46,7 @@ and the engine's own log to answer. None of them changes which tokens a step run
 ONE_IS_NONE = frozenset(
     {"--decode-context-parallel-size", "--prefill-context-parallel-size", *SHARDING, "--ubatch-size"}
 )
-WIDE = {"float32": 4, "float": 4}  # --dtype: bytes an element, where it is not two
+WIDE = {"float32": 4, "float": 4}  # --dtype: bytes an element, if it is not two
 
 
 def on_memory(option: str, value: str | bool) -> str | None:

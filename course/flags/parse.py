@@ -38,8 +38,8 @@ def parse(
 
 
 def _vllm(source: sources.Source, card: GPU | None, ignore_unknown: bool) -> ParsedCommand:
-    said = command_line.words(source.words, ignore_unknown=ignore_unknown)
-    options, model, notes = dict(said.options), said.model, [*source.notes, *said.notes]
+    line_words = command_line.words(source.words, ignore_unknown=ignore_unknown)
+    options, model, notes = dict(line_words.options), line_words.model, [*source.notes, *line_words.notes]
     if "--config" in options:
         file = _config(present("--config", options.pop("--config")), ignore_unknown, notes)
         options = file.options | options  # the command line counts before the file
@@ -77,13 +77,13 @@ def _vllm(source: sources.Source, card: GPU | None, ignore_unknown: bool) -> Par
 
 def _config(name: str, ignore_unknown: bool, notes: list[str]) -> command_line.Words:
     """The options in the file of --config: keys are options without their dashes."""
-    found = config_file.settings_of(name, "max-num-seqs: 64", notes)
-    if not found:
+    content = config_file.settings_of(name, "max-num-seqs: 64", notes)
+    if not content:
         return command_line.Words(None, {}, ())
-    said = command_line.words(sources.words_of(found), ignore_unknown=ignore_unknown)
-    notes.append(f"{len(found):,} options come from {Path(name).name}; those of the command line count before them")
-    notes.extend(said.notes)
-    return said
+    file_words = command_line.words(sources.words_of(content), ignore_unknown=ignore_unknown)
+    notes.append(f"{len(content):,} options come from {Path(name).name}; those of the command line count before them")
+    notes.extend(file_words.notes)
+    return file_words
 
 
 def _policy(
@@ -130,17 +130,17 @@ def _batch(
     slots, budget = engine_defaults.batch(card, throughput=throughput)
     where = "a card below 70 GiB" if card is None else card.name
     source = f"the default of {engine_defaults.VERSION} on {where}{', doubled for throughput' if throughput else ''}"
-    chosen = slots if seqs is None else seqs
+    sequences = slots if seqs is None else seqs
     if tokens is None:
         tokens, reasons["max_num_batched_tokens"] = budget, source
         if not chunked and length is not None and length > tokens:
             tokens = length
             reasons["max_num_batched_tokens"] = "max_model_len, since prompts are not split"
-        if length is not None and chosen * length < tokens:
-            tokens = chosen * length
+        if length is not None and sequences * length < tokens:
+            tokens = sequences * length
             reasons["max_num_batched_tokens"] = "max_num_seqs x max_model_len: a step cannot have more"
     if seqs is None:
         reasons["max_num_seqs"] = source
-        if tokens < chosen:
-            chosen, reasons["max_num_seqs"] = tokens, "the token budget: one decode per sequence"
-    return chosen, tokens
+        if tokens < sequences:
+            sequences, reasons["max_num_seqs"] = tokens, "the token budget: one decode per sequence"
+    return sequences, tokens

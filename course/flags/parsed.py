@@ -14,8 +14,8 @@ from course.policies import Policy
 class ParsedCommand:
     """What a command line means.
 
-    engine: its name and version. model: its name, None where the line names none. policy, kv: what runs. defaults:
-    setting -> why it has the value that nobody gave. left_out: options that change neither batching nor KV memory here.
+    engine: its name and version. model: its name, None if the line names none. policy, kv: what runs. defaults:
+    setting -> why it has a value that was not given. left_out: options that change neither batching nor KV memory here.
     notes: what a reader should know.
     """
 
@@ -29,7 +29,7 @@ class ParsedCommand:
 
 
 def present(option: str, value: Any) -> Any:
-    """The value. ValueError where it is a variable that nobody filled in."""
+    """The value. ValueError if it is a variable without a value."""
     missing = list(variables.empty(value)) if isinstance(value, str) else []
     if missing:
         raise ValueError(
@@ -39,7 +39,7 @@ def present(option: str, value: Any) -> Any:
 
 
 def flag(option: str, value: Any) -> bool:
-    """Whether a flag is on; `true` and `false` where a file wrote them."""
+    """Whether a flag is on; `true` and `false` if a file wrote them."""
     if isinstance(value, str):
         if value.lower() not in ("true", "false", "1", "0"):
             raise ValueError(f"{option} must be true or false, not {quote(value)}")

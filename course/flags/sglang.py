@@ -11,12 +11,12 @@ DTYPES = {"fp8": "fp8_e4m3", "fp8_e4m3": "fp8_e4m3", "fp8_e5m2": "fp8_e5m2", "bf
 def export(wish: Wish) -> Export:
     """The options, and what SGLang cannot do."""
     kv, page = wish.kv, wish.kv.block_size
-    found = [Setting("--max-running-requests", str(wish.slots), "slots: the most requests that run at once")]
+    options = [Setting("--max-running-requests", str(wish.slots), "slots: the most requests that run at once")]
     warnings: list[str] = []
     if wish.continuous is not None:
         more, warnings = _prompts(wish.continuous, page, wish.prefill_first)
-        found += more
-        found.append(Setting("--schedule-policy", "fcfs", "first come first served, as in the simulator"))
+        options += more
+        options.append(Setting("--schedule-policy", "fcfs", "first come first served, as in the simulator"))
     else:
         warnings.append(
             f"SGLang has no {wish.request_level} batching: it decides the batch anew in every step. Only the slots "
@@ -24,20 +24,20 @@ def export(wish: Wish) -> Export:
         )
     if wish.request_level == "dynamic":
         warnings.append("SGLang has no max_queue_delay: no request waits for others")
-    found.append(Setting("--page-size", str(page), "tokens of a KV block (1 by default)"))
+    options.append(Setting("--page-size", str(page), "tokens of a KV block (1 by default)"))
     if kv.num_gpu_blocks_override is not None:
         tokens = kv.num_gpu_blocks_override * page
-        found.append(Setting("--max-total-tokens", str(tokens), "tokens of the KV pool: blocks x block size"))
+        options.append(Setting("--max-total-tokens", str(tokens), "tokens of the KV pool: blocks x block size"))
     if kv.kv_cache_dtype in DTYPES:
-        found.append(Setting("--kv-cache-dtype", DTYPES[kv.kv_cache_dtype], "bytes of a KV element"))
+        options.append(Setting("--kv-cache-dtype", DTYPES[kv.kv_cache_dtype], "bytes of a KV element"))
     elif kv.kv_cache_dtype != "auto":
         warnings.append(f"SGLang has no KV cache of type {kv.kv_cache_dtype}")
     if kv.max_model_len is not None:
-        found.append(Setting("--context-length", str(kv.max_model_len), "tokens of the longest sequence"))
+        options.append(Setting("--context-length", str(kv.max_model_len), "tokens of the longest sequence"))
     if kv.tensor_parallel_size > 1:
-        found.append(Setting("--tp-size", str(kv.tensor_parallel_size), "cards that share each layer"))
+        options.append(Setting("--tp-size", str(kv.tensor_parallel_size), "cards that share each layer"))
     if not kv.enable_prefix_caching:
-        found.append(Setting("--disable-radix-cache", None, "no prefix caching, as in the simulator"))
+        options.append(Setting("--disable-radix-cache", None, "no prefix caching, as in the simulator"))
     else:
         warnings.append("prefix caching (the radix cache) is on by default and not in the simulator")
     if kv.kv_cache_memory_bytes is not None:
@@ -45,36 +45,36 @@ def export(wish: Wish) -> Export:
     elif kv.num_gpu_blocks_override is None:
         warnings.append(
             "gpu_memory_utilization has no equivalent: --mem-fraction-static is the share of weights and KV pool only, "
-            "without activations and graphs, and is chosen by the card's memory where it is left out"
+            "without activations and graphs, and is chosen by the card's memory if it is left out"
         )
     warnings.append(
         "out of memory SGLang retracts the request with the fewest answer tokens, vLLM and the simulator the one "
         "admitted last"
     )
     words = ["python", "-m", "sglang.launch_server", "--model-path", wish.model]
-    return Export("SGLang", VERSION, tuple(found), command(words, found), "", tuple(warnings))
+    return Export("SGLang", VERSION, tuple(options), command(words, options), "", tuple(warnings))
 
 
 def _prompts(p: Continuous, page: int, alone: bool) -> tuple[list[Setting], list[str]]:
     """How prompts share a step, and what SGLang cannot do about it."""
-    found: list[Setting] = []
+    options: list[Setting] = []
     warnings: list[str] = []
     budget = p.max_num_batched_tokens
     if p.enable_chunked_prefill:
         whole = max(budget // page * page, page)
-        found.append(Setting("--chunked-prefill-size", str(whole), "token budget of a step with a prompt in it"))
+        options.append(Setting("--chunked-prefill-size", str(whole), "token budget of a step with a prompt in it"))
         if not alone:
-            found.append(Setting("--enable-mixed-chunk", None, "decodes run beside the chunk and count against it"))
+            options.append(Setting("--enable-mixed-chunk", None, "decodes run beside the chunk and count against it"))
         if budget > MAX_PREFILL_TOKENS:
-            found.append(Setting("--max-prefill-tokens", str(whole), f"the default, {MAX_PREFILL_TOKENS:,}, is less"))
+            options.append(Setting("--max-prefill-tokens", str(whole), f"the default, {MAX_PREFILL_TOKENS:,}, is less"))
         if whole != budget:
             warnings.append(f"the chunk must be a multiple of the page size: {whole:,} tokens instead of {budget:,}")
         warnings.append(
             "a step without a prompt has no token budget in SGLang: only max_num_seqs limits it, as it does here"
         )
     else:
-        found.append(Setting("--chunked-prefill-size", "-1", "prompts are not split"))
-        found.append(Setting("--max-prefill-tokens", str(budget), "prompt tokens that are computed at once"))
+        options.append(Setting("--chunked-prefill-size", "-1", "prompts are not split"))
+        options.append(Setting("--max-prefill-tokens", str(budget), "prompt tokens that are computed at once"))
         if not alone:
             warnings.append("prompts then run in steps of their own, during which all other requests wait")
     if p.long_prefill_token_threshold:
@@ -83,4 +83,4 @@ def _prompts(p: Continuous, page: int, alone: bool) -> tuple[list[Setting], list
         "SGLang has no scheduler_reserve_full_isl: it admits by prompt and by a share of max_new_tokens that it "
         "adapts; --schedule-conservativeness moves that share"
     )
-    return found, warnings
+    return options, warnings

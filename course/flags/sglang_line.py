@@ -68,7 +68,7 @@ NOT_MODELLED = {
 
 
 def arguments(words: Sequence[str]) -> list[str] | None:
-    """What follows the program, or None where the words start no server of SGLang."""
+    """What follows the program, or None if the words start no server of SGLang."""
     for place, word in enumerate(words):
         if word.endswith("sglang.launch_server"):
             return list(words[place + 1 :])
@@ -82,8 +82,8 @@ def parse(words: Sequence[str], notes: Sequence[str], card: GPU | None) -> Parse
 
     Options are not checked against SGLang's own list: one that is not known here is left out.
     """
-    model, rest, said = options_of(words, ALONE, SHORT)
-    notes, reasons = [*notes, *said], dict[str, str]()
+    model, rest, remarks = options_of(words, ALONE, SHORT)
+    notes, reasons = [*notes, *remarks], dict[str, str]()
     if "--config" in rest:
         rest = _file(present("--config", rest.pop("--config")), notes) | rest  # the command line counts before the file
     if "--model-path" in rest:
@@ -126,12 +126,14 @@ def parse(words: Sequence[str], notes: Sequence[str], card: GPU | None) -> Parse
 
 def _file(name: str, notes: list[str]) -> Options:
     """The options in the file of --config. A key that is true stands alone as an option; one that is false is none."""
-    found = config_file.settings_of(name, "max-running-requests: 64", notes)
-    words = sources.words_of({key: value for key, value in found.items() if value is not False})
-    _, options, said = options_of(words, ALONE, SHORT)
-    notes += said
-    if found:
-        notes.append(f"{len(found):,} options come from {Path(name).name}; those of the command line count before them")
+    content = config_file.settings_of(name, "max-running-requests: 64", notes)
+    words = sources.words_of({key: value for key, value in content.items() if value is not False})
+    _, options, remarks = options_of(words, ALONE, SHORT)
+    notes += remarks
+    if content:
+        notes.append(
+            f"{len(content):,} options come from {Path(name).name}; those of the command line count before them"
+        )
     return options
 
 

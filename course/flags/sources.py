@@ -36,24 +36,24 @@ class Source:
     notes: tuple[str, ...]
 
 
-def source(given: str, service: str | None = None) -> Source:
-    """The command in a text, or in the file of that name. ValueError, in a sentence, where there is none or several.
+def source(line: str, service: str | None = None) -> Source:
+    """The command in a text, or in the file of that name. ValueError, in a sentence, if there is none or several.
 
-    service: which container or service of a YAML file, where several run an engine.
+    service: which container or service of a YAML file, if several run an engine.
     """
-    if not isinstance(given, str):
-        raise ValueError(f"a command line is text, not {quote(given)}")
-    if "\n" not in given and 0 < len(given) < 4_096 and not given.startswith("-") and _is_file(given):
-        given = text_of(Path(given), "command line or YAML", "text", MAX_FILE)
-    elif re.fullmatch(r"\S+\.(ya?ml|sh)", given.strip()):
-        raise ValueError(f"there is no file {quote(given.strip())}")
-    if len(given) > LONGEST:
-        raise ValueError(f"a command line of {len(given):,} characters is too long: at most {LONGEST:,}")
-    if YAML_STARTS.match(given.lstrip()) or (YAML_STARTS.search(given) and not ENGINES.match(given.lstrip())):
-        return _from_yaml(given, service)
+    if not isinstance(line, str):
+        raise ValueError(f"a command line is text, not {quote(line)}")
+    if "\n" not in line and 0 < len(line) < 4_096 and not line.startswith("-") and _is_file(line):
+        line = text_of(Path(line), "command line or YAML", "text", MAX_FILE)
+    elif re.fullmatch(r"\S+\.(ya?ml|sh)", line.strip()):
+        raise ValueError(f"there is no file {quote(line.strip())}")
+    if len(line) > LONGEST:
+        raise ValueError(f"a command line of {len(line):,} characters is too long: at most {LONGEST:,}")
+    if YAML_STARTS.match(line.lstrip()) or (YAML_STARTS.search(line) and not ENGINES.match(line.lstrip())):
+        return _from_yaml(line, service)
     if service is not None:
         raise ValueError(f"there is no service {quote(service)}: a command line has none")
-    return _from_shell(given, {})
+    return _from_shell(line, {})
 
 
 def _is_file(name: str) -> bool:
@@ -66,7 +66,7 @@ def _is_file(name: str) -> bool:
 # A shell
 
 
-def _from_shell(script: str, known: Mapping[str, str]) -> Source:
+def _from_shell(script: str, variables_of_image: Mapping[str, str]) -> Source:
     """The words of the first command that starts an engine, or of the first command; what follows it is noted."""
     script = re.sub(r"\\\r?\n", " ", script)  # a line that ends in a backslash goes on in the next one
     match = next((one for one in ENGINES.finditer(script) if not _in_remark(script, one.start())), None)
@@ -78,11 +78,11 @@ def _from_shell(script: str, known: Mapping[str, str]) -> Source:
         begin = begin if any(mark in script[: match.start()] for mark in "\n;&|(") else 0
         head, line = script[:begin], script[begin:]
     values = {
-        **known,
+        **variables_of_image,
         **variables.assignments(head),
         **(variables.assignments(line[: line.find("-")]) if match else {}),
     }
-    taken: dict[str, str] = {}
+    fallbacks: dict[str, str] = {}
     end = end_of(line)
     rest = line[end:].split()
     notes = (
@@ -91,13 +91,13 @@ def _from_shell(script: str, known: Mapping[str, str]) -> Source:
         else []
     )
     try:
-        words = shlex.split(variables.fill(line[:end], values, taken))
+        words = shlex.split(variables.fill(line[:end], values, fallbacks))
     except ValueError as error:
         raise ValueError(
             f"the end of the command line cannot be read ({str(error).lower()}): is a quote missing?"
         ) from None
     notes += [f"{name} is a variable without a value: its default counts, {quote(value)}"
-              for name, value in taken.items()]  # fmt: skip
+              for name, value in fallbacks.items()]  # fmt: skip
     return Source(tuple(words), tuple(notes))
 
 
@@ -148,22 +148,22 @@ def _from_yaml(content: str, service: str | None) -> Source:
     if len(documents) == 1 and _is_config(documents[0]):
         words = tuple(words_of(documents[0]))
         return Source(words, ("read as a file for --config, whose keys are options",))
-    found = [one for document in documents for one in _containers("", document)]
-    engines = [one for one in found if _runs_engine(one)]
+    containers = [one for document in documents for one in _containers("", document)]
+    engines = [one for one in containers if _runs_engine(one)]
     if service is not None:
-        engines = [one for one in found if one[0] == service]
+        engines = [one for one in containers if one[0] == service]
         if not engines:
             raise ValueError(
-                f"no service is called {quote(service)}; there are {', '.join(name for name, *_ in found)}"
+                f"no service is called {quote(service)}; there are {', '.join(name for name, *_ in containers)}"
             )
     if not engines:
-        what = f" Its services are {', '.join(name for name, *_ in found)}." if found else ""
+        what = f" Its services are {', '.join(name for name, *_ in containers)}." if containers else ""
         raise ValueError(f"this YAML names no container that runs vLLM, SGLang or TensorRT-LLM.{what}")
     if len(engines) > 1:
         names = ", ".join(name or "(no name)" for name, *_ in engines)
         raise ValueError(f"{len(engines)} services of this YAML run an engine, {names}: choose one with --service")
-    name, image, said, environment = engines[0]
-    found_in = _in_container(image, said, environment)
+    name, image, command, environment = engines[0]
+    found_in = _in_container(image, command, environment)
     where = f"read from {name} of the YAML" if name else "read from the YAML"
     return Source(found_in.words, (where, *found_in.notes))
 
@@ -250,14 +250,14 @@ def _environment(value: Any) -> dict[str, str]:
     """Variables of compose (an object, or NAME=value) and of Kubernetes (name and value)."""
     if isinstance(value, dict):
         return {str(key): _plain(one) for key, one in value.items() if isinstance(one, str | int | float)}
-    found = {}
+    environment = {}
     for one in value if isinstance(value, list) else ():
         if isinstance(one, dict) and isinstance(one.get("value"), str | int | float):
-            found[str(one.get("name"))] = _plain(one["value"])
+            environment[str(one.get("name"))] = _plain(one["value"])
         elif isinstance(one, str) and "=" in one:
             key, _, text = one.partition("=")
-            found[key] = text
-    return found
+            environment[key] = text
+    return environment
 
 
 def _runs_engine(one: Container) -> bool:
@@ -273,16 +273,16 @@ def _in_container(image: str, words: list[str], environment: Mapping[str, str]) 
         return _from_shell(script, environment)
     if len(words) == 1 and ENGINES.search(words[0]):  # one string for the shell
         return _from_shell(words[0], environment)
-    taken: dict[str, str] = {}
-    found: list[str] = []
+    fallbacks: dict[str, str] = {}
+    result: list[str] = []
     for word in words:
-        text = variables.fill(word, environment, taken)
-        found += shlex.split(text) if text != word and " " in text else [text]
+        text = variables.fill(word, environment, fallbacks)
+        result += shlex.split(text) if text != word and " " in text else [text]
     notes = [f"{name} is a variable without a value: its default counts, {quote(value)}"
-             for name, value in taken.items()]  # fmt: skip
-    if not ENGINES.search(" ".join(found)):
+             for name, value in fallbacks.items()]  # fmt: skip
+    if not ENGINES.search(" ".join(result)):
         if "sglang" in image.lower():
-            found = ["python", "-m", "sglang.launch_server", *found]
+            result = ["python", "-m", "sglang.launch_server", *result]
         elif "tensorrt" in image.lower() or "trtllm" in image.lower():
-            found = ["trtllm-serve", *found]
-    return Source(tuple(found), tuple(notes))
+            result = ["trtllm-serve", *result]
+    return Source(tuple(result), tuple(notes))

@@ -32,7 +32,7 @@ NOT_MODELLED = {
 
 
 def arguments(words: Sequence[str]) -> list[str] | None:
-    """What follows trtllm-serve (and its `serve`), or None where the words do not start it."""
+    """What follows trtllm-serve (and its `serve`), or None if the words do not start it."""
     for place, word in enumerate(words):
         if word.rsplit("/", 1)[-1] == "trtllm-serve":
             rest = list(words[place + 1 :])
@@ -42,8 +42,8 @@ def arguments(words: Sequence[str]) -> list[str] | None:
 
 def parse(words: Sequence[str], notes: Sequence[str], card: GPU | None) -> ParsedCommand:
     """The policy of a command line and the file that it names. ValueError, in a sentence, for values that cannot be."""
-    model, rest, said = options_of(words, ALONE, SHORT, dash="_")
-    notes, reasons = [*notes, *said], dict[str, str]()
+    model, rest, remarks = options_of(words, ALONE, SHORT, dash="_")
+    notes, reasons = [*notes, *remarks], dict[str, str]()
     file = config_file.settings_of(str(rest.pop("--config")), EXAMPLE, notes) if "--config" in rest else {}
     cache, scheduler = (
         block if isinstance(block := file.get(key), dict) else {} for key in ("kv_cache_config", "scheduler_config")

@@ -2,8 +2,8 @@
 
     MAX=64 vllm serve m --max-num-seqs $MAX ${CACHE:---enable-prefix-caching}
 
-A default after :- or - counts where the variable is not known. What stays empty is left as it is written, so that
-whoever needs its value can say which one is missing.
+A default after :- or - counts if the variable is not known. What stays empty is left as it is written, so that
+an error can name the one that is missing.
 """
 
 import re
@@ -27,18 +27,18 @@ def assignments(text: str) -> dict[str, str]:
     return {name: value[1:-1] if value[:1] in ('"', "'") else value for name, value in ASSIGNMENT.findall(text)}
 
 
-def fill(text: str, known: Mapping[str, str], taken: dict[str, str] | None = None) -> str:
-    """The text with the variables that are known or have a default. taken: gets the defaults that were used."""
+def fill(text: str, values: Mapping[str, str], fallbacks: dict[str, str] | None = None) -> str:
+    """The text with the variables that are known or have a default. fallbacks: gets the defaults that were used."""
 
     def value(match: re.Match) -> str:
         if match[0] == "$$":
             return "$"
         name, how, rest = match["braced"] or match["bare"] or match["kube"], match["how"], match["rest"]
-        if name in known:
-            return known[name] if how not in ("+", ":+") else rest
+        if name in values:
+            return values[name] if how not in ("+", ":+") else rest
         if how in ("-", ":-", "=", ":="):
-            if taken is not None:
-                taken[name] = rest.strip("\"'")
+            if fallbacks is not None:
+                fallbacks[name] = rest.strip("\"'")
             return rest.strip("\"'")
         return "" if how in ("+", ":+") else match[0]
 

@@ -17,23 +17,23 @@ NAMES = {
 
 def export(wish: Wish) -> Export:
     """The options, and what vLLM cannot do. A left-out option would take the default of the card, so none is."""
-    found, warnings = [Setting("--max-num-seqs", str(wish.slots), SLOTS)], []
+    options, warnings = [Setting("--max-num-seqs", str(wish.slots), SLOTS)], []
     if wish.continuous is not None:
         p = wish.continuous
-        found += [
+        options += [
             Setting("--max-num-batched-tokens", str(p.max_num_batched_tokens), "token budget of a step"),
             _switch("enable-chunked-prefill", p.enable_chunked_prefill, "a prompt beyond the budget runs in chunks"
                     if p.enable_chunked_prefill else "a prompt waits until the budget holds all of it"),
         ]  # fmt: skip
         if p.long_prefill_token_threshold:
-            found.append(
+            options.append(
                 Setting(
                     "--long-prefill-token-threshold", str(p.long_prefill_token_threshold),
                     "the most tokens of one prompt in a step",
                 )
             )  # fmt: skip
         if not p.scheduler_reserve_full_isl:
-            found.append(
+            options.append(
                 _switch("scheduler-reserve-full-isl", False, "admit when the first chunk fits the free blocks")
             )
         if wish.prefill_first:
@@ -55,9 +55,9 @@ def export(wish: Wish) -> Export:
         warnings.append("vLLM has no max_queue_delay: no request waits for others")
     for name, value in wish.kv.changed().items():
         if name == "enable_prefix_caching":
-            found.append(_switch("enable-prefix-caching", False, "the simulator computes every prompt whole, too"))
+            options.append(_switch("enable-prefix-caching", False, "the simulator computes every prompt whole, too"))
         else:
-            found.append(Setting("--" + name.replace("_", "-"), _plain(value), NAMES[name]))
+            options.append(Setting("--" + name.replace("_", "-"), _plain(value), NAMES[name]))
     if wish.kv.enable_prefix_caching:
         warnings.append(
             "prefix caching is on by default and not in the simulator: prompts that share a start are faster"
@@ -65,8 +65,8 @@ def export(wish: Wish) -> Export:
     return Export(
         "vLLM",
         engine_defaults.VERSION,
-        tuple(found),
-        command(["vllm", "serve", wish.model], found),
+        tuple(options),
+        command(["vllm", "serve", wish.model], options),
         "",
         tuple(warnings),
     )

@@ -14,10 +14,10 @@ def options_of(
     """(the word that belongs to no option, options by their long names, notes). The last of two counts.
 
     alone: options that take no value. short: other spellings of an option. dash: what parts the words of a name.
-    ValueError where two words belong to no option.
+    ValueError if two words belong to no option.
     """
     model: str | None = None
-    found: Options = {}
+    options: Options = {}
     notes: list[str] = []
     place = 0
     while place < len(words):
@@ -34,15 +34,15 @@ def options_of(
         head = name[: len(name) - len(name.lstrip("-"))]
         name = head + name.lstrip("-").replace("_" if dash == "-" else "-", dash)
         name = short.get(name, name)
-        said: str | bool = value if equals else True
+        value_text: str | bool = value if equals else True
         if not equals and name not in alone and place < len(words) and not _is_option(words[place]):
-            said, place = words[place], place + 1
+            value_text, place = words[place], place + 1
             while place < len(words) and model is not None and not _is_option(words[place]):
-                said, place = f"{said} {words[place]}", place + 1  # several values
-        if name in found and found[name] != said:
-            notes.append(f"{name} is given twice: the last one counts, {quote(said)}")
-        found[name] = said
-    return model, found, notes
+                value_text, place = f"{value_text} {words[place]}", place + 1  # several values
+        if name in options and options[name] != value_text:
+            notes.append(f"{name} is given twice: the last one counts, {quote(value_text)}")
+        options[name] = value_text
+    return model, options, notes
 
 
 def _is_option(word: str) -> bool:

@@ -9,7 +9,7 @@
 `gpu.ops` holds the operations of a real transformer's step, `gpu.transformer` a Llama-shaped model made of them, and
 `gpu.step_profile` records how long its steps take.
 
-Only this package imports CuPy, and only where a driver of a GPU answers.
+Only this package imports CuPy, and only if a driver of a GPU answers.
 """
 
 from course.gpu.device import WORDS, Device, Kernel, Stopwatch

@@ -17,8 +17,7 @@ import numpy as np
 from course.base import settings
 from course.engine import executor
 from course.engine.executor import Executor, Work
-from course.engine.loop import Engine
-from course.engine.serving import finish
+from course.engine.serving import Engine, finish
 from course.gpu.device import Device
 from course.gpu.ops.decode_step import MAX_BATCH, MAX_WORK, DecodeStep, LiveStep, checked_threads
 from course.gpu.sweep import FixedBatch, fixed_batches
@@ -120,53 +119,53 @@ class Launches(Executor):
         return executor.Outcome(took, [request for request in sequences if request.emitted + 1 == self.tokens])
 
 
-def run(asked: Settings, step: StepSeconds) -> Outcome:
+def run(settings: Settings, step: StepSeconds) -> Outcome:
     """Serve the requests with the loop that was asked for; `step` runs and times one step."""
-    policy = (NoteWindow if asked.loop == "note" else Window)(asked.bmax, asked.window_ms / 1_000)
+    policy = (NoteWindow if settings.loop == "note" else Window)(settings.bmax, settings.window_ms / 1_000)
     # The kernel has no prompts: a request is one token that is there from the start.
-    load = Workload(asked.arrivals(), np.ones(asked.nreq, np.int64), np.full(asked.nreq, asked.tokens))
-    launches = Launches(step, asked.tokens)
+    load = Workload(settings.arrivals(), np.ones(settings.nreq, np.int64), np.full(settings.nreq, settings.tokens))
+    launches = Launches(step, settings.tokens)
     engine = Engine(policy, launches)
     engine.follow(load)
-    found = finish(engine)
-    return Outcome(found.ttft, found.e2e, np.array(launches.batch), np.array(launches.seconds))
+    result = finish(engine)
+    return Outcome(result.ttft, result.e2e, np.array(launches.batch), np.array(launches.seconds))
 
 
 def summary(outcome: Outcome) -> dict[str, float]:
     """The numbers of the report, in seconds and tokens a second."""
-    found: dict[str, Any] = {"busy_seconds": outcome.busy, "tokens": outcome.tokens, "steps": len(outcome.batch)}
-    found["tokens_per_second"] = outcome.tokens / outcome.busy if outcome.busy else math.nan
-    found["mean_batch"] = float(outcome.batch.mean())
-    found["step_median"] = float(np.median(outcome.seconds))
+    numbers: dict[str, Any] = {"busy_seconds": outcome.busy, "tokens": outcome.tokens, "steps": len(outcome.batch)}
+    numbers["tokens_per_second"] = outcome.tokens / outcome.busy if outcome.busy else math.nan
+    numbers["mean_batch"] = float(outcome.batch.mean())
+    numbers["step_median"] = float(np.median(outcome.seconds))
     for name, values in (("ttft", outcome.ttft), ("e2e", outcome.e2e)):
-        found[f"{name}_mean"] = float(values.mean())
-        found[f"{name}_p95"] = float(np.percentile(values, 95))
-    return found
+        numbers[f"{name}_mean"] = float(values.mean())
+        numbers[f"{name}_p95"] = float(np.percentile(values, 95))
+    return numbers
 
 
 class LiveRun:
-    """The benchmark on a device: everything is checked, and refused where it would take too long, before it begins.
+    """The benchmark on a device: everything is checked, and refused if it would take too long, before it begins.
 
     Raises ValueError: the run would take more than a quarter of an hour; the sentence says how long. Raises
     KernelError: the kernel cannot be compiled or launched.
     """
 
-    def __init__(self, device: Device, asked: Settings) -> None:
-        self.device, self.asked = device, asked
-        self.step = DecodeStep(device, asked.work, asked.threads, asked.bmax)
+    def __init__(self, device: Device, settings: Settings) -> None:
+        self.device, self.settings = device, settings
+        self.step = DecodeStep(device, settings.work, settings.threads, settings.bmax)
         self._live: LiveStep | None = None
         self.overloaded = ""
 
     def run(self) -> Outcome:
         """Serve the requests, each step launched and timed."""
-        tokens = self.asked.nreq * self.asked.tokens
+        tokens = self.settings.nreq * self.settings.tokens
         self._affordable(tokens * self._seconds_per_token(self.step), "fewer --nreq or --tokens, or less --work")
         self._live = LiveStep(self.step)
-        outcome = run(self.asked, self._live)
-        offered, served = self.asked.rate * self.asked.tokens, outcome.tokens / outcome.busy
-        if offered > served and outcome.batch.mean() > 0.8 * self.asked.bmax:
+        outcome = run(self.settings, self._live)
+        offered, served = self.settings.rate * self.settings.tokens, outcome.tokens / outcome.busy
+        if offered > served and outcome.batch.mean() > 0.8 * self.settings.bmax:
             self.overloaded = (
-                f"{offered:,.0f} tokens/s arrive and {served:,.0f} can be computed in steps of {self.asked.bmax}: "
+                f"{offered:,.0f} tokens/s arrive and {served:,.0f} can be computed in steps of {self.settings.bmax}: "
                 "the queue grows as long as requests come, and so do the times above"
             )
         return outcome
@@ -180,13 +179,13 @@ class LiveRun:
 
     def fixed(self, batches: Sequence[int]) -> list[FixedBatch]:
         """Time steps of these batch sizes."""
-        step = DecodeStep(self.device, self.asked.work, self.asked.threads, max(batches))
-        # A few launches of each even where one takes longer than is set aside for it.
+        step = DecodeStep(self.device, self.settings.work, self.settings.threads, max(batches))
+        # A few launches of each even if one takes longer than is set aside for it.
         self._affordable(5 * sum(batches) * self._seconds_per_token(step), "smaller batches or less --work")
         return fixed_batches(step, batches, launches=1_000 if self.device.is_gpu else 50, max_seconds=0.5)
 
     def _seconds_per_token(self, step: DecodeStep) -> float:
-        """From below: of one sequence on a CPU, where a batch gains nothing; of a full card on a GPU."""
+        """A lower bound [s]: of one sequence on a CPU, where a batch gains nothing; of a full card on a GPU."""
         batch = min(step.max_batch, FULL) if self.device.is_gpu else 1
         return step.time(batch, launches=3, max_seconds=0.0, warm=1).seconds / batch
 

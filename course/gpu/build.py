@@ -37,7 +37,7 @@ class Compiler:
 
 
 def compiler() -> Compiler:
-    """The compiler that CXX names, or the first on the PATH. Raises KernelError where there is none that works."""
+    """The compiler that CXX names, or the first on the PATH. Raises KernelError if there is none that works."""
     return _compiler_of(os.environ.get("CXX", ""), os.environ.get("PATH", ""))
 
 
@@ -45,24 +45,22 @@ def compiler() -> Compiler:
 def _compiler_of(chosen: str, path: str) -> Compiler:
     if sys.platform == "win32":
         raise KernelError("on Windows kernels run as NumPy: compiled kernels need Linux, macOS or WSL")
-    found = next(filter(None, (shutil.which(name, path=path) for name in (chosen, *NAMES) if name)), None)
-    if found is None:
+    program = next(filter(None, (shutil.which(name, path=path) for name in (chosen, *NAMES) if name)), None)
+    if program is None:
         raise KernelError("there is no C++ compiler on the PATH (c++, g++ or clang++): install one to run kernels here")
     try:
-        if (
-            sys.platform == "darwin"
-        ):  # where the tools are missing, calling c++ opens a window that asks to install them
+        if sys.platform == "darwin":  # if the tools are missing, calling c++ opens a window that asks to install them
             subprocess.run(["xcode-select", "-p"], check=True, capture_output=True, timeout=20)
-        done = subprocess.run([found, "--version"], check=True, capture_output=True, text=True, timeout=20)
+        process = subprocess.run([program, "--version"], check=True, capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.SubprocessError):
-        raise KernelError(f"the C++ compiler {found} does not work: `{found} --version` fails") from None
-    version = done.stdout.strip().splitlines()[0] if done.stdout.strip() else "unknown version"
+        raise KernelError(f"the C++ compiler {program} does not work: `{program} --version` fails") from None
+    version = process.stdout.strip().splitlines()[0] if process.stdout.strip() else "unknown version"
     # Clang's -fsanitize=bounds holds more than the check of array indices, and that part cannot be caught.
-    bounds = "array-bounds" if "clang" in done.stdout.lower() else "bounds"
+    bounds = "array-bounds" if "clang" in process.stdout.lower() else "bounds"
     flags = ["-std=c++17", "-O2", "-fPIC", "-w", "-U_FORTIFY_SOURCE", f"-fsanitize={bounds}"]
     if platform.machine().lower() in ("x86_64", "amd64") and cpu.has_fma():
         flags += ["-mavx2", "-mfma"]  # without them a fused multiply-add is a call into the maths library
-    return Compiler(found, version, tuple(flags))
+    return Compiler(program, version, tuple(flags))
 
 
 def load(source: str, kernel: str, file: str, macros: Mapping[str, Any]) -> ctypes.CDLL:
@@ -78,7 +76,7 @@ def load(source: str, kernel: str, file: str, macros: Mapping[str, Any]) -> ctyp
     defined = tuple(f"-D{name}={value}" for name, value in {**macros, "KERNEL": kernel}.items())
     key = "\0".join((whole, tool.command, tool.version, *tool.flags, *defined, platform.machine(), sys.platform))
     name = hashlib.sha256(key.encode()).hexdigest()[:32] + ".so"
-    said: list[str] = []
+    reasons: list[str] = []
     for folder in _folders():
         path = folder / name
         for fresh in (False, True):  # a library that does not load, perhaps cut off by a full disk, is built again
@@ -87,19 +85,19 @@ def load(source: str, kernel: str, file: str, macros: Mapping[str, Any]) -> ctyp
                     _build(tool, defined, whole, file, source, path)
                 return ctypes.CDLL(str(path))
             except OSError as error:
-                said.append(f"{folder}: {error.strerror or error}")
-    raise KernelError(f"the compiled kernel {kernel} cannot be stored anywhere: {'; '.join(dict.fromkeys(said))}")
+                reasons.append(f"{folder}: {error.strerror or error}")
+    raise KernelError(f"the compiled kernel {kernel} cannot be stored anywhere: {'; '.join(dict.fromkeys(reasons))}")
 
 
 def _folders() -> Iterator[Path]:
-    """Where to keep libraries, best first."""
+    """The folders in which libraries may be kept, best first."""
     chosen = os.environ.get(FOLDER)
     if not chosen:
         from platformdirs import user_cache_dir
 
         chosen = user_cache_dir("llm-batching-course", appauthor=False)
     yield Path(chosen).expanduser() / "kernels"
-    # A home that is read-only, or that forbids running what lies in it. A folder of our own: nobody else may leave
+    # A home that is read-only, or that forbids running what lies in it. A folder of our own: no other user may leave
     # a library there for us to run.
     yield Path(_private_folder())
 
@@ -126,8 +124,8 @@ def _build(tool: Compiler, defined: tuple[str, ...], whole: str, file: str, sour
 
 def _call(command: list[str], file: str, source: str) -> None:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=SECONDS)
+        process = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=SECONDS)
     except subprocess.TimeoutExpired:
         raise KernelError(f"{file} was still being compiled after {SECONDS} s") from None
-    if done.returncode:
-        raise KernelError(compile_error(file, source, done.stderr or done.stdout))
+    if process.returncode:
+        raise KernelError(compile_error(file, source, process.stderr or process.stdout))

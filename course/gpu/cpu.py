@@ -50,13 +50,13 @@ def name() -> str:
     try:
         if sys.platform == "darwin":
             command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
-            found = subprocess.run(command, capture_output=True, text=True, timeout=10).stdout.strip()
+            model_name = subprocess.run(command, capture_output=True, text=True, timeout=10).stdout.strip()
         else:
             lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-            found = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+            model_name = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
     except (OSError, subprocess.SubprocessError):
-        found = ""
-    return found or platform.processor() or platform.machine() or "unknown CPU"
+        model_name = ""
+    return model_name or platform.processor() or platform.machine() or "unknown CPU"
 
 
 @cache

@@ -29,10 +29,10 @@ RESULT_BYTES, ALGO_BYTES = 96, 64
 
 @cache
 def library() -> ctypes.CDLL:
-    """LibcublasLt of NVIDIA's pip packages or of a toolkit. Raises KernelError where there is none."""
+    """LibcublasLt of NVIDIA's pip packages or of a toolkit. Raises KernelError if there is none."""
     names = []
-    found = importlib.util.find_spec("nvidia")
-    for folder in found.submodule_search_locations or () if found else ():
+    spec = importlib.util.find_spec("nvidia")
+    for folder in spec.submodule_search_locations or () if spec else ():
         names += sorted(glob.glob(f"{folder}/**/libcublasLt.so.*", recursive=True))
     for name in [*names, "libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"]:
         try:
@@ -93,17 +93,17 @@ class _Plan:
         self.algo = self._fastest(x, w, rows, many)
 
     def _layout(self, rows: int, columns: int, leading: int) -> ctypes.c_void_p:
-        made = ctypes.c_void_p()
+        layout = ctypes.c_void_p()
         sizes = ctypes.c_uint64(rows), ctypes.c_uint64(columns), ctypes.c_int64(leading)
         _check(
-            self.blas.lt.cublasLtMatrixLayoutCreate(ctypes.byref(made), self.kind, *sizes),
+            self.blas.lt.cublasLtMatrixLayoutCreate(ctypes.byref(layout), self.kind, *sizes),
             "cublasLtMatrixLayoutCreate",
         )
-        return made
+        return layout
 
     def _fastest(self, x: Any, w: Any, rows: int, many: int) -> Any:
-        lt, wanted = self.blas.lt, 8
-        preference, size, found = ctypes.c_void_p(), ctypes.c_size_t(WORKSPACE), ctypes.c_int()
+        lt, limit = self.blas.lt, 8
+        preference, size, count = ctypes.c_void_p(), ctypes.c_size_t(WORKSPACE), ctypes.c_int()
         _check(lt.cublasLtMatmulPreferenceCreate(ctypes.byref(preference)), "cublasLtMatmulPreferenceCreate")
         _check(
             lt.cublasLtMatmulPreferenceSetAttribute(
@@ -111,7 +111,7 @@ class _Plan:
             ),
             "cublasLtMatmulPreferenceSetAttribute",
         )
-        results = (ctypes.c_uint8 * (RESULT_BYTES * wanted))()
+        results = (ctypes.c_uint8 * (RESULT_BYTES * limit))()
         _check(
             lt.cublasLtMatmulAlgoGetHeuristic(
                 self.blas._handle,
@@ -121,17 +121,17 @@ class _Plan:
                 self.c,
                 self.c,
                 preference,
-                wanted,
+                limit,
                 results,
-                ctypes.byref(found),
+                ctypes.byref(count),
             ),
             f"cublasLtMatmulAlgoGetHeuristic for {rows} x {many}",
         )
-        if not found.value:
+        if not count.value:
             raise KernelError(f"cuBLASLt has no algorithm for a product of {rows} rows with {many} columns")
         algos = [
             (ctypes.c_uint8 * ALGO_BYTES)(*results[RESULT_BYTES * i : RESULT_BYTES * i + ALGO_BYTES])
-            for i in range(found.value)
+            for i in range(count.value)
         ]
         out = self.blas.queue.cupy.zeros((rows, many), x.dtype)  # results of the trials go nowhere
         self.blas.queue.cupy.cuda.Stream.null.synchronize()

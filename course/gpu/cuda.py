@@ -109,7 +109,7 @@ class CupyQueue(Queue):
 
     def seconds(self, launch: Callable[[], Any], repeats: int = 5, warm: int = 2) -> np.ndarray:
         """Seconds of each of `repeats` runs of `launch` on this stream, by events around each."""
-        found = []
+        times = []
         with while_it_answers(self.device.name):
             for _ in range(warm):
                 launch()
@@ -119,12 +119,12 @@ class CupyQueue(Queue):
                 launch()
                 end.record(self.stream)
                 end.synchronize()
-                found.append(self.cupy.cuda.get_elapsed_time(begin, end) / 1e3)
-        return np.array(found)
+                times.append(self.cupy.cuda.get_elapsed_time(begin, end) / 1e3)
+        return np.array(times)
 
 
 class CudaQueue(CupyQueue):
-    """A stream on CUDA. Raises KernelError where the driver's library cannot be called."""
+    """A stream on CUDA. Raises KernelError if the driver's library cannot be called."""
 
     captures = True
 

@@ -84,7 +84,7 @@ class CupyDevice(Device):
         self, source: str, kernel: str, *, file: str = "kernel.cu", macros: Mapping[str, Any] | None = None
     ) -> Kernel:
         """See Device."""
-        found = sources.parameters(source, kernel)
+        parameters = sources.parameters(source, kernel)
         code = sources.join([*sources.headers(), (file, source)])
         options = ("-std=c++17", *(f"-D{name}={value}" for name, value in (macros or {}).items()))
         try:
@@ -94,7 +94,7 @@ class CupyDevice(Device):
             if type(error).__name__ == "CompileException":
                 raise KernelError(compile_error(file, source, str(error))) from None
             raise KernelError(f"{file} cannot be loaded: {first_line(error)}") from error
-        return CupyKernel(kernel, found, function)
+        return CupyKernel(kernel, parameters, function)
 
     def empty(self, shape: Any, dtype: Any) -> Any:
         """See Device."""
@@ -130,7 +130,7 @@ class CupyDevice(Device):
     def replayed(self, launch: Callable[[], Any], nodes: int = 100, replays: int = 20) -> float:
         """Seconds of one launch among `nodes` of a captured graph: the kernel, without the program that launches it.
 
-        CUDA only. The median of `replays`. Raises KernelError where no graph can be captured.
+        CUDA only. The median of `replays`. Raises KernelError if no graph can be captured.
         """
         if self.kind != "cuda":
             raise KernelError("graphs are replayed on CUDA only: ROCm documents them as unsupported in CuPy")
@@ -142,5 +142,5 @@ class CupyDevice(Device):
                 launch()
             graph = stream.end_capture()
             watch = self.stopwatch()
-            found = [watch.time(partial(graph.launch, stream))[0] for _ in range(replays + 3)]
-        return float(np.median(found[3:])) / nodes
+            times = [watch.time(partial(graph.launch, stream))[0] for _ in range(replays + 3)]
+        return float(np.median(times[3:])) / nodes

@@ -43,7 +43,7 @@ class Kernel(ABC):
         numbers, in the order of the parameters. shared_bytes: size of SHARED.
 
         Raises ValueError: sizes or arguments that no kernel can be launched with. Raises KernelError: from the launch,
-        where it fails, or where the CPU shim catches the kernel at something.
+        if it fails, or if the CPU shim catches the kernel at something.
         """
         blocks = _sizes("grid", grid, MAX_BLOCKS)
         threads = _sizes("block", block, MAX_THREADS)

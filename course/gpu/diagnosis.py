@@ -38,17 +38,17 @@ def compile_error(file: str, source: str, log: str) -> str:
     pattern = (
         rf"(?:^|[/\\\s]){name}(?:\((\d+)\)|:(\d+)(?::\d+)?):?\s*(?:fatal |catastrophic )?error\s*(?:#\S+)?:\s*(.*)"
     )
-    found = re.search(pattern, log, re.MULTILINE)
-    if not found:
+    match = re.search(pattern, log, re.MULTILINE)
+    if not match:
         lines = [line.strip() for line in log.splitlines() if len(line.strip()) >= LEAST]
-        said = next(
+        message = next(
             (line for line in lines if "error" in line.lower()), lines[0] if lines else "the compiler said nothing"
         )
-        return f"{file} does not compile: {said}"
-    number = int(found[1] or found[2])
+        return f"{file} does not compile: {message}"
+    number = int(match[1] or match[2])
     lines = source.splitlines()
     quote = f": {lines[number - 1].strip()}" if 0 < number <= len(lines) else ""
-    return f"{file} does not compile, line {number}: {found[3].strip()}{quote}"
+    return f"{file} does not compile, line {number}: {match[3].strip()}{quote}"
 
 
 @dataclass(frozen=True)

@@ -19,25 +19,25 @@ FAILS = (KernelError, MemoryError)
 
 def not_measured(error: BaseException) -> str:
     """The sentence of an explorer that could not launch, after one of FAILS."""
-    said = " ".join(str(error).split()).rstrip(".")
+    message = " ".join(str(error).split()).rstrip(".")
     if isinstance(error, MemoryError):
-        said = "there is not enough memory free" + (f" ({said})" if said else "")
-    return f"Nothing is measured here: {said}."
+        message = "there is not enough memory free" + (f" ({message})" if message else "")
+    return f"Nothing is measured here: {message}."
 
 
 @contextmanager
 def while_it_answers(name: str) -> Iterator[None]:
-    """What a GPU reports inside of this becomes a KernelError: it was lost, or a kernel before broke it off.
+    """A context that raises what a GPU reports as KernelError: the GPU was lost, or an earlier kernel broke it.
 
-    name: of the GPU. A device that has failed so answers nothing more in this process.
+    name: of the GPU. After such a failure the device cannot be used again in this process.
     """
     try:
         yield
     except Exception as error:
         if type(error).__name__ not in FAILURES:
             raise
-        said = " ".join(str(error).split())
+        why = " ".join(str(error).split())
         raise KernelError(
-            f"{name} stopped in the middle ({said}): restart the kernel or the program to use it again; the recorded "
+            f"{name} stopped in the middle ({why}): restart the kernel or the program to use it again; the recorded "
             "step times need no GPU"
         ) from None

@@ -1,4 +1,4 @@
-"""Memory for the CPU shim: buffers that end where a page begins that nobody may touch."""
+"""Memory for the CPU shim: buffers that end where a page without access begins."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Region(ctypes.Structure):
 
 
 class Memory:
-    """Guarded memory of `size` bytes. Raises MemoryError where the system gives none."""
+    """Guarded memory of `size` bytes. Raises MemoryError if the system gives none."""
 
     def __init__(self, size: int) -> None:
         page = mmap.PAGESIZE

@@ -30,12 +30,12 @@ def attention(queries: np.ndarray, keys: np.ndarray, values: np.ndarray, cached:
     for first in range(0, queries.shape[1], ROWS_AT_ONCE):
         rows = queries[:, first : first + ROWS_AT_ONCE]
         last = first + rows.shape[1]
-        seen = cached + last  # by the last of these rows
-        scores = rows @ keys[:seen].T / queries.shape[-1] ** 0.5
-        hidden = np.arange(seen) > cached + np.arange(first, last)[:, None]
+        visible = cached + last  # by the last of these rows
+        scores = rows @ keys[:visible].T / queries.shape[-1] ** 0.5
+        hidden = np.arange(visible) > cached + np.arange(first, last)[:, None]
         scores[:, hidden] = -np.inf
         weights = np.exp(scores - scores.max(axis=2, keepdims=True))
-        out[:, first:last] = weights / weights.sum(axis=2, keepdims=True) @ values[:seen]
+        out[:, first:last] = weights / weights.sum(axis=2, keepdims=True) @ values[:visible]
     return out
 
 
@@ -48,12 +48,12 @@ class OnACpu:
         self.device, self.tokens = device, whole("tokens", tokens)
         rng = np.random.default_rng(0)
 
-        def drawn(*shape: int) -> np.ndarray:
+        def random_array(*shape: int) -> np.ndarray:
             return rng.standard_normal(shape, dtype=np.float32)
 
-        self._w, self._x = drawn(*self.MATRIX), drawn(tokens, self.MATRIX[1])
+        self._w, self._x = random_array(*self.MATRIX), random_array(tokens, self.MATRIX[1])
         self._out = np.empty((tokens, self.MATRIX[0]), np.float32)
-        self._q, self._k, self._v = drawn(self.HEADS, tokens, self.WIDTH), *drawn(2, tokens, self.WIDTH)
+        self._q, self._k, self._v = random_array(self.HEADS, tokens, self.WIDTH), *random_array(2, tokens, self.WIDTH)
 
     def stopwatch(self) -> Stopwatch:
         """For these launches."""
@@ -82,14 +82,18 @@ class OnAGpu:
         self._queue = queue(device)
         rng = np.random.default_rng(0)
 
-        def drawn(*shape: int) -> Any:
+        def random_array(*shape: int) -> Any:
             """Random numbers, the same in every eighth of the array: to draw all would take seconds."""
             some = rng.standard_normal((-(-shape[0] // 8), *shape[1:]), dtype=np.float32)
             return device.to_device(np.concatenate([numbers.encode(some, GPU_KIND)] * 8)[: shape[0]])
 
         blocks, heads = -(-tokens // BLOCK), (self.KV_HEADS, BLOCK, WIDTH)
-        self._w, self._k, self._v = drawn(*self.MATRIX), drawn(blocks, *heads), drawn(blocks, *heads)
-        self._drawn, self._blocks = drawn, blocks
+        self._w, self._k, self._v = (
+            random_array(*self.MATRIX),
+            random_array(blocks, *heads),
+            random_array(blocks, *heads),
+        )
+        self._random_array, self._blocks = random_array, blocks
         self._table = device.to_device(rng.permutation(blocks)[None].astype(np.int32))
         self._op = PrefillAttention(
             self._queue, heads=HEADS, kv_heads=self.KV_HEADS, width=WIDTH, kind=GPU_KIND, max_parts=128
@@ -103,7 +107,7 @@ class OnAGpu:
         """See OnACpu. Raises KernelError."""
         chunk = whole("chunk", chunk)
         rows = min(chunk, self.tokens)
-        x, q = self._drawn(rows, self.MATRIX[1]), self._drawn(rows, HEADS, WIDTH)
+        x, q = self._random_array(rows, self.MATRIX[1]), self._random_array(rows, HEADS, WIDTH)
         room = self.device.empty((rows, self.MATRIX[0]), numbers.dtype(GPU_KIND)), self.device.empty(q.shape, q.dtype)
         return [
             self._step(cached, min(chunk, self.tokens - cached), x, q, *room) for cached in range(0, self.tokens, chunk)

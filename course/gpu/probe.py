@@ -33,7 +33,7 @@ def open_library(names: Sequence[str]) -> Any | None:
 
 
 def nvidia() -> int | None:
-    """The newest CUDA version that the NVIDIA driver supports (13000 for 13.0), or None where there is no driver.
+    """The newest CUDA version that the NVIDIA driver supports (13000 for 13.0), or None if there is no driver.
 
     Raises KernelError for a driver without a usable GPU.
     """
@@ -62,7 +62,7 @@ def nvidia() -> int | None:
 
 
 def amd() -> bool:
-    """Whether ROCm shows a GPU. Raises KernelError where ROCm is there and a GPU is not."""
+    """Whether ROCm shows a GPU. Raises KernelError if ROCm is there and a GPU is not."""
     library = open_library(AMD)
     if library is None:
         return False
@@ -111,8 +111,8 @@ def cupy(kind: str, driver: int | None) -> ModuleType:
 
 def why_cupy_fails(error: Exception, kind: str, driver: int | None, module: ModuleType) -> str:
     """A sentence for a CuPy that is installed and cannot run a kernel."""
-    said = first_line(error)
-    if kind == "cuda" and INSUFFICIENT_DRIVER in said and driver is not None:
+    message = first_line(error)
+    if kind == "cuda" and INSUFFICIENT_DRIVER in message and driver is not None:
         try:
             built = f" is built for CUDA {dotted_version(module.cuda.runtime.runtimeGetVersion())}"
         except Exception:
@@ -121,4 +121,4 @@ def why_cupy_fails(error: Exception, kind: str, driver: int | None, module: Modu
             f"the NVIDIA driver supports CUDA {dotted_version(driver)}, and this CuPy{built}: "
             f"install a newer driver, or replace CuPy by `pip install '{package(kind, driver)}'`"
         )
-    return f"there is a GPU and CuPy is installed, but a kernel does not run: {said}"
+    return f"there is a GPU and CuPy is installed, but a kernel does not run: {message}"

@@ -37,7 +37,7 @@ class DecodeProfile(Recording):
 
     seconds: median of one launch, by events around it. low, high: 10th and 90th percentile. empty_seconds: a launch of
     a kernel that does nothing, timed in the same way. kernel_seconds: a step as a node of a captured graph, where no
-    program launches it, NaN where there is no such recording. provenance: card, driver, versions, date, command.
+    program launches it, NaN if there is no such recording. provenance: card, driver, versions, date, command.
     """
 
     name: str
@@ -52,7 +52,7 @@ class DecodeProfile(Recording):
     provenance: Mapping[str, Any]
 
     def at(self, work: int, threads: int) -> Curve:
-        """The curve over the batch for one setting. Raises ValueError where it was not recorded."""
+        """The curve over the batch for one setting. Raises ValueError if it was not recorded."""
         here = np.flatnonzero((self.work == work) & (self.threads == threads))
         if not len(here):
             raise ValueError(
@@ -70,17 +70,17 @@ def _list(values: np.ndarray) -> str:
 @cache
 def decode_step(name: str = "h100_decode_step") -> DecodeProfile:
     """The recording of that name. Raises ValueError with the known names otherwise."""
-    found = files.read("decode_step", name)
-    return DecodeProfile(name=name, **_points(found), **_facts(found, "empty_seconds"))
+    content = files.read("decode_step", name)
+    return DecodeProfile(name=name, **_points(content), **_facts(content, "empty_seconds"))
 
 
-def _points(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Its columns; None becomes NaN where one is of floats."""
-    points: dict[str, Any] = {key: np.array(values, dtype=COLUMNS[key]) for key, values in found["points"].items()}
+def _points(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of a recording as arrays; in those of floats None becomes NaN."""
+    points: dict[str, Any] = {key: np.array(values, dtype=COLUMNS[key]) for key, values in content["points"].items()}
     for values in points.values():
         values.setflags(write=False)
     return points
 
 
-def _facts(found: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    return {key: found[key] for key in (*keys, "provenance")}
+def _facts(content: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: content[key] for key in (*keys, "provenance")}

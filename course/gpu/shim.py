@@ -88,7 +88,7 @@ def _in_guarded_memory(array: np.ndarray) -> tuple[np.ndarray, Memory]:
 
 
 class ShimDevice(CPUDevice):
-    """One CPU core that runs kernels from their source. Raises KernelError where they cannot be compiled."""
+    """One CPU core that runs kernels from their source. Raises KernelError if they cannot be compiled."""
 
     def __init__(self, notes: tuple[str, ...] = ()) -> None:
         versions = {"compiler": build.compiler().version}
@@ -99,8 +99,8 @@ class ShimDevice(CPUDevice):
         self, source: str, kernel: str, *, file: str = "kernel.cu", macros: Mapping[str, Any] | None = None
     ) -> Kernel:
         """See Device."""
-        found = sources.parameters(source, kernel)
-        return ShimKernel(kernel, found, build.load(source, kernel, file, macros or {}))
+        parameters = sources.parameters(source, kernel)
+        return ShimKernel(kernel, parameters, build.load(source, kernel, file, macros or {}))
 
     def empty(self, shape: Any, dtype: Any) -> np.ndarray:
         """See Device."""

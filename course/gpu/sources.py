@@ -33,7 +33,7 @@ HEADERS = ("compat.h", "numbers.h", "tensor.h")
 
 
 def headers() -> list[tuple[str, str]]:
-    """(name, text) of each of HEADERS. Raises KernelError where the installation lacks one."""
+    """(name, text) of each of HEADERS. Raises KernelError if the installation lacks one."""
     return [(name, text(name)) for name in HEADERS]
 
 
@@ -45,7 +45,7 @@ def folder() -> Traversable:
 
 @cache
 def text(name: str) -> str:
-    """The text of one source file. Raises KernelError where the installation lacks it."""
+    """The text of one source file. Raises KernelError if the installation lacks it."""
     path = folder() / name
     try:
         return path.read_text(encoding="utf-8")
@@ -85,12 +85,12 @@ class Parameter:
 
 
 def parameters(source: str, kernel: str) -> tuple[Parameter, ...]:
-    """The parameters of `kernel` as its source declares them. Raises KernelError where it is not found."""
+    """The parameters of `kernel` as its source declares them. Raises KernelError if it is not found."""
     code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", source, flags=re.DOTALL)
-    found = re.search(rf"__global__[^;{{}}]*?\b{re.escape(kernel)}\s*\(([^)]*)\)\s*\{{", code)
-    if not found:
+    match = re.search(rf"__global__[^;{{}}]*?\b{re.escape(kernel)}\s*\(([^)]*)\)\s*\{{", code)
+    if not match:
         raise KernelError(f'there is no kernel {kernel}: the source needs extern "C" __global__ void {kernel}(...)')
-    return tuple(_parameter(kernel, part) for part in found[1].split(",") if part.strip() not in ("", "void"))
+    return tuple(_parameter(kernel, part) for part in match[1].split(",") if part.strip() not in ("", "void"))
 
 
 def _parameter(kernel: str, declared: str) -> Parameter:
@@ -108,18 +108,18 @@ def _parameter(kernel: str, declared: str) -> Parameter:
     return Parameter(name, base, np.dtype(SCALARS[base]), False)
 
 
-def bind(kernel: str, wanted: Sequence[Parameter], given: Sequence[Any]) -> tuple[Any, ...]:
+def bind(kernel: str, parameters: Sequence[Parameter], given: Sequence[Any]) -> tuple[Any, ...]:
     """The arguments as the kernel takes them: scalars as NumPy scalars of the declared type, arrays as they are.
 
     A Python float would arrive as a double, and a float64 array read as float* is garbage: neither gets through.
 
     Raises ValueError: too few or too many arguments, a number that does not fit, an array of another type or with gaps.
     """
-    if len(wanted) != len(given):
-        names = ", ".join(f"{p.type} {p.name}" for p in wanted)
-        raise ValueError(f"{kernel} takes {len(wanted)} arguments ({names}), not {len(given)}")
+    if len(parameters) != len(given):
+        names = ", ".join(f"{p.type} {p.name}" for p in parameters)
+        raise ValueError(f"{kernel} takes {len(parameters)} arguments ({names}), not {len(given)}")
     return tuple(
-        _array(kernel, p, v) if p.pointer else _scalar(kernel, p, v) for p, v in zip(wanted, given, strict=True)
+        _array(kernel, p, v) if p.pointer else _scalar(kernel, p, v) for p, v in zip(parameters, given, strict=True)
     )
 
 

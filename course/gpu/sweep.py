@@ -1,4 +1,4 @@
-"""Steps of a fixed batch: what batching gains where nobody has to wait for company."""
+"""Steps of a fixed batch: what batching gains if no request has to wait for others."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class Timing:
     """Seconds of one launch: the median, the 10th and 90th percentile, and of how many launches.
 
     gap, longest_gap: seconds from the end of one launch to the beginning of the next, median and maximum: what the
-    device waits for the program that launches. NaN where there was one launch.
+    device waits for the program that launches. NaN if there was one launch.
     """
 
     seconds: float
@@ -43,7 +43,7 @@ def measure(
 
     launches: at most so many are timed. max_seconds: after which no further one starts, so that a slow kernel is
     timed a few times only, but always once. warm: launches before that are not counted, since a first one loads and
-    allocates; one is enough where it takes half of max_seconds. before: is launched before each, and not timed: for
+    allocates; one is enough if it takes half of max_seconds. before: is launched before each, and not timed: for
     example what fills the caches with something else.
 
     Raises ValueError: a setting of no use. Raises KernelError: the launch failed.
@@ -62,9 +62,9 @@ def measure(
         timed()
         if time.perf_counter() - began > max_seconds / 2:
             break
-    found: list[tuple[float, float]] = []
-    while len(found) < launches and (not found or time.perf_counter() - began < max_seconds):
-        found.append(timed())
-    seconds, gaps = np.array(found).T
+    samples: list[tuple[float, float]] = []
+    while len(samples) < launches and (not samples or time.perf_counter() - began < max_seconds):
+        samples.append(timed())
+    seconds, gaps = np.array(samples).T
     low, middle, high = np.percentile(seconds, (10, 50, 90)).tolist()
-    return Timing(middle, low, high, len(found), float(np.median(gaps)), float(gaps.max()))
+    return Timing(middle, low, high, len(samples), float(np.median(gaps)), float(gaps.max()))

@@ -5,7 +5,7 @@
     model = lm.load()
     model.answer("Count from 3 to 9.")  # '3, 4, 5, 6, 7, 8, 9.'
 
-`model.forward` computes one step of any batch over a paged cache; whoever schedules decides what is in it.
+`model.forward` computes one step of any batch over a paged cache; the scheduler decides what is in it.
 `lm.load(device="cuda")` computes the same on a GPU. CARD.md says how the model was made and what it cannot do.
 """
 

@@ -22,13 +22,13 @@ class Blocks:
         """The block tables as an array [rows, blocks of the longest], entries that a row does not need set to 0.
 
         block_tables: a list of block numbers for each row, or an array [rows, any width]. lengths: tokens of each row,
-        those of the coming step included. LMError where a table is too short or names a block that is not there.
+        those of the coming step included. LMError if a table is too short or names a block that is not there.
         """
-        needed = -(-lengths // self.block_size)
-        wide = np.zeros((len(lengths), int(needed.max())), np.intp)
+        blocks = -(-lengths // self.block_size)
+        wide = np.zeros((len(lengths), int(blocks.max())), np.intp)
         if not isinstance(block_tables, Sequence | np.ndarray) or len(block_tables) != len(lengths):
             raise LMError(f"Each of the {len(lengths)} rows needs a block table.")
-        for row, (table, count) in enumerate(zip(block_tables, needed.tolist(), strict=True)):
+        for row, (table, count) in enumerate(zip(block_tables, blocks.tolist(), strict=True)):
             if len(table) < count:
                 raise LMError(
                     f"Row {row} has {lengths[row]} tokens and needs {count} blocks; its block table has {len(table)}."
@@ -44,7 +44,7 @@ class PagedKV(Blocks):
     """Keys and values of all layers.
 
     keys, values: float32 [layers, num_blocks, block_size, KV heads, head dimension]. ValueError for no blocks or no
-    tokens in them; LMError where the memory is not there.
+    tokens in them; LMError if the memory is not there.
     """
 
     def __init__(self, config: Config, num_blocks: int, block_size: int = 16):

@@ -26,18 +26,18 @@ class Config:
 
     @classmethod
     def read(cls, path: str | Path) -> Config:
-        """LMError where the file is missing, lacks a key, or is no Llama with tied embeddings and SiLU."""
+        """Read a config.json. LMError if it is missing, lacks a key, or is no Llama with tied embeddings and SiLU."""
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
             config = cls(**{field.name: data[field.name] for field in fields(cls)})
-            known = data["model_type"] == "llama" and data["tie_word_embeddings"] and data["hidden_act"] == "silu"
+            is_llama = data["model_type"] == "llama" and data["tie_word_embeddings"] and data["hidden_act"] == "silu"
         except OSError as error:
             raise LMError(f"The model's {path} cannot be read: {error.strerror or error}. Install it again.") from None
         except (ValueError, TypeError) as error:
             raise LMError(f"{path} is not a model's config.json: {error}.") from None
         except KeyError as error:
             raise LMError(f"{path} has no {error}, which the forward pass needs.") from None
-        if not known or config.num_attention_heads % config.num_key_value_heads:
+        if not is_llama or config.num_attention_heads % config.num_key_value_heads:
             raise LMError(
                 f"{path} describes an unknown kind of model: only Llama with tied embeddings and SiLU is known."
             )

@@ -29,7 +29,7 @@ TOKENS, SEQUENCES = 512, 64  # of a step, until one is larger
 class DeviceKV(Blocks):
     """Keys and values on a device, and the room for a step, which grows with the steps.
 
-    llama: what a step is made for. ValueError for no blocks; LMError for blocks of other than 16 tokens, and where the
+    llama: what a step is made for. ValueError for no blocks; LMError for blocks of other than 16 tokens, and if the
     memory is not there.
     """
 
@@ -100,7 +100,7 @@ class DeviceModel(LanguageModel):
     def forward(
         self, tokens: Any, counts: Any, computed: Any, block_tables: Any, cache: Blocks, *, every: bool = False
     ) -> np.ndarray:
-        """See Model. LMError also where the device stops.
+        """See Model. LMError also if the device stops.
 
         With `every`, each token of a chunk is computed as a decode, since those before it are in the cache by then.
         """
@@ -123,9 +123,9 @@ class DeviceModel(LanguageModel):
             )
             step.write(np.concatenate([parts[row] for row in order]), tables[order])
             step.run()
-            found = step.logits()
-        logits = np.empty_like(found)
-        logits[order] = found
+            in_order = step.logits()
+        logits = np.empty_like(in_order)
+        logits[order] = in_order
         return logits
 
 

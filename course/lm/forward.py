@@ -47,16 +47,16 @@ class Rows:
 class Model:
     """A model that computes in float32.
 
-    weights: tensors by Hugging Face's names, as `weights.read` gives them. LMError where one is missing or has another
+    weights: tensors by Hugging Face's names, as `weights.read` gives them. LMError if one is missing or has another
     shape than the config says.
     """
 
     def __init__(self, config: Config, weights: Mapping[str, np.ndarray]):
         for name, shape in config.shapes().items():
             if name not in weights or weights[name].shape != shape:
-                found = f"shape {weights[name].shape}" if name in weights else "nothing"
+                present = f"shape {weights[name].shape}" if name in weights else "nothing"
                 raise LMError(
-                    f"The weights do not fit config.json: {name} should have shape {shape}; there is {found}."
+                    f"The weights do not fit config.json: {name} should have shape {shape}; there is {present}."
                 )
         self.config = config
 
@@ -145,30 +145,30 @@ class Model:
             at, lengths = rows.ends[rows.single] - 1, rows.lengths[rows.single]
             tables = rows.tables[rows.single, : -(-int(lengths.max()) // keys.shape[1])]
             hidden = np.arange(tables.shape[1] * keys.shape[1]) >= lengths[:, None]
-            asked = queries[at].reshape(len(at), kv_heads, shared, dim)
-            mixed[at] = attend(asked, keys, values, tables, hidden[:, None, None]).reshape(len(at), -1)
+            grouped = queries[at].reshape(len(at), kv_heads, shared, dim)
+            mixed[at] = attend(grouped, keys, values, tables, hidden[:, None, None]).reshape(len(at), -1)
         for row in rows.chunks:
             end, length = rows.ends[row], int(rows.lengths[row])
             start = 0 if row == 0 else rows.ends[row - 1]
             table = rows.tables[row : row + 1, : -(-length // keys.shape[1])]
             hidden = np.arange(table.shape[1] * keys.shape[1]) > rows.positions[start:end, None]
             # All queries that share a KV head stand below each other: [1, KV heads, shared * tokens, dim].
-            asked = (
+            grouped = (
                 queries[start:end]
                 .reshape(-1, kv_heads, shared, dim)
                 .transpose(1, 2, 0, 3)
                 .reshape(1, kv_heads, -1, dim)
             )
-            found = attend(asked, keys, values, table, np.tile(hidden, (shared, 1)))
-            found = found.reshape(kv_heads, shared, -1, dim).transpose(2, 0, 1, 3)
-            mixed[start:end] = found.reshape(end - start, -1)
+            mixture = attend(grouped, keys, values, table, np.tile(hidden, (shared, 1)))
+            mixture = mixture.reshape(kv_heads, shared, -1, dim).transpose(2, 0, 1, 3)
+            mixed[start:end] = mixture.reshape(end - start, -1)
         return mixed
 
     def _checked(
         self, tokens: Any, counts: Any, computed: Any, block_tables: Any, cache: Blocks
     ) -> tuple[np.ndarray, Rows]:
         """The arguments of `forward` as arrays that fit each other."""
-        tokens, counts, computed = (np.asarray(given, np.intp) for given in (tokens, counts, computed))
+        tokens, counts, computed = (np.asarray(argument, np.intp) for argument in (tokens, counts, computed))
         if (
             not counts.size
             or counts.shape != computed.shape

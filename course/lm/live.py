@@ -1,4 +1,4 @@
-"""The model as what spends the time of a step: a policy decides, and words come out.
+"""The language model as an executor: a policy decides what is in a step, the model computes it.
 
     from course import lm, policies
 
@@ -7,8 +7,8 @@
     run = lm.serve_live(asked, policies.Continuous(8, 256), model)
     run.ttft, run.words
 
-Nobody knows how long an answer will be: it ends where the model says so. In a padded batch an answer that is complete
-keeps its slot, which goes on computing padding, and so does a prompt that is shorter than the longest.
+The length of an answer is not known beforehand: it ends when the model says so. In a padded batch an answer that is
+complete keeps its slot, which goes on computing padding, and so does a prompt that is shorter than the longest.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Speaking(Live):
     """Runs each step through a language model. `ask` comes before a request does.
 
     cache: the KV blocks that the engine counts; their keys and values are kept here. memory: where those are, of an
-    executor before this one. Other settings as in `Live`. LMError where the memory for them is not there.
+    executor before this one. Other settings as in `Live`. LMError if the memory for them is not there.
     """
 
     def __init__(self, model: LanguageModel, cache: KVCache, memory: Blocks | None = None, **how: Any):
@@ -110,20 +110,20 @@ class Speaking(Live):
     def compute(self, work: Work) -> Emitted:
         """One forward pass over everything in the step, padding too; then the next token of each complete prompt."""
         rows: list[tuple[list[int], int, Sequence[int]]] = []  # tokens to compute, tokens before them, blocks
-        said: list[tuple[int, Request]] = []  # (row of the pass, who gets a token from it)
+        speakers: list[tuple[int, Request]] = []  # (row of the pass, who gets a token from it)
         for request in work.decodes:
             answer = self.answers[request.index]
             if not answer.ended:
-                said.append((len(rows), request))
+                speakers.append((len(rows), request))
             rows.append(self._decode(answer, work.table(request)))
         for request, count in work.chunks:
-            answer, table, done = self.answers[request.index], work.table(request), request.computed
-            real = answer.tokens[done : done + count]
-            if not answer.ended and done + count >= len(answer.tokens):
-                said.append((len(rows), request))
-            rows.append((real, done, table))
+            answer, table, computed = self.answers[request.index], work.table(request), request.computed
+            real = answer.tokens[computed : computed + count]
+            if not answer.ended and computed + count >= len(answer.tokens):
+                speakers.append((len(rows), request))
+            rows.append((real, computed, table))
             if count > len(real):  # a padded batch: the rest of the longest prompt, behind this one
-                rows.append(([self.model.tokenizer.end] * (count - len(real)), done + len(real), table))
+                rows.append(([self.model.tokenizer.end] * (count - len(real)), computed + len(real), table))
         logits = self.model.forward(
             np.concatenate([tokens for tokens, _, _ in rows]),
             [len(tokens) for tokens, _, _ in rows],
@@ -131,7 +131,7 @@ class Speaking(Live):
             [table for _, _, table in rows],
             self.memory,
         )
-        finished = [request for request, token in self._chosen(logits, said) if self._hear(request, token)]
+        finished = [request for request, token in self._chosen(logits, speakers) if self._hear(request, token)]
         if self.seen is not None:
             self.seen(self.answers)
         return Emitted(finished)
@@ -144,10 +144,10 @@ class Speaking(Live):
         answer.padding += 1
         return [self.model.tokenizer.end], place, table
 
-    def _chosen(self, logits: np.ndarray, said: Sequence[tuple[int, Request]]) -> Iterable[tuple[Request, int]]:
-        """The next token of each, those that are sampled alike together."""
+    def _chosen(self, logits: np.ndarray, speakers: Sequence[tuple[int, Request]]) -> Iterable[tuple[Request, int]]:
+        """(request, next token) of each row in `speakers`; rows with the same sampling are computed together."""
         groups: dict[Sampling, list[tuple[int, Request]]] = {}
-        for row, request in said:
+        for row, request in speakers:
             groups.setdefault(self.answers[request.index].sampling, []).append((row, request))
         for sampling, members in groups.items():
             answers = [self.answers[request.index] for _, request in members]
@@ -159,7 +159,7 @@ class Speaking(Live):
             yield from zip((request for _, request in members), tokens.tolist(), strict=True)
 
     def _hear(self, request: Request, token: int) -> bool:
-        """Add a token to an answer; whether it is complete."""
+        """Add a token to an answer; returns whether the answer is complete."""
         answer = self.answers[request.index]
         answer.tokens.append(token)
         if token == self.model.tokenizer.end:
@@ -179,7 +179,7 @@ class Speaking(Live):
 class Questions:
     """Prompts that come at given times [s], in order. max_tokens: of each answer; None: until the context is full.
 
-    conversations: each a prompt, or prompt, answer, ..., prompt. ValueError where there are not as many as times.
+    conversations: each a prompt, or prompt, answer, ..., prompt. ValueError if there are not as many as times.
     """
 
     conversations: Sequence[Conversation]
@@ -201,24 +201,22 @@ class Questions:
     def poisson(
         cls, conversations: Sequence[Conversation], rate: float, seed: int = 0, max_tokens: int | None = None
     ) -> Questions:
-        """They come at random, `rate` a second."""
+        """Questions with Poisson arrivals, `rate` a second."""
         if not len(conversations):
             raise LMError("There is no prompt, so there is nothing to answer.")
-        drawn = Workload.poisson(
-            rate=rate, num_requests=len(conversations), prompt_tokens=1, output_tokens=1, seed=seed
-        )
-        return cls(conversations, drawn.arrival, max_tokens)
+        load = Workload.poisson(rate=rate, num_requests=len(conversations), prompt_tokens=1, output_tokens=1, seed=seed)
+        return cls(conversations, load.arrival, max_tokens)
 
     @classmethod
     def at_once(cls, conversations: Sequence[Conversation], max_tokens: int | None = None) -> Questions:
-        """All are there at the beginning."""
+        """Questions that all arrive at 0."""
         return cls(conversations, np.zeros(len(conversations)), max_tokens)
 
 
 class SpokenRun(Run):
     """A Run with what was said. words: the answers, in the order of the questions.
 
-    ended: "stop" where the model said that its answer was complete, "length" where there was no room for more.
+    ended: "stop" if the model said that its answer was complete, "length" if there was no room for more.
     """
 
     words: tuple[str, ...]
@@ -244,10 +242,10 @@ def serve_live(
     cache: KV blocks; without one, as many as the slots can fill. sampling: how tokens are chosen; random numbers depend
     on seed, row and position alone. heard: called as heard(row, text, ended) at each token. seen: called after each
     step with all answers by row, those that are padding too. Both are part of the step's time. waits: False: times in
-    which nobody is there pass at once. clock: seconds, for whoever has another one.
+    which the engine is empty pass at once. clock: returns seconds; `time.perf_counter` by default.
 
     BLAS computes with one thread meanwhile: more are slower for a model of this size as soon as anything else runs.
-    LMError for a prompt that cannot be answered, and where the memory is not there; ValueError as `serve` does.
+    LMError for a prompt that cannot be answered, and if the memory is not there; ValueError as `serve` does.
     """
     if not isinstance(load, Questions):
         raise ValueError(f"the first argument must be Questions, not {settings.quote(load)}")
@@ -269,7 +267,7 @@ def serve_live(
 
 def spoken(run: Run, speaking: Speaking) -> SpokenRun:
     """A run of this executor with what was said in it."""
-    whole = SpokenRun(run.workload, run.policy, run.limits, speaking, run.cache, run._log)
+    whole = SpokenRun(run.workload, run.policy, run.limits, speaking, run.cache, run.log)
     answers = [speaking.answers[row] for row in range(len(run.workload))]
     whole.words = tuple(answer.words for answer in answers)
     whole.ended = tuple(answer.ended for answer in answers)
@@ -278,7 +276,7 @@ def spoken(run: Run, speaking: Speaking) -> SpokenRun:
 
 
 def full_cache(policy: Policy, config: Config, requests: int | None = None) -> KVCache:
-    """KV blocks for every slot of the policy with a full context. requests: how many there are, where that is known.
+    """KV blocks for every slot of the policy with a full context. requests: how many there are, if that is known.
 
     In a padded batch a slot may hold the longest prompt and, behind it, the longest answer.
     """

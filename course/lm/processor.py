@@ -30,7 +30,7 @@ def processor(model: Model) -> GPU:
     matrices.append(model.unembedding)
     inputs = [np.ones((ROWS, matrix.shape[0]), np.float32) for matrix in matrices]
     flops = 2 * ROWS * sum(matrix.size for matrix in matrices)
-    one_row = [given[:1] for given in inputs]
+    one_row = [rows[:1] for rows in inputs]
     with one_thread():
         reading = _seconds(lambda: [x @ matrix for x, matrix in zip(one_row, matrices, strict=True)])
         product = _seconds(lambda: [x @ matrix for x, matrix in zip(inputs, matrices, strict=True)])

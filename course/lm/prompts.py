@@ -32,9 +32,9 @@ def held_out_prompts() -> list[Prompt]:
 def as_workload(prompts: Sequence[Prompt], arrival: Sequence[float] | np.ndarray) -> Workload:
     """The prompts and the answers that the model gives, in tokens, for a simulator: no weights are needed.
 
-    arrival: of each prompt [s], in order. LMError where the tokenizer cannot be read.
+    arrival: of each prompt [s], in order. LMError if the tokenizer cannot be read.
     """
     tokenizer = Tokenizer(ROOM / "tokenizer.json")
-    asked = [len(tokenizer.prompt(prompt.turns)) for prompt in prompts]
-    answered = [len(tokenizer.encode(prompt.answer)) + 1 for prompt in prompts]  # the end is a token too
-    return Workload(np.asarray(arrival), np.array(asked), np.array(answered))
+    prompt_tokens = [len(tokenizer.prompt(prompt.turns)) for prompt in prompts]
+    output_tokens = [len(tokenizer.encode(prompt.answer)) + 1 for prompt in prompts]  # the end is a token too
+    return Workload(np.asarray(arrival), np.array(prompt_tokens), np.array(output_tokens))

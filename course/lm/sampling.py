@@ -31,8 +31,8 @@ class Sampling:
         if self.temperature == 0:
             return logits.argmax(-1)
         edges = cumulate(logits, self.temperature, self.top_k)
-        drawn = uniform(self.seed, requests, positions)
-        return (edges <= drawn[:, None]).sum(-1)
+        thresholds = uniform(self.seed, requests, positions)
+        return (edges <= thresholds[:, None]).sum(-1)
 
 
 GREEDY = Sampling()

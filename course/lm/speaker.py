@@ -43,7 +43,7 @@ class LanguageModel(Model):
     def prompt(self, conversation: Conversation, room: int = 1) -> list[int]:
         """The tokens that ask for an answer. conversation: a prompt, or prompt, answer, ..., prompt.
 
-        LMError for an empty prompt, for what is no text, and where the context has no room for `room` tokens more.
+        LMError for an empty prompt, for what is no text, and if the context has no room for `room` tokens more.
         """
         tokens, context = self.tokenizer.prompt(conversation), self.config.max_position_embeddings
         if len(tokens) + room > context:
@@ -85,8 +85,8 @@ class LanguageModel(Model):
                 cache,
             )
             places = np.array([computed[row] + count for row, count in step])
-            chosen = sampling.choose(logits, np.array([row for row, _ in step]), places)
-            for (row, count), token in zip(step, chosen.tolist(), strict=True):
+            choices = sampling.choose(logits, np.array([row for row, _ in step]), places)
+            for (row, count), token in zip(step, choices.tolist(), strict=True):
                 computed[row] += count
                 if computed[row] < len(rows[row]):
                     continue  # a prompt that is not complete says nothing yet
@@ -104,7 +104,7 @@ def load(name: str = "model", device: str | Device | None = None) -> LanguageMod
     """The course's own "model", or its "draft", which is a tenth of it and has the same vocabulary.
 
     device: what computes: a device of `course.gpu`, or the name of one ("cuda"); None: this package's NumPy code.
-    LMError where a file is missing or its checksum is not the one in SHA256SUMS, and for a device that cannot be used.
+    LMError if a file is missing or its checksum is not the one in SHA256SUMS, and for a device that cannot be used.
     """
     if name not in FOLDERS:
         raise LMError(f"There is no model {name!r}: choose {' or '.join(FOLDERS)}.")
@@ -117,13 +117,13 @@ def load_folder(folder: Path, room: Path, device: str | Device | None = None) ->
         lines = (room / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise LMError(f"The checksums {room / 'SHA256SUMS'} cannot be read: {error.strerror or error}.") from None
-    expected = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    digests = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     path = (folder / "model.safetensors").relative_to(room).as_posix()
-    if path not in expected:
+    if path not in digests:
         raise LMError(f"{room / 'SHA256SUMS'} has no checksum of {path}. Install the course again.")
     tokenizer = Tokenizer(room / "tokenizer.json")
     if device is None:
-        return LanguageModel(folder, tokenizer, expected[path])
+        return LanguageModel(folder, tokenizer, digests[path])
     from course.lm.device import DeviceModel  # it needs this module, and brings course.gpu
 
-    return DeviceModel(folder, tokenizer, expected[path], device=device)
+    return DeviceModel(folder, tokenizer, digests[path], device=device)

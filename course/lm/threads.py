@@ -14,9 +14,9 @@ _inside: list[Any] = []
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One BLAS thread inside of it. Several wait for each other as soon as another program wants a core.
+    """A context with one BLAS thread: several wait for each other as soon as another program wants a core.
 
-    The last one to leave gives the threads back: where each restored what it had found, the one that came second would
+    The last one to leave gives the threads back: if each restored what it had found, the one that came second would
     leave the limit behind for good.
     """
     from threadpoolctl import threadpool_limits  # looks through all loaded libraries, which only serving needs

@@ -30,7 +30,7 @@ class Tokenizer:
     """The pieces and merges of a `tokenizer.json` whose model is BPE over bytes.
 
     user, assistant, end: ids of the special tokens that open a prompt, open an answer and close it.
-    LMError where the file is missing or is of another kind.
+    LMError if the file is missing or is of another kind.
     """
 
     def __init__(self, path: str | Path):
@@ -87,7 +87,7 @@ class Tokenizer:
     def prompt(self, turns: str | bytes | Iterable[str | bytes]) -> list[int]:
         """The tokens that ask for the next answer. `turns`: prompt, answer, prompt, ...; the last is a prompt.
 
-        LMError where there is none, where the last is an answer, and where a prompt is empty.
+        LMError if there is none, if the last is an answer, and if a prompt is empty.
         """
         turns = [turns] if isinstance(turns, str | bytes) or not isinstance(turns, Iterable) else list(turns)
         if len(turns) % 2 == 0:
@@ -121,13 +121,13 @@ class Tokenizer:
         """The pieces of one word: of all neighbours that merge, those first that were learned first."""
         tokens = [self._start[byte] for byte in word.encode()]
         while len(tokens) > 1:
-            found = [self._merges.get(pair) for pair in pairwise(tokens)]
-            best = min((merge for merge in found if merge), default=None)
+            merges = [self._merges.get(pair) for pair in pairwise(tokens)]
+            best = min((merge for merge in merges if merge), default=None)
             if best is None:
                 break
             merged, i = [], 0
             while i < len(tokens):
-                if i < len(found) and found[i] == best:
+                if i < len(merges) and merges[i] == best:
                     merged.append(best[1])
                     i += 2
                 else:
@@ -149,5 +149,5 @@ class TextStream:
         return self._decoder.decode(self._tokenizer._piece(token))
 
     def close(self) -> str:
-        """What is left: U+FFFD where the last character was not complete."""
+        """What is left: U+FFFD if the last character was not complete."""
         return self._decoder.decode(b"", final=True)

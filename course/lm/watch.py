@@ -2,11 +2,11 @@
 
     watch = Watch(asked, policies.Continuous(4, 256), lm.load())
     while not watch.done:
-        watch.advance(0.025)   # about so many seconds, then back to whoever draws
+        watch.advance(0.025)   # compute for about so many seconds
         draw(watch.frames)
     watch.run                  # what serve_live returns
 
-No thread computes meanwhile: where nobody asks, nothing runs.
+No thread computes: nothing runs between two calls of `advance`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ import numpy as np
 
 from course.base import settings
 from course.engine.executor import Outcome, Work
-from course.engine.loop import Engine
-from course.engine.serving import finish
+from course.engine.serving import Engine, finish
 from course.lm.live import Questions, Speaking, SpokenRun, full_cache, spoken
 from course.lm.sampling import GREEDY, Sampling
 from course.lm.speaker import LanguageModel
@@ -39,9 +38,9 @@ STEP_SECONDS = 0.01
 class Part:
     """What one slot did in a step.
 
-    lane: the slot, from 0; a request keeps it until it leaves or is preempted, and comes back to it where it is free.
-    row: the request in it. prefill: tokens of its prompt that were computed, 0 where it decodes. padding: tokens
-    computed for nothing. text: what it said at the end of the step, perhaps ""; None where it said nothing. ended: ""
+    lane: the slot, from 0; a request keeps it until it leaves or is preempted, and comes back to it if it is free.
+    row: the request in it. prefill: tokens of its prompt that were computed, 0 if it decodes. padding: tokens
+    computed for nothing. text: what it said at the end of the step, perhaps ""; None if it said nothing. ended: ""
     while its answer goes on (see `Answer`).
     """
 
@@ -100,12 +99,12 @@ class _Watched(Speaking):
             Part(lane, row, real.get(row, 0), padding.get(row, 0), self.said.get(row), self.answers[row].ended)
             for row, lane in self._places(rows)
         ]
-        sent: Sequence[int] = [
+        readers: Sequence[int] = [
             row for row in self.said if len(self.answers[row].tokens) == self.answers[row].prompt_tokens + 1
         ]
         if self._padded:
-            sent = rows if all(self.answers[row].ended for row in rows) else ()
-        self.frames.append(Frame(work.start, work.start + outcome.seconds, tuple(parts), waiting, tuple(sent)))
+            readers = rows if all(self.answers[row].ended for row in rows) else ()
+        self.frames.append(Frame(work.start, work.start + outcome.seconds, tuple(parts), waiting, tuple(readers)))
         return outcome
 
     def _places(self, rows: Sequence[int]) -> list[tuple[int, int]]:
@@ -125,7 +124,7 @@ class _Watched(Speaking):
 class Watch:
     """Questions that are answered while `advance` is called, and not otherwise.
 
-    Times in which nobody is there pass at once; the seconds of the steps are real (`serve_live` with waits=False).
+    Times in which the engine is empty pass at once; the seconds of the steps are real (`serve_live` with waits=False).
     cache, sampling, clock: as for `serve_live`.
 
     load, policy: as given. frames: of the steps so far. LMError and ValueError as `serve_live` raises them.
@@ -151,7 +150,7 @@ class Watch:
         bounds = np.array([self._speaking.answers[row].limit for row in range(len(prompts))]) - counts
         self._engine = self._speaking.engine = Engine(policy, self._speaking, cache)
         self._engine.follow(Workload(np.asarray(load.arrival), counts, bounds))
-        self._engine.closed = True  # a static batch that nobody will fill begins
+        self._engine.closed = True  # a static batch begins that no arrival will fill
         self._run: SpokenRun | None = None
 
     @property
@@ -166,11 +165,11 @@ class Watch:
 
     @property
     def done(self) -> bool:
-        """Whether everybody has an answer."""
+        """Whether all requests have an answer."""
         return self._engine.answered == len(self._speaking.answers)
 
     def advance(self, seconds: float) -> None:
-        """Compute for about so many seconds, at least one step where one is left; nothing once all is done."""
+        """Compute for about so many seconds, at least one step if one is left; nothing once all is done."""
         seconds = settings.real("seconds", seconds, low=0)
         many, until = len(self.frames), time.perf_counter() + seconds
         with one_thread():

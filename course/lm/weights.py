@@ -26,7 +26,7 @@ def checksum(path: str | Path) -> str:
 def read(path: str | Path, expected: str | None = None) -> dict[str, np.ndarray]:
     """All tensors of a file, by name, as they are stored.
 
-    expected: the SHA-256 that the file must have. LMError where it has another, is missing or is no safetensors file.
+    expected: the SHA-256 that the file must have. LMError if it has another, is missing or is no safetensors file.
     """
     path = Path(path)
     try:

@@ -46,6 +46,10 @@ class BlockPool:
         self._numbers = 0  # block numbers given out so far, and those that came back
         self._returned: list[int] = []
 
+    def blocks_for(self, tokens: int) -> int:
+        """Blocks that hold so many tokens."""
+        return -(-tokens // self.block_size)
+
     def hit(self, request: Holder) -> int:
         """Tokens of the request's prompt that are in the cache before it is admitted: none, without shared prefixes."""
         return 0

@@ -20,12 +20,12 @@ Memory = float | Sequence[float]
 
 @dataclass(frozen=True)
 class Ledger:
-    """The memory of one card, in bytes. `kv_bytes` is negative where nothing is left; `problems` say so then.
+    """The memory of one card, in bytes. `kv_bytes` is negative if nothing is left; `problems` say so then.
 
     Of several ranks it is the card that decides: the one with the fewest blocks. pool: the blocks that `kv_bytes` hold.
     lines: every figure with its formula. max_model_len: tokens. max_num_seqs, max_num_batched_tokens: of a step. tp,
-    pp, dp: ranks of tensor, pipeline and data parallelism. release: of the engine, where one was asked for. defaults: a
-    sentence on the settings that nobody gave. remarks: what a reader should know beside `problems`, what cannot be.
+    pp, dp: ranks of tensor, pipeline and data parallelism. release: of the engine, if one was asked for. defaults: a
+    sentence on the settings that were not given. remarks: what a reader should know beside `problems`, what cannot be.
     """
 
     spec: ModelSpec
@@ -92,7 +92,7 @@ class _Card:
 
     @classmethod
     def of_a_pool(cls, pool: Pool) -> "_Card":
-        """Of nothing but the pool, where an engine's own figure is all that is known."""
+        """A card of which only the size of the KV pool is known, as an engine printed it."""
         nothing = Amount(0, "")
         return cls(Amount(pool.kv_bytes, ""), pool.kv_bytes, nothing, nothing, nothing)
 
@@ -116,7 +116,7 @@ class _Profile:
     """What vLLM finds on the cards as it starts. totals: of the smallest card of each stage.
 
     expert_ranks: over which experts are spread besides the `tp` of a layer. world: ranks in all. as_printed: weights,
-    activation and other in bytes, None where they are estimated.
+    activation and other in bytes, None if they are estimated.
     """
 
     spec: ModelSpec
@@ -131,21 +131,21 @@ class _Profile:
     as_printed: Mapping[str, float | None]
 
     def cards(self, tokens: int) -> list[_Card]:
-        """One of each stage, for a profiled step of so many tokens."""
-        found = []
+        """A card for each stage of the pipeline, for a profiled step of so many tokens."""
+        cards_of_stages = []
         for stage, total in zip(self.stages, self.totals, strict=True):
             last = stage is self.stages[-1]
-            weights = self._given("weights") or estimates.weights(
+            weights = self._printed_amount("weights") or estimates.weights(
                 self.spec, stage, last, self.tp, self.expert_ranks, self.draft_weights_bytes
             )
-            activation = self._given("activation") or estimates.activation(
+            activation = self._printed_amount("activation") or estimates.activation(
                 self.spec, self.tp, tokens, self.max_num_seqs, samples=last
             )
-            other = self._given("other") or estimates.other(self.world)
-            found.append(_Card(total, int(self.share * total.bytes), weights, activation, other))
-        return found
+            other = self._printed_amount("other") or estimates.other(self.world)
+            cards_of_stages.append(_Card(total, int(self.share * total.bytes), weights, activation, other))
+        return cards_of_stages
 
-    def _given(self, name: str) -> Amount | None:
+    def _printed_amount(self, name: str) -> Amount | None:
         number = self.as_printed[name]
         if number is None:
             return None
@@ -187,21 +187,21 @@ def ledger(
     KV = gpu_memory_utilization x total - weights - activation - other, as vLLM profiles it; blocks and sequences as in
     `memory.pool`, which explains the settings that are not named here.
 
-    spec, gpu: names, or a ModelSpec and a GPU; memory_bytes: the card's total instead of a name. Where the ranks
+    spec, gpu: names, or a ModelSpec and a GPU; memory_bytes: the card's total instead of a name. If the ranks
     differ, one for each of them, stage by stage: the smallest decides. dp: replicas, over which experts are spread.
     kv_dtype: "fp8", ..., "auto" for what the checkpoint asks for, by default 16 bits. max_model_len: tokens, the
     model's own by default.
 
     version: of vLLM, 0.19 by default. max_num_seqs, max_num_batched_tokens, gpu_memory_utilization: by default what
-    that version takes on this card (`Ledger.defaults` says what). enable_chunked_prefill: where prompts are not split,
-    the step that is profiled holds max_model_len tokens at least. num_gpu_blocks_override: blocks that somebody claims,
-    whatever is left.
+    that version takes on this card (`Ledger.defaults` says what). enable_chunked_prefill: if prompts are not split,
+    the step that is profiled holds max_model_len tokens at least. num_gpu_blocks_override: blocks that an engine
+    reports, whatever is left.
 
     weights_bytes, activation_bytes, other_bytes: per card, as your engine prints them, instead of the estimates; the
-    memory of CUDA graphs belongs to the last where an engine subtracts it, as vLLM does from 0.20 on. kv_bytes:
+    memory of CUDA graphs belongs to the last if an engine subtracts it, as vLLM does from 0.20 on. kv_bytes:
     "Available KV cache memory" as printed, of every card or of each, whatever the rest comes to.
 
-    Raises ValueError for settings out of range, for heads that cannot be spread over `tp` ranks, and where a figure is
+    Raises ValueError for settings out of range, for heads that cannot be spread over `tp` ranks, and if a figure is
     missing: a card without a known memory, weights that could not be counted.
     """
     spec = (spec if isinstance(spec, ModelSpec) else model(spec)).with_kv_dtype(kv_dtype)
@@ -213,7 +213,7 @@ def ledger(
     length = _length(spec, max_model_len)
     alone = kv_bytes is not None and gpu is None and memory_bytes is None  # a pool without a card
     totals = [Amount(0, "")] * len(stages) if alone else _totals(gpu, memory_bytes, len(stages))
-    share, seqs, batched, taken = _batch(
+    share, seqs, batched, defaults_note = _batch(
         release, totals[0].bytes, gpu, gpu_memory_utilization, max_num_seqs, max_num_batched_tokens, length,
         whole_prompts=release.whole_prompts or not settings.flag("enable_chunked_prefill", enable_chunked_prefill),
     )  # fmt: skip
@@ -223,8 +223,9 @@ def ledger(
         spec, stages, totals, share, seqs, drafting.weights_bytes, tp, dp * pcp, tp * pp * pcp * dp, as_printed
     )
     pool_of = partial(
-        layout.pool_with, spec, drafting=drafting, tp=tp, pp=pp, dcp=dcp, pcp=pcp, block_size=block_size,
-        max_num_batched_tokens=batched, mamba_cache_mode=mamba_cache_mode,
+        layout.pool, spec, tp=tp, pp=pp, dcp=dcp, pcp=pcp, block_size=block_size, max_num_batched_tokens=batched,
+        num_speculative_tokens=num_speculative_tokens, speculative_method=speculative_method, draft_model=draft_model,
+        draft_layers=draft_layers, mamba_cache_mode=mamba_cache_mode,
         disable_hybrid_kv_cache_manager=disable_hybrid_kv_cache_manager,
     )  # fmt: skip
 
@@ -254,13 +255,13 @@ def ledger(
     return Ledger(
         spec, tp, length, card.total.bytes, card.usable, card.weights.bytes, card.activation.bytes, card.other.bytes,
         kv, pool, lines, problems, max_num_seqs=seqs, max_num_batched_tokens=batched, pp=len(stages), dp=dp,
-        release=printed, defaults=taken, remarks=tuple(remarks),
+        release=printed, defaults=defaults_note, remarks=tuple(remarks),
     )  # fmt: skip
 
 
-def _length(spec: ModelSpec, asked: int | None) -> int:
-    if asked is not None:
-        return settings.whole("max_model_len", asked, high=MAX_TOKENS)
+def _length(spec: ModelSpec, length: int | None) -> int:
+    if length is not None:
+        return settings.whole("max_model_len", length, high=MAX_TOKENS)
     if spec.max_position_embeddings is None:
         raise ValueError(f"{spec.name} does not say how long a sequence may be: give max_model_len")
     return spec.max_position_embeddings
@@ -271,17 +272,17 @@ def _totals(gpu: GPU | str | Sequence[GPU | str] | None, memory_bytes: Memory | 
     name = "gpu" if memory_bytes is None else "memory_bytes"
     if memory_bytes is None:
         cards = [gpu] if gpu is None or isinstance(gpu, str | GPU) else gpu
-        found = [_total(one, None) for one in cards]
+        totals = [_total(one, None) for one in cards]
     else:
-        found = [_total(None, one) for one in (memory_bytes if isinstance(memory_bytes, Sequence) else [memory_bytes])]
-    if not found:
+        totals = [_total(None, one) for one in (memory_bytes if isinstance(memory_bytes, Sequence) else [memory_bytes])]
+    if not totals:
         raise ValueError(f"{name} is an empty list: give one of every rank")
-    if len(found) == 1:
-        return found * stages
-    if len(found) % stages:
-        raise ValueError(f"{name} has {len(found)} ranks, which {stages} stages cannot share evenly")
-    size = len(found) // stages
-    smallest = [min(found[i * size : (i + 1) * size]) for i in range(stages)]
+    if len(totals) == 1:
+        return totals * stages
+    if len(totals) % stages:
+        raise ValueError(f"{name} has {len(totals)} ranks, which {stages} stages cannot share evenly")
+    size = len(totals) // stages
+    smallest = [min(totals[i * size : (i + 1) * size]) for i in range(stages)]
     return [
         Amount(one.bytes, f"{one.formula}: the smallest of {size} ranks" if size > 1 else one.formula)
         for one in smallest
@@ -310,7 +311,7 @@ def _batch(
     *,
     whole_prompts: bool,
 ) -> tuple[float, int, int, tuple[str, ...]]:
-    """gpu_memory_utilization, max_num_seqs, max_num_batched_tokens, and a sentence for those that nobody gave."""
+    """gpu_memory_utilization, max_num_seqs, max_num_batched_tokens, and a sentence for those that were not given."""
     first = gpu[0] if isinstance(gpu, Sequence) and not isinstance(gpu, str) else gpu
     card = first if isinstance(first, GPU) or first is None else gpus.gpu(first)
     if card is None:  # by its memory alone, no A100
@@ -322,14 +323,14 @@ def _batch(
         where, defaults = card.name, engine_defaults.batch(card)
     seqs = None if seqs is None else settings.whole("max_num_seqs", seqs)
     tokens = None if tokens is None else settings.whole("max_num_batched_tokens", tokens)
-    taken = engine_defaults.batch_of_length(seqs, tokens, defaults, length, whole_prompts=whole_prompts)
-    said = [] if seqs is not None else [f"max_num_seqs {taken[0]:,}"]
-    said += [] if tokens is not None else [f"max_num_batched_tokens {taken[1]:,}"]
+    batch = engine_defaults.batch_of_length(seqs, tokens, defaults, length, whole_prompts=whole_prompts)
+    words = [] if seqs is not None else [f"max_num_seqs {batch[0]:,}"]
+    words += [] if tokens is not None else [f"max_num_batched_tokens {batch[1]:,}"]
     if share is None:
         share = release.gpu_memory_utilization
         if total:
-            said.append(f"gpu_memory_utilization {share:g}")
+            words.append(f"gpu_memory_utilization {share:g}")
     else:
         share = settings.real("gpu_memory_utilization", share, above=0, high=1)
-    sentence = (f"not given, so what {release.name} takes on {where}: {', '.join(said)}",) if said else ()
-    return share, *taken, sentence
+    sentence = (f"not given, so what {release.name} takes on {where}: {', '.join(words)}",) if words else ()
+    return share, *batch, sentence

@@ -37,9 +37,10 @@ def drafts(
 ) -> Drafts:
     """What drafts `num_speculative_tokens` tokens a step for `spec`.
 
-    method: vLLM's names, METHODS. Without one: draft_model where there is one, else mtp where the model brings such
+    method: vLLM's names, METHODS. Without one: draft_model if there is one, else mtp if the model brings such
     layers, else eagle. draft_model: the config of the draft model or of the head. draft_layers: how many layers of KV
-    an EAGLE head has, 1 without its config. ValueError for drafts that nobody drafts, and a method that does not fit.
+    an EAGLE head has, 1 without its config. ValueError for draft settings without tokens to draft, and a method that
+    does not fit.
     """
     tokens = settings.whole("num_speculative_tokens", num_speculative_tokens, low=0, high=1000)
     if method is not None and method not in METHODS:
@@ -63,12 +64,12 @@ def drafts(
     if method == MTP:
         return _of_the_model(spec, tokens)
     number = 1 if draft_layers is None else settings.whole("draft_layers", draft_layers, high=1000)
-    kept = [layer.attention for layer in spec.layer_caches if layer.attention]
-    if not kept:
+    caches = [layer.attention for layer in spec.layer_caches if layer.attention]
+    if not caches:
         raise ValueError(
             f"{spec.name} has no attention for an EAGLE head to be shaped like: give draft_model, its config"
         )
-    full = [one for one in kept if one.window is None] or kept
+    full = [one for one in caches if one.window is None] or caches
     note = (
         f"drafts from {method}: {number} layer{'' if number == 1 else 's'} of KV, shaped like the model's; the weights "
         "of the head are not counted without its config"

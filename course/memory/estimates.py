@@ -1,6 +1,6 @@
 """What profiling finds beside the weights: estimates, from what vLLM printed on a few cards.
 
-Give your own engine's figures to `ledger` where you have them; these serve until then.
+Give your own engine's figures to `ledger` if you have them; these serve until then.
 """
 
 from math import ceil
@@ -64,7 +64,7 @@ def weights(spec: ModelSpec, stage: range, last: bool, tp: int, replicas: int, d
     The layers are taken to be equally large. Embedding and head are on the first and the last stage. replicas: data
     parallel ranks times those of prefill context parallelism, over which experts are spread as well (vLLM's
     FusedMoEParallelConfig), and everything else is repeated. drafted: bytes of what drafts, on the last stage.
-    ValueError where the weights could not be counted.
+    ValueError if the weights could not be counted.
     """
     whole = spec.weights_bytes
     if whole is None:

@@ -5,7 +5,7 @@ block must have one size in bytes, so that any group can take any block:
 
 - a layer with fewer bytes a token gets more tokens a block (gemma-4), and a recurrent state makes the blocks of the
   attention layers so long that one holds it;
-- each kind is cut into groups of equally many layers, padded where that does not come out even.
+- each kind is cut into groups of equally many layers, padded if that does not come out even.
 
 Several ranks: tensor parallelism spreads KV heads, pipeline parallelism layers, context parallelism tokens. All ranks
 have equally many blocks, as many as the one with the fewest.
@@ -91,7 +91,7 @@ class Pool:
         Up to vLLM 0.20: blocks / groups x tokens of the smallest block (x ranks of context parallelism): with windows
         that charges every layer for every token, so that a long sequence needs less than it says, and with recurrent
         states it is no capacity at all. From 0.21 on: the concurrency x `length`. Without a release the former, and the
-        latter with recurrent states. None where there is nothing but states.
+        latter with recurrent states. None if there is nothing but states.
         """
         if all(group.kind == "state" for group in self.groups):
             return None
@@ -107,7 +107,7 @@ class Pool:
 
     @property
     def longest_sequence(self) -> int | None:
-        """Tokens of the longest sequence that fits alone, 0 where none does; None where any length fits."""
+        """Tokens of the longest sequence that fits alone, 0 if none does; None if any length fits."""
         if not any(group.kind == "full" for group in self.groups):
             return None if self.max_sequences(MAX_TOKENS) else self._longest(MAX_TOKENS)
         return self._longest(self.num_blocks * max(group.block_size * group.ranks for group in self.groups))
@@ -161,36 +161,6 @@ def pool(
     spread over the ranks.
     """
     drafting = drafts(spec, num_speculative_tokens, speculative_method, draft_model, draft_layers)
-    return pool_with(
-        spec,
-        kv_bytes,
-        drafting,
-        tp=tp,
-        pp=pp,
-        dcp=dcp,
-        pcp=pcp,
-        block_size=block_size,
-        max_num_batched_tokens=max_num_batched_tokens,
-        mamba_cache_mode=mamba_cache_mode,
-        disable_hybrid_kv_cache_manager=disable_hybrid_kv_cache_manager,
-    )
-
-
-def pool_with(
-    spec: ModelSpec,
-    kv_bytes: float | Sequence[float],
-    drafting: Drafts,
-    *,
-    tp: int,
-    pp: int,
-    dcp: int,
-    pcp: int,
-    block_size: int,
-    max_num_batched_tokens: int,
-    mamba_cache_mode: str,
-    disable_hybrid_kv_cache_manager: bool,
-) -> Pool:
-    """See `pool`, which has made the drafts."""
     tp = settings.whole("tp", tp, high=4096)
     block_size = settings.whole("block_size", block_size, high=2**20)
     batched = settings.whole("max_num_batched_tokens", max_num_batched_tokens)
@@ -229,10 +199,11 @@ def _shapes(
         tokens = 1 if kind == "state" else block_size
         sizes = [tokens * sum(one.bytes for one in caches if one.stage == stage) for stage in range(stages)]
         return len(caches), [(kind, window, block_size, 1)], sizes
-    page, held = _page(kinds, block_size)
+    page, tokens_by_kind = _page(kinds, block_size)
     layers = _layers_in_group(kinds.values())
     shapes = [
-        (kind, window, held[kind, window, each], ceil(count / layers)) for (kind, window, each), count in kinds.items()
+        (kind, window, tokens_by_kind[kind, window, each], ceil(count / layers))
+        for (kind, window, each), count in kinds.items()
     ]
     return layers, shapes, [page * most for most in _most_of_a_group(caches, kinds, layers, stages)]
 
@@ -242,23 +213,23 @@ def _caches(spec: ModelSpec, drafting: Drafts, tp: int, stages: list[range]) -> 
     stage_of = {layer: stage for stage, layers in enumerate(stages) for layer in layers}
     numbered = [(layer, stage_of[i]) for i, layer in enumerate(spec.layer_caches)]
     numbered += [(layer, len(stages) - 1) for layer in drafting.layers]
-    found = []
+    caches = []
     for layer, stage in numbered:
-        found += _of_a_layer(layer, spec.kv_bytes_per_element, tp, drafting.tokens, stage)
-    return found
+        caches += _of_a_layer(layer, spec.kv_bytes_per_element, tp, drafting.tokens, stage)
+    return caches
 
 
 def _of_a_layer(layer: Layer, element_bytes: int, tp: int, drafted: int, stage: int) -> list[_Cache]:
-    found, cache = [], layer.attention
+    caches, cache = [], layer.attention
     if cache:
         on_rank("query heads", cache.query_heads, tp, copied=False)
         kind = "full"
         if cache.window is not None:
             kind = "chunk" if cache.chunked else "window"
-        found.append(_Cache(kind, cache.window or 0, cache.elements(tp) * element_bytes + cache.extra_bytes, stage))
+        caches.append(_Cache(kind, cache.window or 0, cache.elements(tp) * element_bytes + cache.extra_bytes, stage))
     if layer.state:
-        found.append(_Cache("state", 0, layer.state_bytes(tp, drafted), stage))
-    return found
+        caches.append(_Cache("state", 0, layer.state_bytes(tp, drafted), stage))
+    return caches
 
 
 def _page(kinds: Kinds, block_size: int) -> tuple[int, dict[tuple[str, int, int], int]]:
@@ -269,7 +240,7 @@ def _page(kinds: Kinds, block_size: int) -> tuple[int, dict[tuple[str, int, int]
         block_size = ALIGNMENT * ceil(state / (ALIGNMENT * max(attention)))
     page = block_size * max(attention)
     tokens = {key: block_size * max(attention) // key[2] // block_size * block_size for key in kinds}
-    return page, {key: block_size if key[0] == "state" else held for key, held in tokens.items()}
+    return page, {key: block_size if key[0] == "state" else number for key, number in tokens.items()}
 
 
 def _layers_in_group(counts: Collection[int]) -> int:

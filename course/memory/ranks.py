@@ -31,16 +31,16 @@ def smallest_of_stages(kv_bytes: float | Sequence[float], stages: int) -> list[i
         raise ValueError("kv_bytes must be a number of bytes, or one a rank, not an empty list")
     if len(ranks) % stages:
         raise ValueError(f"kv_bytes has {len(ranks)} ranks, which {stages} stages cannot share evenly")
-    found = [int(settings.real("kv_bytes", one, low=-MAX_BYTES, high=MAX_BYTES)) for one in ranks]
-    each = len(found) // stages
-    return [min(found[i * each : (i + 1) * each]) for i in range(stages)]
+    sizes = [int(settings.real("kv_bytes", one, low=-MAX_BYTES, high=MAX_BYTES)) for one in ranks]
+    each = len(sizes) // stages
+    return [min(sizes[i * each : (i + 1) * each]) for i in range(stages)]
 
 
 def context_ranks(spec: ModelSpec, full: bool, tp: int, dcp: int, pcp: int) -> int:
     """Ranks that share the tokens of a sequence; ValueError for what vLLM 0.19 refuses (config/model.py, parallel.py).
 
     full: whether every layer keeps every token. Decode context parallelism uses the ranks of tensor parallelism again:
-    where KV heads would be copied to several of them, each keeps some of the tokens instead.
+    if KV heads would be copied to several of them, each keeps some of the tokens instead.
     """
     dcp, pcp = settings.whole("dcp", dcp, high=4096), settings.whole("pcp", pcp, high=4096)
     if dcp * pcp == 1:
@@ -51,8 +51,8 @@ def context_ranks(spec: ModelSpec, full: bool, tp: int, dcp: int, pcp: int) -> i
         raise ValueError(
             f"dcp {dcp} must divide tp {tp}: decode context parallelism uses the ranks of tensor parallelism"
         )
-    kept = [layer.attention for layer in spec.layer_caches]
-    heads = max((one.kv_heads for one in kept if isinstance(one, Heads)), default=0)
+    caches = [layer.attention for layer in spec.layer_caches]
+    heads = max((one.kv_heads for one in caches if isinstance(one, Heads)), default=0)
     if dcp > 1 and heads:
         if dcp > tp // heads:
             raise ValueError(

@@ -28,7 +28,7 @@ class Line:
 
 def pool_lines(pool: Pool, length: int, overridden: bool, release: Release | None = None) -> tuple[Line, ...]:
     """Blocks, tokens as `release` prints them, sequences of `length` and the longest sequence."""
-    tokens, said = pool.num_tokens(length, release), _tokens_from(pool, length, release)
+    tokens, formula = pool.num_tokens(length, release), _tokens_from(pool, length, release)
     needs = Counter((group.kind, group.blocks(length)) for group in pool.groups)
     terms = [
         f"{number} x {blocks:,} ({kind})" if len(needs) > 1 or number > 1 else f"{blocks:,}"
@@ -42,7 +42,7 @@ def pool_lines(pool: Pool, length: int, overridden: bool, release: Release | Non
             "blocks",
             "as claimed" if overridden else f"KV / {pool.bytes_per_block:,} B: {_block(pool)}",
         ),
-        Line("tokens", tokens, "tokens", said),
+        Line("tokens", tokens, "tokens", formula),
         Line(
             f"sequences of {length:,}",
             pool.max_sequences(length),
@@ -59,7 +59,7 @@ def pool_lines(pool: Pool, length: int, overridden: bool, release: Release | Non
 
 
 def _tokens_from(pool: Pool, length: int, release: Release | None) -> str:
-    """The formula of the tokens, and whose they are where versions print different ones."""
+    """The formula of the tokens, and whose they are if versions print different ones."""
     groups, ranks = len(pool.groups), max(group.ranks for group in pool.groups)
     if pool.num_tokens(length, release) is None:
         return "a recurrent state has no tokens"
@@ -84,7 +84,7 @@ def replica_lines(pool: Pool, length: int, dp: int) -> tuple[Line, ...]:
 def whole_prompts(
     cards: Sequence, activation: int, blocks: Callable[[list[int]], Pool], length: int, batched: int
 ) -> list[str]:
-    """A sentence where sequences of `length` fit only because prompts are split into steps of `batched` tokens.
+    """A sentence if sequences of `length` fit only because prompts are split into steps of `batched` tokens.
 
     cards: of each stage, with the activation of a step of `length` tokens.
     """
@@ -120,8 +120,8 @@ def problems(total: int, usable: int, weights: int, kv: int, pool: Pool, length:
             f"{usable / GIB:.2f} GiB. Take more ranks, a larger card or smaller weights",
         )
     if kv <= 0:
-        left = f"impossible: {kv / GIB:.2f} GiB are left for the KV cache"
-        return (f"{left}. Take more ranks, a larger card or smaller weights",)
+        sentence = f"impossible: {kv / GIB:.2f} GiB are left for the KV cache"
+        return (f"{sentence}. Take more ranks, a larger card or smaller weights",)
     if pool.kv_bytes > kv:
         size = f"{pool.num_blocks:,} blocks are {pool.kv_bytes / GIB:.2f} GiB"
         return (f"impossible: {size}, and {kv / GIB:.2f} GiB are left for them",)

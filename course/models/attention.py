@@ -27,7 +27,7 @@ class Attention:
         self.other = keys.inner("attention_other_setting")  # Step 3.5
 
     def layer(self, i: int, kind: Kind) -> Heads | Latent:
-        """ValueError where heads or dimensions cannot be told."""
+        """ValueError if heads or dimensions cannot be told."""
         if i in self.own:
             plain = {name: value for name, value in self.keys.values.items() if name != "per_layer_config"}
             return Attention(Keys(plain | self.own[i], self.keys.place), self.number).layer(i, kind)
@@ -89,17 +89,17 @@ class Attention:
             return 1  # the class ignores num_kv_heads then
         if "multi_query_group_num" in keys or "multi_query_attention" in keys:  # ChatGLM
             return (keys.size("multi_query_group_num") or 1) if keys.flag("multi_query_attention") else heads
-        given = self._entry(i, KV_HEADS, "the number of KV heads")
-        if given is None and self.inner is not None:
+        number = self._entry(i, KV_HEADS, "the number of KV heads")
+        if number is None and self.inner is not None:
             kind_of = self.inner.raw("attn_type")
             if kind_of not in (None, "multihead_attention", "multiquery_attention", "grouped_query_attention"):
                 raise keys.refusal(f"attn_config has attn_type {quote(kind_of)}, which is not known")
-            given = 1 if kind_of == "multiquery_attention" else self.inner.size(*KV_HEADS)
-            if given is None and kind_of == "grouped_query_attention":
+            number = 1 if kind_of == "multiquery_attention" else self.inner.size(*KV_HEADS)
+            if number is None and kind_of == "grouped_query_attention":
                 raise keys.refusal("attn_config has grouped queries, but kv_n_heads is missing")
-        if given is None and multi_query:
+        if number is None and multi_query:
             return 1
-        return given or heads
+        return number or heads
 
     def _grouped(self, i: int, blocks: list) -> int:
         """Query heads that share a KV head of this layer."""
@@ -118,15 +118,15 @@ class Attention:
                 keys.size("num_sliding_attention_heads") if name == "num_attention_heads" else None
             )
         if name == "num_key_value_heads":
-            # Gemma 4 reads it only where K and V are one projection; both are stored all the same.
+            # Gemma 4 reads it only if K and V are one projection; both are stored all the same.
             return keys.size("num_global_key_value_heads") if keys.flag("attention_k_eq_v") else None
         return keys.size("global_head_dim") if name == "head_dim" else None
 
     def _head_dim(self, heads: int) -> int:
         keys = self.keys
-        given = keys.first(*HEAD_DIM)
-        if given:
-            return given
+        size = keys.first(*HEAD_DIM)
+        if size:
+            return size
         width = keys.needed("the dimension of a head", *WIDTH)
         if width % heads:
             raise keys.refusal(f"head_dim is missing, and a width of {width} is no multiple of {heads} heads")
@@ -148,12 +148,12 @@ class Attention:
 
 def _per_layer(keys: Keys) -> dict[int, dict[str, Any]]:
     """per_layer_config: keys that some layers have of their own, by the layer's number."""
-    found = {}
+    layers = {}
     for name, values in keys.inner("per_layer_config").values.items():
         if not isinstance(name, str) or not name.isdecimal() or len(name) > 9 or not isinstance(values, dict):
             raise keys.refusal(f"per_layer_config must hold an object for the number of a layer, not {quote(name)}")
         strange = sorted(set(values) - OF_A_LAYER)
         if strange:
             raise keys.refusal(f"per_layer_config has {strange[0]}, which is not understood for one layer alone")
-        found[int(name)] = values
-    return found
+        layers[int(name)] = values
+    return layers

@@ -41,7 +41,7 @@ def _object(path: Path) -> dict[str, Any]:
 
 
 def _checkpoint_bytes(path: Path) -> int | None:
-    """Bytes of the checkpoint beside the config, where its index says so."""
+    """Bytes of the checkpoint beside the config, if its index says so."""
     index = path.with_name("model.safetensors.index.json")
     if path.name != "config.json" or not index.is_file():
         return None
@@ -65,22 +65,22 @@ def _spec(config: Mapping[str, Any], name: str, place: str, quantised: Mapping, 
     layers = _layers(keys, kinds)
     quantisation_of = quantisation.read(outer, quantised)
     spec = _sizes(keys, kinds, layers, name, place)
-    counted, more = weights.count(outer, keys, kinds, quantisation_of, stored, drafts)
+    weight_counts, more = weights.count(outer, keys, kinds, quantisation_of, stored, drafts)
     return replace(
         spec,
         draft_layers=_draft_layers(keys, layers, drafts),
         kv_cache_dtype=quantisation_of.kv_cache_dtype,
-        weights=counted,
+        weights=weight_counts,
         notes=(*notes, *_latent_note(keys, layers), *_kv_note(spec, quantisation_of.kv_cache_dtype), *more),
     )
 
 
 def _number(keys: Keys) -> int:
-    """The number of layers; that of a list with one entry each where it is not given."""
+    """The number of layers; that of a list with one entry each if it is not given."""
     number = keys.size(*LAYERS, high=MAX_LAYERS)
     if number is None:
-        given = keys.listed(*pattern.LISTS)
-        listed = given[1] if given else keys.raw("hybrid_override_pattern")
+        pair = keys.listed(*pattern.LISTS)
+        listed = pair[1] if pair else keys.raw("hybrid_override_pattern")
         number = len(listed) if isinstance(listed, str | list) and listed else None
     return number or keys.needed("the number of layers", *LAYERS)
 
@@ -107,13 +107,13 @@ def _layers(keys: Keys, kinds: list[pattern.Kind]) -> tuple[Layer, ...]:
     every = keys.size("cla_share_factor") or 1 if keys.flag("use_cla") else 1  # Hunyuan: in rows of this many
     heads = attention.Attention(keys, number)
     state = recurrent.parts(keys) if any(kind.linear for kind in kinds) else ()
-    found = []
+    layers = []
     for i, kind in enumerate(kinds):
         own = kind.attention and i < number - shared and i % every == 0 and not _lacks_attention(keys, i)
-        found.append(Layer(heads.layer(i, kind) if own else None, state if kind.linear else ()))
-    if not any(layer.attention or layer.state for layer in found):
+        layers.append(Layer(heads.layer(i, kind) if own else None, state if kind.linear else ()))
+    if not any(layer.attention or layer.state for layer in layers):
         raise keys.refusal("no layer keeps anything of a sequence: the keys of attention or of a recurrence are needed")
-    return tuple(found)
+    return tuple(layers)
 
 
 def _lacks_attention(keys: Keys, i: int) -> bool:
@@ -132,19 +132,19 @@ def _drafts(keys: Keys) -> int:
 
 
 def _draft_layers(keys: Keys, layers: tuple[Layer, ...], drafts: int) -> tuple[Layer, ...]:
-    """They have attention over everything, of the shape of the model's own."""
+    """The caches of draft layers: full attention, in the shape of the model's own layers."""
     full = [layer.attention for layer in layers if layer.attention and layer.attention.window is None]
-    given = keys.listed("mtp_layers_block_type")
-    types = given[1] if given else keys.raw("mtp_hybrid_override_pattern")  # Nemotron 3: "*E"
+    pair = keys.listed("mtp_layers_block_type")
+    types = pair[1] if pair else keys.raw("mtp_hybrid_override_pattern")  # Nemotron 3: "*E"
     if types:
         drafts *= sum(pattern.NAMES.get(one) == pattern.FULL for one in types if isinstance(one, str))
     return (Layer(full[-1]),) * drafts if full else ()
 
 
 def _sizes(keys: Keys, kinds: list, layers: tuple[Layer, ...], name: str, place: str) -> ModelSpec:
-    """The sizes that describe the model as a whole; where layers differ, the largest."""
+    """The sizes that describe the model as a whole; if layers differ, the largest."""
     heads = [layer.attention for layer in layers if isinstance(layer.attention, Heads)]
-    kept = [layer.attention for layer in layers if layer.attention]
+    caches = [layer.attention for layer in layers if layer.attention]
     wide = keys.raw("intermediate_size")
     widest = max((one for one in wide if isinstance(one, int)), default=0) if isinstance(wide, list) else 0
     return ModelSpec(
@@ -152,9 +152,9 @@ def _sizes(keys: Keys, kinds: list, layers: tuple[Layer, ...], name: str, place:
         num_layers=len(kinds),
         hidden_size=keys.size(*WIDTH) or 0,
         intermediate_size=widest if isinstance(wide, list) else weights.mlp_width(keys) or 0,
-        num_heads=max((one.query_heads for one in kept), default=0),
-        num_kv_heads=max((one.kv_heads for one in heads), default=1 if kept else 0),
-        head_dim=max((one.key_dim for one in kept), default=0) or (keys.first(*HEAD_DIM) or 0),
+        num_heads=max((one.query_heads for one in caches), default=0),
+        num_kv_heads=max((one.kv_heads for one in heads), default=1 if caches else 0),
+        head_dim=max((one.key_dim for one in caches), default=0) or (keys.first(*HEAD_DIM) or 0),
         vocab_size=keys.size(*VOCABULARY) or 0,
         source=place,
         max_position_embeddings=keys.first(*CONTEXT, high=MAX_CONTEXT),
@@ -163,13 +163,13 @@ def _sizes(keys: Keys, kinds: list, layers: tuple[Layer, ...], name: str, place:
 
 
 def _latent_note(keys: Keys, layers: tuple[Layer, ...]) -> tuple[str, ...]:
-    """Where a model with a latent row is one of which vLLM keeps all heads."""
-    kept = next((layer.attention for layer in layers if layer.attention), None)
-    if "kv_lora_rank" not in keys or not isinstance(kept, Heads) or attention.latent(keys):
+    """Whether a model with a latent row is one of which vLLM keeps all heads."""
+    cache = next((layer.attention for layer in layers if layer.attention), None)
+    if "kv_lora_rank" not in keys or not isinstance(cache, Heads) or attention.latent(keys):
         return ()
     row = (keys.size("kv_lora_rank") or 0) + (keys.size("qk_rope_head_dim", low=0) or 0)
     return (
-        f"kv_lora_rank: {engine_defaults.VERSION} keeps K and V of all {kept.kv_heads} heads for model_type "
+        f"kv_lora_rank: {engine_defaults.VERSION} keeps K and V of all {cache.kv_heads} heads for model_type "
         f"{quote(keys.family)}, which is not in its list of latent attention; a latent row would be {row} elements a "
         "token and layer",
     )
@@ -180,5 +180,5 @@ def _kv_note(spec: ModelSpec, dtype: str | None) -> tuple[str, ...]:
         return ()
     if dtype not in quantisation.KV_BYTES:
         return (f"the checkpoint asks for a KV cache in {dtype}, whose size is not known here",)
-    asked = spec.with_kv_dtype(dtype).kv_bytes_per_token
-    return (f"the checkpoint asks for a KV cache in {dtype}, {asked:,} bytes a token: kv_dtype auto takes that",)
+    size = spec.with_kv_dtype(dtype).kv_bytes_per_token
+    return (f"the checkpoint asks for a KV cache in {dtype}, {size:,} bytes a token: kv_dtype auto takes that",)

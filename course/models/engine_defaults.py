@@ -1,4 +1,4 @@
-"""What vLLM takes where an option is left out, by release: vllm/engine/arg_utils.py and vllm/config.
+"""What vLLM takes if an option is left out, by release: vllm/engine/arg_utils.py and vllm/config.
 
 Read in 0.19.0, 0.20.0 and 0.21.0; between these and before, the nearest release that is older.
 """
@@ -47,11 +47,11 @@ def release(version: str | None) -> Release:
     """The rules of a version such as "0.19" or "vLLM 0.21.1"; of 0.19 for None. ValueError for what is no version."""
     if version is None:
         return RELEASES[0, 19]
-    found = re.fullmatch(r"\s*(?:vllm)?\s*v?(\d{1,3})\.(\d{1,3})(?:\.\w{1,20})*\s*", str(version).lower())
-    if not found:
+    match = re.fullmatch(r"\s*(?:vllm)?\s*v?(\d{1,3})\.(\d{1,3})(?:\.\w{1,20})*\s*", str(version).lower())
+    if not match:
         raise ValueError(f"an engine's version is written like 0.19 or 0.21, not {quote(version)}")
-    asked = int(found[1]), int(found[2])
-    return RELEASES[max(one for one in RELEASES if one <= asked)]
+    wanted_version = int(match[1]), int(match[2])
+    return RELEASES[max(one for one in RELEASES if one <= wanted_version)]
 
 
 def is_large(gpu: GPU | None) -> bool:
@@ -62,7 +62,7 @@ def is_large(gpu: GPU | None) -> bool:
 
 
 def batch(gpu: GPU | None, *, throughput: bool = False) -> tuple[int, int]:
-    """(max_num_seqs, max_num_batched_tokens) of `vllm serve` on this card; of one below 70 GiB where none is given.
+    """(max_num_seqs, max_num_batched_tokens) of `vllm serve` on this card; of one below 70 GiB if none is given.
 
     throughput: with --performance-mode throughput, which doubles both.
     """
@@ -78,8 +78,8 @@ def batch_of_length(
     defaults: those of the card, from `batch`. length: max_model_len. whole_prompts: with --no-enable-chunked-prefill a
     step holds the longest prompt. More than max_num_seqs x max_model_len tokens cannot come together.
     """
-    chosen = defaults[0] if seqs is None else seqs
+    slots = defaults[0] if seqs is None else seqs
     if tokens is None:
         tokens = max(defaults[1], length) if whole_prompts else defaults[1]
-        tokens = min(tokens, chosen * length)
-    return (min(chosen, tokens) if seqs is None else chosen), tokens
+        tokens = min(tokens, slots * length)
+    return (min(slots, tokens) if seqs is None else slots), tokens

@@ -20,16 +20,16 @@ SHARED_WIDTH = (
 
 @dataclass(frozen=True)
 class Experts:
-    """number experts of this width, of which `chosen` work on a token, beside shared ones of shared_width together."""
+    """number experts of this width, of which per_token work on a token, beside shared ones of shared_width together."""
 
     number: int
     width: int
-    chosen: int
+    per_token: int
     shared_width: int
 
 
 def read(keys: Keys, dense_width: int | None) -> Experts | None:
-    """The experts of the model, None for one without. ValueError where their sizes are missing."""
+    """The experts of the model, None for one without. ValueError if their sizes are missing."""
     inner = keys.inner("ffn_config")  # DBRX
     level = inner if inner.values else keys
     number = level.first(*NUMBER, low=0)
@@ -38,8 +38,8 @@ def read(keys: Keys, dense_width: int | None) -> Experts | None:
     width = level.first(*WIDTH[:-1]) or (inner.size(WIDTH[-1]) if inner.values else dense_width)
     if width is None:
         raise keys.refusal("the width of an expert is missing: moe_intermediate_size is needed")
-    chosen = level.first(*PER_TOKEN, high=number)
-    if chosen is None:
+    per_token = level.first(*PER_TOKEN, high=number)
+    if per_token is None:
         raise keys.refusal("how many experts work on a token is missing: num_experts_per_tok is needed")
     shared = level.first(*SHARED_EXPERTS, low=0) or 0
     shared_width = level.first(*SHARED_WIDTH, low=0)
@@ -49,7 +49,7 @@ def read(keys: Keys, dense_width: int | None) -> Experts | None:
             shared_width = width
     elif shared > 1 and keys.family not in ("nemotron_h",):
         shared_width = max(shared_width, shared * width)
-    return Experts(number, width, chosen, shared_width)
+    return Experts(number, width, per_token, shared_width)
 
 
 def here(keys: Keys, i: int, kind: Kind) -> bool:
@@ -70,9 +70,9 @@ def here(keys: Keys, i: int, kind: Kind) -> bool:
     numbers = keys.raw("moe_layers_enum")  # Step 3: "4,5,6"
     if isinstance(numbers, str):
         return str(i) in numbers.replace(" ", "").split(",")
-    chosen = keys.listed("moe_layers")
-    if chosen:
-        return i in chosen[1]
+    pair = keys.listed("moe_layers")
+    if pair:
+        return i in pair[1]
     period = keys.size("expert_layer_period")
     if period is not None:  # Jamba
         return i % period == (keys.size("expert_layer_offset", low=0) or 0)

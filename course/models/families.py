@@ -49,7 +49,7 @@ EVERY = {
     "gemma3": 6,
     "gemma3_text": 6,
 }
-"""model_type: every how manieth layer has full attention, the others a window, where no key says so."""
+"""model_type: every how manieth layer has full attention, the others a window, if no key says so."""
 
 MUST_LIST = {
     "cohere2_moe",
@@ -69,7 +69,7 @@ ON_BY_DEFAULT = {
     "attn_output_gate": frozenset({"qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text"}),
     "multi_query": frozenset({"falcon", "gpt_bigcode"}),
 }
-"""Switches that are on where the file says nothing, because the class of that model_type has them on."""
+"""Switches that are on if the file says nothing, because the class of that model_type has them on."""
 
 MLA = frozenset(
     {
@@ -94,6 +94,6 @@ def with_defaults(keys: Keys, inside: bool) -> tuple[Keys, tuple[str, ...]]:
     missing = {name: value for name, value in missing.items() if value is not None}
     if not missing:
         return keys, ()
-    said = ", ".join(f"{name} {value}" for name, value in missing.items())
-    note = f"not in the file, so the defaults of model_type {keys.family}: {said}"
+    values = ", ".join(f"{name} {value}" for name, value in missing.items())
+    note = f"not in the file, so the defaults of model_type {keys.family}: {values}"
     return Keys(missing | dict(keys.values), keys.place), (note,)

@@ -8,25 +8,25 @@ from course.models.spec import ModelSpec
 
 
 def kv_bytes_per_token(spec: ModelSpec) -> str:
-    """Such as "32 layers x 8 KV heads x (128 + 128) x 2 B"."""
+    """Bytes of K and V a token as a formula, such as "32 layers x 8 KV heads x (128 + 128) x 2 B"."""
     return _sum(spec.layer_caches, spec.kv_bytes_per_element)
 
 
 def kv_bytes_after_window(spec: ModelSpec) -> str:
-    """The same for the layers without a window."""
+    """The formula of the layers without a window."""
     return _sum((layer for layer in spec.layer_caches if _window(layer) is None), spec.kv_bytes_per_element)
 
 
 def window_bytes(spec: ModelSpec) -> str:
-    """The same for those with one, times their window."""
+    """The formula of the layers with a window, times that window."""
     return _sum((layer for layer in spec.layer_caches if _window(layer)), spec.kv_bytes_per_element, windows=True)
 
 
 def state_bytes(spec: ModelSpec, drafts: int = 0) -> str:
-    """Such as "28 layers x (8,192 channels x 32 B + 8,192 channels x 6 B)". drafts: drafted tokens a step."""
-    found = Counter(layer.state for layer in spec.layer_caches if layer.state)
+    """Such as "28 layers x (8,192 channels x 32 B + 8,192 channels x 6 B)". drafts: draft tokens a step."""
+    states = Counter(layer.state for layer in spec.layer_caches if layer.state)
     terms = []
-    for parts, number in found.items():
+    for parts, number in states.items():
         inside = " + ".join(
             f"{part.units:,} {part.what} x {part.unit_bytes + drafts * part.draft_bytes:,} B" for part in parts
         )
@@ -35,18 +35,18 @@ def state_bytes(spec: ModelSpec, drafts: int = 0) -> str:
 
 
 def draft_bytes_per_token(spec: ModelSpec) -> str:
-    """The same for the layers that only speculative decoding runs."""
+    """The formula of the layers that only speculative decoding runs."""
     return _sum(spec.draft_layers, spec.kv_bytes_per_element)
 
 
 def index_bytes_per_token(spec: ModelSpec) -> str:
-    """The key in 8 bits and its scales."""
-    found = Counter(layer.attention.extra_bytes for layer in spec.layer_caches if layer.attention)
-    return " + ".join(f"{_layers(number)} x {size} B" for size, number in found.items() if size) or "0"
+    """Bytes a token of an indexer's key in 8 bits and its scales, as a formula."""
+    sizes = Counter(layer.attention.extra_bytes for layer in spec.layer_caches if layer.attention)
+    return " + ".join(f"{_layers(number)} x {size} B" for size, number in sizes.items() if size) or "0"
 
 
 def weights_bytes(spec: ModelSpec) -> str:
-    """Parameters and the bytes of each, on average where they differ."""
+    """Parameters times bytes a parameter, on average if those differ, as a formula."""
     size, number = spec.weights_bytes, spec.parameters
     if size is None or number is None:
         return "not counted"
@@ -62,9 +62,9 @@ def _layers(number: int) -> str:
 
 
 def _sum(layers: Iterable[Layer], element: int, windows: bool = False) -> str:
-    found = Counter(layer.attention for layer in layers if layer.attention)
+    kinds = Counter(layer.attention for layer in layers if layer.attention)
     terms = []
-    for attention, number in found.items():
+    for attention, number in kinds.items():
         kind = last = ""
         if windows:
             last = f" x {attention.window:,} tokens"

@@ -23,9 +23,9 @@ class GPU:
     """Bandwidth in bytes/s, compute in FLOP/s (bf16, dense), and seconds of one kernel in a replayed graph.
 
     memory_bytes: what the CUDA or HIP runtime gives as the card's total, of which engines take their share;
-    memory_source says from where and of when, and where it is an estimate. edition: which of several cards of that
+    memory_source says from where and of when, and whether it is an estimate. edition: which of several cards of that
     name it is. driver_memory_mib: what nvidia-smi or rocm-smi prints. peak_bandwidth, peak_flops, peak_fp8_flops: of
-    the data sheet, dense, with sums in 32 bits; None where there is none. peak_source: the data sheet and its year.
+    the data sheet, dense, with sums in 32 bits; None if there is none. peak_source: the data sheet and its year.
 
     Raises ValueError for rates outside 1 to 1e30, seconds outside 0 to 1e10 and a memory below 1 byte.
     """
@@ -55,7 +55,7 @@ class GPU:
     def fp8_flops(self) -> float:
         """FLOP/s of matrix products in 8-bit floats: the data sheet's, times the share that bf16 reaches of its own.
 
-        Where the card has no such units, the rate of bf16: engines then widen the weights first.
+        If the card has no such units, the rate of bf16: engines then widen the weights first.
         """
         if self.peak_fp8_flops is None or not self.peak_flops:
             return self.matrix_flops
@@ -130,12 +130,12 @@ def gpu(name: str) -> GPU:
     Raises ValueError otherwise, with names that are near or else all of them.
     """
     cards, spellings = _catalogue()
-    known = isinstance(name, str) and len(name) < 100
-    found = _lookup(name, cards, spellings) if known else None
-    if found:
-        return found
+    is_name = isinstance(name, str) and len(name) < 100
+    card = _lookup(name, cards, spellings) if is_name else None
+    if card:
+        return card
     near = []
-    if known:
+    if is_name:
         near = [spellings[one] for one in difflib.get_close_matches(_plain(name), spellings, n=5, cutoff=0.6)]
     if near:
         raise ValueError(f"no GPU is called {settings.quote(name)}; did you mean {' or '.join(dict.fromkeys(near))}?")
@@ -143,11 +143,11 @@ def gpu(name: str) -> GPU:
 
 
 def _lookup(name: str, cards: dict[str, GPU], spellings: dict[str, str]) -> GPU | None:
-    """By its name; else without the words for a socket and a kind of memory; else without a size that is the card's."""
-    written = name.lower()
-    shorter = FORM.sub(" ", written)
+    """The GPU of that name; else without socket and kind of memory; else without the size of its memory."""
+    plain_name = name.lower()
+    shorter = FORM.sub(" ", plain_name)
     size = SIZE.search(shorter)
-    for text in (written, shorter):
+    for text in (plain_name, shorter):
         if _plain(text) in spellings:
             return cards[spellings[_plain(text)]]
     if size:

@@ -22,7 +22,7 @@ KV_HEADS = (
     "num_query_groups",
     "num_key_value_heads_per_layer",
 )
-HEAD_DIM = ("attention_head_dim", "head_dim", "kv_channels")  # where two are given, the first is the cache's
+HEAD_DIM = ("attention_head_dim", "head_dim", "kv_channels")  # if two are given, the first is the cache's
 WINDOW = ("sliding_window", "sliding_window_size", "attention_window_size")
 CONTEXT = (
     "max_position_embeddings",
@@ -54,26 +54,26 @@ class Keys:
         return next((self.values[name] for name in names if name in self), None)
 
     def size(self, *names: str, low: int = 1, high: int = MAX_SIZE) -> int | None:
-        """The whole number that these names stand for, None without any; ValueError where they disagree."""
-        found = {name: self.number(name, self.values[name], low, high) for name in names if name in self}
-        if len(set(found.values())) > 1:
-            pairs = " and ".join(f"{name} = {value}" for name, value in found.items())
+        """The whole number that these names stand for, None without any; ValueError if they disagree."""
+        sizes = {name: self.number(name, self.values[name], low, high) for name in names if name in self}
+        if len(set(sizes.values())) > 1:
+            pairs = " and ".join(f"{name} = {value}" for name, value in sizes.items())
             raise self.refusal(f"{pairs} should be the same: one of them is not understood")
-        return next(iter(found.values()), None)
+        return next(iter(sizes.values()), None)
 
     def first(self, *names: str, low: int = 1, high: int = MAX_SIZE) -> int | None:
         """The whole number under the first of these names that is there: the later ones mean less."""
         return next((self.number(name, self.values[name], low, high) for name in names if name in self), None)
 
     def needed(self, meaning: str, *names: str, low: int = 1, high: int = MAX_SIZE) -> int:
-        """`size`, or a ValueError that names the keys where there is none."""
+        """`size`, or a ValueError that names the keys if there is none."""
         value = self.size(*names, low=low, high=high)
         if value is None:
             raise self.refusal(f"{meaning} cannot be told: {' or '.join(names[:3])} is needed")
         return value
 
     def flag(self, name: str, absent: bool = False) -> bool:
-        """Whether a switch is on. absent: what it is where it is not there, or null: the default of the class."""
+        """Whether a switch is on. absent: what it is if it is not there, or null: the default of the class."""
         value = self.values.get(name)
         if value is None:
             return absent
@@ -82,7 +82,7 @@ class Keys:
         raise self.refusal(f"{name} must be true or false, not {quote(value)}")
 
     def listed(self, *names: str) -> tuple[str, list] | None:
-        """The first of these names that holds a list, with it; None where none is there."""
+        """The first of these names that holds a list, with it; None if none is there."""
         for name in names:
             if name in self:
                 value = self.values[name]
@@ -92,14 +92,14 @@ class Keys:
         return None
 
     def entries(self, name: str) -> list:
-        """The list under this name; ValueError where there is none."""
-        found = self.listed(name)
-        if found is None:
+        """The list under this name; ValueError if there is none."""
+        pair = self.listed(name)
+        if pair is None:
             raise self.refusal(f"{name} is missing: a list with one entry a layer is needed")
-        return found[1]
+        return pair[1]
 
     def inner(self, name: str) -> "Keys":
-        """The object under this name; an empty one where there is none."""
+        """The object under this name; an empty one if there is none."""
         value = self.values.get(name)
         if value is not None and not isinstance(value, Mapping):
             raise self.refusal(f"{name} must be an object, not {quote(value)}")

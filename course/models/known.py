@@ -49,17 +49,17 @@ def model(name: str) -> ModelSpec:
     return _MODELS[name] if name in _MODELS else _from_data(name)
 
 
-def named_or_read(given: str) -> ModelSpec:
+def named_or_read(text: str) -> ModelSpec:
     """The model of that name, unless a file is called so, or of that config.json.
 
     Raises ValueError: neither such a name nor such a file, or a config that is refused.
     """
-    if Path(given).exists():
-        return ModelSpec.from_config(given)
-    if given in names():
-        return model(given)
+    if Path(text).exists():
+        return ModelSpec.from_config(text)
+    if text in names():
+        return model(text)
     raise ValueError(
-        f"no model is called {quote(given)}, and there is no such file; known models: {', '.join(names())}; "
+        f"no model is called {quote(text)}, and there is no such file; known models: {', '.join(names())}; "
         "or give the path of a config.json"
     )
 

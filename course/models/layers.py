@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 
 def on_rank(what: str, number: int, tp: int, copied: bool = True) -> int:
-    """How many of `number` heads or channels one of `tp` ranks holds; fewer than `tp` are copied where `copied`.
+    """How many of `number` heads or channels one of `tp` ranks holds; fewer than `tp` are copied if `copied`.
 
-    ValueError where they cannot be spread evenly: engines refuse that too.
+    ValueError if they cannot be spread evenly: engines refuse that too.
     """
     if number % tp == 0:
         return number // tp
@@ -110,7 +110,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Layer:
-    """The caches of one layer; both where attention and a recurrence run side by side, neither in an MLP.
+    """The caches of one layer; both if attention and a recurrence run side by side, neither in an MLP.
 
     state: the parts of a recurrent state, whose size does not depend on the length of the sequence.
     """

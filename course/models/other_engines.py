@@ -1,4 +1,4 @@
-"""What SGLang and TensorRT-LLM take where an option is left out: `engine_defaults` is vLLM's."""
+"""What SGLang and TensorRT-LLM take if an option is left out: `engine_defaults` is vLLM's."""
 
 from course.models.gpus import GPU
 
@@ -17,7 +17,7 @@ TENSORRT_LLM_BLOCK = 32  # tokens_per_block
 
 
 def sglang_chunk(gpu: GPU | None) -> int:
-    """--chunked-prefill-size of SGLang 0.5.9 by the memory of the card; that of 60 to 160 GiB where none is named."""
+    """--chunked-prefill-size of SGLang 0.5.9 by the memory of the card; that of 60 to 160 GiB if none is named."""
     if gpu is None or (gpu.driver_memory_mib is None and gpu.memory_bytes is None):
         return 8_192
     mib = gpu.driver_memory_mib or (gpu.memory_bytes or 0) / 2**20

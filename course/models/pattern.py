@@ -27,7 +27,7 @@ LISTS = ("layer_types", "layers_block_type")
 class Kind(NamedTuple):
     """attention: FULL, SLIDING, CHUNKED or None. window: tokens, of the last two. linear: has a recurrence.
 
-    mlp: DENSE or EXPERTS where the layer is nothing else, None where such layers are listed apart, else BY_KEYS.
+    mlp: DENSE or EXPERTS if the layer is nothing else, None if such layers are listed apart, else BY_KEYS.
     """
 
     attention: str | None
@@ -41,7 +41,7 @@ def kinds(keys: Keys, number: int, drafts: int) -> list[Kind]:
     names = _from_lists(keys, number, drafts) or _hybrid(keys, number) or _from_windows(keys, number)
     chunk = keys.size("attention_chunk_size")
     apart = DENSE in names or EXPERTS in names
-    found = []
+    layers = []
     for i, name in enumerate(names):
         window = None
         if name == SLIDING:
@@ -56,20 +56,20 @@ def kinds(keys: Keys, number: int, drafts: int) -> list[Kind]:
             mlp: str | None = name
         else:
             mlp = None if apart else BY_KEYS
-        found.append(Kind(ATTENTION.get(name), window, name in (LINEAR, BOTH), mlp))
-    return found
+        layers.append(Kind(ATTENTION.get(name), window, name in (LINEAR, BOTH), mlp))
+    return layers
 
 
 def _kinds_of(keys: Keys, key: str, entries: list | str) -> list[str]:
-    known = []
+    kinds = []
     for entry in entries:
         if not isinstance(entry, str) or entry not in NAMES:
             why = "and what such a layer keeps of a token is not known: it needs a rule"
             raise keys.refusal(f"{key} has {quote(entry)}, {why}")
-        known.append(NAMES[entry])
-    if FULL in known and "attention_window_size" in keys:  # RecurrentGemma: its attention is local
-        known = [SLIDING if name == FULL else name for name in known]
-    return known
+        kinds.append(NAMES[entry])
+    if FULL in kinds and "attention_window_size" in keys:  # RecurrentGemma: its attention is local
+        kinds = [SLIDING if name == FULL else name for name in kinds]
+    return kinds
 
 
 def _fitting(keys: Keys, key: str, entries: list | str, number: int, drafts: int = 0) -> list:
@@ -79,10 +79,10 @@ def _fitting(keys: Keys, key: str, entries: list | str, number: int, drafts: int
 
 
 def _from_lists(keys: Keys, number: int, drafts: int) -> list[str] | None:
-    """From the keys that name every layer."""
-    given = keys.listed(*LISTS)
-    if given:
-        return _kinds_of(keys, given[0], _fitting(keys, *given, number, drafts))
+    """The kinds of layers from keys that list every layer, else None."""
+    pair = keys.listed(*LISTS)
+    if pair:
+        return _kinds_of(keys, pair[0], _fitting(keys, *pair, number, drafts))
     if "block_types" in keys:
         cycle = keys.entries("block_types")
         return _kinds_of(keys, "block_types", [cycle[i % len(cycle)] for i in range(number)] if cycle else [])
@@ -122,7 +122,7 @@ def _expand(keys: Keys, number: int) -> list[str]:
 
 
 def _hybrid(keys: Keys, number: int) -> list[str] | None:
-    """From the keys of models with a recurrence, which name the layers with attention by number or by period."""
+    """The kinds from keys of models with a recurrence, which name the layers with attention by number or by period."""
     if not recurrent.has_recurrence(keys):
         return None
     if keys.family in recurrent.RWKV:
@@ -134,9 +134,9 @@ def _hybrid(keys: Keys, number: int) -> list[str] | None:
         (keys, "full_attn_idxs", 0, FULL),
         (keys, "hybrid_layer_ids", 0, BOTH),
     ):
-        given = keys_of.listed(key)
-        if given:
-            places = {keys_of.number(key, one, low=first, high=number - 1 + first) - first for one in given[1]}
+        pair = keys_of.listed(key)
+        if pair:
+            places = {keys_of.number(key, one, low=first, high=number - 1 + first) - first for one in pair[1]}
             return [meaning if i in places else LINEAR for i in range(number)]
     period = keys.size("attn_layer_period")
     if period is not None and keys.family != "zamba":
@@ -158,7 +158,7 @@ def _hybrid(keys: Keys, number: int) -> list[str] | None:
 
 
 def _from_windows(keys: Keys, number: int) -> list[str]:
-    """From the keys of models with attention in every layer, in some of them over a window."""
+    """The kinds from keys of models with attention in every layer, in some of them over a window."""
     chunk, window = keys.size("attention_chunk_size"), keys.raw(*WINDOW, "interleaved_sliding_window")
     if chunk is not None:
         return _with_rope(keys, number)
@@ -198,9 +198,9 @@ def _from_windows(keys: Keys, number: int) -> list[str]:
 
 def _with_rope(keys: Keys, number: int) -> list[str]:
     """Llama 4: layers with rotary positions attend within a chunk, those without to everything."""
-    given = keys.listed("no_rope_layers")
-    if given and given[1]:
-        entries = _fitting(keys, *given, number)
+    pair = keys.listed("no_rope_layers")
+    if pair and pair[1]:
+        entries = _fitting(keys, *pair, number)
         if any(entry not in (0, 1) for entry in entries):
             raise keys.refusal("no_rope_layers must hold 0 and 1 only")
         return [CHUNKED if entry else FULL for entry in entries]
@@ -213,7 +213,7 @@ def _with_rope(keys: Keys, number: int) -> list[str]:
 
 
 def _window(keys: Keys, i: int, number: int) -> int | None:
-    """The window of layer i, None where it has none."""
+    """The window of layer i, None if it has none."""
     names = [name for name in (*WINDOW, "interleaved_sliding_window") if name in keys]
     for name in names:
         value = keys.values[name]

@@ -40,10 +40,10 @@ def kv_bytes(dtype: str) -> int:
 
 @dataclass(frozen=True)
 class Quantisation:
-    """How a checkpoint is stored. bits: of a quantised weight, scales included; None where nothing is quantised.
+    """How a checkpoint is stored. bits: of a quantised weight, scales included; None if nothing is quantised.
 
     method: the name it goes by. experts_only, attention_kept: what is left in 16 bits. understood: whether bits could
-    be told. attention_bits: of attention and recurrences, where they differ from the rest. fp8: weights and what they
+    be told. attention_bits: of attention and recurrences, if they differ from the rest. fp8: weights and what they
     are multiplied with are 8-bit floats, so that products run at that rate.
     """
 
@@ -58,9 +58,9 @@ class Quantisation:
 
 
 def check_dtype(keys: Keys) -> None:
-    """Raise ValueError where `torch_dtype`, or `dtype` as newer files call it, is no type of a tensor.
+    """Raise ValueError if `torch_dtype`, or `dtype` as newer files call it, is no type of a tensor.
 
-    Of the known ones every engine makes 16 bits where no quantisation is named, so none of them is counted otherwise.
+    Of the known ones every engine makes 16 bits if no quantisation is named, so none of them is counted otherwise.
     """
     for name in ("torch_dtype", "dtype"):
         value = keys.values.get(name)
@@ -69,7 +69,7 @@ def check_dtype(keys: Keys) -> None:
 
 
 def read(keys: Keys, beside: Mapping[str, Any]) -> Quantisation:
-    """From quantization_config, and from hf_quant_config.json, whose content is `beside`."""
+    """What quantization_config and hf_quant_config.json say together; `beside` is the content of the latter."""
     config = keys.inner("quantization_config")
     if not config.values:
         config = keys.inner("text_config").inner("quantization_config") if "text_config" in keys else config
@@ -88,8 +88,8 @@ def read(keys: Keys, beside: Mapping[str, Any]) -> Quantisation:
     bits, attention_bits = _bits(name, algorithm, config), None
     if bits is None and "config_groups" in config:
         bits, attention_bits = _mlp_and_attention_bits(config)
-    kept = config.raw("ignore", "modules_to_not_convert", "exclude_modules") or apart.raw("exclude_modules") or []
-    attention_kept = isinstance(kept, list) and any("attn" in one for one in kept if isinstance(one, str))
+    excluded = config.raw("ignore", "modules_to_not_convert", "exclude_modules") or apart.raw("exclude_modules") or []
+    attention_kept = isinstance(excluded, list) and any("attn" in one for one in excluded if isinstance(one, str))
     fp8 = _groups_in_fp8(config) if "config_groups" in config else "fp8" in f"{name} {algorithm}" and bits == 8
     return Quantisation(name, bits, name == "mxfp4", attention_kept, kv, bits is not None, fp8, attention_bits)
 
@@ -109,7 +109,7 @@ def _kv(scheme: Any, keys: Keys) -> str | None:
 
 
 def _bits(name: str, algorithm: str, keys: Keys) -> float | None:
-    """Bits of a stored weight with its scales, None where the method is not known."""
+    """Bits of a stored weight with its scales, None if the method is not known."""
     both = f"{name} {algorithm}"
     if "nvfp4" in both or ("fp4" in both and "mx" not in both):
         return 4 + 8 / 16  # an 8-bit scale for 16 weights
@@ -129,10 +129,10 @@ def _bits(name: str, algorithm: str, keys: Keys) -> float | None:
 
 
 def _of_groups(keys: Keys) -> float | None:
-    """compressed-tensors: the bits of each group of weights, where they agree."""
+    """compressed-tensors: the bits of each group of weights, if they agree."""
     groups = keys.raw("config_groups")
-    found = {_of_a_group(group) for group in (groups.values() if isinstance(groups, Mapping) else ())}
-    return found.pop() if len(found) == 1 else None
+    bits = {_of_a_group(group) for group in (groups.values() if isinstance(groups, Mapping) else ())}
+    return bits.pop() if len(bits) == 1 else None
 
 
 def _of_a_group(group: Any) -> float | None:
@@ -146,31 +146,31 @@ def _of_a_group(group: Any) -> float | None:
 
 
 def _mlp_and_attention_bits(keys: Keys) -> tuple[float | None, float | None]:
-    """Bits of MLPs and of attention, where each group names modules of one of them alone; else None and None."""
-    found: dict[bool, set[float | None]] = {True: set(), False: set()}
+    """Bits of MLPs and of attention, if each group names modules of one of them alone; else None and None."""
+    bits: dict[bool, set[float | None]] = {True: set(), False: set()}
     groups = keys.raw("config_groups")
     for group in groups.values() if isinstance(groups, Mapping) else ():
         targets = group.get("targets") if isinstance(group, Mapping) else None
         for target in targets if isinstance(targets, list) else ():
-            found["attn" in str(target)].add(_of_a_group(group))
-    if len(found[True]) != 1 or len(found[False]) != 1 or None in found[True] | found[False]:
+            bits["attn" in str(target)].add(_of_a_group(group))
+    if len(bits[True]) != 1 or len(bits[False]) != 1 or None in bits[True] | bits[False]:
         return None, None
-    return found[False].pop(), found[True].pop()
+    return bits[False].pop(), bits[True].pop()
 
 
 def _groups_in_fp8(keys: Keys) -> bool:
     """compressed-tensors: whether all groups have weights and activations in 8-bit floats."""
     groups = keys.raw("config_groups")
-    found = [
+    in_fp8 = [
         isinstance(side, Mapping) and side.get("num_bits") == 8 and side.get("type") == "float"
         for group in (groups.values() if isinstance(groups, Mapping) else ())
         for side in ((group.get("weights"), group.get("input_activations")) if isinstance(group, Mapping) else (None,))
     ]
-    return bool(found) and all(found)
+    return bool(in_fp8) and all(in_fp8)
 
 
 def _scale_bits(bits: int, size: Any) -> float:
-    """Bits a weight of the scales, one for a group of `size` weights; 0 where there are no groups."""
+    """Bits a weight of the scales, one for a group of `size` weights; 0 if there are no groups."""
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= 10**6:
         return 0
     return (8 if bits == 4 and size == 16 else 16) / size  # an 8-bit scale is NVFP4's

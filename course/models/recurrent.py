@@ -40,7 +40,7 @@ def has_attention(keys: Keys) -> bool:
 
 
 def parts(keys: Keys) -> tuple[Part, ...]:
-    """The state of one layer. ValueError where the file does not say its shape."""
+    """The state of one layer. ValueError if the file does not say its shape."""
     if keys.family in RWKV:
         return _rwkv(keys)
     if "linear_num_value_heads" in keys:
@@ -85,7 +85,7 @@ def _conv(keys: Keys, *names: str) -> int:
 
 
 def _mamba(keys: Keys) -> tuple[Part, ...]:
-    """Mamba 2 (arXiv 2405.21060) where there are heads, else Mamba (2312.00752)."""
+    """Mamba 2 (arXiv 2405.21060) if there are heads, else Mamba (2312.00752)."""
     state = keys.needed("the size of the recurrent state", *STATE_SIZE)
     conv = _conv(keys, *CONV_WIDTH)
     own, own_dim = ((), ()) if has_attention(keys) else (("num_heads",), ("head_dim",))
@@ -114,7 +114,7 @@ def _mamba(keys: Keys) -> tuple[Part, ...]:
 
 
 def _unless_auto(keys: Keys, *names: str) -> int | None:
-    """The size under these names, None where it is left to the class."""
+    """The size under these names, None if it is left to the class."""
     return keys.size(*(name for name in names if keys.values.get(name) != "auto"))
 
 

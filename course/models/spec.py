@@ -27,7 +27,7 @@ class Weights:
     """Where a model's parameters are, and the bytes they take as stored. Counts of parameters unless said otherwise.
 
     layers: of all layers, every expert included. active: of those, what one token is multiplied with. embedding: the
-    input table. head: the output matrix, 0 where it is the input table again (tied). layer_bytes, other_bytes: memory
+    input table. head: the output matrix, 0 if it is the input table again (tied). layer_bytes, other_bytes: memory
     of the layers, and of embedding and head together.
 
     expert_bytes: the part of layer_bytes that is experts of which a router chooses; num_experts of them in each such
@@ -76,7 +76,7 @@ class ModelSpec:
     `ModelSpec.from_config` fills both in from a config.json.
 
     layers: the caches of each layer. draft_layers: those of layers that only speculative decoding runs. weights: None
-    where the parameters could not be counted. kv_cache_dtype: what the checkpoint asks for, None for its own 16 bits.
+    if the parameters could not be counted. kv_cache_dtype: what the checkpoint asks for, None for its own 16 bits.
     notes: what a reader of the numbers should know.
 
     Raises ValueError for a size that is not a whole number of at least 1; with `layers`, some may be 0: not known.
@@ -120,7 +120,7 @@ class ModelSpec:
     def with_kv_dtype(self, dtype: str | None) -> "ModelSpec":
         """The same model with K and V stored as `dtype`, by vLLM's names; "auto" takes what the checkpoint asks for.
 
-        ValueError for a type that is not known, and for fp8_ds_mla where there is no latent attention.
+        ValueError for a type that is not known, and for fp8_ds_mla if there is no latent attention.
         """
         from course.models.quantisation import kv_bytes
 
@@ -150,7 +150,7 @@ class ModelSpec:
     def kv_bytes_per_token(self) -> int:
         """Bytes of K and V that one token keeps while every layer holds it.
 
-        2 x layers x KV heads x head dimension x bytes an element, where all layers are alike.
+        2 x layers x KV heads x head dimension x bytes an element, if all layers are alike.
         """
         return self._bytes(self.layer_caches)
 
@@ -199,7 +199,7 @@ class ModelSpec:
         For a dense model the q, k, v and o projections and the three matrices of the gated MLP.
         """
         if self.layers is not None:
-            return self._counted().active
+            return self._counts().active
         attention = self.hidden_size * self.head_dim * 2 * (self.num_heads + self.num_kv_heads)
         return self.num_layers * (attention + 3 * self.hidden_size * self.intermediate_size)
 
@@ -215,14 +215,14 @@ class ModelSpec:
         A small step reads fewer experts: see `step_weight_bytes_of`.
         """
         if self.layers is not None:
-            return self._counted().layer_bytes + self.head_parameters * self.bytes_per_parameter
+            return self._counts().layer_bytes + self.head_parameters * self.bytes_per_parameter
         return (self.layer_parameters + self.head_parameters) * self.bytes_per_parameter
 
     def step_weight_bytes_of(self, tokens: int) -> float:
         """Bytes of weights that a step of `tokens` tokens reads, on average.
 
-        Of E experts in a layer, k a token, n tokens touch E (1 - (1 - k / E)^n) where the router spreads them evenly,
-        as its training aims at. Where it does not, fewer are touched.
+        Of E experts in a layer, k a token, n tokens touch E (1 - (1 - k / E)^n) if the router spreads them evenly,
+        as its training aims at. If it does not, fewer are touched.
         """
         mixture = self.weights
         if mixture is None or not mixture.expert_bytes:
@@ -237,14 +237,14 @@ class ModelSpec:
 
     @property
     def parameters(self) -> int | None:
-        """Parameters of the layers, the embedding table and the output head; None where not counted."""
+        """Parameters of the layers, the embedding table and the output head; None if not counted."""
         if self.layers is not None:
             return None if self.weights is None else self.weights.parameters
         return self.layer_parameters + 2 * self.head_parameters
 
     @property
     def weights_bytes(self) -> int | None:
-        """Bytes of all weights in memory: the layers, the embedding table and the head; None where not counted."""
+        """Bytes of all weights in memory: the layers, the embedding table and the head; None if not counted."""
         if self.layers is not None:
             return None if self.weights is None else self.weights.bytes
         return (self.layer_parameters + 2 * self.head_parameters) * self.bytes_per_parameter
@@ -254,7 +254,7 @@ class ModelSpec:
         """FLOPs that one query-key pair costs: a multiply and an add a dimension, for the score and for the value."""
         return sum(layer.attention.flops_per_pair for layer in self.layer_caches if layer.attention)
 
-    def _counted(self) -> Weights:
+    def _counts(self) -> Weights:
         if self.weights is None:
             raise ValueError(f"the weights of {self.name} could not be counted: {' '.join(self.notes) or 'no keys'}")
         return self.weights

@@ -1,6 +1,6 @@
-"""Keys that may change what a token keeps and that nobody here understands: a reason to refuse, never to guess.
+"""Keys that may change what a token keeps and that this reader does not know: a reason to refuse, never to guess.
 
-Most of a config.json has nothing to do with caches. A key is suspicious where its name speaks of attention, caches,
+Most of a config.json has nothing to do with caches. A key is suspicious if its name speaks of attention, caches,
 windows, states and the like, and it is neither among those read here nor among those known to be harmless; one that is
 off (null, false, 0, empty) says nothing.
 """
@@ -47,7 +47,7 @@ READ_KEYS = frozenset(
 HARMLESS_VALUES = {"full_attn_mod": 1}
 """Keys with one value that changes nothing: every layer of Phi-4-multimodal has full attention."""
 HARMLESS_BESIDE = dict.fromkeys(("index_skip_topk_offset", "index_topk_freq", "index_topk_pattern"), "indexer_types")
-"""Keys that say nothing more where another one is there: GLM-5.2 lists which layers have an indexer of their own."""
+"""Keys that say nothing more if another one is there: GLM-5.2 lists which layers have an indexer of their own."""
 HARMLESS_ENDINGS = re.compile(r"(dropout|pdrop|_prob|bias|multipliers?|softcap(ping)?|norm|_eps|init|scale|impl|act)$")
 NEVER = re.compile(r"^(vision|audio|router|moe|expert|norm|image|video)_|^quantization|(^|_)(rope|rotary)(_|$)|theta")
 
@@ -84,7 +84,7 @@ def _off(value: object) -> bool:
 
 
 def _check_covered(keys: Keys, name: str, value: object) -> None:
-    """ValueError where this key is on: what it means for a cache is known to be missing."""
+    """ValueError if this key is on: what it means for a cache is known to be missing."""
     decoder = name == "type_vocab_size" and keys.values.get("is_decoder") is True
     if not _off(value) and not decoder:
         raise keys.refusal(f"{name} = {quote(value)} means {NOT_COVERED[name]}")

@@ -1,6 +1,6 @@
 """Parameters of a model by its keys, and the bytes they take.
 
-Matrices only: norms, biases, position tables and what a vision or audio part has on top are left out. Where something
+Matrices only: norms, biases, position tables and what a vision or audio part has on top are left out. If something
 is not understood the answer is None and a note: the caches of such a model can be known all the same.
 """
 
@@ -36,7 +36,7 @@ TIED_FAMILIES = {
     *("gpt2", "gpt_bigcode", "bloom", "opt", "falcon", "mpt", "cohere", "cohere2", "gemma", "gemma2", "gemma3"),
     *("gemma3_text", "gemma4", "gemma4_text", "gpt_neo", "mamba", "lfm2", "starcoder2", "smollm3", "recurrent_gemma"),
 }
-"""Families whose class ties the output head to the embedding table where the file says nothing."""
+"""Families whose class ties the output head to the embedding table if the file says nothing."""
 OTHERWISE = {
     **dict.fromkeys(("gemma3n", "gemma3n_text"), "embeddings in every layer"),
     **dict.fromkeys(("zamba", "zamba2"), "attention weights that layers share"),
@@ -58,7 +58,7 @@ class Part(NamedTuple):
 
 
 def mlp_width(keys: Keys) -> int | None:
-    """Width of the MLP: of the file, or four times the model's where the family leaves it out."""
+    """Width of the MLP: of the file, or four times the model's if the family leaves it out."""
     if isinstance(keys.raw(*MLP_WIDTH), list):
         return None
     width = keys.first(*MLP_WIDTH, "mlp_hidden_size")
@@ -71,7 +71,7 @@ def mlp_width(keys: Keys) -> int | None:
 
 
 def _factor(keys: Keys) -> float:
-    """block_ffn_dim_multiplier, 1 where it is absent."""
+    """block_ffn_dim_multiplier, 1 if it is absent."""
     factor = keys.raw("block_ffn_dim_multiplier")
     if factor is None:
         return 1.0
@@ -83,9 +83,9 @@ def _factor(keys: Keys) -> float:
 def count(
     outer: Keys, keys: Keys, kinds: list[Kind], quantised: Quantisation, stored: int | None, drafts: int = 0
 ) -> tuple[Weights | None, tuple[str, ...]]:
-    """The weights and notes on them; None with the reason where they could not be counted.
+    """The weights and notes on them; None with the reason if they could not be counted.
 
-    stored: bytes of the checkpoint, where its index says so. drafts: layers for speculative decoding beside `kinds`.
+    stored: bytes of the checkpoint, if its index says so. drafts: layers for speculative decoding beside `kinds`.
     """
     try:
         return _count(outer, keys, kinds, quantised, stored, drafts)
@@ -113,18 +113,18 @@ def _count(
     draft_bytes = drafts * (_layer_bytes(each[-1], quantised) + HALF * 2 * hidden * hidden)
     notes = []
     if stored is not None:
-        found = max(stored - other_bytes, 0)
-        if found - layer_bytes > draft_bytes / 2:  # the checkpoint has the draft layers too
-            found = max(found - draft_bytes, 0)
-        expert_bytes = min(ceil(expert_bytes * found / layer_bytes), found) if layer_bytes else 0
-        layer_bytes = found
+        layers_stored = max(stored - other_bytes, 0)
+        if layers_stored - layer_bytes > draft_bytes / 2:  # the checkpoint has the draft layers too
+            layers_stored = max(layers_stored - draft_bytes, 0)
+        expert_bytes = min(ceil(expert_bytes * layers_stored / layer_bytes), layers_stored) if layer_bytes else 0
+        layer_bytes = layers_stored
         notes.append("the size of the weights is that of the checkpoint, as its index says")
     elif any(name in outer for name in ("vision_config", "audio_config")):
         notes.append("weights of the vision and audio parts are not counted")
     rest = parts.rest + parts.recurrence
     dense = parts.attention + rest
     narrow = rest + parts.active_experts + (0 if quantised.attention_kept else parts.attention)
-    counted = Weights(
+    result = Weights(
         layers=dense + parts.experts,
         active=dense + parts.active_experts,
         embedding=embedding,
@@ -133,11 +133,11 @@ def _count(
         other_bytes=other_bytes,
         expert_bytes=expert_bytes,
         num_experts=mixture.number if mixture else 0,
-        experts_per_token=mixture.chosen if mixture else 0,
+        experts_per_token=mixture.per_token if mixture else 0,
         fp8=narrow if quantised.fp8 else 0,
         draft_bytes=draft_bytes,
     )
-    return counted, tuple(notes)
+    return result, tuple(notes)
 
 
 def _ties_head(outer: Keys, keys: Keys) -> bool:
@@ -150,15 +150,15 @@ def _parts(keys: Keys, kinds: list[Kind], hidden: int, mixture: experts.Experts 
     """The parameters of each layer."""
     attention = Attention(keys, len(kinds))
     width = mlp_width(keys)
-    seen: dict[tuple, Part] = {}
+    by_case: dict[tuple, Part] = {}
     parts = []
     for i, kind in enumerate(kinds):
         shape = attention.layer(i, kind) if kind.attention else None
         sparse = mixture is not None and kind.mlp is not None and experts.here(keys, i, kind)
         case = (shape, kind.linear, kind.mlp, sparse)
-        if case not in seen:
-            seen[case] = _layer(keys, hidden, shape, kind, mixture if sparse else None, width)
-        parts.append(seen[case])
+        if case not in by_case:
+            by_case[case] = _layer(keys, hidden, shape, kind, mixture if sparse else None, width)
+        parts.append(by_case[case])
     return parts
 
 
@@ -195,7 +195,7 @@ def _layer(
     shorter = keys.size("moe_latent_size", "routed_expert_hidden_size")  # experts work on a projection of this width
     one = matrices * (shorter or hidden) * mixture.width
     rest += matrices * hidden * mixture.shared_width + hidden * mixture.number + 2 * hidden * (shorter or 0)
-    return Part(attention, rest, mixture.number * one, mixture.chosen * one, recurrence)
+    return Part(attention, rest, mixture.number * one, mixture.per_token * one, recurrence)
 
 
 def _has_gate(keys: Keys) -> bool:
@@ -242,7 +242,7 @@ def _recurrence(keys: Keys, hidden: int) -> int:
     if "recurrence channels" in parts:
         inner = parts["recurrence channels"]
         state = keys.needed("the size of the recurrent state", *recurrent.STATE_SIZE)
-        given = keys.raw("mamba_dt_rank", "time_step_rank")
-        step = keys.number("mamba_dt_rank", given) if isinstance(given, int) else ceil(hidden / 16)
+        rank = keys.raw("mamba_dt_rank", "time_step_rank")
+        step = keys.number("mamba_dt_rank", rank) if isinstance(rank, int) else ceil(hidden / 16)
         return 3 * hidden * inner + inner * (2 * step + 3 * state)
     return 4 * hidden * hidden  # a short convolution between gates, as in LFM2

@@ -40,24 +40,24 @@ def sources(root: Path, numbers: Sequence[str] = ()) -> list[Path]:
     In order, what goes deeper behind its lab. Raises ValueError when a number has no source, two sources share one, or
     one goes deeper than a lab that is not there.
     """
-    found: dict[str, Path] = {}
+    by_number: dict[str, Path] = {}
     for path in sorted((root / "solutions").glob("[0-9][0-9]_*.py"), key=lambda path: path.stem):
         name = source.name_of(path)
-        if name in found:
-            raise ValueError(f"{path.name} and {found[name].name} have the same number; rename one")
+        if name in by_number:
+            raise ValueError(f"{path.name} and {by_number[name].name} have the same number; rename one")
         if name.endswith("d") and (core := path.stem.removesuffix(source.DEEPER)) != getattr(
-            found.get(name[:2]), "stem", None
+            by_number.get(name[:2]), "stem", None
         ):
             raise ValueError(
                 f"{path.name} is the deeper notebook of {core}.py, which is not there; give them the same topic"
             )
-        found[name] = path
-    cores = [name for name in found if not name.endswith("d")]
-    wanted = list(dict.fromkeys(number.zfill(2) for number in numbers)) or cores
-    missing = [number for number in wanted if number not in found]
+        by_number[name] = path
+    cores = [name for name in by_number if not name.endswith("d")]
+    wishes = list(dict.fromkeys(number.zfill(2) for number in numbers)) or cores
+    missing = [number for number in wishes if number not in by_number]
     if missing:
         raise ValueError(f"no source solutions/{missing[0]}_*.py; there are {', '.join(cores) or 'none'}")
-    return [found[name] for number in wanted for name in (number, f"{number}d") if name in found]
+    return [by_number[name] for number in wishes for name in (number, f"{number}d") if name in by_number]
 
 
 def targets(path: Path, text: str) -> list[Target]:
@@ -75,7 +75,7 @@ def targets(path: Path, text: str) -> list[Target]:
 
 
 def known_terms(root: Path) -> dict[str, str]:
-    """The glossary's anchors by term; none where there is no glossary."""
+    """The glossary's anchors by term; none if there is no glossary."""
     try:
         return glossary.entries(files.read(root / "docs" / glossary.PAGE, LARGEST).decode("utf-8"))
     except FileNotFoundError:
@@ -166,15 +166,15 @@ def build(
         for target in todo:
             faults += with_name(target, stored_faults(target))
     if run:
-        found = asyncio.run(run_all(todo, write, cell_timeout, jobs, say))
+        results = asyncio.run(run_all(todo, write, cell_timeout, jobs, say))
         if write and (moved := counts.store(root, [target.path for target in todo if target.is_lab])):
             # A lab's first card says the counted minutes, so those notebooks say the old ones: once more.
             say(f"counted minutes have changed: {', '.join(moved)}")
             again = [target for target in todo if target.number in moved]
-            done = asyncio.run(run_all(again, write, cell_timeout, jobs, say))
-            renewed = {id(target): faults_ for target, faults_ in zip(again, done, strict=True)}
-            found = [renewed.get(id(target), old) for target, old in zip(todo, found, strict=True)]
-        for target, those in zip(todo, found, strict=True):
+            later = asyncio.run(run_all(again, write, cell_timeout, jobs, say))
+            renewed = {id(target): faults_ for target, faults_ in zip(again, later, strict=True)}
+            results = [renewed.get(id(target), old) for target, old in zip(todo, results, strict=True)]
+        for target, those in zip(todo, results, strict=True):
             faults += with_name(target, those)
     if write:
         counts.write_tables(root)

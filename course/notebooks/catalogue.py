@@ -8,23 +8,23 @@ from typing import Any
 
 from course.desk.catalogue import FILE
 from course.exercises import minutes
-from course.exercises.lab import available, load
 from course.exercises.standing import WORDS
+from course.lessons import available, load
 
 
 def entries() -> dict[str, dict[str, Any]]:
     """Title, counted minutes and ids of each lab that has exercises, by number."""
-    found = {}
+    labs = {}
     for number in available():
         spec = load(number)
         asks = {part: [item.id for item in getattr(spec, part, ())] for part in WORDS}
-        found[number] = {
+        labs[number] = {
             "title": spec.title,
             "minutes": minutes.stored(number),
             "deeper": minutes.stored(number, "deeper"),
             "asks": {part: ids for part, ids in asks.items() if ids},
         }
-    return found
+    return labs
 
 
 def text() -> str:
@@ -33,7 +33,7 @@ def text() -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write the file, or with --check only compare it; 1 where it differs."""
+    """Write the file, or with --check only compare it; 1 if it differs."""
     check = "--check" in (sys.argv[1:] if arguments is None else arguments)
     fresh = text()
     if FILE.is_file() and FILE.read_text(encoding="utf-8") == fresh:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
 
 from course.desk.catalogue import PRIMER
+from course.exercises.holes import Fact
 from course.notebooks.canonical import WIDGET_VIEW, canonical, to_bytes
 from course.notebooks.source import (
     BEGIN,
@@ -34,10 +36,13 @@ DIGITS = 10
 MACHINE_PATH = re.compile(r"/(?:home|root|Users|tmp|var/folders)/[\w.-]+|[A-Z]:\\+Users\\|site-packages")
 
 
-def source_faults(text: str, number: str) -> list[str]:
-    """Faults of a source: its headings, its solution markers, empty code cells. `number` is "03", deeper "03d"."""
+def source_faults(text: str, number: str, facts: Mapping[str, Fact] | None = None) -> list[str]:
+    """Faults of a source: its headings, its solution markers, empty code cells, holes that cannot be filled.
+
+    number: "03", deeper "03d". facts: of the lab, by name.
+    """
     try:
-        notebook = parse(text, number)
+        notebook = parse(text, number, facts)
     except SourceError as error:
         return [str(error)]
     headings = PRIMER_HEADINGS if number == PRIMER else HEADINGS
@@ -103,8 +108,8 @@ def output_faults(output: NotebookNode) -> list[str]:
     data = output.get("data", {"stream": output.get("text", "")})
     faults = [f"stored widget view {WIDGET_VIEW}, which JupyterLab cannot show"] if WIDGET_VIEW in data else []
     for text in data.values():
-        if isinstance(text, str) and (found := MACHINE_PATH.search(text)):
-            faults.append(f"the output names a path of this machine: {found[0]!r}")
+        if isinstance(text, str) and (match := MACHINE_PATH.search(text)):
+            faults.append(f"the output names a path of this machine: {match[0]!r}")
     if FIGURE in data and (number := unrounded(data[FIGURE])) is not None:
         faults.append(f"the figure has the number {number!r}, which differs between processors: use round_digits")
     return faults
@@ -115,7 +120,7 @@ def unrounded(part: Any) -> float | None:
     if isinstance(part, float):
         return part if float(f"{part:.{DIGITS}g}") != part else None
     values = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
-    return next((found for value in values if (found := unrounded(value)) is not None), None)
+    return next((number for value in values if (number := unrounded(value)) is not None), None)
 
 
 def leak_faults(lab: NotebookNode, text: str) -> list[str]:
@@ -128,9 +133,9 @@ def leak_faults(lab: NotebookNode, text: str) -> list[str]:
         if cell.cell_type == "code":
             lines = [line.strip() for line in code_only(cell.source).splitlines()]
             for block in blocks:
-                wanted = [line.strip() for line in block.splitlines()]
-                if any(lines[i : i + len(wanted)] == wanted for i in range(len(lines))):
-                    faults.append(f"cell {index}: holds the solution that starts with {wanted[0]!r}")
+                solution = [line.strip() for line in block.splitlines()]
+                if any(lines[i : i + len(solution)] == solution for i in range(len(lines))):
+                    faults.append(f"cell {index}: holds the solution that starts with {solution[0]!r}")
     return faults
 
 
@@ -159,7 +164,7 @@ def difference_faults(raw: bytes, fresh: NotebookNode, outputs: bool = True) -> 
 
 
 def first_difference(old: NotebookNode, new: NotebookNode, part: str) -> str:
-    """The first differing line of one part of two cells, or nothing where that says little."""
+    """The first differing line of one part of two cells, or nothing if that says little."""
     if part == "outputs":
         old_lines, new_lines = (text_of(cell.get("outputs", ())).splitlines() for cell in (old, new))
     elif part == "source":

@@ -14,7 +14,7 @@ from typing import Any
 
 from course.base import files
 from course.exercises import minutes
-from course.exercises.lab import available, load
+from course.lessons import available, load
 from course.notebooks import check
 from course.notebooks.source import HEADINGS, PRIMER_HEADINGS
 
@@ -40,7 +40,7 @@ def kind_of(path: Path) -> str:
 
 
 def of_notebook(path: Path) -> minutes.Counted | None:
-    """Count a stored lab notebook; None where there is none that can be read, or no lesson that belongs to it."""
+    """Count a stored lab notebook; None if there is none that can be read, or no lesson that belongs to it."""
     if path.name[:2] not in available():
         return None
     try:
@@ -51,7 +51,7 @@ def of_notebook(path: Path) -> minutes.Counted | None:
 
 
 def new_terms(number: str) -> tuple[str, ...]:
-    """The terms that a lab introduces; none where no lesson has this number."""
+    """The terms that a lab introduces; none if no lesson has this number."""
     return load(number).terms if number in available() else ()
 
 
@@ -59,11 +59,11 @@ def store(root: Path, labs: Sequence[Path]) -> list[str]:
     """Count the notebooks at `labs` and write what has changed. Returns the numbers of labs whose minutes moved."""
     moved = []
     for path in labs:
-        counted, home = of_notebook(path), _home(root, path.name[:2])
-        if counted is None or not home.parent.is_dir():
+        counts, home = of_notebook(path), _home(root, path.name[:2])
+        if counts is None or not home.parent.is_dir():
             continue
         before = _stored(home)
-        after = {**before, kind_of(path): minutes.as_stored(counted)}
+        after = {**before, kind_of(path): minutes.as_stored(counts)}
         if after != before:
             files.replace(home, (json.dumps(after, indent=1, sort_keys=True) + "\n").encode())
         if (
@@ -76,23 +76,23 @@ def store(root: Path, labs: Sequence[Path]) -> list[str]:
 
 def faults(root: Path, labs: Sequence[Path]) -> list[str]:
     """Where what is stored or printed differs from the notebooks."""
-    found = []
+    sentences = []
     for path in labs:
-        counted, home = of_notebook(path), _home(root, path.name[:2])
-        if counted is None or not home.parent.is_dir():
+        counts, home = of_notebook(path), _home(root, path.name[:2])
+        if counts is None or not home.parent.is_dir():
             continue
-        told = _stored(home).get(kind_of(path), {}).get("minutes")
-        if told != counted.minutes:
-            found.append(f"labs/{path.name}: {counted.minutes} counted minutes, but {minutes.STORED} says {told}")
+        listed = _stored(home).get(kind_of(path), {}).get("minutes")
+        if listed != counts.minutes:
+            sentences.append(f"labs/{path.name}: {counts.minutes} counted minutes, but {minutes.STORED} says {listed}")
     for name, write in TABLES.items():
         text = _text(root / name)
         if text is not None and write(text) != text:
-            found.append(f"{name}: its minutes are not the counted ones; `make notebooks` writes them")
-    return found
+            sentences.append(f"{name}: its minutes are not the counted ones; `make notebooks` writes them")
+    return sentences
 
 
 def write_tables(root: Path) -> None:
-    """Write the counted minutes into README.md and docs/instructor.md, where they are."""
+    """Write the counted minutes into README.md and docs/instructor.md, if those exist."""
     for name, write in TABLES.items():
         text = _text(root / name)
         if text is not None and write(text) != text:
@@ -103,8 +103,8 @@ def readme(text: str) -> str:
     """Return the README with the counted minutes in its rows `| 03 | title | minutes | ...`."""
 
     def row(match: re.Match[str]) -> str:
-        counted = minutes.stored(match[1])
-        return match[0] if counted is None else f"| {match[1]} | {match[2]} | {counted} |"
+        number = minutes.stored(match[1])
+        return match[0] if number is None else f"| {match[1]} | {match[2]} | {number} |"
 
     return README_ROW.sub(row, text)
 
@@ -133,9 +133,9 @@ def section_table() -> str:
 
 
 def _of_sections(sections: Mapping[str, float], names: tuple[str, ...]) -> str:
-    """The minutes of sections that begin with one of these names; nothing where a lab has none of them."""
-    found = [value for key, value in sections.items() if key.startswith(names)]
-    return str(round(sum(found))) if found else ""
+    """The minutes of sections that begin with one of these names; nothing if a lab has none of them."""
+    section_minutes = [value for key, value in sections.items() if key.startswith(names)]
+    return str(round(sum(section_minutes))) if section_minutes else ""
 
 
 TABLES = {"README.md": readme, "docs/instructor.md": instructor}
@@ -148,10 +148,10 @@ def _home(root: Path, number: str) -> Path:
 
 def _stored(home: Path) -> dict[str, Any]:
     try:
-        found = json.loads(files.read(home, LARGEST))
+        content = json.loads(files.read(home, LARGEST))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _text(path: Path) -> str | None:

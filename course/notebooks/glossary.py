@@ -33,7 +33,7 @@ def entries(text: str) -> dict[str, str]:
 
     text: the page. Rows of tables headed "term" count, and of each what stands before a comma as well as after.
     """
-    found: dict[str, str] = {}
+    anchors: dict[str, str] = {}
     inside = False
     for line in text.splitlines():
         if re.match(r"^\|\s*term\s*\|", line):
@@ -44,8 +44,8 @@ def entries(text: str) -> dict[str, str]:
             anchor = ANCHOR.search(line)
             terms = [re.sub(r"\s+[^\x00-\x7f]$", "", term.strip()) for term in match[1].split(",")]
             for term in terms:
-                found.setdefault(term, anchor[1] if anchor else slug(terms[0]))
-    return found
+                anchors.setdefault(term, anchor[1] if anchor else slug(terms[0]))
+    return anchors
 
 
 def slug(term: str) -> str:
@@ -59,24 +59,24 @@ def linked(notebook: NotebookNode, terms: Mapping[str, str], new: Iterable[str] 
     Headings, tables, code, formulas and what is a link already stay as they are, and the next use is linked instead.
     terms: anchors by term. new: terms that this lab introduces, which are linked though they are ordinary words.
     """
-    wanted = _patterns(terms, set(new))
-    done: set[str] = set()
+    patterns = _patterns(terms, set(new))
+    linked_terms: set[str] = set()
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             lines = _closed_blocks(cell.source)
-            cell.source = "".join(line if shut else _link(line, wanted, done) for shut, line in lines)
+            cell.source = "".join(line if shut else _link(line, patterns, linked_terms) for shut, line in lines)
     return notebook
 
 
 def _patterns(terms: Mapping[str, str], new: set[str]) -> list[tuple[str, re.Pattern[str]]]:
     """Anchor and pattern of each term that is linked, longer terms first, so that "KV cache" comes before "cache"."""
-    kept = [term for term in terms if term in new or (len(term) > 1 and term.lower() not in ORDINARY)]
-    found = []
-    for term in sorted(kept, key=len, reverse=True):
+    names = [term for term in terms if term in new or (len(term) > 1 and term.lower() not in ORDINARY)]
+    patterns = []
+    for term in sorted(names, key=len, reverse=True):
         body = re.escape(term).replace(r"\ ", r"\s+")
         flags = re.IGNORECASE if term == term.lower() else 0
-        found.append((terms[term], re.compile(rf"(?<![\w/.-]){body}s?(?![\w-])", flags)))
-    return found
+        patterns.append((terms[term], re.compile(rf"(?<![\w/.-]){body}s?(?![\w-])", flags)))
+    return patterns
 
 
 def _closed_blocks(text: str) -> list[tuple[bool, str]]:
@@ -94,15 +94,15 @@ def _closed_blocks(text: str) -> list[tuple[bool, str]]:
     return pieces
 
 
-def _link(text: str, wanted: list[tuple[str, re.Pattern[str]]], done: set[str]) -> str:
+def _link(text: str, patterns: list[tuple[str, re.Pattern[str]]], linked_terms: set[str]) -> str:
     """Link in a run of lines what has not been linked yet."""
-    for anchor, pattern in wanted:
-        if anchor in done:
+    for anchor, pattern in patterns:
+        if anchor in linked_terms:
             continue
         shut = [match.span() for match in CLOSED.finditer(text)]
         for match in pattern.finditer(text):
             if not any(start < match.end() and match.start() < end for start, end in shut):
                 text = f"{text[: match.start()]}[{match[0]}]({PAGE}#{anchor}){text[match.end() :]}"
-                done.add(anchor)
+                linked_terms.add(anchor)
                 break
     return text

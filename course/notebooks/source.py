@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
@@ -12,6 +12,8 @@ import jupytext
 from nbformat import NotebookNode
 
 from course.base import files
+from course.exercises import holes
+from course.exercises.holes import Fact
 
 BEGIN = "### BEGIN SOLUTION"
 END = "### END SOLUTION"
@@ -65,12 +67,12 @@ def read(path: Path) -> str:
         ) from None
 
 
-def parse(text: str, number: str) -> NotebookNode:
-    """The notebook written in `text` (percent format), markers still in it.
+def parse(text: str, number: str, facts: Mapping[str, Fact] | None = None) -> NotebookNode:
+    """The notebook written in `text` (percent format), markers still in it, the holes of its texts filled.
 
     `number` ("03", or "03d" for what goes deeper) goes into the cell ids, which are the lab's number and the cell's
-    index: two builds of one source have the same ids, and so have the lab and its solution. Raises SourceError for what
-    is no such text.
+    index: two builds of one source have the same ids, and so have the lab and its solution. facts: what the holes ask
+    for, by name. Raises SourceError for what is no such text, and for a hole that cannot be filled.
     """
     try:
         notebook = jupytext.reads(text, fmt="py:percent")
@@ -86,12 +88,23 @@ def parse(text: str, number: str) -> NotebookNode:
             if not isinstance(value, KEPT_CELL_METADATA[key]) or not all(isinstance(name, str) for name in names):
                 raise SourceError(f'cell {index}: {key} is {value!r}; write a list such as tags=["{IGNORE_TAG}"]')
         cell.id = f"lab{number}-{index:03d}"
+        if cell.cell_type == "markdown":
+            try:
+                cell.source = holes.filled(cell.source, facts or {})
+            except holes.HoleError as error:
+                raise SourceError(f"line {_line_of(error.hole, text)}: {error}") from None
     return notebook
 
 
-def notebooks(text: str, number: str) -> Pair:
+def _line_of(hole: str, text: str) -> int:
+    """The first line of a source's texts that has this hole, from 1."""
+    lines = enumerate(text.splitlines(), start=1)
+    return next((number for number, line in lines if line.startswith("#") and hole in line), 1)
+
+
+def notebooks(text: str, number: str, facts: Mapping[str, Fact] | None = None) -> Pair:
     """The lab and the solution that `text` describes. Raises SourceError as `parse`, or for unpaired markers."""
-    lab, solution = parse(text, number), parse(text, number)
+    lab, solution = parse(text, number, facts), parse(text, number, facts)
     for index, (lab_cell, solution_cell) in enumerate(zip(lab.cells, solution.cells, strict=True)):
         faults = marker_faults(lab_cell, index)
         if faults:

@@ -103,7 +103,7 @@ def _later(here: str, there: str) -> bool:
 
 
 def _earlier(spec: LabSpec, there: Collection[str]) -> str:
-    """One question from the lab before and one from three or more back, where there are such labs; two at most.
+    """One question from the lab before and one from three or more back, if there are such labs; two at most.
 
     The primer may be asked about and need not be, since its test lets people skip it.
     """

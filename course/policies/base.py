@@ -25,113 +25,18 @@ then waits for a slot, and all others decode:
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import copy, deepcopy
 from dataclasses import dataclass
-from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
 from course.base import settings
 from course.memory.block_pool import Plan, blocks_for
+from course.policies.request import Request
 
-Engine = Any  # course.engine.loop.Engine, which stands above: a policy sees it through State and Request only
-
-
-def _read_only(name: str, doc: str, read: Callable[[Any], Any] | None = None) -> Any:
-    """A property that refuses to be set, with a sentence. read: where it is more than the slot of that name."""
-
-    def refuse(self: Any, value: Any) -> None:
-        raise ValueError(
-            f"a policy changed a request: it set {name} of {self!r} to {settings.quote(value)}; a policy may only "
-            "read requests, so keep notes of your own elsewhere, by request.index"
-        )
-
-    return property(read or attrgetter(f"_{name}"), refuse, doc=doc)
-
-
-class Request:
-    """A request as a policy may see it. How long its answer will be is not here: nobody knows that in advance.
-
-    Its counters are views: while it decodes they follow from the number of the step, so that a step costs nothing for
-    those that only go on.
-    """
-
-    __slots__ = (
-        "_admitted", "_arrival", "_c", "_decodes_known", "_e", "_engine", "_index", "_labels", "_leave",
-        "_prompt_tokens", "_since", "_tokens_from", "_whole",
-    )  # fmt: skip
-
-    # Of the life under way: the step in which it got its slot, that of the first token of this run of tokens, and what
-    # was known in the first decode after it.
-    _admitted: int
-    _tokens_from: int
-    _decodes_known: int
-
-    def __init__(
-        self,
-        arrival: float,
-        prompt_tokens: int,
-        *,
-        class_: int | str | None = None,
-        tenant: int | str | None = None,
-        prefix: tuple = (),
-        guess: float | None = None,
-        index: int = -1,
-    ):
-        self._begin(arrival, prompt_tokens, index, None)
-        self._labels = class_, tenant, prefix, guess
-
-    def _begin(self, arrival: float, prompt_tokens: int, index: int, engine: Engine) -> None:
-        self._arrival, self._prompt_tokens, self._index, self._engine = arrival, prompt_tokens, index, engine
-        self._e = self._c = 0  # emitted and computed when it last stood still
-        self._since = self._leave = -1  # the first step of the decodes under way, and the one before which it leaves
-        self._whole = True  # its life follows from the steps of its first and last token
-
-    index = _read_only("index", "Its row in the workload.")
-    arrival = _read_only("arrival", "When it came, in seconds.")
-    prompt_tokens = _read_only("prompt_tokens", "Tokens of its prompt.")
-    class_ = _read_only("class_", "The kind of traffic it belongs to, or None.", lambda self: self._labels[0])
-    tenant = _read_only("tenant", "Whose it is, or None.", lambda self: self._labels[1])
-    prefix = _read_only(
-        "prefix", "Hashes of the blocks of its prompt, each standing for all up to there.", lambda self: self._labels[2]
-    )
-    guess = _read_only(
-        "guess", "A predictor's guess of the tokens of its answer, or None.", lambda self: self._labels[3]
-    )
-
-    emitted = _read_only(
-        "emitted",
-        "Output tokens so far.",
-        lambda self: self._e if self._since < 0 else self._e + self._engine.step - self._since,
-    )
-    computed = _read_only(
-        "computed",
-        "Tokens whose K and V are in the cache.",
-        lambda self: self._c if self._since < 0 else self._c + self._engine.step - self._since,
-    )
-    known = _read_only(
-        "known",
-        "Tokens that must be in the cache before the next one can be sampled: the prompt and what was emitted.",
-        lambda self: self._prompt_tokens + self.emitted,
-    )
-    remaining = _read_only(
-        "remaining",
-        "Tokens to compute before the next one is emitted: 1 for a decode, more for a prompt.",
-        lambda self: self._prompt_tokens + self._e - self._c,
-    )
-    blocks = _read_only(
-        "blocks",
-        "KV blocks that it holds.",
-        lambda self: 0 if self._engine is None else self._engine.pool.held(self),
-    )
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise ValueError(
-            f"{self!r} cannot be copied or pickled: it is a view of its engine; keep what you need of it, by its index"
-        )
-
-    def __repr__(self) -> str:
-        return f"Request({self.index}, prompt={self.prompt_tokens}, computed={self.computed}, emitted={self.emitted})"
+Engine = Any  # course.engine.serving.Engine, which stands above: a policy sees it through State and Request only
 
 
 class State:
@@ -250,6 +155,25 @@ class _Shared(Schedule):
 DECODES: Schedule = _Shared(tokens=NOTHING, preempt=(), decodes=True, until=math.inf)
 
 
+class Order:
+    """Those who wait, in the order in which they are admitted, and for how long this order holds.
+
+    requests: any iterable; who is not in it is not admitted. until: a time [s] up to which the order stays as it is:
+        asked again before it, with nobody arrived or sent back, it would be the same without those who were admitted.
+    """
+
+    __slots__ = ("requests", "until")
+
+    def __init__(self, requests: Iterable[Request], until: float = math.inf):
+        self.requests, self.until = requests, until
+
+    def __iter__(self) -> Iterator[Request]:
+        return iter(self.requests)
+
+    def __repr__(self) -> str:
+        return f"Order({self.requests!r}, until={self.until!r})"
+
+
 class Policy:
     """Base of all policies: `max_num_seqs` slots, at most `max_num_batched_tokens` tokens a step.
 
@@ -264,9 +188,28 @@ class Policy:
     def check_settings(self) -> None:
         """Raises ValueError for settings that cannot be. `serve` asks too: they may have been changed since."""
 
+    def fresh(self) -> "Policy":
+        """One like this that has served nobody yet; `serve` serves such a copy, and so leaves this one as it is.
+
+        Every attribute is copied too, except those that Python cannot copy, such as open files: both share them.
+        """
+        return copied(self)
+
     def schedule(self, state: State) -> Schedule:
         """Which tokens run in the next step."""
         raise NotImplementedError
+
+
+def copied(policy: Any) -> Any:
+    """A copy of the policy with copies of its attributes, of those at least that Python can copy."""
+    try:
+        return deepcopy(policy)
+    except Exception:  # a generator, a lock, a module, or whatever its own __deepcopy__ raises
+        twin = copy(policy)
+    for name, value in vars(twin).items():
+        with suppress(Exception):
+            setattr(twin, name, deepcopy(value))
+    return twin
 
 
 @dataclass(frozen=True)

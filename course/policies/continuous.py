@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from course.base import settings
-from course.policies.base import DECODES, Policy, Request, Schedule, State
+from course.memory.block_pool import Plan
+from course.policies.base import DECODES, Order, Policy, Request, Schedule, State
 from course.policies.registry import Knob, MaxNumSeqs, registered
 
 MaxNumBatchedTokens = Annotated[int, Knob("The most tokens in a step.", 2_048)]
@@ -28,8 +29,6 @@ class Continuous(Policy):
     Out of blocks, the running request admitted last is preempted, and nobody is admitted in that step.
     Not modelled: prefix caching, asynchronous scheduling. Raises ValueError for settings that contradict each other.
     """
-
-    max_num_batched_tokens: int
 
     def __init__(
         self,
@@ -61,6 +60,17 @@ class Continuous(Policy):
             raise ValueError(
                 "long_prefill_token_threshold needs enable_chunked_prefill=True: set it to 0 or turn chunking on"
             )
+        vars(self).pop("_set_while_serving", None)
+
+    @property  # type: ignore[override]  # a whole number, never infinite
+    def max_num_batched_tokens(self) -> int:
+        """Tokens of a step. Set it in `schedule`, and from then on no answer holds for more than a step."""
+        tokens: Any = vars(self).get("max_num_batched_tokens")  # None: check_settings refuses it
+        return tokens
+
+    @max_num_batched_tokens.setter
+    def max_num_batched_tokens(self, tokens: int) -> None:
+        vars(self).update(max_num_batched_tokens=tokens, _set_while_serving=True)
 
     def __repr__(self) -> str:
         extras = ""
@@ -73,65 +83,101 @@ class Continuous(Policy):
         sizes = f"max_num_seqs={self.max_num_seqs}, max_num_batched_tokens={self.max_num_batched_tokens}"
         return f"{type(self).__name__}({sizes}{extras})"
 
-    def queue(self, waiting: Sequence[Request]) -> Iterable[Request]:
-        """Those who wait, in the order in which they are admitted."""
-        return waiting
+    def queue(self, state: State, waiting: Sequence[Request]) -> Iterable[Request]:
+        """Those who wait, in the order in which they are admitted; who is left out waits on.
+
+        A plain list holds for one step: while somebody waits whom slots and budget would let in, it is asked for before
+        every step. An `Order` says how long it holds. waiting: in order of arrival, preempted ones first.
+        """
+        return Order(waiting)
+
+    def victim(self, state: State, running: Sequence[Request]) -> Request:
+        """Who gives way where blocks are short: the one admitted last, as in vLLM. running: in order of admission."""
+        return running[-1]
 
     def schedule(self, state: State) -> Schedule:
         """Decodes first, then prompts under way, then the queue. The answer holds while nobody waits for the budget."""
-        left, cap, slots = (
-            self.max_num_batched_tokens - state.decodes,
-            self.long_prefill_token_threshold,
-            state.free_slots,
-        )
-        waiting = state.waiting if slots and left else ()
-        if not waiting and not state.prefilling:
-            return DECODES if state.spare_blocks >= 0 else self.make_room(state)
-        plan, tokens, holds = state.plan(), {}, True
-        for request in state.prefilling:
+        left, cap = self.max_num_batched_tokens - state.decodes, self.long_prefill_token_threshold
+        changes, prefilling = "_set_while_serving" in vars(self), state.prefilling
+        if left < 0 or (changes and any(request.emitted and request.remaining == 1 for request in prefilling)):
+            return self.make_room(state)
+        waiting = state.waiting if left and state.free_slots else ()
+        if not waiting and not prefilling:
+            if state.spare_blocks < 0:
+                return self.make_room(state)
+            return Schedule(decodes=True) if changes else DECODES
+        plan, tokens = state.plan(), {}
+        if plan.free < 0:
+            return self.make_room(state)
+        for request in prefilling:
             chunk = min(request.remaining, left, cap or left)
             if not chunk:
                 break
+            if not plan.fits(request, chunk):
+                return self.make_room(state)
             plan.take(request, chunk)
             tokens[request] = chunk
             left -= chunk
-        if plan.free < 0:
-            return self.make_room(state)
+        until = self.admit(state, plan, tokens, left) if left and waiting else math.inf if left else None
+        if changes:
+            until = None
+        if not tokens and until == math.inf:
+            return DECODES
+        return Schedule(tokens, decodes=True, until=until)
 
-        for request in self.queue(waiting) if left else ():
+    def admit(self, state: State, plan: Plan, tokens: dict[Request, int], left: int) -> float | None:
+        """Add newcomers to `tokens` while slots, `left` tokens and blocks last; return until when the answer holds."""
+        cap, slots, waiting = self.long_prefill_token_threshold, state.free_slots, state.waiting
+        order, unserved = self.queue(state, waiting), len(waiting)
+        holds = order.until if isinstance(order, Order) else None
+        for request in order:
             remaining = request.remaining
             chunk = min(remaining, cap) if cap else remaining
             if chunk > left:
                 if not self.enable_chunked_prefill:
-                    holds = False
-                    break
+                    return None if tokens else holds
                 chunk = left
             if not plan.take(request, chunk, remaining if self.scheduler_reserve_full_isl else chunk):
                 break
             tokens[request] = chunk
             left -= chunk
             slots -= 1
-            if not slots or not left:
-                break
-        if not tokens:
-            return DECODES
-        return Schedule(tokens, decodes=True, until=math.inf if holds and left else None)
+            unserved -= 1
+            if not left:
+                return None
+            if not slots:
+                return math.inf
+        return holds if unserved else math.inf
 
     def make_room(self, state: State) -> Schedule:
-        """The blocks do not suffice for all that run: whoever was admitted last gives way to those before it."""
+        """Those that run, in order of admission, where blocks or budget do not suffice for all: victims give way."""
         plan, left, cap = state.plan(decodes=False), self.max_num_batched_tokens, self.long_prefill_token_threshold
         tokens: dict[Request, int] = {}
         preempt: list[Request] = []
         running = list(state.running)
-        for position, request in enumerate(state.running):
+        place = 0
+        while place < len(running) and left:
+            request = running[place]
             chunk = min(request.remaining, left, cap or left)
-            while len(running) > position and not plan.fits(request, chunk):
-                victim = running.pop()
+            while not plan.fits(request, chunk):
+                victim = self.victim(state, running)
+                if victim not in running:
+                    raise ValueError(
+                        f"{type(self).__name__}.victim must return one of the requests that run, not "
+                        f"{settings.quote(victim)}"
+                    )
+                position = len(running) - 1 if victim is running[-1] else running.index(victim)
+                del running[position]
                 plan.release(victim)
                 preempt.append(victim)
-            if len(running) <= position or not left:  # it was the last one left to preempt, or the budget is spent
-                break
-            plan.take(request, chunk)
-            tokens[request] = chunk
-            left -= chunk
+                left += tokens.pop(victim, 0)
+                if position <= place:
+                    place -= 1
+                if victim is request:
+                    break
+            else:
+                plan.take(request, chunk)
+                tokens[request] = chunk
+                left -= chunk
+            place += 1
         return Schedule(tokens, preempt)

@@ -5,7 +5,7 @@ from operator import attrgetter
 from typing import Annotated
 
 from course.base import settings
-from course.policies.base import Request
+from course.policies.base import Order, Request, State
 from course.policies.continuous import (
     Continuous,
     EnableChunkedPrefill,
@@ -52,9 +52,9 @@ class ShortestFirst(Continuous):
         if self.by not in BY:
             raise ValueError(f"by must be {' or '.join(BY)}, not {settings.quote(self.by)}")
 
-    def queue(self, waiting: Sequence[Request]) -> Sequence[Request]:
-        """Those who wait, the shortest first."""
-        return waiting if len(waiting) == 1 else sorted(waiting, key=_prompt if self.by == "prompt" else _guess)
+    def queue(self, state: State, waiting: Sequence[Request]) -> Order:
+        """Those who wait, the shortest first: an order that time does not change."""
+        return Order(sorted(waiting, key=_prompt if self.by == "prompt" else _guess))
 
 
 _prompt = attrgetter("prompt_tokens")

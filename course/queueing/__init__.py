@@ -6,7 +6,7 @@
 | `mmc`, `erlang_c` | c independent servers | constant, short steps; geometric lengths |
 | `stepped_servers` | c servers that only start together | constant steps of any length; geometric lengths |
 | `processor_sharing`, `continuous_batching` | one server that speeds up as it fills | `policies.Continuous` |
-| `bulk_service` | batches of whoever waits | `policies.Dynamic`, no delay, equal lengths |
+| `bulk_service` | batches of all who wait | `policies.Dynamic`, no delay, equal lengths |
 | `static_batching` | full batches only | `policies.Static` (bounds) |
 | `exponential_gain`, `lognormal_gain`, ... | a queue that never empties | continuous over static, at most |
 | `continuous_capacity`, `static_capacity` | a queue that never empties | capacity by hand, from `demand` |

@@ -41,14 +41,14 @@ def by_size(name: str, values: Any, of: str) -> list[float]:
     """Rates or seconds, one for each size of a batch; ValueError for none, too many, or a bad one, which is named."""
     if isinstance(values, str | bytes | dict) or not hasattr(values, "__iter__"):
         raise ValueError(f"{name} must be a list with the {of} with 1, 2, ... requests, not {quote(values)}")
-    found: list[float] = []
+    numbers: list[float] = []
     for value in values:
-        if len(found) == MOST_SLOTS:
+        if len(numbers) == MOST_SLOTS:
             raise ValueError(f"{name} has more than {MOST_SLOTS:,} entries, one per batch size: give fewer")
-        found.append(real(f"{name}[{len(found)}]", value, low=SMALLEST, high=LARGEST))
-    if not found:
+        numbers.append(real(f"{name}[{len(numbers)}]", value, low=SMALLEST, high=LARGEST))
+    if not numbers:
         raise ValueError(f"{name} is empty: give the {of} with 1, 2, ... requests in the batch")
-    return found
+    return numbers
 
 
 def kind(name: str, value: Any, of: type, example: str) -> None:

@@ -60,7 +60,7 @@ def demand_of(load: Workload) -> Demand:
 
 @dataclass(frozen=True)
 class Capacity:
-    """What a policy sustains when somebody always waits. `step_s` is the mean step, prompts included."""
+    """What a policy sustains while the queue is never empty. `step_s` is the mean step, prompts included."""
 
     requests_per_s: float
     output_tokens_per_s: float
@@ -96,7 +96,7 @@ def continuous_capacity(
 
 
 def _composition(need: Demand, step_time: StepTime, sequences: int, budget: int) -> Capacity:
-    room = max(1, budget - (sequences - 1))  # left for a prompt when everybody else decodes
+    room = max(1, budget - (sequences - 1))  # tokens left for a prompt while all other slots decode
     chunks = ceil(need.prompt_tokens / room)
     decodes = need.output_tokens - 1
     per_step = min(sequences / (chunks + decodes), budget / (need.prompt_tokens + decodes))

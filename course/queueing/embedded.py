@@ -1,8 +1,8 @@
 """Queues whose servers only move together: exact means from a chain that looks at the queue between two steps.
 
-Arrivals are Poisson and join the queue at once; everybody who leaves, leaves at the end of a step. So the number in the
+Arrivals are Poisson and join the queue at once; requests leave only at the end of a step. So the number in the
 system at the start of a step is a Markov chain, and inside a step it only grows, at the arrival rate. An idle engine
-starts a step as soon as somebody arrives (no admission window).
+starts a step as soon as a request arrives (no admission window).
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ _MOST_STATES = 3_000  # one dense solve of this size takes about a second
 
 
 def stepped_servers(*, arrival_rate: float, step_s: float, mean_tokens: float, max_num_seqs: int) -> QueueMeans:
-    """Continuous batching with a constant step and geometric lengths: M/M/c where nobody starts mid-step. Exact.
+    """Continuous batching with a constant step and geometric lengths: M/M/c in which no request starts mid-step. Exact.
 
     arrival_rate: requests/s. step_s: seconds a step, whatever the batch. mean_tokens: mean steps a request needs.
     max_num_seqs: slots. `p_wait` is the share of requests that wait at all, be it only for the step to end: it nears 1
@@ -57,7 +57,7 @@ class BulkMeans(QueueMeans):
 
 
 def bulk_service(*, arrival_rate: float, batch_s: Sequence[float]) -> BulkMeans:
-    """M/D^[1,b]/1: whoever waits when the server falls free, up to b, is served together and leaves together. Exact.
+    """M/D^[1,b]/1: all who wait when the server falls free, up to b, are served and leave together. Exact.
 
     arrival_rate: requests/s. batch_s: seconds to serve a batch of 1, 2, ... b. This is `policies.Dynamic` with
     max_queue_delay=0 and answers of equal length. Utilisation is arrival_rate over the rate of full batches: a server

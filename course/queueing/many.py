@@ -1,7 +1,7 @@
 """Many servers, each busy with one request at its own constant speed: M/M/c.
 
 A batch of c slots looks like c servers, and is one only while a step takes the same time whatever the batch holds. Real
-steps grow with the batch, and nobody starts between two steps: `stepped_servers` shows what the second point costs,
+steps grow with the batch, and no request starts between two steps: `stepped_servers` shows what the second point costs,
 `processor_sharing` what the first does.
 """
 
@@ -34,12 +34,12 @@ class MMc(QueueMeans):
 
     def p_time_in_system_above(self, seconds: float) -> float:
         """P(wait + service > t): an exponential service, plus an exponential wait for the share C that waits."""
-        served = real("seconds", seconds, low=0.0) / self.service_s
+        services = real("seconds", seconds, low=0.0) / self.service_s
         spare = self.servers - 1 - self.offered_load  # (c mu - lambda - mu) / mu
         if abs(spare) < 1e-9:
-            return exp(-served) * (1 + self.p_wait * min(served, 1e3))  # e^-1000 is 0
+            return exp(-services) * (1 + self.p_wait * min(services, 1e3))  # e^-1000 is 0
         # e^-x (1 - e^(-x spare)) / spare, written so that it cannot overflow where spare is below 0.
-        return exp(-served) + self.p_wait * (exp(-served) - exp(-served * (1 + spare))) / spare
+        return exp(-services) + self.p_wait * (exp(-services) - exp(-services * (1 + spare))) / spare
 
     def time_in_system_percentile_s(self, quantile: float) -> float:
         """Seconds within which a share `quantile` of requests is answered (the root of a closed form)."""

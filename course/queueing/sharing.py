@@ -1,4 +1,4 @@
-"""The queue that fits continuous batching: everybody in the batch shares one server whose speed depends on how many.
+"""The queue that fits continuous batching: the batch shares one server whose speed depends on its size.
 
 With n requests in the system, min(n, max_num_seqs) are in the batch and finish at mu(n) requests/s in all. Adding one
 speeds up the whole and slows down each. The number in the system is a birth-death chain: up at lambda, down at mu(n).
@@ -59,7 +59,7 @@ def processor_sharing(*, arrival_rate: float, rates: Sequence[float] | np.ndarra
     Source: Kleinrock vol. 1 (1975), chapter 3; while slots last, sharing makes it insensitive to the distribution of
     lengths (Cohen 1979, Acta Informatica 12; Kelly, Reversibility and Stochastic Networks, 1979).
     Does not apply: with arrivals in bursts; when many wait and lengths are far from exponential (the order is then
-    first come first served, and the chain assumes exponential); where steps are long against the gaps between
+    first come first served, and the chain assumes exponential); when steps are long against the gaps between
     arrivals; when KV memory preempts. With no more than one slot it is M/M/1, whatever the lengths.
     Raises ValueError for a rate that is not positive, and when the queue would grow without end.
     """
@@ -112,10 +112,10 @@ class BatchingForecast:
         drain = chain.capacity_requests_per_s - chain.arrival_rate
         above = 0.0
         for own, landings in self._starts:
-            left = t - own  # what of t is over when the own step begins
-            unslotted = chain.p_wait * exp(-drain * max(left, 0.0))
+            rest = t - own  # what of t is over when the own step begins
+            unslotted = chain.p_wait * exp(-drain * max(rest, 0.0))
             for weight, step in landings:
-                above += weight * (unslotted + (1 - chain.p_wait) * _p_rest_above(left, step))
+                above += weight * (unslotted + (1 - chain.p_wait) * _p_rest_above(rest, step))
         return above
 
     @cached_property
@@ -142,15 +142,15 @@ class BatchingForecast:
         return crossing(lambda t: tail - self.p_ttft_above(t), 0.0, high)
 
 
-def _company(expected: float) -> np.ndarray:
+def _company(mean: float) -> np.ndarray:
     """P(0, 1, 2, 3 or more others come in the same step), the last entry with all that is left."""
-    shares = poisson_pmf(np.arange(4.0), expected)
+    shares = poisson_pmf(np.arange(4.0), mean)
     shares[-1] = 1 - shares[:-1].sum()
     return shares
 
 
 def _p_rest_above(seconds: float, step: float) -> float:
-    """P(the rest of a step of that length, at a moment of somebody's arrival, is above so many seconds)."""
+    """P(what is left, at a random arrival, of a step of `step` seconds is above `seconds`)."""
     if seconds <= 0:
         return 1.0
     return max(0.0, 1 - seconds / step) if step else 0.0
@@ -169,8 +169,8 @@ def continuous_batching(
 
     need: from `demand` or `demand_of`. step_time: a model of `course.steptime`. arrival_rate: requests/s, Poisson.
     rates: the result of `service_rates` with the same settings, for callers that ask at many arrival rates.
-    Prompts that start in one step are at most four, all of mean length and whole: TTFT is too low where prompts take
-    several chunks, and its tail is too thin where prompts differ much.
+    Prompts that start in one step are at most four, all of mean length and whole: TTFT is too low if prompts take
+    several chunks, and its tail is too thin if prompts differ much.
     Does not apply: as `processor_sharing` and `continuous_capacity`.
     """
     check.kind("need", need, Demand, "demand(prompt_tokens=512, output_tokens=128)")

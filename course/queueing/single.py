@@ -97,9 +97,9 @@ class MD1(QueueMeans):
                 "services, too many to add up: lower arrival_rate, or ask for the mean only"
             )
         services = int(seconds // self.service_s) + 1
-        left = self.arrival_rate * (services * self.service_s - seconds)
-        known = _at_most_waiting(self.utilisation, 1 << (services - 1).bit_length())  # powers of two: few to remember
-        return float(poisson_pmf(np.arange(services), left) @ known[services - 1 :: -1])
+        load = self.arrival_rate * (services * self.service_s - seconds)
+        shares = _at_most_waiting(self.utilisation, 1 << (services - 1).bit_length())  # powers of two: few to remember
+        return float(poisson_pmf(np.arange(services), load) @ shares[services - 1 :: -1])
 
     def wait_percentile_s(self, quantile: float) -> float:
         """Seconds that a share `quantile` of requests wait at most (the root of the line above)."""

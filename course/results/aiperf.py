@@ -76,9 +76,9 @@ def blocks(place: str, doc: Mapping) -> tuple[Statistics, dict[str, float]]:
     reported = {}
     for metric, key in (("ttft", TTFT), ("tpot", TPOT), ("itl", ITL), ("e2e", E2E)):
         block = numeric(part(place, doc, key))
-        found = statistics(f"{place}, {key}", block, _scale(f"{place}, {key}", block)) if block else {}
-        if found:
-            reported[metric] = found
+        numbers = statistics(f"{place}, {key}", block, _scale(f"{place}, {key}", block)) if block else {}
+        if numbers:
+            reported[metric] = numbers
     totals = {}
     for name, key in TOTALS.items():
         block = numeric(part(place, doc, key))
@@ -104,13 +104,13 @@ def load_of(place: str, doc: Mapping) -> tuple[dict[str, float], list[str]]:
     """
     config = doc.get("input_config")
     config = config if isinstance(config, dict) else {}
-    found: dict[str, float] = {}
+    load: dict[str, float] = {}
     for holder in (config, config.get("loadgen"), *_phases(config.get("phases"))):
         if isinstance(holder, dict):
             for name, keys in (("max_concurrency", ("concurrency",)), ("requested_rate", ("request_rate", "rate"))):
                 for key in keys:
-                    found |= without_missing({name: setting(holder, key)})
-    found |= _lengths(config)
+                    load |= without_missing({name: setting(holder, key)})
+    load |= _lengths(config)
     notes = []
     count = number(f"{place}, osl_mismatch_count", numeric(part(place, doc, "osl_mismatch_count")), "avg")
     off = number(f"{place}, osl_mismatch_diff_pct", numeric(part(place, doc, "osl_mismatch_diff_pct")), "avg")
@@ -120,7 +120,7 @@ def load_of(place: str, doc: Mapping) -> tuple[dict[str, float], list[str]]:
             f"{count:,.0f} answers missed the requested length; answers are {abs(off):.3g}% {less} than asked "
             "on average"
         )
-    return found, notes
+    return load, notes
 
 
 def _phases(phases: Any) -> list[Mapping]:
@@ -136,35 +136,35 @@ def _phases(phases: Any) -> list[Mapping]:
 
 
 def _lengths(config: Mapping) -> dict[str, float]:
-    """Mean tokens of prompts and answers that were asked for; empty where they came from a file."""
+    """Mean tokens of prompts and answers that were asked for; empty if they came from a file."""
     datasets = config.get("datasets")
     if isinstance(datasets, dict):
         datasets = list(datasets.values())
     holders = datasets if isinstance(datasets, list) else []
     prompts = [one["prompts"] for one in holders if isinstance(one, dict) and isinstance(one.get("prompts"), dict)]
-    found: dict[str, float] = {}
+    lengths: dict[str, float] = {}
     for side, new, old in (("prompt", "isl", "input_tokens"), ("output", "osl", "output_tokens")):
         for one in prompts:
             value = one.get(new)
-            found |= without_missing(
+            lengths |= without_missing(
                 {f"asked_{side}_tokens": setting(value if isinstance(value, dict) else {"mean": value}, "mean")}
             )
         prompt = config.get("input")
         prompt = prompt.get("prompt") if isinstance(prompt, dict) else None
         block = prompt.get(old) if isinstance(prompt, dict) else None
         if isinstance(block, dict):
-            found |= without_missing({f"asked_{side}_tokens": setting(block, "mean")})
+            lengths |= without_missing({f"asked_{side}_tokens": setting(block, "mean")})
     for side, key in (("output", "output_tokens_mean"), ("prompt", "synthetic_input_tokens_mean")):
-        found |= without_missing({f"asked_{side}_tokens": setting(config, key)})
-    return found
+        lengths |= without_missing({f"asked_{side}_tokens": setting(config, key)})
+    return lengths
 
 
 def _summary(path: Path, document: Document) -> Result:
     place = document.place(path)
     doc = mapping(place, document.value)
     reported, totals = blocks(place, doc)
-    asked, notes = load_of(place, doc)
-    totals |= asked
+    load, notes = load_of(place, doc)
+    totals |= load
     setup = {key: doc[key] for key in ("aiperf_version", "schema_version") if isinstance(doc.get(key), str)}
     if doc.get("was_cancelled") is True:
         notes.append("The run was cancelled before its end")
@@ -193,9 +193,9 @@ def _rows(path: Path, documents: list[Document]) -> Result:
         gaps.append(np.empty(0) if failed else _gaps(place, metrics))
     if not rows:
         raise ValueError(f"{path.name} has no request of the measured phase")
-    failures, starts, prompts, *measured = zip(*rows, strict=True)
+    failures, starts, prompts, *numbers = zip(*rows, strict=True)
     without_answer = np.array(failures)
-    outputs, ttfts, e2es = (np.where(without_answer, NAN, np.array(values, dtype=float)) for values in measured)
+    outputs, ttfts, e2es = (np.where(without_answer, NAN, np.array(values, dtype=float)) for values in numbers)
     arrival = np.array([(moment - min(starts)) / 10**9 for moment in starts])
     table = requests_of(without_answer, arrival, np.array(prompts, dtype=float), outputs, ttfts, e2es, gaps)
     notes = [f"{left_out:,} requests of the warm-up were left out"] if left_out else []

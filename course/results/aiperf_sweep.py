@@ -37,7 +37,7 @@ def matches(value: Any) -> bool:
 
 def read(path: Path, documents: list[Document]) -> list[Result]:
     """A result for each combination, in the order of the file."""
-    found = []
+    results = []
     for document in documents:
         place = document.place(path)
         doc = mapping(place, document.value)
@@ -47,10 +47,10 @@ def read(path: Path, documents: list[Document]) -> list[Result]:
         for i, value in enumerate(rows):
             here = f"{place}, combination {i}"
             name = path.stem if len(rows) == 1 else f"{path.stem}:{i}"
-            found.append(_combination(here, name, mapping(here, value), notes))
-    if not found:
+            results.append(_combination(here, name, mapping(here, value), notes))
+    if not results:
         raise ValueError(f"{path.name} has no combinations")
-    return found
+    return results
 
 
 def _combination(place: str, name: str, doc: Mapping, notes: list[str]) -> Result:
@@ -82,7 +82,7 @@ def _combination(place: str, name: str, doc: Mapping, notes: list[str]) -> Resul
 
 
 def _metric_of(key: str) -> tuple[str, str | None]:
-    """(metric, statistic) of a name such as time_to_first_token_p99; the statistic None where the name has none."""
+    """(metric, statistic) of a name such as time_to_first_token_p99; the statistic None if the name has none."""
     if key in TIMES or key in RATES:
         return key, None
     metric, _, last = key.rpartition("_")

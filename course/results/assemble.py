@@ -23,8 +23,8 @@ class Draft:
     """What a reader took from a file, in seconds and tokens, before anything is judged.
 
     meanings: metric -> what the tool means by it, and whether that is what is meant here. values: metric -> statistic
-    -> seconds under the definitions used here, where the tool's differ and the file holds enough to say. loop: as in
-    Result; None where the rate and the limit in `totals` tell. drafted: mean tokens a step, with speculation.
+    -> seconds under the definitions used here, if the tool's differ and the file holds enough to say. loop: as in
+    Result; None if the rate and the limit in `totals` tell. drafted: mean tokens a step, with speculation.
     checked: whether rates, counts and means are of the same requests, so that they can be held against each other.
     """
 
@@ -53,21 +53,25 @@ def finish(draft: Draft) -> Result:
         table, sentence = _without_streams(table)
         notes += [*sentence, *shape.on_first_pieces(table), *shape.on_start(table)]
     if _not_streamed(reported) or (table is not None and _nothing_streamed(table)):
-        gone = [name for name in ("tpot", "itl") if reported.pop(name, None) or values.pop(name, None)]
+        dropped_names = [name for name in ("tpot", "itl") if reported.pop(name, None) or values.pop(name, None)]
         notes.append(
             "TTFT is E2E: nothing was streamed, so when the first token came is not known, and there is no TPOT or ITL"
-            + (f". What the file says of {' and '.join(name.upper() for name in gone)} is left out" if gone else "")
+            + (
+                f". What the file says of {' and '.join(name.upper() for name in dropped_names)} is left out"
+                if dropped_names
+                else ""
+            )
         )
         values = {name: value for name, value in values.items() if name not in ("tpot", "itl")}
     _check(draft.name, reported)
 
-    seen = table.summary() if table is not None else {}
+    own = table.summary() if table is not None else {}
     definitions = {}
     for name in METRICS:
-        if name not in reported and name not in seen and name not in values:
+        if name not in reported and name not in own and name not in values:
             continue
         meaning, same = draft.meanings.get(name, ("not in the file; computed from its times", True))
-        ours = seen.get(name) or values.get(name) or (reported.get(name, {}) if same else {})
+        ours = own.get(name) or values.get(name) or (reported.get(name, {}) if same else {})
         definitions[name] = Definition(meaning, OURS[name], same, ours)
 
     mine = remarks.totals_of(table) if table is not None else {}
@@ -83,15 +87,15 @@ def finish(draft: Draft) -> Result:
         totals |= without_missing({"in_flight": mean * totals.get("requests_per_second", float("nan"))})
     if draft.checked:
         notes += remarks.on_failures(totals)
-        estimated = "e2e" not in reported and "e2e" not in seen
-        notes += load.on_load(totals, values | seen | reported, loop, estimated, table)
+        estimated = "e2e" not in reported and "e2e" not in own
+        notes += load.on_load(totals, values | own | reported, loop, estimated, table)
         broken = remarks.on_totals(totals, without_missing(draft.totals), mine)
         notes += broken
         notes += remarks.on_lengths(totals)
-        notes += remarks.on_means(reported, definitions, seen)
+        notes += remarks.on_means(reported, definitions, own)
         if definitions.get("tpot") and definitions["tpot"].same and not broken:  # else its counts say nothing of tokens
             notes += pieces.on_tokens(reported, totals, draft.drafted, table)
-    summary = {name: dict(stats) for name, stats in (values | seen | reported).items() if stats}
+    summary = {name: dict(stats) for name, stats in (values | own | reported).items() if stats}
     return Result(
         draft.tool, draft.name, table, summary, definitions, totals, draft.setup, draft.series, tuple(notes), loop
     )
@@ -153,7 +157,7 @@ def _without_streams(table: Requests) -> tuple[Requests, list[str]]:
 
 
 def each(path: Path, documents: list[Document], run: Callable[[Path, Document, str], Result]) -> list[Result]:
-    """A result for every document of a file; where there are several, their names end with their place."""
+    """A result for every document of a file; if there are several, their names end with their place."""
     several = len(documents) > 1
     return [run(path, document, f"{path.stem}:{i}" if several else path.stem) for i, document in enumerate(documents)]
 
@@ -169,7 +173,7 @@ def requests_of(
 ) -> Requests:
     """The table of a tool that does not say how long a request waited for a slot; times in seconds.
 
-    gaps: those between the tokens of each request; the column is left out where nobody has any.
+    gaps: those between the tokens of each request; the column is left out if no request has any.
     """
     return Requests(
         arrival=arrival,
@@ -185,6 +189,6 @@ def requests_of(
 
 
 def tpot_of(ttft: np.ndarray, e2e: np.ndarray, output_tokens: np.ndarray) -> np.ndarray:
-    """(E2E - TTFT) / (tokens - 1); NaN for an answer of one token and where something is missing."""
+    """(E2E - TTFT) / (tokens - 1); NaN for an answer of one token and if something is missing."""
     with np.errstate(invalid="ignore"):
         return np.where(output_tokens > 1, (e2e - ttft) / np.maximum(output_tokens - 1, 1), np.nan)

@@ -19,7 +19,7 @@ OURS = {
 class Definition:
     """One metric of one result file: what the tool measured, and what it comes to under the definition used here.
 
-    tool, ours: the two definitions. same: whether they are one. value: statistic -> seconds under ours; empty where the
+    tool, ours: the two definitions. same: whether they are one. value: statistic -> seconds under ours; empty if the
     file does not hold enough to say.
     """
 

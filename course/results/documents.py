@@ -9,7 +9,7 @@ from course.base.textfiles import json_lines, json_value
 
 
 class Document(NamedTuple):
-    """A parsed value and its line; None for the line where it is the whole file. run: its number in a list of runs."""
+    """A parsed value and its line; None for the line if it is the whole file. run: its number in a list of runs."""
 
     line: int | None
     value: Any
@@ -23,7 +23,7 @@ class Document(NamedTuple):
 
 
 def documents(path: Path, content: str) -> list[Document]:
-    """Each line, where the first one is whole JSON and not the last; else the file as one. ValueError for no JSON."""
+    """Each line, if the first one is whole JSON and not the last; else the file as one. ValueError for no JSON."""
     begun = content.lstrip()
     if not begun:
         raise ValueError(f"{path.name} is empty")
@@ -39,11 +39,11 @@ def documents(path: Path, content: str) -> list[Document]:
     return [Document(None, json_value(path, content))]
 
 
-def runs(found: list[Document]) -> list[Document]:
-    """The documents, where a file is one list of objects each of its own: the runs of a sweep."""
-    if len(found) != 1 or not isinstance(found[0].value, list) or not found[0].value:
-        return found
-    return [Document(None, value, number) for number, value in enumerate(found[0].value)]
+def runs(documents: list[Document]) -> list[Document]:
+    """The documents, if a file is one list of objects each of its own: the runs of a sweep."""
+    if len(documents) != 1 or not isinstance(documents[0].value, list) or not documents[0].value:
+        return documents
+    return [Document(None, value, number) for number, value in enumerate(documents[0].value)]
 
 
 def is_table(content: str) -> bool:
@@ -54,7 +54,7 @@ def is_table(content: str) -> bool:
 
 def table(path: Path, content: str) -> list[Document]:
     """Each row as an object of its cells, numbers as numbers; an empty cell is missing. ValueError for ragged rows."""
-    found = []
+    documents = []
     reader = csv.reader(io.StringIO(content))
     try:
         names = next(reader)
@@ -65,16 +65,18 @@ def table(path: Path, content: str) -> list[Document]:
                 )
             if row:
                 cells = zip(names, row, strict=True)
-                found.append(Document(reader.line_num, {name: _cell(cell) for name, cell in cells if name and cell}))
+                documents.append(
+                    Document(reader.line_num, {name: _cell(cell) for name, cell in cells if name and cell})
+                )
     except csv.Error as error:
         raise ValueError(f"{path.name}, row {reader.line_num}: {error}") from None
-    if not found:
+    if not documents:
         raise ValueError(f"{path.name} has column names but no rows")
-    return found
+    return documents
 
 
 def _cell(text: str) -> Any:
-    """A number where it is one; a list of numbers as pandas writes it; else the text."""
+    """A number if it is one; a list of numbers as pandas writes it; else the text."""
     if text[0] == "[" and text[-1] == "]":
         try:
             return json_value(Path("cell"), text)

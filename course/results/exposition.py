@@ -24,32 +24,32 @@ Labels = tuple[tuple[str, str], ...]
 
 @dataclass
 class Page:
-    """The samples of one scrape. samples: name -> labels -> value. moment: seconds, NaN where the page does not say."""
+    """The samples of one scrape. samples: name -> labels -> value. moment: seconds, NaN if the page does not say."""
 
     samples: dict[str, dict[Labels, float]] = field(default_factory=dict)
     moment: float = math.nan
 
     def total(self, *names: str) -> float:
-        """The sum of a metric over its series, of the first of these names that is there; NaN where none is."""
+        """The sum of a metric over its series, of the first of these names that is there; NaN if none is."""
         for name in names:
             if name in self.samples:
                 return sum(self.samples[name].values())
         return math.nan
 
     def by_label(self, name: str, label: str) -> dict[str, float]:
-        """A metric, summed for each value of a label; "" where a series does not have it."""
-        found: dict[str, float] = {}
+        """A metric, summed for each value of a label; "" if a series does not have it."""
+        sums: dict[str, float] = {}
         for labels, value in self.samples.get(name, {}).items():
             key = dict(labels).get(label, "")
-            found[key] = found.get(key, 0.0) + value
-        return found
+            sums[key] = sums.get(key, 0.0) + value
+        return sums
 
     def labels(self, name: str) -> Mapping[str, str]:
-        """The labels of the first series of a metric; empty where there is none."""
+        """The labels of the first series of a metric; empty if there is none."""
         return dict(next(iter(self.samples.get(name, {})), ()))
 
     def histogram(self, name: str) -> "Histogram | None":
-        """A histogram, summed over series; None where it is not there or has counted nothing."""
+        """A histogram, summed over series; None if it is not there or has counted nothing."""
         count, total = self.total(f"{name}_count"), self.total(f"{name}_sum")
         buckets = {_bound(le): value for le, value in self.by_label(f"{name}_bucket", "le").items()}
         return Histogram(count, total, dict(sorted(buckets.items()))) if count > 0 else None
@@ -102,7 +102,7 @@ def _bound(text: str) -> float:
 
 def pages(path: Path, content: str) -> list[Page]:
     """Every page of a file. ValueError, with the row, for a line that is no sample."""
-    found = [Page()]
+    pages_so_far = [Page()]
     for row, line in enumerate(content.splitlines(), start=1):
         text = line.strip()
         if not text or text.startswith("#"):
@@ -114,14 +114,14 @@ def pages(path: Path, content: str) -> list[Page]:
                 f"{path.name}, row {row}: {quote(text)} is not a sample of a metrics page (name{{labels}} value)"
             )
         labels = tuple(sorted(_labels(match[2] or "")))
-        page = found[-1]
+        page = pages_so_far[-1]
         if labels in page.samples.get(match[1], {}):
             page = Page()
-            found.append(page)
+            pages_so_far.append(page)
         page.samples.setdefault(match[1], {})[labels] = value
         if match[4] is not None:
             page.moment = int(match[4]) / 1_000
-    return found
+    return pages_so_far
 
 
 def _labels(text: str) -> Iterator[tuple[str, str]]:

@@ -38,7 +38,7 @@ def _run(path: Path, document: Document) -> Result:
     place = document.place(path)
     doc = mapping(place, document.value)
     reported, totals = aiperf.blocks(place, doc)
-    asked, notes = aiperf.load_of(place, doc)
-    totals |= asked
+    load, notes = aiperf.load_of(place, doc)
+    totals |= load
     notes += [] if "requests" in totals else [NO_COUNTS]
     return finish(Draft(TOOL, path.stem, MEANINGS, None, reported, {}, totals, {}, {}, notes))

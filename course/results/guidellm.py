@@ -80,17 +80,17 @@ def matches(value: Any) -> bool:
 
 def read(path: Path, documents: list[Document]) -> list[Result]:
     """Every benchmark of the report."""
-    found = []
+    results = []
     for document in documents:
         doc = mapping(document.place(path), document.value)
         benchmarks = items(document.place(path), doc, "benchmarks") or []
         for i, benchmark in enumerate(benchmarks):
             place = f"{document.place(path)}, benchmark {i}"
             name = path.stem if len(benchmarks) == 1 else f"{path.stem}:{i}"
-            found.append(_benchmark(place, name, mapping(place, benchmark), "metadata" in doc, doc))
-    if not found:
+            results.append(_benchmark(place, name, mapping(place, benchmark), "metadata" in doc, doc))
+    if not results:
         raise ValueError(f"{path.name} has no benchmarks")
-    return found
+    return results
 
 
 def _benchmark(place: str, name: str, doc: Mapping, later: bool, report: Mapping) -> Result:
@@ -141,7 +141,7 @@ def _load(strategy: Mapping) -> tuple[str | None, dict[str, float]]:
 def _asked_lengths(report: Mapping, doc: Mapping) -> dict[str, float]:
     """Lengths that were asked for: synthetic data as an object, as JSON, or as prompt_tokens=256,output_tokens=128."""
     holders = [report.get("args"), report.get("config"), doc.get("config"), doc.get("args")]
-    found: dict[str, float] = {}
+    lengths: dict[str, float] = {}
     for holder in holders:
         data = holder.get("data") if isinstance(holder, dict) else None
         for one in data if isinstance(data, list) else [data]:
@@ -149,8 +149,8 @@ def _asked_lengths(report: Mapping, doc: Mapping) -> dict[str, float]:
                 one = _pairs(one)
             if isinstance(one, dict):
                 for side in ("prompt", "output"):
-                    found |= without_missing({f"asked_{side}_tokens": setting(one, f"{side}_tokens")})
-    return found
+                    lengths |= without_missing({f"asked_{side}_tokens": setting(one, f"{side}_tokens")})
+    return lengths
 
 
 def _pairs(text: str) -> dict[str, Any]:
@@ -169,16 +169,16 @@ def _good(place: str, metrics: Mapping, key: str) -> Mapping:
     return part(f"{place}, {key}", part(place, metrics, key), "successful")
 
 
-def _totals(place: str, doc: Mapping, metrics: Mapping, counted: float) -> tuple[dict[str, float], list[str]]:
-    """Counts and rates, and where two counts of the same thing differ. counted: latencies in the block of E2E."""
-    made = part(place, doc, "request_totals") or part(place, metrics, "request_totals")
+def _totals(place: str, doc: Mapping, metrics: Mapping, in_means: float) -> tuple[dict[str, float], list[str]]:
+    """Counts and rates, and if two counts of the same thing differ. in_means: latencies in the block of E2E."""
+    of_report = part(place, doc, "request_totals") or part(place, metrics, "request_totals")
     stats = part(place, doc, "run_stats") or part(place, doc, "scheduler_metrics")
     claimed = part(place, stats, "requests_made")
-    made = made or claimed
+    of_report = of_report or claimed
     totals = {
-        "requests": counted,
-        "failed": count(place, made, "errored"),
-        "incomplete": count(place, made, "incomplete"),
+        "requests": in_means,
+        "failed": count(place, of_report, "errored"),
+        "incomplete": count(place, of_report, "incomplete"),
         "duration": number(place, doc, "duration"),
         "prompt_tokens": _sum(place, metrics, "prompt_token_count"),
         "output_tokens": _sum(place, metrics, "output_token_count"),
@@ -187,16 +187,16 @@ def _totals(place: str, doc: Mapping, metrics: Mapping, counted: float) -> tuple
         "concurrency": _mean(place, metrics, "request_concurrency"),
     }
     notes = []
-    said = count(place, claimed, "successful")
+    successful = count(place, claimed, "successful")
     beside = number(place, doc, "warmup_duration") + number(place, doc, "cooldown_duration")
-    if said > counted and beside > 0:
+    if successful > in_means and beside > 0:
         notes.append(
-            f"Averages are of the {counted:,.0f} requests in the measured window of {totals['duration']:.4g} s; the "
-            f"other {said - counted:,.0f} of {said:,.0f} were its warm-up and cool-down of {beside:.4g} s"
+            f"Averages are of the {in_means:,.0f} requests in the measured window of {totals['duration']:.4g} s; the "
+            f"other {successful - in_means:,.0f} of {successful:,.0f} were its warm-up and cool-down of {beside:.4g} s"
         )
-    elif abs(said - counted) > 0:
+    elif abs(successful - in_means) > 0:
         notes.append(
-            f"Requests that succeeded: {said:,.0f} by the report, {counted:,.0f} by its latencies. One is wrong"
+            f"Requests that succeeded: {successful:,.0f} by the report, {in_means:,.0f} by its latencies. One is wrong"
         )
     if totals["incomplete"] > 0:
         notes.append(f"Requests cut off at the end of the run, and in no average: {totals['incomplete']:,.0f}")
@@ -228,14 +228,14 @@ def _mean(place: str, metrics: Mapping, key: str) -> float:
 
 
 def _table(place: str, doc: Mapping, counted: float) -> tuple[Requests | None, float, list[str]]:
-    """The requests of all statuses that the averages count, the mean number in flight, and a sentence where need be.
+    """The requests of all statuses that the averages count, the mean number in flight, and a sentence if need be.
 
-    None where the report keeps no requests, or other ones than it counted.
+    None if the report keeps no requests, or other ones than it counted.
     """
-    kept = part(place, doc, "requests")
+    lists = part(place, doc, "requests")
     rows = []
     for status in ("successful", "errored"):
-        for i, value in enumerate(items(f"{place}, requests", kept, status) or []):
+        for i, value in enumerate(items(f"{place}, requests", lists, status) or []):
             rows.append(_row(f"{place}, {status} request {i}", value, status != "successful"))
     if not rows:
         return None, NAN, []
@@ -268,7 +268,7 @@ def _window(
 ) -> tuple[np.ndarray, tuple[float, float] | None]:
     """Which requests the averages count: all, or those of the window.
 
-    guidellm counts whoever touches it (0.4 to 0.8); other ways to count an edge are tried where that gives another
+    guidellm counts all requests that touch it (0.4 to 0.8); other ways to count an edge are tried if that gives another
     number than the report's.
     """
     everybody = np.ones(len(start), dtype=bool)
@@ -276,12 +276,12 @@ def _window(
     if (~failed).sum() == counted or not last > first:
         return everybody, None
     with np.errstate(invalid="ignore"):
-        ended = np.where(np.isnan(end), start, end)
+        ends = np.where(np.isnan(end), start, end)
         choices = (
-            (ended >= first) & (start <= last),
-            (ended > first) & (start < last),
-            (start >= first) & (ended <= last),
-            (ended >= first) & (ended <= last),
+            (ends >= first) & (start <= last),
+            (ends > first) & (start < last),
+            (start >= first) & (ends <= last),
+            (ends >= first) & (ends <= last),
         )
     for inside in choices:
         if (~failed & inside).sum() == counted:
@@ -295,8 +295,8 @@ def _row(place: str, value: Any, failed: bool) -> tuple:
     timings = part(place, part(place, row, "info"), "timings")
 
     def moment(key: str, old: str) -> float:
-        found = number(place, timings, key)
-        return number(place, row, old) if np.isnan(found) else found
+        instant = number(place, timings, key)
+        return number(place, row, old) if np.isnan(instant) else instant
 
     start, end = moment("request_start", "start_time"), moment("request_end", "end_time")
     first, last = moment("first_token_iteration", "first_token_time"), moment("last_token_iteration", "last_token_time")

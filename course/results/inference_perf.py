@@ -77,9 +77,9 @@ def _stage(path: Path, document: Document) -> Result:
     times = good if at_server else part(f"{place}, successes", good, "latency")
     reported = {}
     for metric, key in METRICS.items():
-        found = statistics(f"{place}, {key}", part(place, times, key))
-        if found:
-            reported[metric] = found
+        numbers = statistics(f"{place}, {key}", part(place, times, key))
+        if numbers:
+            reported[metric] = numbers
     speed = part(place, good, "throughput")
     prompt, output = part(place, good, "prompt_len"), part(place, good, "output_len")
     if at_server:
@@ -133,19 +133,21 @@ def _kv_usage(place: str, good: Mapping) -> tuple[dict[str, float], list[str]]:
     if not 0 < top <= 100:
         return {}, []
     scale = 1 if top <= 1 else 100
-    said = f"kv_cache_usage_percentage reaches {top:.4g}, so it was read as {'a share' if scale == 1 else 'percent'}"
-    return without_missing({"kv_mean": values.get("mean", NAN) / scale}), [said]
+    sentence = (
+        f"kv_cache_usage_percentage reaches {top:.4g}, so it was read as {'a share' if scale == 1 else 'percent'}"
+    )
+    return without_missing({"kv_mean": values.get("mean", NAN) / scale}), [sentence]
 
 
 def _of_pieces(reported: Mapping[str, Mapping[str, float]], totals: Mapping[str, float]) -> bool:
     """Whether its TPOT goes with pieces of the stream and not with tokens."""
     tpot, ttft, e2e = (reported.get(name, {}).get("mean", NAN) for name in ("tpot", "ttft", "e2e"))
-    expected = (e2e - ttft) / (totals["mean_output_tokens"] - 1) if totals["mean_output_tokens"] > 1 else NAN
-    return bool(tpot > 0 and expected > 1.25 * tpot)
+    gap = (e2e - ttft) / (totals["mean_output_tokens"] - 1) if totals["mean_output_tokens"] > 1 else NAN
+    return bool(tpot > 0 and gap > 1.25 * tpot)
 
 
 class _Answer(NamedTuple):
-    """One request of a list; times in seconds, NaN where there are none."""
+    """One request of a list; times in seconds, NaN if there are none."""
 
     failed: bool
     start: float

@@ -15,10 +15,10 @@ ALIKE = 0.01  # of TTFT: a first gap that is no further off is TTFT itself
 
 
 def table_of(place: str, doc: Mapping) -> tuple[Requests | None, list[str]]:
-    """The requests of one run, None where the lists are not there, and sentences about them.
+    """The requests of one run, None if the lists are not there, and sentences about them.
 
     ttfts and itls are in seconds beside summaries in milliseconds. A failed request has an error, or no output tokens;
-    its zeros are no times. E2E is TTFT + the sum of the gaps, from which TTFT is taken out first where it was counted
+    its zeros are no times. E2E is TTFT + the sum of the gaps, from which TTFT is taken out first if it was counted
     among them. ValueError, naming the request, for what cannot be.
     """
     outputs = items(place, doc, "output_lens")
@@ -65,13 +65,13 @@ def table_of(place: str, doc: Mapping) -> tuple[Requests | None, list[str]]:
 
 
 def _without_first(ttft: np.ndarray, tokens: np.ndarray, gaps: list[np.ndarray]) -> tuple[list[np.ndarray], list[str]]:
-    """The gaps without TTFT, where a tool writes it as the first of as many gaps as there are tokens."""
+    """The gaps without TTFT, if a tool writes it as the first of as many gaps as there are tokens."""
     streamed = [i for i, gap in enumerate(gaps) if len(gap) > 1]
     inside = [i for i in streamed if len(gaps[i]) == tokens[i] and abs(gaps[i][0] - ttft[i]) <= ALIKE * ttft[i]]
     if not streamed or len(inside) < MOST * len(streamed):
         return gaps, []
-    taken = [gap[1:] if len(gap) == n else gap for gap, n in zip(gaps, tokens, strict=True)]
-    return taken, [
+    rest = [gap[1:] if len(gap) == n else gap for gap, n in zip(gaps, tokens, strict=True)]
+    return rest, [
         "TTFT is the first of the gaps in this file (as many gaps as tokens): it was taken out of ITL and of E2E"
     ]
 
@@ -81,21 +81,21 @@ def without_empty(
 ) -> tuple[dict[str, float], dict[str, dict[str, float]], list[str]]:
     """Totals and statistics of a file that counts answers without a token as completed, without those; and a sentence.
 
-    Unchanged where it does not. The zeros of empty answers are in its means, so those of the rows take their place.
+    Unchanged if it does not. The zeros of empty answers are in its means, so those of the rows take their place.
     """
     if table is None:
         return totals, reported, []
     good, empty = int((~table.failed).sum()), int((table.failed & (table.output_tokens == 0)).sum())
     if not empty or totals.get("requests") != good + empty:
         return totals, reported, []
-    seen = {"requests": float(good), "failed": totals.get("failed", 0.0) + empty}
+    corrected = {"requests": float(good), "failed": totals.get("failed", 0.0) + empty}
     if np.isfinite(table.prompt_tokens).all():
-        seen["prompt_tokens"] = float(table.prompt_tokens[~table.failed].sum())
+        corrected["prompt_tokens"] = float(table.prompt_tokens[~table.failed].sum())
     if totals.get("duration", 0) > 0:
-        seen["requests_per_second"] = good / totals["duration"]
-    kept = {name: value for name, value in totals.items() if name != "total_tokens_per_second"}
+        corrected["requests_per_second"] = good / totals["duration"]
+    others = {name: value for name, value in totals.items() if name != "total_tokens_per_second"}
     return (
-        kept | seen,
+        others | corrected,
         {},
         [
             f"{empty:,} of the {good + empty:,} requests that the file counts as completed have no token: they are no "
@@ -105,7 +105,7 @@ def without_empty(
 
 
 def _moment(place: str, row: Mapping) -> float:
-    """A start time on a clock of any zero."""
+    """A start time [s] on a clock whose zero is not known."""
     value = row.get("start_times")
     if value is None:
         return NAN
@@ -114,9 +114,9 @@ def _moment(place: str, row: Mapping) -> float:
     return float(value)
 
 
-def _gaps(place: str, values: object, wanted: bool) -> np.ndarray:
+def _gaps(place: str, values: object, keep: bool) -> np.ndarray:
     """The gaps of one answer as an array [s]."""
-    if not wanted or values is None:
+    if not keep or values is None:
         return np.empty(0)
     if not isinstance(values, list):
         raise ValueError(f"{place}: itls is {quote(values)}, which is not a list of seconds")

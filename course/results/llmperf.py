@@ -123,9 +123,9 @@ def _summary(path: Path, document: Document) -> Result:
 
 
 def _statistics(place: str, doc: Mapping, prefix: str) -> dict[str, float]:
-    found = {}
+    numbers = {}
     for key in doc:
         name = statistic(key.removeprefix(prefix).removeprefix("quantiles_")) if key.startswith(prefix) else None
         if name is not None:
-            found[name] = number(place, doc, key)
-    return without_missing(found)
+            numbers[name] = number(place, doc, key)
+    return without_missing(numbers)

@@ -97,8 +97,8 @@ def _row(place: str, value: Any) -> tuple[float, ...]:
             raise ValueError(f"{place}: {name} is {quote(row[name])}, which is not a time in seconds")
     if np.isnan(times[0]):
         raise ValueError(f"{place}: arrival_time is null, so it is not known when this request arrived")
-    known = [(name, moment) for name, moment in zip(CLOCKS, times[1:], strict=True) if not np.isnan(moment)]
-    for (before, early), (after, late) in pairwise(known):
+    clocks = [(name, moment) for name, moment in zip(CLOCKS, times[1:], strict=True) if not np.isnan(moment)]
+    for (before, early), (after, late) in pairwise(clocks):
         if not early <= late <= early + 1e6:
             why = f"{early - late:.6g} s before" if late < early else f"{late - early:.3g} s after"
             raise ValueError(f"{place}: {after} is {why} {before}. Are these times of one clock?")
@@ -121,8 +121,8 @@ def _beside(path: Path, name: str) -> Path | None:
     """The file of that kind that belongs to the log: X_meta.json to X_requests.jsonl."""
     if "requests.jsonl" not in path.name:
         return None
-    found = path.with_name(path.name.replace("requests.jsonl", name))
-    return found if found.is_file() else None
+    file = path.with_name(path.name.replace("requests.jsonl", name))
+    return file if file.is_file() else None
 
 
 def _setup(path: Path, rows: int) -> tuple[dict[str, Any], list[str]]:
@@ -144,10 +144,10 @@ def _setup(path: Path, rows: int) -> tuple[dict[str, Any], list[str]]:
         "started_at": meta.get("started_at"),
     }
     setup = {name: value for name, value in setup.items() if isinstance(value, str | int | float)}
-    expected = meta.get("num_requests")
-    if finite(expected) and expected != rows:
+    announced_rows = meta.get("num_requests")
+    if finite(announced_rows) and announced_rows != rows:
         return setup, [
-            f"{beside.name} speaks of {expected:,} requests, the log holds {rows:,}: check that it is complete"
+            f"{beside.name} speaks of {announced_rows:,} requests, the log holds {rows:,}: check that it is complete"
         ]
     return setup, []
 

@@ -1,6 +1,6 @@
 """How the load of a run was made, and what its rates then say: an open loop, a closed one, or everything at once.
 
-Where two causes fit a rate, a third number of the file decides between them, or the sentence says that none does.
+If two causes fit a rate, a third number of the file decides between them, or the sentence says that none does.
 """
 
 from collections.abc import Mapping
@@ -38,11 +38,11 @@ def loop_of(totals: Mapping[str, float], unlimited: bool) -> str:
 def on_load(
     totals: Mapping[str, float], times: Statistics, loop: str, estimated: bool, table: Requests | None = None
 ) -> list[str]:
-    """Offered against requested, answered against offered, in flight by Little's law; empty where all is well.
+    """Offered against requested, answered against offered, in flight by Little's law; empty if all is well.
 
     times: metric -> statistic -> seconds. estimated: E2E is an estimate of ours, which convicts no other number.
     """
-    found = [] if loop in (CLOSED, BURST) else [*_on_sending(totals), *_on_answers(totals, times, table)]
+    sentences = [] if loop in (CLOSED, BURST) else [*_on_sending(totals), *_on_answers(totals, times, table)]
     flying, most = totals.get("in_flight", nan), totals.get("max_concurrency", nan)
     if isfinite(flying):
         sentence = f"Requests in flight on average (Little's law): {'about ' if estimated else ''}{flying:.4g}"
@@ -50,18 +50,18 @@ def on_load(
             sentence += f", more than the {most:,.0f} that were allowed at once: one of these numbers cannot be"
         elif isfinite(most):
             sentence += f" of the {most:,.0f} allowed"
-        found.append(sentence)
+        sentences.append(sentence)
     if loop == CLOSED:
-        found.append(
+        sentences.append(
             f"A closed loop: the next request is sent when one is answered, so its rate is what the engine can do with "
             f"{most:,.0f} in flight, and no load that users offered"
         )
     if loop == BURST:
-        found.append(
+        sentences.append(
             "All requests were sent at once: the rate is what the engine can do, and TTFT is mostly the wait behind "
             "those that came first in the queue"
         )
-    return found
+    return sentences
 
 
 def _on_limit(totals: Mapping[str, float]) -> str:
@@ -111,10 +111,10 @@ def _on_answers(totals: Mapping[str, float], times: Statistics, table: Requests 
     if failed > 0 and good > 0 and answered * (good + failed) / good >= (1 - SHORTFALL) * load:
         return [f"{rates}: the rest are the {failed:,.0f} that failed"]
     if not isfinite(offered) and _on_limit(totals):
-        counted = "only what counts from the plan has" if "client_wait" in times else "no latency counts"
-        return [f"{rates}: {_on_limit(totals)}, and {counted} that wait"]
+        where_it_shows = "only what counts from the plan has" if "client_wait" in times else "no latency counts"
+        return [f"{rates}: {_on_limit(totals)}, and {where_it_shows} that wait"]
     # From the last request to the last answer: a queue shows in TTFT, or in the number in the system, which grows; a
-    # short run has a tail of one answer; what is longer than both is time in which the tool counted and nobody was
+    # short run has a tail of one answer; what is longer than both is time in which the tool counted and no request was
     # served.
     duration = totals.get("duration", good / answered if answered > 0 else nan)
     sending = (good + failed - 1) / load

@@ -27,17 +27,17 @@ def on_scrape(
 ) -> list[str]:
     """Sentences about one page, or about what happened between two.
 
-    p99: metric -> the bounds of the bucket that holds it [s]. earlier: the page before, None where there is one alone.
+    p99: metric -> the bounds of the bucket that holds it [s]. earlier: the page before, None if there is one alone.
     source: who says how many seconds lie between, in words.
     """
-    found = [_when(earlier, seconds, source), *_buckets(p99), *_flight(totals, means, earlier)]
-    found += _memory(totals, page)
-    found += _on_preemptions(totals)
-    found += _waiting(totals, means)
-    found += _stalls(means, p99)
-    found += _steps(totals)
-    found += _rest(totals, page)
-    return found
+    sentences = [_when(earlier, seconds, source), *_buckets(p99), *_flight(totals, means, earlier)]
+    sentences += _memory(totals, page)
+    sentences += _on_preemptions(totals)
+    sentences += _waiting(totals, means)
+    sentences += _stalls(means, p99)
+    sentences += _steps(totals)
+    sentences += _rest(totals, page)
+    return sentences
 
 
 def _when(earlier: Page | None, seconds: float, source: str) -> str:
@@ -103,10 +103,10 @@ def _memory(totals: Mapping[str, float], page: Page) -> list[str]:
     blocks, size = info.get("num_gpu_blocks", ""), info.get("block_size", "")
     sentence = f"KV cache in use at the scrape: {used:.1%}"
     if blocks.isdecimal() and size.isdecimal() and len(blocks) < 12 and len(size) < 8:
-        held, running = used * int(blocks) * int(size), totals.get("running", nan)
+        tokens, running = used * int(blocks) * int(size), totals.get("running", nan)
         sentence += f" of {int(blocks):,} blocks of {int(size)} tokens"
         if running > 0:
-            sentence += f", {held / running:,.0f} tokens for each running request"
+            sentence += f", {tokens / running:,.0f} tokens for each running request"
     return [sentence]
 
 
@@ -126,10 +126,10 @@ def _on_preemptions(totals: Mapping[str, float]) -> list[str]:
 
 
 def _waiting(totals: Mapping[str, float], means: Statistics) -> list[str]:
-    found = []
+    sentences = []
     wait, first = (means.get(name, {}).get("mean", nan) for name in ("queue_wait", "ttft"))
     if wait > MOST * first:
-        found.append(
+        sentences.append(
             f"Of a mean TTFT of {first:.4g} s, {wait:.4g} s are the wait in the engine's queue and not prefill (lab 03)"
         )
     waiting, used, running = (totals.get(key, nan) for key in ("waiting", "kv_usage", "running"))
@@ -143,8 +143,8 @@ def _waiting(totals: Mapping[str, float], means: Statistics) -> list[str]:
             )
         else:
             why = "the page does not say how full the KV pool is"
-        found.append(f"{waiting:,.0f} requests wait: {why}")
-    return found
+        sentences.append(f"{waiting:,.0f} requests wait: {why}")
+    return sentences
 
 
 def _stalls(means: Statistics, p99: Mapping[str, tuple[float, float]]) -> list[str]:
@@ -158,36 +158,36 @@ def _stalls(means: Statistics, p99: Mapping[str, tuple[float, float]]) -> list[s
 
 
 def _steps(totals: Mapping[str, float]) -> list[str]:
-    tokens, found = totals.get("tokens_per_step", nan), []
+    tokens, sentences = totals.get("tokens_per_step", nan), []
     if isfinite(tokens):
-        found.append(f"A step computed {tokens:,.4g} tokens on average, prompts and decodes together")
+        sentences.append(f"A step computed {tokens:,.4g} tokens on average, prompts and decodes together")
     drafts, accepted = totals.get("drafts", nan), totals.get("accepted_tokens", nan)
     if drafts > 0:
         drafted = totals.get("drafted_tokens", nan)
-        found.append(
+        sentences.append(
             f"Speculation: a step brought {1 + accepted / drafts:.3g} tokens of a request on average, "
             f"{accepted / drafted:.1%} of the drafted tokens were accepted; ITL is a step and not a token"
         )
-    return found
+    return sentences
 
 
 def _rest(totals: Mapping[str, float], page: Page) -> list[str]:
-    found = []
+    sentences = []
     rate = totals.get("prefix_hit_rate", nan)
     if rate > 0:
-        found.append(f"{rate:.1%} of prompt tokens were found in the prefix cache and not computed")
-    aborted, ended = totals.get("aborted", 0.0), totals.get("requests", nan) + totals.get("failed", 0.0)
-    if aborted > ABORTED_SHARE * ended:
-        found.append(
-            f"{aborted:,.0f} of {ended:,.0f} requests were aborted by their clients: their times are in no average of "
+        sentences.append(f"{rate:.1%} of prompt tokens were found in the prefix cache and not computed")
+    aborted, ends = totals.get("aborted", 0.0), totals.get("requests", nan) + totals.get("failed", 0.0)
+    if aborted > ABORTED_SHARE * ends:
+        sentences.append(
+            f"{aborted:,.0f} of {ends:,.0f} requests were aborted by their clients: their times are in no average of "
             "those that waited to the end (lab 16)"
         )
     engines = page.by_label("vllm:num_requests_running", "engine")
     if len(engines) > 1:
         least, most = min(engines.values()), max(engines.values())
         if most > UNEVEN * least and most - least > UNEVEN_BY:
-            found.append(
+            sentences.append(
                 f"{len(engines)} engines run from {least:,.0f} to {most:,.0f} requests: the load is not even, and each "
                 "histogram here is of all of them (lab 16: percentiles cannot be averaged)"
             )
-    return found
+    return sentences

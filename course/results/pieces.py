@@ -1,7 +1,7 @@
 """Tokens or pieces of a stream: what a mean TPOT, a mean ITL, E2E and the number of tokens say about each other.
 
 A piece may hold several tokens: a server that sends so, or drafted tokens that were accepted together. Then ITL is a
-time per piece. Means of TPOT and ITL also differ where every piece is a token, since TPOT counts each request once and
+time per piece. Means of TPOT and ITL also differ if every piece is a token, since TPOT counts each request once and
 ITL each gap. E2E - TTFT tells which: it is the gaps of an answer times the time of a token.
 """
 
@@ -20,7 +20,7 @@ Statistics = Mapping[str, Mapping[str, float]]
 
 
 def gaps_each(totals: Mapping[str, float]) -> float:
-    """Gaps between the tokens of a mean answer; NaN where the file does not say how many tokens there were."""
+    """Gaps between the tokens of a mean answer; NaN if the file does not say how many tokens there were."""
     requests = totals.get("requests", nan) or nan
     return totals.get("mean_output_tokens", totals.get("output_tokens", nan) / requests) - 1
 
@@ -28,10 +28,10 @@ def gaps_each(totals: Mapping[str, float]) -> float:
 def e2e_of(
     reported: Statistics, totals: Mapping[str, float], drafted: float, lacks: str
 ) -> tuple[dict[str, dict[str, float]], list[str]]:
-    """The mean E2E of a summary that lacks it, and the sentence about it; empty where it is there or cannot be had.
+    """The mean E2E of a summary that lacks it, and the sentence about it; empty if it is there or cannot be had.
 
     TTFT + ITL x gaps, if every piece was one token; TTFT + TPOT x gaps, if pieces held several, or all answers are
-    equally long. Where the two differ, drafted tokens or the limit in flight tell: no more can be in flight than was
+    equally long. If the two differ, drafted tokens or the limit in flight tell: no more can be in flight than was
     allowed. drafted: mean tokens a step, NaN without speculation. lacks: how E2E gets into the file, in words.
     """
     first, itl, tpot = (reported.get(name, {}).get("mean", nan) for name in ("ttft", "itl", "tpot"))
@@ -60,14 +60,14 @@ def e2e_of(
 
 def _most(totals: Mapping[str, float]) -> float:
     """The most that can have been in flight on average: the limit, or the peak that was seen."""
-    known = [totals[key] for key in ("max_concurrency", "peak_in_flight") if key in totals]
-    return min(known, default=nan)
+    limits = [totals[key] for key in ("max_concurrency", "peak_in_flight") if key in totals]
+    return min(limits, default=nan)
 
 
 def on_tokens(
     reported: Statistics, totals: Mapping[str, float], drafted: float, table: Requests | None
 ) -> tuple[str, ...]:
-    """One sentence where the means of TPOT, ITL and E2E - TTFT differ, with the reason that the numbers give."""
+    """One sentence if the means of TPOT, ITL and E2E - TTFT differ, with the reason that the numbers give."""
     first, itl, tpot, whole = (reported.get(name, {}).get("mean", nan) for name in ("ttft", "itl", "tpot", "e2e"))
     gaps = gaps_each(totals)
     decode, ms = whole - first, 1_000
@@ -81,19 +81,19 @@ def on_tokens(
                 f"ITL is between steps that bring {itl / tpot:.3g} tokens on average (drafted tokens: the file says "
                 f"{drafted:.3g} a step). The time of a token is TPOT, {ms * tpot:.4g} ms",
             )
-        said = (
+        claim = (
             f"The mean TPOT of {ms * tpot:.4g} ms counts every request alike, the mean ITL of {ms * itl:.4g} ms every "
             "gap"
         )
-        return _why(said, itl, tpot, itl * gaps / decode if decode > 0 and gaps > 0 else nan, totals, first, table)
-    expected = decode / gaps if gaps > 0 else nan
-    if expected > 0 and isfinite(tpot) and not 1 / FAR <= tpot / expected <= FAR:
-        return (_far(reported, tpot, expected, f"({whole:.4g} - {first:.4g}) s over {gaps:.4g} gaps"),)
+        return _why(claim, itl, tpot, itl * gaps / decode if decode > 0 and gaps > 0 else nan, totals, first, table)
+    gap = decode / gaps if gaps > 0 else nan
+    if gap > 0 and isfinite(tpot) and not 1 / FAR <= tpot / gap <= FAR:
+        return (_far(reported, tpot, gap, f"({whole:.4g} - {first:.4g}) s over {gaps:.4g} gaps"),)
     return ()
 
 
 def _why(
-    said: str,
+    claim: str,
     itl: float,
     tpot: float,
     share: float,
@@ -101,40 +101,40 @@ def _why(
     first: float,
     table: Requests | None,
 ) -> tuple[str, ...]:
-    """Why a mean TPOT and a mean ITL differ. share: ITL x gaps over E2E - TTFT, NaN where there is no E2E."""
+    """Why a mean TPOT and a mean ITL differ. share: ITL x gaps over E2E - TTFT, NaN if there is no E2E."""
     few = "slower" if itl < tpot else "faster"
     unequal = f"requests with few tokens were {few} than those with many"
     if table is not None and table.itl is not None:
-        answered = [i for i in np.flatnonzero(~table.failed) if len(table.itl[i])]
+        rows = [i for i in np.flatnonzero(~table.failed) if len(table.itl[i])]
         pieces, tokens = (
-            sum(len(table.itl[i]) for i in answered),
-            sum(table.output_tokens[i] - 1 for i in answered),
+            sum(len(table.itl[i]) for i in rows),
+            sum(table.output_tokens[i] - 1 for i in rows),
         )
-        return (f"{said}: {unequal}",) if abs(pieces - tokens) <= SAME * tokens else ()  # `lists` says the other
+        return (f"{claim}: {unequal}",) if abs(pieces - tokens) <= SAME * tokens else ()  # `lists` says the other
     if isfinite(share):
         if abs(share - 1) <= SAME:
             off = f"{abs(share - 1):.1%}"
-            return (f"{said}: {unequal}. ITL x gaps is E2E - TTFT within {off}, so every piece was a token",)
+            return (f"{claim}: {unequal}. ITL x gaps is E2E - TTFT within {off}, so every piece was a token",)
         if share > 1:
             return (
-                f"{said} between pieces, which held {share:.3g} tokens each: ITL x gaps is as many times E2E - TTFT",
+                f"{claim} between pieces, which held {share:.3g} tokens each: ITL x gaps is as many times E2E - TTFT",
             )
-        return (f"{said} between pieces, of which there were {1 / share:.3g} for every token that was counted",)
+        return (f"{claim} between pieces, of which there were {1 / share:.3g} for every token that was counted",)
     if itl < tpot:
-        return (f"{said}: {unequal}",)
+        return (f"{claim}: {unequal}",)
     rate, most = totals.get("requests_per_second", nan), _most(totals)
     if rate * (first + itl * gaps_each(totals)) > (1 + SAME) * most:
-        return (f"{said} between pieces, which held several tokens each: as gaps of single tokens they would make "
+        return (f"{claim} between pieces, which held several tokens each: as gaps of single tokens they would make "
                 f"more requests in flight than the {most:,.0f} that there can have been",)  # fmt: skip
-    return (f"{said}: either {unequal}, or pieces held several tokens. E2E would tell, and is not in the file",)
+    return (f"{claim}: either {unequal}, or pieces held several tokens. E2E would tell, and is not in the file",)
 
 
-def _far(reported: Statistics, tpot: float, expected: float, how: str) -> str:
-    """A mean TPOT that does not go with E2E, TTFT and the tokens."""
-    said = f"A mean TPOT of {1000 * tpot:.4g} ms does not go with its E2E and TTFT: {how} are {1000 * expected:.4g} ms"
+def _far(reported: Statistics, tpot: float, gap_mean: float, how: str) -> str:
+    """A sentence about a mean TPOT that contradicts the means of E2E, TTFT and tokens, with what explains it."""
+    claim = f"A mean TPOT of {1000 * tpot:.4g} ms does not go with its E2E and TTFT: {how} are {1000 * gap_mean:.4g} ms"
     middle = reported.get("tpot", {}).get("p50", nan)
-    if 1 / FAR <= middle / expected <= FAR:
-        return f"{said}. Its median is {1000 * middle:.4g} ms, so a few requests with few tokens make that mean"
+    if 1 / FAR <= middle / gap_mean <= FAR:
+        return f"{claim}. Its median is {1000 * middle:.4g} ms, so a few requests with few tokens make that mean"
     if isfinite(reported.get("itl", {}).get("mean", nan)):  # and it agrees with TPOT, or we were not here
-        return f"{said}. ITL agrees with TPOT, so what was counted as tokens and the pieces of the stream differ"
-    return f"{said}. Whether pieces were counted for tokens, or answers with few tokens were slow, ITL would tell"
+        return f"{claim}. ITL agrees with TPOT, so what was counted as tokens and the pieces of the stream differ"
+    return f"{claim}. Whether pieces were counted for tokens, or answers with few tokens were slow, ITL would tell"

@@ -26,7 +26,7 @@ from course.results.documents import documents, runs
 from course.results.result import Result
 from course.results.rows import NAN
 
-# In the order in which they are asked: where two tools have keys in common, the one with more of its own first.
+# In the order in which they are asked: if two tools have keys in common, the one with more of its own first.
 READERS: dict[str, ModuleType] = {
     "llmservingsim": llmservingsim,
     "sglang": sglang_bench,
@@ -43,17 +43,17 @@ READERS: dict[str, ModuleType] = {
 
 
 def read(path: str | PathLike, format: str | None = None, run: int | None = None) -> Result:
-    """The result in a file of a benchmark tool; the last one where the file holds several, or number `run` from 0.
+    """The result in a file of a benchmark tool; the last one if the file holds several, or number `run` from 0.
 
-    format: the tool, by its key in `READERS`; told by the content where None. ValueError, with the place in the file,
-    for one that no reader understands or that holds what cannot have been measured; OSError where it cannot be opened.
+    format: the tool, by its key in `READERS`; told by the content if None. ValueError, with the place in the file,
+    for one that no reader understands or that holds what cannot have been measured; OSError if it cannot be opened.
     """
-    found = read_all(path, format)
-    number = len(found) - 1 if run is None else whole("run", run, low=0, high=len(found) - 1)
-    if len(found) == 1:
-        return found[0]
-    said = f"The file holds {len(found)} runs; this is number {number}, counted from 0. read(..., run=) picks another"
-    return replace(found[number], notes=(said, *found[number].notes))
+    results = read_all(path, format)
+    number = len(results) - 1 if run is None else whole("run", run, low=0, high=len(results) - 1)
+    if len(results) == 1:
+        return results[0]
+    note = f"The file holds {len(results)} runs; this is number {number}, counted from 0. read(..., run=) picks another"
+    return replace(results[number], notes=(note, *results[number].notes))
 
 
 def read_all(path: str | PathLike, format: str | None = None) -> list[Result]:
@@ -74,24 +74,24 @@ def read_files(
     if format is not None and format not in READERS:
         raise ValueError(f"format must be one of {', '.join(READERS)}, not {quote(format)}")
     apart = NAN if interval is None else real("interval", interval, above=0, high=MAX_SECONDS)
-    found: list[Result] = []
+    results: list[Result] = []
     scrapes: list[vllm_metrics.Scrape] = []
     place = 0
     for one in paths:
         path = path_of(one, "a result file")
         content = text(path, "result", "JSON", MAX_JSON_BYTES)
         if format == "vllm-metrics" or (format is None and vllm_metrics.is_page(content)):
-            place = place if scrapes else len(found)
+            place = place if scrapes else len(results)
             scrapes += vllm_metrics.scrapes_of(path, content)
         else:
-            found += _runs(path, content, format)
+            results += _runs(path, content, format)
     if scrapes:
-        found[place:place] = vllm_metrics.results_of(scrapes, apart)
+        results[place:place] = vllm_metrics.results_of(scrapes, apart)
     elif interval is not None:
         raise ValueError(
             "interval is the time between two scrapes of a metrics page, and none of these files is such a page"
         )
-    return found
+    return results
 
 
 def _runs(path: Path, content: str, format: str | None) -> list[Result]:
@@ -99,15 +99,15 @@ def _runs(path: Path, content: str, format: str | None) -> list[Result]:
     parsed = trtllm_bench.report(path, content) if printed else documents(path, content)
     if format is None and _matching(parsed[0].value) is None:
         parsed = runs(parsed)
-    found = READERS[format or _format_of(path, parsed[0].value)].read(path, parsed)
-    if not any(map(_holds_a_number, found)):
+    results = READERS[format or _format_of(path, parsed[0].value)].read(path, parsed)
+    if not any(map(_holds_a_number, results)):
         raise ValueError(f"{path.name} holds no measured number. Check that the benchmark ran to its end")
-    return found
+    return results
 
 
 def _holds_a_number(result: Result) -> bool:
-    measured = [*result.totals.values(), *(value for metric in result.ours.values() for value in metric.values())]
-    return any(value is not None and value == value for value in measured) or bool(
+    numbers = [*result.totals.values(), *(value for metric in result.ours.values() for value in metric.values())]
+    return any(value is not None and value == value for value in numbers) or bool(
         result.requests is not None and len(result.requests.ttft)
     )
 

@@ -19,36 +19,36 @@ def totals_of(table: Requests) -> dict[str, float]:
     law, the mean number of requests in the system = sum of E2E / duration (Little, Operations Research 9(3), 1961).
     """
     good = ~table.failed
-    found: dict[str, float] = {"requests": int(good.sum()), "failed": int(table.failed.sum())}
+    totals: dict[str, float] = {"requests": int(good.sum()), "failed": int(table.failed.sum())}
     for name in ("prompt_tokens", "output_tokens"):
         values = getattr(table, name)[good]
         if np.isfinite(values).all():
-            found[name] = float(values.sum())
+            totals[name] = float(values.sum())
     span = np.ptp(table.arrival) if len(table) and np.isfinite(table.arrival).all() else nan
     if span > 0:
-        found["offered_rate"] = float((len(table) - 1) / span)
-    answered = (table.arrival + table.e2e)[good]
-    if answered.size and np.isfinite(answered).all():
-        found |= rates(found, float(answered.max() - np.nanmin(table.arrival)), float(table.e2e[good].sum()))
-    return found
+        totals["offered_rate"] = float((len(table) - 1) / span)
+    ends = (table.arrival + table.e2e)[good]
+    if ends.size and np.isfinite(ends).all():
+        totals |= rates(totals, float(ends.max() - np.nanmin(table.arrival)), float(table.e2e[good].sum()))
+    return totals
 
 
 def rates(counts: Mapping[str, float], duration: float, e2e_sum: float) -> dict[str, float]:
     """Rates over `duration` seconds, and the mean number in flight."""
     if not duration > 0:
         return {}
-    found = {
+    per_second = {
         "duration": duration,
         "requests_per_second": counts["requests"] / duration,
         "in_flight": e2e_sum / duration,
     }
     if "output_tokens" in counts:
-        found["output_tokens_per_second"] = counts["output_tokens"] / duration
-    return found
+        per_second["output_tokens_per_second"] = counts["output_tokens"] / duration
+    return per_second
 
 
 def on_failures(totals: Mapping[str, float]) -> list[str]:
-    """How many requests failed; empty where none did."""
+    """How many requests failed; empty if none did."""
     failed = totals.get("failed", 0)
     if not failed > 0:
         return []
@@ -57,36 +57,36 @@ def on_failures(totals: Mapping[str, float]) -> list[str]:
 
 
 def on_lengths(totals: Mapping[str, float]) -> list[str]:
-    """Tokens that were asked for against those that were counted; empty where they agree within 5%.
+    """Tokens that were asked for against those that were counted; empty if they agree within 5%.
 
     totals: asked_prompt_tokens and asked_output_tokens are means a request; most_output_tokens is a limit alone.
     """
-    found = []
+    sentences = []
     requests = totals.get("requests", nan) or nan
     for side, what in (("prompt", "prompts"), ("output", "answers")):
-        counted = totals.get(f"mean_{side}_tokens", totals.get(f"{side}_tokens", nan) / requests)
-        asked, most = totals.get(f"asked_{side}_tokens", nan), totals.get(f"most_{side}_tokens", nan)
-        if abs(counted - asked) > LENGTH_SLACK * asked:
-            found.append(
-                f"Asked for were {what} of {asked:,.4g} tokens, counted {counted:,.4g} on average, "
-                f"{counted / asked:.3g} times as many: this is another load than the planned one, or another tokeniser "
+        mean = totals.get(f"mean_{side}_tokens", totals.get(f"{side}_tokens", nan) / requests)
+        plan, most = totals.get(f"asked_{side}_tokens", nan), totals.get(f"most_{side}_tokens", nan)
+        if abs(mean - plan) > LENGTH_SLACK * plan:
+            sentences.append(
+                f"Asked for were {what} of {plan:,.4g} tokens, counted {mean:,.4g} on average, "
+                f"{mean / plan:.3g} times as many: this is another load than the planned one, or another tokeniser "
                 "counted"
             )
-        elif counted > (1 + LENGTH_SLACK) * most:
-            found.append(
-                f"Asked for were {what} of at most {most:,.4g} tokens, counted {counted:,.4g} on average: the limit "
+        elif mean > (1 + LENGTH_SLACK) * most:
+            sentences.append(
+                f"Asked for were {what} of at most {most:,.4g} tokens, counted {mean:,.4g} on average: the limit "
                 "did not reach the server, or another tokeniser counted"
             )
-    return found
+    return sentences
 
 
-def on_totals(totals: Mapping[str, float], said: Mapping[str, float], seen: Mapping[str, float]) -> list[str]:
-    """Totals that cannot be. totals: all of them; said: those of the file; seen: those that its requests give."""
-    found = []
+def on_totals(totals: Mapping[str, float], stored: Mapping[str, float], own: Mapping[str, float]) -> list[str]:
+    """Totals that cannot be. totals: all of them; stored: those of the file; own: those that its requests give."""
+    sentences = []
     for name in ("requests", "failed", "prompt_tokens", "output_tokens"):
-        if abs(said.get(name, nan) - seen.get(name, nan)) > 0:
-            found.append(
-                f"The file says {said[name]:,.0f} {name.replace('_', ' ')}, its rows make {seen[name]:,.0f}: one of "
+        if abs(stored.get(name, nan) - own.get(name, nan)) > 0:
+            sentences.append(
+                f"The file says {stored[name]:,.0f} {name.replace('_', ' ')}, its rows make {own[name]:,.0f}: one of "
                 "them is wrong"
             )
     seconds = totals.get("duration", nan)
@@ -99,40 +99,40 @@ def on_totals(totals: Mapping[str, float], said: Mapping[str, float], seen: Mapp
     ):
         value = totals.get(rate, nan)
         if seconds > 0 and abs(value * seconds - amount) > SLACK * max(amount, 1):
-            found.append(
+            sentences.append(
                 f"{value:,.4g} {unit} a second cannot be: {amount:,.0f} in {seconds:,.4g} s are {amount / seconds:,.4g}"
             )
     requests = totals.get("requests_per_second", nan)
     for rate, side in (("output_tokens_per_second", "output"), ("prompt_tokens_per_second", "prompt")):
         tokens_each, value = totals.get(f"mean_{side}_tokens", nan), totals.get(rate, nan)
         if abs(value - requests * tokens_each) > SHORTFALL * value:
-            found.append(
+            sentences.append(
                 f"{requests:.4g} requests/s of {tokens_each:,.4g} {side} tokens make {requests * tokens_each:,.0f} "
                 f"tokens/s and not {value:,.0f}: one of these rates cannot be"
             )
-    return found
+    return sentences
 
 
 def on_means(
     reported: Mapping[str, Mapping[str, float]],
     definitions: Mapping[str, Definition],
-    seen: Mapping[str, Mapping[str, float]],
+    own: Mapping[str, Mapping[str, float]],
 ) -> list[str]:
     """Means of the file against those of its rows, and a TTFT against E2E."""
-    found = []
+    sentences = []
     for name, values in reported.items():
-        said, rows = values.get("mean", nan), seen.get(name, {}).get("mean", nan)
-        if name not in definitions or not abs(said - rows) > SLACK * max(said, rows):
+        mean, rows = values.get("mean", nan), own.get(name, {}).get("mean", nan)
+        if name not in definitions or not abs(mean - rows) > SLACK * max(mean, rows):
             continue
         if definitions[name].same:
-            found.append(f"The file's mean {name.upper()} is {said:.6g} s, its rows make {rows:.6g} s")
+            sentences.append(f"The file's mean {name.upper()} is {mean:.6g} s, its rows make {rows:.6g} s")
         else:
-            found.append(
-                f"{name.upper()} is another quantity here: {said:.6g} s by the tool's definition "
+            sentences.append(
+                f"{name.upper()} is another quantity here: {mean:.6g} s by the tool's definition "
                 f"({definitions[name].tool}), {rows:.6g} s by ours"
             )
     for statistic in ("mean", "p50"):
         first, whole = (reported.get(name, {}).get(statistic, nan) for name in ("ttft", "e2e"))
         if first > whole:
-            found.append(f"A {statistic} TTFT of {first:.4g} s above an E2E of {whole:.4g} s cannot be")
-    return found
+            sentences.append(f"A {statistic} TTFT of {first:.4g} s above an E2E of {whole:.4g} s cannot be")
+    return sentences

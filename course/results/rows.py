@@ -23,13 +23,13 @@ def mapping(place: str, value: Any) -> Mapping:
 
 
 def part(place: str, row: Mapping, key: str) -> Mapping:
-    """The object row[key], empty where it is null or not there; ValueError where it is something else."""
+    """The object row[key], empty if it is null or not there; ValueError if it is something else."""
     value = row.get(key)
     return {} if value is None else mapping(f"{place}, {key}", value)
 
 
 def items(place: str, row: Mapping, key: str) -> list | None:
-    """The list row[key], None where it is null or not there; ValueError where it is something else."""
+    """The list row[key], None if it is null or not there; ValueError if it is something else."""
     value = row.get(key)
     if value is not None and not isinstance(value, list):
         raise ValueError(f"{place}: {key} is {quote(value)}, no list")
@@ -49,7 +49,7 @@ def _of_text(value: str) -> Any:
 
 
 def number(place: str, row: Mapping, key: str) -> float:
-    """row[key] as a float; NaN where it is null or not there. ValueError for anything that is no finite number."""
+    """row[key] as a float; NaN if it is null or not there. ValueError for anything that is no finite number."""
     value = row.get(key)
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return NAN
@@ -59,7 +59,7 @@ def number(place: str, row: Mapping, key: str) -> float:
 
 
 def seconds(place: str, row: Mapping, key: str, scale: float = 1.0) -> float:
-    """A duration row[key] times `scale` in seconds; NaN where missing. ValueError for one below 0 or above 1e6 s."""
+    """A duration row[key] times `scale` in seconds; NaN if missing. ValueError for one below 0 or above 1e6 s."""
     value = number(place, row, key) * scale
     if value < 0 or value > LONGEST:
         why = "a time cannot be negative" if value < 0 else f"{value:.3g} s is more than eleven days"
@@ -68,7 +68,7 @@ def seconds(place: str, row: Mapping, key: str, scale: float = 1.0) -> float:
 
 
 def count(place: str, row: Mapping, key: str) -> float:
-    """A number of tokens or requests; NaN where missing. ValueError unless it is whole and from 0 to 1e12."""
+    """A number of tokens or requests; NaN if missing. ValueError unless it is whole and from 0 to 1e12."""
     value = number(place, row, key)
     if value < 0 or value > 1e12 or (not math.isnan(value) and value != math.floor(value)):
         raise ValueError(f"{place}: {key} is {quote(row[key])}, which is no count")
@@ -76,7 +76,7 @@ def count(place: str, row: Mapping, key: str) -> float:
 
 
 def tokens(place: str, row: Mapping, key: str) -> float:
-    """The tokens of one request; NaN where missing. ValueError unless the number is whole and from 0 to 1e9."""
+    """The tokens of one request; NaN if missing. ValueError unless the number is whole and from 0 to 1e9."""
     value = count(place, row, key)
     if value > MAX_TOKENS:
         raise ValueError(f"{place}: {key} is {quote(row[key])}, which is no count from 0 to {MAX_TOKENS:,}")
@@ -84,7 +84,7 @@ def tokens(place: str, row: Mapping, key: str) -> float:
 
 
 def rate(place: str, row: Mapping, key: str) -> float:
-    """Something per second; NaN where missing. ValueError for one below 0."""
+    """Something per second; NaN if missing. ValueError for one below 0."""
     value = number(place, row, key)
     if value < 0:
         raise ValueError(f"{place}: {key} is {quote(row[key])}: a rate cannot be negative")
@@ -92,7 +92,7 @@ def rate(place: str, row: Mapping, key: str) -> float:
 
 
 def setting(row: Mapping, key: str) -> float:
-    """A rate or a limit that was asked for: NaN where there was none, which tools write as null, inf or Infinity."""
+    """A rate or a limit that was asked for: NaN if there was none, which tools write as null, inf or Infinity."""
     value = row.get(key)
     number = _of_text(value) if isinstance(value, str) else value
     return float(number) if number is not None and finite(number) and number > 0 else NAN
@@ -120,14 +120,14 @@ def statistic(key: str) -> str | None:
 
 def statistics(place: str, block: Mapping, scale: float = 1.0) -> dict[str, float]:
     """The statistics of a block in seconds, by the names above; what is null or unknown is left out."""
-    found = {}
+    by_name = {}
     for key in block:
         name = statistic(key)
         if name is not None:
             value = seconds(place, block, key, scale)
             if not math.isnan(value):
-                found[name] = value
-    return found
+                by_name[name] = value
+    return by_name
 
 
 def without_missing(values: Mapping[str, float]) -> dict[str, float]:
@@ -137,12 +137,12 @@ def without_missing(values: Mapping[str, float]) -> dict[str, float]:
 
 def flat(place: str, doc: Mapping, metrics: Mapping[str, str]) -> dict[str, dict[str, float]]:
     """Keys such as p99_ttft_ms as metric -> statistic -> seconds. metrics: the tool's name of each -> ours."""
-    found: dict[str, dict[str, float]] = {}
+    by_metric: dict[str, dict[str, float]] = {}
     for key in doc:
         head, _, rest = key.partition("_")
         name, metric = statistic(head), metrics.get(rest.removesuffix("_ms"))
         if name is not None and metric is not None and rest.endswith("_ms"):
             value = number(place, doc, key) / 1_000
             if not math.isnan(value):
-                found.setdefault(metric, {})[name] = value
-    return found
+                by_metric.setdefault(metric, {})[name] = value
+    return by_metric

@@ -56,15 +56,15 @@ def _run(path: Path, document: Document, name: str) -> Result:
     totals |= without_missing({"total_tokens_per_second": rate(place, doc, "total_throughput")})
     if "requests_per_second" not in totals and totals.get("duration", 0) > 0 and "requests" in totals:
         totals["requests_per_second"] = totals["requests"] / totals["duration"]  # early versions leave it out
-    said = number(place, doc, "concurrency")
+    concurrency = number(place, doc, "concurrency")
     again = count(place, doc, "total_output_tokens_retokenized")
-    written = totals.get("output_tokens", float("nan"))
-    if abs(again - written) > RETOKENISED_SHARE * written:
+    server = totals.get("output_tokens", float("nan"))
+    if abs(again - server) > RETOKENISED_SHARE * server:
         notes.append(
-            f"The server counted {written:,.0f} output tokens, the client's tokeniser {again:,.0f}: rates are per the "
+            f"The server counted {server:,.0f} output tokens, the client's tokeniser {again:,.0f}: rates are per the "
             "server's"
         )
-    totals |= without_missing({"in_flight": said})
+    totals |= without_missing({"in_flight": concurrency})
     totals |= _asked_lengths(doc)
     reported = flat(place, doc, METRICS) if totals.get("requests") != 0 else {}
     totals, reported, sentences = without_empty(table, totals, reported)
@@ -76,15 +76,15 @@ def _run(path: Path, document: Document, name: str) -> Result:
 
 
 def _asked_lengths(doc: Mapping) -> dict[str, float]:
-    """Lengths that were asked for, where they were drawn: the mean if the file says the range, else the limit."""
+    """Lengths that were asked for, if they were drawn: the mean if the file says the range, else the limit."""
     if doc.get("dataset_name") not in ("random", "random-ids"):
         return {}
-    found: dict[str, float] = {}
+    lengths: dict[str, float] = {}
     ratio: Any = doc.get("random_range_ratio")
     for side, key in (("prompt", "random_input_len"), ("output", "random_output_len")):
         longest = setting(doc, key)
         if finite(ratio) and 0 <= ratio <= 1:
-            found[f"asked_{side}_tokens"] = longest * (1 + ratio) / 2
+            lengths[f"asked_{side}_tokens"] = longest * (1 + ratio) / 2
         else:
-            found[f"most_{side}_tokens"] = longest
-    return without_missing(found)
+            lengths[f"most_{side}_tokens"] = longest
+    return without_missing(lengths)

@@ -29,10 +29,10 @@ def on_first_pieces(table: Requests) -> list[str]:
 
 def on_start(table: Requests) -> list[str]:
     """Whether the requests of the first tenth of the run make the p99 of TTFT."""
-    known = ~table.failed & np.isfinite(table.arrival) & np.isfinite(table.ttft)
-    if known.sum() < FEW:
+    usable = ~table.failed & np.isfinite(table.arrival) & np.isfinite(table.ttft)
+    if usable.sum() < FEW:
         return []
-    arrival, ttft = table.arrival[known], table.ttft[known]
+    arrival, ttft = table.arrival[usable], table.ttft[usable]
     later = arrival > arrival.min() + START * np.ptp(arrival)
     if later.sum() < FEW:
         return []

@@ -27,7 +27,7 @@ MEANINGS = {
     "tpot": ("(last token - first token) / (tokens - 1), mean over requests", True),
     "e2e": ("request handed over to its last token, the wait for a place in the batch included", True),
 }
-AT_ONCE = 1e4  # requests/s: nobody issues as many one by one
+AT_ONCE = 1e4  # requests/s: more than any client sends one by one
 ENGINE = ("model", "version", "backend", "dtype", "kv_cache_dtype", "quantization")
 WORLD = ("tp_size", "pp_size", "ep_size", "max_batch_size", "max_num_tokens", "scheduling_policy")
 BLOCKS = {"latency": "request_latency_percentiles_ms", "ttft": "ttft_percentiles", "tpot": "tpot_percentiles"}
@@ -83,7 +83,7 @@ def report(path: Path, content: str) -> list[Document]:
 
     A run ends where a line of it comes again.
     """
-    found: list[Document] = []
+    runs: list[Document] = []
     for line_number, line in enumerate(content.splitlines(), start=1):
         text = re.sub(r"^\[[^]]*\]\s*\[[^]]*\]\s*(\[I\]\s*)?", "", line.strip())  # the time and level of a logger
         key, colon, value = text.partition(":")
@@ -96,13 +96,13 @@ def report(path: Path, content: str) -> list[Document]:
             place, entry = (block, BLOCKS[match[1].lower()], key), match[3]
         elif not colon or place is None or not entry:
             continue
-        if not found or _holds(found[-1].value, place):
-            found.append(Document(line_number, {}))
-        inner = found[-1].value
+        if not runs or _holds(runs[-1].value, place):
+            runs.append(Document(line_number, {}))
+        inner = runs[-1].value
         for name in place[:-1]:
             inner = inner.setdefault(name, {})
         inner[place[-1]] = _value(entry)
-    return [one for one in found if matches(one.value)]
+    return [one for one in runs if matches(one.value)]
 
 
 def _holds(value: dict, place: tuple[str, ...]) -> bool:
@@ -133,9 +133,9 @@ def _run(path: Path, document: Document, name: str) -> Result:
         ("tpot", part(place, stream, BLOCKS["tpot"]), number(place, stream, "avg_tpot_ms")),
     ):
         renamed = {NAMES.get(key, key): value for key, value in block.items()}
-        found = statistics(f"{place}, {metric}", renamed, 1e-3) | without_missing({"mean": mean / 1e3})
-        if found:
-            reported[metric] = found
+        numbers = statistics(f"{place}, {metric}", renamed, 1e-3) | without_missing({"mean": mean / 1e3})
+        if numbers:
+            reported[metric] = numbers
     requests = number(place, info, "num_requests")
     totals = without_missing(
         {

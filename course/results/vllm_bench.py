@@ -63,9 +63,9 @@ def _run(path: Path, document: Document, name: str) -> Result:
     doc = mapping(place, document.value)
     table, notes = table_of(place, doc)
     totals = totals_of(place, doc)
-    completed, sent = totals.get("requests", float("nan")), count(place, doc, "num_prompts")
-    if "failed" not in totals and sent >= completed:
-        totals["failed"] = sent - completed
+    completed, requests = totals.get("requests", float("nan")), count(place, doc, "num_prompts")
+    if "failed" not in totals and requests >= completed:
+        totals["failed"] = requests - completed
     for key in ("request_goodput", "request_goodput:"):
         totals |= without_missing({"goodput": rate(place, doc, key)})
     reported = flat(place, doc, METRICS) if completed != 0 else {}  # of no request the tool writes means of 0
@@ -89,14 +89,14 @@ def _run(path: Path, document: Document, name: str) -> Result:
 
 
 def _lists_alone(place: str, doc: Mapping, totals: Mapping[str, float]) -> Statistics:
-    """Statistics of the lists that vLLM 0.30 writes without --save-detailed, where every request was answered."""
-    found = {}
+    """Statistics of the lists that vLLM 0.30 writes without --save-detailed, if every request was answered."""
+    metrics = {}
     for metric, key in (("e2e", "latencies"), ("client_wait", "queue_times")):
         values = items(place, doc, key)
         if values and len(values) == totals.get("requests"):
-            found[metric] = percentiles(np.array([seconds(f"{place}, {key} {i}", {key: value}, key)
+            metrics[metric] = percentiles(np.array([seconds(f"{place}, {key} {i}", {key: value}, key)
                                                   for i, value in enumerate(values)]))  # fmt: skip
-    return found
+    return metrics
 
 
 def is_unlimited(doc: Mapping) -> bool:
@@ -118,9 +118,9 @@ def varied_options(doc: Mapping) -> dict[str, Any]:
 def from_plan(
     means: Statistics, totals: Mapping[str, float], loop: str, wait: float, listed: bool
 ) -> tuple[Statistics, list[str]]:
-    """Means of TTFT and E2E from the planned moment, where the client held requests back for `wait` seconds on average.
+    """Means of TTFT and E2E from the planned moment, if the client held requests back for `wait` seconds on average.
 
-    Where no rate was asked for there was no plan: all of them were due at once, and the wait is the test's own making.
+    If no rate was asked for there was no plan: all of them were due at once, and the wait is the test's own making.
     listed: there is a table, which has them request by request.
     """
     if not wait > 0:

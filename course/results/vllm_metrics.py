@@ -1,6 +1,6 @@
 """A page of Prometheus metrics as vLLM prints it at /metrics, once or twice some time apart.
 
-Names are those of vLLM's V1 engine (vllm/v1/metrics/loggers.py), older ones where they differ. Counters and histograms
+Names are those of vLLM's V1 engine (vllm/v1/metrics/loggers.py), older ones if they differ. Counters and histograms
 count since the engine started, gauges are of the moment of the scrape. Two scrapes give what happened between them;
 without their moments there are no rates, since no page says when it was printed.
 """
@@ -74,7 +74,7 @@ def is_page(content: str) -> bool:
 
 @dataclass(frozen=True)
 class Scrape:
-    """One page and how it is called. written: when its file was last written [s], NaN where that says nothing."""
+    """One page and how it is called. written: when its file was last written [s], NaN if that says nothing."""
 
     page: Page
     name: str
@@ -82,7 +82,7 @@ class Scrape:
 
 
 def scrapes_of(path: Path, content: str) -> list[Scrape]:
-    """The pages of a file, with names; ValueError where they are of another server."""
+    """The pages of a file, with names; ValueError if they are of another server."""
     several = pages(path, content)
     for page in several:
         if not any(name.startswith("vllm:") for name in page.samples):
@@ -97,8 +97,8 @@ def scrapes_of(path: Path, content: str) -> list[Scrape]:
 def results_of(scrapes: Sequence[Scrape], seconds: float = nan) -> list[Result]:
     """The result of one scrape, since the engine started; of several, of what happened between neighbours.
 
-    seconds: how far apart neighbours are. Where it is not given the moments in the pages count, else the times at which
-    their files were written, if the number in flight that follows goes with the one on the pages. ValueError where a
+    seconds: how far apart neighbours are. If it is not given the moments in the pages count, else the times at which
+    their files were written, if the number in flight that follows goes with the one on the pages. ValueError if a
     counter ran back: the engine was started again, or the pages are in the wrong order.
     """
     if len(scrapes) == 1:
@@ -155,58 +155,58 @@ def _forward(name: str, page: Page, earlier: Page) -> None:
 
 def _histogram(page: Page, earlier: Page, names: tuple[str, ...]) -> Histogram | None:
     for name in names:
-        found = page.histogram(name)
-        if found is not None:
-            return found.less(earlier.histogram(name))
+        histogram = page.histogram(name)
+        if histogram is not None:
+            return histogram.less(earlier.histogram(name))
     return None
 
 
 def _totals(
     page: Page, earlier: Page, histograms: Mapping[str, Histogram | None], seconds: float, since: bool
 ) -> dict[str, float]:
-    """Counts since the start or between two pages, gauges of the later one, and rates where the seconds are known."""
+    """Counts since the start or between two pages, gauges of the later one, and rates if the seconds are known."""
 
     def counted(*names: str) -> float:
         now, then = page.total(*names), earlier.total(*names)
         return now - (then if isfinite(then) else 0.0)
 
-    found = {name: counted(*names) for name, names in COUNTERS.items()}
-    ended = page.by_label("vllm:request_success_total", "finished_reason")
-    if ended:
+    totals = {name: counted(*names) for name, names in COUNTERS.items()}
+    by_reason = page.by_label("vllm:request_success_total", "finished_reason")
+    if by_reason:
         then = earlier.by_label("vllm:request_success_total", "finished_reason")
-        ended = {reason: value - then.get(reason, 0.0) for reason, value in ended.items()}
-        found["requests"] = sum(value for reason, value in ended.items() if reason in GOOD or not reason)
-        found["failed"] = sum(ended.values()) - found["requests"]
-        found["aborted"] = ended.get("abort", 0.0)
-    found |= {
+        by_reason = {reason: value - then.get(reason, 0.0) for reason, value in by_reason.items()}
+        totals["requests"] = sum(value for reason, value in by_reason.items() if reason in GOOD or not reason)
+        totals["failed"] = sum(by_reason.values()) - totals["requests"]
+        totals["aborted"] = by_reason.get("abort", 0.0)
+    totals |= {
         "running": page.total("vllm:num_requests_running"),
         "waiting": page.total("vllm:num_requests_waiting"),
         "kv_usage": _mean(page, "vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"),
     }
     iterations = _histogram(page, earlier, ("vllm:iteration_tokens_total",))
     if iterations is not None:
-        found["tokens_per_step"] = iterations.mean
+        totals["tokens_per_step"] = iterations.mean
     for side, name in (("prompt", "vllm:request_prompt_tokens"), ("output", "vllm:request_generation_tokens")):
         lengths = _histogram(page, earlier, (name,))
         if lengths is not None:
-            found[f"mean_{side}_tokens"] = lengths.mean
-    found["prefix_hit_rate"] = found["prefix_hits"] / (found["prefix_queries"] or nan)
-    now = found["running"] + found["waiting"]
+            totals[f"mean_{side}_tokens"] = lengths.mean
+    totals["prefix_hit_rate"] = totals["prefix_hits"] / (totals["prefix_queries"] or nan)
+    now = totals["running"] + totals["waiting"]
     if not since:
-        found["in_flight_now"] = now
+        totals["in_flight_now"] = now
     elif seconds > 0:
-        found |= {
+        totals |= {
             "duration": seconds,
-            "requests_per_second": found.get("requests", nan) / seconds,
-            "output_tokens_per_second": found["output_tokens"] / seconds,
-            "prompt_tokens_per_second": found["prompt_tokens"] / seconds,
-            "preemptions_per_second": found["preemptions"] / seconds,
+            "requests_per_second": totals.get("requests", nan) / seconds,
+            "output_tokens_per_second": totals["output_tokens"] / seconds,
+            "prompt_tokens_per_second": totals["prompt_tokens"] / seconds,
+            "preemptions_per_second": totals["preemptions"] / seconds,
             "in_flight_now": now,
         }
         whole = histograms["e2e"]
         if whole is not None:
-            found["in_flight"] = whole.total / seconds  # Little's law: lambda W = ended / seconds x mean E2E
-    return without_missing(found)
+            totals["in_flight"] = whole.total / seconds  # Little's law: lambda W = ended / seconds x mean E2E
+    return without_missing(totals)
 
 
 def _mean(page: Page, *names: str) -> float:
@@ -221,17 +221,17 @@ def _mean(page: Page, *names: str) -> float:
 def _setup(page: Page) -> dict[str, Any]:
     """Model and cache, from the labels of the page."""
     info = page.labels("vllm:cache_config_info")
-    found: dict[str, Any] = {}
+    setup: dict[str, Any] = {}
     model = page.labels("vllm:num_requests_running").get("model_name")
     if model:
-        found["model"] = model
+        setup["model"] = model
     for key, kind in SETTINGS.items():
         if info.get(key) not in (None, "", "None"):
             try:
-                found[key] = kind(info[key])
+                setup[key] = kind(info[key])
             except ValueError:
                 continue
     engines = page.by_label("vllm:num_requests_running", "engine")
     if len(engines) > 1:
-        found["data_parallel_size"] = len(engines)
-    return found
+        setup["data_parallel_size"] = len(engines)
+    return setup

@@ -65,6 +65,16 @@ class WithHost(StepTimeModel):
         hidden = bool(vars(type(card)).get("sound")) and card.straight and card.decode_line(1)[0] >= self.part.seconds
         self.straight = card.straight and (hidden or not overlap)
 
+    @property
+    def badge(self) -> str:
+        """See StepTimeModel."""
+        how = "behind it" if self.part.overlap else "after it"
+        return f"{self.card.badge}, {1e3 * self.part.seconds:g} ms of a host {how}"
+
+    def beyond(self, **step: int) -> str:
+        """See StepTimeModel."""
+        return self.card.beyond(**step)
+
     def check_settings(self) -> None:
         """See StepTimeModel."""
         self.card.check_settings()

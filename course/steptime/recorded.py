@@ -16,11 +16,10 @@ from course.engine.step import SHORTEST, Step, StepTimeModel
 from course.steptime import files, points
 from course.steptime.points import COUNTS, KERNEL
 
-REACH = 2  # times the longest recorded context, along the same straight line; batches and chunks end where they ended
 SMALLEST = 128  # tokens: a card that computes so few of them still waits for its memory, as for a single one
 
 
-class Recorded(StepTimeModel, files.Recording):
+class Recorded(files.Recording, StepTimeModel):
     """Seconds of a step between the points of a recording, which `recorded` finds by name.
 
     Decodes alone follow a straight line in their context for each batch, fitted to the recorded contexts. A step with a
@@ -32,10 +31,14 @@ class Recorded(StepTimeModel, files.Recording):
     Between points all is read off straight lines, which never fall as the batch (at the same context each), the
     context, the chunk or its cached tokens grow: where the recording falls, the middle is taken.
 
+    Beyond the points the step time goes on from where they end, by a model fitted to them. A decode more than the
+    largest batch counts as one more prompt token in the matrix products, and reads its context at that batch's rate.
+    Context and cached tokens go on along their last lines. More prompt tokens than the largest chunk take as long as
+    so many chunks of that size with as many pairs each. `beyond` says of a step whether it is out there.
+
     misfit: the largest relative distance from a recorded point, of "decodes", "prompts" and "mixed" steps each.
     left_out: points that are not used, since a recording was stopped before the second one that a line needs.
-    provenance, card, badge: where it comes from. Raises ValueError for a file that is no such recording; and when
-    asked, for more decodes or tokens in a step than were recorded, and for more than REACH times the longest context.
+    provenance, card, badge: where it comes from. Raises ValueError for a file that is no such recording.
     """
 
     source = "recorded"
@@ -51,17 +54,19 @@ class Recorded(StepTimeModel, files.Recording):
             found = {key: values[usable] for key, values in found.items()}
         self.left_out = len(usable) - len(found["chunk"])
         decodes, context, chunk, cached = (found[key] for key in COUNTS)
-        self._contexts = int(context.max())
-        self._each, self._prompt = int((context / np.maximum(decodes, 1)).max()), int((chunk + cached).max())
-        self.longest = REACH * min(self._each, self._prompt)
+        self._most = {
+            "decodes": int(decodes.max()),
+            "tokens of context": int(context.max()),
+            "tokens of a sequence": min(int((context / np.maximum(decodes, 1)).max()), int((chunk + cached).max())),
+            "prompt tokens of a step": int(chunk.max()),
+        }
         base, slope = self._decode_lines(found)
         beside = self._chunk_tables(found, base[0], slope)
-        # A batch's line, its most context, and between which recorded numbers of decodes beside a chunk it stands.
+        # A batch's line, and between which recorded numbers of decodes beside a chunk it stands.
         every = np.arange(len(base))
         below = np.minimum(np.searchsorted(beside, every, "right"), len(beside) - 1) - 1
         share = (every - beside[below]) / (beside[below + 1] - beside[below])
-        most = np.minimum(REACH * self._each * every, REACH * self._contexts)
-        columns = (one.tolist() for one in (base, slope, most, below, share))
+        columns = (one.tolist() for one in (base, slope, below, share))
         self._batches = list(zip(*columns, strict=True))
         self.misfit = self._misfit(found)
 
@@ -111,6 +116,7 @@ class Recorded(StepTimeModel, files.Recording):
         # What is left without any attention: down the first line to no pairs at all.
         products = grid[0, :, 0] - (grid[0, :, 1] - grid[0, :, 0]) / levels[1] * (sizes + 1) / 2
         products = _rising(np.maximum(products, least))
+        self._products = sizes, products
         for i in range(1, len(beside)):
             more = _along(sizes + beside[i], sizes, products) - _along(sizes + beside[i - 1], sizes, products)
             law = grid[i - 1] + more[:, None]
@@ -121,17 +127,15 @@ class Recorded(StepTimeModel, files.Recording):
         self._near = [_Sizes(sizes.tolist(), self._levels, *pair) for pair in itertools.pairwise(parts)]
         return beside
 
-    def seconds(self, decodes: int, decode_context: int, tokens: int, pairs: int, prefill_context: int) -> float:
+    def seconds(self, decodes: int, decode_context: int, tokens: int, pairs: float, prefill_context: int) -> float:
         """See StepTimeModel."""
         try:
-            base, slope, most, below, share = self._batches[decodes]
-            if decode_context > most:
-                raise IndexError
+            base, slope, below, share = self._batches[decodes]
             if not tokens:
                 return base + slope * decode_context
             fresh, few, step, more, slope_of_pairs, more_of_pairs = self._near[below][tokens]
         except IndexError:
-            raise self._outside(decodes, decode_context, tokens) from None
+            return self._far(decodes, decode_context, tokens, pairs)
         if pairs <= few:
             step += share * more + (slope_of_pairs + share * more_of_pairs) * (pairs - fresh)
         else:
@@ -140,35 +144,48 @@ class Recorded(StepTimeModel, files.Recording):
 
     def decode_line(self, decodes: int) -> tuple[float, float]:
         """See StepTimeModel."""
-        if decodes >= len(self._batches):
-            raise self._outside(decodes, 0, 0)
-        return self._batches[decodes][:2]
+        if decodes < len(self._batches):
+            return self._batches[decodes][:2]
+        base, slope = self._batches[-1][:2]
+        return base + self._more_products(decodes, 0), slope
+
+    def beyond(self, **step: int) -> str:
+        """What of a step was not recorded, as in "modelled beyond 256 decodes"; "" where all was.
+
+        step: decodes, context (of all decodes), sequence (tokens of the longest one), prompt (tokens of all chunks).
+        """
+        wanted = zip(("decodes", "context", "sequence", "prompt"), self._most.items(), strict=True)
+        parts = [f"{most:,} {what}" for name, (what, most) in wanted if step.pop(name, 0) > most]
+        if step:
+            raise ValueError(f"a step has decodes, context, sequence and prompt, and nothing called {', '.join(step)}")
+        return f"modelled beyond {' and '.join(parts)}" if parts else ""
 
     def _behind(self, cached: float, tokens: int, below: int, share: float) -> float:
         """Seconds of a chunk behind more cached tokens than the first line reaches to."""
-        if cached + tokens > REACH * self._prompt:
-            raise ValueError(
-                f"{self.name} was recorded with up to {self._prompt:,} tokens of a prompt, and a step asks for a "
-                f"chunk that ends at {cached + tokens:,.0f}: shorten the prompts to {self.longest:,}"
-            )
         levels, (lower, upper) = self._levels, self._near[below].far[tokens]
         i = min(bisect_right(levels, cached), len(levels) - 1)
         start = lower[i - 1] + share * (upper[i - 1] - lower[i - 1])
         end = lower[i] + share * (upper[i] - lower[i])
         return start + (end - start) * (cached - levels[i - 1]) / (levels[i] - levels[i - 1])
 
-    def _outside(self, decodes: int, context: int, tokens: int) -> ValueError:
-        """What is too much for the recording, and what to change."""
-        batch, budget = len(self._batches) - 1, self._near[0].most
-        if decodes > batch:
-            was, asks = f"up to {batch:,} decodes per step", f"{decodes:,}: lower max_num_seqs to {batch:,}"
-        elif tokens > budget:
-            was = f"up to {budget:,} prompt tokens per step"
-            asks = f"{tokens:,}: lower max_num_batched_tokens to {budget:,}"
-        else:
-            was = f"up to {self._each:,} tokens per sequence and {self._contexts:,} in all"
-            asks = f"{decodes:,} decodes over {context:,}: shorten the requests, or lower max_num_seqs"
-        return ValueError(f"{self.name} was recorded with {was}, and a step asks for {asks}")
+    def _far(self, decodes: int, context: int, tokens: int, pairs: float) -> float:
+        """Seconds of a step with more decodes, or more prompt tokens, than were recorded."""
+        base, slope = self.decode_line(decodes)
+        if not tokens:
+            return base + slope * context
+        near = min(decodes, len(self._batches) - 1)
+        most = min(tokens, self._near[0].most)
+        times = tokens / most
+        step = times * self.seconds(near, 0, most, pairs / times, 0) + self._more_products(decodes, tokens)
+        return max(step, base) + slope * context
+
+    def _more_products(self, decodes: int, tokens: int) -> float:
+        """Seconds of the matrix products of those decodes that are more than the largest batch, beside a chunk."""
+        batch = len(self._batches) - 1
+        if decodes <= batch:
+            return 0.0
+        few, many = _along(np.array([batch + tokens, decodes + tokens]), *self._products).tolist()
+        return many - few
 
     def _misfit(self, rows_of: Mapping[str, np.ndarray]) -> dict[str, float]:
         found: dict[str, float] = {}

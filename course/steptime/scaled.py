@@ -16,7 +16,7 @@ class Scaled(StepTimeModel):
     reaches another share of its data sheet is missed by that.
 
     recording: as `recorded` gives it. card: a GPU or its name. Raises ValueError for a card that is not known, the
-    recorded one among them; and when asked for what the recording refuses.
+    recorded one among them.
     """
 
     sound = True
@@ -26,7 +26,15 @@ class Scaled(StepTimeModel):
         self.before = gpu(recording.card.removeprefix("NVIDIA "))
         self.bandwidth = self.before.read_bandwidth / self.card.read_bandwidth
         self.compute = self.before.matrix_flops / self.card.matrix_flops
-        self.longest = recording.longest
+
+    @property
+    def badge(self) -> str:
+        """See StepTimeModel."""
+        return f"modelled: {self.recording.card} {self.recording.provenance['date']}, scaled to {self.card.name}"
+
+    def beyond(self, **step: int) -> str:
+        """See StepTimeModel."""
+        return self.recording.beyond(**step)
 
     def __repr__(self) -> str:
         return f"Scaled({self.recording.name!r}, {self.card.name!r})"
@@ -38,8 +46,6 @@ class Scaled(StepTimeModel):
         if tokens:
             whole = self.recording.seconds(decodes, decode_context, tokens, pairs, prefill_context)
             reading = max(reading, self.compute * (whole - slope * decode_context))
-        else:
-            self.recording.seconds(decodes, decode_context, 0, 0, 0)  # refuses what is too far outside
         return reading + self.bandwidth * slope * decode_context
 
     def decode_line(self, decodes: int) -> tuple[float, float]:

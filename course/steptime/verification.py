@@ -35,7 +35,7 @@ class Verification(files.Recording):
                 here = (found["drafts"] == k) & (found["sequences"] == many)
                 context, seconds = found["context"][here] / many, found["seconds"][here]
                 if not len(context):
-                    raise points.bad(recording.name, f"it verifies {k} drafts, but not of {many} sequences")
+                    raise points.bad(recording.name, f"it verifies {k:g} drafts, but not of {many:g} sequences")
                 if len(np.unique(context)) > 1:
                     each, base = np.polyfit(context, seconds, 1, w=1 / seconds)
                 else:  # a long one had no room in the cache: the context costs in proportion to the rows

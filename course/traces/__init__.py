@@ -47,7 +47,7 @@ def read(
     """The requests of a trace file; arrivals in seconds after the first row.
 
     Times are subtracted as integers, so that no digit of theirs is lost before the difference becomes a float64. LF or
-    CRLF, a missing last newline, a byte-order mark, quoted cells and blank lines are all fine. Where a trace has block
+    CRLF, a missing last newline, a byte-order mark, quoted cells and blank lines are all fine. If a trace has block
     ids of its prompts, they are the workload's `prefix`, all bits kept.
 
     on_error: "raise" refuses the file at the first broken row: the wrong number of cells, a time or a count that is
@@ -55,7 +55,7 @@ def read(
         `notes`. Requests that a format marks as failed are left out, and reported, in both cases.
     sort: put the rows in order of time; without it, a row before its predecessor refuses the file.
     name: the workload's name, the file's by default.
-    format: one of FORMATS; told by the content where None.
+    format: one of FORMATS; told by the content if None.
     max_model_len: prompt and output together above it make a broken row.
     spread: spread the requests of equal arrival evenly until the next arrival; for times recorded in buckets.
     rate: requests/s, for a file without times: Poisson arrivals drawn with `seed`. Without it they all arrive at 0.
@@ -125,7 +125,7 @@ def _collect(path: Path, reader: Reader, on_error: str, longest: int | None) -> 
 
 
 def _check(row: Row, zoned: bool | None, longest: int | None) -> None:
-    """Raise BrokenRow where a row does not fit the rows before it, or the context."""
+    """Raise BrokenRow if a row does not fit the rows before it, or the context."""
     if zoned not in (None, row.zoned):
         raise BrokenRow(f"{azure.TIMESTAMP} must have a time zone on all rows or on none", "another time zone")
     if longest is not None and row.prompt + row.output > longest:

@@ -20,7 +20,7 @@ class Reader(table.Reader):
     needed = COLUMNS
 
     def parse(self, row: list[str]) -> rows.Row:
-        """The request of a row; `BrokenRow` where there is none."""
+        """The request of a row; `BrokenRow` if there is none."""
         when, prompt, output = self.cells(row).values()
         time, zoned = rows.moment(TIMESTAMP, when)
         return rows.Row(time, rows.prompt(PROMPT, prompt), rows.count(OUTPUT, output), zoned)

@@ -20,10 +20,10 @@ SAMPLE = 200  # rows of a file that are asked what format it is
 
 def sample(path: Path, content: str) -> list[dict]:
     """The first rows, of those that are objects; a broken line ends it, and is refused later with its number."""
-    found: list[dict] = []
+    rows: list[dict] = []
     with suppress(ValueError):
-        found.extend(row for _, row in islice(json_lines(path, content), SAMPLE) if isinstance(row, dict))
-    return found
+        rows.extend(row for _, row in islice(json_lines(path, content), SAMPLE) if isinstance(row, dict))
+    return rows
 
 
 def looks_like(row: Mapping) -> bool:
@@ -53,7 +53,7 @@ class Reader:
         self.rows: Iterator[tuple[int, Any]] = json_lines(path, content)
 
     def parse(self, row: Any) -> rows.Row:
-        """The request of a row; `BrokenRow` where there is none."""
+        """The request of a row; `BrokenRow` if there is none."""
         if not isinstance(row, dict):
             raise rows.BrokenRow(f"it is {quote(row)}, not an object in braces", "no object")
         time = rows.picoseconds(TIME, rows.of_json(TIME, row), self.unit)

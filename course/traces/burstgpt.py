@@ -25,7 +25,7 @@ class Reader(table.Reader):
     needed, optional = COLUMNS, OPTIONAL_COLUMNS
 
     def parse(self, row: list[str]) -> rows.Row:
-        """The request of a row; `FailedRequest` for one without an answer, `BrokenRow` where there is none."""
+        """The request of a row; `FailedRequest` for one without an answer, `BrokenRow` if there is none."""
         cells = self.cells(row)
         time, prompt = rows.picoseconds(TIME, cells[TIME]), rows.prompt(PROMPT, cells[PROMPT])
         if cells[OUTPUT] in ("0", "0.0"):

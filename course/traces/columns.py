@@ -37,7 +37,7 @@ class Columns:
     def workload(
         self, path: Path, *, sort: bool, spread: bool, rate: float | None, seed: int
     ) -> tuple[Workload, list[str]]:
-        """The workload, and sentences about its times. ValueError, with the row, where time runs back."""
+        """The workload, and sentences about its times. ValueError, with the row, if time runs back."""
         order: Sequence[int] = range(len(self))
         times = [time for time in self.times if time is not None]
         if not times:

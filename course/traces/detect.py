@@ -21,7 +21,7 @@ WITH_HEADER = ("azure", "burstgpt", "splitwise", "vidur", "csv")  # the widest l
 
 
 def format_of(path: Path, content: str) -> str:
-    """The key in READERS; ValueError for JSON of another kind, "azure" where nothing fits, to be refused by it."""
+    """The key in READERS; ValueError for JSON of another kind, "azure" if nothing fits, to be refused by it."""
     if content.lstrip()[:1] in ("{", "["):
         return _of_json(path, content)
     first = next(table.lines(path, content), (0, []))[1]
@@ -46,7 +46,7 @@ def _of_json(path: Path, content: str) -> str:
 
 
 def _refuse_document(path: Path, content: str) -> None:
-    """ValueError for a file that is one JSON document and not a line a request; nothing where it is no JSON at all."""
+    """ValueError for a file that is one JSON document and not a line a request; nothing if it is no JSON at all."""
     try:
         whole = json_value(path, content)
     except ValueError:

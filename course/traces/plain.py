@@ -39,8 +39,8 @@ def _plain(name: str) -> str:
 
 def matches(header: list[str]) -> bool:
     """Whether there is a column for each of time, prompt and output."""
-    found = {_plain(name) for name in header}
-    return all(found & set(known) for known in COLUMNS)
+    names = {_plain(name) for name in header}
+    return all(names & set(synonyms) for synonyms in COLUMNS)
 
 
 class Reader:
@@ -51,7 +51,7 @@ class Reader:
     def __init__(self, path: Path, content: str):
         head = next(table.lines(path, content), (0, []))[1]
         self.rows = table.lines(path, content)
-        self._columns = [_one(path, head, known) for known in COLUMNS]
+        self._columns = [_one(path, head, synonyms) for synonyms in COLUMNS]
         label = [name.strip() for name in head if _plain(name) in CLASS][:1]
         self._header = table.Header(path, self.rows, self._columns, label)
         self.unread = self._header.unread
@@ -60,7 +60,7 @@ class Reader:
         self._dates: bool | None = None  # not known before the first row
 
     def parse(self, row: list[str]) -> rows.Row:
-        """The request of a row; `BrokenRow` where there is none."""
+        """The request of a row; `BrokenRow` if there is none."""
         when, prompt, output, *label = self._header.cells(row, self._columns)
         time_column, prompt_column, output_column, *_ = self._columns
         dates = bool(re.match(r"\d{4}-\d\d-", when))
@@ -77,16 +77,16 @@ class Reader:
         return rows.Row(time, *tokens, zoned, label[0] if label else None)
 
 
-def _one(path: Path, head: Sequence[str], known: Sequence[str]) -> str:
+def _one(path: Path, head: Sequence[str], synonyms: Sequence[str]) -> str:
     """The one column of the header with such a name; ValueError for none or several."""
-    found = [name.strip() for name in head if _plain(name) in known]
-    if len(found) == 1:
-        return found[0]
-    if found:
+    matching = [name.strip() for name in head if _plain(name) in synonyms]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
         raise ValueError(
-            f"{path.name}, row 1: {' and '.join(found[:2])} could both be the {known[0]}. Leave one of them out"
+            f"{path.name}, row 1: {' and '.join(matching[:2])} could both be the {synonyms[0]}. Leave one of them out"
         )
     raise ValueError(
-        f"{path.name}, row 1: no column is named {known[0]} (or {', '.join(known[1:5])}, ...); found "
+        f"{path.name}, row 1: no column is named {synonyms[0]} (or {', '.join(synonyms[1:5])}, ...); found "
         f"{quote(', '.join(name.strip() for name in head))}"
     )

@@ -10,11 +10,11 @@ WORK = re.compile(r"image|video|audio|frame|pixel|adapter|lora|priorit|cache|bea
 FEW = 20  # rows below which the pattern of their times says nothing
 
 
-def left_out(name: str, dropped: Mapping[str, Sequence[int]], kept: int) -> str:
+def left_out(name: str, dropped: Mapping[str, Sequence[int]], read: int) -> str:
     """How many rows are broken, of what kind, and where the first one is."""
     total = sum(map(len, dropped.values()))
     kinds = ", ".join(f"{len(rows):,} with {kind} (first: row {rows[0]})" for kind, rows in dropped.items())
-    return f"{name}: {total:,} of {total + kept:,} rows were left out: {kinds}"
+    return f"{name}: {total:,} of {total + read:,} rows were left out: {kinds}"
 
 
 def on_failures(name: str, rows: Mapping[str, Sequence[int]], total: int) -> str:
@@ -25,20 +25,20 @@ def on_failures(name: str, rows: Mapping[str, Sequence[int]], total: int) -> str
 
 
 def on_columns(name: str, unread: Sequence[str]) -> str:
-    """Columns that are left out though they change the work of a request: "" where there are none."""
-    found = [column for column in unread if WORK.search(column)]
-    if not found:
+    """Columns that are left out though they change the work of a request: "" if there are none."""
+    names = [column for column in unread if WORK.search(column)]
+    if not names:
         return ""
-    one = len(found) == 1
+    one = len(names) == 1
     return (
-        f"{name}: {', '.join(found[:5])}{', ...' if len(found) > 5 else ''} {'is' if one else 'are'} not read, though "
+        f"{name}: {', '.join(names[:5])}{', ...' if len(names) > 5 else ''} {'is' if one else 'are'} not read, though "
         f"{'it changes' if one else 'they change'} what a request costs: the requests replayed are their prompt and "
         "output tokens alone"
     )
 
 
 def on_times(name: str, arrival: np.ndarray) -> str:
-    """Buckets, or whole seconds; "" where times are as fine as they look.
+    """Buckets, or whole seconds; "" if times are as fine as they look.
 
     Buckets: more than half of the requests share their time with another, and the times in use are evenly apart.
     """
@@ -60,7 +60,7 @@ def on_times(name: str, arrival: np.ndarray) -> str:
 
 
 def on_contexts(name: str, contexts: np.ndarray) -> str:
-    """Requests that an engine may refuse: "" where all are of usual length. contexts: prompt + output tokens."""
+    """Requests that an engine may refuse: "" if all are of usual length. contexts: prompt + output tokens."""
     long = int((contexts > LONG_CONTEXT).sum())
     if not long:
         return ""

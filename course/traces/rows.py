@@ -45,14 +45,14 @@ class Row(NamedTuple):
 class Reader(Protocol):
     """What each format offers: the rows of a file, each with its number, and the request that one of them is.
 
-    note: a sentence on how the file was read, "" where nothing is to be said.
+    note: a sentence on how the file was read, "" if nothing is to be said.
     """
 
     rows: Iterator[tuple[int, Any]]
     note: str
 
     def parse(self, row: Any) -> Row:
-        """The request of a row. Raises BrokenRow where there is none."""
+        """The request of a row. Raises BrokenRow if there is none."""
         ...
 
 
@@ -121,7 +121,7 @@ def prompt(column: str, cell: str) -> int:
 
 
 def of_json(name: str, row: Mapping) -> str:
-    """row[name] as the cell it would be, for the functions above; "" where it is not there or null."""
+    """row[name] as the cell it would be, for the functions above; "" if it is not there or null."""
     value = row.get(name)
     if value is None:
         return ""

@@ -156,7 +156,7 @@ def _lengths(path: Path, dataset: Path | None) -> tuple[Path, dict[float, tuple[
     periods = json_value(beside, text(beside, "dataset", "JSON", MAX_JSON_BYTES))
     if not isinstance(periods, dict):
         raise ValueError(f"{beside.name} is not a dataset of ServeGen: an object of periods was expected")
-    found: dict[float, tuple[Distribution, Distribution]] = {}
+    windows: dict[float, tuple[Distribution, Distribution]] = {}
     zeros = 0.0
     for start, sides in periods.items():
         place = f"{beside.name}, period {quote(start)}"
@@ -168,21 +168,21 @@ def _lengths(path: Path, dataset: Path | None) -> tuple[Path, dict[float, tuple[
         prompts, outputs = (_distribution(f"{place}, {side}", sides[side]) for side in SIDES)
         if prompts and outputs:
             zeros = max(zeros, prompts[2], outputs[2])
-            found[float(start)] = (prompts[:2], outputs[:2])
-    if not found:
+            windows[float(start)] = (prompts[:2], outputs[:2])
+    if not windows:
         raise ValueError(f"{beside.name} has no lengths in any period")
-    return beside, dict(sorted(found.items())), zeros
+    return beside, dict(sorted(windows.items())), zeros
 
 
-def _distribution(place: str, written: str) -> tuple[np.ndarray, np.ndarray, float] | None:
+def _distribution(place: str, cell: str) -> tuple[np.ndarray, np.ndarray, float] | None:
     """Lengths, probabilities, and the weight that was on 0; None for an empty one."""
-    inside = written.strip().removeprefix("{").removesuffix("}").strip()
+    inside = cell.strip().removeprefix("{").removesuffix("}").strip()
     if not inside:
         return None
     try:
         pairs = [(int(key), float(value)) for key, _, value in (part.partition(":") for part in inside.split(","))]
     except ValueError:
-        raise ValueError(f"{place}: {quote(written)} is not a distribution like '{{81: 0.25, 82: 0.75}}'") from None
+        raise ValueError(f"{place}: {quote(cell)} is not a distribution like '{{81: 0.25, 82: 0.75}}'") from None
     values, weights = np.array([key for key, _ in pairs], dtype=object), np.array([weight for _, weight in pairs])
     if not all(0 <= key <= MAX_TOKENS for key in values) or not (weights >= 0).all():
         raise ValueError(f"{place}: lengths and probabilities cannot be negative, nor above {MAX_TOKENS:,}")
@@ -201,11 +201,11 @@ def _tokens(
     """Prompt and output tokens of all requests, and how many windows lie before the first period with lengths."""
     starts = np.array(list(lengths))
     pairs = list(lengths.values())
-    drawn: list[list[np.ndarray]] = [[], []]
+    samples: list[list[np.ndarray]] = [[], []]
     early = 0
     for window in windows:
         place = int(np.searchsorted(starts, window.start, side="right")) - 1
         early += place < 0
         for side, (values, weights) in enumerate(pairs[max(place, 0)]):
-            drawn[side].append(rng.choice(values, size=window.requests, p=weights))
-    return [np.concatenate(parts) for parts in drawn], early
+            samples[side].append(rng.choice(values, size=window.requests, p=weights))
+    return [np.concatenate(parts) for parts in samples], early

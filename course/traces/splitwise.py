@@ -21,7 +21,7 @@ class Reader(table.Reader):
     needed, optional = COLUMNS, (BATCH,)
 
     def parse(self, row: list[str]) -> rows.Row:
-        """The request of a row; `BrokenRow` where there is none, or several."""
+        """The request of a row; `BrokenRow` if there is none, or several."""
         when, prompt, output, *batch = self.cells(row).values()
         if batch and rows.count(BATCH, batch[0]) != 1:
             raise rows.BrokenRow(f"{BATCH} is {batch[0]}: a row is one request here", f"a {BATCH} above 1")

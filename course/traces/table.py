@@ -41,15 +41,15 @@ def _lines(path: Path, content: str) -> Iterator[str]:
 class Header:
     """Where the columns are. Names are compared without case and outer blanks.
 
-    needed: names that must be there. ValueError where one is not, or is there twice.
+    needed: names that must be there. ValueError if one is not, or is there twice.
     """
 
     def __init__(self, path: Path, rows: Lines, needed: Sequence[str], optional: Sequence[str] = (), hint: str = ""):
         number, cells = next(rows, (0, []))
         if not cells:
             raise ValueError(f"{path.name} is empty: a trace begins with the header {','.join(needed)}")
-        found = names(cells)
-        missing = [column for column in needed if column.lower() not in found]
+        present = names(cells)
+        missing = [column for column in needed if column.lower() not in present]
         if missing:
             separated = next(
                 (f" (are its cells separated by {mark!r}? Commas are needed)" for mark in ";\t|" if mark in cells[0]),
@@ -60,20 +60,20 @@ class Header:
                 f"{quote(', '.join(cell.strip() for cell in cells))}{separated or hint}"
             )
         for column in (*needed, *optional):
-            if found.count(column.lower()) > 1:
+            if present.count(column.lower()) > 1:
                 raise ValueError(f"{path.name}, row {number}: two columns are named {column}. Rename the wrong one")
         self.width = len(cells)
-        taken = {column.lower() for column in (*needed, *optional)}
-        self.unread = tuple(cell.strip() for cell in cells if cell.strip() and cell.strip().lower() not in taken)
+        used = {column.lower() for column in (*needed, *optional)}
+        self.unread = tuple(cell.strip() for cell in cells if cell.strip() and cell.strip().lower() not in used)
         self._places = {
-            column: found.index(column.lower()) for column in (*needed, *optional) if column.lower() in found
+            column: present.index(column.lower()) for column in (*needed, *optional) if column.lower() in present
         }
 
     def __contains__(self, column: str) -> bool:
         return column in self._places
 
     def cells(self, row: list[str], columns: Sequence[str]) -> list[str]:
-        """The cells under those columns, without outer blanks. `BrokenRow` where the row has another width."""
+        """The cells under those columns, without outer blanks. `BrokenRow` if the row has another width."""
         if len(row) != self.width:
             raise BrokenRow(f"it has {len(row)} cells where the header has {self.width}", "the wrong number of cells")
         return [row[self._places[column]].strip() for column in columns]
@@ -98,12 +98,12 @@ class Reader:
         self._columns = [*self.needed, *(column for column in self.optional if column in self._header)]
 
     def cells(self, row: list[str]) -> dict[str, str]:
-        """The cells of a row by the name of their column. `BrokenRow` where the row has another width."""
+        """The cells of a row by the name of their column. `BrokenRow` if the row has another width."""
         return dict(zip(self._columns, self._header.cells(row, self._columns), strict=True))
 
 
 def check_total(column: str, cell: str | None, prompt: int, output: int) -> None:
-    """`BrokenRow` where a file says how many tokens a request has in all, and its parts make another number."""
+    """`BrokenRow` if a file says how many tokens a request has in all, and its parts make another number."""
     if cell and count(column, cell) != prompt + output:
         raise BrokenRow(f"{column} is {cell} where {prompt} + {output} make {prompt + output}", f"a wrong {column}")
 

@@ -24,7 +24,7 @@ class Reader(table.Reader):
     needed, optional = COLUMNS, OPTIONAL_COLUMNS
 
     def parse(self, row: list[str]) -> rows.Row:
-        """The request of a row; `BrokenRow` where there is none."""
+        """The request of a row; `BrokenRow` if there is none."""
         cells = self.cells(row)
         time = rows.picoseconds(TIME, cells[TIME]) if TIME in cells else None
         prompt, output = rows.prompt(PROMPT, cells[PROMPT]), rows.count(OUTPUT, cells[OUTPUT])

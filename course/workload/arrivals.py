@@ -24,7 +24,7 @@ def checked_rate(rate: float, name: str = "rate") -> float:
 
 
 def checked_cv(cv: float, name: str = "cv") -> float:
-    """`cv`, from 0 to 100; 0 where it is so small (below 1e-8) that the gamma shape 1 / cv^2 would overflow.
+    """`cv`, from 0 to 100; 0 if it is so small (below 1e-8) that the gamma shape 1 / cv^2 would overflow.
 
     Above 100 (shape 1e-4) most draws underflow to 0, and no sample of a usable size has the mean.
     """

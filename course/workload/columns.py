@@ -37,7 +37,7 @@ def column(name: str, values: Any) -> np.ndarray:
 
 
 def times(name: str, values: Any, *, allow_nan: bool = False) -> np.ndarray:
-    """`values` as float64 seconds from 0 to MAX_SECONDS (or NaN, where allowed); else a ValueError."""
+    """`values` as float64 seconds from 0 to MAX_SECONDS (or NaN, if allowed); else a ValueError."""
     array = column(name, values).astype(np.float64) + 0.0  # adding 0.0 turns -0.0 into 0.0
     bad = ~((array >= 0) & (array <= MAX_SECONDS))
     if allow_nan:
@@ -65,7 +65,7 @@ def tokens(name: str, values: Any) -> np.ndarray:
 
 
 def guesses(values: Any) -> np.ndarray | None:
-    """`values` as float64 tokens from 1 to MAX_TOKENS, NaN where nobody guessed; None if there are none."""
+    """`values` as float64 tokens from 1 to MAX_TOKENS, NaN for requests without a guess; None if there are none."""
     if values is None:
         return None
     array = column("guess", values).astype(np.float64)
@@ -121,7 +121,7 @@ def prefixes(values: Any) -> tuple[tuple, ...] | None:
 
 
 def _blocks(row: Any) -> tuple:
-    """One request's block hashes. TypeError where they are none: text, or what cannot be hashed."""
+    """One request's block hashes. TypeError if they are none: text, or what cannot be hashed."""
     if isinstance(row, str):
         raise TypeError
     blocks = tuple(row)
@@ -157,9 +157,9 @@ def check_sizes(columns: Mapping[str, Sequence]) -> None:
 
 def check_order(arrival: np.ndarray, after: np.ndarray | None, think_time: np.ndarray | None) -> None:
     """ValueError unless arrivals never go back, and every `after` names an earlier request."""
-    known = np.arange(len(arrival))
+    rows = np.arange(len(arrival))
     if after is not None:
-        bad = (after < -1) | (after >= known)
+        bad = (after < -1) | (after >= rows)
         if bad.any():
             i = int(np.argmax(bad))
             raise ValueError(f"request {i} follows request {after[i]}: it may only follow an earlier one, or none (-1)")
@@ -175,10 +175,10 @@ def check_order(arrival: np.ndarray, after: np.ndarray | None, think_time: np.nd
         if bad.any():
             i = int(np.argmax(bad))
             raise ValueError(f"request {i} has a think time of {thinks[i]:g} s but follows no answer (after is -1)")
-        known = np.flatnonzero(after < 0)
-    early = np.flatnonzero(np.diff(arrival[known]) < 0)
+        rows = np.flatnonzero(after < 0)
+    early = np.flatnonzero(np.diff(arrival[rows]) < 0)
     if early.size:
-        i, before = known[early[0] + 1], known[early[0]]
+        i, before = rows[early[0] + 1], rows[early[0]]
         raise ValueError(
             f"request {i} arrives at {arrival[i]:.9g} s, before request {before} at {arrival[before]:.9g} s: "
             "sort the requests by arrival first"

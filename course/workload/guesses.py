@@ -28,7 +28,7 @@ def lognormal(output_tokens: np.ndarray, error: float, seed: int = 0) -> np.ndar
 
 
 def constant(output_tokens: np.ndarray, tokens: float) -> np.ndarray:
-    """The same guess for everybody: a predictor that knows nothing."""
+    """The same guess for every request: a predictor that knows nothing."""
     return np.full(len(output_tokens), real("tokens", tokens, low=1, high=MAX_TOKENS))
 
 

@@ -157,8 +157,8 @@ def lognormal(mean: float, cv: float, low: int = 1, high: int | None = None) -> 
     more of it. cv = 0 gives the fixed length round(mean). ValueError for a mean outside [low, high], a cv outside 0 to
     100, or low > high.
     """
-    found = Lognormal(mean, cv, low, MAX_TOKENS if high is None else high)
-    return Fixed(round(found.mean)) if found.cv == 0 else found
+    shape = Lognormal(mean, cv, low, MAX_TOKENS if high is None else high)
+    return Fixed(round(shape.mean)) if shape.cv == 0 else shape
 
 
 def uniform(low: int, high: int) -> Uniform:
@@ -181,7 +181,7 @@ def empirical(values: Any) -> Empirical:
 
 
 def sample_lengths(name: str, lengths: Lengths, rng: np.random.Generator, n: int) -> np.ndarray:
-    """`n` lengths, int64; ValueError where somebody's own distribution gives something else."""
+    """`n` lengths, int64; ValueError if a distribution of your own gives something else."""
     try:
         values = tokens(name, lengths.sample(rng, n))
     except ValueError as error:

@@ -12,11 +12,11 @@ from course.workload.workload import Workload
 
 def describe(load: Workload) -> dict[str, float]:
     """See `Workload.describe`."""
-    known = load.arrival[~np.isnan(load.arrival)]
-    gaps = np.diff(known)
+    times = load.arrival[~np.isnan(load.arrival)]
+    gaps = np.diff(times)
     some = gaps.size > 0
     nan = float("nan")
-    found: dict[str, float] = {
+    numbers: dict[str, float] = {
         "n": len(load),
         "span_s": load.span,
         "rps": load.rate,
@@ -27,13 +27,13 @@ def describe(load: Workload) -> dict[str, float]:
         "negative": int((gaps < 0).sum()),
     }
     for side, counts in (("in", load.prompt_tokens), ("out", load.output_tokens)):
-        found[f"{side}_sum"] = int(counts.sum())
-        found[f"{side}_mean"] = float(counts.mean())
-        found[f"{side}_p50"] = float(np.percentile(counts, 50))
-        found[f"{side}_p99"] = float(np.percentile(counts, 99))
-        found[f"{side}_max"] = int(counts.max())
-        found[f"{side}_min"] = int(counts.min())
-    return found
+        numbers[f"{side}_sum"] = int(counts.sum())
+        numbers[f"{side}_mean"] = float(counts.mean())
+        numbers[f"{side}_p50"] = float(np.percentile(counts, 50))
+        numbers[f"{side}_p99"] = float(np.percentile(counts, 99))
+        numbers[f"{side}_max"] = int(counts.max())
+        numbers[f"{side}_min"] = int(counts.min())
+    return numbers
 
 
 def label_parts(parts: Any) -> list[Workload]:

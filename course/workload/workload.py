@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -49,7 +48,7 @@ class Workload:
     - after: int64, or None. after[i] = j >= 0: request i arrives think_time[i] after request j was answered. -1:
       arrival[i] counts. Always after[i] < i, so there are no cycles and `head` cuts no chain.
     - think_time: float64 [s], 0 where `after` is -1; None without `after`.
-    - guess: float64 [tokens], 1 to 1e9, what a predictor says of the answer, NaN where it says nothing; or None.
+    - guess: float64 [tokens], 1 to 1e9, what a predictor says of the answer, NaN if it says nothing; or None.
     - name: a label for tables. notes: what a reader should know, such as rows that were dropped on reading.
 
     Two workloads are equal when their arrays are; name and notes do not count. ValueError, naming the first bad
@@ -113,14 +112,14 @@ class Workload:
     @property
     def span(self) -> float:
         """Seconds from the first arrival to the last, over the requests whose arrival is known beforehand."""
-        known = self.arrival if self.after is None else self.arrival[self.after < 0]
-        return float(known[-1] - known[0])
+        times = self.arrival if self.after is None else self.arrival[self.after < 0]
+        return float(times[-1] - times[0])
 
     @property
     def rate(self) -> float:
         """Mean arrival rate [requests/s], (n - 1) / span: n arrivals have n - 1 gaps between them.
 
-        inf where all arrive at once; NaN for one request, and where arrivals depend on answers (then the run decides).
+        inf if all arrive at once; NaN for one request, and if arrivals depend on answers (then the run decides).
         """
         if len(self) < 2 or (self.after is not None and (self.after >= 0).any()):
             return float("nan")
@@ -131,7 +130,7 @@ class Workload:
 
         Keys: n, span_s, rps = (n - 1) / span, gap_mean_s, gap_cv_population (standard deviation with divisor n, over
         the mean), max_gap_s, ties (gaps of exactly 0), negative (0: arrivals are sorted), and sum, mean, p50, p99, max,
-        min of prompts (in_) and outputs (out_). NaN where there is nothing to divide by.
+        min of prompts (in_) and outputs (out_). NaN if there is nothing to divide by.
         """
         from course.workload.transforms import describe
 
@@ -142,7 +141,7 @@ class Workload:
     def scaled(self, rate: float) -> "Workload":
         """The same requests in the same pattern, `rate` requests a second: all arrival times times self.rate / rate.
 
-        ValueError where there is no rate to change: one request, all at once, or arrivals that follow answers (there,
+        ValueError if there is no rate to change: one request, all at once, or arrivals that follow answers (there,
         change the number of users or the think time instead).
         """
         rate = arrivals.checked_rate(rate)
@@ -157,15 +156,15 @@ class Workload:
         """The same requests, each with what a length predictor says of its answer, as policies see it (`guess`).
 
         noise: "exact", the true length. "lognormal", with error= and seed=: the true length times exp(error x Z), Z
-        standard normal, so that half of the guesses are too long. "constant", with tokens=: the same for everybody. See
-        `course.workload.guesses`. ValueError for another noise, and for settings that it does not take.
+        standard normal, so that half of the guesses are too long. "constant", with tokens=: the same for every request.
+        See `course.workload.guesses`. ValueError for another noise, and for settings that it does not take.
         """
         from course.workload.guesses import guesses
 
         return replace(self, guess=guesses(self.output_tokens, noise, settings))
 
     def head(self, n: int) -> "Workload":
-        """The first `n` requests; all of them where there are fewer, as the shell command of that name does."""
+        """The first `n` requests; all of them if there are fewer, as the shell command of that name does."""
         n = min(whole("n", n, high=10**18), len(self))
         cut = {name: getattr(self, name) for name in PER_REQUEST}
         return replace(self, **{name: value[:n] for name, value in cut.items() if value is not None})
@@ -173,7 +172,7 @@ class Workload:
     def concat(self, other: "Workload") -> "Workload":
         """Both workloads on one clock, merged by arrival; neither is shifted. Equal arrivals keep this order.
 
-        A request that follows an answer is placed by the earliest time at which it could arrive. Where only one side
+        A request that follows an answer is placed by the earliest time at which it could arrive. If only one side
         has class_, tenant, prefix or guess, the other's are "" or -1, () or NaN.
         """
         from course.workload.transforms import merge
@@ -280,7 +279,7 @@ class Workload:
         """`users` people who each wait for the answer, think, and ask again; users x requests_per_user requests in all.
 
         Think times have mean `think_time` [s] and coefficient of variation `think_cv` (1 exponential, 0 constant).
-        Users begin at times spread uniformly over the first think_time seconds, all at 0 where that is 0. The requests
+        Users begin at times spread uniformly over the first think_time seconds, all at 0 if that is 0. The requests
         are ordered by round: first one of each user, then the second of each, so `head` keeps everyone.
         """
         from course.workload.conversations import closed_loop
@@ -312,13 +311,6 @@ class Workload:
         return build(
             rate, num_conversations, turns, prompt_tokens, output_tokens, think_time, think_cv, system_tokens, seed
         )
-
-    @classmethod
-    def from_trace(cls, path: str | PathLike, **options: Any) -> "Workload":
-        """The requests of a trace file: see `course.traces.read`, which takes the same options."""
-        from course import traces
-
-        return traces.read(path, **options)
 
 
 def _draw(draw: Callable[..., np.ndarray], n: int, prompts: Any, outputs: Any, seed: int, name: str) -> Workload:

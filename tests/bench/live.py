@@ -26,11 +26,11 @@ import numpy as np
 from course import KVCache, Workload, gpu, lengths, policies, serve, steptime
 from course.engine.live import serve_live
 from course.gpu import record, step_profile
-from course.gpu.captured import AsCaptured, CaptureSizes, Overhead, captured_seconds
-from course.gpu.live import LiveLlama, Timings, replayed, summary
 from course.gpu.ops.queue import queue
 from course.gpu.transformer import Llama, Shape
 from course.models import ModelSpec, model
+from tools.gpu.captured import AsCaptured, CaptureSizes, Overhead, captured_seconds
+from tools.gpu.live import LiveLlama, Timings, replayed, summary
 
 ONE = ModelSpec("llama-3.2-1b", 16, 2048, 8192, 32, 8, 64, 128256, source="Llama 3.2 1B")
 MODELS: dict[str, tuple[ModelSpec, bool]] = {"8b": (model("llama-3.1-8b"), False), "1b": (ONE, True)}

@@ -24,7 +24,7 @@ import numpy as np
 
 from course import calibration, lm, policies, serve
 from course.lm.processor import processor, spec
-from course.lm.text import exchanges
+from tools.lm.text import exchanges
 
 RUNS, GOAL = 5, 0.10
 METRICS, PERCENTILES = ("ttft", "tpot", "e2e"), (50, 95)

@@ -85,7 +85,7 @@ def run_tests(tree: Path, tests: tuple[str, ...], log: Path) -> int:
         os.chdir(tree)
         here = str(ROOT)
         sys.path[:] = [str(tree), *(path for path in sys.path if path not in ("", here, str(ROOT / "tests/bench")))]
-        os.environ |= {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+        os.environ |= {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "COURSE_TESTS": "all"}
         sys.dont_write_bytecode = True
         for name in [name for name in sys.modules if name.split(".")[0] in ("tests", "course", "conftest")]:
             del sys.modules[name]

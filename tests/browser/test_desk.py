@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from course.desk import server as saving
-from course.exercises import load
+from course.lessons import load
 from tests.browser.lab_page import LOCAL, SECOND, LabPage, opened
 from tests.browser.lab_server import HEIGHT, WIDTH, Server
 from tests.helpers.places import ROOT

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
-from course.exercises import load
 from course.exercises.spec import Exercise
+from course.lessons import load
 from course.lessons.lab04 import refill
 from tests.browser.explorer_page import ExplorerPage
 from tests.browser.lab_page import LabPage, opened

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
-from course.exercises import load
+from course.lessons import load
 from tests.browser.lab_page import LabPage, opened
 from tests.browser.lab_server import Server
 from tests.helpers.places import ROOT

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from course import KVCache, Workload, memory, policies, serve, steptime, traces
 from course.cli import app, progress
 from course.workload import lengths
+from tests.helpers.sizes import PATIENCE
 
 COMMAND = [sys.executable, "-c", "from course.cli import main; main()"]
 SMALL = ["simulate", "--rate", "20", "--num-requests", "60"]
@@ -233,13 +234,13 @@ def test_progress_is_told_now_and_then_and_never_backwards():
 
 
 def test_as_a_process_the_table_goes_to_stdout_and_the_status_is_zero():
-    done = subprocess.run([*COMMAND, *TRACE, "--max-num-seqs", "8"], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*COMMAND, *TRACE, "--max-num-seqs", "8"], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     assert "azure_style_conv: 200 requests" in done.stdout and "continuous" in done.stdout
 
 
 def test_as_a_process_bad_input_has_status_two():
-    done = subprocess.run([*COMMAND, "simulate", "--rate", "nan"], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*COMMAND, "simulate", "--rate", "nan"], capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stdout) == (2, "") and done.stderr.count("\n") == 1
 
 
@@ -250,7 +251,7 @@ def test_as_a_process_ctrl_c_has_status_130(tmp_path):
     process = subprocess.Popen([*COMMAND, "simulate", "--trace", str(pipe)], stderr=subprocess.PIPE, text=True)
     with pipe.open("w"):  # opens when the command reads from it, and it waits for more until we close
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130 and "Traceback" not in errors
 
 

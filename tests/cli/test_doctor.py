@@ -15,6 +15,7 @@ import course.desk.doctor
 from course.cli import app
 from course.desk.doctor import ITEMS, statuses_of
 from course.desk.doctor.answer import note, ok, problem
+from tests.helpers.sizes import PATIENCE
 
 COMMAND = [sys.executable, "-c", "from course.cli import main; main()", "doctor"]
 
@@ -79,11 +80,10 @@ def test_a_wrong_code_is_one_sentence(code):
     assert result.stderr.startswith("course: ") and len(result.stderr.splitlines()) == 1
 
 
-@pytest.mark.timeout(450)  # it compiles and times; the process has a limit of its own
 def test_here_as_a_process(root: Path, tmp_path: Path):
     """In the environment of the tests all that the machine does not decide is ok, and nothing is left behind."""
     env = {**os.environ, "COURSE_PROGRESS_DIR": str(tmp_path / "progress"), "MY_LABS": str(tmp_path / "mine")}
-    done = subprocess.run([*COMMAND, "--json"], cwd=root, env=env, capture_output=True, text=True, timeout=400)
+    done = subprocess.run([*COMMAND, "--json"], cwd=root, env=env, capture_output=True, text=True, timeout=PATIENCE)
     found = json.loads(done.stdout)
     statuses = {item["name"]: item["status"] for item in found["items"]}
     assert list(statuses) == list(ITEMS) and statuses_of(found["code"]) == statuses
@@ -92,11 +92,10 @@ def test_here_as_a_process(root: Path, tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.timeout(450)
 def test_where_numpy_is_broken_it_says_so(root: Path, tmp_path: Path):
     (tmp_path / "numpy.py").write_text("raise ImportError('libopenblas.so.0: cannot open')")
     env = {**os.environ, "PYTHONPATH": str(tmp_path), "COURSE_PROGRESS_DIR": str(tmp_path)}
-    done = subprocess.run(COMMAND, cwd=root, env=env, capture_output=True, text=True, timeout=400)
+    done = subprocess.run(COMMAND, cwd=root, env=env, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 1 and done.stderr == "" and "Traceback" not in done.stdout
     lines = {line[9:22].strip(): line for line in done.stdout.splitlines()}
     assert (

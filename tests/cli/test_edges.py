@@ -22,6 +22,7 @@ from course.models.quantisation import DTYPES
 from tests.helpers.odd_files import pipe
 from tests.helpers.places import ROOT
 from tests.helpers.result_files import DATA
+from tests.helpers.sizes import PATIENCE
 
 CONFIG = json.loads((ROOT / "course/data/configs/llama-3.1-8b.json").read_text())
 HOSTILE = "a\x1b[31mred\x1b]0;title\x07\x9b2J\r\x08\u202eb"
@@ -76,7 +77,7 @@ def test_a_pipe_longer_than_the_limit_is_refused(tmp_path):
     writer = subprocess.Popen(["sh", "-c", 'yes > "$1"', "sh", str(tmp_path / "p.csv")], stderr=subprocess.DEVNULL)
     with pytest.raises(ValueError, match="is larger than 1 MiB"):
         textfiles.text(tmp_path / "p.csv", "trace", limit=2**20)
-    writer.wait(timeout=20)
+    writer.wait(timeout=PATIENCE)
 
 
 # Much to do

@@ -15,9 +15,11 @@ from course.base import files
 from course.cli import app
 from course.desk import catalogue
 from course.desk.handed_out import handed_out
-from course.exercises import Lab, load, minutes
+from course.exercises import Lab, minutes
 from course.exercises.progress import Progress
+from course.lessons import load
 from course.notebooks import catalogue as from_the_labs
+from tests.helpers.sizes import PATIENCE
 
 NAME = "03_littles_law.ipynb"
 
@@ -124,7 +126,7 @@ finally:
     print(sorted({"numpy", "scipy", "plotly", "IPython", "ipywidgets"}.intersection(sys.modules)))
 """
     answer_something()
-    done = subprocess.run([sys.executable, "-c", code, *line], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code, *line], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0 and done.stdout.splitlines()[-1] == "[]"
     assert "1 of " in done.stdout
 

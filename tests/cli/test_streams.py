@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from course import traces
+from tests.helpers.sizes import PATIENCE
 
 COMMAND = [sys.executable, "-c", "from course.cli import main; main()"]
 SMALL = [*COMMAND, "simulate", "--rate", "20", "--num-requests", "60"]
@@ -21,7 +22,7 @@ POSIX = pytest.mark.skipif(os.name != "posix", reason="descriptors are closed by
 
 
 def called(command: list[str], **how) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, text=True, timeout=120, **{"stderr": subprocess.PIPE, **how})
+    return subprocess.run(command, text=True, timeout=PATIENCE, **{"stderr": subprocess.PIPE, **how})
 
 
 def with_closed(number: int, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -141,7 +142,7 @@ def test_it_starts_without_numpy() -> None:
 @pytest.mark.parametrize("columns", [0, 5, 40])
 def test_a_narrow_terminal_cuts_no_number(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
     from course import KVCache, Workload, policies, serve, steptime
-    from course.cli import report
+    from course.cli import output, report
 
     load, timing, cache = Workload.poisson(10, 50, 100, 20), steptime.Roofline("llama-3.1-8b", "H100"), KVCache(900)
     run = serve(load, policies.Continuous(8, 256), timing, cache)
@@ -149,7 +150,7 @@ def test_a_narrow_terminal_cuts_no_number(monkeypatch: pytest.MonkeyPatch, colum
     results = [report.Result(name, name, run.summary(ttft_slo=0.5), ()) for name in ("static", "continuous")]
     numbers = [line.split()[-1] for line in report.as_table(setup, results).splitlines() if line and line[-1].isdigit()]
     monkeypatch.setenv("COLUMNS", str(columns))
-    monkeypatch.setattr(report.sys, "stdout", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(output.sys, "stdout", SimpleNamespace(isatty=lambda: True))
     narrow = report.as_table(setup, results)
     assert len(numbers) > 20 and all(number in narrow for number in numbers)
     assert "\N{HORIZONTAL ELLIPSIS}" not in narrow

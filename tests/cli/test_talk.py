@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from course import gpu
 from course.cli import app
+from tests.helpers.sizes import PATIENCE
 
 COMMAND = [sys.executable, "-c", "from course.cli import main; main()"]
 PROMPTS = "Spell owl.\n\nCount from 3 to 30.\nWhat is 17 plus 25?\n"
@@ -107,8 +108,8 @@ def on_a_terminal(*args):
         os.close(outside)
         parts = []
         while True:
-            ready, _, _ = select.select([inside], [], [], 60)
-            assert ready, "nothing for a minute"
+            ready, _, _ = select.select([inside], [], [], PATIENCE)
+            assert ready, f"nothing for {PATIENCE} s"
             try:
                 part = os.read(inside, 65_536)
             except OSError:  # its other end is closed
@@ -116,7 +117,7 @@ def on_a_terminal(*args):
             if not part:
                 break
             parts.append(part.decode())
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE) == 0
     os.close(inside)
     return parts
 
@@ -171,11 +172,11 @@ def test_a_server_until_ctrl_c():
                 json.dumps({"prompt": "What is 17 plus 25?", "temperature": 0}).encode(),
                 {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
             )
-            with urllib.request.urlopen(asked, timeout=60) as answer:
+            with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
                 assert json.load(answer)["choices"][0]["text"] == "42."
         finally:
             process.send_signal(signal.SIGINT)
-            assert process.wait(60) in (0, 130)
+            assert process.wait(PATIENCE) in (0, 130)
         assert "Traceback" not in process.stderr.read()
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from course.desk import copies, workspace
 from tests.helpers.odd_files import dangling, endless, pipe
+from tests.helpers.sizes import PATIENCE
 
 NOW = datetime(2030, 1, 2, 3, 4, 5)
 ASIDE = "03_a_2030-01-02_03-04-05.ipynb"
@@ -235,7 +236,7 @@ def test_a_folder_whose_name_is_no_text(labs, tmp_path, monkeypatch, capfd):
     odd = os.fsdecode(os.fsencode(tmp_path) + b"/mine\xff")
     line = [sys.executable, "-m", "course.desk.workspace", "--copy-only", "--labs", str(labs), "--to", odd]
     env = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
-    done = subprocess.run(line, capture_output=True, text=True, timeout=60, env=env)
+    done = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE, env=env)
     if done.returncode:
         assert "Your copies of the labs cannot be kept" in done.stderr  # a file system that takes text only
     else:

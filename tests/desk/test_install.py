@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from course.desk import bundle, install
+from tests.helpers.sizes import PATIENCE
 
 INSTALL = Path(install.__file__)
 
@@ -73,7 +74,7 @@ def test_the_second_waits_for_the_first_and_then_has_nothing_to_do(
     def slow(command, what):
         run(command, what)
         inside.set()
-        assert go_on.wait(60)
+        assert go_on.wait(PATIENCE)
 
     def say(line: str) -> None:
         said.append(line)
@@ -83,7 +84,7 @@ def test_the_second_waits_for_the_first_and_then_has_nothing_to_do(
     monkeypatch.setattr(install, "_run", slow)
     first = threading.Thread(target=install.install, args=(folder, lambda _: None))
     first.start()
-    assert inside.wait(60)
+    assert inside.wait(PATIENCE)
     install.install(folder, say)
     first.join()
     assert said == ["Another `make` is installing in this folder: waiting until it is done ..."] and len(made) == 4

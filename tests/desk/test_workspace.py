@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from course.desk import copies, places, workspace
+from tests.helpers.sizes import PATIENCE
 
 
 @pytest.fixture
@@ -194,9 +195,9 @@ def test_jupyterlab_opens_on_the_copies_with_a_token(labs: Path, tmp_path: Path)
 
 def get(url: str) -> str:
     """The answer's text. The server prints its address shortly before it listens, so a refusal is tried again."""
-    for _ in range(40):
+    for _ in range(2 * PATIENCE):
         try:
-            with urllib.request.urlopen(url, timeout=20) as answer:
+            with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
                 return answer.read().decode()
         except urllib.error.HTTPError:
             raise

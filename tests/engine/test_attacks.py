@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course import KVCache, Workload, policies, serve, steptime
-from course.engine.loop import Engine
+from course.engine.serving import Engine
 from course.policies import Request, Schedule
 from course.policies.base import DECODES
 from tests.helpers import strategies

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from course import KVCache, policies
 from course.engine.cancel import cancel
-from course.engine.loop import Engine
-from course.engine.serving import finish
+from course.engine.serving import Engine, finish
 from course.policies import Request
 from course.steptime import PowerLaw
 from tests.helpers.executors import Toy
@@ -38,12 +37,12 @@ def test_everything_comes_home(name):
             engine.advance(when / 5)
             for row in [row for row, at in gone if at == when]:
                 request = requests[row]
-                if request._engine is not engine:
+                if request.life.engine is not engine:
                     continue
                 what = (
                     "waits" if request in engine.waiting
                     else "comes" if request not in engine.running
-                    else "decodes" if request._since >= 0 else "prefills"
+                    else "decodes" if request.life.decodes_from >= 0 else "prefills"
                 )  # fmt: skip
                 seen.add(what)
                 before, free = request.emitted, engine.pool.free

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from course import KVCache, Workload, policies
 from course.engine.executor import Executor, Outcome
-from course.engine.loop import Engine
 from course.engine.run import Run
+from course.engine.serving import Engine
 from course.policies import Request
 from tests.helpers import oracle, strategies
 from tests.helpers.asking import BOTH

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from course import KVCache, Workload, policies, serve, steptime
-from course.engine import log, stretch
+from course.engine import log
+from course.engine.fast import stretch
 from tests.helpers.asking import serve_asking
 
 pytestmark = pytest.mark.filterwarnings("error")  # a NumPy warning would mean that a bad number got through

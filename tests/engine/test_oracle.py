@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 
 from course import KVCache, policies, steptime
-from course.engine import stretch
+from course.engine.fast import stretch
 from tests.helpers import strategies
 from tests.helpers.strategies import Case, compare, examples
 

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course import KVCache, Workload, policies, serve, steptime
-from course.engine.loop import PATIENCE, Engine
+from course.engine.fast.lives import PATIENCE
 from course.engine.run import Run
+from course.engine.serving import Engine
 from course.policies import Request, Schedule
 from tests.helpers import strategies
 from tests.helpers.own_policies import Own

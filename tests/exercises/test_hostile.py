@@ -7,9 +7,10 @@ import sys
 import numpy as np
 import pytest
 
-from course.exercises import Lab, load, printing
+from course.exercises import Lab, printing
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
 from course.exercises.progress import Progress
+from course.lessons import load
 from tests.helpers.toy_lab import TOY
 
 LITTLE, AREA, POLICY = TOY.exercises

@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from course.exercises import Exercise, LabSpec, Mistake, Prediction, Question, load
+from course.exercises import Exercise, LabSpec, Mistake, Prediction, Question
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge, overlaps
+from course.lessons import load
 from tests.helpers.toy_lab import TOY, Doubles, Forgets, drive
 
 _, AREA, POLICY = TOY.exercises

@@ -13,6 +13,7 @@ import pytest
 from course.base import filelock
 from course.exercises import progress as module
 from course.exercises.progress import Progress
+from tests.helpers.sizes import PATIENCE
 
 EMPTY = {"predictions": {}, "tasks": {}, "exercises": {}, "quiz": {}}
 
@@ -88,7 +89,7 @@ print(mine.notices)
         subprocess.Popen([sys.executable, "-c", code, str(folder), str(number)], stdout=subprocess.PIPE, text=True)
         for number in range(20)
     ]
-    said = [writer.communicate(timeout=110)[0] for writer in writers]
+    said = [writer.communicate(timeout=PATIENCE)[0] for writer in writers]
     assert said == ["[]\n"] * 20
     assert len(Progress(folder).lab("03")["exercises"]) == 600
     assert {path.name for path in folder.iterdir()} == {"progress.json", "progress.lock"}, "a temporary file stayed"

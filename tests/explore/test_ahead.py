@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ from course.explore.ahead import QUIET, Ahead, next_stop
 from course.explore.latest import JUST_ENDED
 from course.explore.live import LiveExplorer
 from course.figures.theme import new_figure
+from tests.explore.conftest import Clock
 
 RATE, CV = Slider("rate", "Rate", 1, 9, 1, 5), Slider("cv", "CV", 0, 4, 0.5, 1.0)
 KIND, ON = Choice("kind", "Kind", [("a", "a"), ("b", "b"), ("c", "c")], "a"), Toggle("on", "On", False)
@@ -66,18 +68,22 @@ def explorer(simulation: Simulation, kind: type[Explorer] = Explorer) -> Explore
     return made
 
 
-def moved(made: Explorer, *moves: float, wait: float = 2 * QUIET) -> None:
-    """Move the rate to each of these, with a pause after each."""
+Hand = Callable[..., None]
 
-    async def hand() -> None:
+
+@pytest.fixture
+def moved(clock: Clock) -> Hand:
+    """Moves the rate to each of these, with a pause after each; a run takes no time."""
+
+    async def hand(made: Explorer, moves: tuple[float, ...], wait: float) -> None:
         for rate in moves:
             made.view.controls["rate"].value = rate
             await asyncio.sleep(wait)
 
-    asyncio.run(hand())
+    return lambda made, *moves, wait=2 * QUIET: clock.run(hand(made, moves, wait))
 
 
-def test_a_press_that_goes_on_finds_its_run_done() -> None:
+def test_a_press_that_goes_on_finds_its_run_done(moved: Hand) -> None:
     simulation = Simulation()
     made = explorer(simulation)
     moved(made, 6, 7)
@@ -87,14 +93,14 @@ def test_a_press_that_goes_on_finds_its_run_done() -> None:
     assert "71" in made.view.table.value
 
 
-def test_a_press_that_turns_round_computes_its_own() -> None:
+def test_a_press_that_turns_round_computes_its_own(moved: Hand) -> None:
     simulation = Simulation()
     made = explorer(simulation)
     moved(made, 6, 5)
     assert simulation.calls == [6, 7, 5, 4] and made.view.result == 51
 
 
-def test_what_fails_ahead_fails_for_who_goes_there() -> None:
+def test_what_fails_ahead_fails_for_who_goes_there(moved: Hand) -> None:
     simulation = Simulation()
     made = explorer(simulation)
     moved(made, 6, 7, 8)
@@ -104,7 +110,7 @@ def test_what_fails_ahead_fails_for_who_goes_there() -> None:
     assert simulation.calls[4:] == [7] and made.view.result == 71, "nothing is known of the way after an error"
 
 
-def test_another_control_in_between_makes_it_useless() -> None:
+def test_another_control_in_between_makes_it_useless(moved: Hand) -> None:
     simulation = Simulation()
     made = explorer(simulation)
     moved(made, 6)
@@ -113,23 +119,23 @@ def test_another_control_in_between_makes_it_useless() -> None:
     assert simulation.calls == [6, 7, 6, 7, 8] and made.view.result == 73
 
 
-def test_nothing_is_computed_ahead_while_the_slider_moves() -> None:
+def test_nothing_is_computed_ahead_while_the_slider_moves(moved: Hand) -> None:
     simulation = Simulation()
     moved(explorer(simulation), 6, 7, 8, 7, 6, wait=JUST_ENDED)
     assert simulation.calls[:5] == [6, 7, 8, 7, 6]
 
 
 @pytest.mark.parametrize("why", ["it measures", "it is slow"])
-def test_what_measures_or_takes_long_is_not_run_unasked(monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+def test_what_measures_or_takes_long_is_not_run_unasked(monkeypatch: pytest.MonkeyPatch, moved: Hand, why: str) -> None:
     simulation = Simulation()
     made = explorer(simulation, LiveExplorer if why == "it measures" else Explorer)
     if why == "it is slow":
-        monkeypatch.setattr("course.explore.view.QUICK", 0.0)
+        monkeypatch.setattr("course.explore.view.QUICK", -1.0)
     moved(made, 6, 7)
     assert simulation.calls == [6, 7]
 
 
-def test_a_way_that_gets_slower_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_way_that_gets_slower_is_left(monkeypatch: pytest.MonkeyPatch, moved: Hand) -> None:
     """How long a run took counts where it was computed ahead, too: else each stop would take longer, unasked."""
     simulation = Simulation()
     made = explorer(simulation)
@@ -142,7 +148,7 @@ def test_a_way_that_gets_slower_is_left(monkeypatch: pytest.MonkeyPatch) -> None
     assert simulation.calls == [6, 7, 6, 5, 4], "a quick run is followed by the next again"
 
 
-def test_a_plan_that_lost_its_turn_is_not_computed() -> None:
+def test_a_plan_that_lost_its_turn_is_not_computed(clock: Clock) -> None:
     """Its timer went off while another thread had the turn, which planned something else, or nothing."""
     done: list[Any] = []
 
@@ -156,7 +162,7 @@ def test_a_plan_that_lost_its_turn_is_not_computed() -> None:
             assert not done and ahead._handle is not handle
         await asyncio.sleep(2 * QUIET)
 
-    asyncio.run(plans())
+    clock.run(plans())
     assert done == [{"rate": 2}]
 
 

@@ -233,7 +233,7 @@ def test_a_slider_is_not_told_what_it_has_just_said(slider, name, monkeypatch):
     assert not sent
 
 
-def test_the_newest_setting_wins(explorer, simulation):
+def test_the_newest_setting_wins(explorer, simulation, clock):
     explorer._repr_mimebundle_()
     before = len(simulation.calls)
 
@@ -244,11 +244,11 @@ def test_the_newest_setting_wins(explorer, simulation):
         assert len(simulation.calls) == before + 1, "only the first runs while messages are still being read"
         await asyncio.sleep(0.1)
 
-    asyncio.run(move())
+    clock.run(move())
     assert [(call["rate"], call["cv"]) for call in simulation.calls[before:]] == [(21, 1.0), (30, 2.0)]
 
 
-def test_moves_during_a_run_are_joined_into_one_more(explorer, simulation):
+def test_moves_during_a_run_are_joined_into_one_more(explorer, simulation, clock):
     explorer._repr_mimebundle_()
     seen = []
 
@@ -261,11 +261,11 @@ def test_moves_during_a_run_are_joined_into_one_more(explorer, simulation):
         await asyncio.sleep(0.1)
         seen.extend(call["rate"] for call in simulation.calls[1:])
 
-    asyncio.run(move())
+    clock.run(move())
     assert seen[0] == 21 and seen[-1] == 25 and len(seen) < 5
 
 
-def test_set_runs_at_once_inside_a_running_kernel(explorer, simulation):
+def test_set_runs_at_once_inside_a_running_kernel(explorer, simulation, clock):
     async def cell():
         explorer._repr_mimebundle_()
         explorer.view.controls["rate"].value = 30  # runs at once
@@ -275,7 +275,7 @@ def test_set_runs_at_once_inside_a_running_kernel(explorer, simulation):
         await asyncio.sleep(0.05)
         assert len(simulation.calls) == runs, "the move before is covered by the call"
 
-    asyncio.run(cell())
+    clock.run(cell())
 
 
 # Failing

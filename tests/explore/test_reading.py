@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from course.explore.amounts import typed
+from course.explore.amounts import parse_typed
 from course.explore.tasks import DONE
 from tests.explore.test_tasks import at, way
 from tests.helpers.toy_tasks import READ
@@ -106,9 +106,11 @@ def test_a_value_of_zero_can_be_read():
     ],
 )
 def test_numbers_as_they_are_typed(text, number):
-    assert typed(text) == number
+    assert parse_typed(text) == number
 
 
 def test_a_typed_unit_of_time_counts_where_a_time_is_asked_for():
-    assert typed("2 s", "ms") == 2000.0 and typed("2 ms", "s") == 0.002 and typed("2 min", "s") == 120.0
-    assert typed("2 s", "requests") == typed("2 s") == typed("2 requests", "s") == 2.0
+    assert (
+        parse_typed("2 s", "ms") == 2000.0 and parse_typed("2 ms", "s") == 0.002 and parse_typed("2 min", "s") == 120.0
+    )
+    assert parse_typed("2 s", "requests") == parse_typed("2 s") == parse_typed("2 requests", "s") == 2.0

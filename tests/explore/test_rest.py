@@ -3,48 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import selectors
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
-from course.explore import latest
 from course.explore.latest import JUST_ENDED, PATIENCE, SETTLE, Latest
 from course.explore.rest import AFTER, Rest
+from tests.explore.conftest import Clock
 
 TICK = 1e-6
-
-
-class Clock(asyncio.SelectorEventLoop):
-    """An event loop that does not wait: where it has nothing to do, its clock jumps to the next timer."""
-
-    now = 100.0
-
-    def __init__(self) -> None:
-        loop = self
-
-        class Jump(selectors.DefaultSelector):
-            def select(self, timeout: float | None = None) -> Any:
-                loop.now += timeout or 0.0
-                return super().select(0)
-
-        super().__init__(Jump())
-
-    def time(self) -> float:
-        return self.now
-
-    def run(self, work: Coroutine[Any, Any, Any]) -> None:
-        self.run_until_complete(work)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Any:
-    clock = Clock()
-    monkeypatch.setattr(latest.time, "monotonic", clock.time)
-    yield clock
-    clock.close()
 
 
 def called(clock: Clock) -> tuple[list[float], Callable[[], None]]:

@@ -6,7 +6,6 @@ import os
 import platform
 import signal
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -242,11 +241,9 @@ def test_an_endless_loop_can_be_interrupted(device: ShimDevice) -> None:
     out = device.empty(1, np.float32)
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
-    began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         run(1, 1, (out, 2))
     timer.join()
-    assert time.monotonic() - began < 60  # it ended at all; how soon is up to a busy machine
     assert signal.getsignal(signal.SIGINT) is before
     run(1, 1, (out, 0))
 

@@ -1,4 +1,4 @@
-"""Every explorer that the lessons define: the functions in `__all__` of each `course.lessons.labNN.explorers`."""
+"""Every explorer that the lessons define: functions in `__all__` of each `course.lessons.labNN.lab` that return one."""
 
 from __future__ import annotations
 
@@ -6,20 +6,46 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import signature
+from typing import Any
 
-from course.exercises import available
 from course.explore import Explorer
+from course.explore.table import Table
+from course.lessons import available
 
 
 def makers() -> dict[str, Callable[[], Explorer]]:
     """Return the functions that make an explorer, by "lab07.one_long_prompt"."""
-    found = {}
-    for number in available():
-        name = f"course.lessons.lab{number}.explorers"
-        if find_spec(name):
-            module = import_module(name)
-            found |= {f"lab{number}.{maker}": getattr(module, maker) for maker in module.__all__}
+    return {
+        f"lab{number}.{name}": function
+        for number in available()
+        for name, function in _shown(number).items()
+        if _returned(function).endswith("Explorer")
+    }
+
+
+def tables(number: str) -> list[Callable[[], Table]]:
+    """Return the functions of a lab that make a table and need nothing for it."""
+    return [
+        function
+        for function in _shown(number).values()
+        if _returned(function) == "Table" and not signature(function).parameters
+    ]
+
+
+def _shown(number: str) -> dict[str, Callable[..., Any]]:
+    """What the notebooks of a lab call by name."""
+    found: dict[str, Callable[..., Any]] = {}
+    for name in ("lab", "explorers", "shown", "further"):
+        if find_spec(f"course.lessons.lab{number}.{name}"):
+            module = import_module(f"course.lessons.lab{number}.{name}")
+            found |= {shown: getattr(module, shown) for shown in getattr(module, "__all__", ())}
     return found
+
+
+def _returned(function: Callable[..., Any]) -> str:
+    returned = signature(function).return_annotation
+    return returned if isinstance(returned, str) else getattr(returned, "__name__", "")
 
 
 @cache

@@ -1,37 +1,23 @@
 """Random engines and loads, and how three servings of one are compared.
 
 Times and step times often lie on a grid of 1/8 s, which floats hold exactly: then arrivals fall on step ends.
-HYPOTHESIS_PROFILE=nightly tries many more, differently each time.
 """
 
-import os
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from unittest.mock import patch
 
-import hypothesis
 import numpy as np
 from hypothesis import strategies as st
 
 from course import KVCache, Run, Workload, policies, serve, steptime
-from course.engine import tight
+from course.engine.fast import tight
 from tests.helpers import oracle, oracle_own
 from tests.helpers.asking import serve_asking
 from tests.helpers.own_policies import Decided
+from tests.helpers.sizes import examples as examples  # beside what its cases are made of
 
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 GRID = 0.125
-
-
-def examples(number: int):
-    """Settings for a test on that many random cases: the same ones in each run, unless it is nightly."""
-    return hypothesis.settings(
-        max_examples=50 * number if NIGHTLY else number,
-        derandomize=not NIGHTLY,
-        deadline=None,
-        database=None,
-        suppress_health_check=[hypothesis.HealthCheck.too_slow],
-    )
 
 
 def fresh(policy):

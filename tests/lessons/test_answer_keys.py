@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from course.exercises import Question, available, load
+from course.exercises import Question
+from course.lessons import available, load
 from tests.helpers.answer_keys import at_place, bounds, chances, longest, shortest
 
 LABS = [load(number) for number in available()]

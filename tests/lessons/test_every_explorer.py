@@ -12,14 +12,18 @@ from typing import Any
 import pytest
 
 from course.desk.catalogue import PRIMER
-from course.exercises import TaskRecord, available, load
+from course.exercises import TaskRecord
 from course.explore import Explorer, Slider
 from course.explore.tasks import DONE, SHOWN, Find, Memory, Read, Task, Way, Why
-from tests.helpers.lesson_explorers import explorer, makers
+from course.lessons import available, load
+from tests.helpers.figures import valid
+from tests.helpers.lesson_explorers import explorer, makers, tables
 
 EXPLORERS = list(makers())
 WITH_TASKS = [name for name in EXPLORERS if explorer(name).tasks]
 TASKS = [pytest.param(name, task, id=f"{name}-{task.id}") for name in WITH_TASKS for task in explorer(name).tasks]
+SIMULATED = [name for name in EXPLORERS if type(explorer(name)) is Explorer]
+"""Those that measure nothing here."""
 MOST_STOPS = 12
 """Stops of a slider that a sweep rests at; a hand does not rest at more."""
 
@@ -58,6 +62,27 @@ def test_its_text_ends_with_its_tasks_and_their_answers(name: str) -> None:
     assert len(answers) == len(tasks)
     if tasks:
         assert lines[-1] == answers[-1]
+
+
+@pytest.mark.parametrize("name", SIMULATED)
+def test_it_draws_with_every_control_at_its_ends(name: str) -> None:
+    shown = explorer(name)
+    ends = [{control.name: stop} for control in shown.controls for stop in (control.stops[0], control.stops[-1])]
+    for settings in (shown.defaults | end for end in [{}, *ends]):
+        result = run(name, settings)
+        valid(shown.drawn(result))
+        rows = shown.rows(result)
+        assert rows and len({len(row) for row in rows}) == 1, settings
+        assert "nan" not in " ".join(cell for row in rows for cell in row).split(), settings
+
+
+@pytest.mark.parametrize("number", available())
+def test_a_table_of_a_lab_has_a_caption_and_full_rows(number: str) -> None:
+    for make in tables(number):
+        shown = make()
+        text = shown._repr_mimebundle_()["text/plain"]
+        assert text.startswith(shown.caption) and "nan" not in text.split()
+        assert len({len(row) for row in shown.rows}) == 1, make
 
 
 @pytest.mark.parametrize("name", WITH_TASKS)

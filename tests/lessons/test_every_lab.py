@@ -7,10 +7,10 @@ import re
 import nbformat
 import pytest
 
-from course.exercises import available, load
 from course.exercises.compare import as_number
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge, overlaps
 from course.exercises.minutes import DEEPER
+from course.lessons import available, load
 
 LABS = {number: load(number) for number in available()}
 EXERCISES = [pytest.param(e, id=f"{number}-{e.id}") for number, lab in LABS.items() for e in lab.exercises]

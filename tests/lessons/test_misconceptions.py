@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from course.exercises import available, load
+from course.lessons import available, load
 
 LABS = {number: load(number) for number in available()}
 PREDICTIONS = [pytest.param(p, id=f"{number}-{p.id}") for number, lab in LABS.items() for p in lab.predictions]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from course.exercises import available, load, minutes
+from course.exercises import minutes
+from course.lessons import available, load
 from course.notebooks import counts
 from course.notebooks.check import read
 from course.notebooks.template import limits, pending, ties

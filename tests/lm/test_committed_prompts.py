@@ -10,10 +10,10 @@ import pytest
 from course import lm
 from course.lm import weights
 from course.lm.speaker import FOLDERS
-from course.lm.text import KINDS, of_kind
 from tests.helpers import lm_schedules
 from tests.helpers.lm_reference import reference
 from tests.helpers.lm_schedules import is_certain, side_by_side, speak
+from tools.lm.text import KINDS, of_kind
 
 MARGIN = 100  # times the measured error: what other sums in another order may at most do is far below it
 SAMPLED = lm.Sampling(temperature=2.5, top_k=0, seed=7)  # hot enough that some words are not the greedy ones

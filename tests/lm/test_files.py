@@ -12,8 +12,8 @@ import pytest
 from course import lm
 from course.lm import weights
 from course.lm.speaker import FOLDERS, ROOM, load_folder
-from course.lm.text import KINDS
 from course.models import ModelSpec
+from tools.lm.text import KINDS
 
 
 def parameters(name: str) -> int:

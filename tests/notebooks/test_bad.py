@@ -16,6 +16,7 @@ from course.notebooks.build import Target, build, run_target, sources
 from course.notebooks.execute import ExecutionError
 from course.notebooks.source import SourceError, notebooks, parse, read
 from tests.helpers.odd_files import dangling, endless, pipe
+from tests.helpers.sizes import PATIENCE
 from tests.helpers.small_lab import SMALL, code
 
 
@@ -209,5 +210,5 @@ def test_a_name_that_is_no_text_can_be_told(project):
         pytest.skip("this file system takes text only")
     line = [sys.executable, "-m", "course.notebooks", "build", "--check", "--no-run", "--root", str(project)]
     env = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
-    done = subprocess.run(line, capture_output=True, text=True, timeout=120, env=env)
+    done = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE, env=env)
     assert done.returncode == 1 and "labs/\\udcff.ipynb: no source" in done.stderr

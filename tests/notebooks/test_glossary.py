@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from course.exercises import available, load
+from course.lessons import available, load
 from course.notebooks import glossary
 from course.notebooks.build import sources, targets
 from course.notebooks.source import read

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from course import KVCache, Workload, lengths, policies, serve, steptime
-from course.engine.loop import Engine
+from course.engine.serving import Engine
 from course.policies import Request, ShortestFirst
 from tests.helpers.asking import serve_asking
 

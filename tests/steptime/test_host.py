@@ -67,5 +67,6 @@ def test_it_goes_on_as_far_as_the_card_does():
     assert with_host(CARD, 1e-3).longest == CARD.longest
     assert with_host(CARD, 1e-3).source == "recorded"
     assert with_host(PowerLaw(1e-2, 0, 1), 1e-3).source == "modelled"
-    with pytest.raises(ValueError, match="was recorded with up to 256 decodes"):
-        with_host(CARD, 1e-3)(Step(5_000, 5_000, ()))
+    assert with_host(CARD, 1e-3).beyond(decodes=300) == "modelled beyond 256 decodes"
+    assert with_host(CARD, 1e-3).badge == f"{CARD.badge}, 1 ms of a host behind it"
+    assert with_host(CARD, 1e-3, overlap=False).badge.endswith(", 1 ms of a host after it")

@@ -1,7 +1,6 @@
 """A step time read off a recording, tested on recordings that a known law made: the law comes back."""
 
 import json
-from math import inf
 
 import numpy as np
 import pytest
@@ -9,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course import KVCache, Workload, policies, serve
-from course.engine.loop import Engine
 from course.engine.step import StepTimeModel, with_checks
-from course.policies import Request
 from course.steptime import PowerLaw, Recorded, Roofline, Step, files, recorded
 from tests.helpers.strategies import examples
 
@@ -171,31 +168,7 @@ def test_it_is_trusted_and_serves_the_same_as_a_plain_callable(noisy):
         assert np.array_equal(fast.steps.end, plain.steps.end)
 
 
-# Outside of what was recorded
-
-
-@pytest.mark.parametrize(
-    ("step", "sentence"),
-    [
-        (Step(257, 257, ()), "with up to 256 decodes per step, and a step asks for 257: lower max_num_seqs to 256"),
-        (
-            Step(0, 0, ((16_385, 0),)),
-            "with up to 16,384 prompt tokens per step, .* lower max_num_batched_tokens to 16,3",
-        ),
-        (
-            Step(1, 65_537, ()),
-            "up to 32,768 tokens per sequence and 262,144 in all, and a step asks for 1 decodes over ",
-        ),
-        (Step(256, 524_289, ()), "256 decodes over 524,289: shorten the requests, or lower max_num_seqs"),
-        (
-            Step(0, 0, ((64, 65_473),)),
-            "32,768 tokens of a prompt, .* that ends at 65,537: shorten the prompts to 65,536",
-        ),
-    ],
-)
-def test_a_step_far_outside_is_refused(straight, step, sentence):
-    with pytest.raises(ValueError, match=f"made was recorded .*{sentence}"):
-        straight(step)
+# Outside of what was recorded: tests/steptime/test_beyond.py
 
 
 def test_a_prompt_may_be_recorded_whole_beyond_the_longest_context():
@@ -212,26 +185,9 @@ def test_a_prompt_may_be_recorded_whole_beyond_the_longest_context():
     # Between the two a parabola lies up to (their distance)^2 / 8 pairs below the line, at 20% of a step here.
     step = Step(0, 0, ((32_768, 0),))
     assert PAIRS(step) < whole(step) < 1.25 * PAIRS(step)
-    # How long a sequence may be still follows from the contexts that decodes were recorded with.
-    assert whole.longest == 65_536
-
-
-def test_context_may_go_on_along_its_line_for_as_long_again(straight):
-    for step in (Step(1, 65_536, ()), Step(256, 524_288, ()), Step(0, 0, ((64, 65_472),))):
-        assert straight(step) == pytest.approx(LAW(step), **ROUNDING)
-
-
-def test_runs_outside_are_refused(straight):
-    many = Workload([0.0] * 300, [16] * 300, [5] * 300)
-    with pytest.raises(ValueError, match=r"asks for .*: lower max_num_seqs to 256"):
-        serve(many, policies.Continuous(300, 4_096), straight)
-    long = Workload([0.0, 0.0], [16, 10], [5, 70_000])
-    with pytest.raises(ValueError, match=r"request 1 grows to 70,009 tokens, and Recorded\('made'.* up to 65,536 tok"):
-        serve(long, policies.Continuous(4, 4_096), straight)
-    engine = Engine(policies.Continuous(4, 4_096), straight)
-    with pytest.raises(ValueError, match="request 0 grows to 70,009 tokens"):
-        engine.submit(Request(0.0, 10), output_tokens=70_000)
-    assert straight.longest == 65_536 and LAW.longest == inf
+    # How long a sequence was recorded still follows from the contexts that decodes were recorded with.
+    assert whole.beyond(sequence=32_768, prompt=65_536) == ""
+    assert whole.beyond(sequence=32_769) == "modelled beyond 32,768 tokens of a sequence"
 
 
 def test_a_model_of_ones_own_may_say_how_long_a_request_may_be():
@@ -338,8 +294,9 @@ def test_a_recording_that_was_stopped_is_used_as_far_as_it_goes():
     assert f", {found.left_out} left out)" in repr(found) and "left out" not in repr(without)
     for step in (Step(8, 8_000, ()), Step(4, 900, ((100, 50),)), Step(0, 0, ((64, 700),))):
         assert found(step) == without(step)
-    with pytest.raises(ValueError, match="prompt tokens per step, and a step asks for"):
-        found(Step(0, 0, ((largest, 0),)))
+    assert found.beyond(prompt=largest).startswith("modelled beyond") and not Recorded("whole", recording(LAW)).beyond(
+        prompt=largest
+    )
     least = min(context[i] for i in every if POINTS["decodes"][i] == batch and not POINTS["chunk"][i])
     rest = [i for i in every if POINTS["decodes"][i] != batch or (not POINTS["chunk"][i] and context[i] == least)]
     assert Recorded("stopped", cut(rest)).left_out == 1

@@ -46,14 +46,11 @@ def test_the_line_of_decodes_is_the_step_time_to_the_last_bit():
     assert np.array_equal(fast.e2e, plain.e2e)
 
 
-def test_it_is_never_called_recorded_and_refuses_what_the_recording_refuses():
+def test_it_is_never_called_recorded_and_goes_on_where_the_recording_does():
     assert PRO.source == "modelled" == Roofline("llama-3.1-8b", "H100").source and H100.source == "recorded"
-    assert PRO.longest == H100.longest
-    with pytest.raises(ValueError, match="lower max_num_seqs to 256"):
-        PRO(Step(257, 257, ()))
-    with pytest.raises(ValueError, match="256 decodes over 900,000"):
-        PRO(Step(256, 900_000, ()))
-    with pytest.raises(ValueError, match="lower max_num_batched_tokens"):
-        PRO(Step(0, 0, ((70_000, 0),)))
+    assert PRO.badge == "modelled: NVIDIA H100 80GB HBM3 2026-11-28, scaled to RTX-PRO-6000"
+    assert PRO.beyond(decodes=257) == H100.beyond(decodes=257) == "modelled beyond 256 decodes"
+    for step in (Step(257, 257, ()), Step(256, 900_000, ()), Step(0, 0, ((70_000, 0),)), Step(900, 900, ((8, 0),))):
+        assert PRO(step) > H100(step)  # it reads and computes slower than an H100
     with pytest.raises(ValueError, match="abacus"):
         Scaled(H100, "abacus")

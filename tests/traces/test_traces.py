@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course import traces
-from course.workload import Workload, synthetic
+from course.workload import synthetic
 from tests.helpers.places import REAL
 
 HEADER = "TIMESTAMP,ContextTokens,GeneratedTokens"
@@ -284,9 +284,3 @@ def test_statistics_of_real_traces(name):
     found = traces.read(REAL / "traces" / name).describe()
     # The expected values are rounded to six digits after the point.
     assert {key: found[key] for key in expected} == pytest.approx(expected, abs=5.1e-7)
-
-
-def test_from_trace_is_the_same_reader(trace, tmp_path):
-    load = trace(lines(*ROWS))
-    assert Workload.from_trace(tmp_path / "trace.csv") == load
-    assert Workload.from_trace(str(tmp_path / "trace.csv"), sort=True) == load

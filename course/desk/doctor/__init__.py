@@ -2,7 +2,7 @@
 
 report.py    the checks in their order; one that fails in an unforeseen way is a problem, never a traceback
 software.py  Python, packages, widgets, kernel
-repair.py    what to do where something is missing
+repair.py    what to do if something is missing
 machine.py   folders, space, compiler, GPU, the decode step
 children.py  what is tried in a process of its own, since a broken library or driver may crash or hang it
 process.py   such a process, with a time limit

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Answer:
     """`status` is "ok", "note" (the labs run, something is worth knowing) or "problem" (they do not, or wrongly).
 
-    says: what was found. do: what to do about it, where there is something.
+    says: what was found. do: what to do about it, if there is something.
     """
 
     status: str

@@ -39,10 +39,10 @@ def _extensions() -> dict[str, Any]:
     from jupyterlab_server.config import get_federated_extensions, get_page_config
 
     path = jupyter_path("labextensions")
-    found = get_federated_extensions(path)
+    extensions = get_federated_extensions(path)
     off = get_page_config(path).get("disabledExtensions", [])
     return {
-        "found": {name: [str(one.get("version", "")), str(one["ext_path"])] for name, one in found.items()},
+        "found": {name: [str(one.get("version", "")), str(one["ext_path"])] for name, one in extensions.items()},
         "off": [str(name) for name in off],
     }
 
@@ -53,7 +53,7 @@ def kernel(folder: str | None = None) -> dict[str, Any]:
 
     manager = KernelManager(kernel_name="python3")
     spec = manager.kernel_spec
-    found = {"spec": spec.resource_dir if spec else "", "prefix": "", "error": ""}
+    answer = {"spec": spec.resource_dir if spec else "", "prefix": "", "error": ""}
     manager.start_kernel(**({} if folder is None else {"cwd": folder}))
     client = manager.client()
     try:
@@ -63,16 +63,16 @@ def kernel(folder: str | None = None) -> dict[str, Any]:
         def heard(message: dict[str, Any]) -> None:
             content = message["content"]
             if message["msg_type"] == "stream" and content["name"] == "stdout":
-                found["prefix"] += content["text"]
+                answer["prefix"] += content["text"]
             elif message["msg_type"] == "error":
-                found["error"] = f"{content['ename']}: {content['evalue']}"
+                answer["error"] = f"{content['ename']}: {content['evalue']}"
 
         code = "import sys; import course; from course import serve; print(sys.prefix)"
         client.execute_interactive(code, output_hook=heard, timeout=60, store_history=False)
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
-    return {key: value.strip() for key, value in found.items()}
+    return {key: value.strip() for key, value in answer.items()}
 
 
 def launch(kind: str) -> dict[str, Any]:
@@ -83,21 +83,21 @@ def launch(kind: str) -> dict[str, Any]:
 
     from course import gpu
 
-    found: dict[str, Any] = {"has_cupy": find_spec("cupy") is not None, "device": None, "notes": [], "why": ""}
+    answer: dict[str, Any] = {"has_cupy": find_spec("cupy") is not None, "device": None, "notes": [], "why": ""}
     try:
         device = gpu.device(kind)
-        found |= {
+        answer |= {
             "device": {"kind": device.kind, "name": device.name, "versions": dict(device.versions)},
             "is_gpu": device.is_gpu,
             "notes": list(device.notes),
         }
         got = gpu.DecodeStep(device, WORK, THREADS, BATCH).result(BATCH).astype(np.float64)
     except gpu.KernelError as error:
-        return found | {"why": str(error)}
+        return answer | {"why": str(error)}
     want = gpu.reference(BATCH, WORK)
     off = float(np.max(np.abs(got - want) / want))
     # NaN is no number for JSON, and no agreement either
-    return found | {"off": off if np.isfinite(off) else None, "allowed": gpu.tolerance(WORK, THREADS)}
+    return answer | {"off": off if np.isfinite(off) else None, "allowed": gpu.tolerance(WORK, THREADS)}
 
 
 def _first_line(error: Exception) -> str:

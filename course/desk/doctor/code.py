@@ -39,14 +39,14 @@ def statuses_of(code: str) -> Mapping[str, str]:
     """
     heard = "".join(letter for letter in code.upper() if letter.isalnum()).translate(LOOKALIKES)
     version, digits = heard[: len(VERSION)], heard[len(VERSION) :]
-    told = code.strip()[:30]
+    letters = code.strip()[:30]
     if version != VERSION.translate(LOOKALIKES) or len(digits) != len(WEIGHTS) + 1:
-        raise ValueError(f"{told!r} is not a code: a code looks like {in_code(['ok'] * len(ITEMS))}")
+        raise ValueError(f"{letters!r} is not a code: a code looks like {in_code(['ok'] * len(ITEMS))}")
     if not set(digits) <= set(DIGITS):
-        raise ValueError(f"{told!r} has a character that no code has: ask for the code again")
+        raise ValueError(f"{letters!r} has a character that no code has: ask for the code again")
     *values, check = (DIGITS.index(digit) for digit in digits)
     if check != _check(values):
-        raise ValueError(f"{told!r} does not add up, so a character was misheard: ask for the code again")
+        raise ValueError(f"{letters!r} does not add up, so a character was misheard: ask for the code again")
     marks = [mark for value in values for mark in (value // 9, value // 3 % 3, value % 3)]
     return dict(zip(ITEMS, (STATUSES[mark] for mark in marks), strict=True))
 

@@ -20,17 +20,17 @@ REQUIRED_MODULES = {"course", "numpy", "scipy", "plotly", "ipywidgets", "anywidg
 
 
 def labs(folder: Path) -> Answer:
-    """The handed-out labs are there, and can be read."""
+    """Check that the handed-out labs are there and can be read."""
     from course.desk.copies import read_labs
 
-    found, remarks = read_labs(folder)
+    notebooks, remarks = read_labs(folder)
     if remarks:
         return problem(" ".join(remarks), "start this in the course's folder, or give --labs")
-    return ok(f"{len(found)} in {folder}")
+    return ok(f"{len(notebooks)} in {folder}")
 
 
 def copies(mine: Path) -> Answer:
-    """The learner's folder can be written, and no file in it hides a module."""
+    """Check that the learner's folder can be written, and that no file in it hides a module."""
     why = unwritable(mine)
     if why:
         return problem(f"{mine} cannot be written: {why}", ELSEWHERE)
@@ -44,7 +44,7 @@ def copies(mine: Path) -> Answer:
 
 
 def progress() -> Answer:
-    """What the learner has done can be read, and kept."""
+    """Check that the file of the learner's progress can be read and written."""
     from course.exercises.progress import FOLDER, Progress
 
     stored = Progress()
@@ -55,14 +55,14 @@ def progress() -> Answer:
         return problem(
             f"{stored.path.parent} cannot be written: {why}", f"name another folder: `{FOLDER}=/some/folder make lab`"
         )
-    found = stored.unusable()
-    if found:
-        return note(f"{stored.path} {found}", "nothing: it will be kept under another name, and a new file started")
+    trouble = stored.unusable()
+    if trouble:
+        return note(f"{stored.path} {trouble}", "nothing: it will be kept under another name, and a new file started")
     return ok(f"{stored.path.parent} can be written")
 
 
 def space(folder: Path) -> Answer:
-    """There is space where the copies are, or will be."""
+    """Check that there is space where the copies are, or will be."""
     while not os.path.isdir(folder) and folder != folder.parent:
         folder = folder.parent
     free = shutil.disk_usage(folder).free
@@ -73,7 +73,7 @@ def space(folder: Path) -> Answer:
 
 @cache
 def best() -> dict[str, Any] | str:
-    """What the device that labs will use answered, or how asking for it failed."""
+    """The answer of the device that labs will use, or how asking for it failed."""
     try:
         return process.ask("launch", "auto")
     except process.ProcessError as error:
@@ -82,10 +82,10 @@ def best() -> dict[str, Any] | str:
 
 @cache
 def on_the_cpu() -> dict[str, Any] | str:
-    """The same for the kernel compiled for the CPU, which is asked for only where labs would use something else."""
-    found = best()
-    if isinstance(found, dict) and found["device"] and found["device"]["kind"] == "cpu-shim":
-        return found
+    """The answer of the kernel compiled for the CPU; asks a process of its own if labs use another device."""
+    launch = best()
+    if isinstance(launch, dict) and launch["device"] and launch["device"]["kind"] == "cpu-shim":
+        return launch
     try:
         return process.ask("launch", "cpu")
     except process.ProcessError as error:
@@ -93,52 +93,52 @@ def on_the_cpu() -> dict[str, Any] | str:
 
 
 def compiler() -> Answer:
-    """Kernels can be compiled for the CPU."""
-    found = on_the_cpu()
-    if isinstance(found, str):
-        return problem(f"compiling a kernel for the CPU and running it {found}", "set CXX to another compiler")
-    if found["why"]:
-        return note(f"{found['why']}. Kernels run as NumPy instead")
-    if not _agrees(found):
+    """Check that kernels can be compiled for the CPU."""
+    launch = on_the_cpu()
+    if isinstance(launch, str):
+        return problem(f"compiling a kernel for the CPU and running it {launch}", "set CXX to another compiler")
+    if launch["why"]:
+        return note(f"{launch['why']}. Kernels run as NumPy instead")
+    if not _agrees(launch):
         return problem(
-            f"the kernel compiled for the CPU gives wrong results: {_off(found)}", "set CXX to another compiler"
+            f"the kernel compiled for the CPU gives wrong results: {_off(launch)}", "set CXX to another compiler"
         )
-    return ok(f"{found['device']['versions'].get('compiler', 'a C++ compiler')}")
+    return ok(f"{launch['device']['versions'].get('compiler', 'a C++ compiler')}")
 
 
 def gpu() -> Answer:
-    """A GPU that CuPy can use; or why not, which stops no lab unless somebody meant it to be used."""
-    found = best()
-    if isinstance(found, str):
-        return problem(f"looking for a GPU {found}", "see what `nvidia-smi` or `rocminfo` says; restart the machine")
-    device = found["device"]
-    if device and found["is_gpu"]:
+    """A GPU that CuPy can use, or why there is none; that is a problem only if CuPy is installed."""
+    launch = best()
+    if isinstance(launch, str):
+        return problem(f"looking for a GPU {launch}", "see what `nvidia-smi` or `rocminfo` says; restart the machine")
+    device = launch["device"]
+    if device and launch["is_gpu"]:
         return ok(", ".join([device["name"], *(f"{name} {version}" for name, version in device["versions"].items())]))
-    why = found["notes"][0] if found["notes"] else found["why"]
-    if found["has_cupy"] and "no driver" not in why:
+    why = launch["notes"][0] if launch["notes"] else launch["why"]
+    if launch["has_cupy"] and "no driver" not in why:
         return problem(f"{why}. Labs use the CPU", "without this GPU: `pip uninstall` the CuPy package")
     return note(f"{why}. Labs use the CPU")
 
 
 def decode_step() -> Answer:
-    """The decode step, launched where labs will launch it, computes what NumPy computes in float64."""
-    found = best()
-    if isinstance(found, str):
-        return problem(f"launching the decode step {found}")
-    if found["why"]:
-        return problem(f"the decode step cannot be launched: {found['why']}")
-    where = f"on {found['device']['name']} ({found['device']['kind']})"
-    if not _agrees(found):
+    """Check that the decode step, launched where labs launch it, computes what NumPy computes in float64."""
+    launch = best()
+    if isinstance(launch, str):
+        return problem(f"launching the decode step {launch}")
+    if launch["why"]:
+        return problem(f"the decode step cannot be launched: {launch['why']}")
+    where = f"on {launch['device']['name']} ({launch['device']['kind']})"
+    if not _agrees(launch):
         return problem(
-            f"{where} it gives wrong results: {_off(found)}", "do not trust measured figures on this machine"
+            f"{where} it gives wrong results: {_off(launch)}", "do not trust measured figures on this machine"
         )
-    return ok(f"{where}, equal to NumPy in float64 within {found['off']:.0e}")
+    return ok(f"{where}, equal to NumPy in float64 within {launch['off']:.0e}")
 
 
-def _agrees(found: dict[str, Any]) -> bool:
-    return found["off"] is not None and found["off"] <= found["allowed"]
+def _agrees(launch: dict[str, Any]) -> bool:
+    return launch["off"] is not None and launch["off"] <= launch["allowed"]
 
 
-def _off(found: dict[str, Any]) -> str:
-    off = "no number" if found["off"] is None else f"off by {found['off']:.1e}"
-    return f"{off}, and rounding in float32 explains at most {found['allowed']:.1e}"
+def _off(launch: dict[str, Any]) -> str:
+    off = "no number" if launch["off"] is None else f"off by {launch['off']:.1e}"
+    return f"{off}, and rounding in float32 explains at most {launch['allowed']:.1e}"

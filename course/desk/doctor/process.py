@@ -23,27 +23,27 @@ SECONDS = 90
 def ask(question: str, *arguments: str) -> dict[str, Any]:
     """What the function `question` of children.py answers in a process of its own.
 
-    Raises ImportError where a module is missing, and ProcessError where it crashes, or takes longer than SECONDS; then
+    Raises ImportError if a module is missing, and ProcessError if it crashes, or takes longer than SECONDS; then
     it and all that it started are ended.
     """
     command = [sys.executable, "-P", "-m", "course.desk.doctor.children", question, *arguments]
-    # Files, not pipes: whoever waits for the end of a pipe waits for every process that has inherited it.
-    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as complained:
+    # Files, not pipes: the end of a pipe comes only when every process that has inherited it is gone.
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=said, stderr=complained, start_new_session=os.name == "posix"
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=os.name == "posix"
         )
         try:
             status = process.wait(SECONDS)
         except subprocess.TimeoutExpired:
-            raise ProcessError(f"took longer than {SECONDS:g} s{_last(complained)}") from None
+            raise ProcessError(f"took longer than {SECONDS:g} s{_last(errors)}") from None
         finally:
             if process.poll() is None:
                 _end(process)
         if status == 0:
             with suppress(ValueError, IndexError):
-                said.seek(0)
-                return _whole(json.loads(said.read().decode().splitlines()[-1]))
-        raise ProcessError(f"{_how(status)}{_last(complained)}")
+                output.seek(0)
+                return _whole(json.loads(output.read().decode().splitlines()[-1]))
+        raise ProcessError(f"{_how(status)}{_last(errors)}")
 
 
 def _whole(answer: dict[str, Any]) -> dict[str, Any]:

@@ -27,9 +27,9 @@ def install() -> str:
 
 
 def files_of(*packages: str) -> str:
-    """What puts back the files of packages that count as installed; what installs them, where one does not."""
+    """What puts back the files of packages that count as installed; what installs them, if one does not."""
     versions = {name: version_of(name) for name in packages}
     if not versions or None in versions.values():
         return install()
-    wanted = " ".join(f"{name}=={version}" for name, version in versions.items())
-    return f"`{shlex.quote(sys.executable)} -m pip install --force-reinstall --no-deps {wanted}`"
+    requirements = " ".join(f"{name}=={version}" for name, version in versions.items())
+    return f"`{shlex.quote(sys.executable)} -m pip install --force-reinstall --no-deps {requirements}`"

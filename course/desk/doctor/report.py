@@ -15,8 +15,8 @@ def examine(handed_out: str | None = None, to: str | None = None) -> Iterator[tu
 
     handed_out, to: the folders of the labs and of the copies, as in `copies.folders`.
     """
-    for asked in (software.try_imports, machine.best, machine.on_the_cpu):
-        asked.cache_clear()
+    for question in (software.try_imports, machine.best, machine.on_the_cpu):
+        question.cache_clear()
     from course.desk.copies import folders
 
     def labs() -> Path:

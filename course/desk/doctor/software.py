@@ -35,30 +35,30 @@ def bounds() -> tuple[str, list[str]]:
     """The Python that the course asks for, and its requirements: those of pyproject.toml, or of the installed wheel."""
     project = Path(__file__).resolve().parents[3] / "pyproject.toml"
     if project.is_file():
-        asked = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
-        return asked["requires-python"], list(asked["dependencies"])
+        table = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
+        return table["requires-python"], list(table["dependencies"])
     wheel = metadata.metadata(PACKAGE)
     return wheel["Requires-Python"], [one for one in metadata.requires(PACKAGE) or () if "extra ==" not in one]
 
 
 def python() -> Answer:
-    """This Python, within its bounds."""
+    """Check that this Python is within its bounds."""
     from packaging.specifiers import SpecifierSet
 
-    wanted, version = bounds()[0], platform.python_version()
-    if SpecifierSet(wanted).contains(version, prereleases=True):
-        return ok(f"{version}, within {wanted}")
+    versions, version = bounds()[0], platform.python_version()
+    if SpecifierSet(versions).contains(version, prereleases=True):
+        return ok(f"{version}, within {versions}")
     return problem(
-        f"{version}, and the course needs {wanted}", "make clean, then `make lab PYTHON=/path/to/python3.12`"
+        f"{version}, and the course needs {versions}", "make clean, then `make lab PYTHON=/path/to/python3.12`"
     )
 
 
 def packages() -> Answer:
-    """Every package that the course asks for, within its bounds."""
+    """Check that every package the course asks for is within its bounds."""
     from packaging.requirements import Requirement
 
-    wrong, wanted = [], [Requirement(text) for text in bounds()[1]]
-    for one in wanted:
+    wrong, requirements = [], [Requirement(text) for text in bounds()[1]]
+    for one in requirements:
         version = version_of(one.name)
         if version is None:
             wrong.append(f"{one.name} is not installed")
@@ -68,12 +68,12 @@ def packages() -> Answer:
         wrong.append("the course itself is not installed")
     if wrong:
         return problem("; ".join(wrong), repair.install())
-    return ok(f"all {len(wanted)} within their bounds")
+    return ok(f"all {len(requirements)} within their bounds")
 
 
 @cache
 def try_imports() -> dict[str, Any] | str:
-    """What came of importing everything, or how that failed."""
+    """The answer of a process that imported everything, or how that failed."""
     try:
         return process.ask("imports", *MODULES)
     except process.ProcessError as error:
@@ -81,11 +81,11 @@ def try_imports() -> dict[str, Any] | str:
 
 
 def imports() -> Answer:
-    """The packages can be imported."""
-    found = try_imports()
-    if isinstance(found, str):
-        return problem(found, repair.install())
-    failed = found["failed"]
+    """Check that the packages can be imported."""
+    answer = try_imports()
+    if isinstance(answer, str):
+        return problem(answer, repair.install())
+    failed = answer["failed"]
     if failed:
         broken = dict.fromkeys(name.partition(".")[0].lower() for name in failed)
         why = "; ".join(f"{name} cannot be imported: {why}" for name, why in failed.items())
@@ -94,7 +94,7 @@ def imports() -> Answer:
 
 
 def widgets() -> Answer:
-    """The halves of the widgets fit: what runs in the kernel, and what JupyterLab shows."""
+    """Check that the halves of the widgets fit: what runs in the kernel, and what JupyterLab shows."""
     from packaging.requirements import Requirement
 
     kernel_side, lab_side = version_of("ipywidgets"), version_of("jupyterlab_widgets")
@@ -107,15 +107,15 @@ def widgets() -> Answer:
             return problem(
                 f"ipywidgets {kernel_side} needs jupyterlab_widgets{one.specifier}, not {lab_side}", repair.install()
             )
-    found = try_imports()
-    if isinstance(found, str):
-        return problem(found, repair.install())
-    if found["why_no_extensions"]:
+    answer = try_imports()
+    if isinstance(answer, str):
+        return problem(answer, repair.install())
+    if answer["why_no_extensions"]:
         return problem(
-            f"JupyterLab's extensions cannot be listed: {found['why_no_extensions']}",
+            f"JupyterLab's extensions cannot be listed: {answer['why_no_extensions']}",
             repair.files_of("jupyterlab"),
         )
-    extensions = found["extensions"]
+    extensions = answer["extensions"]
     for name, package in WIDGETS.items():
         if name not in extensions["found"]:
             missing = f"the lab extension {name} of {package} is not where JupyterLab looks"
@@ -143,19 +143,19 @@ def _own(name: str) -> str | None:
 
 
 def kernel(folder: Path) -> Answer:
-    """The kernel of the labs starts in the folder of the copies, where there is one yet, and is this Python."""
+    """Check that the kernel of the labs starts in the folder of the copies, if there is one, and is this Python."""
     try:
-        found = process.ask("kernel", *([str(folder)] if os.path.isdir(folder) else []))
+        answer = process.ask("kernel", *([str(folder)] if os.path.isdir(folder) else []))
     except process.ProcessError as error:
         return problem(
             f"starting a kernel {error}",
             f"check that programs may listen on 127.0.0.1 here; if they may, run {repair.files_of('ipykernel')}",
         )
-    if found["prefix"] and not _same_folder(found["prefix"], sys.prefix):
-        where = f"rename {found['spec']}" if found["spec"] else repair.files_of("ipykernel")
-        return problem(f"the kernel python3 belongs to another Python, that of {found['prefix']}", where)
-    if found["error"] or not found["prefix"]:
-        return problem(f"the course cannot be imported in a kernel: {found['error'] or 'no answer'}", repair.install())
+    if answer["prefix"] and not _same_folder(answer["prefix"], sys.prefix):
+        where = f"rename {answer['spec']}" if answer["spec"] else repair.files_of("ipykernel")
+        return problem(f"the kernel python3 belongs to another Python, that of {answer['prefix']}", where)
+    if answer["error"] or not answer["prefix"]:
+        return problem(f"the course cannot be imported in a kernel: {answer['error'] or 'no answer'}", repair.install())
     return ok("starts, and can import the course")
 
 

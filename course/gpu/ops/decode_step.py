@@ -120,11 +120,11 @@ def reference(batch: int, work: int) -> np.ndarray:
     The constant is the float32 closest to 1.000173, as in the kernel.
     """
     x = SCALE * np.arange(1, whole("work", work, high=MAX_WORK) + 1, dtype=np.float64)
-    found = np.empty(whole("batch", batch, high=MAX_BATCH))
-    for sequence in range(len(found)):
+    sums = np.empty(whole("batch", batch, high=MAX_BATCH))
+    for sequence in range(len(sums)):
         y = x + 0.5 * sequence
-        found[sequence] = 8 * (y @ y) + 28 * y.sum()
-    return found
+        sums[sequence] = 8 * (y @ y) + 28 * y.sum()
+    return sums
 
 
 def tolerance(work: int, threads: int) -> float:

@@ -28,5 +28,5 @@ def prepare(queue: Queue, x: Any, out: Any, *, kind: str = "bf16", chained: bool
 
 def twin(x: np.ndarray, kind: str) -> np.ndarray:
     """The kernel in NumPy."""
-    found = numbers.decode(x, kind)
-    return np.argmax(np.where(np.isnan(found), -np.inf, found), axis=1).astype(np.int32)
+    values = numbers.decode(x, kind)
+    return np.argmax(np.where(np.isnan(values), -np.inf, values), axis=1).astype(np.int32)

@@ -66,6 +66,6 @@ def packed_weights(w: Any, order: str = "rows", width: int = 0) -> Any:
 
 def _on_device(w: Any, places: np.ndarray) -> Any:
     """`places` as an array of the device that `w` is on."""
-    found = type(w)(places.shape, places.dtype)
-    found.set(places)
-    return found
+    array = type(w)(places.shape, places.dtype)
+    array.set(places)
+    return array

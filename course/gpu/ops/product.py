@@ -30,5 +30,5 @@ def prepare(queue: Queue, x: Any, w: Any, out: Any, *, add: bool = False, kind: 
 
 def twin(x: np.ndarray, w: np.ndarray, kind: str, before: np.ndarray | None = None) -> np.ndarray:
     """The product in NumPy: float32 inside, rounded once at the end."""
-    found = numbers.decode(x, kind) @ numbers.decode(w, kind).T
-    return numbers.encode(found if before is None else found + numbers.decode(before, kind), kind)
+    products = numbers.decode(x, kind) @ numbers.decode(w, kind).T
+    return numbers.encode(products if before is None else products + numbers.decode(before, kind), kind)

@@ -71,7 +71,7 @@ class Queue:
     ) -> Launch:
         """A launch that is checked now and made as often as it is called.
 
-        chained: it may start while the launch before it drains (programmatic dependent launch), where the device can.
+        chained: it may start while the launch before it drains (programmatic dependent launch), if the device can.
         """
         sizes = (*(whole("grid", size, high=2**31 - 1) for size in grid), 1, 1)[:3]
         shared = whole("shared_bytes", shared_bytes, low=0, high=MOST_SHARED)
@@ -83,9 +83,9 @@ class Queue:
         return kernel.ready(grid, block, args, shared)
 
     def captured(self, launches: Sequence[Launch], held: Any = None) -> Launch:
-        """These launches as one: a graph, where the queue can capture one. held: what must live as long.
+        """These launches as one: a graph, if the queue can capture one. held: what must live as long.
 
-        Raises KernelError where one of them cannot be captured.
+        Raises KernelError if one of them cannot be captured.
         """
         launches = list(launches)
 
@@ -100,11 +100,11 @@ class Queue:
         array[...] = values
 
     def here(self) -> AbstractContextManager:
-        """Inside of it, operations on arrays come behind the launches of this queue."""
+        """A context in which operations on arrays run after the launches of this queue."""
         return nullcontext()
 
     def wait(self) -> None:
-        """Until all that was launched is done."""
+        """Wait until all that was launched is done."""
 
     def stopwatch(self) -> Stopwatch:
         """A stopwatch for launches of this queue; one of the device does not see them on a GPU."""
@@ -112,7 +112,7 @@ class Queue:
 
 
 def queue(device: Device) -> Queue:
-    """A new queue for the device. Raises KernelError where its driver cannot be called."""
+    """A new queue for the device. Raises KernelError if its driver cannot be called."""
     # Imported where they are used: they need this module.
     from course.gpu.cuda import CudaQueue, CupyQueue
     from course.gpu.cupy_device import CupyDevice
@@ -126,9 +126,9 @@ def queue(device: Device) -> Queue:
 
 def array(name: str, value: Any, shape: Sequence[int | None], kind: Any) -> Any:
     """`value` itself if it has this shape (None: any size) and kind and no gaps; else ValueError with what it has."""
-    wanted = numbers.dtype(kind) if isinstance(kind, str) else np.dtype(kind)
-    found = getattr(value, "dtype", None)
-    if found is None or not hasattr(value, "flags"):
+    expected_dtype = numbers.dtype(kind) if isinstance(kind, str) else np.dtype(kind)
+    dtype = getattr(value, "dtype", None)
+    if dtype is None or not hasattr(value, "flags"):
         raise ValueError(f"{name} must be an array of the device, not {quote(value)}")
     sizes = ", ".join("any" if size is None else str(size) for size in shape)
     fits = len(value.shape) == len(shape) and all(
@@ -136,8 +136,10 @@ def array(name: str, value: Any, shape: Sequence[int | None], kind: Any) -> Any:
     )
     if not fits:
         raise ValueError(f"{name} must have the shape ({sizes}), not {tuple(value.shape)}")
-    if found != wanted:
-        raise ValueError(f"{name} must hold {kind if isinstance(kind, str) else wanted} as {wanted}, not {found}")
+    if dtype != expected_dtype:
+        raise ValueError(
+            f"{name} must hold {kind if isinstance(kind, str) else expected_dtype} as {expected_dtype}, not {dtype}"
+        )
     if not value.flags.c_contiguous:
         raise ValueError(f"{name} must be contiguous in memory: pass a copy")
     return value
@@ -151,6 +153,6 @@ def multiple(name: str, value: Any, of: int, why: str) -> int:
     return number
 
 
-def out_of_memory(error: Exception, wanted: int, what: str) -> KernelError:
+def out_of_memory(error: Exception, size: int, what: str) -> KernelError:
     """A sentence for a device without room for `what`."""
-    return KernelError(f"{what} need {wanted / 1e9:.1f} GB of GPU memory, which the card does not have free: {error}")
+    return KernelError(f"{what} need {size / 1e9:.1f} GB of GPU memory, which the card does not have free: {error}")

@@ -61,10 +61,10 @@ def prepare(
 ) -> Launch:
     """One product of `rows` rows, packed, with packed weights (`packing.packed_weights(w, ORDERS[finish])`).
 
-    norm: epsilon, where the rows of x count as normalised (RMSNorm without a weight). finish: "rows": out (rows, N);
+    norm: epsilon, if the rows of x count as normalised (RMSNorm without a weight). finish: "rows": out (rows, N);
     "residual": added to out, packed; "silu": silu(gate) * up into out, packed, N / 2 columns; "heads": RoPE, queries to
     out (rows, heads, width), keys and values to the caches. depth, resident, tiles_a_block: see `variant`, which
-    chooses where nothing is said.
+    chooses if nothing is said.
 
     Raises ValueError for arrays that do not fit together, and for fp32, which cuBLAS serves.
     """
@@ -93,8 +93,8 @@ def prepare(
         array("slots", heads.slots, (rows,), np.int32)
         extra = (heads.k_cache, heads.v_cache, heads.turns, heads.positions, heads.slots)
     else:
-        wanted = {"rows": (rows, 16 * tiles), "residual": packing.shape(groups, 16 * tiles)}
-        array("out", out, wanted.get(finish) or packing.shape(groups, 8 * tiles), kind)
+        shapes = {"rows": (rows, 16 * tiles), "residual": packing.shape(groups, 16 * tiles)}
+        array("out", out, shapes.get(finish) or packing.shape(groups, 8 * tiles), kind)
     if queue.plain:
         return lambda: twin(x, w, out, rows, finish=finish, norm=norm, heads=heads, kind=kind)
     tensor = queue.tensor_cores if tensor is None else tensor
@@ -145,10 +145,10 @@ def twin(x, w, out, rows, *, finish, norm, heads, kind) -> None:
     else:
         width, query_heads, kv_heads = out.shape[2], out.shape[1], heads.k_cache.shape[1]
         order = np.argsort(packing.tile_rows(16 * tiles, "heads", width).reshape(-1))
-        found = sums[:, order].reshape(rows, -1, width)
+        vectors = sums[:, order].reshape(rows, -1, width)
         turn = np.asarray(heads.turns)[np.asarray(heads.positions)]
-        turned = rope.rotate(found[:, : query_heads + kv_heads], turn)
-        whole_rows = numbers.encode(np.concatenate([turned, found[:, query_heads + kv_heads :]], 1), kind)
+        turned = rope.rotate(vectors[:, : query_heads + kv_heads], turn)
+        whole_rows = numbers.encode(np.concatenate([turned, vectors[:, query_heads + kv_heads :]], 1), kind)
         out[...] = whole_rows[:, :query_heads]
         append.twin(whole_rows, heads.k_cache, heads.v_cache, np.asarray(heads.slots))
 

@@ -32,7 +32,7 @@ class WorkList:
     spans: np.ndarray
 
     def padded(self, places: int) -> np.ndarray:
-        """The items, and empty ones up to `places`. Raises ValueError where they are more."""
+        """The items, and empty ones up to `places`. Raises ValueError if they are more."""
         if len(self.items) > places:
             raise ValueError(f"{len(self.items)} items of work do not fit into the {places} places prepared")
         return np.concatenate([self.items, np.zeros((places - len(self.items), 3), np.int32)])
@@ -40,13 +40,13 @@ class WorkList:
 
 def checked_lengths(lengths: Any, most: int | None = None) -> np.ndarray:
     """Tokens a sequence as int64. Raises ValueError for one that is not a whole number from 1 to `most`."""
-    found = np.asarray(lengths)
-    if found.ndim != 1 or not found.size or found.dtype.kind not in "iu":
+    array = np.asarray(lengths)
+    if array.ndim != 1 or not array.size or array.dtype.kind not in "iu":
         raise ValueError(f"lengths must be whole numbers of tokens, one per sequence, not {quote(lengths)}")
-    for i in np.flatnonzero((found < 1) | (found > (most or np.iinfo(np.int32).max))):
+    for i in np.flatnonzero((array < 1) | (array > (most or np.iinfo(np.int32).max))):
         limit = f"1 to {most:,}" if most else "at least 1"
-        raise ValueError(f"sequence {i} has a length of {found[i]:,} tokens: it must be {limit}, the new one included")
-    return found.astype(np.int64)
+        raise ValueError(f"sequence {i} has a length of {array[i]:,} tokens: it must be {limit}, the new one included")
+    return array.astype(np.int64)
 
 
 def cut(lengths: Any, blocks: int) -> WorkList:
@@ -72,7 +72,7 @@ class Card:
     """What `best_blocks` knows of a card and a kernel.
 
     slots: thread blocks the card holds at a time. block_seconds: what one block of one KV head costs when memory is
-    busy. latency: seconds that a thread block takes for a block when nobody competes for memory.
+    busy. latency: seconds that a thread block takes for a block when no other block competes for memory.
     """
 
     slots: int

@@ -3,6 +3,6 @@
 What its notebook shows is at hand here: `from course.lessons import lab03`.
 """
 
-from course.base.at_hand import at_hand
+from course.exercises.lesson import lesson
 
-__getattr__ = at_hand(__name__, "explorers", "shown")
+__getattr__ = lesson(__name__, "explorers", "shown")

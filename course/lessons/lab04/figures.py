@@ -15,8 +15,7 @@ from course.figures import parts, theme
 from course.figures.parts import Part
 from course.lessons.lab04.night import EVENING, Night
 from course.lessons.lab04.side_by_side import Gain, LoadPoint
-
-CLAIM = (1.2, 1.3)  # the gain that is often quoted: 20 to 30%
+from course.lessons.lab04.three_batchers import CLAIM
 
 
 def gain(sweep: Sequence[Gain], point: Gain, *, height: int = 400) -> go.Figure:

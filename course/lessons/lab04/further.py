@@ -7,9 +7,9 @@ import numpy as np
 from course import policies, queueing
 from course.engine.run import Run
 from course.engine.serving import serve
+from course.explore.table import Table, table
 from course.lessons.lab04 import other_loads, side_by_side, three_batchers
 from course.lessons.lab04.other_loads import IMAGE, MOST_IMAGES, TRACE
-from course.lessons.lab04.shown import Table, table
 from course.lessons.lab04.side_by_side import at_once, saturated_tokens_per_second, serve_each, slot_utilisation
 from course.lessons.lab04.three_batchers import BUDGET, CHAT, ROOFLINE, SLOTS, STEP
 from course.workload import Workload

@@ -3,6 +3,6 @@
 Its explorers are at hand here, and what else its notebook shows in one line: `from course.lessons import lab08`.
 """
 
-from course.base.at_hand import at_hand
+from course.exercises.lesson import lesson
 
-__getattr__ = at_hand(__name__, "explorers", "shown")
+__getattr__ = lesson(__name__, "explorers", "shown")

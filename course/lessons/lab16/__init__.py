@@ -3,6 +3,6 @@
 Its explorers, tables and figures are at hand here: `from course.lessons import lab16`.
 """
 
-from course.base.at_hand import at_hand
+from course.exercises.lesson import lesson
 
-__getattr__ = at_hand(__name__, "explorers", "shown", "over_http")
+__getattr__ = lesson(__name__, "explorers", "shown", "over_http")

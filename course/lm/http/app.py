@@ -67,7 +67,7 @@ def make_app(service: Service, token: str) -> ASGIApp:
 
 
 class _Door:
-    """Lets in whoever names this machine as the host and, below /v1, knows the token."""
+    """Lets in requests that name this machine as the host and, below /v1, have the token."""
 
     def __init__(self, app: ASGIApp, token: str):
         self.app, self.token = app, token.encode()
@@ -86,8 +86,8 @@ class _Door:
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
         if name.lower() not in HOSTS:
             return Refused("This server answers requests for 127.0.0.1 or localhost only.", 421)
-        given = headers.get(b"authorization", b"")
-        if scope["path"].startswith("/v1") and not hmac.compare_digest(given, b"Bearer " + self.token):
+        credentials = headers.get(b"authorization", b"")
+        if scope["path"].startswith("/v1") and not hmac.compare_digest(credentials, b"Bearer " + self.token):
             return Refused("The API key is missing or wrong: `course serve` printed it.", 401, "authentication_error")
         return None
 
@@ -98,10 +98,10 @@ def _refusal(error: Refused) -> Response:
 
 
 async def body_of(request: Request) -> bytes:
-    """The body, up to MAX_BODY. Refused for a longer one, and where it does not come."""
+    """The body, up to MAX_BODY. Refused for a longer one, and if it does not come."""
     too_much = Refused(f"The body is longer than {MAX_BODY:,} bytes.", 413)
-    said = request.headers.get("content-length", "")
-    if said.isdigit() and int(said) > MAX_READ:
+    length = request.headers.get("content-length", "")
+    if length.isdigit() and int(length) > MAX_READ:
         raise too_much
     parts, size = [], 0
     try:
@@ -122,7 +122,7 @@ async def body_of(request: Request) -> bytes:
 async def answer(request: Request, service: Service, kind: str) -> Response:
     """Submit, and answer as tokens come, or at the end."""
     try:
-        asked = read(await body_of(request), kind, service.model)
+        question = read(await body_of(request), kind, service.model)
     except ClientDisconnect:
         return Response(status_code=499)
     loop, heard = asyncio.get_running_loop(), asyncio.Queue[tuple[str, str]]()
@@ -131,19 +131,19 @@ async def answer(request: Request, service: Service, kind: str) -> Response:
         with contextlib.suppress(RuntimeError):  # the loop is closed: the server goes down
             loop.call_soon_threadsafe(heard.put_nowait, (text, ended))
 
-    ticket = Ticket(asked.tokens, said, asked.max_tokens, asked.sampling, asked.number, asked.ignore_end)
+    ticket = Ticket(question.tokens, said, question.max_tokens, question.sampling, question.number, question.ignore_end)
     try:
         service.submit(ticket)
     except Full as error:
         raise Refused(str(error), 429, "rate_limit_error") from None
     except ValueError as error:
         raise Refused(str(error)) from None
-    if asked.stream:
-        return _Stream(_pieces(asked, heard), lambda: service.cancel(ticket))
-    return await _whole(request, asked, heard, lambda: service.cancel(ticket))
+    if question.stream:
+        return _Stream(_pieces(question, heard), lambda: service.cancel(ticket))
+    return await _whole(request, question, heard, lambda: service.cancel(ticket))
 
 
-async def _whole(request: Request, asked: Asked, heard: asyncio.Queue, give_up: Callable[[], None]) -> Response:
+async def _whole(request: Request, question: Asked, heard: asyncio.Queue, give_up: Callable[[], None]) -> Response:
     async def collect() -> Response:
         texts = []
         while True:
@@ -152,7 +152,7 @@ async def _whole(request: Request, asked: Asked, heard: asyncio.Queue, give_up: 
                 raise Refused(text, 500, "internal_error")
             texts.append(text)
             if ended:
-                return JSONResponse(Reply(asked).whole(texts, ended))
+                return JSONResponse(Reply(question).whole(texts, ended))
 
     async def gone() -> Response:
         while (await request.receive())["type"] != "http.disconnect":
@@ -161,16 +161,16 @@ async def _whole(request: Request, asked: Asked, heard: asyncio.Queue, give_up: 
 
     both = [asyncio.ensure_future(collect()), asyncio.ensure_future(gone())]
     try:
-        done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-        return (both[0] if both[0] in done else both[1]).result()
+        finished, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        return (both[0] if both[0] in finished else both[1]).result()
     finally:
         for one in both:
             one.cancel()
         give_up()
 
 
-async def _pieces(asked: Asked, heard: asyncio.Queue) -> AsyncIterator[bytes]:
-    reply = Reply(asked)
+async def _pieces(question: Asked, heard: asyncio.Queue) -> AsyncIterator[bytes]:
+    reply = Reply(question)
     while True:
         text, ended = await heard.get()
         if ended == BROKEN:
@@ -179,7 +179,7 @@ async def _pieces(asked: Asked, heard: asyncio.Queue) -> AsyncIterator[bytes]:
         yield _event(reply.piece(text, ended))
         if ended:
             break
-    if asked.usage:
+    if question.usage:
         yield _event(reply.last())
     yield b"data: [DONE]\n\n"
 
@@ -189,7 +189,7 @@ def _event(what: dict[str, Any]) -> bytes:
 
 
 class _Stream(StreamingResponse):
-    """Server-sent events. Whoever goes away, or leaves a piece lying for too long, gives the slot back."""
+    """Server-sent events. A client that goes away, or takes a piece too late, gives the slot back."""
 
     def __init__(self, pieces: AsyncIterator[bytes], give_up: Callable[[], None]):
         super().__init__(pieces, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
@@ -205,8 +205,8 @@ class _Stream(StreamingResponse):
             asyncio.ensure_future(self.listen_for_disconnect(receive)),
         ]
         try:
-            done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-            if both[0] in done:
+            finished, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if both[0] in finished:
                 with contextlib.suppress(TimeoutError, OSError):
                     both[0].result()
         finally:

@@ -41,7 +41,7 @@ class Refused(Exception):
         self.status, self.kind = status, kind
 
     def body(self) -> dict[str, Any]:
-        """As OpenAI's errors look."""
+        """The error in the form of OpenAI's."""
         return {"error": {"message": str(self), "type": self.kind, "param": None, "code": self.status}}
 
 
@@ -62,36 +62,36 @@ class Asked:
 
 def read(body: bytes, kind: str, model: LanguageModel) -> Asked:
     """The request in a body. Raises Refused with the sentence."""
-    given = _object(body)
-    _check_fields(given, kind)
-    name = given.get("model")
+    fields = _object(body)
+    _check_fields(fields, kind)
+    name = fields.get("model")
     if name is not None and name != MODEL:
         raise Refused(f"There is no model {quote(name)} here: it is called {MODEL}.", 404, "not_found_error")
-    asked = _count(given, "max_completion_tokens" if given.get("max_completion_tokens") is not None else "max_tokens")
+    limit = _count(fields, "max_completion_tokens" if fields.get("max_completion_tokens") is not None else "max_tokens")
     context = model.config.max_position_embeddings
     try:
-        tokens = _tokens(given, kind, model)
+        tokens = _tokens(fields, kind, model)
         room = context - len(tokens)
-        if asked is not None and asked > room:
+        if limit is not None and limit > room:
             raise Refused(
-                f"The context has {context} tokens: {len(tokens)} of the prompt and max_tokens={asked} are "
-                f"{len(tokens) + asked - context} too many. Use a shorter prompt or a smaller max_tokens."
+                f"The context has {context} tokens: {len(tokens)} of the prompt and max_tokens={limit} are "
+                f"{len(tokens) + limit - context} too many. Use a shorter prompt or a smaller max_tokens."
             )
-        temperature = given.get("temperature")
-        sampling = Sampling(1.0 if temperature is None else temperature, _top_k(given), given.get("seed") or 0)
+        temperature = fields.get("temperature")
+        sampling = Sampling(1.0 if temperature is None else temperature, _top_k(fields), fields.get("seed") or 0)
     except (ValueError, TypeError) as error:  # sentences of the model's
         raise Refused(str(error)) from None
-    options = given.get("stream_options") or {}
+    options = fields.get("stream_options") or {}
     if not isinstance(options, dict):
         raise Refused(f"stream_options must be an object, not {quote(options)}.")
     return Asked(
         kind,
         tokens,
-        asked if asked is not None else min(room, MAX_TOKENS) if kind == COMPLETION else room,
+        limit if limit is not None else min(room, MAX_TOKENS) if kind == COMPLETION else room,
         sampling,
-        0 if given.get("seed") is not None else None,
-        _flag(given, "ignore_eos"),
-        _flag(given, "stream"),
+        0 if fields.get("seed") is not None else None,
+        _flag(fields, "ignore_eos"),
+        _flag(fields, "stream"),
         _flag(options, "include_usage"),
         _flag(options, "continuous_usage_stats"),
     )
@@ -99,16 +99,16 @@ def read(body: bytes, kind: str, model: LanguageModel) -> Asked:
 
 def _object(body: bytes) -> dict[str, Any]:
     try:
-        given = json.loads(body)
+        fields = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise Refused(f"The body is not JSON: {error}.") from None
-    if not isinstance(given, dict):
-        raise Refused(f"The body must be a JSON object, not {quote(given)}.")
-    return given
+    if not isinstance(fields, dict):
+        raise Refused(f"The body must be a JSON object, not {quote(fields)}.")
+    return fields
 
 
-def _check_fields(given: Mapping[str, Any], kind: str) -> None:
-    for name, value in given.items():
+def _check_fields(fields: Mapping[str, Any], kind: str) -> None:
+    for name, value in fields.items():
         if value is None or name in IGNORED or name in KNOWN:
             continue
         if name not in UNCHANGED:
@@ -116,12 +116,12 @@ def _check_fields(given: Mapping[str, Any], kind: str) -> None:
         if value not in UNCHANGED[name]:
             raise Refused(f"{name}={quote(value)} is not supported here: leave it out.")
     other = "messages" if kind == COMPLETION else "prompt"
-    if given.get(other) is not None:
+    if fields.get(other) is not None:
         raise Refused(f"The field {other!r} belongs to the other endpoint: leave it out.")
 
 
-def _count(given: Mapping[str, Any], name: str) -> int | None:
-    value = given.get(name)
+def _count(fields: Mapping[str, Any], name: str) -> int | None:
+    value = fields.get(name)
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
@@ -129,25 +129,25 @@ def _count(given: Mapping[str, Any], name: str) -> int | None:
     return value
 
 
-def _top_k(given: Mapping[str, Any]) -> int:
+def _top_k(fields: Mapping[str, Any]) -> int:
     """0 and -1 both leave all tokens, as in vLLM."""
-    value = given.get("top_k")
+    value = fields.get("top_k")
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < -1):
         raise Refused(f"top_k must be a whole number of at least 1, or -1, not {quote(value)}.")
     return max(value or 0, 0)
 
 
-def _flag(given: Mapping[str, Any], name: str) -> bool:
-    value = given.get(name)
+def _flag(fields: Mapping[str, Any], name: str) -> bool:
+    value = fields.get(name)
     if value is not None and not isinstance(value, bool):
         raise Refused(f"{name} must be true or false, not {quote(value)}.")
     return bool(value)
 
 
-def _tokens(given: Mapping[str, Any], kind: str, model: LanguageModel) -> list[int]:
+def _tokens(fields: Mapping[str, Any], kind: str, model: LanguageModel) -> list[int]:
     if kind == CHAT:
-        return model.prompt(_turns(given.get("messages")))
-    prompt = given.get("prompt")
+        return model.prompt(_turns(fields.get("messages")))
+    prompt = fields.get("prompt")
     if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], str):
         prompt = prompt[0]
     if not isinstance(prompt, str):
@@ -191,28 +191,28 @@ def _text(content: Any, place: int) -> str:
 class Reply:
     """The answer to one request in OpenAI's form, whole or piece by piece."""
 
-    def __init__(self, asked: Asked):
-        self.asked, self.count = asked, 0
+    def __init__(self, question: Asked):
+        self.question, self.count = question, 0
         self._head = {
-            "id": f"{'cmpl' if asked.kind == COMPLETION else 'chatcmpl'}-{uuid4().hex}",
+            "id": f"{'cmpl' if question.kind == COMPLETION else 'chatcmpl'}-{uuid4().hex}",
             "created": int(time.time()),
             "model": MODEL,
         }
 
     def usage(self) -> dict[str, int]:
         """Tokens so far, the end of the answer included."""
-        prompt = len(self.asked.tokens)
+        prompt = len(self.question.tokens)
         return {"prompt_tokens": prompt, "completion_tokens": self.count, "total_tokens": prompt + self.count}
 
     def piece(self, text: str, ended: str) -> dict[str, Any]:
         """One token of a stream."""
         self.count += 1
         choice: dict[str, Any] = {"index": 0, "logprobs": None, "finish_reason": ended or None}
-        if self.asked.kind == COMPLETION:
+        if self.question.kind == COMPLETION:
             choice["text"] = text
         else:
             choice["delta"] = {"role": "assistant", "content": text} if self.count == 1 else {"content": text}
-        running = {"usage": self.usage()} if self.asked.running_usage else {}
+        running = {"usage": self.usage()} if self.question.running_usage else {}
         return {**self._head, "object": self._stream_object, "choices": [choice], **running}
 
     def last(self) -> dict[str, Any]:
@@ -223,15 +223,15 @@ class Reply:
         """Everything at once. texts: one a token."""
         self.count, text = len(texts), "".join(texts)
         choice: dict[str, Any] = {"index": 0, "logprobs": None, "finish_reason": ended}
-        if self.asked.kind == COMPLETION:
+        if self.question.kind == COMPLETION:
             choice["text"] = text
         else:
             choice["message"] = {"role": "assistant", "content": text}
-        return {**self._head, "object": self.asked.kind, "choices": [choice], "usage": self.usage()}
+        return {**self._head, "object": self.question.kind, "choices": [choice], "usage": self.usage()}
 
     @property
     def _stream_object(self) -> str:
-        return COMPLETION if self.asked.kind == COMPLETION else "chat.completion.chunk"
+        return COMPLETION if self.question.kind == COMPLETION else "chat.completion.chunk"
 
 
 __all__ = ["CHAT", "COMPLETION", "MODEL", "Asked", "LMError", "Refused", "Reply", "read"]

@@ -15,7 +15,7 @@ MOST_CONNECTIONS = 1_000  # beyond the requests that may be here; idle ones and 
 
 
 def open_port(port: int) -> socket.socket:
-    """A socket on 127.0.0.1 that listens. port: 0 takes a free one. ValueError where it is taken."""
+    """A socket on 127.0.0.1 that listens. port: 0 takes a free one. ValueError if it is taken."""
     port = settings.whole("port", port, low=0, high=65_535)
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

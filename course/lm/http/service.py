@@ -14,7 +14,7 @@ from course.engine.cancel import cancel
 from course.engine.executor import Work
 from course.engine.feasible import check_feasible
 from course.engine.live import Emitted
-from course.engine.loop import Engine
+from course.engine.serving import Engine
 from course.lm.cache import Blocks
 from course.lm.http.metrics import Metrics
 from course.lm.live import CANCELLED, Speaking, full_cache
@@ -26,11 +26,11 @@ from course.policies.base import Limits, Policy, Request
 
 BROKEN = "error"
 POLL = 0.001  # seconds: how often a policy that waits is asked again
-RENEW = 1_000  # requests after which an engine with nobody in it makes room for a new one, which has no past
+RENEW = 1_000  # requests after which an idle engine is replaced by a new one, which has no past
 
 
 class Full(ValueError):
-    """So many requests are here that another one would only wait."""
+    """The service has as many requests as it takes: slots and `max_waiting`."""
 
 
 @dataclass(eq=False)
@@ -90,13 +90,13 @@ class Service:
         self._thread.join()
 
     def submit(self, ticket: Ticket) -> None:
-        """Full where all slots are taken and as many wait as may. ValueError for what can never be served."""
-        needed = self.cache.block_size * self.cache.num_blocks
+        """Hand in a request. Raises Full if slots and queue are full, ValueError for what can never be served."""
+        room = self.cache.block_size * self.cache.num_blocks
         limit = self.model.config.max_position_embeddings
         if ticket.max_tokens is not None:
             limit = min(limit, len(ticket.tokens) + ticket.max_tokens)
-        if limit - 1 > needed:
-            raise ValueError(f"{limit} tokens do not fit the KV cache of {needed}: ask for fewer max_tokens.")
+        if limit - 1 > room:
+            raise ValueError(f"{limit} tokens do not fit the KV cache of {room}: ask for fewer max_tokens.")
         check_feasible(np.array([len(ticket.tokens)]), np.array([1]), 0, self.policy, self._budget, self.cache)
         with self._bell:
             if self._closed:
@@ -108,7 +108,7 @@ class Service:
             self._bell.notify()
 
     def cancel(self, ticket: Ticket) -> None:
-        """Whoever asked has gone. Does nothing where the answer is complete."""
+        """End a request whose client has gone. Does nothing if the answer is complete."""
         with self._bell:
             if ticket in self._here:
                 self._gone.append(ticket)

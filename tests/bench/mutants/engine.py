@@ -16,30 +16,30 @@ TESTS = (
     "tests/engine/test_refusals.py",
     "tests/policies",
 )
-LOOP, TIGHT, PADDED = (f"course/engine/{name}.py" for name in ("loop", "tight", "padded"))
+LOOP, TIGHT, PADDED, STRETCH = (f"course/engine/fast/{name}.py" for name in ("loop", "tight", "padded", "stretch"))
+LIVES, PASSES = "course/engine/fast/lives.py", "course/engine/fast/passes.py"
 STEPS, RUN, LOG = (f"course/engine/{name}.py" for name in ("steps", "run", "log"))
-STRETCH, EXECUTOR, ARRIVALS = (f"course/engine/{name}.py" for name in ("stretch", "executor", "arrivals"))
-LIVES = "course/engine/lives.py"
+EXECUTOR, ARRIVALS = (f"course/engine/{name}.py" for name in ("executor", "arrivals"))
 
 MUTANTS = (
     Mutant(LOOP, "if times[arrivals.head] <= self.now:", "if times[arrivals.head] < self.now:", COMPARISON),
     Mutant(LOOP, "while times[head] <= now:", "if times[head] <= now:", COMPARISON),
     Mutant(
         LIVES,
-        "self.waiting_shown = (*reversed(self._sent_back), *self._queue)",
-        "self.waiting_shown = (*self._sent_back, *self._queue)",
+        "self.waiting_shown = (*reversed(self.sent_back), *self.queue)",
+        "self.waiting_shown = (*self.sent_back, *self.queue)",
         ORDER,
     ),
     Mutant(
         LIVES,
-        "self.waiting_shown = (*reversed(self._sent_back), *self._queue)",
-        "self.waiting_shown = (*self._queue, *reversed(self._sent_back))",
+        "self.waiting_shown = (*reversed(self.sent_back), *self.queue)",
+        "self.waiting_shown = (*self.queue, *reversed(self.sent_back))",
         ORDER,
     ),
     Mutant(
         LIVES,
-        "return self.limits.max_num_seqs - len(self._running)",
-        "return self.limits.max_num_seqs - len(self._running) + 1",
+        "return self.limits.max_num_seqs - len(self.members)",
+        "return self.limits.max_num_seqs - len(self.members) + 1",
         BOUNDARY,
     ),
     Mutant(
@@ -48,50 +48,60 @@ MUTANTS = (
         "total, slots = arrivals.times, len(arrivals.arrival), self.limits.max_num_seqs - 1",
         BOUNDARY,
     ),
-    Mutant(LOOP, "if self._finishes[0][0] <= self.step:", "if self._finishes[0][0] < self.step:", COMPARISON),
+    Mutant(LOOP, "if self.finishes[0][0] <= self.step:", "if self.finishes[0][0] < self.step:", COMPARISON),
     Mutant(
         LIVES,
-        "known = request._c, request._prompt_tokens + request._e",
-        "known = request._c, request._prompt_tokens",
+        "known = life.computed_before, life.prompt_tokens + life.emitted_before",
+        "known = life.computed_before, life.prompt_tokens",
         TERM,
     ),
     Mutant(LIVES, "context += known\n", "context += known + 1\n", BOUNDARY),
     Mutant(LIVES, "total > limits.max_num_batched_tokens or", "total > limits.max_num_batched_tokens + 1 or", BOUNDARY),
-    Mutant(LOOP, "limit = finishes[0][0] - self.step", "limit = finishes[0][0] - self.step + 1", BOUNDARY),
-    Mutant(LOOP, "if coming < stop:", "if coming > stop:", COMPARISON),
-    Mutant(LOOP, "self.context += decodes * taken", "self.context += taken", TERM),
+    Mutant(PASSES, "limit = finishes[0][0] - self.step", "limit = finishes[0][0] - self.step + 1", BOUNDARY),
+    Mutant(PASSES, "if coming < stop:", "if coming > stop:", COMPARISON),
+    Mutant(PASSES, "self.context += decodes * taken", "self.context += taken", TERM),
     Mutant(
-        LOOP,
-        "if self.decodes:\n            self._fruitless = 0\n            self.context += self.decodes",
-        "if self.decodes:\n            self._fruitless = 0",
+        PASSES,
+        "if self.decodes:\n            self.fruitless = 0\n            self.context += self.decodes",
+        "if self.decodes:\n            self.fruitless = 0",
         TERM,
     ),
     Mutant(
         LIVES,
-        "request._since, request._tokens_from, request._decodes_known = step, step - 1, computed + 1",
-        "request._since, request._tokens_from, request._decodes_known = step, step, computed + 1",
+        "life.decodes_from, life.tokens_from, life.known_first = step, step - 1, computed + 1",
+        "life.decodes_from, life.tokens_from, life.known_first = step, step, computed + 1",
         BOUNDARY,
     ),
     Mutant(LIVES, "self.context += computed + 1", "self.context += computed", BOUNDARY),
     Mutant(
         LIVES,
-        "step + simulated.lengths[request._index] - request._e",
-        "step + simulated.lengths[request._index]",
+        "step + simulated.lengths[life.row] - life.emitted_before",
+        "step + simulated.lengths[life.row]",
         BOUNDARY,
     ),
-    Mutant(LIVES, "self.context -= request._prompt_tokens + emitted", "self.context -= request._prompt_tokens", TERM),
-    Mutant(LIVES, "self.context -= request.known", "self.context -= request.computed", BOUNDARY),
     Mutant(
         LIVES,
-        "self.notes.preemptions.extend((victim._index, self.step, victim._c))",
-        "self.notes.preemptions.extend((victim._index, self.step, 0))",
+        "self.context -= life.prompt_tokens + emitted\n            self.pool.leave",
+        "self.context -= life.prompt_tokens\n            self.pool.leave",
         TERM,
     ),
-    Mutant(LIVES, "victim._c = 0", "victim._c = victim._prompt_tokens", TERM),
     Mutant(
         LIVES,
-        "request._e, request._c = request.emitted + more, request.computed + more",
-        "request._e, request._c = request.emitted + more, request.computed",
+        "self.context -= life.prompt_tokens + emitted\n        self.pool.pause",
+        "self.context -= life.prompt_tokens\n        self.pool.pause",
+        TERM,
+    ),
+    Mutant(
+        LIVES,
+        "self.notes.preemptions.extend((life.row, self.step, life.computed_before))",
+        "self.notes.preemptions.extend((life.row, self.step, 0))",
+        TERM,
+    ),
+    Mutant(LIVES, "life.computed_before = 0", "life.computed_before = life.prompt_tokens", TERM),
+    Mutant(
+        LIVES,
+        "life.emitted_before, life.computed_before = emitted + more, computed + more",
+        "life.emitted_before, life.computed_before = emitted + more, computed",
         TERM,
     ),
     Mutant(
@@ -103,8 +113,8 @@ MUTANTS = (
     ),
     Mutant(
         LIVES,
-        "self.notes.stays.extend((victim._index, victim._admitted, self.step - 1))",
-        "self.notes.stays.extend((victim._index, victim._admitted, self.step))",
+        "self.notes.stays.extend((life.row, life.admitted, self.step - 1))",
+        "self.notes.stays.extend((life.row, life.admitted, self.step))",
         BOUNDARY,
     ),
     Mutant(
@@ -173,7 +183,7 @@ MUTANTS = (
     Mutant(
         PADDED, "self._reserve(prompt + longest - 1, longest)", "self._reserve(prompt + longest, longest)", BOUNDARY
     ),
-    Mutant(PADDED, "longest = max(lengths[request._index]", "longest = min(lengths[request._index]", COMPARISON),
+    Mutant(PADDED, "longest = max(lengths[request.life.row]", "longest = min(lengths[request.life.row]", COMPARISON),
     Mutant(PADDED, "((prompt, 0),) * width)", "((prompt, 0),))", TERM),
     Mutant(PADDED, "width, width * (prompt + 1)", "width, width * prompt", BOUNDARY),
     Mutant(PADDED, "(row, step, step + lengths[row] - 1, 1)", "(row, step, step + lengths[row], 1)", BOUNDARY),

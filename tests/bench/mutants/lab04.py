@@ -2,30 +2,29 @@
 
 from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, PERCENTILE, TERM, UNIT, Mutant
 
-TESTS = ("tests/lessons/lab04/test_texts.py", "tests/lessons/lab04", "tests/lessons/test_every_lab.py")
-ASKS, QUIZ = "course/lessons/lab04/exercises.py", "course/lessons/lab04/quiz.py"
+TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab04", "tests/lessons/test_every_lab.py")
+ASKS, FACTS = "course/lessons/lab04/asks.yaml", "course/lessons/lab04/facts.py"
 REFILL, TASKS = "course/lessons/lab04/refill.py", "course/lessons/lab04/tasks.py"
 THREE, SIDE = "course/lessons/lab04/three_batchers.py", "course/lessons/lab04/side_by_side.py"
 OTHER, NIGHT = "course/lessons/lab04/other_loads.py", "course/lessons/lab04/night.py"
 SPEAK = "course/lessons/lab04/live_words.py"
 TEXT = "solutions/04_static_dynamic_continuous.py"
-DEEPER = "solutions/04_static_dynamic_continuous_deeper.py"
 
 MUTANTS = (
-    Mutant(ASKS, 'right="b",\n            why="A batch runs', 'right="c",\n            why="A batch runs', KEY),
-    Mutant(ASKS, 'right="a",\n            why="The gain is', 'right="b",\n            why="The gain is', KEY),
-    Mutant(ASKS, "2.5 with 8 slots", "3.5 with 8 slots", NUMBER),
-    Mutant(ASKS, "and 3.8 with 32", "and 4.4 with 32", NUMBER),
-    Mutant(ASKS, '"4 times the tokens/s of static"', '"8 times the tokens/s of static"', NUMBER),
-    Mutant(ASKS, "len(answers) * max(answers) - sum(answers)", "len(answers) * max(answers)", TERM),
-    Mutant(ASKS, "max(answers) * len(answers) / sum(answers)", "max(answers) / sum(answers)", TERM),
-    Mutant(ASKS, 'FLAG = "--max-num-seqs"', 'FLAG = "--max-num-batched-tokens"', CONSTANT),
-    Mutant(ASKS, "ARRIVE, ARRIVE_TWIN = 20, 30", "ARRIVE, ARRIVE_TWIN = 25, 30", CONSTANT),
-    Mutant(QUIZ, "It is busy for 5% of the time", "It is busy for 15% of the time", NUMBER),
-    Mutant(QUIZ, "it takes 155 s until 31 more", "it takes 78 s until 31 more", NUMBER),
-    Mutant(QUIZ, "an answer takes 15 s. From", "an answer takes 25 s. From", NUMBER),
-    Mutant(QUIZ, "0.9 s to an answer", "1.9 s to an answer", NUMBER),
-    Mutant(TASKS, "CLAIM = (1.2, 1.3)", "CLAIM = (1.4, 1.5)", CONSTANT, ("tests/lessons/test_every_explorer.py",)),
+    Mutant(ASKS, "    right: b\n    why: A batch runs", "    right: c\n    why: A batch runs", KEY),
+    Mutant(ASKS, "    right: a\n    why: The gain is", "    right: b\n    why: The gain is", KEY),
+    Mutant(ASKS, "{{gain_few:.1f}} with", "{{drawn:.1f}} with", NUMBER),
+    Mutant(ASKS, "{{gain:.1f}} with 32", "{{gain:.1f}} with 16", NUMBER),
+    Mutant(ASKS, '"{{gain:.0f}} times the', '"8 times the', NUMBER),
+    Mutant(ASKS, "    solution: waste\n", "    solution: waste_twin\n", TERM),
+    Mutant(FACTS, "len(answers) * max(answers) - sum(answers)", "len(answers) * max(answers)", TERM),
+    Mutant(FACTS, "max(answers) * len(answers) / sum(answers)", "max(answers) / sum(answers)", TERM),
+    Mutant(FACTS, ">= arrive * CHAT.output_tokens.mean()", ">= arrive * CHAT.prompt_tokens.mean()", TERM),
+    Mutant(FACTS, "ARRIVE, ARRIVE_TWIN = 20, 30", "ARRIVE, ARRIVE_TWIN = 25, 30", CONSTANT),
+    Mutant(FACTS, '"night_s": dark.median[QUIET].mean()', '"night_s": dark.median[0]', TERM),
+    Mutant(FACTS, '"fill_more": SLOTS - 1', '"fill_more": SLOTS', BOUNDARY),
+    Mutant(ASKS, "flag: --max-num-seqs", "flag: --max-num-batched-tokens", CONSTANT),
+    Mutant(THREE, "CLAIM = (1.2, 1.3)", "CLAIM = (1.4, 1.5)", CONSTANT, ("tests/lessons/test_every_explorer.py",)),
     Mutant(
         TASKS,
         'int(runs["static"].steps.wasted.sum()) == 0',
@@ -69,9 +68,6 @@ MUTANTS = (
     Mutant(SIDE, "padding=1 - slot_utilisation(run)", "padding=slot_utilisation(run)", TERM),
     Mutant(SIDE, "PERCENTILES = (50, 95, 99)", "PERCENTILES = (50, 90, 99)", PERCENTILE),
     Mutant(SIDE, "due = min(due, arrival[last - 1])", "due = max(due, arrival[last - 1])", COMPARISON),
-    Mutant(TEXT, "continuous batching 16 **on the same card**", "continuous batching 26 **on the same card**", NUMBER),
-    Mutant(TEXT, "simulated chat gained 3.85", "simulated chat gained 4.85", NUMBER),
-    Mutant(TEXT, "| 4.5 | 1,110 |", "| 4.5 | 1,010 |", NUMBER),
-    Mutant(DEEPER, "could still serve 2.7 times as many", "could still serve 1.7 times as many", NUMBER),
-    Mutant(DEEPER, "# 7,651 tokens, and a static", "# 6,751 tokens, and a static", NUMBER),
+    Mutant(TEXT, "{{static_rate:.0f}} requests/s", "5 requests/s", NUMBER),
+    Mutant(TEXT, "| 32 |", "| 64 |", NUMBER),
 )

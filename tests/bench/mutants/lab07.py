@@ -19,7 +19,7 @@ IN_EXERCISES, IN_TASKS, IN_TABLES = (
 MUTANTS = (
     Mutant(LAUNCHED, "np.min(found, axis=0)", "np.max(found, axis=0)", PERCENTILE, IN_LIVE),
     Mutant(LAUNCHED, "if chunk not in self._known", "if True", COMPARISON, IN_LIVE),
-    Mutant(PROMPT, "seen = cached + last", "seen = last", TERM, IN_PROMPT),
+    Mutant(PROMPT, "visible = cached + last", "visible = last", TERM, IN_PROMPT),
     Mutant(PROMPT, "> cached + np.arange", ">= cached + np.arange", BOUNDARY, IN_PROMPT),
     Mutant(PROMPT, "self._step(cached, cached + chunk)", "self._step(0, cached + chunk)", TERM, IN_PROMPT),
     Mutant(ASKS, '"a",\n            "From 9.9 to 29.5 ms', '"b",\n            "From 9.9 to 29.5 ms', KEY),

@@ -22,7 +22,7 @@ MUTANTS = (
     Mutant(
         LAYOUT, "self.blocks_for(middle) <= self.num_blocks", "self.blocks_for(middle) < self.num_blocks", COMPARISON
     ),
-    Mutant("course/memory/ranks.py", "return [min(found[", "return [max(found[", COMPARISON),
+    Mutant("course/memory/ranks.py", "return [min(sizes[", "return [max(sizes[", COMPARISON),
     Mutant(LAYOUT, "for layer in drafting.layers]", "for layer in ()]", TERM),
     Mutant(
         LAYOUT,
@@ -32,8 +32,8 @@ MUTANTS = (
     ),
     Mutant(
         LAYOUT,
-        "held[kind, window, each], ceil(count / layers))",
-        "held[kind, window, each], count // layers)",
+        "tokens_by_kind[kind, window, each], ceil(count / layers))",
+        "tokens_by_kind[kind, window, each], count // layers)",
         BOUNDARY,
     ),
     Mutant(

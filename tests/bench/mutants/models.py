@@ -29,8 +29,8 @@ MUTANTS = (
     ),
     Mutant(
         SPEC,
-        "self._counted().layer_bytes + self.head_parameters",
-        "self._counted().layer_bytes + 2 * self.head_parameters",
+        "self._counts().layer_bytes + self.head_parameters",
+        "self._counts().layer_bytes + 2 * self.head_parameters",
         CONSTANT,
     ),
     Mutant(
@@ -65,16 +65,18 @@ MUTANTS = (
     Mutant(WEIGHTS, 'return width // 2 if width and keys.family == "qwen" else width', "return width", TERM),
     Mutant(WEIGHTS, "head = 0 if _ties_head(outer, keys) else embedding", "head = embedding", TERM),
     Mutant(WEIGHTS, "active=dense + parts.active_experts", "active=dense + parts.experts", TERM),
-    Mutant(WEIGHTS, "found = max(stored - other_bytes, 0)", "found = stored", TERM),
+    Mutant(WEIGHTS, "layers_stored = max(stored - other_bytes, 0)", "layers_stored = stored", TERM),
     Mutant(WEIGHTS, "mixture.shared_width + hidden * mixture.number +", "mixture.shared_width +", TERM),
-    Mutant(WEIGHTS, "mixture.number * one, mixture.chosen * one", "mixture.chosen * one, mixture.number * one", ORDER),
+    Mutant(
+        WEIGHTS, "mixture.number * one, mixture.per_token * one", "mixture.per_token * one, mixture.number * one", ORDER
+    ),
     Mutant(WEIGHTS, "nope = shape.key_dim - shape.rope_dim", "nope = shape.key_dim", TERM),
     Mutant(WEIGHTS, "else 3\n    if mixture is None", "else 2\n    if mixture is None", CONSTANT),
     Mutant(WEIGHTS, "attention = 16 if quantised.attention_kept else mixers", "attention = mixers", TERM),
     Mutant(ATTENTION, 'index = index if types[1][i] == "full" else 0', "index = index", TERM),
     Mutant(ATTENTION, "return heads // self._grouped(i, blocks[1])", "return heads", TERM),
     Mutant(ATTENTION, "return width // heads\n", "return width // heads + 1\n", BOUNDARY),
-    Mutant(ATTENTION, "return given or heads", "return given or 1", CONSTANT),
+    Mutant(ATTENTION, "return number or heads", "return number or 1", CONSTANT),
     Mutant(PATTERN, "[FULL if i % period == offset else LINEAR", "[LINEAR if i % period == offset else FULL", ORDER),
     Mutant(
         PATTERN, "return [LINEAR if (i + 1) % interval else FULL", "return [LINEAR if i % interval else FULL", BOUNDARY

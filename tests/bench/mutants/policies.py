@@ -12,6 +12,7 @@ TESTS = (
 )
 CONTINUOUS, STATIC, DYNAMIC = (f"course/policies/{name}.py" for name in ("continuous", "static", "dynamic"))
 SHORTEST, WINDOW, BASE = (f"course/policies/{name}.py" for name in ("shortest_first", "window", "base"))
+REQUEST = "course/policies/request.py"
 
 MUTANTS = (
     Mutant(
@@ -72,9 +73,9 @@ MUTANTS = (
     Mutant(WINDOW, "newcomers = state.waiting[: state.free_slots]", "newcomers = state.waiting", TERM),
     Mutant(WINDOW, "max(state.last_step_end, first) + self.window", "first + self.window", TERM),
     Mutant(
-        BASE,
-        "lambda self: self._e if self._since < 0 else self._e + self._engine.step - self._since",
-        "lambda self: self._e if self._since < 0 else self._e + self._engine.step - self._since + 1",
+        REQUEST,
+        "return self.emitted_before + self.engine.step - self.decodes_from",
+        "return self.emitted_before + self.engine.step - self.decodes_from + 1",
         BOUNDARY,
     ),
     Mutant(BASE, "return pool.free - pool.phases[pool.step % pool.block_size]", "return pool.free", TERM),

@@ -41,7 +41,7 @@ MUTANTS = (
     Mutant(
         ASSEMBLE, "abs(whole - first) <= SAME_TIME * whole", "abs(whole - first) <= 100 * SAME_TIME * whole", CONSTANT
     ),
-    Mutant(ASSEMBLE, "(values | seen | reported)", "(reported | seen | values)", ORDER),
+    Mutant(ASSEMBLE, "(values | own | reported)", "(reported | own | values)", ORDER),
     Mutant(
         ASSEMBLE,
         "several.any() and _at_once(table)[several].all()",
@@ -52,8 +52,8 @@ MUTANTS = (
     Mutant(REMARKS, '"in_flight": e2e_sum / duration,', '"in_flight": e2e_sum / counts["requests"],', UNIT),
     Mutant(
         REMARKS,
-        "answered.max() - np.nanmin(table.arrival)",
-        "answered.max()",
+        "ends.max() - np.nanmin(table.arrival)",
+        "ends.max()",
         TERM,
         equivalent="the arrivals of a table count from the first one, which is 0",
     ),
@@ -67,12 +67,12 @@ MUTANTS = (
     Mutant(LOAD, "if flying > (1 + SLACK) * most and", "if flying < (1 + SLACK) * most and", COMPARISON),
     Mutant(REMARKS, 'total = failed + totals.get("requests", 0)', 'total = totals.get("requests", 0)', TERM),
     Mutant(REMARKS, "abs(value * seconds - amount) > SLACK", "abs(value * seconds - amount) > 10 * SLACK", CONSTANT),
-    Mutant(PIECES, "not 1 / FAR <= tpot / expected <= FAR", "not 0 <= tpot / expected <= FAR", COMPARISON),
-    Mutant(PIECES, "expected = decode / gaps if", "expected = decode / (gaps + 1) if", BOUNDARY),
+    Mutant(PIECES, "not 1 / FAR <= tpot / gap <= FAR", "not 0 <= tpot / gap <= FAR", COMPARISON),
+    Mutant(PIECES, "gap = decode / gaps if", "gap = decode / (gaps + 1) if", BOUNDARY),
     Mutant(
         PIECES,
-        "{how} are {1000 * expected:.4g} ms",
-        "{how} are {expected:.4g} ms",
+        "{how} are {1000 * gap_mean:.4g} ms",
+        "{how} are {gap_mean:.4g} ms",
         UNIT,
     ),
     Mutant(ROWS, "LONGEST = 1e6", "LONGEST = 1e7", CONSTANT),
@@ -89,7 +89,7 @@ MUTANTS = (
     ),
     Mutant(PIECES, "by_itl, by_tpot = first + itl * gaps", "by_itl, by_tpot = itl * gaps", TERM),
     Mutant(PIECES, 'few = "slower" if itl < tpot', 'few = "slower" if itl > tpot', COMPARISON),
-    Mutant(VLLM, 'totals["failed"] = sent - completed', 'totals["failed"] = sent', TERM),
+    Mutant(VLLM, 'totals["failed"] = requests - completed', 'totals["failed"] = requests', TERM),
     Mutant(
         VLLM,
         '"prompt_tokens": count(place, doc, "total_input_tokens")',
@@ -147,7 +147,7 @@ MUTANTS = (
         "np.percentile(ttft, 90), np.percentile(ttft[later], 90)",
         PERCENTILE,
     ),
-    Mutant(RESULT, "table.arrival[kept] - table.arrival[kept[0]]", "table.arrival[kept]", TERM),
+    Mutant(RESULT, "table.arrival[rows] - table.arrival[rows[0]]", "table.arrival[rows]", TERM),
     Mutant(RESULT, "np.flatnonzero(~self.requests.failed)", "np.flatnonzero(self.requests.failed | True)", TERM),
-    Mutant(SGLANG, "> RETOKENISED_SHARE * written", "> 10 * RETOKENISED_SHARE * written", CONSTANT),
+    Mutant(SGLANG, "> RETOKENISED_SHARE * server", "> 10 * RETOKENISED_SHARE * server", CONSTANT),
 )

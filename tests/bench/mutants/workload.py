@@ -9,7 +9,7 @@ TRANSFORMS, TALKS, COLUMNS = (f"course/workload/{name}.py" for name in ("transfo
 MUTANTS = (
     Mutant(WORKLOAD, "return (len(self) - 1) / self.span if", "return len(self) / self.span if", BOUNDARY),
     Mutant(WORKLOAD, "self.arrival * (self.rate / rate)", "self.arrival * (rate / self.rate)", ORDER),
-    Mutant(WORKLOAD, "return float(known[-1] - known[0])", "return float(known[-1])", TERM),
+    Mutant(WORKLOAD, "return float(times[-1] - times[0])", "return float(times[-1])", TERM),
     Mutant(
         WORKLOAD, "rate=arrivals.checked_rate(rate), cv=1.0)", "rate=arrivals.checked_rate(rate), cv=0.0)", CONSTANT
     ),
@@ -44,11 +44,11 @@ MUTANTS = (
         "bad = ~((array >= 0) & (array <= MAX_TOKENS))",
         BOUNDARY,
     ),
-    Mutant(COLUMNS, "(after < -1) | (after >= known)", "(after < -1) | (after > known)", COMPARISON),
+    Mutant(COLUMNS, "(after < -1) | (after >= rows)", "(after < -1) | (after > rows)", COMPARISON),
     Mutant(
         COLUMNS,
-        "np.flatnonzero(np.diff(arrival[known]) < 0)",
-        "np.flatnonzero(np.diff(arrival[known]) <= 0)",
+        "np.flatnonzero(np.diff(arrival[rows]) < 0)",
+        "np.flatnonzero(np.diff(arrival[rows]) <= 0)",
         COMPARISON,
     ),
 )

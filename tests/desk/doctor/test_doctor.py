@@ -13,6 +13,7 @@ import pytest
 
 from course.desk.doctor import ITEMS, examine, machine, process, repair, report, software
 from course.desk.doctor.answer import ok
+from tests.helpers.sizes import PATIENCE
 
 
 @pytest.fixture(autouse=True)
@@ -106,7 +107,7 @@ time.sleep(600)
     monkeypatch.setattr(process, "SECONDS", 3)
     assert software.imports().says == "importing the packages took longer than 3 s (importing numpy)"
     pid = int((tmp_path / "pid").read_text())
-    for _ in range(50):
+    for _ in range(10 * PATIENCE):
         if gone(pid):
             break
         time.sleep(0.1)

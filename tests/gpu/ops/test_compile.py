@@ -13,7 +13,7 @@ import pytest
 
 from course.gpu import sources
 from tests.helpers.nvrtc import nvrtc
-from tests.helpers.strategies import NIGHTLY
+from tests.helpers.sizes import size
 
 
 def _by_name(table: list[tuple[str, str]]) -> list[list[tuple[str, str]]]:
@@ -59,9 +59,9 @@ TENSOR = [
 ]  # fmt: skip
 
 
-# One plain form and one with tensor cores of each kernel; HYPOTHESIS_PROFILE=nightly compiles them all, some minutes.
+# One plain form and one with tensor cores of each kernel; `make test-all` compiles them all, some minutes.
 EACH = [forms[0] for table in (PLAIN, TENSOR) for forms in _by_name(table)]
-FORMS = PLAIN + TENSOR if NIGHTLY else EACH
+FORMS = size(EACH, PLAIN + TENSOR)
 
 
 def written(folder: Path, name: str) -> Path:

@@ -5,9 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from course.exercises import load
 from course.exercises.judge import RIGHT, WRONG, judge
-from course.lessons import lab00
+from course.lessons import lab00, load
 from course.lessons.lab00 import answer, figures, machines, tasks, together, traffic
 from course.steptime import Roofline
 from tests.helpers.figures import valid

@@ -4,7 +4,8 @@ from functools import cache
 
 import pytest
 
-from course.exercises import load, minutes
+from course.exercises import minutes
+from course.lessons import load
 from course.lessons.lab00 import answer, exercises, machines, tasks, together, traffic
 from course.notebooks import glossary
 from course.notebooks.build import known_terms

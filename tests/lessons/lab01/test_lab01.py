@@ -7,9 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from course.exercises import load
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
-from course.lessons import lab01
+from course.lessons import lab01, load
 from course.lessons.lab01 import chat, figures, further, metrics_page, part_by_part, reader, replicas
 from course.lessons.lab01.chat import PARTS
 from course.lm.errors import LMError

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from course.exercises import load
+from course.lessons import load
 from course.lessons.lab01 import chat, exercises, further, metrics_page, replicas, tasks
 from course.lessons.lab01.metrics_page import GOAL, GOAL_TWIN, TWIN
 from tests.helpers.places import SOLUTIONS

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from course import gpu
-from course.exercises import load
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
 from course.figures.words import seconds
 from course.gpu.ops.queue import queue
-from course.lessons import lab02
+from course.lessons import lab02, load
 from course.lessons.lab02 import (
     by_hand,
     engine_log,

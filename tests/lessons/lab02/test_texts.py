@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from course.exercises import load
+from course.lessons import load
 from course.lessons.lab00 import together
 from course.lessons.lab02 import by_hand, engine_log, exercises, floor, further, one_curve, one_step, tasks, two_cards
 from course.lessons.lab02.one_step import CARD, FLOPS_TOKEN, KV_TOKEN, WEIGHTS

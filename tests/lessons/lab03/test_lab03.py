@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from course import Workload, policies, queueing, serve
-from course.exercises import load
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
+from course.lessons import load
 from course.lessons.lab03 import figures as draw
 from course.lessons.lab03 import full_batch, metrics_page, one_engine
 from course.steptime import Step

@@ -8,7 +8,7 @@ import pytest
 
 from course import queueing
 from course.engine.serving import serve
-from course.exercises import load
+from course.lessons import load
 from course.lessons.lab03 import evening, exercises, live_words, metrics_page, one_engine, shown, tasks
 from course.steptime import Step
 from course.workload import Workload, lengths

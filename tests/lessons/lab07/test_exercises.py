@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from course import Workload, policies, serve
-from course.exercises import load
 from course.exercises.cards import Card
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
-from course.lessons import lab07
+from course.lessons import lab07, load
 from course.lessons.lab07 import decision, exercises, long_prompt, share, shown
 from course.lessons.lab07.long_prompt import PROMPT, STEP
 from course.steptime import PowerLaw, Step

@@ -7,7 +7,7 @@ import pytest
 
 from course import policies, traces
 from course.engine.serving import serve
-from course.exercises import load
+from course.lessons import load
 from course.lessons.lab07 import by_hand, decision, exercises, live_words, long_prompt, prompt_chunks, rush
 from course.lessons.lab07.long_prompt import CHAT_ANSWER, CHAT_RATE, DEFAULT, EVERY, PROMPT, SLOTS, STEP, THEORY, WHOLE
 from course.lessons.lab07.prompt_chunks import seconds_a_pair, seconds_of_steps

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from course import serve
-from course.exercises import load
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge, overlaps
+from course.lessons import load
 from course.lessons.lab08 import kv_pool, reports
 from course.workload import Workload
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from course import KVCache, Workload, memory, policies, serve
-from course.exercises import load
+from course.lessons import load
 from course.lessons.lab08 import card_memory, kv_pool
 from course.lessons.lab08.engine_prints import PRINTS
 from course.models import engine_defaults

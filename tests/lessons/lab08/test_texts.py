@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from course import policies, serve
-from course.exercises import load
 from course.exercises.spec import LETTERS, LabSpec
+from course.lessons import load
 from course.lessons.lab08 import card_memory, decision, kv_pool, live_words, small_pool, tables, tasks
 from course.lessons.lab08.exercises import OTHER, QWEN
 from course.models import model

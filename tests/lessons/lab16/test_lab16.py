@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from course import policies, results, serve, steptime
-from course.exercises import load
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
+from course.lessons import load
 from course.lessons.lab16 import flaws, load_test, many_tools, replica, steady_window, three_files
 from course.models import engine_defaults
 from course.models.gpus import gpu

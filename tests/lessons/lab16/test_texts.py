@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from course import policies, serve, steptime
-from course.exercises import load
+from course.lessons import load
 from course.lessons.lab16 import (
     exercises,
     flaws,

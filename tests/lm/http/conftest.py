@@ -15,6 +15,7 @@ from course import policies
 from course.lm import LanguageModel
 from course.lm.http.run import make_server, open_port
 from course.lm.http.service import Service
+from tests.helpers.sizes import PATIENCE
 
 TOKEN = "a token of the tests"
 
@@ -34,11 +35,11 @@ class Served:
 
     def wait_for(self, what: Callable[[], bool]) -> None:
         """Until it is so; a test whose time is up says which."""
-        for _ in range(3_000):
+        for _ in range(100 * PATIENCE):
             if what():
                 return
             time.sleep(0.01)
-        raise AssertionError("half a minute, and it is not so")
+        raise AssertionError(f"{PATIENCE} s, and it is not so")
 
 
 @contextlib.contextmanager
@@ -50,11 +51,11 @@ def serving(model: LanguageModel, policy: object, max_waiting: int = 256, cache:
         thread.start()
         headers = {"Authorization": f"Bearer {TOKEN}"}
         try:
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=60) as client:
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=PATIENCE) as client:
                 yield Served(service, port, client)
         finally:
             server.should_exit = True
-            thread.join(20)
+            thread.join(PATIENCE)
 
 
 @pytest.fixture(scope="module")

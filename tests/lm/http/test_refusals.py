@@ -13,6 +13,7 @@ from course import KVCache, policies
 from course.lm.http import app
 from course.lm.http.run import open_port
 from course.policies import Policy
+from tests.helpers.sizes import PATIENCE
 from tests.lm.http.conftest import TOKEN, serving
 from tests.lm.http.test_answers import ASK, chat, completion
 
@@ -266,7 +267,7 @@ class raw:
         self.socket.sendall("\r\n".join(head).encode())
 
     def __enter__(self):
-        self.socket.settimeout(30)
+        self.socket.settimeout(PATIENCE)
         return self.socket
 
     def __exit__(self, *_):

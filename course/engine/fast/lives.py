@@ -1,0 +1,307 @@
+"""The requests of an engine: who waits, who has a slot, who decodes, and what is written down when that changes.
+
+Nobody is touched but those whose state changes. The counters of a request that decodes are views of the step's number;
+its context is part of one running sum, and its blocks are counted by phase (`BlockPool`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush
+from typing import Any, Protocol
+
+from course.engine import answer
+from course.engine.executor import Executor
+from course.engine.intake import Intake
+from course.engine.step import StepTime
+from course.memory.kvcache import KVCache
+from course.policies.base import Policy, Request
+from course.policies.request import Life
+
+PATIENCE = 20_000  # times in a row that a policy may wait, or preempt, while no token leaves
+LAST = (1 << 62, -1, None)  # the end of the heap of finishes, so that there is always a first
+
+
+class Batch(Protocol):
+    """The padded batch of a request-level engine (see `padded`)."""
+
+    end: int
+    """The first step without the batch, where lengths are known."""
+
+    def execute(self, tokens: Mapping[Request, Any]) -> None:
+        """One step of the batch."""
+
+    def ended(self, request: Request) -> None:
+        """The answer of one of its members is complete."""
+
+    def is_open(self, request: Request) -> bool:
+        """Whether the answer of this member is not complete yet."""
+        ...
+
+    def after_step(self) -> None:
+        """All leave once the last answer is complete."""
+
+
+class Lives(Intake):
+    """The state of an engine's requests, and every way in which it changes.
+
+    queue: those who came, in order of arrival. sent_back: preempted, the head of the queue last. members: those with a
+    slot, in order of admission; prefilling: the ones among them that do not decode.
+    decodes, context: sequences that decode, and the tokens they attend to in the next step.
+    waiting_shown, running_shown: both as a policy sees them, None where they have changed.
+    finishes: a heap of (first step without it, serial number, request). fruitless: preemptions since the last token.
+    """
+
+    # More attributes than Python keeps in line without slots; with them each is read in half the time.
+    __slots__ = (
+        "_serial", "batch", "context", "decodes", "finishes", "fruitless", "members", "prefilling", "queue",
+        "running_shown", "sent_back", "waiting_shown",
+    )  # fmt: skip
+
+    batch: Batch | None
+
+    def __init__(
+        self, policy: Policy, executor: Executor | StepTime, cache: KVCache | None = None, *, honour_until: bool = True
+    ):
+        super().__init__(policy, executor, cache, honour_until=honour_until)
+        self.decodes = self.context = self.fruitless = self._serial = 0
+        self.queue: dict[Request, None] = {}
+        self.sent_back: list[Request] = []
+        self.members: dict[Request, None] = {}
+        self.prefilling: dict[Request, None] = {}
+        self.waiting_shown: tuple[Request, ...] | None = ()
+        self.running_shown: tuple[Request, ...] | None = ()
+        self.finishes: list[tuple[int, int, Any]] = [LAST]
+
+    @property
+    def waiting(self) -> tuple[Request, ...]:
+        """Those without a slot, in order of arrival, preempted ones first."""
+        if self.waiting_shown is None:
+            self.waiting_shown = (*reversed(self.sent_back), *self.queue)
+        return self.waiting_shown
+
+    @property
+    def running(self) -> tuple[Request, ...]:
+        """Those with a slot, in order of admission."""
+        if self.running_shown is None:
+            self.running_shown = tuple(self.members)
+        return self.running_shown
+
+    @property
+    def free_slots(self) -> int:
+        """Slots that nobody has."""
+        return self.limits.max_num_seqs - len(self.members)
+
+    def without_decodes(self, tokens: Mapping[Request, int]) -> Mapping[Request, int]:
+        """The others, of an answer that lists those that decode; one that decodes and is not listed stops for now."""
+        others, listed = {}, 0
+        for request, chunk in tokens.items():
+            if type(request) is not Request or request.life.engine is not self:
+                raise answer.unknown(request)
+            if request.life.decodes_from < 0:
+                others[request] = chunk
+            else:
+                listed += 1
+                if chunk != 1 or type(chunk) is not int:
+                    answer.chunk_of(request, chunk, 1)
+        if listed < self.decodes:
+            for request in self.running:
+                if request.life.decodes_from >= 0 and request not in tokens:
+                    self.pause(request)
+        return others
+
+    def admit(
+        self, tokens: Mapping[Request, int]
+    ) -> tuple[list[tuple[Request, int, bool]], int, int, list[tuple[int, int]]]:
+        """What a step with prompts is made of, once newcomers have their slots and everybody has the blocks.
+
+        (request, tokens, whether its prompt is complete then) of those that do not decode; and the decodes, the tokens
+        that they attend to, and the prompts, as `Simulated.seconds` takes them.
+        """
+        step, pool, queue, members, notes = self.step, self.pool, self.queue, self.members, self.notes
+        decodes, context, total = self.decodes, self.context, self.decodes
+        chunks, prompts = [], []
+        for request, chunk in tokens.items():
+            if type(request) is not Request or request.life.engine is not self:
+                raise answer.unknown(request)
+            life = request.life
+            if life.decodes_from >= 0:  # named besides, though everybody decodes
+                answer.chunk_of(request, chunk, 1)
+                continue
+            if request in queue:
+                del queue[request]
+                members[request] = None
+                life.admitted, life.computed_before = step, pool.hit(request)
+                self.running_shown = None
+                self.waiting_shown = None if queue or self.sent_back else ()
+            elif request not in members:
+                self._readmit(request)
+            cached, known = life.computed_before, life.prompt_tokens + life.emitted_before
+            remaining = known - cached
+            if type(chunk) is not int or not 1 <= chunk <= remaining:
+                chunk = answer.chunk_of(request, chunk, remaining)
+            total += chunk
+            pool.take(request, chunk, cached)
+            chunks.append((request, chunk, chunk == remaining))
+            if chunk < remaining:
+                self.prefilling[request] = None
+            elif cached or self.prefilling:
+                self.prefilling.pop(request, None)
+            if remaining == 1 and life.emitted_before:  # the last token of a prompt computed again: a decode like any
+                decodes += 1
+                context += known
+                notes.decodes.extend((life.row, step, step, known))
+                life.plain = False
+                continue
+            prompts.append((chunk, cached))
+            if cached or chunk < remaining or not life.plain:
+                notes.chunks.extend((life.row, step, chunk, cached))
+                life.plain = False
+        pool.advance(1)
+        limits = self.limits
+        if total > limits.max_num_batched_tokens or len(members) > limits.max_num_seqs or pool.free < 0:
+            raise answer.too_much(limits, self.free_slots, total, pool, tokens)
+        return chunks, decodes, context, prompts
+
+    def _readmit(self, request: Request) -> None:
+        """A slot for one that was preempted."""
+        if self.sent_back and self.sent_back[-1] is request:
+            self.sent_back.pop()
+        elif request in self.sent_back:
+            self.sent_back.remove(request)
+        else:
+            raise answer.unknown(request)
+        self.members[request] = None
+        request.life.admitted, request.life.computed_before = self.step, self.pool.hit(request)
+        self.waiting_shown = self.running_shown = None
+
+    def leaves_at(self, request: Request, step: int) -> None:
+        """Its last token leaves with the step before this one."""
+        request.life.leaves_at = step
+        self._serial += 1
+        heappush(self.finishes, (step, self._serial, request))
+
+    def computed(self, chunks: Sequence[tuple[Request, int, bool]]) -> None:
+        """These chunks are in the cache, with the step that just ended.
+
+        Where a prompt is complete, a token of it has left with that step, and from now on it decodes.
+        """
+        step, pool, simulated = self.step, self.pool, self.simulated
+        for request, chunk, complete in chunks:
+            life = request.life
+            life.computed_before = computed = life.computed_before + chunk
+            if not complete:
+                continue
+            life.emitted_before += 1
+            life.decodes_from, life.tokens_from, life.known_first = step, step - 1, computed + 1
+            self.fruitless = 0
+            self.decodes += 1
+            self.context += computed + 1
+            pool.decode(computed)
+            if simulated:
+                life.leaves_at = leave = step + simulated.lengths[life.row] - life.emitted_before
+                self._serial += 1
+                heappush(self.finishes, (leave, self._serial, request))
+
+    def _close(self, request: Request, last: int) -> None:
+        """Write down its run of tokens and of decodes, which ended with step `last`."""
+        life = request.life
+        if life.tokens_from <= last:  # not where several have just left at once
+            self.notes.tokens.extend((life.row, life.tokens_from, last, 1))
+        if life.decodes_from <= last:
+            self.notes.decodes.extend((life.row, life.decodes_from, last, life.known_first))
+
+    def let_go(self) -> None:
+        """The slots and the blocks of those whose last token left with the step that ended now."""
+        step, finishes, notes = self.step, self.finishes, self.notes
+        self.running_shown = None
+        while finishes[0][0] <= step:
+            _, _, request = heappop(finishes)
+            life = request.life
+            if life.leaves_at != step or life.decodes_from < 0:
+                continue  # of one that was preempted since
+            if life.plain:
+                notes.plain.extend((life.row, life.tokens_from, step - 1))
+            else:
+                self._close(request, step - 1)
+                notes.stays.extend((life.row, life.admitted, step - 1))
+            more = step - life.decodes_from
+            life.emitted_before = emitted = life.emitted_before + more
+            life.computed_before = computed = life.computed_before + more
+            del self.members[request]
+            self.decodes -= 1
+            self.context -= life.prompt_tokens + emitted
+            self.pool.leave(request, computed)
+            life.decodes_from, life.engine = -1, None
+            self.answered += 1
+            if self.arrivals.next_turns:
+                self.arrivals.answered(life.row, self.now)
+
+    def pause(self, request: Request) -> None:
+        """It stops decoding for now; what it has stays."""
+        life = request.life
+        self._note_prompt(life)
+        self._close(request, self.step - 1)
+        emitted, computed = life.emitted, life.computed
+        self.decodes -= 1
+        self.context -= life.prompt_tokens + emitted
+        self.pool.pause(computed)
+        life.emitted_before, life.computed_before = emitted, computed
+        life.decodes_from = life.leaves_at = -1
+        self.prefilling[request] = None
+
+    def _note_prompt(self, life: Life) -> None:
+        """It is no plain life any more: write down what a plain one would not."""
+        if life.plain:
+            life.plain = False
+            self.notes.chunks.extend((life.row, life.tokens_from, life.prompt_tokens, 0))
+
+    def emit_more(self, request: Request, more: int) -> None:
+        """So many tokens more left with the step that just ended than the one that the counters went on by."""
+        life, last = request.life, self.step - 1
+        self._note_prompt(life)
+        if life.tokens_from < last:
+            self.notes.tokens.extend((life.row, life.tokens_from, last - 1, 1))
+        self.notes.tokens.extend((life.row, last, last, 1 + more))
+        self.notes.decodes.extend((life.row, life.decodes_from, last, life.known_first))
+        emitted, computed = life.emitted, life.computed
+        self.notes.more.extend((life.row, last, computed, more))
+        self.pool.pause(computed)
+        self.pool.take(request, more)
+        life.emitted_before, life.computed_before = emitted + more, computed + more
+        life.decodes_from = life.tokens_from = self.step
+        life.known_first = life.computed_before + 1
+        self.context += more
+        self.pool.decode(life.computed_before)
+        if self.pool.free < 0:
+            raise ValueError(f"{1 + more} tokens of {request!r} need more KV blocks than are free: emit fewer")
+
+    def preempt(self, victims: Sequence[Request]) -> None:
+        """They lose their slots and all they have computed, and go to the head of the queue."""
+        for victim in victims:
+            if type(victim) is not Request or victim not in self.members:
+                raise answer.not_running(victim)
+            if self.batch is not None:
+                raise answer.Broken(
+                    f"it preempts {victim!r}, but a padded batch runs to its end", "padded-preempt", (victim,)
+                )
+            life = victim.life
+            if life.decodes_from >= 0:
+                self.pause(victim)
+            self.notes.stays.extend((life.row, life.admitted, self.step - 1))
+            self.notes.preemptions.extend((life.row, self.step, life.computed_before))
+            self.pool.release(victim)
+            life.computed_before = 0
+            life.plain = False
+            del self.members[victim]
+            self.prefilling.pop(victim, None)
+            self.sent_back.append(victim)
+            self.waiting_shown = self.running_shown = None
+            self.fruitless += 1
+            if self.fruitless > PATIENCE:
+                raise answer.Broken(
+                    f"it has preempted {PATIENCE:,} times since the last token left, and each time everything that had "
+                    "been computed was lost: let a request finish",
+                    "fruitless",
+                    (victim,),
+                )

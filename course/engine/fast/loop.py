@@ -1,0 +1,128 @@
+"""One loop for every policy: ask it, check its answer, run the step, hand out the tokens.
+
+Where an answer says that it holds (`Schedule.until`), all steps up to the next change are taken at once: the next
+arrival, the next answer that is complete, a shortage of blocks. Nobody is touched in them (see `lives`). The clock
+moves by adding one step after the other, never by multiplying, so the times are those of the same steps taken one by
+one, to the last bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from course.base import settings
+from course.engine import answer
+from course.engine.arrivals import NEVER
+from course.engine.executor import Executor
+from course.engine.fast import tight
+from course.engine.fast.lives import PATIENCE
+from course.engine.fast.padded import PaddedBatch
+from course.engine.fast.passes import Passes
+from course.engine.log import Log, check_length
+from course.engine.step import LONGEST, StepTime
+from course.memory.kvcache import KVCache
+from course.policies.base import DECODES, Policy, State
+
+
+class Engine(Passes):
+    """One engine: a policy that decides, an executor that spends the time, a pool of KV blocks.
+
+    policy: any object with `schedule` and `max_num_seqs`. executor: an Executor, or a step time to simulate with.
+    cache: KV blocks, unlimited without one. honour_until: False asks the policy before every step, whatever it says.
+
+        engine = Engine(policies.Continuous(64, 2048), steptime.Roofline("llama-3.1-8b", "H100"), KVCache(20_000))
+        engine.submit(Request(arrival=0.0, prompt_tokens=512), output_tokens=128)
+        engine.advance(until=1.0)
+        run = finish(engine)  # course.engine.serving
+
+    Raises ValueError for arguments of another kind and a policy whose settings cannot be; while serving, for an answer
+    that breaks the rules. An engine that broke off so, or by an error of the policy or the executor, serves no more.
+    """
+
+    __slots__ = ("_waits", "state")
+
+    def __init__(
+        self, policy: Policy, executor: Executor | StepTime, cache: KVCache | None = None, *, honour_until: bool = True
+    ):
+        super().__init__(policy, executor, cache, honour_until=honour_until)
+        self.state, self.batch = State(self), PaddedBatch(self) if self.limits.padded else None
+        self._waits = 0  # since somebody came or a step ran
+
+    def run(self) -> Log:
+        """Serve everybody, and return what happened. Raises ValueError where nobody was submitted."""
+        self.close()
+        self._serve(NEVER)
+        return self.notes.log(self.arrivals.arrival, self.arrivals.prompt, self.clock, self.idle)
+
+    def advance(self, until: float) -> None:
+        """Run every step that begins before `until` [s]; the last of them may end later."""
+        until = settings.real("until", until, low=0, high=settings.MAX_SECONDS)
+        self._serve(until)
+        self.present = max(self.present, until)
+
+    def _serve(self, stop: float) -> None:
+        self.must_rest()
+        self.serving = True
+        self.stop, self._waits = stop, 0
+        shortcut = tight.shortcut(self) if stop == NEVER else None
+        arrivals, policy, state, asked = self.arrivals, self.policy, self.state, 0
+        times, total, slots = arrivals.times, len(arrivals.arrival), self.limits.max_num_seqs
+        queue, sent_back, running, prefilling = self.queue, self.sent_back, self.members, self.prefilling
+        try:
+            while self.answered < total and self.now < stop:
+                if times[arrivals.head] <= self.now:
+                    self._let_in()
+                if shortcut is not None and shortcut.taken():
+                    continue
+                if not (running or queue or sent_back):
+                    self._wait(NEVER)
+                    continue
+                asked += 1
+                if not asked % 1024:
+                    check_length(self.clock, self.notes.chunks)
+                state.now, state.decodes, state.free_slots = self.now, self.decodes, slots - len(running)
+                state.prefilling = tuple(prefilling) if prefilling else ()
+                schedule = policy.schedule(state)
+                if schedule is not DECODES:
+                    schedule = answer.checked(schedule, policy)
+                    if schedule.preempt:
+                        self.preempt(schedule.preempt)
+                if schedule.tokens:
+                    self._waits = 0
+                    if self.batch is None:
+                        self.mixed_step(schedule.tokens, schedule.decodes, schedule.until)
+                    else:
+                        self.batch.execute(schedule.tokens)
+                elif schedule.decodes and self.decodes:
+                    self._waits = 0
+                    self.decode_steps(schedule.until)
+                elif schedule.preempt:
+                    raise answer.preempts_only(self.pool, schedule.preempt)
+                else:
+                    self._wait(NEVER if schedule.until is None else schedule.until)
+                if self.finishes[0][0] <= self.step:
+                    self.let_go()
+        except answer.Broken as error:
+            raise answer.broken(policy, self.step, self.now, error) from None
+        self.serving = False
+
+    def _let_in(self) -> None:
+        arrivals, now, queue = self.arrivals, self.now, self.queue
+        times, ids, head = arrivals.times, arrivals.ids, arrivals.head
+        while times[head] <= now:
+            queue[arrivals.request(ids[head], self)] = None
+            head += 1
+        arrivals.head = head
+        self._waits = 0
+        self.waiting_shown = None
+
+    def _wait(self, until: Any) -> None:
+        """Nothing runs until then, or until somebody comes."""
+        if not until > self.now:
+            raise answer.idle(until)
+        until = min(NEVER if until > LONGEST else float(until), self.arrivals.times[self.arrivals.head], self.stop)
+        self._waits += 1
+        if until == NEVER or self._waits > PATIENCE:
+            raise answer.stuck(self.running, self.waiting)
+        self.now = until
+        self.idle.append((self.step, until))

@@ -1,0 +1,136 @@
+"""Forward passes: a step with prompts in it, and a stretch of steps of decodes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from heapq import heappop
+from typing import Any
+
+from course.base import settings
+from course.engine import answer
+from course.engine.arrivals import NEVER
+from course.engine.executor import Executor, Outcome, Work, checked_outcome
+from course.engine.fast import stretch
+from course.engine.fast.lives import Lives
+from course.engine.step import StepTime
+from course.memory.kvcache import KVCache
+from course.policies.base import Policy, Request
+
+
+class Passes(Lives):
+    """An engine that runs steps. stop: when the call under way ends [s]: no step begins then or later."""
+
+    __slots__ = ("_outcome", "stop")
+
+    _outcome: Outcome  # of the latest step, of an executor that knows no lengths
+
+    def __init__(
+        self, policy: Policy, executor: Executor | StepTime, cache: KVCache | None = None, *, honour_until: bool = True
+    ):
+        super().__init__(policy, executor, cache, honour_until=honour_until)
+        self.stop = NEVER
+
+    def mixed_step(self, tokens: Mapping[Request, int], everybody: bool, until: float | None) -> None:
+        """A step with prompts in it; or one whose decodes are listed one by one."""
+        if not everybody:
+            tokens = self.without_decodes(tokens)
+            if not tokens:
+                self.decode_steps(until)
+                return
+        chunks, decodes, context, prompts = self.admit(tokens)
+        if self.simulated:
+            self.now += self.simulated.seconds(decodes, context, prompts)
+        else:
+            self.now += self.run_live([(request, chunk) for request, chunk, _ in chunks])
+        self.clock.append(self.now)
+        self.last_step_end = now = self.now
+        if self.decodes:
+            self.fruitless = 0
+            self.context += self.decodes
+        self.step += 1
+        self.computed(chunks)
+        if not self.simulated:
+            self.finish_foretold()
+        elif (
+            until is not None and until > now and self.honour_until and not self.prefilling and now < self.stop
+            and self.finishes[0][0] > self.step and self.arrivals.times[self.arrivals.head] > now
+        ):  # fmt: skip
+            self.decode_steps(until, if_there_is_room=True)
+
+    def decode_steps(self, until: float | None, *, if_there_is_room: bool = False) -> None:
+        """One step of decodes alone, or all up to the next change where the answer holds.
+
+        if_there_is_room: none at all where the blocks do not suffice for one, in place of a refusal.
+        """
+        decodes, pool, stop, limit = self.decodes, self.pool, NEVER, 1
+        if until is not None and self.honour_until and self.simulated:
+            stop = until if until < self.stop else self.stop
+            if self.batch is not None:
+                limit = self.batch.end - self.step
+            else:
+                finishes, coming = self.finishes, self.arrivals.times[self.arrivals.head]
+                while finishes[0][2] is not None and finishes[0][2].life.leaves_at != finishes[0][0]:
+                    heappop(finishes)  # of one that was preempted since
+                limit = finishes[0][0] - self.step
+                if coming < stop:
+                    stop = coming
+        room = pool.steps_left(limit)
+        if not room:
+            if not if_there_is_room:
+                decoding = [request for request in self.members if request.life.decodes_from >= 0]
+                raise answer.no_blocks(pool, pool.due - pool.free, decoding)
+            return
+        if self.simulated:
+            self.now = stretch.decode(self.simulated, self.clock, self.now, stop, room, decodes, self.context)
+            taken = len(self.clock) - self.step
+        else:
+            self.now += self.run_live(())
+            self.clock.append(self.now)
+            taken = 1
+        self.last_step_end = self.now
+        self.context += decodes * taken
+        pool.advance(taken)
+        self.step += taken
+        self.fruitless = 0
+        if not self.simulated:
+            self.finish_foretold()
+        if self.batch is not None:
+            self.batch.after_step()
+
+    def run_live(self, chunks: Sequence[tuple[Request, int]]) -> float:
+        """Seconds of a step that the executor really runs. What it says of it is kept for `finish_foretold`."""
+        computed = dict(chunks)
+        decodes = tuple(request for request in self.members if request.life.decodes_from >= 0)
+        table = self.pool.table
+        work = Work(decodes, tuple(chunks), lambda request: table(request, computed.get(request, 1)), self.now)
+        self._outcome = checked_outcome(self.executor.execute(work), self.executor)
+        return self._outcome.seconds
+
+    def finish_foretold(self) -> None:
+        """What an executor that knows no lengths said of the step that has just ended."""
+        outcome, name = self._outcome, type(self.executor).__name__
+        for request, tokens in (outcome.tokens or {}).items():
+            if not self._emitted_now(request):
+                raise ValueError(
+                    f"{name} lets {tokens} tokens leave for {settings.quote(request)}, which emitted nothing in this "
+                    "step"
+                )
+            if tokens > 1:
+                self.emit_more(request, tokens - 1)
+        for request in outcome.finished:
+            if not self._emitted_now(request):
+                raise ValueError(
+                    f"{name} ends the answer of {settings.quote(request)}, which emitted nothing in this step"
+                )
+            if self.batch is not None:
+                self.batch.ended(request)
+            elif request.life.leaves_at == self.step:
+                raise ValueError(f"{name} ends the answer of {request!r} twice in one step")
+            else:
+                self.leaves_at(request, self.step)
+
+    def _emitted_now(self, request: Any) -> bool:
+        """Whether a token of it left with the step that has just ended."""
+        if type(request) is not Request or request.life.engine is not self or request.life.decodes_from < 0:
+            return False
+        return self.batch is None or self.batch.is_open(request)

@@ -1,0 +1,350 @@
+"""The common case of continuous batching, as tight as Python gets: first come first served, with blocks enough for all.
+
+One door, `shortcut`, says whether an engine may go this way: its policy is exactly `Continuous`, its clock a step-time
+model, its arrivals known beforehand. Then nobody is touched but those who join or leave, and a request is a row of the
+workload, not an object. `_rounds` is for prompts that fit whole, `_chunked` for as long as the budget cuts them. Where
+somebody may have to wait for blocks, the loop of `fast.loop` takes over and finds everything as it would have left
+it itself.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from course.engine.arrivals import NEVER
+from course.engine.executor import Simulated
+from course.engine.fast.lives import LAST
+from course.engine.fast.passes import Passes
+from course.engine.fast.stretch import LONG, decode, keep, long_stretch
+from course.engine.log import check_length
+from course.engine.step import StepTimeModel
+from course.memory.block_pool import BlockPool
+from course.policies.base import Request
+from course.policies.continuous import Continuous
+from course.workload import Workload
+
+_ROUNDS = 1 << 10  # at a time; then the times of the steps so far go where they take less memory
+_PAUSE = 64  # times that the policy is asked before the next try
+_END = 1 << 62
+
+
+def shortcut(engine: Passes) -> Shortcut | None:
+    """The tight loop for this engine, None where it may not be taken."""
+    arrivals, policy, simulated = engine.arrivals, engine.policy, engine.simulated
+    if type(policy) is not Continuous or vars(policy).keys() & {"schedule", "queue", "make_room"}:
+        return None
+    if simulated is None or simulated.model is None or engine.limits.padded or not engine.honour_until:
+        return None
+    load = arrivals.load
+    if load is None or arrivals.next_turns or len(load) < len(arrivals.arrival):
+        return None
+    return Shortcut(engine, policy, load, simulated, simulated.model)
+
+
+class Shortcut:
+    """The rows of a workload in the form that the tight loop wants; and the way in and out of it.
+
+    A finish code is n x (the first step without the request) + request.
+    """
+
+    def __init__(self, engine: Passes, policy: Continuous, load: Workload, simulated: Simulated, model: StepTimeModel):
+        prompts, outputs, n, cache = load.prompt_tokens, load.output_tokens, len(load), engine.cache
+        self.engine, self.requests, self.policy, self.load = engine, n, policy, load
+        self.simulated, self.model = simulated, model
+        size = engine.pool.block_size
+        needed = -((1 - prompts - outputs) // size)  # blocks at full length
+        # Whoever gets the slots, blocks may never run short: then nobody need count them.
+        counted = cache is not None and min(policy.max_num_seqs, n) * int(needed.max()) > cache.num_blocks
+        self.blocks = needed.tolist() if counted else [0] * n
+        self.total = cache.num_blocks if cache else 0
+        # A prompt that must run in chunks counts as more than any budget.
+        longest = policy.long_prefill_token_threshold or policy.max_num_batched_tokens
+        self.whole = np.where(prompts <= longest, prompts, policy.max_num_batched_tokens + 1).tolist()
+        self.pairs = (prompts * (prompts + 1) // 2).tolist()
+        self.codes = (outputs * n + np.arange(n)).tolist()  # finish codes of those who join in step 0
+        self.prompt, self.length = engine.arrivals.prompt, (prompts + outputs).tolist()
+        self.answered: list[int] = []  # finish codes of those who have left
+        self.partial: list[tuple[int, int]] = []  # (request, tokens computed) of prompts that are not complete
+        self.cut: dict[int, int] = {}  # those whose prompt was cut, and the step in which they were admitted
+        self.pause = 0
+
+    def taken(self) -> bool:
+        """Serve as far as this way leads. False where it is not open: then the policy must be asked."""
+        engine = self.engine
+        self.pause -= 1
+        if self.pause > 0 or engine.sent_back or engine.prefilling:
+            return False
+        if not all(request.life.plain for request in engine.members):
+            return False
+        self.spare = self.total - sum(self.blocks[request.life.row] for request in engine.members)
+        if self.spare < 0:  # those that run could outgrow the cache
+            return False
+        self._come_in()
+        while not self.special and len(self.answered) + engine.answered < self.requests:
+            self._rounds()
+            if self.chunked:
+                self._chunked()
+        self._go_out()
+        self.pause = _PAUSE
+        return True
+
+    def _come_in(self) -> None:
+        engine, n = self.engine, self.requests
+        self.special = self.chunked = False  # blocks may run short; the budget cuts a prompt
+        self.head = engine.arrivals.head - len(engine.queue)
+        self.decodes, self.context = engine.decodes, engine.context
+        self.finishes = [_END, *(request.life.leaves_at * n + request.life.row for request in engine.members)]
+        heapify(self.finishes)
+        self.answered, self.partial = [], []
+
+    def _go_out(self) -> None:
+        """The engine's own state again: those who left are written down, those who run become requests."""
+        engine = self.engine
+        self._write_down()
+        engine.arrivals.head = self.head
+        here = {request.life.row: request for request in engine.members}
+        engine.queue.clear()
+        engine.members.clear()
+        engine.waiting_shown = engine.running_shown = None
+        taken, engine.step = len(engine.clock) - engine.step, len(engine.clock)
+        if taken:
+            engine.last_step_end = engine.clock[-1]
+        engine.decodes, engine.context = self.decodes, self.context
+        engine.finishes = [LAST]
+        pool = engine.pool = engine.cache.open() if engine.cache else BlockPool()
+        pool.advance(engine.step)
+        here.update((row, self._as_request(row, leave)) for leave, row in self._decoding() if row not in here)
+        here.update((row, self._as_prefilling(row, computed)) for row, computed in self.partial)
+        for leave, row in self._decoding():
+            engine.leaves_at(here[row], leave)
+            pool.decode(here[row].computed)
+        present = {row for _, row in self._decoding()} | {row for row, _ in self.partial}
+        for row in sorted(present):  # they were admitted in the order of their rows
+            engine.members[here[row]] = None
+            pool.free -= pool.held(here[row])
+        engine.prefilling.update((here[row], None) for row, _ in self.partial)
+        if engine.finishes[0][0] <= engine.step:
+            engine.let_go()
+
+    def _write_down(self) -> None:
+        """The lives of those who have left."""
+        notes, load = self.engine.notes, self.load
+        leave, row = np.divmod(np.array(self.answered, dtype=np.int64), self.requests)
+        self.engine.answered += len(row)
+        cut = np.isin(row, list(self.cut)) if self.cut else np.zeros(len(row), dtype=bool)
+        first = leave - load.output_tokens[row]
+        rows = np.stack([row, first, leave - 1], axis=1)
+        notes.plain.frombytes(rows[~cut].tobytes())
+        for request, begin, last in rows[cut].tolist():
+            notes.tokens.extend((request, begin, last, 1))
+            notes.decodes.extend((request, begin + 1, last, self.prompt[request] + 1))
+            notes.stays.extend((request, self.cut.pop(request), last))
+
+    def _decoding(self) -> list[tuple[int, int]]:
+        """(the first step without it, request) of those that decode."""
+        return [divmod(code, self.requests) for code in self.finishes if code != _END]
+
+    def _as_request(self, row: int, leave: int) -> Request:
+        """One that decodes and leaves before that step."""
+        request = self.engine.arrivals.request(row, self.engine)
+        life, first = request.life, leave - self.simulated.lengths[row]
+        life.decodes_from, life.tokens_from, life.admitted = first + 1, first, first
+        if row in self.cut:
+            life.admitted, life.plain = self.cut.pop(row), False
+        life.emitted_before, life.computed_before = 1, life.prompt_tokens
+        life.known_first = life.prompt_tokens + 1
+        return request
+
+    def _as_prefilling(self, row: int, computed: int) -> Request:
+        request = self.engine.arrivals.request(row, self.engine)
+        life = request.life
+        life.admitted, life.computed_before, life.plain = self.cut.pop(row), computed, False
+        return request
+
+    def _rounds(self) -> None:
+        """Some rounds: those leave whose answer is complete, those join who wait, and a stretch of decodes follows.
+
+        Ends when all is served, and where those who wait cannot join as they are: `special`, `chunked`. Each line runs
+        about once a request: their number is what the simulator's speed depends on.
+        """
+        n, slots, budget = self.requests, self.policy.max_num_seqs, self.policy.max_num_batched_tokens
+        times, prompts, codes, length = self.engine.arrivals.times, self.whole, self.codes, self.length
+        blocks, finishes, lines = self.blocks, self.finishes, self.simulated.lines
+        a_token, a_pair = self.model.prefill_line() or (None, 0.0)
+        now, head, decodes, spare = self.engine.now, self.head, self.decodes, self.spare
+        ends: list[float] = []  # of the latest steps, not yet in the clock
+        step = len(self.engine.clock)
+        offset = self.context - decodes * step  # the decodes attend to offset + decodes x step tokens
+        leave = finishes[0] // n  # the first step without the one who leaves next
+        coming = times[head] if decodes < slots else NEVER  # when the next one can join
+
+        for _ in range(_ROUNDS):
+            while leave <= step:
+                code = heappop(finishes)
+                self.answered.append(code)
+                offset += step - length[code % n]
+                decodes -= 1
+                spare += blocks[code % n]
+                leave, coming = finishes[0] // n, times[head]
+
+            if coming <= now:  # a step with new prompts
+                end = head + 1
+                if times[end] > now:
+                    tokens = prompts[head]
+                    spare -= blocks[head]
+                else:
+                    while end < head + slots - decodes and times[end] <= now:
+                        end += 1
+                    tokens = sum(prompts[head:end])
+                    spare -= sum(blocks[head:end])
+                if spare < 0 or tokens + decodes > budget:
+                    self.special, self.chunked = spare < 0, spare >= 0
+                    spare += sum(blocks[head:end])
+                    break
+                if a_token is None:
+                    context, pairs = offset + decodes * step, sum(self.pairs[head:end])
+                    now += self.model.seconds(decodes, context, tokens, pairs, tokens)
+                else:
+                    base, slope = lines[decodes]
+                    base += a_token * tokens
+                    if slope:
+                        base += slope * (offset + decodes * step)
+                    if a_pair:
+                        base += a_pair * sum(self.pairs[head:end])
+                    now += base
+                ends.append(now)
+                offset += tokens
+                while head < end:
+                    heappush(finishes, codes[head] + step * n)
+                    offset -= step
+                    decodes += 1
+                    head += 1
+                step += 1
+                leave, coming = finishes[0] // n, times[head] if decodes < slots else NEVER
+                if now >= coming or leave <= step:
+                    continue
+            elif not decodes:
+                if coming == NEVER:
+                    break
+                now = coming
+                self.engine.idle.append((step, now))
+                continue
+
+            base, slope = lines[decodes]
+            if leave - step >= LONG and now + LONG * base < coming:
+                if ends:
+                    keep(self.engine.clock, ends)
+                context = offset + decodes * step
+                now = long_stretch(self.engine.clock, now, coming, leave - step, decodes, context, base, slope)
+                step = len(self.engine.clock)
+            elif slope:
+                context = offset + decodes * step
+                for step in range(step + 1, leave + 1):  # noqa: B007, B020
+                    now += base + slope * context
+                    ends.append(now)
+                    if now >= coming:
+                        break
+                    context += decodes
+            else:
+                for step in range(step + 1, leave + 1):  # noqa: B007, B020
+                    now += base
+                    ends.append(now)
+                    if now >= coming:
+                        break
+
+        keep(self.engine.clock, ends)
+        check_length(self.engine.clock)
+        self.engine.now, self.head, self.decodes, self.spare = now, head, decodes, spare
+        self.context = offset + decodes * step
+
+    # While the budget cuts prompts
+
+    def _chunked(self) -> None:
+        """As `_rounds`, step by step where somebody joins or computes a chunk, until the next prompt fits whole."""
+        engine, n, policy = self.engine, self.requests, self.policy
+        times, clock, finishes, lasting = engine.arrivals.times, engine.clock, self.finishes, 0
+        self.chunked = False
+        while not self.special:
+            step = len(clock)
+            while finishes[0] // n <= step:
+                self._leave(heappop(finishes))
+            waiting = times[self.head] <= engine.now and self.decodes + len(self.partial) < policy.max_num_seqs
+            if (waiting or self.partial) and self._chunk_step(step):
+                lasting += 1
+                if not lasting % _ROUNDS:
+                    check_length(clock, engine.notes.chunks)
+                continue
+            if self.special or not self.decodes:
+                return
+            full = waiting or self.decodes >= policy.max_num_seqs  # then nobody joins before somebody leaves
+            stop = NEVER if full else times[self.head]
+            count = finishes[0] // n - step
+            engine.now = decode(self.simulated, clock, engine.now, stop, count, self.decodes, self.context)
+            self.context += self.decodes * (len(clock) - step)
+            if (
+                not waiting
+                and times[self.head] < NEVER
+                and self.whole[self.head] + self.decodes <= policy.max_num_batched_tokens
+            ):
+                return
+
+    def _leave(self, code: int) -> None:
+        row = code % self.requests
+        self.decodes -= 1
+        self.context -= self.length[row]
+        self.spare += self.blocks[row]
+        self.answered.append(code)
+
+    def _chunk_step(self, step: int) -> bool:
+        """One step with prompts in it. False where nobody can join, or where blocks may run short: then `special`."""
+        engine, policy, notes = self.engine, self.policy, self.engine.notes
+        cap, left = policy.long_prefill_token_threshold or policy.max_num_batched_tokens, policy.max_num_batched_tokens
+        left -= self.decodes
+        plan: list[tuple[int, int, int]] = []  # request, tokens, computed before
+        for row, computed in self.partial:
+            chunk = min(self.prompt[row] - computed, cap, left)
+            plan.append((row, chunk, computed))
+            left -= chunk
+        head, slots, spare = self.head, policy.max_num_seqs - self.decodes - len(plan), self.spare
+        while left > 0 and slots > 0 and engine.arrivals.times[head] <= engine.now:
+            chunk = min(self.prompt[head], cap)
+            if chunk > left:
+                if not policy.enable_chunked_prefill:
+                    break
+                chunk = left
+            spare -= self.blocks[head]
+            if spare < 0:
+                self.special = True
+                return False
+            plan.append((head, chunk, 0))
+            left -= chunk
+            slots -= 1
+            head += 1
+        if not plan:
+            return False
+
+        self.head, self.spare = head, spare
+        tokens = pairs = seen = 0
+        for _, chunk, computed in plan:
+            tokens += chunk
+            pairs += chunk * computed + chunk * (chunk + 1) // 2
+            seen += computed + chunk
+        engine.now += self.model.seconds(self.decodes, self.context, tokens, pairs, seen)
+        engine.clock.append(engine.now)
+        self.context += self.decodes
+        self.partial = []
+        for row, chunk, computed in plan:
+            done, prompt = computed + chunk, self.prompt[row]
+            if computed or done < prompt:
+                if chunk:
+                    notes.chunks.extend((row, step, chunk, computed))
+                self.cut.setdefault(row, step)
+            if done < prompt:
+                self.partial.append((row, done))
+                continue
+            self.decodes += 1
+            self.context += prompt + 1
+            heappush(self.finishes, self.codes[row] + step * self.requests)
+        return True

@@ -1,0 +1,123 @@
+"""What every engine is given, and the door by which requests come in: the same for the plain loop and the fast one."""
+
+from __future__ import annotations
+
+from array import array
+
+import numpy as np
+
+from course.base import settings
+from course.engine.arrivals import NEVER, Arrivals
+from course.engine.executor import Executor, Simulated, as_executor
+from course.engine.feasible import check_feasible
+from course.engine.log import Notes
+from course.engine.step import StepTime
+from course.memory.block_pool import BlockPool
+from course.memory.kvcache import KVCache
+from course.policies.base import Limits, Policy, Request
+from course.workload import Workload
+
+
+class Intake:
+    """An engine before its first step. Raises ValueError for arguments of another kind.
+
+    now: seconds; when the step under way ends, where the engine was advanced to less. step: the number of the next one.
+    present: the time it was advanced to: all that happens before is decided. clock: when each step ended. idle: (step,
+    when it began) of those that began late. answered: requests that are through. closed: nobody is submitted any more.
+    serving: from the first step of a call to its end; and for good where it broke off.
+    """
+
+    __slots__ = (
+        "answered", "arrivals", "cache", "clock", "closed", "executor", "honour_until", "idle", "last_step_end",
+        "limits", "notes", "now", "policy", "pool", "present", "serving", "simulated", "step",
+    )  # fmt: skip
+
+    def __init__(
+        self, policy: Policy, executor: Executor | StepTime, cache: KVCache | None = None, *, honour_until: bool = True
+    ):
+        if isinstance(policy, type) or not callable(getattr(policy, "schedule", None)):
+            raise ValueError(f"an engine needs a policy with a schedule method, not {settings.quote(policy)}")
+        if cache is not None and not isinstance(cache, KVCache):
+            raise ValueError(f"the cache must be a KVCache or None, not {settings.quote(cache)}")
+        self.executor = as_executor(executor)
+        self.simulated = self.executor if isinstance(self.executor, Simulated) else None  # knows lengths beforehand
+        self.policy, self.limits, self.cache = policy, Limits.of(policy), cache
+        self.pool = cache.open() if cache else BlockPool()
+        self.honour_until = settings.flag("honour_until", honour_until)
+        self.arrivals, self.notes = Arrivals(), Notes()
+        self.now = self.present = self.last_step_end = 0.0
+        self.step = self.answered = 0
+        self.closed = self.serving = False
+        self.clock, self.idle = array("d"), [(0, 0.0)]
+
+    def submit(self, request: Request, output_tokens: int | None = None) -> Request:
+        """One request, which comes at its arrival. Its `index` becomes the next row.
+
+        output_tokens: what the executor is told of its answer: the length for a simulated one, a bound for others.
+        Raises ValueError for a request that can never be served, that was submitted before, or that came before the
+        time that the engine was advanced to (a step that began earlier may be under way: it joins after that); while
+        the engine serves, and once `run` has served everybody.
+        """
+        if type(request) is not Request:
+            raise ValueError(f"an engine serves requests (policies.Request), not {settings.quote(request)}")
+        if request.index >= 0:
+            raise ValueError(f"{request!r} was submitted before: make another one")
+        self.must_rest()
+        if self.closed:
+            raise ValueError("this engine has served all requests: submit before `run`, with `advance` in between")
+        arrival = settings.real("arrival", request.arrival, low=0, high=settings.MAX_SECONDS)
+        if arrival < self.present:
+            raise ValueError(f"{request!r} arrives at {arrival:g} s, and the engine is already at {self.present:g} s")
+        life = request.life
+        life.arrival = arrival
+        life.prompt_tokens = settings.whole("prompt_tokens", request.prompt_tokens)
+        if request.guess is not None:
+            settings.real("guess", request.guess, low=1, high=settings.MAX_TOKENS)
+        life.row = len(self.arrivals.arrival)
+        try:
+            self.executor.expect(request, output_tokens)
+            known = self.simulated.lengths[-1] if self.simulated else 1
+            self._check_feasible(np.array([life.prompt_tokens]), np.array([known]), life.row)
+        except Exception:
+            if self.simulated:
+                del self.simulated.lengths[life.row :]
+            life.row = -1
+            raise
+        life.engine = self
+        self.arrivals.add(request)
+        return request
+
+    def follow(self, load: Workload) -> None:
+        """All requests of a workload, before any other. Raises ValueError where requests are known already."""
+        if not isinstance(load, Workload):
+            raise ValueError(f"an engine follows a Workload, not {settings.quote(load)}")
+        self.must_rest()
+        known = load.output_tokens if self.simulated else np.ones_like(load.output_tokens)
+        self._check_feasible(load.prompt_tokens, known, 0)
+        self.arrivals.follow(load)
+        self.executor.follow(load)
+
+    def _check_feasible(self, prompt: np.ndarray, output: np.ndarray, row: int) -> None:
+        check_feasible(prompt, output, row, self.policy, self.limits.max_num_batched_tokens, self.cache)
+
+    @property
+    def no_more_arrivals(self) -> bool:
+        """Whether nobody will come unless an answer goes out."""
+        return self.closed and self.arrivals.times[self.arrivals.head] == NEVER
+
+    def close(self) -> None:
+        """Nobody is submitted any more. Raises ValueError where nobody was, and while the engine serves."""
+        if not self.arrivals.arrival:
+            raise ValueError(
+                "no request was submitted, so there is nothing to serve: submit a request, or follow a workload"
+            )
+        self.must_rest()
+        self.closed = True
+
+    def must_rest(self) -> None:
+        """Raises ValueError while the engine serves, and after it broke off."""
+        if self.serving:
+            raise ValueError(
+                "this engine is in the middle of serving, or stopped there with an error: call submit, advance and run "
+                "from outside its policy and its executor, and make another engine after an error"
+            )

@@ -1,0 +1,124 @@
+"""A request: what a policy may read of it, and behind that what its engine keeps of it."""
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any
+
+from course.base import settings
+
+
+class Life:
+    """What an engine keeps of one request, and changes. A policy reads the Request, which is a view of this.
+
+    row: in the workload. labels: class_, tenant, prefix, guess. engine: the one that serves it, None before and after.
+    emitted_before, computed_before: output tokens and tokens in the cache when its decodes under way began; now, where
+    it does not decode. decodes_from: the first step of those decodes, -1 where it does not decode. The counters of a
+    request that decodes so follow from the number of the step, and a step costs nothing for those that only go on.
+    leaves_at: the first step without it, -1 while that is not known. plain: its prompt was computed whole, in the step
+    of its first token, and nothing has interrupted it since.
+    admitted: the step in which it got its slot. tokens_from: the step of the first token since it last stood still.
+    known_first: what was known of it in the first of its decodes under way.
+    """
+
+    __slots__ = (
+        "admitted", "arrival", "computed_before", "decodes_from", "emitted_before", "engine", "known_first", "labels",
+        "leaves_at", "plain", "prompt_tokens", "row", "tokens_from",
+    )  # fmt: skip
+
+    admitted: int
+    tokens_from: int
+    known_first: int
+
+    def __init__(self, arrival: float, prompt_tokens: int, row: int, engine: Any, labels: tuple):
+        self.arrival, self.prompt_tokens, self.row, self.engine = arrival, prompt_tokens, row, engine
+        self.labels = labels
+        self.emitted_before = self.computed_before = 0
+        self.decodes_from = self.leaves_at = -1
+        self.plain = True
+
+    @property
+    def emitted(self) -> int:
+        """Output tokens so far."""
+        if self.decodes_from < 0:
+            return self.emitted_before
+        return self.emitted_before + self.engine.step - self.decodes_from
+
+    @property
+    def computed(self) -> int:
+        """Tokens whose K and V are in the cache."""
+        if self.decodes_from < 0:
+            return self.computed_before
+        return self.computed_before + self.engine.step - self.decodes_from
+
+
+def _read_only(name: str, doc: str, read: Callable[[Any], Any] | None = None) -> Any:
+    """A property that refuses to be set, with a sentence. read: where it is more than what `Life` calls so."""
+
+    def refuse(self: Any, value: Any) -> None:
+        raise ValueError(
+            f"a policy changed a request: it set {name} of {self!r} to {settings.quote(value)}; a policy may only "
+            "read requests, so keep notes of your own elsewhere, by request.index"
+        )
+
+    return property(read or attrgetter(f"life.{name}"), refuse, doc=doc)
+
+
+class Request:
+    """A request as a policy may see it. How long its answer will be is not here: nobody knows that in advance."""
+
+    __slots__ = ("life",)
+
+    life: Life
+
+    def __init__(
+        self,
+        arrival: float,
+        prompt_tokens: int,
+        *,
+        class_: int | str | None = None,
+        tenant: int | str | None = None,
+        prefix: tuple = (),
+        guess: float | None = None,
+        index: int = -1,
+    ):
+        self.life = Life(arrival, prompt_tokens, index, None, (class_, tenant, prefix, guess))
+
+    index = _read_only("index", "Its row in the workload.", attrgetter("life.row"))
+    arrival = _read_only("arrival", "When it came, in seconds.")
+    prompt_tokens = _read_only("prompt_tokens", "Tokens of its prompt.")
+    class_ = _read_only("class_", "The kind of traffic it belongs to, or None.", lambda self: self.life.labels[0])
+    tenant = _read_only("tenant", "Whose it is, or None.", lambda self: self.life.labels[1])
+    prefix = _read_only(
+        "prefix",
+        "Hashes of the blocks of its prompt, each standing for all up to there.",
+        lambda self: self.life.labels[2],
+    )
+    guess = _read_only(
+        "guess", "A predictor's guess of the tokens of its answer, or None.", lambda self: self.life.labels[3]
+    )
+
+    emitted = _read_only("emitted", "Output tokens so far.")
+    computed = _read_only("computed", "Tokens whose K and V are in the cache.")
+    known = _read_only(
+        "known",
+        "Tokens that must be in the cache before the next one can be sampled: the prompt and what was emitted.",
+        lambda self: self.life.prompt_tokens + self.life.emitted,
+    )
+    remaining = _read_only(
+        "remaining",
+        "Tokens to compute before the next one is emitted: 1 for a decode, more for a prompt.",
+        lambda self: self.life.prompt_tokens + self.life.emitted_before - self.life.computed_before,
+    )
+    blocks = _read_only(
+        "blocks",
+        "KV blocks that it holds.",
+        lambda self: 0 if self.life.engine is None else self.life.engine.pool.held(self),
+    )
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise ValueError(
+            f"{self!r} cannot be copied or pickled: it is a view of its engine; keep what you need of it, by its index"
+        )
+
+    def __repr__(self) -> str:
+        return f"Request({self.index}, prompt={self.prompt_tokens}, computed={self.computed}, emitted={self.emitted})"

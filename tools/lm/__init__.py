@@ -1,0 +1,1 @@
+"""How the model was made: text, vocabulary, data, training. Training needs PyTorch and `tokenizers`."""
