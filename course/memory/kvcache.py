@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from course.base import settings
-from course.memory.block_pool import BlockPool
+from course.memory.block_pool import BlockPool, Count, blocks_for
 
 
 @dataclass(frozen=True)
@@ -25,3 +25,7 @@ class KVCache:
     def open(self) -> BlockPool:
         """A fresh pool of these blocks, all of them free."""
         return BlockPool(self.num_blocks, self.block_size)
+
+    def blocks_for(self, tokens: Count) -> Count:
+        """Blocks that hold so many tokens, of one sequence or of each of an array of them."""
+        return blocks_for(tokens, self.block_size)

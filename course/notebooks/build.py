@@ -12,7 +12,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from course.base import files
-from course.notebooks import check, counts, glossary, source
+from course.notebooks import check, counts, facts, glossary, source
 from course.notebooks.canonical import canonical, to_bytes
 from course.notebooks.execute import ExecutionError, errors, execute
 
@@ -61,12 +61,12 @@ def sources(root: Path, numbers: Sequence[str] = ()) -> list[Path]:
 
 
 def targets(path: Path, text: str) -> list[Target]:
-    """The two notebooks of the source at `path`, unexecuted, with their terms linked to the glossary.
+    """The two notebooks of the source at `path`, unexecuted, with facts filled in and terms linked to the glossary.
 
     Raises source.SourceError as source.notebooks does.
     """
     number, root = path.name[:2], path.parent.parent
-    pair = source.notebooks(text, source.name_of(path))
+    pair = source.notebooks(text, source.name_of(path), facts.under(root, number))
     terms, new = known_terms(root), counts.new_terms(number)
     return [
         Target(root / folder / f"{path.stem}.ipynb", glossary.linked(notebook, terms, new), text, number)
@@ -151,13 +151,17 @@ def build(
     """
     faults = orphans(root) if not numbers else []
     todo: list[Target] = []
-    for path in sources(root, numbers):
+    chosen = sources(root, numbers)
+    if run:
+        faults += facts.refresh(root, dict.fromkeys(path.name[:2] for path in chosen), write=write)
+    for path in chosen:
         try:
             text = source.read(path)
         except source.SourceError as error:
             faults.append(f"solutions/{path.name}: {error}")
             continue
-        faults += [f"solutions/{path.name}: {fault}" for fault in check.source_faults(text, source.name_of(path))]
+        found = check.source_faults(text, source.name_of(path), facts.under(root, path.name[:2]))
+        faults += [f"solutions/{path.name}: {fault}" for fault in found]
         try:
             todo += targets(path, text)
         except source.SourceError:

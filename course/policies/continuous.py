@@ -8,6 +8,7 @@ from course.base import settings
 from course.memory.block_pool import Plan
 from course.policies.base import DECODES, Order, Policy, Request, Schedule, State
 from course.policies.registry import Knob, MaxNumSeqs, registered
+from course.policies.waiting import Waiting
 
 MaxNumBatchedTokens = Annotated[int, Knob("The most tokens in a step.", 2_048)]
 EnableChunkedPrefill = Annotated[bool, Knob("Split prompts that exceed what is left of the step.")]
@@ -83,7 +84,7 @@ class Continuous(Policy):
         sizes = f"max_num_seqs={self.max_num_seqs}, max_num_batched_tokens={self.max_num_batched_tokens}"
         return f"{type(self).__name__}({sizes}{extras})"
 
-    def queue(self, state: State, waiting: Sequence[Request]) -> Iterable[Request]:
+    def queue(self, state: State, waiting: Waiting) -> Iterable[Request]:
         """Those who wait, in the order in which they are admitted; who is left out waits on.
 
         A plain list holds for one step: while somebody waits whom slots and budget would let in, it is asked for before
@@ -97,8 +98,9 @@ class Continuous(Policy):
 
     def schedule(self, state: State) -> Schedule:
         """Decodes first, then prompts under way, then the queue. The answer holds while nobody waits for the budget."""
-        left, cap = self.max_num_batched_tokens - state.decodes, self.long_prefill_token_threshold
-        changes, prefilling = "_set_while_serving" in vars(self), state.prefilling
+        own, prefilling = vars(self), state.prefilling
+        left, cap = own["max_num_batched_tokens"] - state.decodes, own["long_prefill_token_threshold"]
+        changes = "_set_while_serving" in own
         if left < 0 or (changes and any(request.emitted and request.remaining == 1 for request in prefilling)):
             return self.make_room(state)
         waiting = state.waiting if left and state.free_slots else ()
@@ -113,9 +115,8 @@ class Continuous(Policy):
             chunk = min(request.remaining, left, cap or left)
             if not chunk:
                 break
-            if not plan.fits(request, chunk):
+            if not plan.take(request, chunk, if_fit=chunk):
                 return self.make_room(state)
-            plan.take(request, chunk)
             tokens[request] = chunk
             left -= chunk
         until = self.admit(state, plan, tokens, left) if left and waiting else math.inf if left else None

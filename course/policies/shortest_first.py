@@ -1,6 +1,5 @@
 """Shortest first: continuous batching whose queue is sorted by length."""
 
-from collections.abc import Sequence
 from operator import attrgetter
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from course.policies.continuous import (
     SchedulerReserveFullISL,
 )
 from course.policies.registry import Knob, MaxNumSeqs, registered
+from course.policies.waiting import Waiting
 
 BY = ("prompt", "guess")
 
@@ -52,9 +52,9 @@ class ShortestFirst(Continuous):
         if self.by not in BY:
             raise ValueError(f"by must be {' or '.join(BY)}, not {settings.quote(self.by)}")
 
-    def queue(self, state: State, waiting: Sequence[Request]) -> Order:
+    def queue(self, state: State, waiting: Waiting) -> Order:
         """Those who wait, the shortest first: an order that time does not change."""
-        return Order(sorted(waiting, key=_prompt if self.by == "prompt" else _guess))
+        return Order(waiting.sorted_by(_prompt if self.by == "prompt" else _guess))
 
 
 _prompt = attrgetter("prompt_tokens")

@@ -57,6 +57,22 @@ def test_lengths_are_those_of_the_model(answered, model, wanted):
     assert answered.workload.output_tokens.tolist() == [len(tokens) for tokens in wanted[: len(answered)]]
 
 
+def test_a_policy_sees_the_class_of_a_question_and_the_run_has_it(model):
+    seen = {}
+
+    class Look(policies.Continuous):
+        def queue(self, state, waiting):
+            seen.update({request.index: request.class_ for request in waiting})
+            return waiting
+
+    asked = lm.Questions.at_once(["Spell owl.", "Spell hen."], 2, class_=["chat", "batch"])
+    run = lm.serve_live(asked, Look(2, 64), model)
+    assert seen == {0: "chat", 1: "batch"} and run.workload.class_.tolist() == ["chat", "batch"]
+    assert lm.Questions.poisson(["Spell owl."], 5, class_=[7]).class_ == [7]
+    watch = lm.Watch(asked, Look(2, 64), model)
+    assert watch.run.workload.class_.tolist() == ["chat", "batch"]
+
+
 def test_sampled_words_do_not_depend_on_the_policy(model, prompts):
     """Hot enough for other words than the greedy ones; the number drawn depends on seed, row and position alone."""
     some, hot = [one.turns for one in prompts[:24]], lm.Sampling(temperature=2.5, seed=7)
@@ -136,6 +152,7 @@ def test_this_processor_as_a_card(model):
         (lambda model: lm.Questions.poisson([], 1.0), "no prompt"),
         (lambda model: lm.Questions(["Hi."], [0.0, 1.0]), "1 conversations and 2 arrivals"),
         (lambda model: lm.Questions(["Hi."], [0.0], 0), "max_tokens"),
+        (lambda model: lm.Questions(["Hi."], [0.0], class_=["a", "b"]), "1 conversations and 2 classes"),
         (lambda model: lm.serve_live("Hi.", policies.Static(2), model), "Questions"),
         (lambda model: lm.serve_live(lm.Questions.at_once(["Hi."]), policies.Static(2), 3), "language model"),
         (lambda model: lm.serve_live(lm.Questions.at_once([" "]), policies.Static(2), model), "empty"),
