@@ -160,6 +160,9 @@ class Continuous(Policy):
         while place < len(running) and left:
             request = running[place]
             chunk = min(request.remaining, left, cap or left)
+            if not chunk:  # its answer is complete, and its engine takes notice after this step
+                place += 1
+                continue
             while not plan.fits(request, chunk):
                 victim = self.victim(state, running)
                 if victim not in running:
