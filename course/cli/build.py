@@ -195,7 +195,8 @@ def cache(options: Options, given: set[str], load: Workload) -> tuple[KVCache | 
     if blocks is not None:
         if options["unlimited_kv"]:
             raise ValueError("--unlimited-kv and --num-gpu-blocks-override exclude each other: keep one")
-        return KVCache(whole("num_gpu_blocks_override", blocks), options["block_size"]), ""
+        blocks = whole("num_gpu_blocks_override", blocks)
+        return KVCache(blocks, options["block_size"], options["engine_version"]), ""
     if options["unlimited_kv"]:
         return None, "as asked"
     if ":" in options["step_time"] and "gpu" not in given:
@@ -213,7 +214,7 @@ def cache(options: Options, given: set[str], load: Workload) -> tuple[KVCache | 
     where = f"estimated: {card.kv_bytes / 2**30:.2f} GiB left of {options['gpu']}, as vLLM 0.19 lays them out"
     if len(card.pool.groups) > 1:
         where += f", as sequences of {longest:,} tokens fill it"
-    return KVCache(max(blocks, 1), size), where
+    return KVCache(max(blocks, 1), size, options["engine_version"]), where
 
 
 def _ledger(options: Options, load: Workload) -> memory.Ledger:

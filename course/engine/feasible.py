@@ -15,7 +15,7 @@ def check_feasible(
 
     prompt, output: tokens; of requests whose numbers count from `row`.
     """
-    threshold = policy.long_prefill_token_threshold if isinstance(policy, Continuous) else 0
+    threshold = policy.cap_among(1) if isinstance(policy, Continuous) else 0
     steps = np.maximum(np.ceil(prompt / min(threshold or budget, budget)), 1) + output - 1
     most = int(steps.argmax())
     if steps[most] > settings.MAX_STEPS:

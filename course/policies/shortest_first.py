@@ -4,10 +4,12 @@ from operator import attrgetter
 from typing import Annotated
 
 from course.base import settings
+from course.models.engine_defaults import DEFAULT_ENGINE_VERSION
 from course.policies.base import Order, Request, State
 from course.policies.continuous import (
     Continuous,
     EnableChunkedPrefill,
+    EngineVersion,
     LongPrefillTokenThreshold,
     MaxNumBatchedTokens,
     SchedulerReserveFullISL,
@@ -36,6 +38,7 @@ class ShortestFirst(Continuous):
         long_prefill_token_threshold: LongPrefillTokenThreshold = 0,
         scheduler_reserve_full_isl: SchedulerReserveFullISL = True,
         by: Annotated[str, Knob("What is short: the prompt, or the guess of the answer.")] = "prompt",
+        engine_version: EngineVersion = DEFAULT_ENGINE_VERSION,
     ):
         self.by = by
         super().__init__(
@@ -44,6 +47,7 @@ class ShortestFirst(Continuous):
             enable_chunked_prefill,
             long_prefill_token_threshold,
             scheduler_reserve_full_isl,
+            engine_version,
         )
 
     def check_settings(self) -> None:

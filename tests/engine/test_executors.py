@@ -78,7 +78,7 @@ def served(case, engine):
 
 
 def toy_for(case, seed, several=1):
-    memory = {} if case.cache is None else {"tables": True, **vars(case.cache)}
+    memory = {} if case.cache is None else {"tables": True, **strategies.blocks_of(case.cache)}
     return Toy(seed, AT_MOST, several, **memory)
 
 

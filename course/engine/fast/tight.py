@@ -295,6 +295,11 @@ class Shortcut:
             ):
                 return
 
+    def _waiting(self, most: int) -> int:
+        """How many wait, counted up to `most`."""
+        times, now = self.engine.arrivals.times, self.engine.now
+        return sum(when <= now for when in times[self.head : self.head + most])
+
     def _leave(self, code: int) -> None:
         row = code % self.requests
         self.decodes -= 1
@@ -305,8 +310,11 @@ class Shortcut:
     def _chunk_step(self, step: int) -> bool:
         """One step with prompts in it. False where nobody can join, or where blocks may run short: then `special`."""
         engine, policy, notes = self.engine, self.policy, self.engine.notes
-        cap, left = policy.long_prefill_token_threshold or policy.max_num_batched_tokens, policy.max_num_batched_tokens
-        left -= self.decodes
+        present = self.decodes + len(self.partial) + self._waiting(2)
+        cap, left = (
+            policy.cap_among(present) or policy.max_num_batched_tokens,
+            policy.max_num_batched_tokens - self.decodes,
+        )
         plan: list[tuple[int, int, int]] = []  # request, tokens, computed before
         for row, computed in self.partial:
             chunk = min(self.prompt[row] - computed, cap, left)

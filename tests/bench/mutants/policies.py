@@ -28,6 +28,8 @@ MUTANTS = (
         "chunk = min(request.remaining, left)\n            if not chunk",
         TERM,
     ),
+    Mutant(CONTINUOUS, "spared = present == 1 and", "spared = present <= 2 and", BOUNDARY),
+    Mutant(CONTINUOUS, "and not release(self.engine_version)", "and release(self.engine_version)", TERM),
     Mutant(CONTINUOUS, "chunk = min(remaining, cap) if cap else remaining", "chunk = remaining", TERM),
     Mutant(CONTINUOUS, "if chunk > left:", "if chunk > left + 1:", BOUNDARY),
     Mutant(CONTINUOUS, "remaining if self.scheduler_reserve_full_isl else chunk", "chunk", TERM),
