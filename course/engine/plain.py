@@ -9,6 +9,7 @@ docs/reading-the-engine.md walks through it.
 from array import array
 from collections.abc import Sequence
 
+from course.base import settings
 from course.engine import answer
 from course.engine.executor import Executor, Work, checked_outcome
 from course.engine.frame import Frame, Lanes, frame
@@ -41,7 +42,11 @@ class PlainEngine(Intake):
         async_scheduling: bool = False,
     ):
         super().__init__(policy, executor, cache)
-        self.async_scheduling, self.leaving = async_scheduling, list[Request]()
+        self.async_scheduling, self.leaving = settings.flag("async_scheduling", async_scheduling), list[Request]()
+        if async_scheduling and self.limits.padded:
+            raise ValueError(
+                f"{type(policy).__name__} answers whole batches: it cannot be served with async_scheduling"
+            )
         self.queue, self.sent_back = dict[Request, None](), list[Request]()
         self.waiting, self.running = Waiting(self.queue, self.sent_back), list[Request]()
         self.decoding, self.prefilling, self.unfinished = list[Request](), list[Request](), list[Request]()

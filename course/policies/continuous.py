@@ -110,7 +110,7 @@ class Continuous(Policy):
         """The most tokens of one request in the coming step; 0: no such limit."""
         if not self.long_prefill_token_threshold:
             return 0
-        return self.cap_among(state.decodes + len(state.prefilling) + len(state.waiting))
+        return self.cap_among(len(state.running) + len(state.waiting))
 
     def cap_among(self, present: int) -> int:
         """The same for a step before which `present` requests run or wait."""
