@@ -165,7 +165,7 @@ class PlainEngine(Intake):
         for request in finished:
             self.decoding.remove(request)
             self.arrivals.answered(request.index, self.now)  # its next turn comes, if it has one
-        gone, self.leaving = (self.leaving, finished) if self.async_scheduling else (finished, [])
+        gone, self.leaving = (self.leaving, list(finished)) if self.async_scheduling else (list(finished), [])
         self._let_go(gone, self.steps)
         for request in self.leaving:
             request.life.emitted_before -= 1  # of the last token nothing is to be computed, so that none remain
