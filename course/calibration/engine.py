@@ -116,7 +116,7 @@ def engine_of(result: Result, spec: ModelSpec, gpu: GPU, **given: Any) -> Engine
 
 
 def _served_by(result: Result, name: str | None, notes: list[str]) -> str:
-    """Which engine served, by its key in ENGINES: as given, else as the file says, else vLLM with a note."""
+    """The key in ENGINES of the engine that served: as given, else as the file says, else vLLM with a note."""
     if name is not None:
         if not isinstance(name, str) or name.lower() not in ENGINES:
             raise ValueError(f"engine must be one of {', '.join(ENGINES)}, not {settings.quote(name)}")

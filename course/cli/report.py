@@ -83,7 +83,7 @@ def by_class(run: Run) -> dict[str, dict[str, float]]:
 
 
 def as_json(setup: Setup, results: Sequence[Result]) -> str:
-    """Everything, times in seconds; what is no number (NaN, infinity) is null."""
+    """The results as JSON, times in seconds; what is no number (NaN, infinity) is null."""
     from importlib.metadata import version
 
     content = {

@@ -55,7 +55,7 @@ def checked(answer: Any, policy: object) -> Schedule:
     """
     if (
         type(answer) is Schedule and type(answer.tokens) is dict and type(answer.preempt) is tuple
-        and answer.decodes is True and (answer.until is None or answer.until is math.inf)
+        and type(answer.decodes) is bool and (answer.until is None or answer.until is math.inf)
     ):  # fmt: skip
         return answer  # what most answers look like, sooner
     if not isinstance(answer, Schedule):
@@ -192,13 +192,14 @@ def batch_preempted(victim: Request) -> Broken:
 
 def check_batch(tokens: Mapping[Request, Any], running: Collection[Request], waiting: Collection[Request]) -> int:
     """Tokens of each prompt in the first step of a batch, 1 in a later one. running, waiting: who does."""
+    longest = 0
     for request, chunk in tokens.items():
         if type(request) is not Request or (not running and request not in waiting):
             raise unknown(request)
         if type(chunk) is not int or chunk < 1:
             chunk_of(request, chunk, settings.MAX_TOKENS)
+        longest = max(longest, request.life.prompt_tokens)
     if not running:
-        longest = max(request.prompt_tokens for request in tokens)
         for request, chunk in tokens.items():
             if chunk != longest:
                 sentence = f"it gives {chunk} tokens to {request!r}, but prompts are padded to {longest}"

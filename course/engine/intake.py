@@ -116,21 +116,16 @@ class Intake:
         return self.closed and self.arrivals.times[self.arrivals.head] == NEVER
 
     def ask(self, decodes: int, prefilling: Iterable[Request], free_slots: int) -> Any:
-        """What the policy answers now. Arguments: see State."""
-        state = self.state
-        self._renew_budget()
+        """What the policy answers now. Arguments: see State. The token budget may be another one with each answer."""
+        state, policy, limits = self.state, self.policy, self.limits
         state.now, state.decodes, state.free_slots = self.now, decodes, free_slots
         state.prefilling = tuple(prefilling) if prefilling else ()
-        schedule = self.policy.schedule(state)
-        self._renew_budget()
-        return schedule
-
-    def _renew_budget(self) -> None:
-        """Look what the token budget of the policy is now: it may change from step to step."""
-        budget = getattr(self.policy, "max_num_batched_tokens", math.inf)
-        if budget != self.limits.max_num_batched_tokens:
-            self.limits = self.limits.with_budget(self.policy)
+        schedule = policy.schedule(state)
+        budget = getattr(policy, "max_num_batched_tokens", math.inf)
+        if budget is not limits.max_num_batched_tokens and budget != limits.max_num_batched_tokens:
+            self.limits = limits.with_budget(policy)
             self.notes.budgets.append((self.steps, self.limits.max_num_batched_tokens))
+        return schedule
 
     @property
     def done(self) -> bool:

@@ -18,6 +18,7 @@ from course.engine.log import Log, check_length
 from course.engine.step import StepTime
 from course.memory.kvcache import KVCache
 from course.policies.base import Policy, Request, Schedule, State
+from course.policies.request import fill_remaining
 from course.policies.waiting import Waiting
 
 
@@ -168,7 +169,7 @@ class PlainEngine(Intake):
         gone, self.leaving = (self.leaving, list(finished)) if self.async_scheduling else (list(finished), [])
         self._let_go(gone, self.steps)
         for request in self.leaving:
-            request.life.emitted_before -= 1  # of the last token nothing is to be computed, so that none remain
+            fill_remaining(request, 0)
 
     def _let_go(self, gone: Sequence[Request], last: int) -> None:
         """They give back what they have, which they held up to this step."""

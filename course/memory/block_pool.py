@@ -171,15 +171,23 @@ class Plan:
 
         Raises ValueError for tokens that do not fit, without `if_fit`.
         """
-        if self.need(request, if_fit or tokens) > self.free:
+        there, size = self._there.get(request), self._size
+        if there is None:
+            there = request.computed
+        if there > 0:
+            held = -(-there // size)
+        else:
+            there, held = self._pool.hit(request), 0
+        need = -(-(there + (if_fit or tokens)) // size) - held
+        if need > self.free:
             if if_fit:
                 return False
             raise ValueError(
-                f"the plan has {self.free} free blocks, and {tokens} tokens of {request!r} take "
-                f"{self.need(request, tokens)}: ask `fits` before, or say if_fit"
+                f"the plan has {self.free} free blocks, and {tokens} tokens of {request!r} take {need}: ask `fits` "
+                "before, or say if_fit"
             )
-        self.free -= self.need(request, tokens)
-        self._there[request] = self.hit(request) + tokens
+        self.free -= need if if_fit in (0, tokens) else -(-(there + tokens) // size) - held
+        self._there[request] = there + tokens
         return True
 
     def release(self, request: Holder) -> None:

@@ -108,8 +108,9 @@ class Continuous(Policy):
 
     def cap(self, state: State) -> int:
         """The most tokens of one request in the coming step; 0: no such limit."""
-        if not self.long_prefill_token_threshold:
-            return 0
+        threshold = self.long_prefill_token_threshold
+        if not threshold or state.decodes > 1:
+            return threshold
         return self.cap_among(len(state.running) + len(state.waiting))
 
     def cap_among(self, present: int) -> int:
@@ -120,7 +121,7 @@ class Continuous(Policy):
     def schedule(self, state: State) -> Schedule:
         """Decodes first, then prompts under way, then the queue. The answer holds while nobody waits for the budget."""
         own, prefilling = vars(self), state.prefilling
-        left, cap = own["max_num_batched_tokens"] - state.decodes, self.cap(state)
+        left = own["max_num_batched_tokens"] - state.decodes
         changes = "_set_while_serving" in own
         if left < 0 or (changes and any(request.emitted and request.remaining == 1 for request in prefilling)):
             return self.make_room(state)
@@ -129,7 +130,7 @@ class Continuous(Policy):
             if state.spare_blocks < 0:
                 return self.make_room(state)
             return Schedule(decodes=True) if changes else DECODES
-        plan, tokens = state.plan(), {}
+        plan, tokens, cap = state.plan(), {}, self.cap(state)
         if plan.free < 0:
             return self.make_room(state)
         for request in prefilling:
@@ -184,7 +185,7 @@ class Continuous(Policy):
             if not chunk:  # its answer is complete, and its engine takes notice after this step
                 place += 1
                 continue
-            while not plan.fits(request, chunk):
+            while not plan.take(request, chunk, if_fit=chunk):
                 victim = self.victim(state, running)
                 if victim not in running:
                     raise ValueError(
@@ -201,7 +202,6 @@ class Continuous(Policy):
                 if victim is request:
                     break
             else:
-                plan.take(request, chunk)
                 tokens[request] = chunk
                 left -= chunk
             place += 1

@@ -72,7 +72,7 @@ class PrefillFirst(Policy):
 
     def prompts(self, state: State, begun: list[Request], plan: Plan) -> dict[Request, int]:
         """The tokens of each prompt in this step: the ones under way, then the queue, while budget and blocks last."""
-        left, slots = self.max_num_batched_tokens, state.free_slots
+        left, slots = int(self.max_num_batched_tokens), state.free_slots
         tokens: dict[Request, int] = {}
         for request in begun:
             chunk = min(request.remaining, left)

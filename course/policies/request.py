@@ -54,31 +54,23 @@ class Life:
 
 
 def _read_only(name: str, doc: str, read: Callable[[Any], Any] | None = None) -> Any:
-    """A property that refuses to be set, with a sentence. read: where it is more than what `Life` calls so."""
-
-    def refuse(self: Any, value: Any) -> None:
-        raise ValueError(
-            f"a policy changed a request: it set {name} of {self!r} to {settings.quote(value)}; a policy may only "
-            "read requests, so keep notes of your own elsewhere, by request.index"
-        )
-
-    return property(read or attrgetter(f"life.{name}"), refuse, doc=doc)
-
-
-def _remaining(self: Any) -> int:
-    life = self.life
-    there = life.computed_before
-    if not there and life.engine is not None:
-        there = life.engine.pool.hit(self)
-    return life.prompt_tokens + life.emitted_before - there
+    """A property. read: how it is read, if it is more than what `Life` calls so."""
+    return property(read or attrgetter(f"life.{name}"), doc=doc)
 
 
 class Request:
     """A request as a policy may see it. How long its answer will be is not here: nobody knows that in advance."""
 
-    __slots__ = ("life",)
+    __slots__ = ("life", "remaining")
 
     life: Life
+    remaining: int
+    """Tokens to compute before the next one is emitted: 1 for a decode, more for a prompt that is not in the cache; 0 if
+    its answer is complete and, with async scheduling, it holds its slot for one step more.
+
+    Policies read it more often than all else. So it is a slot that is filled while a request decodes, and worked out
+    otherwise (`__getattr__`).
+    """
 
     def __init__(
         self,
@@ -94,7 +86,7 @@ class Request:
         index: int = -1,
     ):
         labels = class_, tenant, prefix, guess, tags, deadline
-        self.life = Life(arrival, prompt_tokens, index, None, labels)
+        give_life(self, Life(arrival, prompt_tokens, index, None, labels))
 
     index = _read_only("index", "Its row in the workload.", attrgetter("life.row"))
     arrival = _read_only("arrival", "When it came, in seconds.")
@@ -130,16 +122,26 @@ class Request:
         "Tokens that must be in the cache before the next one can be sampled: the prompt and what was emitted.",
         lambda self: self.life.prompt_tokens + self.life.emitted,
     )
-    remaining = _read_only(
-        "remaining",
-        "Tokens to compute before the next one is emitted: 1 for a decode, more for a prompt that is not in the cache.",
-        _remaining,
-    )
     blocks = _read_only(
         "blocks",
         "KV blocks that it holds.",
         lambda self: 0 if self.life.engine is None else self.life.engine.pool.held(self),
     )
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "remaining":
+            raise AttributeError(f"a Request has no attribute {name!r}")
+        life = self.life
+        there = life.computed_before
+        if not there and life.engine is not None:
+            there = life.engine.pool.hit(self)
+        return max(1, life.prompt_tokens + life.emitted_before - there)  # padding is computed beyond what remains
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise ValueError(
+            f"a policy changed a request: it set {name} of {self!r} to {settings.quote(value)}; a policy may only "
+            "read requests, so keep notes of your own elsewhere, by request.index"
+        )
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise ValueError(
@@ -148,3 +150,9 @@ class Request:
 
     def __repr__(self) -> str:
         return f"Request({self.index}, prompt={self.prompt_tokens}, computed={self.computed}, emitted={self.emitted})"
+
+
+# For the engine alone.
+give_life = vars(Request)["life"].__set__
+fill_remaining = vars(Request)["remaining"].__set__
+empty_remaining = vars(Request)["remaining"].__delete__

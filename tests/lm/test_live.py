@@ -9,6 +9,7 @@ from course import KVCache, lm, policies, serve
 from course.lm.processor import processor, spec
 from course.memory.block_pool import blocks_for
 from tests.helpers import oracle
+from tests.helpers.sizes import size
 
 POLICIES = {
     "one at a time": (policies.Static(1), None),
@@ -20,6 +21,7 @@ POLICIES = {
     "prefill first": (policies.PrefillFirst(16, 128), None),
     "windows": (policies.Window(12, 0.01), None),
 }
+FEW, LONG = size(small=(16, {"one at a time": 6}), whole=(None, {"one at a time": 12, "dynamic": 24}))
 COLUMNS = ("arrival", "admitted", "first_computed", "last_computed", "response", "preempted", "ttft", "tpot", "e2e")
 
 
@@ -27,7 +29,7 @@ COLUMNS = ("arrival", "admitted", "first_computed", "last_computed", "response",
 def answered(request, model, prompts) -> lm.SpokenRun:
     """The committed prompts at a rate that fills the slots; the first few where it takes long."""
     policy, cache = POLICIES[request.param]
-    some = prompts[: {"one at a time": 12, "dynamic": 24}.get(request.param)]
+    some = prompts[: LONG.get(request.param, FEW)]
     asked = lm.Questions.poisson([one.turns for one in some], rate=200, seed=1)
     return lm.serve_live(asked, policy, model, cache)
 
@@ -75,7 +77,7 @@ def test_a_policy_sees_the_class_of_a_question_and_the_run_has_it(model):
 
 def test_sampled_words_do_not_depend_on_the_policy(model, prompts):
     """Hot enough for other words than the greedy ones; the number drawn depends on seed, row and position alone."""
-    some, hot = [one.turns for one in prompts[:24]], lm.Sampling(temperature=2.5, seed=7)
+    some, hot = [one.turns for one in prompts[: size(small=10, whole=24)]], lm.Sampling(temperature=2.5, seed=7)
     runs = [
         lm.serve_live(lm.Questions.at_once(some, 20), policy, model, sampling=hot, waits=False).words
         for policy in (policies.Continuous(24, 512), policies.Continuous(5, 7), policies.Static(8))

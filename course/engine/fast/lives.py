@@ -9,6 +9,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
+from itertools import islice, repeat
+from operator import is_
 from typing import Any, Protocol
 
 from course.engine import answer
@@ -18,10 +20,11 @@ from course.engine.step import StepTime
 from course.memory.block_pool import BlockPool
 from course.memory.kvcache import KVCache
 from course.memory.phases import Phases
-from course.policies.base import Policy, Request, State
-from course.policies.request import Life
+from course.policies.base import NOTHING, Policy, Request, State
+from course.policies.request import Life, empty_remaining, fill_remaining
 from course.policies.waiting import Waiting
 
+_ONES = repeat(1)
 LAST = (1 << 62, -1, None)  # the end of the heap of finishes, so that there is always a first
 
 
@@ -50,15 +53,16 @@ class Lives(Intake):
 
     queue: those who came, in order of arrival. sent_back: preempted, the head of the queue last. members: those with a
     slot, in order of admission; prefilling: the ones among them that do not decode.
-    decodes, context: sequences that decode, and the tokens they attend to in the next step. phases: their blocks.
+    decoding: the others, but for a padded batch. decodes, context: how many those are, and the tokens that they attend
+    to in the next step. phases: their blocks.
     waiting: queue and sent_back as a policy sees them. running_shown: the members as it does, None where they changed.
     finishes: a heap of (first step without it, serial number, request). fruitless: preemptions since the last token.
     """
 
     # More attributes than Python keeps in line without slots; with them each is read in half the time.
     __slots__ = (
-        "_serial", "batch", "context", "decodes", "finishes", "fruitless", "members", "phases", "prefilling", "queue",
-        "running_shown", "sent_back", "waiting",
+        "_serial", "batch", "context", "decodes", "decoding", "finishes", "fruitless", "members", "phases",
+        "prefilling", "queue", "running_shown", "sent_back", "waiting",
     )  # fmt: skip
 
     batch: Batch | None
@@ -76,6 +80,7 @@ class Lives(Intake):
         self.sent_back: list[Request] = []
         self.members: dict[Request, None] = {}
         self.prefilling: dict[Request, None] = {}
+        self.decoding: set[Request] = set()
         self.waiting = Waiting(self.queue, self.sent_back)
         self.running_shown: tuple[Request, ...] | None = ()
         self.finishes: list[tuple[int, int, Any]] = [LAST]
@@ -100,6 +105,13 @@ class Lives(Intake):
 
     def without_decodes(self, tokens: Mapping[Request, int]) -> Mapping[Request, int]:
         """The others, of an answer that lists those that decode; one that decodes and is not listed stops for now."""
+        first = islice(tokens.values(), self.decodes)
+        if all(map(is_, first, _ONES)) and all(map(self.decoding.__contains__, islice(tokens, self.decodes))):
+            more = len(tokens) - self.decodes
+            if not more:
+                return NOTHING
+            if more > 0:  # all that decode stand first, as in the order of admission
+                return dict(islice(tokens.items(), self.decodes, None))
         others, listed = {}, 0
         for request, chunk in tokens.items():
             if type(request) is not Request or request.life.engine is not self:
@@ -195,15 +207,17 @@ class Lives(Intake):
 
         Where a prompt is complete, a token of it has left with that step, and from now on it decodes.
         """
-        step, phases, simulated = self.steps, self.phases, self.simulated
+        step, phases, simulated, decoding = self.steps, self.phases, self.simulated, self.decoding
         for request, chunk, complete in chunks:
             life = request.life
             life.computed_before = computed = life.computed_before + chunk
             if not complete:
                 continue
             life.emitted_before += 1
+            fill_remaining(request, 1)
             life.decodes_from, life.tokens_from, life.known_first = step, step - 1, computed + 1
             self.fruitless = 0
+            decoding.add(request)
             self.decodes += 1
             self.context += computed + 1
             phases.decode(computed)
@@ -238,6 +252,7 @@ class Lives(Intake):
             life.emitted_before = emitted = life.emitted_before + more
             life.computed_before = computed = life.computed_before + more
             del self.members[request]
+            self.decoding.discard(request)
             self.decodes -= 1
             self.context -= life.prompt_tokens + emitted
             self.phases.pause(computed)
@@ -253,11 +268,13 @@ class Lives(Intake):
         self._note_prompt(life)
         self._close(request, self.steps - 1)
         emitted, computed = life.emitted, life.computed
+        self.decoding.discard(request)
         self.decodes -= 1
         self.context -= life.prompt_tokens + emitted
         self.phases.pause(computed)
         life.emitted_before, life.computed_before = emitted, computed
         life.decodes_from = life.leaves_at = -1
+        empty_remaining(request)
         self.prefilling[request] = None
 
     def _note_prompt(self, life: Life) -> None:

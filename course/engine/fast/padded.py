@@ -114,7 +114,9 @@ class PaddedBatch:
         engine.answered += len(members)
         for request in members:
             life = request.life
-            life.emitted_before, life.computed_before = life.emitted, life.computed
+            more = engine.steps - life.decodes_from
+            life.emitted_before += more
+            life.computed_before += more
             life.decodes_from, life.engine = -1, None
             if turns:
                 engine.arrivals.answered(request.life.row, engine.now)

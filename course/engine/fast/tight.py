@@ -23,6 +23,7 @@ from course.engine.step import StepTimeModel
 from course.memory.block_pool import BlockPool
 from course.policies.base import Request
 from course.policies.continuous import Continuous
+from course.policies.request import fill_remaining
 from course.workload import Workload
 
 _ROUNDS = 1 << 10  # at a time; then the times of the steps so far go where they take less memory
@@ -55,9 +56,9 @@ class Shortcut:
         prompts, outputs, n, cache = load.prompt_tokens, load.output_tokens, len(load), engine.cache
         self.engine, self.requests, self.policy, self.load = engine, n, policy, load
         self.simulated, self.model = simulated, model
-        self.blocks, self.total = [0] * n, 0.0
+        self.blocks, self.total = [0] * n, 0
         if cache is not None:
-            self.total = engine.pool.free + sum(engine.pool.held(request) for request in engine.members)
+            self.total = int(engine.pool.free) + sum(engine.pool.held(request) for request in engine.members)
             needed = cache.blocks_for(prompts + outputs - 1)  # at full length
             # Whichever requests get the slots, blocks may never run short: then none need be counted.
             if min(policy.max_num_seqs, n) * int(needed.max()) > self.total:
@@ -113,6 +114,7 @@ class Shortcut:
         here = {request.life.row: request for request in engine.members}
         engine.queue.clear()
         engine.members.clear()
+        engine.decoding.clear()
         engine.running_shown = None
         taken, engine.steps = len(engine.clock) - engine.steps, len(engine.clock)
         if taken:
@@ -125,6 +127,7 @@ class Shortcut:
         for leave, row in self._decoding():
             engine.leaves_at(here[row], leave)
             engine.phases.decode(here[row].computed)
+            engine.decoding.add(here[row])
         present = {row for _, row in self._decoding()} | {row for row, _ in self.partial}
         for row in sorted(present):  # they were admitted in the order of their rows
             engine.members[here[row]] = None
@@ -160,6 +163,7 @@ class Shortcut:
             life.admitted, life.plain = self.cut.pop(row), False
         life.emitted_before, life.computed_before = 1, life.prompt_tokens
         life.known_first = life.prompt_tokens + 1
+        fill_remaining(request, 1)
         return request
 
     def _as_prefilling(self, row: int, computed: int) -> Request:

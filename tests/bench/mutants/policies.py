@@ -21,7 +21,7 @@ MUTANTS = (
         "self.max_num_batched_tokens <= self.max_num_seqs",
         COMPARISON,
     ),
-    Mutant(CONTINUOUS, "self.max_num_batched_tokens - state.decodes,", "self.max_num_batched_tokens,", TERM),
+    Mutant(CONTINUOUS, "self.max_num_batched_tokens - state.decodes", "self.max_num_batched_tokens", TERM),
     Mutant(
         CONTINUOUS,
         "chunk = min(request.remaining, left, cap or left)\n            if not chunk",
