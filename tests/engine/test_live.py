@@ -47,6 +47,9 @@ class Worker(Live):
 class Slow(policies.Continuous):
     """Takes a while to decide."""
 
+    def fresh(self):
+        return self  # its watch is the test's
+
     def schedule(self, state):
         self.watch.time += 0.01
         return super().schedule(state)
@@ -69,7 +72,12 @@ def test_the_simulator_makes_the_same_run_of_the_same_seconds(kind, waits):
         for name in COLUMNS:
             assert np.array_equal(getattr(run, name), getattr(same, name), equal_nan=True), name
         for name in oracle.COLUMNS:
-            assert np.array_equal(getattr(run.steps, name), getattr(same.steps, name)), name
+            live, simulated = getattr(run.steps, name), getattr(same.steps, name)
+            if kind == "batches" and name == "blocks":
+                # No length is known: blocks are taken as answers grow, where the simulator reserves the longest.
+                assert (live <= simulated).all() and live[-1] == simulated[-1]
+            else:
+                assert np.array_equal(live, simulated), name
 
     agree()
 
