@@ -18,6 +18,7 @@ WHOLE, WHOLE_TWIN = (0.2, 101, 0.010), (0.5, 41, 0.020)  # TTFT [s], tokens, TPO
 QUEUE, QUEUE_TWIN = (420.0, 60.0, 100.0, 16.0), (900.0, 70.0, 50.0, 30.0)  # ms: TTFT, outside, window, prefill
 STALL = (200, 400, 6)  # tokens; one gap and the others [ms]
 FEW_RATE, HOUR_RATE = 2, 5  # requests/s of a prediction and of an earlier question
+MORE_SLOTS = 64
 EVEN = 9.0  # requests/s that each replica could get
 IN_TIME = 0.99
 REPORTED_MS = 300
@@ -202,6 +203,8 @@ def _service() -> dict[str, Any]:
         "even_rate": EVEN,
         "even_p99_ms": 5 * round(200 * _p99(even.ttft)),
         "twice_promise": 2 * PROMISE,
+        "more_slots": MORE_SLOTS,
+        "more_slots_p99_ms": 1e3 * _p99(replicas.service(slots=MORE_SLOTS).runs[0].ttft),
         "a_rate": replicas.RATES[0],
         "b_rate": replicas.RATES[1],
     }
