@@ -1,4 +1,4 @@
-"""Lab 01's decision and ticket, served: what is accepted keeps the promise at rates around the lab's, the rest does not."""
+"""Lab 01's decision and ticket, served at rates around the lab's: what is accepted keeps the promise, the rest not."""
 
 import numpy as np
 import pytest
