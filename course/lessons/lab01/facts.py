@@ -245,7 +245,7 @@ def keys() -> dict[str, tuple[bool, ...] | str]:
 
 def claims() -> dict[str, bool]:
     """What the texts say without a number."""
-    found, busy, hand = chat.chat(), chat.chat(rate=further.BUSY), chat.by_hand()
+    found, busy = chat.chat(), chat.chat(rate=further.BUSY)
     service, even = _replicas()
     shares = np.array([len(run) for run in service.runs]) / len(service.ttft)
     tails = [_p99(run.ttft) for run in service.runs]
@@ -269,7 +269,6 @@ def claims() -> dict[str, bool]:
         "with the same rate nobody is late": even.late == 0,
         "a larger batch raises tokens/s by half": many.tokens_per_gpu_second > HALF_MORE * one.tokens_per_gpu_second,
         "at a higher rate the p50 stays": abs(busy.percentile(50) / found.percentile(50) - 1) < 0.02,
-        "nobody waits the mean of the four": not np.isclose(hand.ttft, hand.ttft.mean()).any(),
         "no draw of a p99 is below 160 ms": min(slow) > 0.160,
         "a p99 is twice the p50 in the task": tasks.TIMES == 2.0,
         "half of the window is the wrong delay": max(
