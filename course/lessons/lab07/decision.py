@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from course.exercises.decision import one_flag
-from course.exercises.spec import Exercise, Mistake
 from course.lessons.lab07 import long_prompt
 from course.lessons.lab07.long_prompt import DEFAULT, Outcome
 
@@ -11,7 +9,6 @@ VERSION = "0.19"  # of vLLM: names and edges of the buckets
 GAP, FIRST = 0.1, 0.12  # seconds that are promised: of every gap, and of the p99 of a chat's TTFT
 SOONER = 0.06  # the twin's promise for the TTFT
 CAPS = (1_024, 512, 256)
-FLAG = "--long-prefill-token-threshold"
 ITL_EDGES = (0.1, 0.5)  # some of the engine's, in seconds
 TTFT_EDGES = (0.1, 1.0)
 
@@ -53,36 +50,3 @@ def _histogram(name: str, edges: tuple[float, ...], values: np.ndarray, weights:
     """The cumulative buckets as Prometheus writes them."""
     upto = [f'{name}_bucket{{le="{edge}"}} {int(weights[values <= edge].sum())}' for edge in edges]
     return [*upto, f'{name}_bucket{{le="+Inf"}} {int(weights.sum())}']
-
-
-choice = one_flag(FLAG)
-
-
-def keeps(right: int, twin: Exercise | None = None, question: str = "") -> Exercise:
-    """The decision with its right value, one of CAPS."""
-    hints = {
-        value: "That keeps both promises, but so does a larger cap, which delays the long prompt less."
-        for value in CAPS
-    }
-    hints |= {
-        value: "Look at the p99 of the TTFT with that cap: is the promise kept?" for value in CAPS if value > right
-    }
-    return Exercise(
-        id="decision",
-        title="The decision",
-        solution={FLAG: right},
-        evaluate=choice,
-        mistakes=(
-            Mistake(
-                {"--max-num-batched-tokens": 1_024},
-                "That keeps every gap short. But the long prompt still fills each step, and new chats wait as long.",
-            ),
-            Mistake({"--max-num-seqs": 128}, "Slots are free: look at how many requests run and how many wait."),
-            *(Mistake({FLAG: value}, hint) for value, hint in hints.items() if value != right),
-        ),
-        hint="Two promises are broken. Which of the two limits leaves room in a step for new chats?",
-        plain="Set the budget in the second explorer to that of this server. Then try the caps from the largest down, "
-        "and read the longest gap and the p99 of the TTFT off the table.",
-        question=question,
-        twin=twin,
-    )

@@ -8,11 +8,11 @@ import plotly.graph_objects as go
 from course import policies, traces
 from course.engine.serving import serve
 from course.exercises.cards import Card
+from course.explore.table import Table, table
 from course.figures.words import seconds
 from course.lessons.lab07 import figures, long_prompt, prefill, prompt_chunks
 from course.lessons.lab07.long_prompt import PROMPT as CONTRACT
 from course.lessons.lab07.long_prompt import STEP, THEORY, WHOLE
-from course.lessons.lab07.shown import Table, table
 from course.policies import Policy
 from course.steptime import Step, StepTime
 

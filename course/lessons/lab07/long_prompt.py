@@ -28,8 +28,6 @@ CHAT_RATE, CHAT_PROMPT, CHAT_ANSWER = 8.0, 200, 300
 WHOLE = 65_536  # a token budget that holds any prompt of this lab beside all decodes; no engine has it by default
 DEFAULT = 8_192  # that of `vllm serve` 0.19 on an H100
 BUDGETS = tuple(2**k for k in range(7, 17))
-THRESHOLDS = (0, 256, 512, 1024)
-PROMPTS = (8_192, PROMPT)
 STALL = 0.1  # seconds without a token that a reader of a stream notices
 
 
@@ -220,21 +218,6 @@ def trade(max_num_batched_tokens: int, long_prefill_token_threshold: int, prompt
     line = [_outcome(budget, long_prefill_token_threshold, prompt, EVERY) for budget in BUDGETS]
     here = _outcome(max_num_batched_tokens, long_prefill_token_threshold, prompt, EVERY)
     return Trade(max_num_batched_tokens, prompt, here, line)
-
-
-def compute_lines() -> None:
-    """Compute every line that `trade` may have to show, so that no move of a slider has to wait for one."""
-    for threshold in THRESHOLDS:
-        for prompt in PROMPTS:
-            trade(WHOLE, threshold, prompt)
-
-
-def trade_rows(result: Trade) -> list[tuple[str, str, str]]:
-    """This setting beside the whole prompt in one step."""
-    whole = _outcome(WHOLE, 0, result.prompt, EVERY)
-    names = ["the long prompt's TTFT, median", "chats: TTFT, p99", "gap between tokens, p99 of all tokens",
-             "gap between tokens, longest", f"chats with a gap above {seconds(STALL)}"]  # fmt: skip
-    return [("", "this setting", "whole prompt in one step"), *zip(names, row(result.here), row(whole), strict=True)]
 
 
 # What a percentile over tokens hides.

@@ -5,7 +5,7 @@ import pytest
 
 from course.engine.metrics import percentiles
 from course.lessons import lab07
-from course.lessons.lab07 import by_hand, deeper, long_prompt, rush
+from course.lessons.lab07 import by_hand, long_prompt, rush
 from course.lessons.lab07.long_prompt import DEFAULT, EVERY, PROMPT, WHOLE
 from tests.lessons.lab07.test_explorers import by_hand as gaps_by_hand
 
@@ -79,18 +79,8 @@ def test_the_table_of_the_story():
         assert rows["TTFT of a contract"][column] == long_prompt.seconds(found.long_ttft)
 
 
-FIGURES = ("seconds_by_chunk", "both_sides", "chunking_off")
-
-
 def test_both_sides_are_drawn_over_all_budgets():
     assert len(lab07.both_sides().data) >= 4
-
-
-@pytest.mark.parametrize("name", [name for name in deeper.__all__ if name not in FIGURES])
-def test_the_tables_of_the_optional_notebook(name):
-    made = getattr(lab07, name)()
-    assert len(made.rows) > 3 and "nan" not in repr(made).split()
-    assert "<table" in made._repr_mimebundle_()["text/html"]
 
 
 def test_the_share_of_attention_is_that_of_the_formula():
