@@ -61,6 +61,12 @@ class StepTimeModel:
         """Where its numbers come from, in the form that figures and explorers take."""
         return self.source
 
+    @property
+    def simulated(self) -> str:
+        """The badge of what a simulator made of its steps: only the steps may have been recorded, never a queue."""
+        kind, colon, detail = self.badge.partition(":")
+        return f"simulated on {kind} steps{colon}{detail}"
+
     def beyond(self, **step: int) -> str:
         """What of a step was modelled although the model is a recording, as words for the badge; "" where nothing was.
 

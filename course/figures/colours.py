@@ -46,11 +46,12 @@ INK = "#222222"
 def badge_html(badge: str) -> str:
     """Return the badge that says where numbers come from, as HTML; the part after a colon is free text.
 
-    badge: "modelled", "recorded", "measured" or "theory", perhaps with a detail: "recorded: H100, 2025-01".
+    badge: "modelled", "recorded", "measured" or "theory", perhaps with a detail: "recorded: H100, 2025-01". What begins
+    with "simulated" has the colour of a model, whatever its steps are.
     """
     kind, _, detail = badge.partition(":")
     meaning = detail.strip() or BADGES.get(kind.strip(), "")
-    colour = ink(COLOURS.get(kind.strip(), INK))
+    colour = ink(COLOURS.get("modelled" if kind.startswith("simulated") else kind.strip(), INK))
     return (
         f'<span style="border:2px solid {colour};border-radius:4px;color:{colour};padding:1px 8px;font-weight:600">'
         f"{escape(kind.strip())}</span>" + (f' <span style="color:#555">{escape(meaning)}</span>' if meaning else "")
