@@ -23,9 +23,9 @@ FP8_POOL = 2 * TOKENS
 AT_ONCE, AT_ONCE_TWIN = (3_000, 800), (6_000, 1_000)
 """Prompt and answer of exercise 2, whose answers have a CV of 1, and of its twin, whose answers are all as long."""
 BLAME = {"blame_ttft": 500, "blame_outside": 60, "blame_window": 100, "blame_prefill": 40}  # ms
-QUIZ = {"quiz_printed": 1.26, "quiz_length": 32_768, "quiz_held": 1_500}
+QUIZ: dict[str, Any] = {"quiz_printed": 1.26, "quiz_length": 32_768, "quiz_held": 1_500}
 STAYS = 11  # seconds, of the question from lab 03
-PUBLISHED = {
+PUBLISHED: dict[str, Any] = {
     "h100_gb": 80,
     "large_gib": 70,
     "sampler_bytes": 38,
