@@ -1,7 +1,7 @@
 # `make lab` and `make test` need Python 3.11, 3.12 or 3.13 and a package index the first time, and no network after that.
 # What `make bundle` makes needs no network at all.
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-all notebooks notebooks-check bundle bundle-check bench strength bench-browser browser lint lock clean FORCE
+.PHONY: help lab test test-all notebooks notebooks-check bundle bundle-check bench vllm-check strength bench-browser browser lint lock clean FORCE
 
 # PYTHON=/path/to/python3.12 chooses one; otherwise the newest usable Python on the PATH is taken.
 PYTHON ?=
@@ -68,6 +68,10 @@ bundle-check: bundle  ## unpack that file elsewhere and open a lab from it with 
 bench: $(DEV_STAMP)  ## measure the simulator beside SimPy, the decode-step kernel, then the language model
 	@set -e; for script in tests/bench/simulator.py tests/bench/kernel.py tests/bench/lm.py; do \
 	  echo "== $$script"; PYTHONPATH=. .venv/bin/python "$$script" $(ARGS); done
+
+# Not part of `make test`, which compares the course with what is recorded in tests/data/vllm/.
+vllm-check: $(STAMP)  ## what vLLM's own scheduler does with small workloads, against the recorded (fetches 1 GB; ARGS=--write)
+	@$(RUN) tools.vllm_check $(ARGS)
 
 strength: $(STAMP)  ## plant wrong changes one by one, and count those that the tests notice (ARGS="queueing lab03 -j 2")
 	PYTHONPATH=. .venv/bin/python tests/bench/strength.py $(ARGS)

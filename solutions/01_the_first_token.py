@@ -14,19 +14,22 @@ lab.earlier()
 # ## The question
 #
 # Your chat runs Llama-3.1-8B on one H100. 10 requests arrive each second, with prompts of 512 tokens and answers of 256
-# on average. The engine's dashboard is green, and users say the chat feels slow. **Where does the time before the first
+# on average. The dashboard is green, and users say it feels slow. **Where does the time before the first
 # token go, and which number shows it?**
 
 # %%
 lab01.dashboard_and_users()
 
 # %% [markdown]
-# Users count from the click to the first token on their screen:
+# Users count from the click to the first token:
 #
-# - **outside**: network, tokenizer, and tokens turned back into text;
+# - **outside**: network and tokenizer;
 # - an **admission window**: a gateway holds requests for up to 100 ms, to pass several on at once;
-# - the **queue wait** for one of 32 **slots**, until the engine's first step with the request;
+# - the **queue wait** for one of 32 **slots**;
 # - the prefill, which brings the first token.
+#
+# 32 slots are this lab's choice: {{engine}} takes {{default_slots:,}} by default. Steps are the card's alone; an engine's
+# host adds up to {{host_ms:.1f}} ms, mostly hidden.
 
 # %% [markdown]
 # ## Predict
@@ -42,7 +45,7 @@ lab.predict("hundred")
 #
 # ### Words and waits
 #
-# A small language model answers 12 people on your machine, in four slots. *Continuous* batching gives a free slot to
+# A small language model answers {{people}} people on your machine, in four slots. *Continuous* batching gives a free slot to
 # whoever waits, and sends each token at once. *Static* batching starts four together, and sends their answers together.
 
 # %%
@@ -51,8 +54,7 @@ lab01.words_and_waits()
 # %% [markdown]
 # ### Where the time goes
 #
-# Each move serves 2,000 requests with the steps of the H100. The rows p50 and p99 are means of the 20 requests nearest
-# them.
+# Each move serves 2,000 requests. The rows p50 and p99 are means of the {{around}} requests nearest them.
 
 # %%
 lab01.where_the_time_goes()
@@ -60,8 +62,8 @@ lab01.where_the_time_goes()
 # %% [markdown]
 # ## Measure
 #
-# Each move asks a small language model one question on your machine, beside as many tokens on the H100. Compare how the
-# time is divided; there is no network.
+# Each move asks a small language model one question on your machine, beside as many tokens on the H100. There is
+# no network.
 
 # %%
 lab01.one_question()
@@ -71,15 +73,15 @@ lab01.one_question()
 #
 # ## Explain
 #
-# Four requests arrive at 0, 0, 1 and 1.5 s, with answers of 4, 2, 3 and 2 tokens. There are two slots, each step takes
+# Four requests arrive at {{hand_arrivals}} s, with answers of {{hand_answers}} tokens. There are two slots, each step takes
 # 1 s, and a prompt one step.
 
 # %%
 lab01.four_by_hand()
 
 # %% [markdown]
-# Request 4 waits 2.5 s for a slot. Its prefill ends at 5 s, its decode at 6 s. So its TTFT is 3.5 s, and its
-# **E2E**, the time to its last token, 4.5 s. An **ITL** is one gap between two tokens, **TPOT** the mean gap of
+# Request {{fourth}} waits {{fourth_wait:g}} s for a slot. Its prefill ends at {{fourth_first:g}} s, its decode at {{fourth_last:g}} s. So its TTFT is {{fourth_ttft:g}} s, and its
+# **E2E**, the time to its last token, {{fourth_e2e:g}} s. An **ITL** is one gap between two tokens, **TPOT** the mean gap of
 # one answer. $N$ tokens have $N - 1$ gaps:
 #
 # $$\text{E2E} = \text{TTFT} + (N - 1) \cdot \text{TPOT}$$
@@ -90,24 +92,24 @@ lab01.four_by_hand()
 # $$\text{TTFT} = \text{outside} + \text{window} + \text{queue} + \text{prefill}, \qquad
 # \text{window} = D \, \frac{1 + \lambda D / 2}{1 + \lambda D}$$
 #
-# | symbol | meaning | unit | request 4 | the chat, mean | formula |
+# | symbol | meaning | unit | request {{fourth}} | the chat, mean | formula |
 # |---|---|---|---|---|---|
-# | $N$ | answer | tokens | 2 | 256 | |
-# | TPOT | gap | s | 1 | 0.00626 | |
-# | TTFT | first token | s | 3.5 | 0.170 | 0.170 |
-# | E2E | last token | s | 4.5 | 1.77 | 1.77 |
-# | outside | network, text | s | 0 | 0.060 | |
-# | window | $D$ = 0.1, $\lambda$ = 10 | s | 0 | 0.0751 | 0.0750 |
-# | queue | for a step | s | 2.5 | 0.0034 | |
-# | prefill | prompts of a window, together | s | 1 | 0.0315 | |
+# | $N$ | answer | tokens | {{fourth_answer}} | 256 | |
+# | TPOT | gap | s | {{fourth_tpot:g}} | {{tpot_s:.5f}} | |
+# | TTFT | first token | s | {{fourth_ttft:g}} | {{ttft_s:.3f}} | {{ttft_sum_s:.3f}} |
+# | E2E | last token | s | {{fourth_e2e:g}} | {{e2e_s:.2f}} | {{e2e_formula_s:.2f}} |
+# | outside | network, text | s | 0 | {{outside_s:.3f}} | |
+# | window | $D$ = {{window_given_s:g}}, $\lambda$ = 10 | s | 0 | {{window_s:.4f}} | {{window_formula_s:.4f}} |
+# | queue | for a step | s | {{fourth_wait:g}} | {{queue_s:.4f}} | |
+# | prefill | prompts of a window, together | s | {{fourth_prefill:g}} | {{prefill_s:.4f}} | |
 #
-# **Means and percentiles.** The four TTFTs are 1, 1, 2 and 3.5 s, with a mean of 1.875 s, which nobody waits. At 12
-# requests/s the chat's p50 stays; the p99 belongs to those who found no slot. It is one draw: 20 draws of 2,000
-# requests gave 216 to 700 ms. With 100 requests they gave 204 to 215 ms: that p99 lies between the two longest, and so
-# short a test hardly meets a full engine. Percentiles neither add up nor average: take them over all requests.
+# **Means and percentiles.** The four TTFTs are {{hand_ttfts}} s, with a mean of {{hand_mean:g}} s, which nobody waits. At {{busy}}
+# requests/s the chat's p50 stays; the p99 belongs to those who found no slot. It is one draw: {{draws}} draws of 2,000
+# requests gave {{draws_low:.0f}} to {{draws_high:.0f}} ms. With {{few_requests}} requests they gave {{few_low:.0f}} to {{few_high:.0f}} ms: that p99 lies between the two longest, and so
+# short a test hardly meets a full engine. Percentiles neither add up nor average.
 #
-# **Two throughputs.** The GPU's 2,497 tokens/s are for all answers, and leave out waits. One reader gets $N$ / E2E, at
-# the median 140.
+# **Two throughputs.** The GPU's {{gpu_tokens:,.0f}} tokens/s are for all answers, and leave out waits. One reader gets $N$ / E2E, at
+# the median {{reader_tokens:.0f}}.
 
 # %% [markdown]
 # ## Exercises
@@ -115,7 +117,7 @@ lab01.four_by_hand()
 # **Worked example.** Sent at 2 s, tokens at 5.0, 5.5, 6.0 and 7.5 s: TTFT is 5 - 2 = 3 s, E2E 7.5 - 2 = 5.5 s, TPOT
 # (5.5 - 3) / 3 = 0.83 s, and the longest ITL 1.5 s.
 #
-# **1.** The other way round: TTFT is 0.2 s, TPOT 10 ms, the answer has 101 tokens. What is E2E, in seconds?
+# **1.** The other way round: TTFT is {{whole_ttft:g}} s, TPOT {{whole_tpot:g}} ms, the answer has {{whole_tokens}} tokens. What is E2E, in seconds?
 
 # %%
 answer = None
@@ -127,7 +129,7 @@ answer = 0.2 + (101 - 1) * 0.010
 lab.check("whole", answer)
 
 # %% [markdown]
-# **2.** A user's TTFT is 420 ms. She opened the window of 100 ms; 60 ms were outside, 16 ms prefill. For how many ms
+# **2.** A user's TTFT is {{queue_ttft:g}} ms. She opened the window of {{queue_window:g}} ms; {{queue_outside:g}} ms were outside, {{queue_prefill:g}} ms prefill. For how many ms
 # did her request queue?
 
 # %%
@@ -179,7 +181,7 @@ lab.recap("window")
 lab.recap("hundred")
 
 # %% [markdown]
-# **Decide.** Two scrapes of the engine's metrics page (vLLM 0.11.0), five minutes apart:
+# **Decide.** Two scrapes of the chat's metrics page, five minutes apart. Our simulator wrote them in vLLM's format:
 #
 # ```
 # vllm:time_to_first_token_seconds_count      615.0      3602.0
@@ -188,15 +190,16 @@ lab.recap("hundred")
 # vllm:request_prefill_time_seconds_sum     19.7200    114.2776
 # ```
 #
-# Users spend 60 ms outside; you promise a mean TTFT of 125 ms. Choose `--max-num-seqs` (slots),
-# `--max-num-batched-tokens` (tokens a step) or the gateway's `max_queue_delay_microseconds` (the window, now 100,000).
-# For the last, give the largest of 0, 5,000, 10,000, 20,000 and 50,000 that keeps the promise. What on the page would
+# Users spend {{outside_ms}} ms outside; you promise a mean TTFT of {{goal_ms:g}} ms. Choose `--max-num-seqs` (slots),
+# `--max-num-batched-tokens` (tokens a step) or the gateway's `max_queue_delay_microseconds` (the window, now {{window_us:,}}).
+# For the last, give the largest of {{choices_us}} that keeps the promise. What on the page would
 # change your mind?
 
 # %%
 decision = None  # {"name": value}
 ### BEGIN SOLUTION
 # 60 + 35 ms leave 30 ms for the window: 18 ms with a delay of 20 ms, 42 ms with one of 50 ms.
+# Simulated it is 100 ms: the prefill gets shorter too.
 # A queue sum that grew as fast as the TTFT sum would change my mind: then slots are short.
 decision = {"max_queue_delay_microseconds": 20_000}
 ### END SOLUTION

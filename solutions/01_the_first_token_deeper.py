@@ -44,17 +44,17 @@ lab01.the_last_token()
 # %% [markdown]
 # ## A p99 is one of many draws
 #
-# At 12 requests/s, each mark is the p99 of TTFT of one draw of requests, 20 draws for each length of test. A
+# At {{busy}} requests/s, each mark is the p99 of TTFT of one draw of requests, {{draws}} draws for each length of test. A
 # user's TTFT has the time outside and the window in it.
 
 # %%
 lab01.twenty_draws()
 
 # %% [markdown]
-# The shortest tests agree with each other, and none of them shows the tail. They last 8 seconds, start with an empty
+# The shortest tests agree with each other, and none of them shows the tail. They last {{few_last_s:.0f}} seconds, start with an empty
 # engine, and end before its slots are full. The long ones differ threefold, since a full engine is rare, and then stays
-# full for a while: the slow requests of a draw come together. A p99 over 2,000 requests rests on 20 of them, and these
-# 20 may be one event. More requests help, and so do several draws, whose spread is part of the result.
+# full for a while: the slow requests of a draw come together. A p99 over 2,000 requests rests on {{late_requests:.0f}} of them, and these
+# {{late_requests:.0f}} may be one event. More requests help, and so do several draws, whose spread is part of the result.
 #
 # ## Percentiles neither add up nor average
 #

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,8 @@ from tests.helpers.places import ROOT, SHARED
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 BROWSER_TESTS = ROOT / "tests" / "browser"
 BROWSER_LIMIT = 900  # seconds a test
+LESSONS = ROOT / "tests" / "lessons"
+HELPER = "tests.helpers.lesson_explorers"
 
 
 @pytest.fixture(scope="session")
@@ -57,6 +61,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(BROWSER_TESTS):
             item.add_marker(pytest.mark.timeout(BROWSER_LIMIT))
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Forget, behind the tests of a lab or a file, what the lessons remember: a worker keeps below a gigabyte."""
+    if nextitem is None or place_of(nextitem) != place_of(item):
+        for name in [name for name in sys.modules if name.startswith(("course.lessons.", "tests.lessons.", HELPER))]:
+            for value in vars(sys.modules[name]).values():
+                if hasattr(value, "cache_clear"):
+                    value.cache_clear()
+        if LESSONS in item.path.parents:
+            gc.collect()
+
+
+def place_of(item: pytest.Item) -> Path:
+    """The folder of a lab's tests, else the file."""
+    return item.path.parent if item.path.parent.parent == LESSONS else item.path
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -101,7 +101,7 @@ def engine_of(result: Result, spec: ModelSpec, gpu: GPU, **given: Any) -> Engine
     in_file = {name: result.setup[name] for name in names if name in result.setup}
     notes: list[str] = []
     served_by = _served_by(result, engine, notes)
-    policy = _policy(served_by, {**in_file, **_said_otherwise(result), **given}, gpu, notes)
+    policy = _policy(served_by, {**in_file, **_said_otherwise(result), **_version(result), **given}, gpu, notes)
     ranks = settings.whole("tensor_parallel_size", {**in_file, **given}.get("tensor_parallel_size", 1), high=4096)
     replicas = settings.whole("data_parallel_size", {**in_file, **given}.get("data_parallel_size", 1), high=4096)
     cache = _cache(result, spec, gpu, policy, ranks, in_file, given, served_by, notes)
@@ -116,7 +116,7 @@ def engine_of(result: Result, spec: ModelSpec, gpu: GPU, **given: Any) -> Engine
 
 
 def _served_by(result: Result, name: str | None, notes: list[str]) -> str:
-    """Which engine served, by its key in ENGINES: as given, else as the file says, else vLLM with a note."""
+    """The key in ENGINES of the engine that served: as given, else as the file says, else vLLM with a note."""
     if name is not None:
         if not isinstance(name, str) or name.lower() not in ENGINES:
             raise ValueError(f"engine must be one of {', '.join(ENGINES)}, not {settings.quote(name)}")
@@ -144,6 +144,16 @@ def _said_otherwise(result: Result) -> dict[str, Any]:
     }
     return {ours: int(result.setup[theirs]) for theirs, ours in names.items()
             if isinstance(result.setup.get(theirs), int | float) and result.tool == "trtllm-bench"}  # fmt: skip
+
+
+def _version(result: Result) -> dict[str, str]:
+    """The release of vLLM that the file names, as a setting; nothing if it names none that can be read."""
+    version = str(result.setup.get("vllm_version"))
+    try:
+        engine_defaults.release(version)
+    except ValueError:
+        return {}
+    return {"engine_version": version}
 
 
 def _policy(engine: str, knobs: Mapping[str, Any], gpu: GPU, notes: list[str]) -> Continuous | PrefillFirst:
@@ -192,7 +202,7 @@ def _sglang(knobs: Mapping[str, Any], gpu: GPU, notes: list[str]) -> PrefillFirs
 
 
 def _vllm(knobs: Mapping[str, Any], gpu: GPU, notes: list[str]) -> Continuous:
-    scheduler = {name: knobs[name] for name in SCHEDULER if name in knobs}
+    scheduler = {name: knobs[name] for name in (*SCHEDULER, "engine_version") if name in knobs}
     seqs, tokens = engine_defaults.batch(gpu)
     for name, value in (("max_num_batched_tokens", tokens), ("max_num_seqs", seqs)):
         if name not in scheduler:

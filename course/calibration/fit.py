@@ -38,7 +38,7 @@ class Constant:
 
     @property
     def unit(self) -> str:
-        """Of the constant, such as "s a step"."""
+        """The unit of the constant, such as "s a step"."""
         return UNITS[self.name]
 
 
@@ -137,7 +137,7 @@ class Fit:
     # To a file and back
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, for JSON; seconds."""
+        """The fit as values that JSON can hold; times in seconds."""
         card = {name: getattr(self.gpu, name) for name in ("name", *RATES, "peak_bandwidth", "source")}
         return {
             "kind": KIND,

@@ -143,7 +143,7 @@ class _Search:
         return _simplex(costs, min(ends, key=lambda point: (_squares(costs, point), *point)), 60), noise
 
     def error_with(self, best: np.ndarray, place: int, factor: float, noise: float) -> float:
-        """The metric error that is left with one constant held at a multiple of what was found."""
+        """The least metric error with one constant at a multiple of its best value."""
         rest = [i for i in range(len(NAMES)) if i != place]
 
         def whole(part: np.ndarray) -> np.ndarray:
@@ -190,7 +190,7 @@ def _wide(costs: Errors, middle: np.ndarray) -> np.ndarray:
 
 
 def _slope(costs: Errors, start: np.ndarray) -> np.ndarray:
-    """Downhill by least squares.
+    """Search downhill from `start` by least squares.
 
     The metrics jump a little wherever a request moves to another step: the differences that stand for slopes are wide
     enough to see through that.
@@ -201,7 +201,7 @@ def _slope(costs: Errors, start: np.ndarray) -> np.ndarray:
 
 
 def _simplex(costs: Errors, start: np.ndarray, evaluations: int) -> np.ndarray:
-    """On from there with a simplex, which needs no slope. evaluations: at most, for each coordinate."""
+    """Search on from `start` with a simplex, which needs no slope. evaluations: at most, for each coordinate."""
     from scipy import optimize
 
     size = len(start)

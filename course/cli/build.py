@@ -2,14 +2,16 @@
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from course import memory, models, steptime, traces
 from course.base.settings import MAX_TOKENS, quote, real, whole
-from course.cli import knobs
+from course.cli import classes, knobs, policy_file
+from course.cli.common import AsTyped
+from course.engine.run import Run
 from course.memory.kvcache import KVCache
 from course.models import ModelSpec
 from course.policies import Policy
@@ -18,7 +20,8 @@ from course.workload.arrivals import HIGHEST_RATE, LOWEST_RATE
 
 Options = Mapping[str, Any]
 
-SYNTHETIC = ("rate", "num_requests", "prompt_tokens", "prompt_cv", "output_tokens", "output_cv", "arrival_cv", "seed")
+PER_CLASS = ("prompt_tokens", "prompt_cv", "output_tokens", "output_cv", "arrival_cv")
+SYNTHETIC = ("rate", "request_class", "num_requests", *PER_CLASS, "seed")
 ON_ERROR = ("raise", "skip")
 POWER_LAW = ("t0", "c", "alpha", "prefill", "context", "pairs")
 EXAMPLE = "power-law:t0=0.0055,c=3e-5,alpha=1,prefill=2.5e-5,context=4.5e-8"
@@ -26,7 +29,7 @@ EXAMPLE = "power-law:t0=0.0055,c=3e-5,alpha=1,prefill=2.5e-5,context=4.5e-8"
 
 def flag(name: str) -> str:
     """An option as it is typed."""
-    return "--" + name.replace("_", "-")
+    return "--class" if name == "request_class" else "--" + name.replace("_", "-")  # `class` is a word of Python
 
 
 @contextmanager
@@ -34,6 +37,8 @@ def spoken_in_flags(options: Options) -> Iterator[None]:
     """Errors of the library name its arguments; the person at the terminal typed flags."""
     try:
         yield
+    except AsTyped:
+        raise
     except ValueError as error:
         sentence = re.sub(r"`(\w+)`", lambda one: f"`{flag(one[1])}`" if one[1] in options else one[0], str(error))
         sentence = re.sub(r"""\b(\w+)=(["']?)([\w.]+)\2""", lambda one: _typed(one, options), sentence)
@@ -86,18 +91,14 @@ def workload(options: Options, given: set[str]) -> Workload:
             load = traces.read(
                 options["trace"], on_error=options["on_error"], sort=options["sort"], format=options["format"]
             )
+    elif options["request_class"]:
+        if options["rate"] is not None:
+            raise ValueError("each --class has a rate of its own: leave out --rate")
+        load = classes.drawn(options, _drawn)
     elif options["rate"] is None:
         raise ValueError("there are no requests: give a trace with --trace FILE, or a rate with --rate 10")
     else:
-        load = Workload.gamma(
-            rate=options["rate"],
-            cv=real("arrival_cv", options["arrival_cv"], low=0, high=100),
-            num_requests=options["num_requests"],
-            prompt_tokens=_lengths("prompt", options),
-            output_tokens=_lengths("output", options),
-            seed=options["seed"],
-        )
-        load = replace(load, name=f"drawn with seed {options['seed']}")
+        load = replace(_drawn(options), name=f"drawn with seed {options['seed']}")
     if options["head"] is not None:
         load = load.head(options["head"])
     if options["scale_rate"] is not None:
@@ -105,15 +106,49 @@ def workload(options: Options, given: set[str]) -> Workload:
     return load
 
 
+def _drawn(options: Options) -> Workload:
+    """Requests at a rate, as the options say."""
+    return Workload.gamma(
+        rate=options["rate"],
+        cv=real("arrival_cv", options["arrival_cv"], low=0, high=100),
+        num_requests=options["num_requests"],
+        prompt_tokens=_lengths("prompt", options),
+        output_tokens=_lengths("output", options),
+        seed=options["seed"],
+    )
+
+
 def _lengths(side: str, options: Options) -> lengths.Lengths:
     mean = real(f"{side}_tokens", options[f"{side}_tokens"], low=1, high=MAX_TOKENS)
     return lengths.lognormal(mean, real(f"{side}_cv", options[f"{side}_cv"], low=0, high=100))
 
 
-def policies(options: Options) -> dict[str, Policy]:
-    """The policies to compare, by name, in the order given."""
-    names = [name.strip().lower() for text in options["policy"] or ["continuous"] for name in text.split(",")]
-    return {name: knobs.build(name, options) for name in names}
+def policies(options: Options, given: Collection[str] = ()) -> dict[str, Policy]:
+    """The policies to compare, by name, in the order given; that of --policy-file last."""
+    file = options.get("policy_file")
+    asked = options["policy"] or ([] if file else ["continuous"])
+    found = {name: knobs.build(name, options) for text in asked for name in _names(text)}
+    if file:
+        name, own, _ = policy_file.load(file, options, given)
+        found[name] = own
+    return found
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip().lower() for name in text.split(",")]
+
+
+def served(serve: Any, load: Workload, policy: Policy, timing: Any, blocks: KVCache | None, options: Options) -> Run:
+    """The run. ValueError with a sentence, the line of the file among it, where a policy of --policy-file fails."""
+    file = options["policy_file"]
+    if not file or not type(policy).__module__.startswith("policy_file_"):
+        return serve(load, policy, timing, blocks)
+    try:
+        return serve(load, policy, timing, blocks)
+    except ValueError:
+        raise
+    except Exception as error:
+        raise AsTyped(policy_file.blame(file, error, f"{type(policy).__name__} failed while it served")) from None
 
 
 def step_time(options: Options) -> steptime.StepTimeModel:
@@ -160,7 +195,8 @@ def cache(options: Options, given: set[str], load: Workload) -> tuple[KVCache | 
     if blocks is not None:
         if options["unlimited_kv"]:
             raise ValueError("--unlimited-kv and --num-gpu-blocks-override exclude each other: keep one")
-        return KVCache(whole("num_gpu_blocks_override", blocks), options["block_size"]), ""
+        blocks = whole("num_gpu_blocks_override", blocks)
+        return KVCache(blocks, options["block_size"], options["engine_version"]), ""
     if options["unlimited_kv"]:
         return None, "as asked"
     if ":" in options["step_time"] and "gpu" not in given:
@@ -178,7 +214,7 @@ def cache(options: Options, given: set[str], load: Workload) -> tuple[KVCache | 
     where = f"estimated: {card.kv_bytes / 2**30:.2f} GiB left of {options['gpu']}, as vLLM 0.19 lays them out"
     if len(card.pool.groups) > 1:
         where += f", as sequences of {longest:,} tokens fill it"
-    return KVCache(max(blocks, 1), size), where
+    return KVCache(max(blocks, 1), size, options["engine_version"]), where
 
 
 def _ledger(options: Options, load: Workload) -> memory.Ledger:
@@ -209,11 +245,13 @@ def _has_unlimited_kv(options: Options, given: set[str]) -> bool:
     return options["unlimited_kv"] or (":" in options["step_time"] and "gpu" not in given)
 
 
-def without_effect(options: Options, given: set[str]) -> tuple[str, ...]:
-    """A sentence for each option that was given and changes nothing."""
-    chosen = policies(options)
+def without_effect(options: Options, given: set[str], chosen: Iterable[str]) -> tuple[str, ...]:
+    """A sentence for each option that was given and changes nothing. chosen: the names of the policies of this run."""
+    file = options.get("policy_file")
+    taken = policy_file.load(file, options, given)[2] if file else set()
+    others = _only_of_others(chosen, taken)
     idle = {
-        **{f"no policy of this run is {' or '.join(who)}": names for who, names in _only_of_others(chosen).items()},
+        **{f"no policy of this run is {' or '.join(who)}": names for who, names in others.items()},
         "KV memory is unlimited": ("block_size", "gpu_memory_utilization") if _has_unlimited_kv(options, given) else (),
         "--num-gpu-blocks-override gives the KV memory": ("gpu_memory_utilization",)
         if options["num_gpu_blocks_override"] is not None
@@ -226,10 +264,10 @@ def without_effect(options: Options, given: set[str]) -> tuple[str, ...]:
     return tuple(f"{flag(name)} has no effect: {why}" for why, names in idle.items() for name in names if name in given)
 
 
-def _only_of_others(chosen: Iterable[str]) -> dict[tuple[str, ...], list[str]]:
-    """Policies -> the settings that only those take, if none of them was chosen."""
+def _only_of_others(chosen: Iterable[str], taken: set[str]) -> dict[tuple[str, ...], list[str]]:
+    """Policies -> the settings that only those take, if none of them was chosen. taken: by a policy of a file."""
     found: dict[tuple[str, ...], list[str]] = {}
     for option in knobs.OPTIONS:
-        if not set(option.policies) & set(chosen):
+        if option.name not in taken and not set(option.policies) & set(chosen):
             found.setdefault(option.policies, []).append(option.name)
     return found

@@ -4,6 +4,11 @@ from typing import Annotated
 
 import typer
 
+
+class AsTyped(ValueError):
+    """A sentence in the words of what was typed, or of a file: no name in it stands for an option."""
+
+
 Mine = Annotated[str | None, typer.Option(metavar="FOLDER", help="Your copies.  [default: MY_LABS, or my-labs]")]
 HandedOut = Annotated[
     str | None, typer.Option("--labs", metavar="FOLDER", help="The handed-out labs.  [default: labs]")

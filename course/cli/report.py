@@ -1,12 +1,14 @@
 """What `course simulate` prints: a table for people, JSON for programs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from math import floor, isfinite, isnan, log10
 from typing import Any
 
 from course.cli.output import json_text, new_table, one_line, tables_text
+from course.engine.metrics import percentiles
+from course.engine.run import Run
 from course.memory.kvcache import KVCache
 from course.steptime import StepTimeModel
 from course.workload import Workload
@@ -20,6 +22,7 @@ class Result:
     policy: str
     summary: Mapping[str, float]
     warnings: Sequence[str]
+    classes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by class of request, in seconds
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,23 @@ def _share(part: float, rest: float) -> float:
     return part / (part + rest) if part + rest else float("nan")
 
 
+def by_class(run: Run) -> dict[str, dict[str, float]]:
+    """Means and percentiles of TTFT, TPOT and E2E [s] of each class of requests; nothing without classes."""
+    labels = run.workload.class_
+    if labels is None:
+        return {}
+    return {
+        str(name): {
+            f"{metric}_{statistic}": percentiles(getattr(run, metric)[labels == name])[statistic]
+            for metric in ("ttft", "tpot", "e2e")
+            for statistic in ("mean", "p50", "p95", "p99")
+        }
+        for name in dict.fromkeys(labels.tolist())
+    }
+
+
 def as_json(setup: Setup, results: Sequence[Result]) -> str:
-    """Everything, times in seconds; what is no number (NaN, infinity) is null."""
+    """The results as JSON, times in seconds; what is no number (NaN, infinity) is null."""
     from importlib.metadata import version
 
     content = {
@@ -80,7 +98,13 @@ def as_json(setup: Setup, results: Sequence[Result]) -> str:
         "settings": {name: value if value is None else _plain(value) for name, value in setup.options.items()},
         "warnings": list(setup.warnings),
         "runs": [
-            {"name": r.name, "policy": r.policy, "summary": dict(r.summary), "warnings": list(r.warnings)}
+            {
+                "name": r.name,
+                "policy": r.policy,
+                "summary": dict(r.summary),
+                **({"classes": {name: dict(numbers) for name, numbers in r.classes.items()}} if r.classes else {}),
+                "warnings": list(r.warnings),
+            }
             for r in results
         ],
     }
@@ -108,6 +132,12 @@ def as_table(setup: Setup, results: Sequence[Result]) -> str:
         decimals = _decimals([*chain(*rows)])
         for statistic, row in zip(statistics, rows, strict=True):
             table.add_row(f"{label} {statistic}", unit, *_cells(row, decimals))
+        table.add_section()
+    for name in results[0].classes:
+        for label, (metric, _) in list(TIMES.items())[:2]:
+            values = [1_000 * result.classes[name][f"{metric}_p95"] for result in results]
+            table.add_row(f"{label} p95, {one_line(name)}", "ms", *_cells(values, _decimals(values)))
+    if results[0].classes:
         table.add_section()
     for label, unit, value in USE:
         values = [value(s) for s in summaries]

@@ -77,7 +77,7 @@ def results(
 
 
 def _as_json(runs: Sequence["Result"]) -> str:
-    """Everything but the tables of requests; what is no number is null."""
+    """The runs as JSON, without their tables of requests; what is no number is null."""
     content = [
         {
             "tool": run.tool,

@@ -28,6 +28,15 @@ def simulate(
     output_tokens: Annotated[float, typer.Option(help="Mean output length (lognormal).")] = 128,
     output_cv: Annotated[float, typer.Option(help="Variation of output lengths (std / mean); 0: all equal.")] = 1.0,
     arrival_cv: Annotated[float, typer.Option(help="Variation of gaps: 0 regular, 1 Poisson, above bursty.")] = 1.0,
+    request_class: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--class",
+            metavar="NAME:rate=R,...",
+            help="One class of the requests, with a rate of its own and what else differs: prompt_tokens, prompt_cv, "
+            "output_tokens, output_cv, arrival_cv, deadline_ms. Repeat it for each class, without --rate.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all random draws.")] = 0,
     head: Annotated[int | None, typer.Option(help="Use only this many requests, the first ones.")] = None,
     scale_rate: Annotated[
@@ -36,6 +45,13 @@ def simulate(
     policy: Annotated[
         list[str] | None,
         typer.Option(help=f"{NAMES}; several, separated by commas or repeated, are compared.  [default: continuous]"),
+    ] = None,
+    policy_file: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="A Python file with a policy of your own, or FILE:CLASS if it has several; alone or beside --policy.",
+        ),
     ] = None,
     num_gpu_blocks_override: Annotated[
         int | None,
@@ -75,11 +91,12 @@ def simulate(
 ) -> None:
     """Serve requests with one policy or several on a modelled GPU, and show what users would have felt.
 
-    Requests come from a --trace, or are drawn at a --rate.
+    Requests come from a --trace, or are drawn at a --rate, or by --class.
 
     \b
     course simulate --trace trace.csv --policy static,dynamic,continuous --max-num-seqs 64
     course simulate --rate 10 --step-time power-law:t0=0.0055,c=3e-5,prefill=2.5e-5,context=4.5e-8
+    course simulate --class chat:rate=9 --class docs:rate=1,prompt_tokens=6000 --policy-file mine.py
 
     docs/glossary.md says what TTFT, ITL, slots and the other words mean.
     """
@@ -91,19 +108,20 @@ def simulate(
     given = typed_options(ctx) & asked.keys()
     with build.spoken_in_flags(asked):
         build.check(asked)
-        policies = build.policies(asked)
+        policies = build.policies(asked, given)
         timing = build.step_time(asked)
         slos = {name: build.slo(name, asked) for name in ("ttft", "tpot", "e2e")}
-        idle = build.without_effect(asked, given)
+        idle = build.without_effect(asked, given, policies)
         say_reading(asked["trace"])
         load = build.workload(asked, given)
         cache, memory = build.cache(asked, given, load)
         results = []
         for name, chosen in policies.items():
             with progress_bar(timing, load, name) as clock:
-                run = serve(load, chosen, clock, cache)
+                run = build.served(serve, load, chosen, clock, cache, asked)
             numbers = run.summary(**{f"{key}_slo": slo for key, slo in slos.items()}, warmup=warmup)
-            results.append(report.Result(name, repr(chosen), numbers, run.warnings))
+            classes = report.by_class(run) if request_class else {}
+            results.append(report.Result(name, repr(chosen), numbers, run.warnings, classes))
 
     setup = report.Setup(load, timing, cache, slos, asked, (*idle, *load.notes), memory)
     echo(report.as_json(setup, results) if as_json else report.as_table(setup, results))

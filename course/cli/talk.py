@@ -160,7 +160,7 @@ def _write(row: int, text: str, ended: str) -> None:
 
 
 class _Picture:
-    """All answers as they grow, one line each; a dot a token of padding."""
+    """A picture of all answers as they grow, one line each; a dot stands for a token of padding."""
 
     def __init__(self, prompts: Sequence[str]):
         from rich.console import Console

@@ -15,7 +15,7 @@ LARGEST_LAB = 100_000_000
 
 
 class Record:
-    """Which handed-out version each copy in `mine` was made from: digests by name, in a small hidden file."""
+    """The handed-out version that each copy in `mine` was made from: digests by name, in a small hidden file."""
 
     def __init__(self, mine: Path) -> None:
         self.path = mine / RECORD

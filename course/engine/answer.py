@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from numbers import Real
 from typing import Any
 
 from course.base import settings
 from course.memory.block_pool import BlockPool
 from course.policies.base import NOTHING, Limits, Request, Schedule
+
+PATIENCE = 20_000  # times in a row that a policy may wait, or preempt, while no token leaves
 
 
 class Broken(ValueError):
@@ -25,10 +28,24 @@ class Broken(ValueError):
         self.rule, self.requests = rule, tuple(requests)
 
 
-def broken(policy: object, step: int, now: float, error: Broken) -> Broken:
+def broken(engine: Any, error: Broken) -> Broken:
     """The same with the policy and the moment in front, as `serve` raises it."""
-    sentence = f"{type(policy).__name__}.schedule broke the rules in step {step} (at {now:.6g} s): {error}"
+    name = type(engine.policy).__name__
+    sentence = f"{name}.schedule broke the rules in step {engine.steps} (at {engine.now:.6g} s): {error}"
     return Broken(sentence, error.rule, error.requests)
+
+
+@contextmanager
+def rules(engine: Any) -> Iterator[None]:
+    """While an engine serves. One whose answer broke a rule can go on; after another error it cannot."""
+    engine.must_rest()
+    engine.serving = True
+    try:
+        yield
+    except Broken as error:
+        engine.serving = False
+        raise broken(engine, error) from None
+    engine.serving = False
 
 
 def checked(answer: Any, policy: object) -> Schedule:
@@ -38,7 +55,7 @@ def checked(answer: Any, policy: object) -> Schedule:
     """
     if (
         type(answer) is Schedule and type(answer.tokens) is dict and type(answer.preempt) is tuple
-        and answer.decodes is True and (answer.until is None or answer.until is math.inf)
+        and type(answer.decodes) is bool and (answer.until is None or answer.until is math.inf)
     ):  # fmt: skip
         return answer  # what most answers look like, sooner
     if not isinstance(answer, Schedule):
@@ -103,8 +120,9 @@ def idle(until: Any) -> Broken:
     return Broken(f"it runs nothing and waits until {settings.quote(until)}, which is not later than now", "idle")
 
 
-def stuck(running: Sequence[Request], waiting: Sequence[Request]) -> Broken:
-    """For an answer that runs nothing where nothing will change by waiting."""
+def stuck(engine: Any) -> Broken:
+    """For an answer that runs nothing although nothing will change by waiting."""
+    running, waiting = engine.running, engine.waiting
     return Broken(
         f"it runs nothing although {len(running)} requests are running and {len(waiting)} "
         f"wait, and nothing will change by waiting: give tokens to at least one request",
@@ -113,17 +131,25 @@ def stuck(running: Sequence[Request], waiting: Sequence[Request]) -> Broken:
     )
 
 
-def chunk_of(request: Request, chunk: Any, remaining: int) -> int:
-    """The tokens that the answer gives to a request, of which `remaining` can be computed."""
+def chunk_of(request: Request, chunk: Any, remaining: int, joins: bool = False) -> int:
+    """The tokens that a request computes of those that the answer gives to it, of which `remaining` can be computed.
+
+    joins: whether it gets its slot in this step; one that is given more than remains then computes what remains.
+    """
+    if remaining < 1:
+        raise ValueError(
+            f"the cache says that all {request.known} tokens of {request!r} are there, and at least the last one must "
+            "be computed: `hit` and `admit` must say less"
+        )
     try:
         chunk = settings.whole(f"the tokens of {settings.quote(request)}", chunk)
     except ValueError as error:
         raise Broken(str(error), "chunk", (request,)) from None
-    if chunk > remaining:
+    if chunk > remaining and not joins:
         raise Broken(
             f"it gives {chunk} tokens to {request!r}, which has {remaining} left to compute", "chunk", (request,)
         )
-    return chunk
+    return min(chunk, remaining)
 
 
 def too_much(limits: Limits, free_slots: int, tokens: int, pool: BlockPool, requests: Iterable[Request]) -> Broken:
@@ -144,3 +170,124 @@ def no_blocks(pool: BlockPool, missing: float, requests: Iterable[Request]) -> B
         "blocks",
         requests,
     )
+
+
+def fruitless(patience: int, victims: Sequence[Request]) -> Broken:
+    """For an answer that sends requests away again and again."""
+    return Broken(
+        f"it has preempted {patience:,} times since the last token left, and each time everything that had been "
+        "computed was lost: let a request finish",
+        "fruitless",
+        victims,
+    )
+
+
+# A padded batch
+
+
+def batch_preempted(victim: Request) -> Broken:
+    """For a preemption in a padded batch."""
+    return Broken(f"it preempts {victim!r}, but a padded batch runs to its end", "padded-preempt", (victim,))
+
+
+def check_batch(tokens: Mapping[Request, Any], running: Collection[Request], waiting: Collection[Request]) -> int:
+    """Tokens of each prompt in the first step of a batch, 1 in a later one. running, waiting: who does."""
+    longest = 0
+    for request, chunk in tokens.items():
+        if type(request) is not Request or (not running and request not in waiting):
+            raise unknown(request)
+        if type(chunk) is not int or chunk < 1:
+            chunk_of(request, chunk, settings.MAX_TOKENS)
+        longest = max(longest, request.life.prompt_tokens)
+    if not running:
+        for request, chunk in tokens.items():
+            if chunk != longest:
+                sentence = f"it gives {chunk} tokens to {request!r}, but prompts are padded to {longest}"
+                raise Broken(sentence, "padded-chunk", (request,))
+        return longest
+    for request, chunk in tokens.items():
+        if request not in running:
+            sentence = f"it admits {request!r}, but no request can join a running padded batch"
+            raise Broken(sentence, "padded-join", (request,))
+        if chunk != 1:
+            sentence = "it must give exactly 1 token to a decode of a padded batch"
+            raise Broken(sentence, "padded-chunk", (request,))
+    if len(tokens) != len(running):
+        sentence = f"it runs {len(tokens)} of {len(running)} requests, but a padded batch runs as one"
+        raise Broken(sentence, "padded-all", tokens)
+    return 1
+
+
+def check_reserve(pool: BlockPool, width: int, prompt: int, output: int) -> None:
+    """Raises ValueError if a batch of so many requests, prompt and output tokens needs more blocks than are free."""
+    blocks, free = width * pool.blocks_for(prompt + output - 1), pool.free
+    if blocks > free:
+        raise ValueError(
+            f"a batch of {width} requests padded to {prompt} prompt and {output} output tokens reserves {blocks} KV "
+            f"blocks, and num_blocks is {pool.num_blocks}: lower max_num_seqs to at most "
+            f"{max(1, int(free * width // blocks))}, or give the cache more blocks"
+        )
+
+
+# For the plain loop, which looks at an answer as a whole before it changes anything
+
+
+def planned(schedule: Schedule, engine: Any) -> dict[Request, int]:
+    """Request -> tokens that it computes, in the order in which they take their blocks: decodes first.
+
+    engine: the plain one. The answer is played through on a plan, a scratch copy of the pool. Raises Broken.
+    """
+    plan, victims, running, limits = engine.pool.plan(), schedule.preempt, engine.running, engine.limits
+    for place, victim in enumerate(victims):
+        if victim not in running or victim in victims[:place]:
+            raise not_running(victim)
+        if limits.padded:
+            raise batch_preempted(victim)
+        plan.release(victim)
+    if engine.fruitless + len(victims) > PATIENCE:
+        raise fruitless(PATIENCE, victims)
+    decodes = [request for request in engine.decoding if request not in victims]
+    tokens = {request: 1 for request in decodes if schedule.decodes or request in schedule.tokens}
+    if limits.padded:
+        return _padded(schedule.tokens or tokens, engine)
+    joining = []
+    for request, count in schedule.tokens.items():
+        if request not in running and request not in engine.waiting:
+            raise unknown(request)
+        joins = request not in running or request in victims
+        remaining = 1 if request in decodes else request.known - plan.hit(request)
+        tokens[request] = chunk_of(request, count, remaining, joins)
+        joining += [request] if joins else []
+    total, free_slots = sum(tokens.values()), limits.max_num_seqs - len(running) + len(victims) - len(joining)
+    if total > limits.max_num_batched_tokens or free_slots < 0:
+        raise too_much(limits, free_slots, total, engine.pool, tokens)
+    for request, count in tokens.items():
+        if not plan.take(request, count, if_fit=count):
+            raise no_blocks(engine.pool, plan.need(request, count) - plan.free, (request,))
+    if victims and not tokens:
+        raise preempts_only(engine.pool, victims)
+    return tokens
+
+
+def _padded(tokens: Mapping[Request, int], engine: Any) -> dict[Request, int]:
+    """`planned` for a padded batch."""
+    if tokens and not engine.running and engine.limits.max_num_seqs < len(tokens):
+        raise too_much(engine.limits, engine.limits.max_num_seqs - len(tokens), 0, engine.pool, tokens)
+    width = check_batch(tokens, engine.running, engine.waiting) if tokens else 0
+    if tokens and engine.simulated:
+        if not engine.running:
+            check_reserve(engine.pool, len(tokens), width, engine.simulated.longest(tokens))
+        return dict(tokens)
+    pool = engine.pool
+    missing = (
+        sum(pool.blocks_for(each.computed + count) - pool.held(each) for each, count in tokens.items()) - pool.free
+    )
+    if missing > 0:
+        raise no_blocks(pool, missing, tokens)
+    return dict(tokens)
+
+
+def check_blocks(pool: BlockPool, request: Request, tokens: int) -> None:
+    """Raises ValueError if so many tokens that left for a request at once take more blocks than there are."""
+    if pool.free < 0:
+        raise ValueError(f"{tokens} tokens of {request!r} need more KV blocks than are free: emit fewer")

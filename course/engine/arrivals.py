@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from course.policies.request import Life, Request
+from course.policies.request import Life, Request, give_life
 from course.workload import Workload
 
 NEVER = float("inf")
-_NO_LABELS = (None, None, (), None)
+_NO_LABELS = (None, None, (), None, (), None)
 _new = Request.__new__  # made by the thousand: without the checks and defaults of the constructor
 
 
@@ -41,12 +41,9 @@ class Arrivals:
             )
         self.load = load
         self.arrival, self.prompt = load.arrival.tolist(), load.prompt_tokens.tolist()
-        columns = (load.class_, load.tenant, load.prefix, load.guess)
+        columns = (load.class_, load.tenant, load.prefix, load.guess, load.tags, load.deadline)
         if any(column is not None for column in columns):
             self._labels = tuple(column.tolist() if isinstance(column, np.ndarray) else column for column in columns)
-            if load.guess is not None:
-                *others, guess = self._labels
-                self._labels = *others, [None if value != value else value for value in guess]  # NaN: nobody knows
         if load.after is None or not (load.after >= 0).any():
             self.times, self.ids = [*self.arrival, NEVER], list(range(len(load)))
             return
@@ -84,9 +81,10 @@ class Arrivals:
             return self._given[row]
         request = _new(Request)
         labels = _NO_LABELS if not self._labels else self._labels_of(row)
-        request.life = Life(self.arrival[row], self.prompt[row], row, engine, labels)
+        give_life(request, Life(self.arrival[row], self.prompt[row], row, engine, labels))
         return request
 
     def _labels_of(self, row: int) -> tuple:
-        class_, tenant, prefix, guess = (None if column is None else column[row] for column in self._labels)
-        return class_, tenant, prefix or (), None if guess != guess else guess  # NaN: nobody guessed
+        values = (None if column is None else column[row] for column in self._labels)
+        class_, tenant, prefix, guess, tags, deadline = (None if value != value else value for value in values)  # NaN
+        return class_, tenant, prefix or (), guess, tags or (), deadline

@@ -25,26 +25,26 @@ def cancel(engine: Engine, request: Request) -> None:
     arrivals, life = engine.arrivals, request.life
     if request in engine.queue:
         del engine.queue[request]
-        engine.waiting_shown = None
     elif request in engine.sent_back:
         engine.sent_back.remove(request)
-        engine.waiting_shown = None
     elif request not in engine.members:
         place = arrivals.ids.index(life.row, arrivals.head)
         del arrivals.ids[place], arrivals.times[place]
     elif engine.batch is not None:
         if engine.batch.is_open(request):
+            engine.notes.cancelled.add(life.row)
             engine.batch.ended(request)
             engine.batch.after_step()
         return
     else:
         if life.decodes_from >= 0:
             engine.pause(request)
-        engine.notes.stays.extend((life.row, life.admitted, engine.step - 1))
+        engine.notes.stays.extend((life.row, life.admitted, engine.steps - 1))
         engine.pool.release(request)
         del engine.members[request]
         engine.prefilling.pop(request, None)
         engine.running_shown = None
+    engine.notes.cancelled.add(life.row)
     life.computed_before, life.engine = 0, None
     engine.answered += 1
     if arrivals.next_turns:

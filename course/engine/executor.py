@@ -6,13 +6,13 @@ also knows beforehand, and so lets the engine take a stretch of steps at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from course.base import settings
 from course.engine.step import Step, StepTime, StepTimeModel, check_seconds, with_checks
-from course.policies.base import Request
+from course.policies.base import Limits, Request
 from course.workload import Workload
 
 
@@ -96,6 +96,21 @@ class Simulated(Executor):
         total = load.prompt_tokens + load.output_tokens - 1
         self._check_longest(int(total.max()), int(total.argmax()))
 
+    def execute(self, work: Work) -> Outcome:
+        """One step, looked at request by request."""
+        decodes = [request.computed for request in work.decodes]
+        # The last token of a prompt computed again is a decode like any other.
+        again = [request for request, _ in work.chunks if request.emitted and request.remaining == 1]
+        decodes += [request.computed for request in again]
+        prompts = [(tokens, request.computed) for request, tokens in work.chunks if request not in again]
+        emits = [*work.decodes, *(request for request, tokens in work.chunks if tokens >= request.remaining)]
+        finished = [request for request in emits if request.emitted + 1 == self.lengths[request.index]]
+        return Outcome(self.seconds(len(decodes), sum(decodes) + len(decodes), prompts), finished)
+
+    def longest(self, requests: Iterable[Request]) -> int:
+        """Tokens of the longest of their answers."""
+        return max(self.lengths[request.index] for request in requests)
+
     def _check_longest(self, tokens: int, request: int) -> None:
         if self.model is not None and tokens > self.model.longest:
             raise ValueError(
@@ -130,19 +145,42 @@ def as_executor(given: Any) -> Executor:
     return Simulated(given)
 
 
-def checked_outcome(outcome: Any, executor: Executor) -> Outcome:
-    """An outcome that the engine can go on with. Raises ValueError for anything else."""
+def checked_outcome(
+    outcome: Any, executor: Executor, emits: Container[Request], tokens: int, limits: Limits
+) -> tuple[float, tuple[Request, ...], dict[Request, int]]:
+    """Seconds, the requests whose answer is complete, and the tokens that left for each of which the outcome says so.
+
+    emits: requests of which a token leaves with this step. tokens: of the step as it was planned. Raises ValueError for
+    anything but an Outcome, for other requests, and for more tokens than the budget has.
+    """
     name = type(executor).__name__
     if not isinstance(outcome, Outcome):
         raise ValueError(f"{name}.execute must return an Outcome, not {settings.quote(outcome)}")
     seconds = check_seconds(outcome.seconds, f"the step of {name}")
     if isinstance(outcome.finished, str) or not isinstance(outcome.finished, Iterable):
         raise ValueError(f"{name}: finished must be a list of requests, not {settings.quote(outcome.finished)}")
-    tokens = {} if outcome.tokens is None else outcome.tokens
-    if not isinstance(tokens, Mapping):
-        raise ValueError(f"{name}: tokens must be a dict of requests to token counts, not {settings.quote(tokens)}")
-    counts = {
-        request: settings.whole(f"the tokens that {name} lets leave for {settings.quote(request)}", count)
-        for request, count in tokens.items()
-    }
-    return Outcome(seconds, tuple(outcome.finished), counts)
+    if outcome.tokens is not None and not isinstance(outcome.tokens, Mapping):
+        raise ValueError(
+            f"{name}: tokens must be a dict of requests to token counts, not {settings.quote(outcome.tokens)}"
+        )
+    counts: dict[Request, int] = {}
+    for request, count in (outcome.tokens or {}).items():
+        what = f"the tokens that {name} lets leave for {settings.quote(request)}"
+        counts[request] = count = settings.whole(what, count)
+        if type(request) is not Request or request not in emits:
+            raise ValueError(
+                f"{name} lets {count} tokens leave for {settings.quote(request)}, which emitted nothing in this step"
+            )
+        tokens += count - 1  # each was computed, the first as planned
+    if tokens > limits.max_num_batched_tokens:
+        raise ValueError(
+            f"{name} computed {tokens} tokens in one step, those that left besides included, and "
+            f"max_num_batched_tokens is {limits.max_num_batched_tokens}: emit fewer, or raise it"
+        )
+    finished = tuple(outcome.finished)
+    for place, request in enumerate(finished):
+        if type(request) is not Request or request not in emits:
+            raise ValueError(f"{name} ends the answer of {settings.quote(request)}, which emitted nothing in this step")
+        if request in finished[:place]:
+            raise ValueError(f"{name} ends the answer of {request!r} twice in one step")
+    return seconds, finished, counts

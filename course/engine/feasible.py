@@ -3,7 +3,6 @@
 import numpy as np
 
 from course.base import settings
-from course.memory.block_pool import blocks_for
 from course.memory.kvcache import KVCache
 from course.policies.base import Policy
 from course.policies.continuous import Continuous
@@ -16,7 +15,7 @@ def check_feasible(
 
     prompt, output: tokens; of requests whose numbers count from `row`.
     """
-    threshold = policy.long_prefill_token_threshold if isinstance(policy, Continuous) else 0
+    threshold = policy.cap_among(1) if isinstance(policy, Continuous) else 0
     steps = np.maximum(np.ceil(prompt / min(threshold or budget, budget)), 1) + output - 1
     most = int(steps.argmax())
     if steps[most] > settings.MAX_STEPS:
@@ -27,7 +26,7 @@ def check_feasible(
         )
     longest = prompt + output - 1  # tokens in the cache when the last one is sampled
     worst = int(longest.argmax())
-    blocks = blocks_for(int(longest[worst]), cache.block_size) if cache else 0
+    blocks = cache.blocks_for(int(longest[worst])) if cache else 0
     if cache is not None and blocks > cache.num_blocks:
         raise ValueError(
             f"request {row + worst} needs {longest[worst]} tokens of KV cache, {blocks} blocks, and num_blocks is "

@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
+import math
 from array import array
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from course.base import settings
+from course.engine import answer
 from course.engine.arrivals import NEVER, Arrivals
 from course.engine.executor import Executor, Simulated, as_executor
 from course.engine.feasible import check_feasible
-from course.engine.log import Notes
-from course.engine.step import StepTime
+from course.engine.log import Log, Notes
+from course.engine.step import LONGEST, StepTime
 from course.memory.block_pool import BlockPool
 from course.memory.kvcache import KVCache
-from course.policies.base import Limits, Policy, Request
+from course.policies.base import Limits, Policy, Request, State
 from course.workload import Workload
 
 
 class Intake:
     """An engine before its first step. Raises ValueError for arguments of another kind.
 
-    now: seconds; when the step under way ends, where the engine was advanced to less. step: the number of the next one.
-    present: the time it was advanced to: all that happens before is decided. clock: when each step ended. idle: (step,
-    when it began) of those that began late. answered: requests that are through. closed: nobody is submitted any more.
-    serving: from the first step of a call to its end; and for good where it broke off.
+    now: seconds; when the step under way ends, if the engine was advanced to less. steps: how many have run; the number
+    of the next one. present: the time it was advanced to: all that happens before is decided. clock: when each step
+    ended. idle: (step, when it began) of those that began late. answered: requests that are through. closed: no more
+    are submitted. serving: from the first step of a call to its end; for good if it broke off. waits: times in a row
+    that nothing ran.
     """
 
     __slots__ = (
         "answered", "arrivals", "cache", "clock", "closed", "executor", "honour_until", "idle", "last_step_end",
-        "limits", "notes", "now", "policy", "pool", "present", "serving", "simulated", "step",
+        "limits", "notes", "now", "policy", "pool", "present", "serving", "simulated", "state", "steps", "waits",
     )  # fmt: skip
+
+    state: State
 
     def __init__(
         self, policy: Policy, executor: Executor | StepTime, cache: KVCache | None = None, *, honour_until: bool = True
@@ -46,9 +53,10 @@ class Intake:
         self.honour_until = settings.flag("honour_until", honour_until)
         self.arrivals, self.notes = Arrivals(), Notes()
         self.now = self.present = self.last_step_end = 0.0
-        self.step = self.answered = 0
+        self.steps = self.answered = self.waits = 0
         self.closed = self.serving = False
         self.clock, self.idle = array("d"), [(0, 0.0)]
+        self.notes.budgets.append((0, self.limits.max_num_batched_tokens))
 
     def submit(self, request: Request, output_tokens: int | None = None) -> Request:
         """One request, which comes at its arrival. Its `index` becomes the next row.
@@ -73,6 +81,8 @@ class Intake:
         life.prompt_tokens = settings.whole("prompt_tokens", request.prompt_tokens)
         if request.guess is not None:
             settings.real("guess", request.guess, low=1, high=settings.MAX_TOKENS)
+        if request.deadline is not None:
+            settings.real("deadline", request.deadline, low=0, high=settings.MAX_SECONDS)
         life.row = len(self.arrivals.arrival)
         try:
             self.executor.expect(request, output_tokens)
@@ -104,6 +114,41 @@ class Intake:
     def no_more_arrivals(self) -> bool:
         """Whether nobody will come unless an answer goes out."""
         return self.closed and self.arrivals.times[self.arrivals.head] == NEVER
+
+    def ask(self, decodes: int, prefilling: Iterable[Request], free_slots: int) -> Any:
+        """What the policy answers now. Arguments: see State. The token budget may be another one with each answer."""
+        state, policy, limits = self.state, self.policy, self.limits
+        state.now, state.decodes, state.free_slots = self.now, decodes, free_slots
+        state.prefilling = tuple(prefilling) if prefilling else ()
+        schedule = policy.schedule(state)
+        budget = getattr(policy, "max_num_batched_tokens", math.inf)
+        if budget is not limits.max_num_batched_tokens and budget != limits.max_num_batched_tokens:
+            self.limits = limits.with_budget(policy)
+            self.notes.budgets.append((self.steps, self.limits.max_num_batched_tokens))
+        return schedule
+
+    @property
+    def done(self) -> bool:
+        """Whether all that were submitted have their answers."""
+        return self.answered == len(self.arrivals.arrival)
+
+    def log(self) -> Log:
+        """What happened."""
+        return self.notes.log(self.arrivals.arrival, self.arrivals.prompt, self.clock, self.idle, self.pool.column)
+
+    def rest(self, until: float | None, stop: float = NEVER) -> None:
+        """Nothing runs until then, or until somebody comes, or until `stop`. Broken if nothing would ever change."""
+        if until is not None and not until > self.now:
+            raise answer.idle(until)
+        until = min(
+            NEVER if until is None or until > LONGEST else float(until), self.arrivals.times[self.arrivals.head], stop
+        )
+        self.waits += 1
+        if until == NEVER or self.waits > answer.PATIENCE:
+            self.waits -= 1
+            raise answer.stuck(self)
+        self.now = until
+        self.idle.append((self.steps, until))
 
     def close(self) -> None:
         """Nobody is submitted any more. Raises ValueError where nobody was, and while the engine serves."""

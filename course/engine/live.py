@@ -24,7 +24,7 @@ from course.engine.run import Run
 from course.engine.serving import Engine, finish
 from course.engine.step import SHORTEST
 from course.memory.kvcache import KVCache
-from course.policies.base import Policy, Request
+from course.policies.base import Policy, Request, fresh
 from course.workload import Workload
 
 TICK = 1e-9  # seconds; waits below it are not waited for
@@ -105,7 +105,7 @@ def serve_live(load: Workload, policy: Policy, executor: Live, cache: KVCache | 
     Raises ValueError as `serve` does, and for an executor that is none of the live ones.
     """
     check_live(executor)
-    engine = Engine(policy, executor, cache)
+    engine = Engine(fresh(policy), executor, cache)
     engine.follow(load)
     executor.begin()
     return finish(engine)

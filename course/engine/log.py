@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from course.base.settings import MAX_CHUNKS, MAX_STEPS
+from course.policies.request import Request
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class Log:
     preemptions: (request, step, tokens): it lost this many computed tokens before this step.
     more: (request, step, cached, tokens): so many tokens besides its decode left in this step, and are in the cache
         after it, behind `cached` others.
+    blocks: (m,) KV blocks held in each step, if the pool counted them; else they follow from the other rows.
+    budgets: (step, tokens): the token budget from this step on. cancelled: rows of requests that were given up.
     """
 
     arrival: np.ndarray
@@ -37,6 +40,9 @@ class Log:
     stays: np.ndarray
     preemptions: np.ndarray
     more: np.ndarray
+    blocks: np.ndarray | None = None
+    budgets: tuple[tuple[int, float], ...] = ()
+    cancelled: frozenset[int] = frozenset()
 
     def start_of(self, steps: np.ndarray) -> np.ndarray:
         """When these steps began, in seconds."""
@@ -59,11 +65,42 @@ class Notes:
         self.plain, self.tokens, self.decodes, self.chunks, self.stays, self.preemptions, self.more = (
             array("q") for _ in range(7)
         )
+        self.budgets: list[tuple[int, float]] = []
+        self.cancelled: set[int] = set()
 
-    def log(self, arrival: list[float], prompt: list[int], clock: array, idle: list[tuple[int, float]]) -> Log:
-        """The Log of a run that is over. idle: (step, seconds); where two are given for one step, the later one counts.
+    # Of the plain loop, which writes down each step of each request.
 
-        Raises ValueError where the clock stood still.
+    def computed(self, request: Request, step: int, tokens: int, decodes: bool) -> None:
+        """It computes so many tokens in this step, which has not ended. The last of a prompt computed again decodes."""
+        life = request.life
+        if decodes or (life.emitted_before and request.remaining == 1):
+            self.decodes.extend((life.row, step, step, life.computed_before + 1))
+        else:
+            self.chunks.extend((life.row, step, tokens, life.computed_before))
+
+    def emitted(self, request: Request, step: int, tokens: int) -> None:
+        """So many tokens of it leave at the end of this step."""
+        life = request.life
+        self.tokens.extend((life.row, step, step, tokens))
+        if tokens > 1:
+            self.more.extend((life.row, step, life.computed_before, tokens - 1))
+
+    def stay(self, request: Request, last: int) -> None:
+        """It held a slot up to this step."""
+        self.stays.extend((request.life.row, request.life.admitted, last))
+
+    def preempted(self, request: Request, step: int) -> None:
+        """It loses its slot and what it has computed before this step."""
+        self.stay(request, step - 1)
+        self.preemptions.extend((request.life.row, step, request.life.computed_before))
+
+    def log(
+        self, arrival: list[float], prompt: list[int], clock: array, idle: list[tuple[int, float]], column: array | None
+    ) -> Log:
+        """The Log of a run that is over.
+
+        idle: (step, seconds); if two are given for one step, the later one counts. column: blocks held in each step, or
+        None. Raises ValueError where the clock stood still.
         """
         check_length(clock, self.chunks)
         ends = np.frombuffer(clock, dtype=np.float64)
@@ -75,7 +112,7 @@ class Notes:
         request, first, last = _rows(self.plain, 3).T
         one, none = np.ones_like(request), np.zeros_like(request)
         tokens = _both((request, first, last, one), self.tokens)
-        tokens = tokens[np.lexsort((tokens[:, 1], tokens[:, 0]))]
+        tokens = _joined(tokens[np.lexsort((tokens[:, 1], tokens[:, 0]))])
         emitted = np.zeros(len(prompts), dtype=np.int64)
         np.add.at(emitted, tokens[:, 0], (tokens[:, 2] - tokens[:, 1] + 1) * tokens[:, 3])
         decodes = _both((request, first + 1, last, prompts[request] + 1), self.decodes)
@@ -91,6 +128,9 @@ class Notes:
             stays=_both((request, first, last), self.stays),
             preemptions=_rows(self.preemptions, 3),
             more=_rows(self.more, 4),
+            blocks=None if column is None else np.array(column, dtype=np.int64),
+            budgets=tuple(self.budgets),
+            cancelled=frozenset(self.cancelled),
         )
 
 
@@ -101,6 +141,16 @@ def _rows(values: array, width: int) -> np.ndarray:
 def _both(plain: tuple[np.ndarray, ...], noted: array) -> np.ndarray:
     """The rows of plain lives, and those that were noted."""
     return np.concatenate([np.stack(plain, axis=1), _rows(noted, len(plain))])
+
+
+def _joined(tokens: np.ndarray) -> np.ndarray:
+    """Sorted rows (request, first step, last step, each), those that go on where the one before ends joined to it."""
+    before, after = tokens[:-1], tokens[1:]
+    goes_on = (before[:, 0] == after[:, 0]) & (before[:, 2] + 1 == after[:, 1]) & (before[:, 3] == after[:, 3])
+    if not goes_on.any():
+        return tokens
+    first, last = np.append(True, ~goes_on), np.append(~goes_on, True)
+    return np.stack([tokens[first, 0], tokens[first, 1], tokens[last, 2], tokens[first, 3]], axis=1)
 
 
 def _check_moves(ends: np.ndarray, idle: np.ndarray, idle_start: np.ndarray) -> None:

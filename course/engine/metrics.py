@@ -163,9 +163,9 @@ def summary(
     seconds (ITL over all tokens of the run). Rates are over the makespan; `steady_output_tokens_per_second` counts the
     tokens computed between the end of the warm-up and the last arrival, NaN where that window is empty. goodput:
     requests a second that met every SLO given. slot_utilisation: share of slots x makespan that held work for an answer
-    not yet complete. token_utilisation: tokens computed over budget x steps, NaN without a budget. kv_peak, kv_mean:
-    share of the blocks, NaN without a cache. Raises ValueError for an SLO that is not positive and a warm-up after
-    which nobody arrives.
+    not yet complete. token_utilisation: tokens computed over the budgets of all steps, NaN without a budget. kv_peak,
+    kv_mean: share of the blocks, NaN without a cache. Raises ValueError for an SLO that is not positive and a warm-up
+    after which nobody arrives.
     """
     load, steps = run.workload, run.steps
     first, last = float(run.arrival.min()), float(run.arrival.max())
@@ -178,10 +178,10 @@ def summary(
 
     makespan, outputs = run.makespan, int(load.output_tokens.sum())
     window = (steps.end > begin) & (steps.end <= last)
-    computed = int(steps.decodes.sum() + steps.prefill_tokens.sum())
+    computed = int(steps.decodes.sum() + steps.prefill_tokens.sum() + steps.drafted.sum())
     met = meets_slos(run, ttft_slo, tpot_slo, e2e_slo)
     kept = (steps.running - steps.wasted) * steps.seconds
-    budget = run.limits.max_num_batched_tokens
+    budget = float(steps.budget.sum())
     blocks = run.cache.num_blocks if run.cache else float("nan")
     little = run.little()
     numbers = {
@@ -202,7 +202,7 @@ def summary(
     numbers |= {
         "steps": len(steps),
         "slot_utilisation": float(kept.sum()) / (run.limits.max_num_seqs * makespan),
-        "token_utilisation": computed / (budget * len(steps)),
+        "token_utilisation": computed / budget if budget < float("inf") else float("nan"),
         "useful_slot_steps": int((steps.running - steps.wasted).sum()),
         "wasted_slot_steps": int(steps.wasted.sum()),
         "computed_tokens": computed,
@@ -214,8 +214,6 @@ def summary(
         "mean_in_system": little.L,
         "little_residual": little.residual,
     }
-    if budget == float("inf"):
-        numbers["token_utilisation"] = float("nan")
     return numbers
 
 

@@ -97,6 +97,11 @@ class Run:
         """One row a step (see Steps)."""
         return Steps(self.cache, self.log, self.response, self.batch_answers)
 
+    @cached_property
+    def outcome(self) -> np.ndarray:
+        """What became of each request: "answered", or "cancelled" if it was given up while the engine was stepped."""
+        return _fixed(np.array(["cancelled" if row in self.log.cancelled else "answered" for row in range(len(self))]))
+
     def token_times(self, request: int) -> np.ndarray:
         """When each output token of the request was computed, in seconds; equal where several left in one step."""
         request = settings.whole("the number of a request", request, low=0, high=len(self) - 1)

@@ -9,7 +9,7 @@ from course.engine.fast.loop import Engine
 from course.engine.run import Run
 from course.engine.step import StepTime
 from course.memory.kvcache import KVCache
-from course.policies.base import Policy
+from course.policies.base import Policy, fresh
 from course.workload import Workload
 
 
@@ -23,7 +23,8 @@ def serve(
 ) -> Run:
     """Serve every request of `load` on one simulated engine, and return what happened.
 
-    policy: decides which tokens run in the next step (one of `course.policies`, or your own).
+    policy: decides which tokens run in the next step (one of `course.policies`, or your own). A copy of it is served
+        (`Policy.fresh`), so that what it remembers of this run does not change the next one; `run.policy` is that copy.
     step_time: seconds of a step (`steptime.Roofline`, `.PowerLaw`, or any callable from a Step to seconds).
     cache: KV blocks; without one, memory is unlimited. Each call opens a fresh pool of them.
     honour_until: False asks the policy before every step, whatever it says: the same Run, slower.
@@ -35,9 +36,9 @@ def serve(
     time that is not a finite number above zero. A load above capacity is served to its end; `run.warnings` says so.
     """
     _check_kinds(load, policy, step_time, cache)
-    engine = Engine(policy, step_time, cache, honour_until=honour_until)
+    engine = Engine(fresh(policy), step_time, cache, honour_until=honour_until)
     engine.follow(load)
-    return Run(load, policy, engine.limits, step_time, cache, engine.run())
+    return Run(load, engine.policy, engine.limits, step_time, cache, engine.run())
 
 
 def finish(engine: Engine) -> Run:

@@ -5,6 +5,7 @@ from functools import cached_property
 import numpy as np
 
 from course.engine.log import Log
+from course.memory import held
 from course.memory.kvcache import KVCache
 
 
@@ -63,6 +64,19 @@ class Steps:
         return offset + self.decodes * np.arange(len(self))
 
     @cached_property
+    def budget(self) -> np.ndarray:
+        """The most tokens that it could have computed, infinite without a limit."""
+        budget = np.empty(len(self))
+        for step, tokens in self._log.budgets:
+            budget[step:] = tokens
+        return budget
+
+    @cached_property
+    def drafted(self) -> np.ndarray:
+        """Tokens that left besides, of requests that emitted several: each was computed."""
+        return self._summed(self._log.more[:, 1], self._log.more[:, 3])
+
+    @cached_property
     def prefill_tokens(self) -> np.ndarray:
         """Prompt tokens computed, padding too."""
         return self._summed(self._log.chunks[:, 1], self._log.chunks[:, 2])
@@ -87,35 +101,25 @@ class Steps:
     @cached_property
     def blocks(self) -> np.ndarray:
         """KV blocks held, 0 without a cache."""
+        log, many = self._log, len(self)
         if self._cache is None:
-            return np.zeros(len(self), dtype=np.int64)
-        stays, size = self._log.stays, self._cache.block_size
+            return np.zeros(many, dtype=np.int64)
+        if log.blocks is not None:
+            return log.blocks
         if self._padded:  # every slot reserves the longest prompt and answer: one row of chunks a stay
-            tokens = self._log.chunks[:, 2] + stays[:, 2] - stays[:, 1]
-            return self._covered(stays, -(-tokens // size))
-        _, step, tokens, cached = self._log.chunks.T
-        taken = self._summed(step, -(-(cached + tokens) // size) + (-cached // size))
-        # A decode takes a block in each step that finds its last one full: known - 1 + j a multiple of the size.
-        _, first, last, known = self._log.decodes.T
-        wait = (1 - known) % size
-        many = np.maximum(0, (last - first - wait) // size + 1)
-        each = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
-        taken += self._summed(np.repeat(first + wait, many) + each * size)
-        # What left besides, with accepted drafts, is held from the next step on.
-        _, step, cached, tokens = self._log.more.T
-        # Blocks come home in the step after a stay.
-        freed = np.zeros(len(self) + 1, dtype=np.int64)
-        np.add.at(freed, stays[:, 2] + 1, self._held_at_end(stays, size))
-        np.subtract.at(freed, step + 1, -(-(cached + tokens) // size) + (-cached // size))
-        return np.cumsum(taken - freed[:-1])
+            stays = log.stays
+            tokens = log.chunks[:, 2] + stays[:, 2] - stays[:, 1]
+            return held.reserved(many, stays, tokens, self._cache.block_size)
+        computed = self._computed_at_end()
+        return held.one_by_one(many, log.chunks, log.decodes, log.more, log.stays, computed, self._cache.block_size)
 
-    def _held_at_end(self, stays: np.ndarray, size: int) -> np.ndarray:
-        """Blocks that each stay gives back: for all the tokens it had computed."""
+    def _computed_at_end(self) -> np.ndarray:
+        """Tokens in the cache at the end of each stay."""
         lost = {(request, step - 1): tokens for request, step, tokens in self._log.preemptions.tolist()}
-        tokens = self._log.lengths[stays[:, 0]] - 1
-        for row, (request, _, last) in enumerate(stays.tolist() if lost else ()):
+        tokens = self._log.lengths[self._log.stays[:, 0]] - 1
+        for row, (request, _, last) in enumerate(self._log.stays.tolist() if lost else ()):
             tokens[row] = lost.get((request, last), tokens[row])
-        return -(-tokens // size)
+        return tokens
 
     def _covered(self, spans: np.ndarray, weight: np.ndarray | int = 1) -> np.ndarray:
         """For each step, the weights of the (request, first, last, ...) rows that cover it, added up."""

@@ -13,13 +13,13 @@ import ipywidgets as widgets
 import plotly.graph_objects as go
 
 from course.explore.ahead import QUICK, Ahead, next_stop
+from course.explore.displayed import Displayed
 from course.explore.fit import beside, blocks, figure_height
-from course.explore.ghost import Ranges, Shown, joined, ranges_of, what_changed
-from course.explore.keys import with_keys
+from course.explore.ghost import Ranges, Shown, joined, ranges_of
 from course.explore.latest import Latest
 from course.explore.plot import Plot, picture
 from course.explore.rest import Rest
-from course.explore.style import EXPLORER, dead, notice
+from course.explore.style import notice
 from course.explore.table import Rows, failure, html_tables, warnings_of
 from course.explore.task_view import TaskView
 from course.explore.tasks import Task, Way
@@ -44,7 +44,7 @@ def set_aside() -> None:
     gc.freeze()
 
 
-class View:
+class View(Displayed):
     """One display of an explorer: tasks, controls, figure, table, and the wiring between them.
 
     What stood at rest before a move stays as a ghost: pale in the figure and as a column in the table.
@@ -52,11 +52,9 @@ class View:
 
     def __init__(self, explorer: Explorer) -> None:
         set_aside()
+        super().__init__(explorer, "Go back to the settings at the start")
         self.explorer = explorer
-        self.settings = dict(explorer.defaults)
         self.result: Any = None
-        self.error: Exception | None = None
-        self._quiet = False
         self._seconds = 0.0
         self._latest = Latest(self._run)
         self._ahead = Ahead(self._computed)
@@ -64,20 +62,10 @@ class View:
         self._still = True
         self._now: Shown | None = None
         self._resting: Shown | None = None
-        self._before: Shown | None = None
         self._held: Ranges = {}
         self._moves = 0
         self._drawn_rows: tuple[Rows, Rows] = ((), ())
-        self.controls = {control.name: control.widget() for control in explorer.controls}
-        for widget in self.controls.values():
-            widget.observe(self._moved, names="value")
-        self.reset = widgets.Button(description="Reset", tooltip="Go back to the settings at the start")
-        self.reset.layout = {"width": "90px", "flex": "none"}
-        self.reset.on_click(self._reset)
-        self.notice = widgets.HTML()
         self.table = widgets.HTML()
-        self.changed = widgets.HTML()
-        self.changed.add_class("course-changed")
         self._blocks = 1
         figure, rows = self._first()
         self.height = figure_height(explorer, rows, figure)
@@ -86,10 +74,6 @@ class View:
         self._mark()
         heading = f"<b>{escape(explorer.title)}</b> " if explorer.title else ""
         badge = badge_html(explorer.badge) if explorer.badge else ""
-        head = widgets.HBox([widgets.HTML(EXPLORER + heading + badge + dead("move nothing")), self.reset])
-        head.add_class("course-head")
-        grid = widgets.Box(list(self.controls.values()))
-        grid.add_class("course-controls")
         body = widgets.Box([self.plot, self.table])
         if beside(explorer, rows, figure):
             body.add_class("course-beside")
@@ -98,12 +82,11 @@ class View:
             self._blocks = blocks(rows)
             self.table.value = html_tables(rows, explorer.title or "Result", (), self._blocks)
         self.tasks: TaskView | None = None
-        parts = [head, grid, body, self.changed, self.notice]
+        parts = [*self._top(heading + badge, "move nothing"), body, self.changed, self.notice]
         if explorer.tasks:
             self.tasks = TaskView(Way(explorer.tasks, explorer.record, explorer.shown), self._show, self._shown)
             parts.insert(1, self.tasks.root)
-        self.root = with_keys(widgets.VBox(parts), list(self.controls.values()))
-        self.root.add_class("course-explorer")
+        self.root = self._whole(parts)
 
     def _first(self) -> tuple[go.Figure, Rows]:
         """Return figure and rows at the default settings; empty ones if they fail, with the reason in the notice."""
@@ -130,14 +113,6 @@ class View:
         if self.error is not None:
             raise self.error
         return self.result
-
-    def _put(self, settings: Mapping[str, Any]) -> None:
-        self._quiet = True
-        try:
-            for name, value in settings.items():
-                self.controls[name].value = value
-        finally:
-            self._quiet = False
 
     @in_turn
     def _show(self, task: Task) -> tuple[Mapping[str, Any], Any]:
@@ -218,8 +193,7 @@ class View:
         if self.error is not None or self._now is None:
             return
         self._resting = self._now
-        change = what_changed(self.explorer.controls, self._before, self._now) if self._before else ""
-        self.changed.value = f'<div role="status">{escape(change)}</div>' if change else ""
+        self._say_change(self.explorer, self._now)
         if self.tasks is not None and moved:
             self.tasks.rested(self.settings, self.result)
 

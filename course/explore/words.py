@@ -72,7 +72,7 @@ class Spoken:
 
     @cached_property
     def computed(self) -> int:
-        """All tokens computed, padding too."""
+        """Tokens computed, padding included."""
         parts = [part for frame in self._frames for part in frame.parts]
         return sum(part.padding + (part.prefill or part.text is not None) for part in parts)
 

@@ -16,11 +16,11 @@ import anywidget
 import ipywidgets as widgets
 import traitlets
 
-from course.explore.ghost import Shown, what_changed
-from course.explore.keys import with_keys
+from course.explore.displayed import Displayed
+from course.explore.ghost import Shown
 from course.explore.latest import Latest
 from course.explore.rest import Rest
-from course.explore.style import EXPLORER, dead, notice
+from course.explore.style import notice
 from course.explore.table import failure, html_table
 from course.explore.task_view import TaskView
 from course.explore.tasks import Task, Way
@@ -53,50 +53,34 @@ class Player(anywidget.AnyWidget):
     stage_id = traitlets.Unicode().tag(sync=True)
 
 
-class WordsView:
+class WordsView(Displayed):
     """One display of the live view.
 
     result: the run on the screen once it is complete, else None. error: why there is none.
     """
 
     def __init__(self, explorer: WordsExplorer) -> None:
+        super().__init__(explorer, "Go back to the settings at the start and measure again")
         self.explorer = explorer
-        self.settings = dict(explorer.defaults)
         self.result: Spoken | None = None
-        self.error: Exception | None = None
         self._spoken: Spoken | None = None
         self._number = 0
-        self._quiet = self._moving = False
-        self._before: Shown | None = None
+        self._moving = False
         self._latest = Latest(self._begin)
         self._rest = Rest(self._rested)
-        self.controls = {control.name: control.widget() for control in explorer.controls}
-        for widget in self.controls.values():
-            widget.observe(self._moved, names="value")
-        self.reset = widgets.Button(
-            description="Reset", tooltip="Go back to the settings at the start and measure again"
-        )
-        self.reset.layout = {"width": "90px", "flex": "none"}
-        self.reset.on_click(self._reset)
-        self.notice, self.changed, self.compared = widgets.HTML(), widgets.HTML(), widgets.HTML()
-        self.changed.add_class("course-changed")
+        self.compared = widgets.HTML()
         self.compared.add_class("course-below")
         self.stage = Stage()
         self.stage.on_msg(self._asked)
         self.player = Player(stage_id=self.stage.model_id or "")
         heading = f"<b>{escape(explorer.title)}</b> {badge_html(explorer.badge)}"
-        head = widgets.HBox([widgets.HTML(EXPLORER + heading + dead("move and play nothing")), self.reset])
-        head.add_class("course-head")
-        grid = widgets.Box(list(self.controls.values()))
-        grid.add_class("course-controls")
-        parts: list[widgets.Widget] = [head, grid, self.player, self.compared, self.changed, self.notice]
+        parts = [*self._top(heading, "move and play nothing"), self.player, self.compared, self.changed, self.notice]
         self.tasks: TaskView | None = None
         if explorer.tasks and explorer.prompts:
             way = Way(explorer.tasks, explorer.record, explorer.shown)
             self.tasks = TaskView(way, self._show, self._now)
             parts.insert(1, self.tasks.root)
-        self.root = with_keys(widgets.VBox(parts), list(self.controls.values()))
-        self.root.add_class("course-explorer")
+        self.root = self._whole(parts)
         self.root.add_class("course-words")
         self._begin()
 
@@ -114,14 +98,6 @@ class WordsView:
         if self.error is not None:
             raise self.error
         return self.result
-
-    def _put(self, settings: Mapping[str, Any]) -> None:
-        self._quiet = True
-        try:
-            for name, value in settings.items():
-                self.controls[name].value = value
-        finally:
-            self._quiet = False
 
     @in_turn
     def _show(self, task: Task) -> tuple[Mapping[str, Any], Any]:
@@ -229,9 +205,8 @@ class WordsView:
         if self.result is None or self._moving or not moved:
             return
         now = Shown(self.settings, self.explorer.rows(self.result))
-        change = what_changed(self.explorer.controls, self._before, now) if self._before else ""
+        self._say_change(self.explorer, now)
         first, self._before = self._before is None and self.settings == self.explorer.defaults, now
-        self.changed.value = f'<div role="status">{escape(change)}</div>' if change else ""
         if self.tasks is not None and not first:
             self.tasks.rested(self.settings, self.result)
 

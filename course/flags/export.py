@@ -73,7 +73,7 @@ class Wish:
 
     @property
     def request_level(self) -> str:
-        """Which of the request-level policies it is: static, dynamic, or none of them, ""."""
+        """The name of a request-level policy, static or dynamic; "" for any other."""
         if isinstance(self.policy, Dynamic):
             return "dynamic"
         return "static" if isinstance(self.policy, Static) else ""

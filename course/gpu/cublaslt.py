@@ -51,7 +51,7 @@ class CublasLt:
         self._plans: dict[tuple, _Plan] = {}
 
     def prepare(self, x: Any, w: Any, out: Any, *, add: bool, kind: str) -> Any:
-        """Out (rows, N) = x (rows, K) w^T, or += ; all row by row, so to the column-major library it is w x^T."""
+        """Prepare out (rows, N) = x (rows, K) w^T, or += ; row-major: the column-major library computes w x^T."""
         self._start()
         (rows, columns), many = x.shape, w.shape[0]
         key = (int(rows), int(many), int(columns), add, kind)

@@ -52,7 +52,7 @@ def _open(kind: str) -> Device:
 
 
 class _NoDriver(KernelError):
-    """Nothing of that vendor is installed: no reason to say anything."""
+    """No driver of that vendor is installed; no note says so."""
 
 
 def _gpu(kind: str) -> Device:

@@ -56,7 +56,7 @@ class OnACpu:
         self._q, self._k, self._v = random_array(self.HEADS, tokens, self.WIDTH), *random_array(2, tokens, self.WIDTH)
 
     def stopwatch(self) -> Stopwatch:
-        """For these launches."""
+        """A stopwatch for these launches."""
         return self.device.stopwatch()
 
     def steps(self, chunk: int) -> list[Callable[[], Any]]:
@@ -100,7 +100,7 @@ class OnAGpu:
         )
 
     def stopwatch(self) -> Stopwatch:
-        """For these launches."""
+        """A stopwatch for these launches."""
         return self._queue.stopwatch()
 
     def steps(self, chunk: int) -> list[Callable[[], Any]]:

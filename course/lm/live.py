@@ -179,12 +179,14 @@ class Speaking(Live):
 class Questions:
     """Prompts that come at given times [s], in order. max_tokens: of each answer; None: until the context is full.
 
-    conversations: each a prompt, or prompt, answer, ..., prompt. ValueError if there are not as many as times.
+    conversations: each a prompt, or prompt, answer, ..., prompt. class_: the kind of each, as policies see it and
+    `run.workload` has it; or None. ValueError if there are not as many of one as of the other.
     """
 
     conversations: Sequence[Conversation]
     arrival: Sequence[float] | np.ndarray
     max_tokens: int | None = None
+    class_: Sequence[int | str] | np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if len(self.conversations) != len(self.arrival):
@@ -196,21 +198,42 @@ class Questions:
             raise LMError("There is no prompt, so there is nothing to answer.")
         if self.max_tokens is not None:
             settings.whole("max_tokens", self.max_tokens)
+        if self.class_ is not None and len(self.class_) != len(self.arrival):
+            raise ValueError(
+                f"there are {len(self.conversations)} conversations and {len(self.class_)} classes: give one for each"
+            )
+
+    def workload(self, prompt_tokens: np.ndarray, output_tokens: np.ndarray) -> Workload:
+        """The same as requests of so many tokens."""
+        class_ = None if self.class_ is None else np.asarray(self.class_)
+        return Workload(np.asarray(self.arrival), prompt_tokens, output_tokens, class_=class_)
 
     @classmethod
     def poisson(
-        cls, conversations: Sequence[Conversation], rate: float, seed: int = 0, max_tokens: int | None = None
+        cls,
+        conversations: Sequence[Conversation],
+        rate: float,
+        seed: int = 0,
+        max_tokens: int | None = None,
+        class_: Sequence[int | str] | None = None,
     ) -> Questions:
         """Questions with Poisson arrivals, `rate` a second."""
         if not len(conversations):
             raise LMError("There is no prompt, so there is nothing to answer.")
-        load = Workload.poisson(rate=rate, num_requests=len(conversations), prompt_tokens=1, output_tokens=1, seed=seed)
-        return cls(conversations, load.arrival, max_tokens)
+        drawn = Workload.poisson(
+            rate=rate, num_requests=len(conversations), prompt_tokens=1, output_tokens=1, seed=seed
+        )
+        return cls(conversations, drawn.arrival, max_tokens, class_)
 
     @classmethod
-    def at_once(cls, conversations: Sequence[Conversation], max_tokens: int | None = None) -> Questions:
+    def at_once(
+        cls,
+        conversations: Sequence[Conversation],
+        max_tokens: int | None = None,
+        class_: Sequence[int | str] | None = None,
+    ) -> Questions:
         """Questions that all arrive at 0."""
-        return cls(conversations, np.zeros(len(conversations)), max_tokens)
+        return cls(conversations, np.zeros(len(conversations)), max_tokens, class_)
 
 
 class SpokenRun(Run):
@@ -261,7 +284,7 @@ def serve_live(
         speaking.ask(row, tokens, load.max_tokens, sampling, heard=heard)
     bounds = np.array([speaking.answers[row].limit for row in range(len(prompts))]) - counts
     with one_thread():
-        run = serve_any(Workload(np.asarray(load.arrival), counts, bounds), policy, speaking, cache)
+        run = serve_any(load.workload(counts, bounds), policy, speaking, cache)
     return spoken(run, speaking)
 
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from course.base import settings
 from course.engine.executor import Outcome, Work
+from course.engine.frame import Frame, Lanes, Part
 from course.engine.serving import Engine, finish
 from course.lm.live import Questions, Speaking, SpokenRun, full_cache, spoken
 from course.lm.sampling import GREEDY, Sampling
@@ -27,44 +27,10 @@ from course.lm.speaker import LanguageModel
 from course.lm.threads import one_thread
 from course.memory.kvcache import KVCache
 from course.policies.base import Limits, Policy
-from course.workload import Workload
 
 STRIDE = 0.01  # seconds of the engine's clock between two looks at the watch
 STEP_SECONDS = 0.01
 """What `step_clock` counts a step as."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What one slot did in a step.
-
-    lane: the slot, from 0; a request keeps it until it leaves or is preempted, and comes back to it if it is free.
-    row: the request in it. prefill: tokens of its prompt that were computed, 0 if it decodes. padding: tokens
-    computed for nothing. text: what it said at the end of the step, perhaps ""; None if it said nothing. ended: ""
-    while its answer goes on (see `Answer`).
-    """
-
-    lane: int
-    row: int
-    prefill: int
-    padding: int
-    text: str | None
-    ended: str
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """One step. start, end: seconds, on the engine's clock. parts: by lane. waiting: rows without a slot, in line.
-
-    sent: rows that reach their reader first at the end of this step: with the first token, and in a padded batch with
-    the last one of the batch.
-    """
-
-    start: float
-    end: float
-    parts: tuple[Part, ...]
-    waiting: tuple[int, ...]
-    sent: tuple[int, ...]
 
 
 class _Watched(Speaking):
@@ -76,8 +42,7 @@ class _Watched(Speaking):
         self.frames: list[Frame] = []
         self.said: dict[int, str] = {}  # by row, in this step
         self._padded = padded
-        self._lanes: dict[int, int] = {}  # from a row to its slot
-        self._left: dict[int, int] = {}  # the same, of those who were there before
+        self._lanes = Lanes()
 
     def hear(self, row: int, text: str, ended: str) -> None:
         self.said[row] = text
@@ -96,8 +61,16 @@ class _Watched(Speaking):
         padding = {row: self.answers[row].padding - before for row, before in padded_before.items()}
         padding |= {request.index: count - real[request.index] for request, count in work.chunks}
         parts = [
-            Part(lane, row, real.get(row, 0), padding.get(row, 0), self.said.get(row), self.answers[row].ended)
-            for row, lane in self._places(rows)
+            Part(
+                lane,
+                row,
+                real.get(row, 0),
+                padding.get(row, 0),
+                self.said.get(row),
+                self.answers[row].ended,
+                int(row in self.said),
+            )
+            for row, lane in self._lanes.places(rows)
         ]
         readers: Sequence[int] = [
             row for row in self.said if len(self.answers[row].tokens) == self.answers[row].prompt_tokens + 1
@@ -106,19 +79,6 @@ class _Watched(Speaking):
             readers = rows if all(self.answers[row].ended for row in rows) else ()
         self.frames.append(Frame(work.start, work.start + outcome.seconds, tuple(parts), waiting, tuple(readers)))
         return outcome
-
-    def _places(self, rows: Sequence[int]) -> list[tuple[int, int]]:
-        """(row, lane) by lane; who was preempted takes its own again if it is free, newcomers the lowest that is."""
-        self._left |= self._lanes
-        self._lanes = {row: lane for row, lane in self._lanes.items() if row in rows}
-        for row in rows:
-            if row not in self._lanes and self._left.get(row, -1) not in (-1, *self._lanes.values()):
-                self._lanes[row] = self._left[row]
-        free = iter(sorted(set(range(len(rows) + len(self._lanes))) - set(self._lanes.values())))
-        for row in rows:
-            if row not in self._lanes:
-                self._lanes[row] = next(free)
-        return sorted(self._lanes.items(), key=lambda pair: pair[1])
 
 
 class Watch:
@@ -149,7 +109,7 @@ class Watch:
         counts = np.array([len(tokens) for tokens in prompts])
         bounds = np.array([self._speaking.answers[row].limit for row in range(len(prompts))]) - counts
         self._engine = self._speaking.engine = Engine(policy, self._speaking, cache)
-        self._engine.follow(Workload(np.asarray(load.arrival), counts, bounds))
+        self._engine.follow(load.workload(counts, bounds))
         self._engine.closed = True  # a static batch begins that no arrival will fill
         self._run: SpokenRun | None = None
 

@@ -1,46 +1,44 @@
-"""The KV blocks of one engine while it serves. Nobody else counts them."""
+"""The KV blocks of one engine while it serves. No other code counts them."""
 
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from array import array
+from typing import Any, Protocol, TypeVar
+
+Count = TypeVar("Count", int, Any)  # one number, or an array of them
 
 
 class Holder(Protocol):
-    """Whoever holds blocks: a request, which knows how many of its tokens are in the cache."""
+    """A request, as a pool looks at it."""
 
     @property
     def computed(self) -> int:
-        """Tokens whose K and V are in the cache."""
+        """Tokens whose K and V are in the cache; 0 while it waits."""
 
 
-def blocks_for(tokens: int, block_size: int) -> int:
+def blocks_for(tokens: Count, block_size: int) -> Count:
     """Blocks that hold this many tokens: tokens / block_size, rounded up."""
     return -(-tokens // block_size)
 
 
 class BlockPool:
-    """Blocks by count, and by number for whoever asks for a block table.
+    """Blocks by count, and by number for an executor that asks for a block table.
 
-    A request takes blocks for the tokens that it is about to compute (`take`) and gives all of them back at once
-    (`release`). One that decodes does not ask step by step: it computes a token in each step, so from `decode` to
-    `pause` it needs a new block once in `block_size` steps, always at the same phase. A count of decodes by phase says
-    what any step needs (`due`), how long the free blocks last (`steps_left`), and what a stretch of steps takes
-    (`advance`).
+    `hit` looks what is there of a request that waits, `admit` holds it, `take` adds blocks for the tokens that are
+    about to be computed, `release` gives everything back when the answer is complete, and `preempt` when the request
+    loses its slot before. In a plain pool nothing is ever there: `hit` is 0. A pool of another kind overrides these
+    verbs, and `plan` if its blocks are shared.
 
-    free: blocks that nobody holds, infinite without a limit. It is negative where more was taken than there is: whoever
-    takes looks at it before the step runs.
+    free: blocks that nobody holds, infinite without a limit. It is negative if more was taken than there is: the engine
+    looks at it before the step runs. column: blocks held in each step, if a count of them is kept.
     """
 
-    __slots__ = (
-        "_decodes", "_numbers", "_reserved", "_returned", "_tables", "block_size", "free", "num_blocks", "phases",
-        "step",
-    )  # fmt: skip
+    __slots__ = ("_numbers", "_reserved", "_returned", "_tables", "block_size", "column", "free", "num_blocks")
 
     def __init__(self, num_blocks: float = math.inf, block_size: int = 1):
         self.num_blocks, self.block_size, self.free = num_blocks, block_size, num_blocks
-        self.step = self._decodes = 0  # the number of the coming step
-        self.phases = [0] * block_size  # decodes that need a block when step % block_size is this
+        self.column: array | None = None
         self._reserved: dict[Holder, int] = {}
         self._tables: dict[Holder, list[int]] = {}
         self._numbers = 0  # block numbers given out so far, and those that came back
@@ -50,9 +48,17 @@ class BlockPool:
         """Blocks that hold so many tokens."""
         return -(-tokens // self.block_size)
 
+    # Of one request
+
     def hit(self, request: Holder) -> int:
-        """Tokens of the request's prompt that are in the cache before it is admitted: none, without shared prefixes."""
+        """Tokens of a request that waits which are in the cache already, fewer than all. Changes nothing."""
         return 0
+
+    def admit(self, request: Holder) -> int:
+        """The request gets a slot, and holds what is there of it. Returns its tokens."""
+        tokens = self.hit(request)
+        self.free -= -(-tokens // self.block_size)
+        return tokens
 
     def held(self, request: Holder) -> int:
         """Blocks that the request holds."""
@@ -60,14 +66,26 @@ class BlockPool:
             return self._reserved[request]
         return -(-request.computed // self.block_size)
 
+    def need(self, request: Holder, tokens: int) -> int:
+        """Free blocks that it takes to compute `tokens` more tokens of the request, its admission included."""
+        if self._reserved and request in self._reserved:
+            return 0
+        there = request.computed
+        return -(-((there or self.hit(request)) + tokens) // self.block_size) - -(-there // self.block_size)
+
     def take(self, request: Holder, tokens: int, computed: int | None = None) -> None:
-        """Blocks for `tokens` more tokens of a request that does not decode, before it computes them.
+        """Blocks for `tokens` more tokens of a request with a slot, before it computes them.
 
         computed: what is in the cache of it, by default what it says.
         """
         if computed is None:
             computed = request.computed
-        self.free -= -(-(computed + tokens) // self.block_size) - -(-computed // self.block_size)
+        if not self._reserved or request not in self._reserved:
+            self.free -= -(-(computed + tokens) // self.block_size) - -(-computed // self.block_size)
+
+    def spend(self, blocks: int) -> None:
+        """So many blocks go to those that decode, in one step or several; which to whom is left to `table`."""
+        self.free -= blocks
 
     def reserve(self, request: Holder, tokens: int) -> None:
         """Blocks for a whole life of `tokens` tokens, taken at once and held until `release`."""
@@ -75,74 +93,36 @@ class BlockPool:
         self.free -= blocks
 
     def release(self, request: Holder, computed: int | None = None) -> None:
-        """All blocks of the request come home: those of `computed` tokens, by default of as many as it says."""
+        """All blocks of the request come home. computed: its tokens in the cache, by default as many as it says."""
         if self._reserved and request in self._reserved:
             self.free += self._reserved.pop(request)
         else:
             self.free += -(-(request.computed if computed is None else computed) // self.block_size)
         if self._tables:
-            self._forget_table(request)
+            self._returned.extend(reversed(self._tables.pop(request, [])))
 
-    # Those that decode
+    def preempt(self, request: Holder) -> None:
+        """The request loses its slot and what it has computed."""
+        self.release(request)
 
-    @property
-    def due(self) -> int:
-        """Blocks that the decodes take in the coming step."""
-        return self.phases[self.step % self.block_size]
+    # Of a step
 
-    def decode(self, computed: int) -> None:
-        """From the coming step on a request with so many tokens in the cache computes one more in each."""
-        self._decodes += 1
-        self.phases[(self.step - computed) % self.block_size] += 1
+    def plan(self, due: int = 0) -> Plan:
+        """A scratch copy for a step that is being planned. due: blocks that are taken already."""
+        return Plan(self, due)
 
-    def pause(self, computed: int) -> None:
-        """From the coming step on one of those that decode does not; so many of its tokens are in the cache now."""
-        self._decodes -= 1
-        self.phases[(self.step - computed) % self.block_size] -= 1
-
-    def leave(self, request: Holder, computed: int) -> None:
-        """`pause` and `release` in one, for a request whose answer is complete."""
-        size = self.block_size
-        self._decodes -= 1
-        self.phases[(self.step - computed) % size] -= 1
-        self.free += -(-computed // size)
-        if self._tables:
-            self._forget_table(request)
-
-    def _forget_table(self, request: Holder) -> None:
-        self._returned.extend(reversed(self._tables.pop(request, [])))
-
-    def steps_left(self, limit: int) -> int:
-        """How many of the next `limit` steps of decodes alone the free blocks last for."""
-        size, free = self.block_size, self.free
-        if self._decodes * (limit // size + 1) <= free:
-            return limit
-        for taken in range(limit):
-            free -= self.phases[(self.step + taken) % size]
-            if free < 0:
-                return taken
-        return limit
-
-    def advance(self, steps: int) -> None:
-        """So many steps have run: every request that decodes has taken what it needed."""
-        if steps == 1:
-            self.free -= self.phases[self.step % self.block_size]
-        elif self._decodes and self.free != math.inf:
-            size = self.block_size
-            rounds, rest = divmod(steps, size)
-            at = self.step % size
-            self.free -= self._decodes * rounds + sum(self.phases[at : at + rest])
-            if at + rest > size:
-                self.free -= sum(self.phases[: at + rest - size])
-        self.step += steps
+    def note(self) -> None:
+        """A step begins with what is held now."""
+        if self.column is not None:
+            self.column.append(0 if self.free == math.inf else int(self.num_blocks - self.free))
 
     # By number
 
     def table(self, request: Holder, tokens: int = 0) -> list[int]:
         """The numbers of the request's blocks in the order of its tokens, for `tokens` more than it has computed.
 
-        Numbers are given out when they are first asked for, so that nobody pays for those that nobody reads. From 0 to
-        num_blocks - 1, and no two requests have one in common.
+        Numbers are given out when they are first asked for, so that a run without tables does not pay for them. From 0
+        to num_blocks - 1, and no two requests have one in common.
         """
         table = self._tables.setdefault(request, [])
         for _ in range(-(-(request.computed + tokens) // self.block_size) - len(table)):
@@ -157,42 +137,64 @@ class BlockPool:
 class Plan:
     """What a pool would have left after a step that is being planned. Nothing here changes the pool.
 
-    free: blocks left, below 0 where the plan takes more than there are.
+    free: blocks left. Below 0 only from the beginning, if the decodes alone need more than there are.
     """
 
-    __slots__ = ("_held", "_pool", "_size", "free")
+    __slots__ = ("_pool", "_size", "_there", "free")
 
-    def __init__(self, pool: BlockPool, decodes: bool = True):
-        self._pool, self._size, self.free = pool, pool.block_size, pool.free
-        if decodes:  # what all of them need in the coming step is taken already
-            self.free -= pool.phases[pool.step % self._size]
-        self._held: dict[Holder, int] = {}  # tokens of those that the plan has touched
+    def __init__(self, pool: BlockPool, due: int = 0):
+        self._pool, self._size, self.free = pool, pool.block_size, pool.free - due
+        self._there: dict[Holder, int] = {}  # tokens of those that the plan has brought in; -1 for those pushed out
+
+    def hit(self, request: Holder) -> int:
+        """Tokens in the cache of a request when it computes its next ones, as far as the step is planned."""
+        there = self._there.get(request)
+        if there is None:
+            there = request.computed
+        return there if there > 0 else self._pool.hit(request)
 
     def need(self, request: Holder, tokens: int) -> int:
-        """Blocks that `tokens` more tokens of the request take."""
-        held, size = self._held.get(request), self._size
-        if held is None:
-            held = request.computed
-        return -(-(held + tokens) // size) - -(-held // size)
+        """Free blocks that `tokens` more tokens of the request take."""
+        there, size = self._there.get(request), self._size
+        if there is None:
+            return self._pool.need(request, tokens)
+        if there < 0:
+            return -(-(self._pool.hit(request) + tokens) // size)
+        return -(-(there + tokens) // size) - -(-there // size)
 
     def fits(self, request: Holder, tokens: int) -> bool:
         """Whether the free blocks suffice for `tokens` more tokens of the request."""
         return self.need(request, tokens) <= self.free
 
     def take(self, request: Holder, tokens: int, if_fit: int = 0) -> bool:
-        """The request computes `tokens` more tokens. if_fit: only where so many would fit; False where they do not."""
-        held, size = self._held.get(request), self._size
-        if held is None:
-            held = request.computed
-        have = -(-held // size)
-        if if_fit and -(-(held + if_fit) // size) - have > self.free:
-            return False
-        self._held[request] = held = held + tokens
-        self.free -= -(-held // size) - have
+        """The request computes `tokens` more tokens. if_fit: only if so many would fit; returns False if not.
+
+        Raises ValueError for tokens that do not fit, without `if_fit`.
+        """
+        there, size = self._there.get(request), self._size
+        if there is None:
+            there = request.computed
+        if there > 0:
+            held = -(-there // size)
+        else:
+            there, held = self._pool.hit(request), 0
+        need = -(-(there + (if_fit or tokens)) // size) - held
+        if need > self.free:
+            if if_fit:
+                return False
+            raise ValueError(
+                f"the plan has {self.free} free blocks, and {tokens} tokens of {request!r} take {need}: ask `fits` "
+                "before, or say if_fit"
+            )
+        self.free -= need if if_fit in (0, tokens) else -(-(there + tokens) // size) - held
+        self._there[request] = there + tokens
         return True
 
     def release(self, request: Holder) -> None:
         """The request is preempted: its blocks are free."""
-        held = self._held.get(request)
-        self.free += self._pool.held(request) if held is None else -(-held // self._size)
-        self._held[request] = 0
+        there = self._there.get(request)
+        if there is None:
+            self.free += self._pool.held(request)
+        elif there > 0:
+            self.free += -(-there // self._size)
+        self._there[request] = -1

@@ -101,7 +101,7 @@ class _Card:
         return self.usable - self.weights.bytes - self.activation.bytes - self.other.bytes
 
     def lines(self, share: float) -> tuple[Line, ...]:
-        """From the total down to what is left for the KV pool. share: gpu_memory_utilization."""
+        """The lines from the card's total down to what is left for the KV pool. share: gpu_memory_utilization."""
         return (
             Line("total", self.total.bytes, "bytes", self.total.formula),
             Line("usable", self.usable, "bytes", f"gpu_memory_utilization {share:g} x total"),

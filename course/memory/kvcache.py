@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from course.base import settings
-from course.memory.block_pool import BlockPool
+from course.memory.block_pool import BlockPool, Count, blocks_for
+from course.models.engine_defaults import DEFAULT_ENGINE_VERSION, release
 
 
 @dataclass(frozen=True)
@@ -12,16 +13,24 @@ class KVCache:
 
     Out of blocks, the running sequence admitted last gives all of its blocks back, waits at the head of the queue and
     is computed again (recompute preemption, vLLM V1's only kind). This is a description and never changes: `open`
-    makes the pool that an engine fills. Raises ValueError for sizes below 1.
+    makes the pool that an engine fills. engine_version: the release of vLLM whose pool it is; it decides which of the
+    free blocks are reused first, and so only what a prefix can hit. Raises ValueError for sizes below 1 and for what is
+    no version.
     """
 
     num_blocks: int
     block_size: int = 16
+    engine_version: str = DEFAULT_ENGINE_VERSION
 
     def __post_init__(self):
         object.__setattr__(self, "num_blocks", settings.whole("num_blocks", self.num_blocks))
         object.__setattr__(self, "block_size", settings.whole("block_size", self.block_size, high=2**20))
+        release(str(self.engine_version))
 
     def open(self) -> BlockPool:
         """A fresh pool of these blocks, all of them free."""
         return BlockPool(self.num_blocks, self.block_size)
+
+    def blocks_for(self, tokens: Count) -> Count:
+        """Blocks that hold so many tokens, of one sequence or of each of an array of them."""
+        return blocks_for(tokens, self.block_size)

@@ -1,15 +1,18 @@
 """What vLLM takes if an option is left out, by release: vllm/engine/arg_utils.py and vllm/config.
 
-Read in 0.19.0, 0.20.0 and 0.21.0; between these and before, the nearest release that is older.
+Read in 0.19.0, 0.19.1, 0.20.0, 0.21.0 and 0.33.0; between these and before, the nearest release that is older.
 """
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from course.base.settings import quote
 from course.models.gpus import GPU
 
 VERSION = "vLLM 0.19"
+DEFAULT_ENGINE_VERSION = "0.19"
+"""The release whose scheduler and block pool a policy and a cache follow where none is named."""
 LARGE_MEMORY = 70 * 2**30  # bytes from which on a card that is no A100 gets the larger batch
 GPU_MEMORY_UTILIZATION = 0.9
 BLOCK_SIZE = 16
@@ -25,6 +28,11 @@ class Release:
     (VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS). tokens_by_concurrency: whether "GPU KV cache size" is the concurrency
     times max_model_len; before that it is blocks / groups x tokens of the smallest block. whole_prompts: whether a step
     of max_model_len tokens is profiled, as the engine before V1 did.
+
+    threshold_alone: whether long_prefill_token_threshold also cuts the prompt of a request beside which no other runs
+    or waits (v1/core/sched/scheduler.py: 409 of 0.19.1; 754 of 0.33.0). unhashed_first: whether freed blocks without a
+    hash, which no prefix can hit, are reused before all others (v1/core/block_pool.py: 816 of 0.33.0); 0.19.1 puts all
+    freed blocks behind the others (409).
     """
 
     name: str
@@ -32,6 +40,8 @@ class Release:
     counts_graphs: bool = False
     tokens_by_concurrency: bool = False
     whole_prompts: bool = False
+    threshold_alone: bool = True
+    unhashed_first: bool = False
 
 
 RELEASES = {
@@ -39,15 +49,19 @@ RELEASES = {
     (0, 8): Release("vLLM 0.8 to 0.18"),
     (0, 19): Release(VERSION),
     (0, 20): Release("vLLM 0.20", 0.92, True),
-    (0, 21): Release("vLLM 0.21 and later", 0.92, True, True),
+    (0, 21): Release("vLLM 0.21 to 0.32", 0.92, True, True),
+    (0, 33): Release("vLLM 0.33 and later", 0.92, True, True, threshold_alone=False, unhashed_first=True),
 }
 
 
 def release(version: str | None) -> Release:
     """The rules of a version such as "0.19" or "vLLM 0.21.1"; of 0.19 for None. ValueError for what is no version."""
-    if version is None:
-        return RELEASES[0, 19]
-    match = re.fullmatch(r"\s*(?:vllm)?\s*v?(\d{1,3})\.(\d{1,3})(?:\.\w{1,20})*\s*", str(version).lower())
+    return RELEASES[0, 19] if version is None else _release(str(version))
+
+
+@lru_cache(maxsize=64)
+def _release(version: str) -> Release:
+    match = re.fullmatch(r"\s*(?:vllm)?\s*v?(\d{1,3})\.(\d{1,3})(?:\.\w{1,20})*\s*", version.lower())
     if not match:
         raise ValueError(f"an engine's version is written like 0.19 or 0.21, not {quote(version)}")
     wanted_version = int(match[1]), int(match[2])

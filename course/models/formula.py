@@ -23,7 +23,7 @@ def window_bytes(spec: ModelSpec) -> str:
 
 
 def state_bytes(spec: ModelSpec, drafts: int = 0) -> str:
-    """Such as "28 layers x (8,192 channels x 32 B + 8,192 channels x 6 B)". drafts: draft tokens a step."""
+    """Bytes of a state, such as "28 layers x (8,192 channels x 32 B + 8,192 channels x 6 B)". drafts: tokens a step."""
     states = Counter(layer.state for layer in spec.layer_caches if layer.state)
     terms = []
     for parts, number in states.items():

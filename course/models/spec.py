@@ -49,7 +49,7 @@ class Weights:
 
     @property
     def parameters(self) -> int:
-        """All of them, embedding and output head included."""
+        """All parameters, embedding and output head included."""
         return self.layers + self.embedding + self.head
 
     @property
@@ -232,7 +232,7 @@ class ModelSpec:
 
     @property
     def fp8_parameters(self) -> int:
-        """Of `layer_parameters`, those whose products are computed in 8-bit floats, on a card that can."""
+        """Those of `layer_parameters` whose products are computed in 8-bit floats, on a card that can."""
         return 0 if self.weights is None else self.weights.fp8
 
     @property

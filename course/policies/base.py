@@ -28,13 +28,14 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy, deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
 from course.base import settings
 from course.memory.block_pool import Plan, blocks_for
 from course.policies.request import Request
+from course.policies.waiting import Waiting
 
 Engine = Any  # course.engine.serving.Engine, which stands above: a policy sees it through State and Request only
 
@@ -44,14 +45,15 @@ class State:
 
     now: seconds. decodes: how many of those with a slot decode; each has one token to compute. prefilling: the others
     with a slot, whose prompt is not complete, or who got no turn in the last step. free_slots: slots that nobody has.
-    block_size: tokens of a KV block. max_num_seqs: slots. max_num_batched_tokens: the most tokens of a step, infinite
-    where there is no limit.
+    waiting: those without a slot: preempted ones first, then in order of arrival; or in an order of one's own.
+    block_size: tokens of a KV block. max_num_seqs: slots.
     """
 
     __slots__ = (
-        "_engine", "block_size", "decodes", "free_slots", "max_num_batched_tokens", "max_num_seqs", "now", "prefilling",
+        "_engine", "block_size", "decodes", "free_slots", "max_num_seqs", "now", "prefilling", "waiting",
     )  # fmt: skip
 
+    waiting: Waiting
     now: float
     decodes: int
     prefilling: Sequence[Request]
@@ -59,14 +61,12 @@ class State:
 
     def __init__(self, engine: Engine):
         self._engine, self.block_size = engine, engine.pool.block_size
-        self.max_num_seqs = engine.limits.max_num_seqs
-        self.max_num_batched_tokens = engine.limits.max_num_batched_tokens
+        self.max_num_seqs, self.waiting = engine.limits.max_num_seqs, engine.waiting
 
     @property
-    def waiting(self) -> Sequence[Request]:
-        """Those without a slot, in order of arrival, preempted ones first."""
-        engine = self._engine
-        return engine.waiting if engine.waiting_shown is None else engine.waiting_shown
+    def max_num_batched_tokens(self) -> float:
+        """The most tokens of a step, infinite without a limit. The policy may say another in each."""
+        return self._engine.limits.max_num_batched_tokens
 
     @property
     def running(self) -> Sequence[Request]:
@@ -82,8 +82,7 @@ class State:
     @property
     def spare_blocks(self) -> float:
         """Free blocks once all decodes have what they need in the coming step; below 0 where they cannot all run."""
-        pool = self._engine.pool
-        return pool.free - pool.phases[pool.step % pool.block_size]
+        return self._engine.pool.free - self._engine.due
 
     @property
     def last_step_end(self) -> float:
@@ -97,7 +96,7 @@ class State:
 
     def plan(self, *, decodes: bool = True) -> Plan:
         """A scratch copy of the KV blocks, to see what fits. decodes: what all decodes need in this step is taken."""
-        return Plan(self._engine.pool, decodes)
+        return self._engine.pool.plan(self._engine.due if decodes else 0)
 
 
 NOTHING: Mapping[Request, int] = MappingProxyType({})
@@ -200,6 +199,14 @@ class Policy:
         raise NotImplementedError
 
 
+def fresh(policy: Any) -> Any:
+    """What `policy.fresh()` gives, or a copy of one without such a method. ValueError for anything but a policy."""
+    made = policy.fresh() if callable(getattr(policy, "fresh", None)) else copied(policy)
+    if not callable(getattr(made, "schedule", None)):
+        raise ValueError(f"{type(policy).__name__}.fresh must return a policy like itself, not {settings.quote(made)}")
+    return made
+
+
 def copied(policy: Any) -> Any:
     """A copy of the policy with copies of its attributes, of those at least that Python can copy."""
     try:
@@ -214,7 +221,7 @@ def copied(policy: Any) -> Any:
 
 @dataclass(frozen=True)
 class Limits:
-    """What the engine holds a policy to, read once when serving starts.
+    """What the engine holds a policy to: read when serving starts, and the token budget of a step with each answer.
 
     Any object with `schedule` and `max_num_seqs` is a policy; what else Policy has, it need not.
     """
@@ -229,16 +236,25 @@ class Limits:
         if isinstance(policy, Policy):
             policy.check_settings()
         name = type(policy).__name__
-        budget = getattr(policy, "max_num_batched_tokens", math.inf)
-        if not (isinstance(budget, float) and budget == math.inf):
-            budget = settings.whole(f"{name}.max_num_batched_tokens", budget)
         return cls(
             settings.whole(f"{name}.max_num_seqs", getattr(policy, "max_num_seqs", None)),
-            budget,
+            _budget(policy),
             settings.flag(f"{name}.padded", getattr(policy, "padded", False)),
         )
+
+    def with_budget(self, policy: object) -> "Limits":
+        """The same with the token budget that the policy has now. Raises ValueError for one that cannot be."""
+        return replace(self, max_num_batched_tokens=_budget(policy))
+
+
+def _budget(policy: object) -> float:
+    budget = getattr(policy, "max_num_batched_tokens", math.inf)
+    if isinstance(budget, float) and budget == math.inf:
+        return budget
+    return settings.whole(f"{type(policy).__name__}.max_num_batched_tokens", budget)
 
 
 def blocks_needed(request: Request, tokens: int, block_size: int) -> int:
     """Blocks that the request takes from the free ones if it computes `tokens` more tokens."""
-    return blocks_for(request.computed + tokens, block_size) - request.blocks
+    engine = request.life.engine
+    return blocks_for(request.computed + tokens, block_size) if engine is None else engine.pool.need(request, tokens)

@@ -6,13 +6,16 @@ from typing import Annotated, Any
 
 from course.base import settings
 from course.memory.block_pool import Plan
+from course.models.engine_defaults import DEFAULT_ENGINE_VERSION, release
 from course.policies.base import DECODES, Order, Policy, Request, Schedule, State
 from course.policies.registry import Knob, MaxNumSeqs, registered
+from course.policies.waiting import Waiting
 
 MaxNumBatchedTokens = Annotated[int, Knob("The most tokens in a step.", 2_048)]
 EnableChunkedPrefill = Annotated[bool, Knob("Split prompts that exceed what is left of the step.")]
 LongPrefillTokenThreshold = Annotated[int, Knob("The most tokens of one prompt in a step; 0: no limit.")]
 SchedulerReserveFullISL = Annotated[bool, Knob("Admit only if the whole prompt fits the free blocks.")]
+EngineVersion = Annotated[str, Knob("The release of vLLM whose scheduler is followed, such as 0.19.")]
 
 
 @registered("continuous")
@@ -20,14 +23,17 @@ class Continuous(Policy):
     """Iteration-level batching, first come first served.
 
     Running requests come first, then waiting ones, while slots, token budget and KV blocks last. Settings are named as
-    in vLLM 0.19:
+    in vLLM:
     max_num_seqs: slots. max_num_batched_tokens: tokens a step, at least one for each slot.
     enable_chunked_prefill: a prompt that does not fit the budget left runs in chunks; otherwise it waits for its turn.
     long_prefill_token_threshold: the most tokens one request may take in a step, 0 for no such limit.
     scheduler_reserve_full_isl: admit a request only if its whole prompt fits the free blocks, not only its first chunk.
+    engine_version: the release whose rules count (`models.engine_defaults.RELEASES`). From 0.33 on the threshold spares
+    a request beside which no other runs or waits.
 
     Out of blocks, the running request admitted last is preempted, and nobody is admitted in that step.
-    Not modelled: prefix caching, asynchronous scheduling. Raises ValueError for settings that contradict each other.
+    Not modelled: prefix caching, asynchronous scheduling, the watermark of 0.33. Raises ValueError for settings that
+    contradict each other.
     """
 
     def __init__(
@@ -37,12 +43,14 @@ class Continuous(Policy):
         enable_chunked_prefill: EnableChunkedPrefill = True,
         long_prefill_token_threshold: LongPrefillTokenThreshold = 0,
         scheduler_reserve_full_isl: SchedulerReserveFullISL = True,
+        engine_version: EngineVersion = DEFAULT_ENGINE_VERSION,
     ):
         self.max_num_seqs = max_num_seqs
         self.max_num_batched_tokens = max_num_batched_tokens
         self.enable_chunked_prefill = enable_chunked_prefill
         self.long_prefill_token_threshold = long_prefill_token_threshold
         self.scheduler_reserve_full_isl = scheduler_reserve_full_isl
+        self.engine_version = engine_version
         self.check_settings()
 
     def check_settings(self) -> None:
@@ -51,6 +59,7 @@ class Continuous(Policy):
             setattr(self, name, settings.whole(name, getattr(self, name, None), low=low))
         for name in ("enable_chunked_prefill", "scheduler_reserve_full_isl"):
             setattr(self, name, settings.flag(name, getattr(self, name, None)))
+        release(str(getattr(self, "engine_version", None)))  # refuses what is no version
         if self.max_num_batched_tokens < self.max_num_seqs:
             raise ValueError(
                 f"max_num_batched_tokens={self.max_num_batched_tokens} is smaller than one decode for each of "
@@ -80,10 +89,12 @@ class Continuous(Policy):
             extras += f", long_prefill_token_threshold={self.long_prefill_token_threshold}"
         if not self.scheduler_reserve_full_isl:
             extras += ", scheduler_reserve_full_isl=False"
+        if release(self.engine_version) is not release(DEFAULT_ENGINE_VERSION):
+            extras += f", engine_version={self.engine_version!r}"
         sizes = f"max_num_seqs={self.max_num_seqs}, max_num_batched_tokens={self.max_num_batched_tokens}"
         return f"{type(self).__name__}({sizes}{extras})"
 
-    def queue(self, state: State, waiting: Sequence[Request]) -> Iterable[Request]:
+    def queue(self, state: State, waiting: Waiting) -> Iterable[Request]:
         """Those who wait, in the order in which they are admitted; who is left out waits on.
 
         A plain list holds for one step: while somebody waits whom slots and budget would let in, it is asked for before
@@ -95,10 +106,23 @@ class Continuous(Policy):
         """Who gives way where blocks are short: the one admitted last, as in vLLM. running: in order of admission."""
         return running[-1]
 
+    def cap(self, state: State) -> int:
+        """The most tokens of one request in the coming step; 0: no such limit."""
+        threshold = self.long_prefill_token_threshold
+        if not threshold or state.decodes > 1:
+            return threshold
+        return self.cap_among(state.decodes + len(state.prefilling) + len(state.waiting))
+
+    def cap_among(self, present: int) -> int:
+        """The same for a step before which `present` requests run or wait."""
+        spared = present == 1 and not release(self.engine_version).threshold_alone
+        return 0 if spared else self.long_prefill_token_threshold
+
     def schedule(self, state: State) -> Schedule:
         """Decodes first, then prompts under way, then the queue. The answer holds while nobody waits for the budget."""
-        left, cap = self.max_num_batched_tokens - state.decodes, self.long_prefill_token_threshold
-        changes, prefilling = "_set_while_serving" in vars(self), state.prefilling
+        own, prefilling = vars(self), state.prefilling
+        left = own["max_num_batched_tokens"] - state.decodes
+        changes = "_set_while_serving" in own
         if left < 0 or (changes and any(request.emitted and request.remaining == 1 for request in prefilling)):
             return self.make_room(state)
         waiting = state.waiting if left and state.free_slots else ()
@@ -106,16 +130,15 @@ class Continuous(Policy):
             if state.spare_blocks < 0:
                 return self.make_room(state)
             return Schedule(decodes=True) if changes else DECODES
-        plan, tokens = state.plan(), {}
+        plan, tokens, cap = state.plan(), {}, self.cap(state)
         if plan.free < 0:
             return self.make_room(state)
         for request in prefilling:
             chunk = min(request.remaining, left, cap or left)
             if not chunk:
                 break
-            if not plan.fits(request, chunk):
+            if not plan.take(request, chunk, if_fit=chunk):
                 return self.make_room(state)
-            plan.take(request, chunk)
             tokens[request] = chunk
             left -= chunk
         until = self.admit(state, plan, tokens, left) if left and waiting else math.inf if left else None
@@ -127,7 +150,7 @@ class Continuous(Policy):
 
     def admit(self, state: State, plan: Plan, tokens: dict[Request, int], left: int) -> float | None:
         """Add newcomers to `tokens` while slots, `left` tokens and blocks last; return until when the answer holds."""
-        cap, slots, waiting = self.long_prefill_token_threshold, state.free_slots, state.waiting
+        cap, slots, waiting = self.cap(state), state.free_slots, state.waiting
         order, unserved = self.queue(state, waiting), len(waiting)
         holds = order.until if isinstance(order, Order) else None
         for request in order:
@@ -151,7 +174,7 @@ class Continuous(Policy):
 
     def make_room(self, state: State) -> Schedule:
         """Those that run, in order of admission, where blocks or budget do not suffice for all: victims give way."""
-        plan, left, cap = state.plan(decodes=False), self.max_num_batched_tokens, self.long_prefill_token_threshold
+        plan, left, cap = state.plan(decodes=False), self.max_num_batched_tokens, self.cap(state)
         tokens: dict[Request, int] = {}
         preempt: list[Request] = []
         running = list(state.running)
@@ -159,7 +182,7 @@ class Continuous(Policy):
         while place < len(running) and left:
             request = running[place]
             chunk = min(request.remaining, left, cap or left)
-            while not plan.fits(request, chunk):
+            while not plan.take(request, chunk, if_fit=chunk):
                 victim = self.victim(state, running)
                 if victim not in running:
                     raise ValueError(
@@ -176,7 +199,6 @@ class Continuous(Policy):
                 if victim is request:
                     break
             else:
-                plan.take(request, chunk)
                 tokens[request] = chunk
                 left -= chunk
             place += 1

@@ -41,8 +41,7 @@ class Dynamic(Policy):
             return DECODES
         if not state.waiting:
             return Schedule()
-        batch = state.waiting[: self.max_num_seqs]
-        deadline = batch[0].arrival + self.max_queue_delay
-        if len(batch) < self.max_num_seqs and state.now < deadline:
+        deadline = state.waiting[0].arrival + self.max_queue_delay
+        if len(state.waiting) < self.max_num_seqs and state.now < deadline:
             return Schedule(until=deadline)
-        return padded_prefill(batch)
+        return padded_prefill(state.waiting[: self.max_num_seqs])

@@ -60,9 +60,7 @@ class PrefillFirst(Policy):
         begun = [request for request in state.prefilling if not _decodes(request)]
         paused = {request: 1 for request in state.prefilling if _decodes(request)}
         plan = state.plan()
-        for request in paused:
-            plan.take(request, 1)
-        if plan.free < 0:
+        if plan.free < 0 or not all(plan.take(request, 1, if_fit=1) for request in paused):
             return self.make_room(state, begun)
         tokens = self.prompts(state, begun, plan) if begun or (state.waiting and state.free_slots) else {}
         if tokens:
@@ -74,7 +72,7 @@ class PrefillFirst(Policy):
 
     def prompts(self, state: State, begun: list[Request], plan: Plan) -> dict[Request, int]:
         """The tokens of each prompt in this step: the ones under way, then the queue, while budget and blocks last."""
-        left, slots = self.max_num_batched_tokens, state.free_slots
+        left, slots = int(self.max_num_batched_tokens), state.free_slots
         tokens: dict[Request, int] = {}
         for request in begun:
             chunk = min(request.remaining, left)

@@ -1,6 +1,7 @@
 """A request: what a policy may read of it, and behind that what its engine keeps of it."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -10,7 +11,8 @@ from course.base import settings
 class Life:
     """What an engine keeps of one request, and changes. A policy reads the Request, which is a view of this.
 
-    row: in the workload. labels: class_, tenant, prefix, guess. engine: the one that serves it, None before and after.
+    row: in the workload. labels: class_, tenant, prefix, guess, tags, deadline. engine: the one that
+    serves it, None before and after.
     emitted_before, computed_before: output tokens and tokens in the cache when its decodes under way began; now, where
     it does not decode. decodes_from: the first step of those decodes, -1 where it does not decode. The counters of a
     request that decodes so follow from the number of the step, and a step costs nothing for those that only go on.
@@ -41,34 +43,33 @@ class Life:
         """Output tokens so far."""
         if self.decodes_from < 0:
             return self.emitted_before
-        return self.emitted_before + self.engine.step - self.decodes_from
+        return self.emitted_before + self.engine.steps - self.decodes_from
 
     @property
     def computed(self) -> int:
         """Tokens whose K and V are in the cache."""
         if self.decodes_from < 0:
             return self.computed_before
-        return self.computed_before + self.engine.step - self.decodes_from
+        return self.computed_before + self.engine.steps - self.decodes_from
 
 
 def _read_only(name: str, doc: str, read: Callable[[Any], Any] | None = None) -> Any:
-    """A property that refuses to be set, with a sentence. read: where it is more than what `Life` calls so."""
-
-    def refuse(self: Any, value: Any) -> None:
-        raise ValueError(
-            f"a policy changed a request: it set {name} of {self!r} to {settings.quote(value)}; a policy may only "
-            "read requests, so keep notes of your own elsewhere, by request.index"
-        )
-
-    return property(read or attrgetter(f"life.{name}"), refuse, doc=doc)
+    """A property. read: how it is read, if it is more than what `Life` calls so."""
+    return property(read or attrgetter(f"life.{name}"), doc=doc)
 
 
 class Request:
     """A request as a policy may see it. How long its answer will be is not here: nobody knows that in advance."""
 
-    __slots__ = ("life",)
+    __slots__ = ("life", "remaining")
 
     life: Life
+    remaining: int
+    """Tokens to compute before the next one is emitted: 1 for a decode, more for a prompt that is not in the cache.
+
+    Policies read it more often than all else. So it is a slot that is filled while a request decodes, and worked out
+    otherwise (`__getattr__`).
+    """
 
     def __init__(
         self,
@@ -79,9 +80,12 @@ class Request:
         tenant: int | str | None = None,
         prefix: tuple = (),
         guess: float | None = None,
+        tags: Mapping[str, Any] | tuple = (),
+        deadline: float | None = None,
         index: int = -1,
     ):
-        self.life = Life(arrival, prompt_tokens, index, None, (class_, tenant, prefix, guess))
+        labels = class_, tenant, prefix, guess, tags, deadline
+        give_life(self, Life(arrival, prompt_tokens, index, None, labels))
 
     index = _read_only("index", "Its row in the workload.", attrgetter("life.row"))
     arrival = _read_only("arrival", "When it came, in seconds.")
@@ -96,6 +100,19 @@ class Request:
     guess = _read_only(
         "guess", "A predictor's guess of the tokens of its answer, or None.", lambda self: self.life.labels[3]
     )
+    tags = _read_only(
+        "tags", "What else is known of it: a mapping, or a tuple of labels.", lambda self: self.life.labels[4]
+    )
+    deadline = _read_only(
+        "deadline",
+        "Seconds after its arrival in which it should be served, or None. What must be done by then a policy decides.",
+        lambda self: self.life.labels[5],
+    )
+    due = _read_only(
+        "due",
+        "When its deadline is over, in seconds like its arrival; infinite without one.",
+        lambda self: math.inf if self.life.labels[5] is None else self.life.arrival + self.life.labels[5],
+    )
 
     emitted = _read_only("emitted", "Output tokens so far.")
     computed = _read_only("computed", "Tokens whose K and V are in the cache.")
@@ -104,16 +121,26 @@ class Request:
         "Tokens that must be in the cache before the next one can be sampled: the prompt and what was emitted.",
         lambda self: self.life.prompt_tokens + self.life.emitted,
     )
-    remaining = _read_only(
-        "remaining",
-        "Tokens to compute before the next one is emitted: 1 for a decode, more for a prompt.",
-        lambda self: self.life.prompt_tokens + self.life.emitted_before - self.life.computed_before,
-    )
     blocks = _read_only(
         "blocks",
         "KV blocks that it holds.",
         lambda self: 0 if self.life.engine is None else self.life.engine.pool.held(self),
     )
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "remaining":
+            raise AttributeError(f"a Request has no attribute {name!r}")
+        life = self.life
+        there = life.computed_before
+        if not there and life.engine is not None:
+            there = life.engine.pool.hit(self)
+        return max(1, life.prompt_tokens + life.emitted_before - there)  # padding is computed beyond what remains
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise ValueError(
+            f"a policy changed a request: it set {name} of {self!r} to {settings.quote(value)}; a policy may only "
+            "read requests, so keep notes of your own elsewhere, by request.index"
+        )
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise ValueError(
@@ -122,3 +149,9 @@ class Request:
 
     def __repr__(self) -> str:
         return f"Request({self.index}, prompt={self.prompt_tokens}, computed={self.computed}, emitted={self.emitted})"
+
+
+# For the engine alone.
+give_life = vars(Request)["life"].__set__
+fill_remaining = vars(Request)["remaining"].__set__
+empty_remaining = vars(Request)["remaining"].__delete__

@@ -1,19 +1,21 @@
 """Shortest first: continuous batching whose queue is sorted by length."""
 
-from collections.abc import Sequence
 from operator import attrgetter
 from typing import Annotated
 
 from course.base import settings
+from course.models.engine_defaults import DEFAULT_ENGINE_VERSION
 from course.policies.base import Order, Request, State
 from course.policies.continuous import (
     Continuous,
     EnableChunkedPrefill,
+    EngineVersion,
     LongPrefillTokenThreshold,
     MaxNumBatchedTokens,
     SchedulerReserveFullISL,
 )
 from course.policies.registry import Knob, MaxNumSeqs, registered
+from course.policies.waiting import Waiting
 
 BY = ("prompt", "guess")
 
@@ -36,6 +38,7 @@ class ShortestFirst(Continuous):
         long_prefill_token_threshold: LongPrefillTokenThreshold = 0,
         scheduler_reserve_full_isl: SchedulerReserveFullISL = True,
         by: Annotated[str, Knob("What is short: the prompt, or the guess of the answer.")] = "prompt",
+        engine_version: EngineVersion = DEFAULT_ENGINE_VERSION,
     ):
         self.by = by
         super().__init__(
@@ -44,6 +47,7 @@ class ShortestFirst(Continuous):
             enable_chunked_prefill,
             long_prefill_token_threshold,
             scheduler_reserve_full_isl,
+            engine_version,
         )
 
     def check_settings(self) -> None:
@@ -52,9 +56,9 @@ class ShortestFirst(Continuous):
         if self.by not in BY:
             raise ValueError(f"by must be {' or '.join(BY)}, not {settings.quote(self.by)}")
 
-    def queue(self, state: State, waiting: Sequence[Request]) -> Order:
+    def queue(self, state: State, waiting: Waiting) -> Order:
         """Those who wait, the shortest first: an order that time does not change."""
-        return Order(sorted(waiting, key=_prompt if self.by == "prompt" else _guess))
+        return Order(waiting.sorted_by(_prompt if self.by == "prompt" else _guess))
 
 
 _prompt = attrgetter("prompt_tokens")

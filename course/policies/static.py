@@ -32,10 +32,9 @@ class Static(Policy):
         """Wait for a full batch, then run it to its end."""
         if state.decodes:
             return DECODES
-        batch = state.waiting[: self.max_num_seqs]
-        if len(batch) < self.max_num_seqs and not state.no_more_arrivals:
+        if len(state.waiting) < self.max_num_seqs and not state.no_more_arrivals:
             return Schedule()
-        return padded_prefill(batch)
+        return padded_prefill(state.waiting[: self.max_num_seqs])
 
 
 def padded_prefill(batch: Sequence[Request]) -> Schedule:

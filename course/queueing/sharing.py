@@ -120,7 +120,7 @@ class BatchingForecast:
 
     @cached_property
     def _starts(self) -> tuple[tuple[float, tuple[tuple[float, float], ...]], ...]:
-        """For 1, 2, 3, 4 prompts in the own step: its seconds, and the landings that lead there.
+        """(seconds of the own step, landings that lead there), for 1, 2, 3 and 4 prompts in it.
 
         Each landing as the share of arrivals that land there and start in such company, and the seconds of the step in
         progress. Plain floats: a percentile asks for p_ttft_above some fifty times, and an explorer for a hundred

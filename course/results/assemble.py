@@ -131,7 +131,7 @@ def _not_streamed(reported: Statistics) -> bool:
 
 
 def _at_once(table: Requests) -> np.ndarray:
-    """Of each request, whether an answer of several tokens came in one piece."""
+    """Whether each request's answer of several tokens came in one piece."""
     with np.errstate(invalid="ignore"):
         return (table.output_tokens > 1) & (table.e2e > 0) & (table.e2e - table.ttft <= SAME_TIME * table.e2e)
 

@@ -266,7 +266,7 @@ def _table(place: str, doc: Mapping, counted: float) -> tuple[Requests | None, f
 def _window(
     place: str, doc: Mapping, counted: float, failed: np.ndarray, start: np.ndarray, end: np.ndarray
 ) -> tuple[np.ndarray, tuple[float, float] | None]:
-    """Which requests the averages count: all, or those of the window.
+    """The requests that the averages count: all, or those of the window.
 
     guidellm counts all requests that touch it (0.4 to 0.8); other ways to count an edge are tried if that gives another
     number than the report's.

@@ -84,7 +84,7 @@ def tokens(place: str, row: Mapping, key: str) -> float:
 
 
 def rate(place: str, row: Mapping, key: str) -> float:
-    """Something per second; NaN if missing. ValueError for one below 0."""
+    """A rate [1/s]; NaN if missing. ValueError for one below 0."""
     value = number(place, row, key)
     if value < 0:
         raise ValueError(f"{place}: {key} is {quote(row[key])}: a rate cannot be negative")

@@ -42,7 +42,7 @@ class Sweep:
         return tuple(dict.fromkeys(_setting(run, self.axis) for run in self.runs))
 
     def mean(self, read: Callable[[Result], float]) -> list[float]:
-        """For each load the mean of what `read` takes from its runs; NaN if one of them lacks it."""
+        """The mean, for each load, of what `read` takes from its runs; NaN if one of them lacks it."""
         means = []
         for load in self.loads:
             values = [read(run) for run in self.runs if _setting(run, self.axis) == load]

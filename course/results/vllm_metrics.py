@@ -57,12 +57,12 @@ SETTINGS = {
 
 
 def matches(value: Any) -> bool:
-    """Never: a page is no JSON. `is_page` tells one."""
+    """False: a page is no JSON, and is recognised by `is_page`."""
     return False
 
 
 def read(path: Path, documents: list[Document]) -> list[Result]:
-    """Never reached with a page; ValueError, since what was given is JSON."""
+    """Raises ValueError: a JSON document is no page of metrics."""
     raise ValueError(f"{path.name} is JSON, and a metrics page is lines of name{{labels}} value")
 
 

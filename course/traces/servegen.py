@@ -32,7 +32,7 @@ SIDES = ("input_tokens", "output_tokens")
 
 @dataclass(frozen=True)
 class Window:
-    """So many requests between start and start + length seconds, with gaps of that pattern and shape."""
+    """`requests` between start and start + length seconds, with gaps of that pattern and shape."""
 
     start: float
     length: float
@@ -146,7 +146,7 @@ Distribution = tuple[np.ndarray, np.ndarray]  # lengths in tokens, probabilities
 
 
 def _lengths(path: Path, dataset: Path | None) -> tuple[Path, dict[float, tuple[Distribution, Distribution]], float]:
-    """Of which file, by start of the period the distributions of prompts and outputs, and the most weight on 0."""
+    """(file, distributions of prompts and outputs by start of the period, the most weight on 0)."""
     beside = path.with_name(path.name.replace("-trace.csv", "-dataset.json")) if dataset is None else dataset
     if beside == path or not beside.is_file():
         raise ValueError(

@@ -1,7 +1,8 @@
 """The columns of a workload, checked: each refusal names the first request that is wrong."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -127,6 +128,26 @@ def _blocks(row: Any) -> tuple:
     blocks = tuple(row)
     hash(blocks)
     return blocks
+
+
+def tags(values: Any) -> tuple[Mapping[str, Any] | tuple, ...] | None:
+    """`values` as a tuple of read-only mappings and tuples of labels, None if there are none; else a ValueError."""
+    if values is None:
+        return None
+    if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
+        raise ValueError(f"tags must be a sequence of mappings or of tuples, one per request, not {quote(values)}")
+    found: list[Mapping[str, Any] | tuple] = []
+    for row, value in enumerate(values):
+        if isinstance(value, Mapping):
+            found.append(MappingProxyType(dict(value)))
+        elif isinstance(value, tuple | list | set | frozenset):
+            found.append(tuple(value))
+        else:
+            raise ValueError(
+                f"tags of request {row} must be a mapping, such as {{'user': 7}}, or a tuple of labels, not "
+                f"{quote(value)}"
+            )
+    return tuple(found)
 
 
 def label(name: Any) -> str:

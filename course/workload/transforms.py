@@ -68,14 +68,15 @@ def merge(parts: Sequence[Workload], name: str = "") -> Workload:
         columns[key] = np.concatenate([getattr(part, key) for part in parts])[order]
     for key in ("class_", "tenant"):
         columns[key] = _merged_labels([getattr(part, key) for part in parts], sizes, order)
-    if any(part.prefix is not None for part in parts):
-        rows = [row for part, size in zip(parts, sizes, strict=True) for row in (part.prefix or ((),) * size)]
-        columns["prefix"] = tuple(rows[i] for i in order)
-    if any(part.guess is not None for part in parts):
-        none = [np.full(size, np.nan) for size in sizes]
-        columns["guess"] = np.concatenate(
-            [empty if part.guess is None else part.guess for part, empty in zip(parts, none, strict=True)]
-        )[order]
+    for key in ("prefix", "tags"):
+        if any(getattr(part, key) is not None for part in parts):
+            rows = [row for part, size in zip(parts, sizes, strict=True) for row in getattr(part, key) or ((),) * size]
+            columns[key] = tuple(rows[i] for i in order)
+    for key in ("guess", "deadline"):
+        if any(getattr(part, key) is not None for part in parts):
+            numbers = [getattr(part, key) for part in parts]
+            filled = [np.full(size, np.nan) if one is None else one for one, size in zip(numbers, sizes, strict=True)]
+            columns[key] = np.concatenate(filled)[order]
     if any(part.after is not None for part in parts):
         starts = np.cumsum([0, *sizes[:-1]])
         after = np.concatenate(

@@ -19,6 +19,7 @@ from course.workload.columns import (
     references,
     same,
     sentences,
+    tags,
     times,
     tokens,
 )
@@ -34,6 +35,8 @@ PER_REQUEST = (
     "after",
     "think_time",
     "guess",
+    "tags",
+    "deadline",
 )
 
 
@@ -49,6 +52,8 @@ class Workload:
       arrival[i] counts. Always after[i] < i, so there are no cycles and `head` cuts no chain.
     - think_time: float64 [s], 0 where `after` is -1; None without `after`.
     - guess: float64 [tokens], 1 to 1e9, what a predictor says of the answer, NaN if it says nothing; or None.
+    - tags: for each request what else a policy may know of it, a mapping or a tuple of labels; or None.
+    - deadline: float64 [s], from 0 to 1e10, after its arrival, NaN if there is none; or None.
     - name: a label for tables. notes: what a reader should know, such as rows that were dropped on reading.
 
     Two workloads are equal when their arrays are; name and notes do not count. ValueError, naming the first bad
@@ -64,6 +69,8 @@ class Workload:
     after: np.ndarray | None = None
     think_time: np.ndarray | None = None
     guess: np.ndarray | None = None
+    tags: tuple[Mapping[str, Any] | tuple, ...] | None = None
+    deadline: np.ndarray | None = None
     name: str = ""
     notes: tuple[str, ...] = ()
 
@@ -76,6 +83,8 @@ class Workload:
         for name in ("class_", "tenant"):
             checked[name] = labels(name, getattr(self, name))
         checked["prefix"], checked["guess"] = prefixes(self.prefix), guesses(self.guess)
+        checked["tags"] = tags(self.tags)
+        checked["deadline"] = None if self.deadline is None else times("deadline", self.deadline, allow_nan=True)
         if self.after is None and self.think_time is not None:
             raise ValueError("think_time needs after, the request that each one follows")
         checked["after"] = None if self.after is None else references("after", self.after)
@@ -173,7 +182,7 @@ class Workload:
         """Both workloads on one clock, merged by arrival; neither is shifted. Equal arrivals keep this order.
 
         A request that follows an answer is placed by the earliest time at which it could arrive. If only one side
-        has class_, tenant, prefix or guess, the other's are "" or -1, () or NaN.
+        has class_, tenant, prefix, guess, tags or deadline, the other's are "" or -1, () or NaN.
         """
         from course.workload.transforms import merge
 

@@ -18,6 +18,7 @@ import numpy as np
 from course import gpu
 from course.gpu import bench, record
 from course.gpu.sweep import fixed_batches
+from tools.gpu import decode_step
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 COMMAND = [sys.executable, "-c", "from course.cli import main; main()", "bench"]
@@ -133,7 +134,7 @@ def main() -> None:
     if asked.json:
         asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     if asked.profile:
-        recorded = record.profile(device, started, told=lambda text: print(text, flush=True))
+        recorded = decode_step.profile(device, started, told=lambda text: print(text, flush=True))
         asked.profile.write_text(json.dumps(recorded, separators=(",", ":")) + "\n", encoding="utf-8")
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from playwright.sync_api import Browser, ElementHandle, Locator, Page
 
@@ -24,6 +25,9 @@ RUNNING = "[...document.querySelectorAll('.jp-Notebook .jp-InputPrompt')].some(p
 
 EXCUSED = {"[anywidget] Failed to initialize model."}
 """What a machine says that needs two seconds to load a widget: explorers work all the same (test_slow_machine.py)."""
+
+PAGES: WeakKeyDictionary[Browser, Page] = WeakKeyDictionary()
+"""The page of each browser that shows one notebook after the other."""
 
 FAULTS = ("application/vnd.jupyter.error", "application/vnd.jupyter.stderr")
 
@@ -44,18 +48,28 @@ class LabPage:
         notebook = json.loads((server.labs / name).read_text(encoding="utf-8"))
         self.cells = notebook["cells"]
         self.sources = ["".join(cell["source"]) for cell in self.cells]
-        page.on("console", lambda said: said.type == "error" and self.complaints.append(f"{said.text} {said.location}"))
-        page.on("pageerror", lambda error: str(error) in EXCUSED or self.complaints.append(str(error)))
-        page.on("request", lambda request: self._asked(request.url))
-        page.on("websocket", lambda socket: self._asked(socket.url))
+        self._listeners = {
+            "console": lambda said: said.type == "error" and self.complaints.append(f"{said.text} {said.location}"),
+            "pageerror": lambda error: str(error) in EXCUSED or self.complaints.append(str(error)),
+            "request": lambda request: self._asked(request.url),
+            "websocket": lambda socket: self._asked(socket.url),
+        }
+        for event, listener in self._listeners.items():
+            page.on(event, listener)
 
     def _asked(self, url: str) -> None:
         if not LOCAL.match(url):
             self.outside.append(url)
 
-    def open(self) -> None:
-        """Open JupyterLab and the notebook from its list of files, and wait for its kernel."""
-        self.page.goto(f"{self.server.url}lab?token={self.server.token}&reset")
+    def leave(self) -> None:
+        """Listen no more to the page."""
+        for event, listener in self._listeners.items():
+            self.page.remove_listener(event, listener)
+
+    def open(self, address: str = "") -> None:
+        """Open JupyterLab if an address is given, then the notebook from its list of files; wait for its kernel."""
+        if address:
+            self.page.goto(address)
         self.page.locator(".jp-DirListing-item", has_text=re.compile(f"^{re.escape(self.name)}")).dblclick()
         count = f"document.querySelectorAll('.jp-Notebook .jp-Cell').length === {len(self.cells)}"
         self.page.wait_for_function(f"{count} && {KERNEL} && {IDLE}")
@@ -151,14 +165,45 @@ def show(element: Locator | ElementHandle) -> None:
 @contextmanager
 def opened(browser: Browser, server: Server, name: str, script: str = "") -> Iterator[LabPage]:
     """Open a notebook in a fresh profile; afterwards close the page and end the kernels. `script` runs before it."""
+    page = new_page(browser, script)
+    try:
+        lab = LabPage(page, server, name)
+        lab.open(f"{server.url}lab?token={server.token}&reset")
+        yield lab
+    finally:
+        page.context.close()
+        server.stop_kernels()
+
+
+@contextmanager
+def opened_next(browser: Browser, server: Server, name: str) -> Iterator[LabPage]:
+    """Open a notebook in the JupyterLab that showed the one before; afterwards close the notebook and end the kernels.
+
+    To load JupyterLab takes more CPU time than to run most labs. Its workspace is not the one of a fresh profile.
+    """
+    page = PAGES.get(browser)
+    if page is None or page.is_closed():
+        page = PAGES[browser] = new_page(browser)
+        page.goto(f"{server.url}lab/workspaces/tests?token={server.token}&reset")
+        page.wait_for_function("window.jupyterapp?.restored.then(() => true)")
+    lab = LabPage(page, server, name)
+    page.evaluate("jupyterapp.commands.execute('filebrowser:refresh')")
+    try:
+        lab.open()
+        yield lab
+        page.evaluate("[...jupyterapp.shell.widgets('main')].forEach((widget) => widget.dispose())")
+    except BaseException:  # whatever stands there, the next one begins afresh
+        page.context.close()
+        raise
+    finally:
+        lab.leave()
+        server.stop_kernels()
+
+
+def new_page(browser: Browser, script: str = "") -> Page:
+    """Return a page in a fresh profile. `script` runs before everything else on it."""
     context = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT})
     context.set_default_timeout(60 * SECOND)
     context.add_init_script(path=PROBE)
     context.add_init_script(script)
-    try:
-        lab = LabPage(context.new_page(), server, name)
-        lab.open()
-        yield lab
-    finally:
-        context.close()
-        server.stop_kernels()
+    return context.new_page()

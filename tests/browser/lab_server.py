@@ -84,6 +84,7 @@ def jupyterlab(folder: Path) -> Iterator[Server]:
         "JUPYTER_RUNTIME_DIR": runtime,
     }
     command = [sys.executable, "-m", "course.desk.workspace", f"--to={labs}", "--no-browser", f"--port={_free_port()}"]
+    command.append("--LabApp.expose_app_in_browser=True")  # lab_page.py closes notebooks with it
     with log.open("w") as output:
         process = subprocess.Popen(
             command,

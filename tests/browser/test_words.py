@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
-from tests.browser.lab_page import SECOND, LabPage, opened, show
+from tests.browser.lab_page import SECOND, LabPage, opened_next, show
 from tests.browser.lab_server import Server
 from tests.browser.latency import pictures_a_second
 
@@ -35,7 +35,7 @@ def lab(browser: Browser, server: Server) -> Iterator[LabPage]:
     cells = [nbformat.v4.new_code_cell(code) for code in CELLS]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), server.labs / NAME)
-    with opened(browser, server, NAME) as page:
+    with opened_next(browser, server, NAME) as page:
         page.run_cell(0)
         yield page
 

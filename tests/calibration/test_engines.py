@@ -10,6 +10,7 @@ from course import calibration, policies
 from course.calibration import compare, engine_of
 from course.cli import app
 from course.models import gpus, model
+from course.models.engine_defaults import DEFAULT_ENGINE_VERSION
 from tests.helpers.measured_runs import TRUTH, as_log, as_result, served, telling_load
 
 LLAMA, CARD = model("llama-3.1-8b"), gpus.gpu("H100")
@@ -44,6 +45,12 @@ def test_an_engine_that_no_file_names_is_said():
     assert not any("ASSUMED" in n for n in engine_of(of("x", vllm_version="0.19.0"), LLAMA, CARD).notes)
     with pytest.raises(ValueError, match="engine must be one of vllm, sglang, tensorrt-llm, not 'tgi'"):
         engine_of(of("guidellm"), LLAMA, CARD, engine="tgi")
+
+
+def test_the_release_that_served_is_followed():
+    for version, followed in (("0.33.0", "0.33.0"), ("0.19.1", "0.19.1"), ("a nightly", DEFAULT_ENGINE_VERSION)):
+        engine = engine_of(of("x", vllm_version=version, max_num_seqs=8), LLAMA, CARD)
+        assert engine.policy.engine_version == followed
 
 
 def test_the_order_of_work_changes_what_is_modelled():

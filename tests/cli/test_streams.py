@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from course import traces
-from tests.helpers.sizes import PATIENCE
+from tests.helpers.sizes import PATIENCE, size
 
 COMMAND = [sys.executable, "-c", "from course.cli import main; main()"]
 SMALL = [*COMMAND, "simulate", "--rate", "20", "--num-requests", "60"]
@@ -74,8 +74,14 @@ def odd_trace(folder: Path, name: bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize("encoding", ["utf-8:strict", "ascii:strict", "latin-1"])
-@pytest.mark.parametrize("name", [b"b\xff.csv", "\N{EURO SIGN}\N{GRINNING FACE}.csv".encode()])
+NO_TEXT, NO_LATIN = b"b\xff.csv", "\N{EURO SIGN}\N{GRINNING FACE}.csv".encode()
+NAMES = size(
+    small=[(NO_TEXT, "utf-8:strict"), (NO_LATIN, "ascii:strict")],
+    whole=[(name, how) for name in (NO_TEXT, NO_LATIN) for how in ("utf-8:strict", "ascii:strict", "latin-1")],
+)
+
+
+@pytest.mark.parametrize(("name", "encoding"), NAMES)
 def test_a_name_that_is_no_text_here(tmp_path: Path, name: bytes, encoding: str) -> None:
     path = odd_trace(tmp_path, name)
     line = [*COMMAND, "simulate", "--trace", str(path), "--head", "20"]

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from course import KVCache, policies
 from course.engine.cancel import cancel
+from course.engine.executor import Executor, Outcome
 from course.engine.serving import Engine, finish
 from course.policies import Request
 from course.steptime import PowerLaw
@@ -79,6 +80,23 @@ def test_refusals():
     for stranger in (request, 3, Request(0.0, 1)):
         with pytest.raises(ValueError, match="not with this engine"):
             cancel(live, stranger)
+
+
+def test_what_became_of_each_request():
+    """One is given up after its second token; both have their rows, and the Run says which was answered."""
+
+    class FiveTokens(Executor):
+        def execute(self, work):
+            return Outcome(1.0, [request for request in work.decodes if request.emitted == 4])
+
+    engine = Engine(policies.Continuous(2, 8), FiveTokens())
+    _, gone = engine.submit(Request(0.0, 4)), engine.submit(Request(0.0, 4))
+    engine.advance(2.0)
+    cancel(engine, gone)
+    run = finish(engine)
+    assert run.workload.output_tokens[0] == 5
+    assert run.outcome.tolist() == ["answered", "cancelled"]
+    assert run.workload.output_tokens[1] == 2 and len(run.token_times(1)) == 2
 
 
 def test_a_run_has_no_row_without_a_token():

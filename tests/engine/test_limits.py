@@ -67,11 +67,14 @@ def test_an_answer_without_end(policy, step_time):
 
 def test_a_prompt_without_end():
     endless = Workload([0.0, 1.0], [10**9, 5], [5, 5])
-    for policy in (POLICY, policies.Continuous(2, 10**9, long_prefill_token_threshold=8)):
+    cut = policies.Continuous(2, 10**9, long_prefill_token_threshold=8, engine_version="0.19")
+    for policy in (POLICY, cut):
         with pytest.raises(ValueError, match=r"request 0 alone, .*takes 125,000,004 steps"):
             serve(endless, policy, SECOND)
     large_budget = policies.Continuous(1, 10**9)  # the prompt takes one step
     assert len(serve(endless, large_budget, SECOND).steps) == 10
+    spared = policies.Continuous(2, 10**9, long_prefill_token_threshold=8, engine_version="0.33")  # while it is alone
+    assert len(serve(endless, spared, SECOND).steps) == 6
 
 
 @pytest.mark.parametrize("policy", ALL, ids=lambda policy: type(policy).__name__)

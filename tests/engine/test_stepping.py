@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course import KVCache, Workload, policies, serve, steptime
-from course.engine.fast.lives import PATIENCE
+from course.engine.answer import PATIENCE
 from course.engine.run import Run
 from course.engine.serving import Engine
 from course.policies import Request, Schedule
@@ -82,7 +82,7 @@ def test_a_workload_in_pieces(kind):
         for when in data.draw(times_within(case, want)):
             if not isinstance(case.policy, policies.Static):
                 engine.advance(when)
-                assert engine.step == sum(row["start"] < when for row in want.steps)
+                assert engine.steps == sum(row["start"] < when for row in want.steps)
         checked(case, engine, want)
 
     agree()
@@ -93,7 +93,7 @@ def test_static_waits_for_a_full_batch_until_run_closes_the_queue():
     for arrival in (0.0, 0.5, 1.0):
         engine.submit(Request(arrival, 5), 2)
     engine.advance(100.0)
-    assert engine.step == 2 and engine.answered == 2  # 0 and 1; nobody knows whether 2 stays alone
+    assert engine.steps == 2 and engine.answered == 2  # 0 and 1; nobody knows whether 2 stays alone
     engine.submit(Request(120.0, 5), 1)
     engine.submit(Request(130.0, 5), 1)
     log = engine.run()
@@ -106,7 +106,7 @@ def test_a_million_idle_advances_cost_nobody_patience():
         engine.submit(Request(0.0, 5), 2)
         for when in range(1, PATIENCE + 10_000):
             engine.advance(when / 100)
-        assert engine.step == 0
+        assert engine.steps == 0
         assert len(engine.run().clock) == 2
 
 
@@ -120,7 +120,7 @@ def engine():
 
 def test_nobody_was_submitted(engine):
     engine.advance(5.0)
-    assert engine.step == 0
+    assert engine.steps == 0
     with pytest.raises(
         ValueError, match="no request was submitted, so there is nothing to serve: submit a request, or"
     ):
@@ -209,7 +209,7 @@ def test_after_run_an_engine_is_done(engine):
     engine.submit(Request(0.0, 5), 3)
     log = engine.run()
     engine.advance(100.0)
-    assert engine.step == 3 and engine.run().clock.tolist() == log.clock.tolist()
+    assert engine.steps == 3 and engine.run().clock.tolist() == log.clock.tolist()
     with pytest.raises(ValueError, match="this engine has served all requests: submit before `run`, with `advance` in"):
         engine.submit(Request(50.0, 5), 3)
 

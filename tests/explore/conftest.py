@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.remembered import words_from_memory as words_from_memory
+
 
 class Clock(asyncio.SelectorEventLoop):
     """What computes takes no time here, so no test that uses it depends on the speed of the machine."""

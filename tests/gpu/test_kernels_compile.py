@@ -14,8 +14,9 @@ from course.gpu import build, sources
 from course.gpu.errors import KernelError
 from course.gpu.shim import ShimDevice
 from tests.helpers.nvrtc import nvrtc
+from tests.helpers.sizes import size
 
-CUDA = ("75", "80", "86", "89", "90", "100", "120")
+CUDA = size(("75", "90"), whole=("75", "80", "86", "89", "90", "100", "120"))
 HIP = ("gfx90a", "gfx1030")
 EVERYTHING = """
 extern "C" __global__ void everything(float* out, int n) {

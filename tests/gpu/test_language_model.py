@@ -20,6 +20,7 @@ from course.memory.kvcache import KVCache
 from tests.gpu.conftest import DEVICES, queue_on
 from tests.helpers.lm_reference import reference
 from tests.helpers.lm_schedules import alone, is_certain, side_by_side, speak
+from tests.helpers.sizes import size
 
 # As in tests/lm/test_forward.py: float32 rounds to 6e-8 of a value; logits are up to 40, sums of a few thousand such
 # roundings that partly cancel. The largest difference seen here was 3.4e-5, and 6e-5 there. Products in TF32, which
@@ -33,6 +34,7 @@ PROMPTS = sorted(held_out_prompts(), key=lambda one: len(NUMPY.prompt(one.turns)
 ASKED = [NUMPY.prompt(one.turns) for one in PROMPTS]
 WANTED = [[*NUMPY.tokenizer.encode(one.answer), NUMPY.tokenizer.end] for one in PROMPTS]
 FEW = 8  # prompts on the CPU shim, where all would take minutes
+MANY = size(small=16, whole=None)  # and elsewhere
 
 
 @cache
@@ -49,7 +51,7 @@ def model(request: pytest.FixtureRequest) -> lm.LanguageModel:
 @pytest.fixture(params=DEVICES)
 def large(request: pytest.FixtureRequest) -> tuple[lm.LanguageModel, slice]:
     """The model on each device, and which committed prompts to ask there: all, or a few short ones."""
-    return loaded(request.param, "model"), slice(FEW if request.param == "cpu-shim" else None)
+    return loaded(request.param, "model"), slice(FEW if request.param == "cpu-shim" else MANY)
 
 
 def random_tokens(number: int, seed: int) -> list[int]:
@@ -231,7 +233,7 @@ def test_policies_change_no_word(large: tuple[lm.LanguageModel, slice], policy: 
 def test_a_cache_with_too_few_blocks_changes_no_word(large: tuple[lm.LanguageModel, slice]) -> None:
     """Somebody loses all blocks and is computed again."""
     model, some = large
-    three = slice(9, 12) if some.stop else slice(-3, None)  # the first that need two blocks each, or the longest
+    three = slice(9, 12) if some.stop == FEW else slice(-3, None)  # the first that need two blocks each, or the longest
     chosen = PROMPTS[three]
     most = max(len(before) + len(answer) for before, answer in zip(ASKED[three], WANTED[three], strict=True))
     kv = KVCache(-(-most // 16) + 1, 16)

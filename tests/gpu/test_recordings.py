@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from course import gpu
-from course.gpu import record, recordings
+from course.gpu import recordings
 from course.steptime import files
+from tools.gpu import decode_step as record
 
 
 def test_a_recording_is_read_as_it_was_written(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,10 @@ PEAK = pytest.StashKey[float]()
 
 
 def cpu_seconds() -> float:
-    """Of this process and of its descendants: those that live, and those that their parents have waited for."""
+    """Of this process and of its descendants: those that live, and those that their parents have waited for.
+
+    A browser that ends takes its seconds along: there the sum falls, which costs nobody anything.
+    """
     total, me = 0.0, psutil.Process()
     for process in (me, *me.children(recursive=True)):
         try:
@@ -81,7 +84,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> pytes
     report = yield
     if call.when == "teardown":
         now, peak, began = cpu_seconds(), peak_megabytes(), item.config.stash[KEY]
-        value = {"cpu": now - item.stash[KEY], "before": 0.0 if began else item.stash[KEY], "peak": peak}
+        value = {"cpu": max(0.0, now - item.stash[KEY]), "before": 0.0 if began else item.stash[KEY], "peak": peak}
         value |= {"grown": peak - item.stash[PEAK], "worker": os.environ.get("PYTEST_XDIST_WORKER", "one process")}
         item.config.stash[KEY] = now
         report.user_properties.append(("costs", value))

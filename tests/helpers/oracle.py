@@ -111,12 +111,14 @@ def serve_continuous(
     enable_chunked_prefill=True,
     long_prefill_token_threshold=0,
     scheduler_reserve_full_isl=True,
+    engine_version="0.33",
     by=None,
     num_blocks=None,
     block_size=16,
 ):
     """Iteration-level batching in the order of vLLM V1: those who run first, as they were admitted; then the queue.
 
+    engine_version: "0.33", in which the threshold spares a request beside which no other runs or waits, or "0.19".
     by: "prompt" or "guess": the shortest in the queue is next, the first of equals; without a guess, the last.
     """
     door, out = begin(requests)
@@ -129,7 +131,7 @@ def serve_continuous(
         return requests.prompt[who] + len(out.token_times[who]) - cached[who]
 
     def at_most(who, left):
-        return min(to_compute(who), left, long_prefill_token_threshold or left)
+        return min(to_compute(who), left, threshold or left)
 
     def free():
         return float("inf") if num_blocks is None else num_blocks - sum(held)
@@ -147,6 +149,9 @@ def serve_continuous(
                 return out
             now = door.next
             continue
+
+        alone = len(queue) + len(batch) == 1 and engine_version == "0.33"
+        threshold = 0 if alone else long_prefill_token_threshold
 
         # Whoever runs, first come first served; the last one gives way to those before it.
         turn, victims, dropped, left = {}, [], 0, max_num_batched_tokens
@@ -171,7 +176,7 @@ def serve_continuous(
         while queue and not victims and left and len(batch) < max_num_seqs:
             who = min(queue, key=length)
             tokens = at_most(who, left)
-            whole = min(to_compute(who), long_prefill_token_threshold or to_compute(who))
+            whole = min(to_compute(who), threshold or to_compute(who))
             if tokens < whole and not enable_chunked_prefill:
                 break
             must_fit = to_compute(who) if scheduler_reserve_full_isl else tokens

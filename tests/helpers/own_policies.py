@@ -1,6 +1,8 @@
 """Policies that a learner might write, each in a few plain lines; the tests serve with them."""
 
-from course.policies import Policy, Schedule, blocks_needed
+from operator import attrgetter
+
+from course.policies import Continuous, Policy, Schedule, blocks_needed
 from tests.helpers.oracle_own import Present
 
 
@@ -96,6 +98,58 @@ class TakingTurns(Policy):
         everybody = [*state.running, *state.waiting[:slots]]
         turn = everybody[self.odd :: 2] or everybody
         return Schedule({request: 1 for request in turn[: state.max_num_batched_tokens]})
+
+
+class FairShare(Continuous):
+    """Virtual token counters: the tenant that was served least goes first (Sheng et al., OSDI 2024).
+
+    A prompt token counts 1, a token of the answer 2. A tenant that comes back is lifted to the least of those who wait.
+    """
+
+    tenant = attrgetter("tenant")
+
+    def __init__(self, max_num_seqs, max_num_batched_tokens):
+        super().__init__(max_num_seqs, max_num_batched_tokens)
+        self.served, self.counted, self.charged, self.waited = {}, {}, set(), set()
+
+    def count(self, state):
+        """Add what has left since the last look, also of those who are gone by now."""
+        running = set(state.running)
+        for request, before in list(self.counted.items()):
+            self.served[request.tenant] += 2 * (request.emitted - before)
+            self.counted[request] = request.emitted
+            if request not in running:
+                del self.counted[request]
+        self.counted.update({request: request.emitted for request in running if request not in self.counted})
+
+    def schedule(self, state):
+        lines = state.waiting.grouped_by(FairShare.tenant)
+        back = lines.keys() - self.waited
+        if back or (lines and state.free_slots):
+            self.count(state)
+            least = min((self.served.get(tenant, 0) for tenant in lines.keys() - back), default=0)
+            self.served |= {tenant: max(self.served.get(tenant, 0), least) for tenant in back}
+        answer = super().schedule(state)
+        for request in answer.tokens:
+            if request.index not in self.charged:
+                self.charged.add(request.index)
+                self.served[request.tenant] += request.prompt_tokens
+                self.counted[request] = request.emitted
+        preempted = {request.tenant for request in answer.preempt}
+        self.waited = {t for t, line in lines.items() if any(r not in answer.tokens for r in line)} | preempted
+        return answer
+
+    def queue(self, state, waiting):
+        lines = {tenant: iter(line) for tenant, line in waiting.grouped_by(FairShare.tenant).items()}
+        served = dict(self.served)
+        while lines:
+            tenant = min(lines, key=served.__getitem__)
+            request = next(lines[tenant], None)
+            if request is None:
+                del lines[tenant]
+            else:
+                served[tenant] += request.prompt_tokens
+                yield request
 
 
 class Decided(Policy):

@@ -28,6 +28,11 @@ def fresh(policy):
     return policy
 
 
+def blocks_of(cache: KVCache) -> dict[str, int]:
+    """What the oracles take of a cache."""
+    return {"num_blocks": cache.num_blocks, "block_size": cache.block_size}
+
+
 @dataclass(frozen=True)
 class Case:
     """One engine and what comes to it. `after` holds None or the number of an earlier request."""
@@ -71,7 +76,7 @@ class Case:
     def by_the_oracle(self) -> oracle.Outcome:
         guess = self.guess or (None,) * len(self.prompt)
         requests = oracle.Requests(self.arrival, self.prompt, self.output, self.after, self.think_time, guess)
-        memory = {} if self.cache is None else vars(self.cache)
+        memory = {} if self.cache is None else blocks_of(self.cache)
 
         def step_time(decodes, context, chunks):
             return float(self.step_time(steptime.Step(decodes, context, chunks)))
@@ -201,13 +206,16 @@ def caches(draw, prompt, output, factors=(1, 1, 1.25, 2, 4)):
 # Whole cases
 
 
+VERSIONS = st.sampled_from(["0.33", "0.19"])
+
+
 @st.composite
 def continuous_policies(draw, longest):
     slots = draw(st.sampled_from([1, 2, 3, 8, 64]))
     chunked = draw(st.sampled_from([True, True, True, False]))
     budget = slots + draw(st.sampled_from([0, 1, 5, 40, 500])) if chunked else max(slots, longest)
     threshold = draw(st.sampled_from([0, 0, 1, 3, 7, 64])) if chunked else 0
-    return policies.Continuous(slots, budget, chunked, threshold, draw(st.booleans()))
+    return policies.Continuous(slots, budget, chunked, threshold, draw(st.booleans()), draw(VERSIONS))
 
 
 @st.composite
@@ -228,7 +236,12 @@ def storms(draw):
     cache = draw(caches(prompt, output, factors=(1, 1.5, 2.5)))
     slots = draw(st.sampled_from([2, 8, 64]))
     policy = policies.Continuous(
-        slots, slots + draw(st.sampled_from([0, 4, 30])), True, draw(st.sampled_from([0, 0, 2, 5])), draw(st.booleans())
+        slots,
+        slots + draw(st.sampled_from([0, 4, 30])),
+        True,
+        draw(st.sampled_from([0, 0, 2, 5])),
+        draw(st.booleans()),
+        draw(VERSIONS),
     )
     return Case(*_columns(draw, n, prompt, output), policy, draw(STEP_TIMES), cache)
 
@@ -241,7 +254,7 @@ def many_in_chunks(draw):
     output = draw(token_counts(n, [3, 20]))
     threshold = draw(st.integers(2, 12))
     policy = policies.Continuous(
-        n, max(n, 2 * threshold + draw(st.integers(0, 3))), True, threshold, draw(st.booleans())
+        n, max(n, 2 * threshold + draw(st.integers(0, 3))), True, threshold, draw(st.booleans()), draw(VERSIONS)
     )
     cache = draw(st.one_of(st.none(), caches(prompt, output)))
     return Case(*_columns(draw, n, prompt, output), policy, draw(STEP_TIMES), cache)

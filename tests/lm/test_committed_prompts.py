@@ -13,9 +13,11 @@ from course.lm.speaker import FOLDERS
 from tests.helpers import lm_schedules
 from tests.helpers.lm_reference import reference
 from tests.helpers.lm_schedules import is_certain, side_by_side, speak
+from tests.helpers.sizes import size
 from tools.lm.text import KINDS, of_kind
 
 MARGIN = 100  # times the measured error: what other sums in another order may at most do is far below it
+SAMPLED_PROMPTS = size(small=12, whole=32)
 SAMPLED = lm.Sampling(temperature=2.5, top_k=0, seed=7)  # hot enough that some words are not the greedy ones
 
 
@@ -59,7 +61,7 @@ def test_each_decision_keeps_its_margin(alone, wanted, error):
     ("block_size", "longest_chunk", "preempt"), [(16, 512, 0.0), (16, 8, 0.0), (5, 64, 0.0), (16, 64, 0.05)]
 )
 def test_the_words_do_not_depend_on_the_schedule(model, asked, wanted, block_size, longest_chunk, preempt):
-    for first in range(0, len(asked), 20):
+    for first in range(0, size(small=20, whole=len(asked)), 20):
         part = slice(first, first + 20)
         said = speak(
             model,
@@ -73,21 +75,22 @@ def test_the_words_do_not_depend_on_the_schedule(model, asked, wanted, block_siz
 
 
 def test_sampled_words_do_not_depend_on_the_schedule(model, asked, error):
-    said = [speak(model, [tokens], Random(0), sampling=SAMPLED, requests=[i])[0] for i, tokens in enumerate(asked[:32])]
+    asked = asked[:SAMPLED_PROMPTS]
+    said = [speak(model, [tokens], Random(0), sampling=SAMPLED, requests=[i])[0] for i, tokens in enumerate(asked)]
     certain = 0
-    together = speak(model, asked[:32], Random(1), longest_chunk=20, preempt=0.05, sampling=SAMPLED)
-    greedy = speak(model, asked[:32], Random(1))
+    together = speak(model, asked, Random(1), longest_chunk=20, preempt=0.05, sampling=SAMPLED)
+    greedy = speak(model, asked, Random(1))
     for i, (before, one, other) in enumerate(zip(asked, said, together, strict=False)):
         if is_certain(lm_schedules.alone(model, before, one), SAMPLED, i, len(before), error):
             certain += 1
             assert other == one
-    assert certain > 16
+    assert certain > SAMPLED_PROMPTS / 2
     assert said != greedy  # the temperature does something
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_held_out_prompts_of_each_kind_are_answered_rightly(model, kind: str):
     """At least 95% of other prompts than the committed ones; what the card says was measured on 150 of each kind."""
-    asked = of_kind(kind, 99, 20)
+    asked = of_kind(kind, 99, size(small=5, whole=20))
     right = [said == one.answer for said, one in zip(model.answers([one.turns for one in asked]), asked, strict=True)]
     assert sum(right) >= 0.95 * len(right)

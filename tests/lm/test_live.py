@@ -9,6 +9,7 @@ from course import KVCache, lm, policies, serve
 from course.lm.processor import processor, spec
 from course.memory.block_pool import blocks_for
 from tests.helpers import oracle
+from tests.helpers.sizes import size
 
 POLICIES = {
     "one at a time": (policies.Static(1), None),
@@ -20,6 +21,7 @@ POLICIES = {
     "prefill first": (policies.PrefillFirst(16, 128), None),
     "windows": (policies.Window(12, 0.01), None),
 }
+FEW, LONG = size(small=(16, {"one at a time": 6}), whole=(None, {"one at a time": 12, "dynamic": 24}))
 COLUMNS = ("arrival", "admitted", "first_computed", "last_computed", "response", "preempted", "ttft", "tpot", "e2e")
 
 
@@ -27,7 +29,7 @@ COLUMNS = ("arrival", "admitted", "first_computed", "last_computed", "response",
 def answered(request, model, prompts) -> lm.SpokenRun:
     """The committed prompts at a rate that fills the slots; the first few where it takes long."""
     policy, cache = POLICIES[request.param]
-    some = prompts[: {"one at a time": 12, "dynamic": 24}.get(request.param)]
+    some = prompts[: LONG.get(request.param, FEW)]
     asked = lm.Questions.poisson([one.turns for one in some], rate=200, seed=1)
     return lm.serve_live(asked, policy, model, cache)
 
@@ -57,9 +59,25 @@ def test_lengths_are_those_of_the_model(answered, model, wanted):
     assert answered.workload.output_tokens.tolist() == [len(tokens) for tokens in wanted[: len(answered)]]
 
 
+def test_a_policy_sees_the_class_of_a_question_and_the_run_has_it(model):
+    seen = {}
+
+    class Look(policies.Continuous):
+        def queue(self, state, waiting):
+            seen.update({request.index: request.class_ for request in waiting})
+            return waiting
+
+    asked = lm.Questions.at_once(["Spell owl.", "Spell hen."], 2, class_=["chat", "batch"])
+    run = lm.serve_live(asked, Look(2, 64), model)
+    assert seen == {0: "chat", 1: "batch"} and run.workload.class_.tolist() == ["chat", "batch"]
+    assert lm.Questions.poisson(["Spell owl."], 5, class_=[7]).class_ == [7]
+    watch = lm.Watch(asked, Look(2, 64), model)
+    assert watch.run.workload.class_.tolist() == ["chat", "batch"]
+
+
 def test_sampled_words_do_not_depend_on_the_policy(model, prompts):
     """Hot enough for other words than the greedy ones; the number drawn depends on seed, row and position alone."""
-    some, hot = [one.turns for one in prompts[:24]], lm.Sampling(temperature=2.5, seed=7)
+    some, hot = [one.turns for one in prompts[: size(small=10, whole=24)]], lm.Sampling(temperature=2.5, seed=7)
     runs = [
         lm.serve_live(lm.Questions.at_once(some, 20), policy, model, sampling=hot, waits=False).words
         for policy in (policies.Continuous(24, 512), policies.Continuous(5, 7), policies.Static(8))
@@ -136,6 +154,7 @@ def test_this_processor_as_a_card(model):
         (lambda model: lm.Questions.poisson([], 1.0), "no prompt"),
         (lambda model: lm.Questions(["Hi."], [0.0, 1.0]), "1 conversations and 2 arrivals"),
         (lambda model: lm.Questions(["Hi."], [0.0], 0), "max_tokens"),
+        (lambda model: lm.Questions(["Hi."], [0.0], class_=["a", "b"]), "1 conversations and 2 classes"),
         (lambda model: lm.serve_live("Hi.", policies.Static(2), model), "Questions"),
         (lambda model: lm.serve_live(lm.Questions.at_once(["Hi."]), policies.Static(2), 3), "language model"),
         (lambda model: lm.serve_live(lm.Questions.at_once([" "]), policies.Static(2), model), "empty"),

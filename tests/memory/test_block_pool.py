@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from course import KVCache
 from course.memory.block_pool import BlockPool, Plan, blocks_for
+from course.memory.phases import Phases
 from tests.helpers.strategies import examples
 
 
@@ -26,20 +27,23 @@ def test_blocks_by_hand():
     pool.take(one, 6)
     one.computed = 6
     assert (pool.free, pool.held(one)) == (8, 2)
-    pool.decode(one.computed)  # tokens 7 and 8 have a place, the ninth has none
-    assert [pool.due, pool.steps_left(100)] == [0, 34]
-    pool.advance(3)
+    phases = Phases(4)
+    phases.decode(one.computed)  # tokens 7 and 8 have a place, the ninth has none
+    assert [phases.due, phases.steps_left(pool.free, 100)] == [0, 34]
+    pool.spend(phases.advance(3))
     one.computed = 9
     assert (pool.free, pool.held(one)) == (7, 3)
-    pool.leave(one, one.computed)
-    assert pool.free == 10 and pool.steps_left(100) == 100
+    phases.pause(one.computed)
+    pool.release(one)
+    assert pool.free == 10 and phases.steps_left(pool.free, 100) == 100
 
 
 def test_without_a_limit_nothing_runs_short():
     pool = BlockPool()
     pool.take(Holder(), 10**9)
-    pool.decode(10**9)
-    assert pool.free == math.inf and pool.steps_left(10**6) == 10**6
+    phases = Phases(1)
+    phases.decode(10**9)
+    assert pool.free == math.inf and phases.steps_left(pool.free, 10**6) == 10**6
 
 
 def test_block_numbers_come_back_and_nobody_shares_one():
@@ -66,16 +70,18 @@ def test_a_plan_leaves_the_pool_alone():
     assert plan.need(one, 5) == 2 and plan.fits(one, 12) and not plan.fits(one, 13)
     assert plan.take(one, 5, if_fit=12) and plan.free == 1 and plan.need(one, 3) == 0
     assert not plan.take(other, 1, if_fit=5) and plan.free == 1
-    assert plan.take(other, 5) and plan.free == -1
+    with pytest.raises(ValueError, match=r"the plan has 1 free blocks, and 5 tokens of .* take 2: ask `fits` before"):
+        plan.take(other, 5)
+    assert plan.take(other, 4) and plan.free == 0
     plan.release(one)
-    assert plan.free == 1 and plan.need(one, 3) == 1 and pool.free == 3
+    assert plan.free == 2 and plan.need(one, 3) == 1 and pool.free == 3
 
 
 def test_a_plan_counts_what_decodes_are_due():
-    pool, one = KVCache(3, 4).open(), Holder(4)
-    pool.take(one, 4, computed=0)
-    pool.decode(4)
-    assert (Plan(pool).free, Plan(pool, decodes=False).free) == (1, 2)
+    pool, phases = KVCache(3, 4).open(), Phases(4)
+    pool.take(Holder(4), 4, computed=0)
+    phases.decode(4)
+    assert (pool.plan(phases.due).free, pool.plan().free) == (1, 2)
 
 
 @st.composite
@@ -89,7 +95,7 @@ def lives(draw):
 @examples(300)
 def test_like_one_block_after_the_other(life):
     size, story = life
-    pool, total = BlockPool(10_000, size), 10_000
+    pool, phases, total = BlockPool(10_000, size), Phases(size), 10_000
     waiting, decoding = [], []
 
     def blocks():
@@ -103,21 +109,22 @@ def test_like_one_block_after_the_other(life):
             waiting.append(one)
         elif verb == "decode" and waiting:
             one = waiting.pop(number % len(waiting))
-            pool.decode(one.computed)
+            phases.decode(one.computed)
             decoding.append(one)
         elif verb == "advance":
             due = sum(one.computed % size == 0 for one in decoding)
-            assert pool.due == due
+            assert phases.due == due
             for one in decoding:
                 one.computed += number
-            pool.advance(number)
+            pool.spend(phases.advance(number))
         elif verb == "pause" and decoding:
             one = decoding.pop(number % len(decoding))
-            pool.pause(one.computed)
+            phases.pause(one.computed)
             waiting.append(one)
         elif verb == "leave" and decoding:
             one = decoding.pop(number % len(decoding))
-            pool.leave(one, one.computed)
+            phases.pause(one.computed)
+            pool.release(one)
         elif verb == "release" and waiting:
             pool.release(waiting.pop(number % len(waiting)))
         assert pool.free == total - blocks()
@@ -129,14 +136,14 @@ def test_like_one_block_after_the_other(life):
 @examples(200)
 def test_how_long_the_free_blocks_last(size, computed, free):
     held = sum(blocks_for(tokens, size) for tokens in computed)
-    pool = BlockPool(held + free, size)
+    pool, phases = BlockPool(held + free, size), Phases(size)
     for tokens in computed:
         pool.take(Holder(), tokens)
-        pool.decode(tokens)
+        phases.decode(tokens)
     steps = 0
     while sum(blocks_for(tokens + steps + 1, size) for tokens in computed) <= held + free and steps < 60:
         steps += 1
-    assert pool.steps_left(60) == steps
+    assert phases.steps_left(pool.free, 60) == steps
 
 
 def test_sizes_that_cannot_be():

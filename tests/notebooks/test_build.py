@@ -14,6 +14,7 @@ from course.notebooks import source
 from course.notebooks.__main__ import main
 from course.notebooks.build import build, orphans, sources
 from course.notebooks.canonical import WIDGET_VIEW
+from tests.helpers.sizes import in_test_all
 from tests.helpers.small_lab import SMALL, code
 
 
@@ -64,6 +65,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@in_test_all
 def test_a_second_build_changes_only_measured_outputs(built: Path) -> None:
     def without_measured(path: Path) -> list[dict]:
         cells = json.loads(path.read_bytes())["cells"]
@@ -86,6 +88,7 @@ def test_a_stored_lab_is_executed_readable_and_free_of_solutions(built: Path) ->
     assert list(built.glob("labs/*")) == [built / "labs" / "07_small.ipynb"], "a build leaves nothing else behind"
 
 
+@in_test_all
 def test_nbval_agrees_with_what_is_stored(built: Path, root: Path) -> None:
     """Above all that a fresh widget view does not count as an unexpected output."""
     command = [sys.executable, "-m", "pytest", "-q", "--nbval", "--nbval-current-env", "-p", "no:cacheprovider"]
@@ -132,13 +135,15 @@ def test_errors_are_all_reported_and_the_stored_notebook_stays(
 
 
 @pytest.mark.parametrize(
-    ("line", "fault"),
-    [("import time; time.sleep(60)", "longer than 1 s"), ("import os; os._exit(3)", "the kernel died")],
+    ("line", "fault", "limit"),
+    [("import time; time.sleep(60)", "longer than 1 s", 1), ("import os; os._exit(3)", "the kernel died", 60)],
 )
-def test_a_cell_that_hangs_or_kills_the_kernel_ends_with_a_sentence(tmp_path: Path, line: str, fault: str) -> None:
+def test_a_cell_that_hangs_or_kills_the_kernel_ends_with_a_sentence(
+    tmp_path: Path, line: str, fault: str, limit: float
+) -> None:
     (tmp_path / "solutions").mkdir()
     (tmp_path / "solutions" / "07_small.py").write_text(code(line))
-    assert any(fault in found for found in build(tmp_path, cell_timeout=1))
+    assert any(fault in found for found in build(tmp_path, cell_timeout=limit))
 
 
 # This project's own notebooks

@@ -9,6 +9,7 @@ import pytest
 from course.notebooks import check, counts
 from course.notebooks.build import build, sources, targets
 from course.notebooks.source import name_of
+from tests.helpers.sizes import in_test_all
 from tests.helpers.small_lab import SMALL
 
 DEEPER = """\
@@ -73,6 +74,7 @@ def test_what_is_wrong_with_one(old, new, says):
     assert says in fault
 
 
+@in_test_all
 def test_minutes_are_stored_for_both_and_a_change_is_noticed(project, root, monkeypatch):
     """With the lesson of lab 03 standing in, since a count needs to know what a lab asks."""
     for path in (project / "solutions").iterdir():

@@ -165,8 +165,8 @@ BROKEN = {
     ),
     "a number for a request": (lambda s: Schedule({0: 1}), "it runs 0, which is neither running nor waiting"),
     "too many tokens": (
-        lambda s: Schedule({s.waiting[0]: 11}),
-        r"it gives 11 tokens to Request\(0, .*\), which has 10 left to compute",
+        lambda s: Schedule({s.running[0]: 11} if s.running else {s.waiting[0]: 4}),
+        r"it gives 11 tokens to Request\(0, .*\), which has 6 left to compute",
     ),
     "no tokens": (lambda s: Schedule({s.waiting[0]: 0}), r"the tokens of Request\(0, .*whole number.*, not 0"),
     "negative tokens": (lambda s: Schedule({s.waiting[0]: -5}), r"the tokens of Request\(0, .*, not -5"),

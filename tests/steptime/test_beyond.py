@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course import KVCache, Workload, policies, serve, steptime
-from course.engine.serving import Engine
-from course.engine.serving import finish
+from course.engine.serving import Engine, finish
 from course.engine.step import StepTimeModel
 from course.policies import Request
 from course.steptime import Recorded, Scaled, Step, files, recorded

@@ -1,1 +1,1 @@
-"""The live executor of a card, and the step time of its captured steps: for `tests/bench/live.py`."""
+"""For `tests/bench`: a live executor on a card, the step time of captured steps, the recorder of the decode step."""

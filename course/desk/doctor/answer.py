@@ -18,15 +18,15 @@ class Answer:
 
 
 def ok(says: str) -> Answer:
-    """Nothing to do."""
+    """An answer that asks for nothing."""
     return Answer("ok", says)
 
 
 def note(says: str, do: str = "") -> Answer:
-    """Worth knowing, and no reason to stop; `do` says what could be done."""
+    """An answer worth knowing that stops no lab; `do` says what could be done."""
     return Answer("note", says, do)
 
 
 def problem(says: str, do: str = "") -> Answer:
-    """Something that keeps a lab from running; `do` says what to do."""
+    """An answer about what keeps a lab from running; `do` says what to do."""
     return Answer("problem", says, do)

@@ -14,7 +14,7 @@ BATCH, WORK, THREADS = 5, 4_096, 256
 
 
 def imports(*modules: str) -> dict[str, Any]:
-    """Which of these modules cannot be imported, and why; and what JupyterLab will find, or why that cannot be told."""
+    """The modules that cannot be imported, with the reasons; what JupyterLab will find, or why that cannot be told."""
     failed: dict[str, str] = {}
     lab: dict[str, Any] = {"found": {}, "off": []}
     why = ""

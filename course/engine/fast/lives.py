@@ -6,19 +6,25 @@ its context is part of one running sum, and its blocks are counted by phase (`Bl
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
+from itertools import islice, repeat
+from operator import is_
 from typing import Any, Protocol
 
 from course.engine import answer
 from course.engine.executor import Executor
 from course.engine.intake import Intake
 from course.engine.step import StepTime
+from course.memory.block_pool import BlockPool
 from course.memory.kvcache import KVCache
-from course.policies.base import Policy, Request
-from course.policies.request import Life
+from course.memory.phases import Phases
+from course.policies.base import NOTHING, Policy, Request, State
+from course.policies.request import Life, empty_remaining, fill_remaining
+from course.policies.waiting import Waiting
 
-PATIENCE = 20_000  # times in a row that a policy may wait, or preempt, while no token leaves
+_ONES = repeat(1)
 LAST = (1 << 62, -1, None)  # the end of the heap of finishes, so that there is always a first
 
 
@@ -47,15 +53,16 @@ class Lives(Intake):
 
     queue: those who came, in order of arrival. sent_back: preempted, the head of the queue last. members: those with a
     slot, in order of admission; prefilling: the ones among them that do not decode.
-    decodes, context: sequences that decode, and the tokens they attend to in the next step.
-    waiting_shown, running_shown: both as a policy sees them, None where they have changed.
+    decoding: the others, but for a padded batch. decodes, context: how many those are, and the tokens that they attend
+    to in the next step. phases: their blocks.
+    waiting: queue and sent_back as a policy sees them. running_shown: the members as it does, None where they changed.
     finishes: a heap of (first step without it, serial number, request). fruitless: preemptions since the last token.
     """
 
     # More attributes than Python keeps in line without slots; with them each is read in half the time.
     __slots__ = (
-        "_serial", "batch", "context", "decodes", "finishes", "fruitless", "members", "prefilling", "queue",
-        "running_shown", "sent_back", "waiting_shown",
+        "_serial", "batch", "context", "decodes", "decoding", "finishes", "fruitless", "members", "phases",
+        "prefilling", "queue", "running_shown", "sent_back", "waiting",
     )  # fmt: skip
 
     batch: Batch | None
@@ -65,20 +72,19 @@ class Lives(Intake):
     ):
         super().__init__(policy, executor, cache, honour_until=honour_until)
         self.decodes = self.context = self.fruitless = self._serial = 0
+        self.phases = Phases(self.pool.block_size)
+        # What another pool holds does not follow from the log, nor whether a padded batch could reserve.
+        if type(self.pool) is not BlockPool or (self.limits.padded and not self.simulated):
+            self.pool.column = array("q")
         self.queue: dict[Request, None] = {}
         self.sent_back: list[Request] = []
         self.members: dict[Request, None] = {}
         self.prefilling: dict[Request, None] = {}
-        self.waiting_shown: tuple[Request, ...] | None = ()
+        self.decoding: set[Request] = set()
+        self.waiting = Waiting(self.queue, self.sent_back)
         self.running_shown: tuple[Request, ...] | None = ()
         self.finishes: list[tuple[int, int, Any]] = [LAST]
-
-    @property
-    def waiting(self) -> tuple[Request, ...]:
-        """Those without a slot, in order of arrival, preempted ones first."""
-        if self.waiting_shown is None:
-            self.waiting_shown = (*reversed(self.sent_back), *self.queue)
-        return self.waiting_shown
+        self.state = State(self)
 
     @property
     def running(self) -> tuple[Request, ...]:
@@ -92,8 +98,20 @@ class Lives(Intake):
         """Slots that nobody has."""
         return self.limits.max_num_seqs - len(self.members)
 
+    @property
+    def due(self) -> int:
+        """Blocks that the decodes take in the coming step."""
+        return self.phases.due
+
     def without_decodes(self, tokens: Mapping[Request, int]) -> Mapping[Request, int]:
         """The others, of an answer that lists those that decode; one that decodes and is not listed stops for now."""
+        first = islice(tokens.values(), self.decodes)
+        if all(map(is_, first, _ONES)) and all(map(self.decoding.__contains__, islice(tokens, self.decodes))):
+            more = len(tokens) - self.decodes
+            if not more:
+                return NOTHING
+            if more > 0:  # all that decode stand first, as in the order of admission
+                return dict(islice(tokens.items(), self.decodes, None))
         others, listed = {}, 0
         for request, chunk in tokens.items():
             if type(request) is not Request or request.life.engine is not self:
@@ -118,9 +136,10 @@ class Lives(Intake):
         (request, tokens, whether its prompt is complete then) of those that do not decode; and the decodes, the tokens
         that they attend to, and the prompts, as `Simulated.seconds` takes them.
         """
-        step, pool, queue, members, notes = self.step, self.pool, self.queue, self.members, self.notes
+        step, pool, queue, members, notes = self.steps, self.pool, self.queue, self.members, self.notes
         decodes, context, total = self.decodes, self.context, self.decodes
         chunks, prompts = [], []
+        pool.spend(self.phases.advance(1))  # the decodes take their blocks before all others
         for request, chunk in tokens.items():
             if type(request) is not Request or request.life.engine is not self:
                 raise answer.unknown(request)
@@ -128,18 +147,20 @@ class Lives(Intake):
             if life.decodes_from >= 0:  # named besides, though everybody decodes
                 answer.chunk_of(request, chunk, 1)
                 continue
+            joins = True
             if request in queue:
                 del queue[request]
                 members[request] = None
-                life.admitted, life.computed_before = step, pool.hit(request)
+                life.admitted, life.computed_before = step, pool.admit(request)
                 self.running_shown = None
-                self.waiting_shown = None if queue or self.sent_back else ()
             elif request not in members:
                 self._readmit(request)
+            else:
+                joins = False
             cached, known = life.computed_before, life.prompt_tokens + life.emitted_before
             remaining = known - cached
             if type(chunk) is not int or not 1 <= chunk <= remaining:
-                chunk = answer.chunk_of(request, chunk, remaining)
+                chunk = answer.chunk_of(request, chunk, remaining, joins)
             total += chunk
             pool.take(request, chunk, cached)
             chunks.append((request, chunk, chunk == remaining))
@@ -157,10 +178,10 @@ class Lives(Intake):
             if cached or chunk < remaining or not life.plain:
                 notes.chunks.extend((life.row, step, chunk, cached))
                 life.plain = False
-        pool.advance(1)
         limits = self.limits
         if total > limits.max_num_batched_tokens or len(members) > limits.max_num_seqs or pool.free < 0:
             raise answer.too_much(limits, self.free_slots, total, pool, tokens)
+        pool.note()
         return chunks, decodes, context, prompts
 
     def _readmit(self, request: Request) -> None:
@@ -172,8 +193,8 @@ class Lives(Intake):
         else:
             raise answer.unknown(request)
         self.members[request] = None
-        request.life.admitted, request.life.computed_before = self.step, self.pool.hit(request)
-        self.waiting_shown = self.running_shown = None
+        request.life.admitted, request.life.computed_before = self.steps, self.pool.admit(request)
+        self.running_shown = None
 
     def leaves_at(self, request: Request, step: int) -> None:
         """Its last token leaves with the step before this one."""
@@ -186,18 +207,20 @@ class Lives(Intake):
 
         Where a prompt is complete, a token of it has left with that step, and from now on it decodes.
         """
-        step, pool, simulated = self.step, self.pool, self.simulated
+        step, phases, simulated, decoding = self.steps, self.phases, self.simulated, self.decoding
         for request, chunk, complete in chunks:
             life = request.life
             life.computed_before = computed = life.computed_before + chunk
             if not complete:
                 continue
             life.emitted_before += 1
+            fill_remaining(request, 1)
             life.decodes_from, life.tokens_from, life.known_first = step, step - 1, computed + 1
             self.fruitless = 0
+            decoding.add(request)
             self.decodes += 1
             self.context += computed + 1
-            pool.decode(computed)
+            phases.decode(computed)
             if simulated:
                 life.leaves_at = leave = step + simulated.lengths[life.row] - life.emitted_before
                 self._serial += 1
@@ -213,7 +236,7 @@ class Lives(Intake):
 
     def let_go(self) -> None:
         """The slots and the blocks of those whose last token left with the step that ended now."""
-        step, finishes, notes = self.step, self.finishes, self.notes
+        step, finishes, notes = self.steps, self.finishes, self.notes
         self.running_shown = None
         while finishes[0][0] <= step:
             _, _, request = heappop(finishes)
@@ -229,9 +252,11 @@ class Lives(Intake):
             life.emitted_before = emitted = life.emitted_before + more
             life.computed_before = computed = life.computed_before + more
             del self.members[request]
+            self.decoding.discard(request)
             self.decodes -= 1
             self.context -= life.prompt_tokens + emitted
-            self.pool.leave(request, computed)
+            self.phases.pause(computed)
+            self.pool.release(request, computed)
             life.decodes_from, life.engine = -1, None
             self.answered += 1
             if self.arrivals.next_turns:
@@ -241,13 +266,15 @@ class Lives(Intake):
         """It stops decoding for now; what it has stays."""
         life = request.life
         self._note_prompt(life)
-        self._close(request, self.step - 1)
+        self._close(request, self.steps - 1)
         emitted, computed = life.emitted, life.computed
+        self.decoding.discard(request)
         self.decodes -= 1
         self.context -= life.prompt_tokens + emitted
-        self.pool.pause(computed)
+        self.phases.pause(computed)
         life.emitted_before, life.computed_before = emitted, computed
         life.decodes_from = life.leaves_at = -1
+        empty_remaining(request)
         self.prefilling[request] = None
 
     def _note_prompt(self, life: Life) -> None:
@@ -258,7 +285,7 @@ class Lives(Intake):
 
     def emit_more(self, request: Request, more: int) -> None:
         """So many tokens more left with the step that just ended than the one that the counters went on by."""
-        life, last = request.life, self.step - 1
+        life, last = request.life, self.steps - 1
         self._note_prompt(life)
         if life.tokens_from < last:
             self.notes.tokens.extend((life.row, life.tokens_from, last - 1, 1))
@@ -266,15 +293,14 @@ class Lives(Intake):
         self.notes.decodes.extend((life.row, life.decodes_from, last, life.known_first))
         emitted, computed = life.emitted, life.computed
         self.notes.more.extend((life.row, last, computed, more))
-        self.pool.pause(computed)
+        self.phases.pause(computed)
         self.pool.take(request, more)
         life.emitted_before, life.computed_before = emitted + more, computed + more
-        life.decodes_from = life.tokens_from = self.step
+        life.decodes_from = life.tokens_from = self.steps
         life.known_first = life.computed_before + 1
         self.context += more
-        self.pool.decode(life.computed_before)
-        if self.pool.free < 0:
-            raise ValueError(f"{1 + more} tokens of {request!r} need more KV blocks than are free: emit fewer")
+        self.phases.decode(life.computed_before)
+        answer.check_blocks(self.pool, request, 1 + more)
 
     def preempt(self, victims: Sequence[Request]) -> None:
         """They lose their slots and all they have computed, and go to the head of the queue."""
@@ -282,26 +308,19 @@ class Lives(Intake):
             if type(victim) is not Request or victim not in self.members:
                 raise answer.not_running(victim)
             if self.batch is not None:
-                raise answer.Broken(
-                    f"it preempts {victim!r}, but a padded batch runs to its end", "padded-preempt", (victim,)
-                )
+                raise answer.batch_preempted(victim)
             life = victim.life
             if life.decodes_from >= 0:
                 self.pause(victim)
-            self.notes.stays.extend((life.row, life.admitted, self.step - 1))
-            self.notes.preemptions.extend((life.row, self.step, life.computed_before))
-            self.pool.release(victim)
+            self.notes.stays.extend((life.row, life.admitted, self.steps - 1))
+            self.notes.preemptions.extend((life.row, self.steps, life.computed_before))
+            self.pool.preempt(victim)
             life.computed_before = 0
             life.plain = False
             del self.members[victim]
             self.prefilling.pop(victim, None)
             self.sent_back.append(victim)
-            self.waiting_shown = self.running_shown = None
+            self.running_shown = None
             self.fruitless += 1
-            if self.fruitless > PATIENCE:
-                raise answer.Broken(
-                    f"it has preempted {PATIENCE:,} times since the last token left, and each time everything that had "
-                    "been computed was lost: let a request finish",
-                    "fruitless",
-                    (victim,),
-                )
+            if self.fruitless > answer.PATIENCE:
+                raise answer.fruitless(answer.PATIENCE, (victim,))

@@ -8,20 +8,17 @@ one, to the last bit.
 
 from __future__ import annotations
 
-from typing import Any
-
 from course.base import settings
 from course.engine import answer
 from course.engine.arrivals import NEVER
 from course.engine.executor import Executor
 from course.engine.fast import tight
-from course.engine.fast.lives import PATIENCE
 from course.engine.fast.padded import PaddedBatch
 from course.engine.fast.passes import Passes
 from course.engine.log import Log, check_length
-from course.engine.step import LONGEST, StepTime
+from course.engine.step import StepTime
 from course.memory.kvcache import KVCache
-from course.policies.base import DECODES, Policy, State
+from course.policies.base import DECODES, Policy
 
 
 class Engine(Passes):
@@ -39,20 +36,19 @@ class Engine(Passes):
     that breaks the rules. An engine that broke off so, or by an error of the policy or the executor, serves no more.
     """
 
-    __slots__ = ("_waits", "state")
+    __slots__ = ()
 
     def __init__(
         self, policy: Policy, executor: Executor | StepTime, cache: KVCache | None = None, *, honour_until: bool = True
     ):
         super().__init__(policy, executor, cache, honour_until=honour_until)
-        self.state, self.batch = State(self), PaddedBatch(self) if self.limits.padded else None
-        self._waits = 0  # since somebody came or a step ran
+        self.batch = PaddedBatch(self) if self.limits.padded else None
 
     def run(self) -> Log:
         """Serve everybody, and return what happened. Raises ValueError where nobody was submitted."""
         self.close()
         self._serve(NEVER)
-        return self.notes.log(self.arrivals.arrival, self.arrivals.prompt, self.clock, self.idle)
+        return self.log()
 
     def advance(self, until: float) -> None:
         """Run every step that begins before `until` [s]; the last of them may end later."""
@@ -63,9 +59,9 @@ class Engine(Passes):
     def _serve(self, stop: float) -> None:
         self.must_rest()
         self.serving = True
-        self.stop, self._waits = stop, 0
+        self.stop, self.waits = stop, 0
         shortcut = tight.shortcut(self) if stop == NEVER else None
-        arrivals, policy, state, asked = self.arrivals, self.policy, self.state, 0
+        arrivals, policy, asked = self.arrivals, self.policy, 0
         times, total, slots = arrivals.times, len(arrivals.arrival), self.limits.max_num_seqs
         queue, sent_back, running, prefilling = self.queue, self.sent_back, self.members, self.prefilling
         try:
@@ -75,35 +71,33 @@ class Engine(Passes):
                 if shortcut is not None and shortcut.taken():
                     continue
                 if not (running or queue or sent_back):
-                    self._wait(NEVER)
+                    self.rest(None, stop)
                     continue
                 asked += 1
                 if not asked % 1024:
                     check_length(self.clock, self.notes.chunks)
-                state.now, state.decodes, state.free_slots = self.now, self.decodes, slots - len(running)
-                state.prefilling = tuple(prefilling) if prefilling else ()
-                schedule = policy.schedule(state)
+                schedule = self.ask(self.decodes, prefilling, slots - len(running))
                 if schedule is not DECODES:
                     schedule = answer.checked(schedule, policy)
                     if schedule.preempt:
                         self.preempt(schedule.preempt)
                 if schedule.tokens:
-                    self._waits = 0
+                    self.waits = 0
                     if self.batch is None:
                         self.mixed_step(schedule.tokens, schedule.decodes, schedule.until)
                     else:
                         self.batch.execute(schedule.tokens)
                 elif schedule.decodes and self.decodes:
-                    self._waits = 0
+                    self.waits = 0
                     self.decode_steps(schedule.until)
                 elif schedule.preempt:
                     raise answer.preempts_only(self.pool, schedule.preempt)
                 else:
-                    self._wait(NEVER if schedule.until is None else schedule.until)
-                if self.finishes[0][0] <= self.step:
+                    self.rest(schedule.until, stop)
+                if self.finishes[0][0] <= self.steps:
                     self.let_go()
         except answer.Broken as error:
-            raise answer.broken(policy, self.step, self.now, error) from None
+            raise answer.broken(self, error) from None
         self.serving = False
 
     def _let_in(self) -> None:
@@ -113,16 +107,4 @@ class Engine(Passes):
             queue[arrivals.request(ids[head], self)] = None
             head += 1
         arrivals.head = head
-        self._waits = 0
-        self.waiting_shown = None
-
-    def _wait(self, until: Any) -> None:
-        """Nothing runs until then, or until somebody comes."""
-        if not until > self.now:
-            raise answer.idle(until)
-        until = min(NEVER if until > LONGEST else float(until), self.arrivals.times[self.arrivals.head], self.stop)
-        self._waits += 1
-        if until == NEVER or self._waits > PATIENCE:
-            raise answer.stuck(self.running, self.waiting)
-        self.now = until
-        self.idle.append((self.step, until))
+        self.waits = 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from course.base import settings
 from course.engine import answer
 from course.engine.fast.passes import Passes
 from course.policies.base import Request
@@ -26,53 +25,21 @@ class PaddedBatch:
         if not running:
             self._begin(tokens)
             return
-        for request, chunk in tokens.items():
-            self._known(request, chunk)
-            if request not in running:
-                raise answer.Broken(
-                    f"it admits {request!r}, but no request can join a running padded batch", "padded-join", (request,)
-                )
-            if chunk != 1:
-                raise answer.Broken(
-                    "it must give exactly 1 token to a decode of a padded batch", "padded-chunk", (request,)
-                )
-        if len(tokens) != len(running):
-            raise answer.Broken(
-                f"it runs {len(tokens)} of {len(running)} requests, but a padded batch runs as one",
-                "padded-all",
-                tokens,
-            )
+        answer.check_batch(tokens, running, ())
         self.engine.decode_steps(None)
 
-    def _known(self, request: Any, chunk: Any) -> None:
-        if type(request) is not Request or request.life.engine is not self.engine:
-            raise answer.unknown(request)
-        if type(chunk) is not int or chunk < 1:
-            answer.chunk_of(request, chunk, settings.MAX_TOKENS)
-
     def _begin(self, tokens: Mapping[Request, Any]) -> None:
-        engine, step, width = self.engine, self.engine.step, len(tokens)
-        for request, chunk in tokens.items():
-            self._known(request, chunk)
-        self.prompt = prompt = max(request.life.prompt_tokens for request in tokens)
-        for request, chunk in tokens.items():
-            if chunk != prompt:
-                raise answer.Broken(
-                    f"it gives {chunk} tokens to {request!r}, but prompts are padded to {prompt}",
-                    "padded-chunk",
-                    (request,),
-                )
-            if request not in engine.queue:
-                raise answer.unknown(request)
+        engine, step, width = self.engine, self.engine.steps, len(tokens)
+        self.prompt = prompt = answer.check_batch(tokens, (), engine.queue)
+        for request in tokens:
             del engine.queue[request]
             engine.members[request] = None
             request.life.admitted = step
-        engine.waiting_shown = engine.running_shown = None
+        engine.running_shown = None
         if engine.free_slots < 0:
             raise answer.too_much(engine.limits, engine.free_slots, 0, engine.pool, tokens)
         if engine.simulated:
-            lengths = engine.simulated.lengths
-            longest = max(lengths[request.life.row] for request in tokens)
+            lengths, longest = engine.simulated.lengths, engine.simulated.longest(tokens)
             self.end = step + longest
             self._reserve(prompt + longest - 1, longest)
             seconds = engine.simulated.seconds(0, 0, ((prompt, 0),) * width)
@@ -82,11 +49,12 @@ class PaddedBatch:
                 engine.pool.take(request, prompt)
             if engine.pool.free < 0:
                 raise answer.no_blocks(engine.pool, -engine.pool.free, tokens)
-            seconds = engine.run_live([(request, prompt) for request in tokens])
+            seconds = engine.run_live([(request, prompt, True) for request in tokens], 0)
         engine.now = engine.last_step_end = engine.now + seconds
         engine.clock.append(engine.now)
-        engine.pool.advance(1)
-        engine.step += 1
+        engine.pool.spend(engine.phases.advance(1))
+        engine.pool.note()
+        engine.steps += 1
         engine.fruitless = 0
         notes = engine.notes
         for request in tokens:
@@ -99,7 +67,7 @@ class PaddedBatch:
                 notes.decodes.extend((row, step + 1, self.end - 1, prompt + 1))
                 notes.stays.extend((row, step, self.end - 1))
             else:
-                engine.pool.decode(prompt)
+                engine.phases.decode(prompt)
         engine.decodes, engine.context = width, width * (prompt + 1)
         if not engine.simulated:
             engine.finish_foretold()
@@ -110,22 +78,16 @@ class PaddedBatch:
         engine, pool = self.engine, self.engine.pool
         if engine.cache is None:
             return
-        free, width = pool.free, len(engine.running)
+        answer.check_reserve(pool, len(engine.running), self.prompt, output)
         for request in engine.running:
             pool.reserve(request, tokens)
-        if pool.free < 0:
-            raise ValueError(
-                f"a batch of {width} requests padded to {self.prompt} prompt and {output} output tokens reserves "
-                f"{free - pool.free} KV blocks, and num_blocks is {pool.num_blocks}: lower max_num_seqs to at most "
-                f"{max(1, free * width // (free - pool.free))}, or give the cache more blocks"
-            )
 
     def ended(self, request: Request) -> None:
         """An executor that knows no lengths says that this answer is complete; its slot goes on computing padding."""
         del self._open[request]
         engine = self.engine
-        if request.life.tokens_from < engine.step:
-            engine.notes.tokens.extend((request.life.row, request.life.tokens_from, engine.step - 1, 1))
+        if request.life.tokens_from < engine.steps:
+            engine.notes.tokens.extend((request.life.row, request.life.tokens_from, engine.steps - 1, 1))
 
     def is_open(self, request: Request) -> bool:
         """Whether its answer is not complete yet, where lengths are not known."""
@@ -134,16 +96,16 @@ class PaddedBatch:
     def after_step(self) -> None:
         """Where the last answer is complete, everybody leaves."""
         engine = self.engine
-        if engine.step < self.end if engine.simulated else self._open:
+        if engine.steps < self.end if engine.simulated else self._open:
             return
         members, turns = engine.running, engine.arrivals.next_turns
         for request in members:
             if not engine.simulated:
-                row, last = request.life.row, engine.step - 1
+                row, last = request.life.row, engine.steps - 1
                 if request.life.decodes_from <= last:
                     engine.notes.decodes.extend((row, request.life.decodes_from, last, request.life.known_first))
                 engine.notes.stays.extend((row, request.life.admitted, last))
-                engine.pool.pause(request.computed)
+                engine.phases.pause(request.computed)
             if engine.cache is not None:
                 engine.pool.release(request)
         engine.members.clear()
@@ -152,7 +114,9 @@ class PaddedBatch:
         engine.answered += len(members)
         for request in members:
             life = request.life
-            life.emitted_before, life.computed_before = life.emitted, life.computed
+            more = engine.steps - life.decodes_from
+            life.emitted_before += more
+            life.computed_before += more
             life.decodes_from, life.engine = -1, None
             if turns:
                 engine.arrivals.answered(request.life.row, engine.now)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from heapq import heappop
-from typing import Any
 
-from course.base import settings
 from course.engine import answer
 from course.engine.arrivals import NEVER
-from course.engine.executor import Executor, Outcome, Work, checked_outcome
+from course.engine.executor import Executor, Work, checked_outcome
 from course.engine.fast import stretch
 from course.engine.fast.lives import Lives
 from course.engine.step import StepTime
@@ -20,9 +18,11 @@ from course.policies.base import Policy, Request
 class Passes(Lives):
     """An engine that runs steps. stop: when the call under way ends [s]: no step begins then or later."""
 
-    __slots__ = ("_outcome", "stop")
+    __slots__ = ("_finished", "_several", "stop")
 
-    _outcome: Outcome  # of the latest step, of an executor that knows no lengths
+    # What an executor that knows no lengths said of the latest step.
+    _finished: Sequence[Request]
+    _several: Mapping[Request, int]
 
     def __init__(
         self, policy: Policy, executor: Executor | StepTime, cache: KVCache | None = None, *, honour_until: bool = True
@@ -41,19 +41,19 @@ class Passes(Lives):
         if self.simulated:
             self.now += self.simulated.seconds(decodes, context, prompts)
         else:
-            self.now += self.run_live([(request, chunk) for request, chunk, _ in chunks])
+            self.now += self.run_live(chunks, self.decodes + sum(chunk for _, chunk, _ in chunks))
         self.clock.append(self.now)
         self.last_step_end = now = self.now
         if self.decodes:
             self.fruitless = 0
             self.context += self.decodes
-        self.step += 1
+        self.steps += 1
         self.computed(chunks)
         if not self.simulated:
             self.finish_foretold()
         elif (
             until is not None and until > now and self.honour_until and not self.prefilling and now < self.stop
-            and self.finishes[0][0] > self.step and self.arrivals.times[self.arrivals.head] > now
+            and self.finishes[0][0] > self.steps and self.arrivals.times[self.arrivals.head] > now
         ):  # fmt: skip
             self.decode_steps(until, if_there_is_room=True)
 
@@ -66,71 +66,74 @@ class Passes(Lives):
         if until is not None and self.honour_until and self.simulated:
             stop = until if until < self.stop else self.stop
             if self.batch is not None:
-                limit = self.batch.end - self.step
+                limit = self.batch.end - self.steps
             else:
                 finishes, coming = self.finishes, self.arrivals.times[self.arrivals.head]
                 while finishes[0][2] is not None and finishes[0][2].life.leaves_at != finishes[0][0]:
                     heappop(finishes)  # of one that was preempted since
-                limit = finishes[0][0] - self.step
+                limit = finishes[0][0] - self.steps
                 if coming < stop:
                     stop = coming
-        room = pool.steps_left(limit)
+        if decodes > self.limits.max_num_batched_tokens and self.batch is None:
+            raise answer.too_much(self.limits, 0, decodes, pool, self.members)
+        room = self.phases.steps_left(pool.free, limit)
         if not room:
             if not if_there_is_room:
                 decoding = [request for request in self.members if request.life.decodes_from >= 0]
-                raise answer.no_blocks(pool, pool.due - pool.free, decoding)
+                raise answer.no_blocks(pool, self.due - pool.free, decoding)
             return
         if self.simulated:
             self.now = stretch.decode(self.simulated, self.clock, self.now, stop, room, decodes, self.context)
-            taken = len(self.clock) - self.step
+            taken = len(self.clock) - self.steps
         else:
-            self.now += self.run_live(())
+            self.now += self.run_live((), decodes)
             self.clock.append(self.now)
             taken = 1
         self.last_step_end = self.now
         self.context += decodes * taken
-        pool.advance(taken)
-        self.step += taken
+        self._spend(taken)
+        self.steps += taken
         self.fruitless = 0
         if not self.simulated:
             self.finish_foretold()
         if self.batch is not None:
             self.batch.after_step()
 
-    def run_live(self, chunks: Sequence[tuple[Request, int]]) -> float:
-        """Seconds of a step that the executor really runs. What it says of it is kept for `finish_foretold`."""
-        computed = dict(chunks)
+    def _spend(self, steps: int) -> None:
+        """The blocks of so many steps of decodes alone."""
+        if self.pool.column is None:
+            self.pool.spend(self.phases.advance(steps))
+            return
+        for blocks in self.phases.one_by_one(steps):
+            self.pool.spend(blocks)
+            self.pool.note()
+
+    def run_live(self, chunks: Sequence[tuple[Request, int, bool]], tokens: int) -> float:
+        """Seconds of a step that the executor really runs. What it says of it is kept for `finish_foretold`.
+
+        chunks: (request, tokens, whether its prompt is complete then). tokens: of the step, the decodes included.
+        """
+        computed = {request: chunk for request, chunk, _ in chunks}
         decodes = tuple(request for request in self.members if request.life.decodes_from >= 0)
         table = self.pool.table
-        work = Work(decodes, tuple(chunks), lambda request: table(request, computed.get(request, 1)), self.now)
-        self._outcome = checked_outcome(self.executor.execute(work), self.executor)
-        return self._outcome.seconds
+        work = Work(
+            decodes, tuple(computed.items()), lambda request: table(request, computed.get(request, 1)), self.now
+        )
+        emits = {*decodes, *(request for request, _, complete in chunks if complete)}
+        if self.batch is not None:
+            emits = {request for request in emits if self.batch.is_open(request)}
+        seconds, self._finished, self._several = checked_outcome(
+            self.executor.execute(work), self.executor, emits, tokens, self.limits
+        )
+        return seconds
 
     def finish_foretold(self) -> None:
         """What an executor that knows no lengths said of the step that has just ended."""
-        outcome, name = self._outcome, type(self.executor).__name__
-        for request, tokens in (outcome.tokens or {}).items():
-            if not self._emitted_now(request):
-                raise ValueError(
-                    f"{name} lets {tokens} tokens leave for {settings.quote(request)}, which emitted nothing in this "
-                    "step"
-                )
+        for request, tokens in self._several.items():
             if tokens > 1:
                 self.emit_more(request, tokens - 1)
-        for request in outcome.finished:
-            if not self._emitted_now(request):
-                raise ValueError(
-                    f"{name} ends the answer of {settings.quote(request)}, which emitted nothing in this step"
-                )
+        for request in self._finished:
             if self.batch is not None:
                 self.batch.ended(request)
-            elif request.life.leaves_at == self.step:
-                raise ValueError(f"{name} ends the answer of {request!r} twice in one step")
             else:
-                self.leaves_at(request, self.step)
-
-    def _emitted_now(self, request: Any) -> bool:
-        """Whether a token of it left with the step that has just ended."""
-        if type(request) is not Request or request.life.engine is not self or request.life.decodes_from < 0:
-            return False
-        return self.batch is None or self.batch.is_open(request)
+                self.leaves_at(request, self.steps)

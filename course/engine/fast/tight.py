@@ -23,6 +23,7 @@ from course.engine.step import StepTimeModel
 from course.memory.block_pool import BlockPool
 from course.policies.base import Request
 from course.policies.continuous import Continuous
+from course.policies.request import fill_remaining
 from course.workload import Workload
 
 _ROUNDS = 1 << 10  # at a time; then the times of the steps so far go where they take less memory
@@ -33,7 +34,9 @@ _END = 1 << 62
 def shortcut(engine: Passes) -> Shortcut | None:
     """The tight loop for this engine, None where it may not be taken."""
     arrivals, policy, simulated = engine.arrivals, engine.policy, engine.simulated
-    if type(policy) is not Continuous or vars(policy).keys() & {"schedule", "queue", "make_room"}:
+    if type(engine.pool) is not BlockPool:
+        return None
+    if type(policy) is not Continuous or vars(policy).keys() & {"schedule", "queue", "victim", "admit", "make_room"}:
         return None
     if simulated is None or simulated.model is None or engine.limits.padded or not engine.honour_until:
         return None
@@ -53,12 +56,13 @@ class Shortcut:
         prompts, outputs, n, cache = load.prompt_tokens, load.output_tokens, len(load), engine.cache
         self.engine, self.requests, self.policy, self.load = engine, n, policy, load
         self.simulated, self.model = simulated, model
-        size = engine.pool.block_size
-        needed = -((1 - prompts - outputs) // size)  # blocks at full length
-        # Whoever gets the slots, blocks may never run short: then nobody need count them.
-        counted = cache is not None and min(policy.max_num_seqs, n) * int(needed.max()) > cache.num_blocks
-        self.blocks = needed.tolist() if counted else [0] * n
-        self.total = cache.num_blocks if cache else 0
+        self.blocks, self.total = [0] * n, 0
+        if cache is not None:
+            self.total = int(engine.pool.free) + sum(engine.pool.held(request) for request in engine.members)
+            needed = cache.blocks_for(prompts + outputs - 1)  # at full length
+            # Whichever requests get the slots, blocks may never run short: then none need be counted.
+            if min(policy.max_num_seqs, n) * int(needed.max()) > self.total:
+                self.blocks = needed.tolist()
         # A prompt that must run in chunks counts as more than any budget.
         longest = policy.long_prefill_token_threshold or policy.max_num_batched_tokens
         self.whole = np.where(prompts <= longest, prompts, policy.max_num_batched_tokens + 1).tolist()
@@ -98,6 +102,9 @@ class Shortcut:
         self.finishes = [_END, *(request.life.leaves_at * n + request.life.row for request in engine.members)]
         heapify(self.finishes)
         self.answered, self.partial = [], []
+        for request in engine.members:
+            engine.phases.pause(request.computed)
+            engine.pool.release(request)
 
     def _go_out(self) -> None:
         """The engine's own state again: those who left are written down, those who run become requests."""
@@ -107,25 +114,26 @@ class Shortcut:
         here = {request.life.row: request for request in engine.members}
         engine.queue.clear()
         engine.members.clear()
-        engine.waiting_shown = engine.running_shown = None
-        taken, engine.step = len(engine.clock) - engine.step, len(engine.clock)
+        engine.decoding.clear()
+        engine.running_shown = None
+        taken, engine.steps = len(engine.clock) - engine.steps, len(engine.clock)
         if taken:
             engine.last_step_end = engine.clock[-1]
         engine.decodes, engine.context = self.decodes, self.context
         engine.finishes = [LAST]
-        pool = engine.pool = engine.cache.open() if engine.cache else BlockPool()
-        pool.advance(engine.step)
+        engine.phases.step = engine.steps
         here.update((row, self._as_request(row, leave)) for leave, row in self._decoding() if row not in here)
         here.update((row, self._as_prefilling(row, computed)) for row, computed in self.partial)
         for leave, row in self._decoding():
             engine.leaves_at(here[row], leave)
-            pool.decode(here[row].computed)
+            engine.phases.decode(here[row].computed)
+            engine.decoding.add(here[row])
         present = {row for _, row in self._decoding()} | {row for row, _ in self.partial}
         for row in sorted(present):  # they were admitted in the order of their rows
             engine.members[here[row]] = None
-            pool.free -= pool.held(here[row])
+            engine.pool.take(here[row], here[row].computed, computed=0)
         engine.prefilling.update((here[row], None) for row, _ in self.partial)
-        if engine.finishes[0][0] <= engine.step:
+        if engine.finishes[0][0] <= engine.steps:
             engine.let_go()
 
     def _write_down(self) -> None:
@@ -155,6 +163,7 @@ class Shortcut:
             life.admitted, life.plain = self.cut.pop(row), False
         life.emitted_before, life.computed_before = 1, life.prompt_tokens
         life.known_first = life.prompt_tokens + 1
+        fill_remaining(request, 1)
         return request
 
     def _as_prefilling(self, row: int, computed: int) -> Request:
@@ -290,6 +299,11 @@ class Shortcut:
             ):
                 return
 
+    def _waiting(self, most: int) -> int:
+        """How many wait, counted up to `most`."""
+        times, now = self.engine.arrivals.times, self.engine.now
+        return sum(when <= now for when in times[self.head : self.head + most])
+
     def _leave(self, code: int) -> None:
         row = code % self.requests
         self.decodes -= 1
@@ -300,8 +314,11 @@ class Shortcut:
     def _chunk_step(self, step: int) -> bool:
         """One step with prompts in it. False where nobody can join, or where blocks may run short: then `special`."""
         engine, policy, notes = self.engine, self.policy, self.engine.notes
-        cap, left = policy.long_prefill_token_threshold or policy.max_num_batched_tokens, policy.max_num_batched_tokens
-        left -= self.decodes
+        present = self.decodes + len(self.partial) + self._waiting(2)
+        cap, left = (
+            policy.cap_among(present) or policy.max_num_batched_tokens,
+            policy.max_num_batched_tokens - self.decodes,
+        )
         plan: list[tuple[int, int, int]] = []  # request, tokens, computed before
         for row, computed in self.partial:
             chunk = min(self.prompt[row] - computed, cap, left)

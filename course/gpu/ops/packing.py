@@ -33,7 +33,7 @@ def rows_of(packed: Any, count: int) -> Any:
 
 
 def tile_rows(rows: int, order: str, width: int = 0) -> np.ndarray:
-    """Which row of W stands at each place of the tiles, shape (rows / 16, 16). width: of a head, for "heads"."""
+    """The row of W at each place of the tiles, shape (rows / 16, 16). width: of a head, for "heads"."""
     tile, i = np.arange(rows // 16)[:, None], np.arange(8)[None]
     if order == "rows":
         first, second = 16 * tile + i, 16 * tile + 8 + i

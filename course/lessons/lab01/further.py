@@ -26,7 +26,7 @@ def windows() -> Table:
         formula = chat.mean_window_wait(found.window, rate)
         waits = (found.window / 2, formula, found.mean("window"))
         rows.append((f"{rate} requests/s", *map(seconds, waits), f"{found.tokens_per_second:,.0f}"))
-    return table(rows, f"A window of {chat.WINDOW_MS} ms [{STEP.badge}]")
+    return table(rows, f"A window of {chat.WINDOW_MS} ms [{STEP.simulated}]")
 
 
 def the_last_token() -> Table:
@@ -41,7 +41,7 @@ def the_last_token() -> Table:
         sums = (ttft + (tokens - 1) * tpot, ttft + tokens * tpot)
         cells = [f"{1e3 * value:,.1f} ms" for value in (float(run.e2e[one]), *sums)]
         rows.append((f"request {one + 1}", f"{tokens:,}", *cells))
-    return table(rows, f"The time to the last token [{STEP.badge}]")
+    return table(rows, f"The time to the last token [{STEP.simulated}]")
 
 
 def draws(num_requests: int) -> list[float]:
@@ -62,7 +62,7 @@ def parts_of_a_p99() -> Table:
     rows += [(f"p99 of {part}", *(seconds(tail[at]) for tail in tails)) for at, part in enumerate(PARTS)]
     rows.append(("sum of the four", *(seconds(sum(tail)) for tail in tails)))
     rows.append(("p99 of TTFT", *(seconds(found.percentile(99)) for found in both)))
-    return table(rows, f"Percentiles do not add up [{STEP.badge}]")
+    return table(rows, f"Percentiles do not add up [{STEP.simulated}]")
 
 
 def share_of_users(questions: int, seed: int = 0) -> float:
@@ -80,7 +80,7 @@ def a_user_a_month() -> Table:
         (f"{count} questions" if count > 1 else "1 question", f"{share_of_users(count):.0%}", f"{1 - 0.99**count:.0%}")
         for count in (1, 10, QUESTIONS)
     ]
-    return table(rows, f"Users who see a TTFT above the p99 [{STEP.badge}]")
+    return table(rows, f"Users who see a TTFT above the p99 [{STEP.simulated}]")
 
 
 def replicas_and_all() -> Table:
@@ -95,4 +95,4 @@ def replicas_and_all() -> Table:
         "median of the three": float(np.median(each)),
         "of all requests": float(np.percentile(found.ttft, 99)),
     }
-    return table([(name, seconds(value)) for name, value in values.items()], f"p99 of TTFT [{STEP.badge}]")
+    return table([(name, seconds(value)) for name, value in values.items()], f"p99 of TTFT [{STEP.simulated}]")

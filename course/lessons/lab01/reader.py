@@ -12,6 +12,7 @@ PROBES: tuple[tuple[float, list[float]], ...] = (
     (0.0, [2.0, 2.25, 2.5]),
     (3.0, [3.25, 5.25]),
     (1.5, [2.0, 2.5, 2.75, 3.0, 3.5, 4.0]),
+    (4.0, [4.25, 5.75, 6.0, 6.5, 6.75]),  # the longest gap is neither the last nor among the last ones
 )
 
 
@@ -62,6 +63,12 @@ def mean_gap(sent: float, tokens: Sequence[float]) -> Times:
     """The mean gap in place of the longest."""
     ttft, tpot, e2e, _ = four_times(sent, tokens)
     return ttft, tpot, e2e, tpot
+
+
+def last_gap(sent: float, tokens: Sequence[float]) -> Times:
+    """The last gap in place of the longest."""
+    ttft, tpot, e2e, _ = four_times(sent, tokens)
+    return ttft, tpot, e2e, tokens[-1] - tokens[-2]
 
 
 def shortest_gap(sent: float, tokens: Sequence[float]) -> Times:

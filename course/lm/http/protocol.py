@@ -220,7 +220,7 @@ class Reply:
         return {**self._head, "object": self._stream_object, "choices": [], "usage": self.usage()}
 
     def whole(self, texts: list[str], ended: str) -> dict[str, Any]:
-        """Everything at once. texts: one a token."""
+        """The whole answer in one piece. texts: one a token."""
         self.count, text = len(texts), "".join(texts)
         choice: dict[str, Any] = {"index": 0, "logprobs": None, "finish_reason": ended}
         if self.question.kind == COMPLETION:

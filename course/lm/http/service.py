@@ -150,7 +150,7 @@ class Service:
             self._enter(ticket)
         for ticket in gone:
             self._leave(ticket)
-        steps = engine.step
+        steps = engine.steps
         if self._rows:
             engine.advance(max(self._speaking.now, engine.present))
         if self._held and not engine.running:  # the batch has ended: now it is answered
@@ -158,7 +158,7 @@ class Service:
             for ticket, text, ended in held:
                 self._tell(ticket, text, ended)
         self._count()
-        if self._rows and engine.step == steps:  # the policy waits
+        if self._rows and engine.steps == steps:  # the policy waits
             with self._bell:
                 self._bell.wait(POLL)
 

@@ -1,6 +1,6 @@
 """The loop, its tight case, padded batches and the log."""
 
-from tests.bench.mutants import BOUNDARY, COMPARISON, ORDER, TERM, UNIT, Mutant
+from tests.bench.mutants import BOUNDARY, COMPARISON, TERM, UNIT, Mutant
 
 TESTS = (
     "tests/engine/test_by_hand.py",
@@ -24,18 +24,6 @@ EXECUTOR, ARRIVALS = (f"course/engine/{name}.py" for name in ("executor", "arriv
 MUTANTS = (
     Mutant(LOOP, "if times[arrivals.head] <= self.now:", "if times[arrivals.head] < self.now:", COMPARISON),
     Mutant(LOOP, "while times[head] <= now:", "if times[head] <= now:", COMPARISON),
-    Mutant(
-        LIVES,
-        "self.waiting_shown = (*reversed(self.sent_back), *self.queue)",
-        "self.waiting_shown = (*self.sent_back, *self.queue)",
-        ORDER,
-    ),
-    Mutant(
-        LIVES,
-        "self.waiting_shown = (*reversed(self.sent_back), *self.queue)",
-        "self.waiting_shown = (*self.queue, *reversed(self.sent_back))",
-        ORDER,
-    ),
     Mutant(
         LIVES,
         "return self.limits.max_num_seqs - len(self.members)",

@@ -2,26 +2,22 @@
 
 from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, PERCENTILE, TERM, UNIT, Mutant
 
-TESTS = ("tests/lessons/lab01/test_texts.py", "tests/lessons/lab01", "tests/lessons/test_every_lab.py")
+TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab01", "tests/lessons/test_every_lab.py")
 EXPLORERS = ("tests/lessons/test_every_explorer.py",)
-ASKS, QUIZ = "course/lessons/lab01/exercises.py", "course/lessons/lab01/quiz.py"
+ASKS, FACTS = "course/lessons/lab01/asks.yaml", "course/lessons/lab01/facts.py"
 CHAT, TASKS = "course/lessons/lab01/chat.py", "course/lessons/lab01/tasks.py"
 PAGE, READER = "course/lessons/lab01/metrics_page.py", "course/lessons/lab01/reader.py"
 REPLICAS, HERE = "course/lessons/lab01/replicas.py", "course/lessons/lab01/part_by_part.py"
 FIGURES, FURTHER = "course/lessons/lab01/figures.py", "course/lessons/lab01/further.py"
-TEXT, DEEPER = "solutions/01_the_first_token.py", "solutions/01_the_first_token_deeper.py"
+TEXT = "solutions/01_the_first_token.py"
 
 MUTANTS = (
-    Mutant(ASKS, '"c",\n            "92 ms', '"b",\n            "92 ms', KEY),
-    Mutant(ASKS, '"a",\n            "All 100', '"c",\n            "All 100', KEY),
-    Mutant(ASKS, "92 ms: five in six", "92 ms: four in six", NUMBER),
-    Mutant(ASKS, "All 100 go well for 37%", "All 100 go well for 27%", NUMBER),
-    Mutant(ASKS, "return ttft + (tokens - 1) * tpot", "return ttft + tokens * tpot", BOUNDARY),
-    Mutant(ASKS, "return ttft - outside - window - prefill", "return ttft - outside - window", TERM),
-    Mutant(QUIZ, "It is 0.3 s for A.", "It is 0.4 s for A.", NUMBER),
-    Mutant(QUIZ, "the p99 is 35 ms", "the p99 is 65 ms", NUMBER),
-    Mutant(QUIZ, "It rises from 6 to 8 ms", "It rises from 6 to 9 ms", NUMBER),
-    Mutant(QUIZ, '("180 requests", "5 x', '("360 requests", "5 x', NUMBER),
+    Mutant(ASKS, "    right: c\n    why: \"{{few_wait_ms", "    right: b\n    why: \"{{few_wait_ms", KEY),
+    Mutant(ASKS, "    right: a\n    why: \"All", "    right: c\n    why: \"All", KEY),
+    Mutant(ASKS, "the engine {{engine_ms:.0f}} ms. Where", "the engine 36 ms. Where", NUMBER),
+    Mutant(FACTS, "return ttft + (tokens - 1) * tpot", "return ttft + tokens * tpot", BOUNDARY),
+    Mutant(FACTS, "return ttft - outside - window - prefill", "return ttft - outside - window", TERM),
+    Mutant(FACTS, "(longest + (tokens - 2) * others)", "(longest + (tokens - 1) * others)", BOUNDARY),
     Mutant(CHAT, "end = arrival[first] + window", "end = arrival[first] + window / 2", TERM),
     Mutant(CHAT, "released[first:last], first = end, last", "released[first:last], first = end, first + 1", BOUNDARY),
     Mutant(CHAT, "window * (1 + more / 2) / (1 + more)", "window * (1 + more / 2)", TERM),
@@ -50,8 +46,5 @@ MUTANTS = (
     Mutant(HERE, "for done in range(1, answer))", "for done in range(answer))", BOUNDARY),
     Mutant(FIGURES, "lengths = [1e3 * value for", "lengths = [value for", UNIT),
     Mutant(FURTHER, "late = ttft > np.percentile(ttft, 99)", "late = ttft > np.percentile(ttft, 95)", PERCENTILE),
-    Mutant(TEXT, "gave 216 to 700 ms", "gave 116 to 700 ms", NUMBER),
-    Mutant(TEXT, "| s | 4.5 | 1.77 | 1.77 |", "| s | 4.5 | 1.87 | 1.77 |", NUMBER),
-    Mutant(TEXT, "Its prefill ends at 5 s", "Its prefill ends at 4 s", NUMBER),
-    Mutant(DEEPER, "rests on 20 of them", "rests on 10 of them", NUMBER),
+    Mutant(TEXT, "{{fourth_first:g}} s, its decode", "4 s, its decode", NUMBER),
 )  # fmt: skip

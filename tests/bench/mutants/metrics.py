@@ -49,7 +49,7 @@ MUTANTS = (
         "int(load.prompt_tokens.sum()) / makespan",
         TERM,
     ),
-    Mutant(METRICS, "computed / (budget * len(steps))", "computed / (budget * makespan)", UNIT),
+    Mutant(METRICS, "computed / budget if", "computed / makespan if", UNIT),
     Mutant(
         METRICS,
         "np.dot(steps.blocks, steps.seconds)) / (blocks * makespan)",

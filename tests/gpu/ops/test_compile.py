@@ -20,7 +20,7 @@ def _by_name(table: list[tuple[str, str]]) -> list[list[tuple[str, str]]]:
     return [[form for form in table if form[0] == name] for name in dict.fromkeys(name for name, _ in table)]
 
 
-CUDA = ("80", "86", "89", "90", "100", "120")
+CUDA = size(("80", "120"), whole=("80", "86", "89", "90", "100", "120"))
 HIP = ("gfx90a", "gfx1030")
 ROWS = ("rms_norm", "rope", "append", "rope_append", "silu", "gather", "fill", "most_likely")
 PLAIN = [

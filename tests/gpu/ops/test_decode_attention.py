@@ -10,6 +10,7 @@ from course.gpu.ops.decode_attention import DecodeAttention, reference
 from course.gpu.ops.numbers import roundoff
 from course.gpu.ops.queue import Queue
 from tests.helpers.gpu_draws import close, fetched, normal, on_device, paged, poisoned
+from tests.helpers.sizes import size
 
 LENGTHS = [1, 17, 100, 16, 150]
 
@@ -46,16 +47,33 @@ def attend(queue: Queue, lengths: list[int], blocks: int, *, kind: str, width: i
     return found, right, roundoff(kind) * np.abs(right) + (2 * tensor + 200 * 2.0**-24) * size + 6e-8
 
 
-@pytest.mark.parametrize("kind", ["bf16", "fp16", "fp32"])
-@pytest.mark.parametrize(("width", "group"), [(32, 1), (64, 3), (128, 8)])
-@pytest.mark.parametrize("blocks", [1, 3, 100])
+# In the small form each value is met, and not each with each.
+PLAIN = size(
+    small=[("bf16", 32, 1, 1), ("fp16", 64, 3, 3), ("fp32", 128, 8, 100), ("bf16", 64, 3, 100)],
+    whole=[
+        (kind, width, group, blocks)
+        for kind in ("bf16", "fp16", "fp32")
+        for width, group in ((32, 1), (64, 3), (128, 8))
+        for blocks in (1, 3, 100)
+    ],
+)
+TENSOR = size(
+    small=[("bf16", 64, 1, 1, 4), ("fp16", 64, 8, 4, 8), ("bf16", 128, 5, 100, 4)],
+    whole=[
+        (kind, width, group, blocks, warps)
+        for kind in ("bf16", "fp16")
+        for width, group in ((64, 1), (64, 8), (128, 5))
+        for blocks, warps in ((1, 4), (4, 8), (100, 4))
+    ],
+)
+
+
+@pytest.mark.parametrize(("kind", "width", "group", "blocks"), PLAIN)
 def test_plain(on: Queue, kind: str, width: int, group: int, blocks: int) -> None:
     close(*attend(on, LENGTHS, blocks, kind=kind, width=width, group=group, seed=1, tensor=False))
 
 
-@pytest.mark.parametrize("kind", ["bf16", "fp16"])
-@pytest.mark.parametrize(("width", "group"), [(64, 1), (64, 8), (128, 5)])
-@pytest.mark.parametrize(("blocks", "warps"), [(1, 4), (4, 8), (100, 4)])
+@pytest.mark.parametrize(("kind", "width", "group", "blocks", "warps"), TENSOR)
 def test_tensor_cores(compiled: Queue, kind: str, width: int, group: int, blocks: int, warps: int) -> None:
     close(*attend(compiled, LENGTHS, blocks, kind=kind, width=width, group=group, seed=2, tensor=True, warps=warps))
 

@@ -9,6 +9,7 @@ from course.gpu.ops import numbers, packing, product, rope, silu, skinny_gemm
 from course.gpu.ops.numbers import roundoff
 from course.gpu.ops.queue import Queue
 from tests.helpers.gpu_draws import close, fetched, normal, on_device, poisoned
+from tests.helpers.sizes import size
 
 KINDS = ["bf16", "fp16"]
 CASES = [
@@ -21,6 +22,11 @@ CASES = [
     (17, 3, True),
     (30, 4, True),
 ]
+# Each form once, and both kinds of numbers on a plain and a tensor-core form.
+FORMS = size(
+    small=[*(("bf16", case) for case in CASES[1::2]), *(("fp16", case) for case in CASES[0:3:2])],
+    whole=[(kind, case) for kind in KINDS for case in CASES],
+)
 
 
 class Drawn:
@@ -46,8 +52,7 @@ def place(case: tuple, queue: Queue) -> None:
         pytest.skip("NumPy has one form")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("kind", "case"), FORMS)
 @pytest.mark.parametrize("norm", [None, 1e-5])
 def test_rows(on: Queue, kind: str, case: tuple, norm: float | None) -> None:
     place(case, on)
@@ -60,8 +65,7 @@ def test_rows(on: Queue, kind: str, case: tuple, norm: float | None) -> None:
     close(fetched(on, out, kind), right, (roundoff(kind) + 1e-6) * np.abs(right) + 2 * drawn.noise * scale + 6e-8)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("kind", "case"), FORMS)
 def test_residual(on: Queue, kind: str, case: tuple) -> None:
     place(case, on)
     rows, groups, tensor = case
@@ -76,8 +80,7 @@ def test_residual(on: Queue, kind: str, case: tuple) -> None:
     close(found, right, (roundoff(kind) + 1e-6) * np.abs(right) + drawn.noise + 6e-8)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("kind", "case"), FORMS)
 def test_silu(on: Queue, kind: str, case: tuple) -> None:
     place(case, on)
     rows, groups, tensor = case
@@ -91,8 +94,7 @@ def test_silu(on: Queue, kind: str, case: tuple) -> None:
     close(found, right, (roundoff(kind) + 1e-5) * np.abs(right) + noise + 6e-8)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("kind", "case"), FORMS)
 @pytest.mark.parametrize("width", [32, 128])
 def test_heads(on: Queue, kind: str, case: tuple, width: int) -> None:
     place(case, on)

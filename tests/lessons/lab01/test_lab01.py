@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
+from course.exercises.judge import NOT_ATTEMPTED, RIGHT, judge
 from course.lessons import lab01, load
 from course.lessons.lab01 import chat, figures, further, metrics_page, part_by_part, reader, replicas
 from course.lessons.lab01.chat import PARTS
@@ -60,7 +60,7 @@ def test_the_parts_add_up_at_every_corner(rate, window_ms, prompt, outside_ms):
     assert (found.e2e >= found.ttft - 1e-12).all()
     assert found.engine == pytest.approx(float(found.run.ttft.mean()))
     table = chat.rows(found)
-    assert {len(row) for row in table} == {4} and [row[0] for row in table] == ["", *PARTS, "TTFT"]
+    assert [row[0] for row in table] == ["", *PARTS, "TTFT"]
     # The 20 requests around a percentile have a mean near it; at the tail they spread.
     assert sum(found.near(part, 99) for part in PARTS) == pytest.approx(found.percentile(99), rel=0.05)
     valid(figures.where_it_goes(found))
@@ -156,15 +156,6 @@ def test_the_reader_takes_other_ways_of_writing_it():
     assert judge(exercise("reader"), lambda sent, tokens: None).status == NOT_ATTEMPTED
 
 
-@pytest.mark.parametrize("item", LAB.exercises, ids=lambda item: item.id)
-def test_a_twin_is_another_exercise(item):
-    assert judge(item.twin, item.twin.solution).status == RIGHT
-    assert judge(item.twin, item.solution).status == WRONG
-    for position, mistake in enumerate(item.twin.mistakes):
-        verdict = judge(item.twin, mistake.answer)
-        assert (verdict.status, verdict.mistake) == (WRONG, position)
-
-
 def test_the_decision_is_what_the_page_and_the_simulation_say():
     here = {"rate": metrics_page.rate(), "inside": metrics_page.engine()}
     assert metrics_page.largest(metrics_page.GOAL, **here) == 20_000
@@ -186,13 +177,6 @@ def test_the_ticket_is_what_three_replicas_make():
     valid(lab01.ticket_graphs())
     even = replicas.service((9.0, 9.0, 9.0))
     assert even.late == 0 and even.dashboard < 0.1 * found.dashboard
-
-
-@pytest.mark.parametrize("name", [name for name in further.__all__ if name != "twenty_draws"])
-def test_a_table_of_the_deeper_notebook(name):
-    shown = getattr(lab01, name)()
-    text = shown._repr_mimebundle_()["text/plain"]
-    assert text.startswith(shown.caption) and "nan" not in text and len({len(row) for row in shown.rows}) == 1
 
 
 def test_what_the_deeper_notebook_says():

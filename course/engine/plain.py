@@ -1,0 +1,150 @@
+"""The serving loop, written to be read: every step touches every request, and nothing is clever.
+
+This is what serving means in this course. `course.engine.serving.serve` gives the same runs, to the last bit, many
+times faster; a new feature is written here first. The order of work is that of vLLM V1's scheduler: decodes take their
+blocks first, then all others in the policy's order; a forward pass; and what is complete gives everything back.
+docs/reading-the-engine.md walks through it.
+"""
+
+from array import array
+from collections.abc import Sequence
+
+from course.engine import answer
+from course.engine.executor import Executor, Work, checked_outcome
+from course.engine.frame import Frame, Lanes, frame
+from course.engine.intake import Intake
+from course.engine.log import Log, check_length
+from course.engine.step import StepTime
+from course.memory.kvcache import KVCache
+from course.policies.base import Policy, Request, Schedule, State
+from course.policies.waiting import Waiting
+
+
+class PlainEngine(Intake):
+    """An engine to be stepped. Arguments, `submit`, `follow` and `close` as for `course.engine.serving.Engine`.
+
+    waiting: requests without a slot: those sent back, then the queue. running: those with one, in order of admission;
+    decoding: of these, those a token of which left in the last step; prefilling: the others. unfinished: members of a
+    padded batch whose answer is not complete.
+    """
+
+    running_shown = None  # a State then asks for `running`
+
+    def __init__(self, policy: Policy, executor: Executor | StepTime, cache: KVCache | None = None):
+        super().__init__(policy, executor, cache)
+        self.queue, self.sent_back = dict[Request, None](), list[Request]()
+        self.waiting, self.running = Waiting(self.queue, self.sent_back), list[Request]()
+        self.decoding, self.prefilling, self.unfinished = list[Request](), list[Request](), list[Request]()
+        self.state, self.lanes, self.fruitless = State(self), Lanes(), 0
+        self.pool.column = array("q")
+
+    @property
+    def due(self) -> int:
+        """Blocks that the decodes take in the coming step."""
+        return sum(self.pool.need(request, 1) for request in self.decoding)
+
+    def run(self) -> Log:
+        """Serve all, and return what happened. Raises ValueError if nothing was submitted."""
+        self.close()
+        while not self.done:
+            self.step()
+        return self.log()
+
+    def step(self, schedule: Schedule | None = None) -> Frame | None:
+        """Ask the policy, or take `schedule` in its place; check the answer; run it. None if nothing ran.
+
+        Raises answer.Broken for an answer that breaks a rule, and leaves everything as it was.
+        """
+        self.let_in()
+        with answer.rules(self):
+            if schedule is None and (self.waiting or self.running):
+                free_slots = self.limits.max_num_seqs - len(self.running)
+                schedule = self.ask(len(self.decoding), self.prefilling, free_slots)
+            schedule = schedule or Schedule()  # before somebody comes, nothing is to be decided
+            schedule = answer.checked(schedule, self.policy)
+            tokens = answer.planned(schedule, self)
+            if not tokens:
+                self.rest(schedule.until)
+            shown = self._forward(tokens, schedule.preempt) if tokens else None
+        self.let_in()
+        return shown
+
+    def let_in(self) -> None:
+        """Those that have come by now wait. `step` does this itself, before and after."""
+        while self.arrivals.times[self.arrivals.head] <= self.now:
+            self.queue[self.arrivals.request(self.arrivals.ids[self.arrivals.head], self)] = None
+            self.arrivals.head += 1
+            self.waits = 0
+
+    def _forward(self, tokens: dict[Request, int], victims: Sequence[Request]) -> Frame:
+        """One forward pass. tokens: what each request computes, in the order in which they take their blocks."""
+        for victim in victims:
+            self._preempt(victim)
+        decodes = [request for request in self.running if request in self.decoding and request in tokens]
+        for request in tokens:
+            if request in self.waiting:
+                self._admit(request, tokens)
+            self.pool.take(request, tokens[request])
+        self.pool.note()
+        chunks = [(request, count) for request, count in tokens.items() if request not in decodes]
+        emits = [request for request, count in tokens.items() if request.computed + count >= request.known]
+        emits = self.unfinished.copy() if self.limits.padded else emits
+        work = Work(decodes, chunks, lambda request: self.pool.table(request, tokens.get(request, 0)), self.now)
+        outcome, total = self.executor.execute(work), sum(tokens.values())
+        seconds, finished, several = checked_outcome(outcome, self.executor, emits, total, self.limits)
+        shown = frame(self, seconds, tokens, emits, finished, several, victims)
+        self.now = self.last_step_end = shown.end
+        self.clock.append(self.now)
+        for request, count in tokens.items():
+            self.notes.computed(request, self.steps, count, request in decodes)
+            request.life.computed_before += count
+        for request in emits:
+            count = several.get(request, 1)
+            self.notes.emitted(request, self.steps, count)
+            self.pool.take(request, count - 1)  # of several, all but the last are in the cache as well
+            answer.check_blocks(self.pool, request, count)
+            request.life.emitted_before += count
+            request.life.computed_before += count - 1
+        # A request that decoded and got no turn stands still, and is among those that prefill again.
+        self.decoding = [request for request in self.running if request in (tokens if self.limits.padded else emits)]
+        order = dict.fromkeys([*self.prefilling, *self.running])
+        self.prefilling = [each for each in order if each in self.running and each not in self.decoding]
+        self._leave(finished)
+        self.steps, self.waits, self.fruitless = self.steps + 1, 0, 0 if emits else self.fruitless
+        check_length(self.clock, self.notes.chunks)
+        return shown
+
+    def _preempt(self, victim: Request) -> None:
+        """It loses its slot and what it has computed, and goes to the head of the queue."""
+        self.notes.preempted(victim, self.steps)
+        self.pool.preempt(victim)
+        victim.life.computed_before = 0
+        self.running.remove(victim)
+        self.sent_back.append(victim)
+        self.fruitless += 1
+
+    def _admit(self, request: Request, tokens: dict[Request, int]) -> None:
+        """It gets a slot and what is in the cache of it, perhaps more than was planned on."""
+        self.sent_back.remove(request) if request in self.sent_back else self.queue.pop(request)
+        self.running.append(request)
+        request.life.admitted = self.steps
+        if not self.limits.padded:
+            request.life.computed_before = self.pool.admit(request)
+            tokens[request] = min(tokens[request], request.remaining)
+            return
+        self.unfinished.append(request)  # it computes its whole prompt, and padding
+        if self.simulated and self.cache:  # blocks for the longest prompt and the longest answer
+            self.pool.reserve(request, tokens[request] + self.simulated.longest(tokens) - 1)
+
+    def _leave(self, finished: Sequence[Request]) -> None:
+        """Requests whose answer is complete give back what they have; a padded batch when the last one is complete."""
+        if self.limits.padded:
+            self.unfinished = [request for request in self.unfinished if request not in finished]
+            finished = [] if self.unfinished else self.running.copy()
+        for request in finished:
+            self.notes.stay(request, self.steps)
+            self.pool.release(request)
+            self.running.remove(request)
+            self.decoding.remove(request)
+            request.life.engine, self.answered = None, self.answered + 1
+            self.arrivals.answered(request.index, self.now)  # its next turn comes, if it has one
