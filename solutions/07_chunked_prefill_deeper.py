@@ -55,15 +55,15 @@ lab07.seconds_by_chunk()
 lab07.chunks_recorded()
 
 # %% [markdown]
-# What is recorded takes {{ratio_low:.2f}} to {{ratio_high:.1f}} times as long as theory says. Decodes alone are near it. The last chunks of a long
-# prompt are not, since these kernels compute attention at a third of the rate of a large matrix product. The shape is
-# right, and theory errs in one direction: **chunks of 256 and 512 cost more than it says**. Against chunks of 8,192
+# What is recorded takes {{ratio_low:.2f}} to {{ratio_high:.1f}} times as long as theory says. Decodes alone are near it, and so are large
+# chunks: their attention runs at {{attention_rate:.0%}} of the rate of a large matrix product. The shape is right, and
+# theory errs in one direction: **chunks of 256 and 512 cost more than it says**. Against chunks of 8,192
 # they take {{longer_256:.0%}} and {{longer_512_8192:.0%}} longer, where theory says {{theory_256:.0%}} and {{theory_512:.0%}}. At 64 and 128, where reading the weights is nearly all,
-# both say twice to four times. One step for all 32,768 tokens gains {{gains_whole:.0%}}, no more than two cards differ: beyond a few
+# both say one and a half to three and a half times. One step for all 32,768 tokens gains {{gains_whole:.0%}}: beyond a few
 # thousand tokens larger chunks gain nothing.
 #
 # The slider below launches each chunk on your device: the product with one matrix and the attention of one layer. These
-# times are **measured**; beside them is the whole model, **recorded** on an H100. (A CPU gets a small matrix and two
+# times are **measured**; beside them is the whole model, **recorded** on an H200. (A CPU gets a small matrix and two
 # heads.) Halve the chunk again and again: down to which size does a step take half as long? A GPU needs hundreds of
 # tokens to be bound by compute. A CPU needs a few, so that on it small chunks may cost nothing. In both, steps grow
 # along the prompt, since a chunk attends to all before it.
@@ -72,7 +72,7 @@ lab07.chunks_recorded()
 lab07.launched_in_chunks()
 
 # %% [markdown]
-# Do the conclusions of this lab depend on the card's kernels? The same {{chats}} chats and the same policies, on theory and
+# Do the conclusions of this lab depend on the card's kernels? The same {{chats:,}} chats and the same policies, on theory and
 # on the recording:
 
 # %%
@@ -99,7 +99,7 @@ lab07.settings_recorded()
 # A **pair** is one token that attends to one token, itself included. However a prompt is cut, each of its tokens
 # attends once to all before it, so the pairs are the same. What does grow with the number of chunks is what is read:
 # each chunk reads the weights again, and the K and V of all earlier chunks. And kernels are less efficient on small
-# chunks: on the recorded card a pair takes longer in chunks of 512 and below.
+# chunks: on the recorded card a pair takes longer in chunks of 256 and below.
 
 # %%
 lab07.readings()
@@ -126,7 +126,7 @@ lab07.the_trace()
 
 # %% [markdown]
 # A step with more than some {{trace_over:,}} prompt tokens takes over {{trace_ms}} ms on that card, and with a budget of 8,192 there are {{trace_heavy:.1f}}
-# of them each second: an answer that streams for {{trace_streams_s:.1f}} s meets three. A budget of 1,024 ends this. The cap is no
+# of them each second: an answer that streams for {{trace_streams_s:.1f}} s meets {{trace_met:.1f}}. A budget of 1,024 ends this. The cap is no
 # replacement: it limits each prompt by itself, and several fit into one step.
 #
 # ## Who goes first
@@ -137,7 +137,7 @@ lab07.the_trace()
 # | vLLM before V1 | whole prompts *or* decodes, prompts first; chunked prefill was an option |
 # | DeepSpeed-FastGen, 2023 | **Dynamic SplitFuse**: a fixed number of tokens, long prompts split, short ones packed |
 # | Sarathi-Serve, 2024 | **stall-free**: all decodes, then chunks of running prompts, then new ones, up to a budget |
-# | vLLM V1 ({{version}}) | those that run, in order of admission, up to budget and cap; then those that wait |
+# | {{vllm}} | those that run, in order of admission, up to budget and cap; then those that wait |
 # | SGLang, default | chunks of prompts *or* decodes, prompts first; `--enable-mixed-chunk` puts both in a step |
 #
 # What protects those who stream is that chunks and decodes share a step. `PrefillFirst` computes prompts in chunks, and
@@ -186,9 +186,9 @@ lab07.chunking_off()
 #
 # | here | engine | knob | default |
 # |---|---|---|---|
-# | token budget | vLLM 0.19 | `--max-num-batched-tokens` | `vllm serve`: 8,192 on an H100, 2,048 on an A100 |
-# | cap for one prompt | vLLM 0.19 | `--long-prefill-token-threshold` | 0: none |
-# | chunking at all | vLLM 0.19 | `--enable-chunked-prefill` | on |
+# | token budget | {{vllm}} | `--max-num-batched-tokens` | `vllm serve`: 8,192 on an H100 or H200, 2,048 on an A100 |
+# | cap for one prompt | {{vllm}} | `--long-prefill-token-threshold` | 0: none; vLLM 0.33 cuts no prompt that is alone |
+# | chunking at all | {{vllm}} | `--enable-chunked-prefill` | on |
 # | prompts at a time | vLLM 0.19 | `--max-num-partial-prefills` | 1; V1 refuses to start with another |
 # | long ones among them | vLLM 0.19 | `--max-long-partial-prefills` | the same; later versions dropped both |
 # | chunk | SGLang 0.5 | `--chunked-prefill-size` | 8,192 on a card of {{sglang_gb}} GB; -1 turns chunking off |

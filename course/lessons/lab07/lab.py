@@ -11,7 +11,8 @@ from course.explore import Choice, Explorer, Slider
 from course.explore.table import Table, table
 from course.figures.words import seconds
 from course.lessons.lab07 import by_hand, chunk_explorer, decision, figures, live_words, long_prompt, rush, share
-from course.lessons.lab07.long_prompt import DEFAULT, PROMPT, SLOTS, STALL, STEP, WHOLE
+from course.lessons.lab07.long_prompt import DEFAULT, SLOTS, STALL, STEP, WHOLE
+from course.models.engine_defaults import VERSION
 from course.steptime import Step
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
 
 BUDGET = Slider("max_num_batched_tokens", "Token budget", 128, WHOLE, 2, WHOLE, "tokens", log=True)
 CAPS = [("none", 0), ("1,024 tokens", 1_024), ("512 tokens", 512), ("256 tokens", 256)]
+MET = [("no", 0), (f"{long_prompt.CLASS} chats", long_prompt.CLASS)]
 CAP = Choice("long_prefill_token_threshold", "Cap for one prompt", CAPS, 0)
 WORK_BUDGET, WORK_CAP = 2_048, 512  # tokens, where the learner's share is at work
 
@@ -29,13 +31,14 @@ def people_and_dashboard() -> Table:
     """The service with the engine's default budget and with one that holds any prompt."""
     found = [long_prompt.hidden(budget, 0, long_prompt.EVERY, 1e3 * STALL).outcome for budget in (DEFAULT, WHOLE)]
     rows = (
-        ("gap between two tokens, p99", [seconds(each.itl["p99"]) for each in found]),
+        ("gap, p99", [seconds(each.itl["p99"]) for each in found]),
         ("longest gap", [seconds(each.itl["max"]) for each in found]),
-        (f"chats whose text stopped for over {seconds(STALL)}", [f"{each.stalled():.1%}" for each in found]),
-        ("TTFT of a contract", [seconds(each.long_ttft) for each in found]),
+        (f"chats that stop for over {seconds(STALL)}", [f"{each.stalled():.1%}" for each in found]),
     )
     heads = ("", f"budget {DEFAULT:,}", f"budget {WHOLE:,}")
-    return table([heads, *((label, *values) for label, values in rows)], f"1,600 chats [{STEP.badge}]")
+    return table(
+        [heads, *((label, *values) for label, values in rows)], f"{len(found[0].chat_gaps):,} chats [{STEP.simulated}]"
+    )
 
 
 def one_long_prompt() -> Explorer:
@@ -45,13 +48,13 @@ def one_long_prompt() -> Explorer:
         controls=[
             BUDGET,
             CAP,
-            Slider("prompt", "Long prompt", 4_096, PROMPT, 2, PROMPT, "tokens", log=True),
-            Slider("streaming", "Chats that stream", 4, 32, 4, 12),
+            Slider("at_once", "Long prompts at once", 1, long_prompt.MEET, 1, 1),
+            Choice("crowd", "A class comes too", MET, 0),
         ],
         figure=figures.moment,
         summary=long_prompt.moment_rows,
         title="One long prompt",
-        badge=STEP.badge,
+        badge=STEP.simulated,
         **tasks_of("07", "one_long_prompt"),
     )
 
@@ -69,7 +72,7 @@ def what_a_percentile_hides() -> Explorer:
         figure=figures.hidden,
         summary=long_prompt.hidden_rows,
         title="Gaps by tokens and by chats",
-        badge=STEP.badge,
+        badge=STEP.simulated,
         **tasks_of("07", "what_a_percentile_hides"),
     )
 
@@ -97,8 +100,7 @@ def ticket_graphs() -> go.Figure:
 def metrics_page() -> Card:
     """What the engine of the decision reports of itself."""
     heading = (
-        f"GET /metrics of the simulated engine, in the names of vLLM {decision.VERSION}, "
-        f"{decision.SINCE:g} s after a contract came"
+        f"GET /metrics, written by the simulator in the names of {VERSION}, {decision.SINCE:g} s after a contract came"
     )
     return Card(heading, [decision.metrics_page()], preformatted=True)
 
@@ -109,7 +111,7 @@ def at_work(function: share.Share) -> go.Figure | Card:
         return Card("Your share returns nothing yet.")
     policy = share.as_policy(function, SLOTS, WORK_BUDGET, WORK_CAP)
     try:
-        theirs = long_prompt.moment(WORK_BUDGET, WORK_CAP, long_prompt.PROMPT, 12)
+        theirs = long_prompt.moment(WORK_BUDGET, WORK_CAP)
         mine = long_prompt.Moment(serve(theirs.run.workload, policy, STEP), theirs.start, theirs.streaming)
         return figures.moment(mine)
     except Exception as error:  # whatever a learner's function raises

@@ -221,16 +221,13 @@ def moment(
 def moment_rows(found: Moment) -> list[tuple[str, str]]:
     """How long each of them waited."""
     run, (begin, end) = found.run, found.longest_gap
-    begins, ends = found.chunk_steps
-    waits = run.ttft[list(found.newcomers)]
-    meanwhile = int(((run.token_times(0) > begins[0]) & (run.token_times(0) <= ends[-1])).sum())
+    begins, _ = found.chunk_steps
     return [
         ("long prompt: TTFT" if found.at_once == 1 else "first long prompt: TTFT", seconds(run.ttft[found.long])),
         ("steps it took", f"{len(begins):,}"),
         ("longest gap of a chat", seconds(end - begin)),
-        ("tokens a chat got", f"{meanwhile:,}"),
-        *((f"newcomer {n}: TTFT", seconds(wait)) for n, wait in enumerate(waits, start=1)),
-        ("longest TTFT of all who came later", seconds(float(run.ttft[found.later].max()))),
+        ("newcomer 1: TTFT", seconds(float(run.ttft[found.newcomers.start]))),
+        ("last newcomer: TTFT", seconds(float(run.ttft[found.later].max()))),
     ]
 
 
@@ -292,5 +289,5 @@ def hidden_rows(result: Hidden) -> list[tuple[str, str]]:
         (f"tokens after a gap above {seconds(result.limit)}", f"{tokens:.3%}"),
         (f"chats with a gap above {seconds(result.limit)}", f"{found.stalled(result.limit):.1%}"),
         ("TTFT of a chat, p99", seconds(found.chat_ttft["p99"])),
-        ("TTFT of a long prompt, median", seconds(found.long_ttft)),
+        ("TTFT of a long prompt", seconds(found.long_ttft)),
     ]

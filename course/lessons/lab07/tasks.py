@@ -8,9 +8,10 @@ import numpy as np
 from course.explore.tasks import Settings
 from course.figures.words import seconds
 from course.lessons.lab07 import long_prompt
-from course.lessons.lab07.long_prompt import EVERY, PROMPT, STALL, WHOLE, Hidden, Moment
+from course.lessons.lab07.long_prompt import CLASS, EVERY, MEET, STALL, WHOLE, Hidden, Moment
 
-SHORT = 0.06  # seconds: the promise that the tasks about the budget keep; 512 is the largest budget that does
+SHORT = 0.04  # seconds: the promise that the tasks about the budget keep; 512 is the largest budget that does
+GAP, FIRST = 0.11, 0.4  # seconds: every gap, and every first token, when all come at once
 
 # One long prompt among streaming chats
 
@@ -23,17 +24,17 @@ def gap(result: Moment) -> float:
 
 def waits(result: Moment) -> np.ndarray:
     """TTFT of those who come just after the long prompt [s]."""
-    return result.run.ttft[result.newcomers.start :]
+    return result.run.ttft[list(result.newcomers)]
 
 
 def whole(settings: Settings) -> Moment:
     """The same with the whole prompt in one step."""
-    return long_prompt.moment(WHOLE, 0, settings["prompt"], settings["streaming"])
+    return long_prompt.moment(WHOLE, 0, settings["at_once"], settings["crowd"])
 
 
 def streams(settings: Settings, result: Moment) -> bool:
-    """Whether the budget alone keeps the chats streaming past the longest prompt."""
-    alone = settings["prompt"] == PROMPT and settings["long_prefill_token_threshold"] == 0
+    """Whether the budget alone keeps the chats streaming past the long prompt."""
+    alone = settings["at_once"] == 1 and not settings["crowd"] and settings["long_prefill_token_threshold"] == 0
     return alone and gap(result) <= SHORT
 
 
@@ -48,8 +49,17 @@ def newcomer_waits_as_long(settings: Settings, result: Moment) -> bool:
 
 
 def both(settings: Settings, result: Moment) -> bool:
-    """Whether no chat that streams stalls and no newcomer waits, beside the longest prompt."""
-    return bool(settings["prompt"] == PROMPT and gap(result) <= STALL and waits(result).max() <= STALL)
+    """Whether nobody waits for long when MEET long prompts come at once, and a class with them."""
+    meet = settings["at_once"] == MEET and settings["crowd"] == CLASS
+    return bool(meet and gap(result) <= GAP and result.run.ttft[result.later].max() <= FIRST)
+
+
+def needs_both(settings: Settings, result: Moment) -> bool:
+    """Whether neither the budget nor the cap does it alone, and the long prompts pay."""
+    here = {"at_once": MEET, "crowd": CLASS}
+    budget = long_prompt.moment(settings["max_num_batched_tokens"], 0, MEET, CLASS)
+    cap = long_prompt.moment(WHOLE, settings["long_prefill_token_threshold"], MEET, CLASS)
+    return long_prompt_pays(settings, result) and not (both(here, budget) or both(here, cap))
 
 
 def long_prompt_pays(settings: Settings, result: Moment) -> bool:
@@ -74,7 +84,7 @@ def moment(settings: Settings, result: Moment) -> Mapping[str, Any]:
         "ttft": seconds(result.run.ttft[result.long]),
         "first": seconds(waits(result)[0]),
         "first_whole": seconds(waits(one_step)[0]),
-        "worst": seconds(waits(result).max()),
+        "worst": seconds(float(result.run.ttft[result.later].max())),
     }
 
 
@@ -112,9 +122,9 @@ def p99_jumps(settings: Settings, result: Hidden) -> bool:
     return result.outcome.itl["p99"] >= 10 * at_the_start().outcome.itl["p99"]
 
 
-def no_longer_keeps_up(settings: Settings, result: Hidden) -> bool:
-    """Whether chats queue."""
-    return result.outcome.chat_ttft["max"] > 20 * at_the_start().outcome.chat_ttft["max"]
+def seen_in_tokens(settings: Settings, result: Hidden) -> bool:
+    """Whether a percentile over tokens sees the gaps too."""
+    return share_of_tokens(result) > 0.01
 
 
 def promise_to_chats(settings: Settings, result: Hidden) -> bool:
