@@ -60,7 +60,7 @@ lab08.full_pool()
 # ## Measure
 #
 # A small language model tells four stories here, in blocks of {{story_block}} tokens, **measured**. Play it: who is preempted, and
-# do the words change? Give it more blocks. Beside it: an H100, **recorded**.
+# do the words change? Give it more blocks. Beside it: **simulated** on recorded steps of an H100.
 
 # %%
 lab08.words_again()
@@ -101,6 +101,9 @@ lab08.four_requests()
 # A sequence holds half of its own answer on average. But long answers stay longer, so the batch holds more of them:
 # with a CV of 1, a whole mean answer each. The printed **concurrency** divides by `max_model_len` instead: how many fit
 # if all grow to the limit.
+#
+# **Prefix caching**, on by default in vLLM, holds what prompts begin with once: if all had a system prompt of 512 tokens,
+# {{with_prefixes:.0f}} would fit. Here no two prompts begin alike.
 
 # %% [markdown]
 # ## Exercises
@@ -137,8 +140,8 @@ lab.check("residents", residents)
 
 # %% [markdown]
 # **3.** Slots that fit *on average* are too many half of the time. Leave room: return the most slots n, at least one,
-# with $n\,\mu + 2\sqrt{n}\,\sigma \le \text{num\_blocks}$, where $\mu$ and $\sigma$ are mean and standard deviation of
-# a sequence's blocks. `tokens` has the lengths of many sequences.
+# with $n\,\mu + 2\sqrt{n}\,\sigma \le \text{num\_blocks}$, where $\mu$ and $\sigma$ are mean and standard deviation
+# (`np.std`) of a sequence's blocks. `tokens` has the lengths of many sequences.
 
 
 # %%
@@ -180,14 +183,14 @@ lab.recap("slots")
 
 # %% [markdown]
 # **Decide.** Another team has the same card and model, and `--max-num-seqs 5`. Every prompt has {{decide_prompt:,}} tokens and every
-# answer {{decide_answer}}. vLLM 0.19 says, at `/metrics`:
+# answer {{decide_answer}}. A page in the format of {{vllm}}'s `/metrics`:
 
 # %%
 print(decision.metrics())
 
 # %% [markdown]
 # Choose `--max-num-seqs`, `--max-model-len` or `--gpu-memory-utilization`, and the largest value with which nobody is
-# ever preempted. What would change your mind?
+# ever preempted.
 
 # %%
 choice = {"--flag": None}

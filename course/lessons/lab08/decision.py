@@ -2,7 +2,6 @@
 
 from course.lessons.lab08 import kv_pool
 
-VERSION = "0.19"  # of vLLM, whose names the page has
 PROMPT, ANSWER = 2_000, 800  # tokens; every answer is as long
 FIVE, WAITING = 5, 34
 AT_ITS_END = -(-(PROMPT + ANSWER) // kv_pool.BLOCK_SIZE)  # blocks
@@ -11,7 +10,7 @@ ON_AVERAGE = round(kv_pool.TOKENS / (PROMPT + ANSWER / 2))
 
 
 def metrics() -> str:
-    """Lines of the page that vLLM 0.19 serves at /metrics, in its format."""
+    """Lines of a page as vLLM serves it at /metrics, in its format; nobody ran an engine for it."""
     used = FIVE * (PROMPT + ANSWER / 2) / kv_pool.TOKENS
     values = {
         "num_requests_running": FIVE,

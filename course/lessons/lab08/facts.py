@@ -13,6 +13,7 @@ from course.lessons.lab08.card_memory import GIB
 from course.lessons.lab08.engine_prints import PRINTS
 from course.lessons.lab08.kv_pool import ANSWER, BLOCK_SIZE, BLOCKS, GQA, MHA, PROMPT, SPEC, TOKENS
 from course.lessons.lab08.slots import slots
+from course.models import engine_defaults
 
 LENGTH = 8_192  # of the log's line
 FEW, MANY, ALL = 24, 48, tasks.POOL["slots"]
@@ -20,16 +21,17 @@ ROOM = slots(BLOCKS, BLOCK_SIZE, kv_pool.tokens_held())
 QWEN, OTHER = card_memory.spec("qwen2-7b"), card_memory.spec("qwen3-32b")
 """Of exercise 1 (Qwen2.5-7B has the sizes of Qwen2-7B) and its twin."""
 FP8_POOL = 2 * TOKENS
-AT_ONCE, AT_ONCE_TWIN = (3_000, 800), (6_000, 1_000)
+AT_ONCE, AT_ONCE_TWIN = (3_000, 800), (6_000, 3_000)
 """Prompt and answer of exercise 2, whose answers have a CV of 1, and of its twin, whose answers are all as long."""
 BLAME = {"blame_ttft": 500, "blame_outside": 60, "blame_window": 100, "blame_prefill": 40}  # ms
 QUIZ: dict[str, Any] = {"quiz_printed": 1.26, "quiz_length": 32_768, "quiz_held": 1_500}
+SHARED = 512  # tokens of a system prompt, of the 1,024 of a prompt
 STAYS = 11  # seconds, of the question from lab 03
 PUBLISHED: dict[str, Any] = {
     "h100_gb": 80,
     "large_gib": 70,
     "sampler_bytes": 38,
-    "version": decision.VERSION,
+    "version": engine_defaults.VERSION.split()[-1],
     "v1": "0.8",
     "graphs": "0.20",
     "share_now": 0.92,
@@ -95,6 +97,8 @@ def facts() -> dict[str, Any]:
         "residents": TOKENS / held(),
         "by_prompts": TOKENS / PROMPT,
         "held": held(),
+        "with_prefixes": (TOKENS - SHARED) / (held() - SHARED),
+        "vllm": engine_defaults.VERSION,
         "speed_24": few.tokens_per_second,
         "speed_48": many.tokens_per_second,
         "lost_24": few.preemptions,
@@ -293,6 +297,7 @@ def claims() -> dict[str, bool]:
             (decision.ON_AVERAGE, TOKENS // decision.PROMPT, decision.PROMPT + decision.ANSWER) == (17, 20, 2_800)
         ),
         # The optional notebook
+        "a beginning that all share is whole blocks": SHARED % BLOCK_SIZE == 0 < SHARED < PROMPT,
         "six or seven sequences at a time with 32 heads": all(6 <= found <= 7 for found in mha),
         "with 8 heads the limit is between 1 and 2 requests/s, in fp8 it is not": (
             kv_pool.under_load(rate=1.0).preemptions == fp8.preemptions == 0 < full.preemptions

@@ -55,6 +55,15 @@ def one_too_many(num_blocks, block_size, tokens):
     return slots(num_blocks, block_size, tokens) + 1
 
 
+def with_the_samples_deviation(num_blocks, block_size, tokens):
+    """The deviation with the divisor n - 1."""
+    blocks = np.ceil(np.asarray(tokens) / block_size)
+    n = 1
+    while (n + 1) * blocks.mean() + 2 * sqrt(n + 1) * blocks.std(ddof=1) <= num_blocks:
+        n += 1
+    return n
+
+
 def three_deviations(num_blocks, block_size, tokens):
     """The same with three standard deviations to spare: the twin."""
     blocks = np.ceil(np.asarray(tokens) / block_size)
@@ -68,4 +77,5 @@ PROBES = (
     (kv_pool.BLOCKS, 16, kv_pool.tokens_held().tolist()),
     (500, 64, [10, 20, 70, 130] * 25),
     (200, 16, [33, 33, 33, 40]),
+    (120, 16, [20, 60, 200]),  # few and far apart: here every slip has a result of its own
 )
