@@ -16,7 +16,7 @@ lab.earlier()
 # You run a chat assistant: Llama-3.1-8B on one H100. Prompts have 512 tokens; answers have 256 on average, some only 20
 # and some 2,000. The server runs 32 requests as one batch until the longest answer is complete, and then sends all 32.
 # At 4 requests per second people grumbled. Now 6 arrive, people wait for minutes, and a colleague wants a second GPU.
-# **What is the first one busy with?**
+# **What is the GPU that you have busy with?** (32 slots are this lab's choice; {{engine}} takes {{default_slots:,}}.)
 
 # %%
 lab04.busy_and_waiting()
@@ -100,7 +100,7 @@ lab04.four_by_hand()
 # The simulated chat gained {{gain:.2f}}. In its draw, the longest answers were {{drawn:.2f}} times the mean, and both policies spend the
 # same time on prompts.
 #
-# So the GPU was busy with padding. Static batching serves {{static_rate:.0f}} requests/s, continuous batching {{continuous_rate:.0f}} **on the same card**.
+# So the GPU was busy with padding. Static batching serves {{static_rate:.0f}} requests/s, continuous batching {{continuous_rate:.0f}} **on the same card**, with as many slots.
 
 # %% [markdown]
 # ## Exercises
@@ -120,8 +120,8 @@ answer = 3 * 100 - (100 + 20 + 80)
 lab.check("waste", answer)
 
 # %% [markdown]
-# **2.** What is the gain over static batches of {{ratio_answers}} tokens in four slots, if all steps take equally
-# long?
+# **2.** What is the gain over static batches of {{ratio_answers}} tokens in four slots, if somebody always waits and all
+# steps take equally long?
 
 # %%
 answer = None
@@ -169,7 +169,8 @@ lab.ticket()
 # ## Take away
 #
 # 1. A static batch pays for its longest answer in every slot; the GPU is busy with padding.
-# 2. Continuous batching refills slots at once and gains E[max] / mean: 1 for equal lengths, about {{gain:.0f}} in this chat.
+# 2. Continuous batching refills slots at once and gains the longest answer of a batch over the mean: 1 for
+#    equal lengths, about {{gain:.0f}} in this chat.
 # 3. Below saturation every policy delivers what arrives: compare waiting times.
 
 # %%
@@ -179,7 +180,8 @@ lab.recap("gain")
 lab.recap("bigger")
 
 # %% [markdown]
-# **Decide.** The chat moved to vLLM 0.11.0 with `--max-num-seqs 32`. Now 20 requests arrive per second.
+# **Decide.** The chat moved to an engine with `--max-num-seqs 32`. Now 20 requests arrive per second. Our simulator wrote
+# this in the form of vLLM's log:
 #
 # ```
 # INFO 11-28 14:21:50 Engine 000: Avg prompt throughput: 8321.0 tokens/s, Avg generation throughput: 4160.5 tokens/s,
@@ -187,7 +189,8 @@ lab.recap("bigger")
 # ```
 #
 # Which flag do you change, `--max-num-seqs` (slots), `--max-num-batched-tokens` (tokens per step) or
-# `--gpu-memory-utilization`? Which is the smallest of {{choices}} that keeps up, by "Spread and slots"?
+# `--gpu-memory-utilization`? Which is the smallest of {{choices}} that keeps up, by "Spread and slots"? (Larger ones do no
+# harm here.)
 # What in the log would change your mind?
 
 # %%

@@ -36,6 +36,8 @@ class Continuous(Policy):
     contradict each other.
     """
 
+    max_num_batched_tokens: int
+
     def __init__(
         self,
         max_num_seqs: MaxNumSeqs,
@@ -71,15 +73,10 @@ class Continuous(Policy):
             )
         vars(self).pop("_set_while_serving", None)
 
-    @property  # type: ignore[override]  # a whole number, never infinite
-    def max_num_batched_tokens(self) -> int:
-        """Tokens of a step. Set it in `schedule`, and from then on no answer holds for more than a step."""
-        tokens: Any = vars(self).get("max_num_batched_tokens")  # None: check_settings refuses it
-        return tokens
-
-    @max_num_batched_tokens.setter
-    def max_num_batched_tokens(self, tokens: int) -> None:
-        vars(self).update(max_num_batched_tokens=tokens, _set_while_serving=True)
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        if name == "max_num_batched_tokens":  # set in `schedule`, it may change again: no answer holds any more
+            vars(self)["_set_while_serving"] = True
 
     def __repr__(self) -> str:
         extras = ""
@@ -111,25 +108,31 @@ class Continuous(Policy):
         threshold = self.long_prefill_token_threshold
         if not threshold or state.decodes > 1:
             return threshold
-        return self.cap_among(state.decodes + len(state.prefilling) + len(state.waiting))
+        return self.cap_among(len(state.running) + len(state.waiting))
 
     def cap_among(self, present: int) -> int:
         """The same for a step before which `present` requests run or wait."""
         spared = present == 1 and not release(self.engine_version).threshold_alone
         return 0 if spared else self.long_prefill_token_threshold
 
-    def schedule(self, state: State) -> Schedule:
-        """Decodes first, then prompts under way, then the queue. The answer holds while nobody waits for the budget."""
+    def schedule(self, state: State, *, holds: bool | None = None) -> Schedule:
+        """Decodes first, then prompts under way, then the queue. The answer holds while nobody waits for the budget.
+
+        holds: False: for one step only while anybody waits, which is so by default if a subclass has a `schedule` of
+        its own, since that may have a rule of its own for those who wait. One that has none says True.
+        """
         own, prefilling = vars(self), state.prefilling
+        if holds is None:
+            holds = type(self).schedule is Continuous.schedule and "schedule" not in own
         left = own["max_num_batched_tokens"] - state.decodes
         changes = "_set_while_serving" in own
-        if left < 0 or (changes and any(request.emitted and request.remaining == 1 for request in prefilling)):
+        if left < 0:
             return self.make_room(state)
         waiting = state.waiting if left and state.free_slots else ()
         if not waiting and not prefilling:
             if state.spare_blocks < 0:
                 return self.make_room(state)
-            return Schedule(decodes=True) if changes else DECODES
+            return Schedule(decodes=True) if changes or not (holds or not state.waiting) else DECODES
         plan, tokens, cap = state.plan(), {}, self.cap(state)
         if plan.free < 0:
             return self.make_room(state)
@@ -141,8 +144,9 @@ class Continuous(Policy):
                 return self.make_room(state)
             tokens[request] = chunk
             left -= chunk
+        begun = len(tokens)
         until = self.admit(state, plan, tokens, left) if left and waiting else math.inf if left else None
-        if changes:
+        if changes or not (holds or len(state.waiting) == len(tokens) - begun):
             until = None
         if not tokens and until == math.inf:
             return DECODES
@@ -182,6 +186,9 @@ class Continuous(Policy):
         while place < len(running) and left:
             request = running[place]
             chunk = min(request.remaining, left, cap or left)
+            if not chunk:  # its answer is complete, and its engine takes notice after this step
+                place += 1
+                continue
             while not plan.take(request, chunk, if_fit=chunk):
                 victim = self.victim(state, running)
                 if victim not in running:

@@ -28,7 +28,7 @@ class Waiting(Sequence[Request]):
 
     __slots__ = ("_orders", "_queue", "_sent_back")
 
-    def __init__(self, queue: dict[Request, Any], sent_back: Sequence[Request] = ()):
+    def __init__(self, queue: Any, sent_back: Sequence[Request] = ()):
         self._queue, self._sent_back = queue, sent_back
         self._orders: dict[Callable, _Sorted | _Grouped] = {}
 
@@ -108,7 +108,7 @@ class Waiting(Sequence[Request]):
 class _View:
     """What knows of those in the queue, and learns of the others when it is asked."""
 
-    def __init__(self, queue: dict[Request, Any]):
+    def __init__(self, queue: Any):
         self.queue = queue
         self.known: set[Request] = set()  # and perhaps some who have left
         self.count = 0  # of all who ever came: their place in the queue
@@ -134,7 +134,7 @@ class _View:
 class _Sorted(_View):
     """Those in the queue by a key, equal ones in the order of the queue."""
 
-    def __init__(self, queue: dict[Request, Any], key: Callable[[Request], Any]):
+    def __init__(self, queue: Any, key: Callable[[Request], Any]):
         super().__init__(queue)
         self.key = key
         self.entries: list[tuple[Any, int, Request]] = []
@@ -172,7 +172,7 @@ class _Sorted(_View):
 class _Grouped(_View):
     """Those in the queue apart by a label."""
 
-    def __init__(self, queue: dict[Request, Any], label: Callable[[Request], Hashable]):
+    def __init__(self, queue: Any, label: Callable[[Request], Hashable]):
         super().__init__(queue)
         self.label = label
         self.groups: dict[Any, deque[tuple[int, Request]]] = {}
@@ -206,7 +206,7 @@ def _first_place(group: tuple[Any, deque[tuple[int, Request]]]) -> int:
 class _Line:
     """Those of a group who are still in the queue."""
 
-    def __init__(self, group: Iterable[tuple[int, Request]], queue: dict[Request, Any]):
+    def __init__(self, group: Iterable[tuple[int, Request]], queue: Any):
         self._group, self._queue = group, queue
 
     def __iter__(self) -> Iterator[Request]:

@@ -129,7 +129,7 @@ class FairShare(Continuous):
             self.count(state)
             least = min((self.served.get(tenant, 0) for tenant in lines.keys() - back), default=0)
             self.served |= {tenant: max(self.served.get(tenant, 0), least) for tenant in back}
-        answer = super().schedule(state)
+        answer = super().schedule(state, holds=True)  # counters only matter when somebody is let in
         for request in answer.tokens:
             if request.index not in self.charged:
                 self.charged.add(request.index)

@@ -49,8 +49,9 @@ def test_tokens_of_a_victim_go_to_others(serve):
         def victim(self, state, running):
             return running[0]
 
-    # Blocks of one token: 3 x 3 are held at 1 s, 12 at 2 s, which is all; then a step of two tokens.
-    run = serve(at_once([3, 3, 3], [6, 3, 3]), First(3, 12), SECOND, KVCache(12, 1))
+    # 13 blocks of one token: 9 are held at 1 s, 12 at 2 s. Then a step of two tokens: 0 takes the last block, and 1
+    # needs another one.
+    run = serve(at_once([3, 3, 3], [6, 3, 3]), First(3, 12), SECOND, KVCache(13, 1))
     assert run.preempted.tolist()[0] == 1
     assert run.token_times(1).tolist() == run.token_times(2).tolist() == [1, 2, 3]
 
@@ -259,3 +260,11 @@ def test_columns_of_tags_and_deadlines_are_cut_merged_and_checked():
     ):
         with pytest.raises(ValueError, match=sentence):
             Workload([0.0, 1.0], [3, 3], [1, 1], **bad)
+
+
+@pytest.mark.parametrize("serve", BOTH)
+def test_a_newcomer_joins_beside_those_who_stood_still(serve):
+    """Three decode under a budget of 2 from 1 s on. At 2 s it is 4: all three go on, and the newcomer joins them."""
+    load = Workload([0.0, 0.0, 0.0, 1.5], [1, 1, 1, 1], [3, 3, 3, 1])
+    run = serve(load, Budgets(4, [4, 2, 4]), SECOND)
+    assert [run.token_times(row).tolist() for row in range(4)] == [[1, 2, 3], [1, 2, 3], [1, 3, 4], [3]]

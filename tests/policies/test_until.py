@@ -58,12 +58,13 @@ class AtRandom(Continuous):
         self.says_until = draw.random() < 0.5 and self.key is not ageing
         self.releases = draw.random() < 0.3 and self.key is not ageing  # some are held back for a while after they came
         self.most, self.budget_of = budget, draw.choice(["fixed", "fixed", "time", "queue", "decodes", "below decodes"])
+        self.has_no_rule_of_its_own = draw.choice([True, True, None])
         self.gives_way = draw.choice([None, "first", "latest due", "in time"])
 
     def schedule(self, state):
         if self.budget_of != "fixed":
             self.max_num_batched_tokens = self.budget(state)
-        return super().schedule(state)
+        return super().schedule(state, holds=self.has_no_rule_of_its_own)
 
     def budget(self, state):
         least = max(1, self.max_num_seqs)

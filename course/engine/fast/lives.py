@@ -55,13 +55,14 @@ class Lives(Intake):
     slot, in order of admission; prefilling: the ones among them that do not decode.
     decoding: the others, but for a padded batch. decodes, context: how many those are, and the tokens that they attend
     to in the next step. phases: their blocks.
+    counts: whether the pool is more than a number of equal blocks, and so counts what it holds in each step.
     waiting: queue and sent_back as a policy sees them. running_shown: the members as it does, None where they changed.
     finishes: a heap of (first step without it, serial number, request). fruitless: preemptions since the last token.
     """
 
     # More attributes than Python keeps in line without slots; with them each is read in half the time.
     __slots__ = (
-        "_serial", "batch", "context", "decodes", "decoding", "finishes", "fruitless", "members", "phases",
+        "_serial", "batch", "context", "counts", "decodes", "decoding", "finishes", "fruitless", "members", "phases",
         "prefilling", "queue", "running_shown", "sent_back", "waiting",
     )  # fmt: skip
 
@@ -74,7 +75,8 @@ class Lives(Intake):
         self.decodes = self.context = self.fruitless = self._serial = 0
         self.phases = Phases(self.pool.block_size)
         # What another pool holds does not follow from the log, nor whether a padded batch could reserve.
-        if type(self.pool) is not BlockPool or (self.limits.padded and not self.simulated):
+        self.counts = type(self.pool) is not BlockPool or (self.limits.padded and not self.simulated)
+        if self.counts:
             self.pool.column = array("q")
         self.queue: dict[Request, None] = {}
         self.sent_back: list[Request] = []
@@ -139,7 +141,9 @@ class Lives(Intake):
         step, pool, queue, members, notes = self.steps, self.pool, self.queue, self.members, self.notes
         decodes, context, total = self.decodes, self.context, self.decodes
         chunks, prompts = [], []
-        pool.spend(self.phases.advance(1))  # the decodes take their blocks before all others
+        blocks = self.phases.advance(1)
+        if blocks:
+            pool.spend(blocks)  # the decodes take their blocks before all others
         for request, chunk in tokens.items():
             if type(request) is not Request or request.life.engine is not self:
                 raise answer.unknown(request)
@@ -151,7 +155,9 @@ class Lives(Intake):
             if request in queue:
                 del queue[request]
                 members[request] = None
-                life.admitted, life.computed_before = step, pool.admit(request)
+                life.admitted = step
+                if self.counts:
+                    life.computed_before = pool.admit(request)
                 self.running_shown = None
             elif request not in members:
                 self._readmit(request)
@@ -181,7 +187,8 @@ class Lives(Intake):
         limits = self.limits
         if total > limits.max_num_batched_tokens or len(members) > limits.max_num_seqs or pool.free < 0:
             raise answer.too_much(limits, self.free_slots, total, pool, tokens)
-        pool.note()
+        if self.counts:
+            pool.note()
         return chunks, decodes, context, prompts
 
     def _readmit(self, request: Request) -> None:
@@ -193,7 +200,9 @@ class Lives(Intake):
         else:
             raise answer.unknown(request)
         self.members[request] = None
-        request.life.admitted, request.life.computed_before = self.steps, self.pool.admit(request)
+        request.life.admitted = self.steps
+        if self.counts:
+            request.life.computed_before = self.pool.admit(request)
         self.running_shown = None
 
     def leaves_at(self, request: Request, step: int) -> None:

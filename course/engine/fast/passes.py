@@ -8,8 +8,8 @@ from heapq import heappop
 from course.engine import answer
 from course.engine.arrivals import NEVER
 from course.engine.executor import Executor, Work, checked_outcome
-from course.engine.fast import stretch
 from course.engine.fast.lives import Lives
+from course.engine.fast.stretch import decode
 from course.engine.step import StepTime
 from course.memory.kvcache import KVCache
 from course.policies.base import Policy, Request
@@ -76,6 +76,8 @@ class Passes(Lives):
                     stop = coming
         if decodes > self.limits.max_num_batched_tokens and self.batch is None:
             raise answer.too_much(self.limits, 0, decodes, pool, self.members)
+        if limit == 1 and self._decode_once(decodes):
+            return
         room = self.phases.steps_left(pool.free, limit)
         if not room:
             if not if_there_is_room:
@@ -83,7 +85,7 @@ class Passes(Lives):
                 raise answer.no_blocks(pool, self.due - pool.free, decoding)
             return
         if self.simulated:
-            self.now = stretch.decode(self.simulated, self.clock, self.now, stop, room, decodes, self.context)
+            self.now = decode(self.simulated, self.clock, self.now, stop, room, decodes, self.context)
             taken = len(self.clock) - self.steps
         else:
             self.now += self.run_live((), decodes)
@@ -91,7 +93,12 @@ class Passes(Lives):
             taken = 1
         self.last_step_end = self.now
         self.context += decodes * taken
-        self._spend(taken)
+        if self.counts:
+            for blocks in self.phases.one_by_one(taken):
+                pool.spend(blocks)
+                pool.note()
+        else:
+            pool.spend(self.phases.advance(taken))
         self.steps += taken
         self.fruitless = 0
         if not self.simulated:
@@ -99,14 +106,23 @@ class Passes(Lives):
         if self.batch is not None:
             self.batch.after_step()
 
-    def _spend(self, steps: int) -> None:
-        """The blocks of so many steps of decodes alone."""
-        if self.pool.column is None:
-            self.pool.spend(self.phases.advance(steps))
-            return
-        for blocks in self.phases.one_by_one(steps):
+    def _decode_once(self, decodes: int) -> bool:
+        """The same for one step of a step-time model, sooner. False if this way is not open."""
+        simulated, blocks = self.simulated, self.phases.due
+        if simulated is None or simulated.model is None or self.batch is not None or blocks > self.pool.free:
+            return False
+        base, slope = simulated.lines[decodes]
+        self.now = self.last_step_end = now = self.now + (base + slope * self.context)
+        self.clock.append(now)
+        self.context += decodes
+        self.phases.step += 1
+        if blocks:
             self.pool.spend(blocks)
+        if self.counts:
             self.pool.note()
+        self.steps += 1
+        self.fruitless = 0
+        return True
 
     def run_live(self, chunks: Sequence[tuple[Request, int, bool]], tokens: int) -> float:
         """Seconds of a step that the executor really runs. What it says of it is kept for `finish_foretold`.

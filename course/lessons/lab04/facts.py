@@ -7,18 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from course import policies, queueing, steptime
+from course import policies, queueing
 from course.engine.run import Run
 from course.engine.serving import serve
 from course.lessons.lab04 import live_words, night, other_loads, refill, side_by_side, tasks, three_batchers
 from course.lessons.lab04.other_loads import IMAGE, MOST_IMAGES, TRACE
 from course.lessons.lab04.side_by_side import at_once, slot_utilisation
 from course.lessons.lab04.three_batchers import BUDGET, BY_HAND, CHAT, CLAIM, FEW, FOLLOWED, SLOTS, STEP
+from course.models import engine_defaults
+from course.models.gpus import gpu
 
 WASTE, WASTE_TWIN = (100, 20, 80), (60, 10, 30, 50)
 RATIO, RATIO_TWIN = (400, 50, 110, 80), (90, 20, 40)  # answers [tokens] of one static batch
 WORKED, HAND_SLOTS = (6, 1), 2
-ARRIVE, ARRIVE_TWIN = 20, 30  # requests/s of the decision
+ARRIVE, ARRIVE_TWIN = 20, 28  # requests/s of the decision
 CHOICES = (16, 32, 64, 128, 256)  # slots that the decision offers
 FLOOR_GB, FLOOR_TB_S = 16, 2  # of the earlier question
 PROMPT, ANSWER, LIGHT = 512, 256, 3  # tokens of the chat on average; requests/s that both policies keep up with
@@ -67,6 +69,8 @@ def facts() -> dict[str, Any]:
     running, waiting, slots = refill.PROBES[0]
     dark, lit = night.night(), night.night(continuous=True)
     return {
+        "engine": engine_defaults.VERSION,
+        "default_slots": engine_defaults.batch(gpu("H100"))[0],
         "floor_gb": FLOOR_GB,
         "floor_tb_s": FLOOR_TB_S,
         "floor_gb_s": 1_000 * FLOOR_TB_S,
@@ -253,10 +257,7 @@ def claims() -> dict[str, bool]:
 
 
 def _was_recorded(tokens: int) -> bool:
-    try:
-        return STEP(steptime.Step(0, 0, ((tokens, 0),))) > 0
-    except ValueError:
-        return False
+    return not STEP.beyond(prompt=tokens)
 
 
 def _median(rate: float, delay: float) -> float:

@@ -44,7 +44,7 @@ def gain_and_formula() -> Table:
             (f"{slots} slots, formula, as drawn", *(f"{g.drawn_bound:.2f}" for g in found)),
             (f"{slots} slots, formula, expected", *(f"{g.bound:.2f}" for g in found)),
         ]
-    return table(rows, f"Gain at saturation, 2,000 requests [{STEP.badge}]")
+    return table(rows, f"Gain at saturation, 2,000 requests [{STEP.simulated}]")
 
 
 def capacity_by_hand() -> Table:
@@ -155,7 +155,7 @@ def duration_is_no_latency() -> Table:
     rows.append(("duration / requests", *(f"{1e3 * run.makespan / 100:.1f} ms" for run in runs.values())))
     rows.append(("mean latency", *(f"{1e3 * run.e2e.mean():.0f} ms" for run in runs.values())))
     rows.append(("one by one: mean latency", *(f"{1e3 * run.e2e.mean():.0f} ms" for run in one_by_one.values())))
-    return table(rows, f"Answers of equal length [{STEP.badge}]")
+    return table(rows, f"Answers of equal length [{STEP.simulated}]")
 
 
 def sooner() -> Table:
@@ -214,4 +214,4 @@ def through_a_batcher() -> Table:
         ("straight to the engine", f"{1e3 * np.median(straight):.0f} ms"),
         ("through the batcher", f"{1e3 * np.median(behind):.0f} ms"),
     ]
-    return table(rows, f"The chat at 6 requests/s [{STEP.badge}]")
+    return table(rows, f"The chat at 6 requests/s [{STEP.simulated}]")

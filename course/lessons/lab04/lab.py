@@ -27,7 +27,7 @@ SPREAD = Slider("output_cv", "Spread of answers (CV)", 0.0, 2.0, 0.1, 1.0)
 
 def busy_and_waiting() -> Table:
     """The static service at two rates: what people wait, and what the GPU is busy with."""
-    return table(three_batchers.weeks(), f"Static batching, {SLOTS} slots [{STEP.badge}]")
+    return table(three_batchers.weeks(), f"Static batching, {SLOTS} slots [{STEP.simulated}]")
 
 
 def one_trace() -> Explorer:
@@ -38,7 +38,7 @@ def one_trace() -> Explorer:
         figure=lambda runs: timelines(runs, follow=FOLLOWED, height=300),
         summary=three_batchers.trace_rows,
         title="One trace, three policies",
-        badge=STEP.badge,
+        badge=STEP.simulated,
         beside=False,
         **tasks_of("04", "one_trace"),
     )
@@ -53,7 +53,7 @@ def at_saturation() -> Explorer:
         figure=lambda result: figures.gain(sweep, result.recorded, height=300),
         summary=three_batchers.saturated_rows,
         title="Gain at saturation",
-        badge=STEP.badge,
+        badge=STEP.simulated,
         **tasks_of("04", "at_saturation"),
     )
 
@@ -96,7 +96,7 @@ def ticket_graphs() -> go.Figure:
 
 def chat_under_load() -> Explorer:
     """The chat below saturation and at it."""
-    return _under_load("chat", STEP.badge)
+    return _under_load("chat", STEP.simulated)
 
 
 def trace_under_load() -> Explorer:

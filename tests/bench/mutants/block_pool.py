@@ -4,13 +4,14 @@ from tests.bench.mutants import BOUNDARY, COMPARISON, ORDER, TERM, Mutant
 
 TESTS = (
     "tests/memory",
+    "tests/engine/test_caches.py",
     "tests/engine/test_reference.py",
     "tests/engine/test_oracle.py",
     "tests/engine/test_invariants.py",
     "tests/engine/test_limits.py",
     "tests/policies",
 )
-POOL = "course/memory/block_pool.py"
+POOL, PHASES = "course/memory/block_pool.py", "course/memory/phases.py"
 # Each of these lines stands in several methods: what is changed is found by its neighbour.
 MUTANTS = (
     Mutant(POOL, "return -(-tokens // block_size)", "return tokens // block_size", BOUNDARY),
@@ -26,41 +27,35 @@ MUTANTS = (
     ),
     Mutant(POOL, "self.free += self._reserved.pop(request)", "self._reserved.pop(request)", TERM),
     Mutant(
-        POOL,
-        "self.phases[(self.step - computed) % self.block_size] += 1",
-        "self.phases[(self.step - computed + 1) % self.block_size] += 1",
+        PHASES,
+        "self.counts[(self.step - computed) % self.block_size] += 1",
+        "self.counts[(self.step - computed + 1) % self.block_size] += 1",
         BOUNDARY,
     ),
     Mutant(
-        POOL,
-        "self.phases[(self.step - computed) % self.block_size] -= 1",
-        "self.phases[(self.step - computed + 1) % self.block_size] -= 1",
-        BOUNDARY,
-    ),
-    Mutant(
-        POOL,
-        "self.phases[(self.step - computed) % size] -= 1\n",
-        "self.phases[(self.step + computed) % size] -= 1\n",
+        PHASES,
+        "self.counts[(self.step - computed) % self.block_size] -= 1",
+        "self.counts[(self.step + computed) % self.block_size] -= 1",
         ORDER,
     ),
-    Mutant(POOL, "self.free += -(-computed // size)", "self.free += computed // size", BOUNDARY),
-    Mutant(POOL, "self._decodes * (limit // size + 1) <= free", "self._decodes * (limit // size) <= free", BOUNDARY),
+    Mutant(PHASES, "self.decodes * (limit // size + 1) <= free", "self.decodes * (limit // size) <= free", BOUNDARY),
+    Mutant(PHASES, "if free < 0:", "if free <= 0:", COMPARISON),
+    Mutant(PHASES, "free -= counts[(step + taken) % size]", "free -= counts[(step + taken + 1) % size]", BOUNDARY),
     Mutant(
-        POOL, "if free < 0:\n                return taken", "if free <= 0:\n                return taken", COMPARISON
-    ),
-    Mutant(
-        POOL,
-        "free -= self.phases[(self.step + taken) % size]",
-        "free -= self.phases[(self.step + taken + 1) % size]",
-        BOUNDARY,
-    ),
-    Mutant(
-        POOL,
-        "self._decodes * rounds + sum(self.phases[at : at + rest])",
-        "self._decodes * rounds + sum(self.phases[:rest])",
+        PHASES,
+        "self.decodes * rounds + sum(self.counts[at : at + rest])",
+        "self.decodes * rounds + sum(self.counts[:rest])",
         ORDER,
     ),
-    Mutant(POOL, "if at + rest > size:", "if at + rest > size + 1:", BOUNDARY),
+    Mutant(PHASES, "if at + rest > size else taken", "if at + rest > size + 1 else taken", BOUNDARY),
+    Mutant(
+        POOL,
+        "tokens = self.hit(request)\n        self.free -=",
+        "tokens = self.hit(request)\n        self.free -= 0 *",
+        TERM,
+    ),
+    Mutant(POOL, "((there or self.hit(request)) + tokens)", "(there + tokens)", TERM),
+    Mutant(POOL, "there, held = self._pool.hit(request), 0", "there, held = 0, 0", TERM),
     Mutant(POOL, "table.append(self._returned.pop())", "table.append(self._returned[-1])", TERM),
     Mutant(
         POOL,
@@ -74,12 +69,7 @@ MUTANTS = (
         "return self.need(request, tokens) < self.free",
         COMPARISON,
     ),
-    Mutant(
-        POOL,
-        "if if_fit and -(-(held + if_fit) // size) - have > self.free:",
-        "if if_fit and -(-(held + if_fit) // size) - have >= self.free:",
-        COMPARISON,
-    ),
-    Mutant(POOL, "self.free -= pool.phases[pool.step % self._size]", "self.free -= 0", TERM),
-    Mutant(POOL, "self._held[request] = 0", "pass", TERM),
+    Mutant(POOL, "if need > self.free:", "if need >= self.free:", COMPARISON),
+    Mutant(POOL, "block_size, pool.free - due", "block_size, pool.free", TERM),
+    Mutant(POOL, "self._there[request] = -1", "pass", TERM),
 )

@@ -1,9 +1,12 @@
 """The loop, its tight case, padded batches and the log."""
 
-from tests.bench.mutants import BOUNDARY, COMPARISON, TERM, UNIT, Mutant
+from tests.bench.mutants import BOUNDARY, COMPARISON, ORDER, TERM, UNIT, Mutant
 
 TESTS = (
     "tests/engine/test_by_hand.py",
+    "tests/engine/test_plain_steps.py",
+    "tests/engine/test_plain.py",
+    "tests/engine/test_caches.py",
     "tests/engine/test_reference.py",
     "tests/engine/test_oracle.py",
     "tests/engine/test_executors.py",
@@ -17,11 +20,56 @@ TESTS = (
     "tests/policies",
 )
 LOOP, TIGHT, PADDED, STRETCH = (f"course/engine/fast/{name}.py" for name in ("loop", "tight", "padded", "stretch"))
+PLAIN, ANSWER, FRAME, HELD = (
+    "course/engine/plain.py", "course/engine/answer.py", "course/engine/frame.py", "course/memory/held.py"
+)  # fmt: skip
 LIVES, PASSES = "course/engine/fast/lives.py", "course/engine/fast/passes.py"
 STEPS, RUN, LOG = (f"course/engine/{name}.py" for name in ("steps", "run", "log"))
 EXECUTOR, ARRIVALS = (f"course/engine/{name}.py" for name in ("executor", "arrivals"))
 
 MUTANTS = (
+    Mutant(PLAIN, "self.sent_back.append(victim)", "self.sent_back.insert(0, victim)", ORDER),
+    Mutant(PLAIN, "<= self.now:\n            self.queue", "< self.now:\n            self.queue", COMPARISON),
+    Mutant(PLAIN, "request.computed + count >= request.known", "request.computed + count > request.known", COMPARISON),
+    Mutant(PLAIN, "self.pool.take(request, count - 1)", "self.pool.take(request, count)", BOUNDARY),
+    Mutant(PLAIN, "request.life.computed_before += count - 1", "request.life.computed_before += count", BOUNDARY),
+    Mutant(PLAIN, "dict.fromkeys([*self.prefilling, *self.running])", "dict.fromkeys(self.running)", ORDER),
+    Mutant(PLAIN, "finished = [] if self.unfinished else", "finished = finished if self.unfinished else", TERM),
+    Mutant(ANSWER, "limits.max_num_seqs - len(running) + len(victims)", "limits.max_num_seqs - len(running)", TERM),
+    Mutant(
+        ANSWER,
+        "total > limits.max_num_batched_tokens or free_slots",
+        "free_slots",
+        TERM,
+        ("tests/engine/test_plain_steps.py",),
+    ),
+    Mutant(ANSWER, "if chunk > remaining and not joins:", "if chunk > remaining:", TERM),
+    Mutant(ANSWER, "if remaining < 1:", "if remaining < 0:", BOUNDARY),
+    Mutant(
+        ANSWER,
+        "engine.fruitless + len(victims) > PATIENCE",
+        "engine.fruitless > PATIENCE",
+        TERM,
+        equivalent="a victim more or less of twenty thousand",
+    ),
+    Mutant(
+        FRAME,
+        "sent = [request.index for request in emits if not request.emitted]",
+        "sent = [request.index for request in emits]",
+        TERM,
+    ),
+    Mutant(EXECUTOR, "tokens += count - 1  # each", "tokens += 0  # each", TERM),
+    Mutant(EXECUTOR, "if request.emitted + 1 == self.lengths", "if request.emitted == self.lengths", BOUNDARY),
+    Mutant(LIVES, "more > 0:  # all", "more > 1:  # all", BOUNDARY, equivalent="the way one by one gives the same"),
+    Mutant(LIVES, "life.computed_before = pool.admit(request)", "pool.admit(request)", TERM),
+    Mutant(PASSES, "if decodes > self.limits.max_num_batched_tokens and", "if False and", TERM),
+    Mutant(
+        RUN,
+        '"cancelled" if row in self.log.cancelled',
+        '"cancelled" if row not in self.log.cancelled',
+        COMPARISON,
+        ("tests/engine/test_cancel.py",),
+    ),
     Mutant(LOOP, "if times[arrivals.head] <= self.now:", "if times[arrivals.head] < self.now:", COMPARISON),
     Mutant(LOOP, "while times[head] <= now:", "if times[head] <= now:", COMPARISON),
     Mutant(
@@ -36,7 +84,7 @@ MUTANTS = (
         "total, slots = arrivals.times, len(arrivals.arrival), self.limits.max_num_seqs - 1",
         BOUNDARY,
     ),
-    Mutant(LOOP, "if self.finishes[0][0] <= self.step:", "if self.finishes[0][0] < self.step:", COMPARISON),
+    Mutant(LOOP, "if self.finishes[0][0] <= self.steps:", "if self.finishes[0][0] < self.steps:", COMPARISON),
     Mutant(
         LIVES,
         "known = life.computed_before, life.prompt_tokens + life.emitted_before",
@@ -69,20 +117,20 @@ MUTANTS = (
     ),
     Mutant(
         LIVES,
-        "self.context -= life.prompt_tokens + emitted\n            self.pool.leave",
-        "self.context -= life.prompt_tokens\n            self.pool.leave",
+        "self.context -= life.prompt_tokens + emitted\n            self.phases",
+        "self.context -= life.prompt_tokens\n            self.phases",
         TERM,
     ),
     Mutant(
         LIVES,
-        "self.context -= life.prompt_tokens + emitted\n        self.pool.pause",
-        "self.context -= life.prompt_tokens\n        self.pool.pause",
+        "self.context -= life.prompt_tokens + emitted\n        self.phases",
+        "self.context -= life.prompt_tokens\n        self.phases",
         TERM,
     ),
     Mutant(
         LIVES,
-        "self.notes.preemptions.extend((life.row, self.step, life.computed_before))",
-        "self.notes.preemptions.extend((life.row, self.step, 0))",
+        "self.notes.preemptions.extend((life.row, self.steps, life.computed_before))",
+        "self.notes.preemptions.extend((life.row, self.steps, 0))",
         TERM,
     ),
     Mutant(LIVES, "life.computed_before = 0", "life.computed_before = life.prompt_tokens", TERM),
@@ -101,14 +149,14 @@ MUTANTS = (
     ),
     Mutant(
         LIVES,
-        "self.notes.stays.extend((life.row, life.admitted, self.step - 1))",
-        "self.notes.stays.extend((life.row, life.admitted, self.step))",
+        "self.notes.stays.extend((life.row, life.admitted, self.steps - 1))",
+        "self.notes.stays.extend((life.row, life.admitted, self.steps))",
         BOUNDARY,
     ),
     Mutant(
         TIGHT,
-        "needed = -((1 - prompts - outputs) // size)",
-        "needed = -((-prompts - outputs) // size)",
+        "needed = cache.blocks_for(prompts + outputs - 1)",
+        "needed = cache.blocks_for(prompts + outputs)",
         BOUNDARY,
         equivalent="a block more than is needed closes the tight way a little earlier; the times are the same",
     ),
@@ -171,7 +219,7 @@ MUTANTS = (
     Mutant(
         PADDED, "self._reserve(prompt + longest - 1, longest)", "self._reserve(prompt + longest, longest)", BOUNDARY
     ),
-    Mutant(PADDED, "longest = max(lengths[request.life.row]", "longest = min(lengths[request.life.row]", COMPARISON),
+    Mutant(EXECUTOR, "return max(self.lengths[request.index]", "return min(self.lengths[request.index]", COMPARISON),
     Mutant(PADDED, "((prompt, 0),) * width)", "((prompt, 0),))", TERM),
     Mutant(PADDED, "width, width * (prompt + 1)", "width, width * prompt", BOUNDARY),
     Mutant(PADDED, "(row, step, step + lengths[row] - 1, 1)", "(row, step, step + lengths[row], 1)", BOUNDARY),
@@ -183,8 +231,13 @@ MUTANTS = (
         "np.subtract.at(change, spans[:, 2], weight)",
         BOUNDARY,
     ),
-    Mutant(STEPS, "wait = (1 - known) % size", "wait = -known % size", BOUNDARY),
-    Mutant(STEPS, "tokens = self._log.lengths[stays[:, 0]] - 1", "tokens = self._log.lengths[stays[:, 0]]", BOUNDARY),
+    Mutant(HELD, "wait = (1 - known) % block_size", "wait = -known % block_size", BOUNDARY),
+    Mutant(
+        STEPS,
+        "tokens = self._log.lengths[self._log.stays[:, 0]] - 1",
+        "tokens = self._log.lengths[self._log.stays[:, 0]]",
+        BOUNDARY,
+    ),
     Mutant(RUN, "gaps = np.where(tokens > 1, tokens - 1, 1)", "gaps = np.where(tokens > 1, tokens, 1)", BOUNDARY),
     Mutant(RUN, "_fixed(self.admitted - self.arrival)", "_fixed(self.first_computed - self.arrival)", TERM),
     Mutant(RUN, "float(self.response.max() - self.arrival.min())", "float(self.response.max())", TERM),

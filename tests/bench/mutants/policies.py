@@ -11,6 +11,7 @@ TESTS = (
     "tests/engine/test_refusals.py",
 )
 CONTINUOUS, STATIC, DYNAMIC = (f"course/policies/{name}.py" for name in ("continuous", "static", "dynamic"))
+WAITING = "course/policies/waiting.py"
 SHORTEST, WINDOW, BASE = (f"course/policies/{name}.py" for name in ("shortest_first", "window", "base"))
 REQUEST = "course/policies/request.py"
 
@@ -21,7 +22,7 @@ MUTANTS = (
         "self.max_num_batched_tokens <= self.max_num_seqs",
         COMPARISON,
     ),
-    Mutant(CONTINUOUS, "self.max_num_batched_tokens - state.decodes", "self.max_num_batched_tokens", TERM),
+    Mutant(CONTINUOUS, 'own["max_num_batched_tokens"] - state.decodes\n', 'own["max_num_batched_tokens"]\n', TERM),
     Mutant(
         CONTINUOUS,
         "chunk = min(request.remaining, left, cap or left)\n            if not chunk",
@@ -34,11 +35,24 @@ MUTANTS = (
     Mutant(CONTINUOUS, "if chunk > left:", "if chunk > left + 1:", BOUNDARY),
     Mutant(CONTINUOUS, "remaining if self.scheduler_reserve_full_isl else chunk", "chunk", TERM),
     Mutant(CONTINUOUS, "slots -= 1", "slots -= 0", TERM),
-    Mutant(CONTINUOUS, "until=math.inf if holds and left else None", "until=math.inf", TERM),
+    Mutant(CONTINUOUS, "math.inf if left else None", "math.inf", TERM),
+    Mutant(CONTINUOUS, "order.until if isinstance(order, Order) else None", "math.inf", TERM),
     Mutant(
         CONTINUOUS,
-        "state.spare_blocks >= 0",
-        "state.spare_blocks > 0",
+        "return holds if unserved else math.inf",
+        "return holds",
+        TERM,
+        equivalent="asked more often than need be, with the same answers",
+    ),
+    Mutant(CONTINUOUS, "return None if tokens else holds", "return holds", TERM),
+    Mutant(CONTINUOUS, "if changes or not (holds or len", "if not (holds or len", TERM),
+    Mutant(CONTINUOUS, "if left < 0:", "if left < -1:", BOUNDARY),
+    Mutant(CONTINUOUS, "left += tokens.pop(victim, 0)", "tokens.pop(victim, 0)", TERM),
+    Mutant(CONTINUOUS, "if position <= place:", "if position < place:", BOUNDARY),
+    Mutant(
+        CONTINUOUS,
+        "state.spare_blocks < 0",
+        "state.spare_blocks <= 0",
         COMPARISON,
         equivalent="make_room with nobody to send away lets all decode",
     ),
@@ -49,26 +63,50 @@ MUTANTS = (
         COMPARISON,
         equivalent="with no block left nobody can be admitted, and making room lets all that run go on",
     ),
-    Mutant(CONTINUOUS, "victim = running.pop()", "victim = running.pop(0)", ORDER),
-    Mutant(CONTINUOUS, "while len(running) > position and", "if len(running) > position and", COMPARISON),
+    Mutant(CONTINUOUS, "return running[-1]", "return running[0]", ORDER),
     Mutant(CONTINUOUS, "plan.release(victim)", "pass", TERM),
-    Mutant(
-        CONTINUOUS, "if len(running) <= position or not left:", "if len(running) < position or not left:", COMPARISON
-    ),
+    Mutant(CONTINUOUS, "while place < len(running) and left:", "while place < len(running):", TERM),
     Mutant(CONTINUOUS, "return Schedule(tokens, preempt)", "return Schedule(tokens, preempt[::-1])", ORDER),
     Mutant(
-        STATIC, "len(batch) < self.max_num_seqs and not state.no_more_arrivals", "len(batch) < self.max_num_seqs", TERM
+        STATIC,
+        "len(state.waiting) < self.max_num_seqs and not state.no_more_arrivals",
+        "len(state.waiting) < self.max_num_seqs",
+        TERM,
     ),
-    Mutant(
-        STATIC, "batch = state.waiting[: self.max_num_seqs]", "batch = state.waiting[: self.max_num_seqs - 1]", BOUNDARY
-    ),
+    Mutant(STATIC, "state.waiting[: self.max_num_seqs]", "state.waiting[: self.max_num_seqs - 1]", BOUNDARY),
     Mutant(STATIC, "longest = max((request.prompt_tokens", "longest = min((request.prompt_tokens", COMPARISON),
-    Mutant(DYNAMIC, "deadline = batch[0].arrival", "deadline = batch[-1].arrival", ORDER),
+    Mutant(DYNAMIC, "state.waiting[0].arrival", "state.waiting[-1].arrival", ORDER),
     Mutant(DYNAMIC, "and state.now < deadline:", "and state.now <= deadline:", COMPARISON),
-    Mutant(DYNAMIC, "len(batch) < self.max_num_seqs and", "len(batch) <= self.max_num_seqs and", COMPARISON),
-    Mutant(SHORTEST, 'key=_prompt if self.by == "prompt" else _guess', "key=_prompt", TERM),
+    Mutant(
+        DYNAMIC, "len(state.waiting) < self.max_num_seqs and", "len(state.waiting) <= self.max_num_seqs and", COMPARISON
+    ),
+    Mutant(SHORTEST, '_prompt if self.by == "prompt" else _guess', "_prompt", TERM),
     Mutant(SHORTEST, 'float("inf") if request.guess is None', "0.0 if request.guess is None", ORDER),
-    Mutant(SHORTEST, "sorted(waiting, key", "sorted(reversed(waiting), key", ORDER),
+    Mutant(
+        WAITING,
+        "(self.key(request), self.count + place, request)",
+        "(self.key(request), -self.count - place, request)",
+        ORDER,
+    ),
+    Mutant(WAITING, "insort(entries, entry, self.head)", "entries.append(entry)", ORDER),
+    Mutant(
+        WAITING,
+        "while self.head < len(entries) and",
+        "if self.head < len(entries) and",
+        TERM,
+        equivalent="those who have left are passed over when it is read",
+    ),
+    Mutant(WAITING, "sorted(reversed(self._sent_back), key=key), order, key", "order, self._sent_back, key", ORDER),
+    Mutant(WAITING, "for request in reversed(self._sent_back):", "for request in self._sent_back:", ORDER),
+    Mutant(WAITING, "sorted(self.groups.items(), key=_first_place)", "self.groups.items()", ORDER),
+    Mutant(WAITING, "chain(reversed(self._sent_back), self._queue)", "chain(self._sent_back, self._queue)", ORDER),
+    Mutant(
+        WAITING,
+        "if request in self.known:\n                break",
+        "if request in self.known:\n                continue",
+        TERM,
+        equivalent="slower, and nobody is known twice",
+    ),
     Mutant(WINDOW, "len(state.waiting) >= self.max_num_seqs:", "len(state.waiting) > self.max_num_seqs:", COMPARISON),
     Mutant(WINDOW, "if first > last_end or not last_end else", "if first >= 0 or not last_end else", COMPARISON),
     Mutant(WINDOW, "TOP_UP = 0.25", "TOP_UP = 0.2", CONSTANT),
@@ -76,15 +114,10 @@ MUTANTS = (
     Mutant(WINDOW, "max(state.last_step_end, first) + self.window", "first + self.window", TERM),
     Mutant(
         REQUEST,
-        "return self.emitted_before + self.engine.step - self.decodes_from",
-        "return self.emitted_before + self.engine.step - self.decodes_from + 1",
+        "return self.emitted_before + self.engine.steps - self.decodes_from",
+        "return self.emitted_before + self.engine.steps - self.decodes_from + 1",
         BOUNDARY,
     ),
-    Mutant(BASE, "return pool.free - pool.phases[pool.step % pool.block_size]", "return pool.free", TERM),
-    Mutant(
-        BASE,
-        "blocks_for(request.computed + tokens, block_size) - request.blocks",
-        "blocks_for(request.computed + tokens, block_size)",
-        TERM,
-    ),
+    Mutant(BASE, "return self._engine.pool.free - self._engine.due", "return self._engine.pool.free", TERM),
+    Mutant(BASE, "engine.pool.need(request, tokens)", "blocks_for(request.computed + tokens, block_size)", TERM),
 )
