@@ -1,4 +1,4 @@
-"""The live view of lab 07: the small language model tells four stories, and a long prompt comes, beside an H100."""
+"""The live view of lab 07: the small language model tells four stories, and a long prompt comes, beside an H200."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LONG = (67, 69)
 ARRIVES = 0.06  # seconds after the stories, the long prompt
 WHOLE = 512  # a token budget that holds the long prompt beside all decodes
 ON_THE_CARD = 128
-"""The token budget on the H100 is so many times the one here, so that WHOLE holds the whole contract there too."""
+"""The token budget on the H200 is so many times the one here, so that WHOLE holds the whole contract there too."""
 BUDGET = Slider("max_num_batched_tokens", "Token budget", 16, WHOLE, 2, WHOLE, "tokens", log=True)
 Clock = Callable[[], float]
 
@@ -86,7 +86,7 @@ def longest_gap(result: Spoken) -> float:
 
 
 def _rows(budget: int, result: Spoken | None) -> list[tuple[str, str, str]]:
-    card = long_prompt.moment(ON_THE_CARD * budget, 0, PROMPT, len(TALKERS))
+    card = long_prompt.moment(ON_THE_CARD * budget, 0, streaming=len(TALKERS))
     begin, end = card.longest_gap
     here, head = ["-"] * 5, "measured here"
     if result is not None:
@@ -102,7 +102,7 @@ def _rows(budget: int, result: Spoken | None) -> list[tuple[str, str, str]]:
     ]  # fmt: skip
     labels = ("long prompt", "its chunks", "longest gap of a story", "TTFT of the long prompt", "answers that changed")
     return [
-        ("", head, f"recorded: {STEP.card.split()[1]}"),
+        ("", head, f"simulated: {STEP.card.split()[1]}"),
         ("token budget", f"{budget:,}", f"{ON_THE_CARD * budget:,}"),
         *zip(labels, here, there, strict=True),
     ]

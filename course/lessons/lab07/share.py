@@ -19,6 +19,7 @@ PROBES: tuple[tuple[list[int], Tokens, int, int], ...] = (
     ([], {5: 100, 6: 100}, 64, 64),
     ([1, 2], {3: 2, 4: 2, 5: 2, 8: 20}, 16, 5),
     ([4, 7, 9], {}, 8, 4),
+    ([1, 2], {3: 30, 4: 9}, 10, 5),
 )
 
 
@@ -66,6 +67,15 @@ def cap_for_all(decoding: list[int], prompts: Tokens, budget: int, cap: int) -> 
 def zero_chunks(decoding: list[int], prompts: Tokens, budget: int, cap: int) -> Tokens:
     """Hands out chunks of 0 tokens when the budget is gone."""
     return dict.fromkeys(prompts, 0) | share(decoding, prompts, budget, cap)
+
+
+def never_cuts(decoding: list[int], prompts: Tokens, budget: int, cap: int) -> Tokens:
+    """A prompt waits unless its whole chunk fits into what is left of the budget."""
+    tokens = dict.fromkeys(decoding, 1)
+    for request, left in prompts.items():
+        if min(left, cap) <= budget - sum(tokens.values()):
+            tokens[request] = min(left, cap)
+    return tokens
 
 
 def one_prompt(decoding: list[int], prompts: Tokens, budget: int, cap: int) -> Tokens:

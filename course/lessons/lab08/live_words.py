@@ -99,7 +99,7 @@ def _rows(num_blocks: int, result: Spoken | None) -> list[tuple[str, str, str]]:
     there = [*_felt(card), seconds(longest_gap(card)), "-"]
     labels = ("preemptions", "computed again", "longest gap in a story", "answers that changed")
     return [
-        ("", head, f"recorded: {STEP.card.split()[1]}"),
+        ("", head, f"simulated: {STEP.card.split()[1]}"),
         ("blocks in the pool", f"{num_blocks:,}", f"{num_blocks:,}"),
         *zip(labels, here, there, strict=True),
     ]

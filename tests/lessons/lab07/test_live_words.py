@@ -45,7 +45,7 @@ def test_the_recorded_card_stops_as_well(view):
 
 def test_before_it_is_played_the_recording_is_there_alone(view):
     rows = {label: values for label, *values in view.compared(view.defaults)}
-    assert rows[""] == ["measured here", "recorded: H100"] and rows["longest gap of a story"][0] == "-"
+    assert rows[""] == ["measured here", "simulated: H200"] and rows["longest gap of a story"][0] == "-"
 
 
 def test_its_text_is_the_same_each_time_and_measures_nothing(view):
@@ -71,4 +71,4 @@ def test_damaged_weights_leave_the_recording_and_a_sentence(monkeypatch):
     view = explorer()
     assert "Install the course again." in view.text()
     view._repr_mimebundle_()
-    assert "Install the course again." in view.view.notice.value and "recorded: H100" in view.view.compared.value
+    assert "Install the course again." in view.view.notice.value and "simulated: H200" in view.view.compared.value

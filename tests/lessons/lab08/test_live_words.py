@@ -52,7 +52,7 @@ def test_shown_and_played_it_measures_and_leaves_no_thread(view):
     before = threading.enumerate()
     for _ in range(2):
         view._repr_mimebundle_()
-        assert "recorded: H100" in view.view.compared.value
+        assert "simulated: H100" in view.view.compared.value
         assert not view.set(num_blocks=20).counted
         assert "0 of 4" in view.view.compared.value
     assert threading.enumerate() == before
@@ -66,4 +66,4 @@ def test_damaged_weights_leave_the_recording_and_a_sentence(monkeypatch):
     view = explorer()
     assert "Install the course again." in view.text()
     view._repr_mimebundle_()
-    assert "Install the course again." in view.view.notice.value and "recorded: H100" in view.view.compared.value
+    assert "Install the course again." in view.view.notice.value and "simulated: H100" in view.view.compared.value
