@@ -144,7 +144,7 @@ def _both(plain: tuple[np.ndarray, ...], noted: array) -> np.ndarray:
 
 
 def _joined(tokens: np.ndarray) -> np.ndarray:
-    """Sorted rows (request, first step, last step, each), a row that begins at the end of the one before is joined to it."""
+    """Sorted rows (request, first step, last step, each); one that begins at the end of another is joined to it."""
     before, after = tokens[:-1], tokens[1:]
     goes_on = (before[:, 0] == after[:, 0]) & (before[:, 2] + 1 == after[:, 1]) & (before[:, 3] == after[:, 3])
     if not goes_on.any():
