@@ -217,8 +217,8 @@ def _asked(kind: str, id: str, spec: LabSpec, stub: int) -> Count:
         if prediction is None:
             return Count()
         right = int(prediction.right)
-        said = f"The lab showed: {LETTERS[right]}) {prediction.options[right]} {prediction.why}"
-        return Count(words=words(said) + max(map(words, prediction.answers), default=0))
+        showed = f"The lab showed: {LETTERS[right]}) {prediction.options[right]} {prediction.why}"
+        return Count(words=words(showed) + max(map(words, prediction.answers), default=0))
     if kind == "check":
         exercise = next((e for e in spec.exercises if e.id == id), None)
         return Count(exercises=exercise_minutes(exercise, stub) if exercise else 0.0)
