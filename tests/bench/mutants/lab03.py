@@ -5,6 +5,7 @@ from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORD
 TESTS = ("tests/lessons/lab03/test_texts.py", "tests/lessons/lab03", "tests/lessons/test_every_lab.py")
 NAMES = ("exercises", "quiz", "one_engine", "full_batch", "metrics_page", "evening", "tasks", "live_words")
 ASKS, QUIZ, ENGINE, FULL, PAGE, EVENING, TASKS, HERE = (f"course/lessons/lab03/{name}.py" for name in NAMES)
+BESIDE, LIVE = "course/explore/words_beside.py", ("tests/lessons/test_live_words.py",)
 TEXT, DEEPER = "solutions/03_littles_law.py", "solutions/03_littles_law_deeper.py"
 
 MUTANTS = (
@@ -29,15 +30,10 @@ MUTANTS = (
     Mutant(PAGE, "(started > moment)", "(started <= moment)", COMPARISON),
     Mutant(EVENING, "USUAL, CAMPAIGN = 12, 20", "USUAL, CAMPAIGN = 12, 19", CONSTANT),
     Mutant(EVENING, "BEGIN, END, MINUTES = 10, 30, 55", "BEGIN, END, MINUTES = 10, 29, 55", CONSTANT),
-    Mutant(HERE, "if key not in self._known:", "if key in self._known:", COMPARISON),
-    Mutant(HERE, "abs(law.arrival_rate * law.W - law.L)", "(law.arrival_rate * law.W - law.L)", TERM),
-    Mutant(HERE, "int(np.argmax(found.here.response))", "int(np.argmin(found.here.response))", ORDER),
-    Mutant(
-        HERE,
-        "return lm.Questions.poisson(ASKED, rate, SEED)",
-        "return lm.Questions.poisson(ASKED, 2 * rate, SEED)",
-        TERM,
-    ),
+    Mutant(HERE, "int(np.argmax(side.run.response))", "int(np.argmin(side.run.response))", ORDER, LIVE),
+    Mutant(HERE, "for prompt in PROMPTS], rate, SEED)", "for prompt in PROMPTS], 2 * rate, SEED)", TERM, LIVE),
+    Mutant(BESIDE, "if key not in known:", "if key in known:", COMPARISON, LIVE),
+    Mutant(BESIDE, "    @in_turn  # two runs at once would measure each other\n", "", TERM, LIVE),
     Mutant(TASKS, "TIMES = 10.0", "TIMES = 100.0", CONSTANT),
     Mutant(
         QUIZ,
