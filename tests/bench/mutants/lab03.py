@@ -7,6 +7,7 @@ EXPLORERS = ("tests/lessons/test_every_explorer.py",)
 NAMES = ("facts", "one_engine", "full_batch", "metrics_page", "evening", "tasks", "live_words")
 ASKS = "course/lessons/lab03/asks.yaml"
 FACTS, ENGINE, FULL, PAGE, EVENING, TASKS, HERE = (f"course/lessons/lab03/{name}.py" for name in NAMES)
+BESIDE, LIVE = "course/explore/words_beside.py", ("tests/lessons/test_live_words.py",)
 TEXT, DEEPER = "solutions/03_littles_law.py", "solutions/03_littles_law_deeper.py"
 
 MUTANTS = (
@@ -35,16 +36,45 @@ MUTANTS = (
     Mutant(PAGE, "(started > moment)", "(started <= moment)", COMPARISON),
     Mutant(EVENING, "USUAL, CAMPAIGN = 12, 20", "USUAL, CAMPAIGN = 12, 19", CONSTANT),
     Mutant(EVENING, "BEGIN, END, MINUTES = 10, 30, 55", "BEGIN, END, MINUTES = 10, 29, 55", CONSTANT),
-    Mutant(HERE, "if key not in self._known:", "if key in self._known:", COMPARISON),
-    Mutant(HERE, "abs(law.arrival_rate * law.W - law.L)", "(law.arrival_rate * law.W - law.L)", TERM),
-    Mutant(HERE, "int(np.argmax(found.here.response))", "int(np.argmin(found.here.response))", ORDER),
-    Mutant(
-        HERE,
-        "return lm.Questions.poisson(ASKED, rate, SEED)",
-        "return lm.Questions.poisson(ASKED, 2 * rate, SEED)",
-        TERM,
-    ),
     Mutant(TASKS, "TIMES = 10.0", "TIMES = 100.0", CONSTANT, EXPLORERS),
+    Mutant(HERE, "int(np.argmax(side.run.response))", "int(np.argmin(side.run.response))", ORDER, LIVE),
+    Mutant(HERE, "for prompt in PROMPTS], rate, SEED)", "for prompt in PROMPTS], 2 * rate, SEED)", TERM, LIVE),
+    Mutant(BESIDE, "if key not in known:", "if key in known:", COMPARISON, LIVE),
+    Mutant(BESIDE, "    @in_turn  # two runs at once would measure each other\n", "", TERM, LIVE),
+    Mutant(
+        QUIZ,
+        '"More finish than arrive."),\n            ),\n            "c"',
+        '"More finish than arrive."),\n            ),\n            "a"',
+        KEY,
+    ),
+    Mutant(
+        QUIZ,
+        'in the engine, and counted."),\n        ),\n        "b"',
+        'in the engine, and counted."),\n        ),\n        "c"',
+        KEY,
+    ),
+    Mutant(
+        QUIZ,
+        'same L is a shorter stay."),\n        ),\n        "a"',
+        'same L is a shorter stay."),\n        ),\n        "c"',
+        KEY,
+    ),
+    Mutant(
+        QUIZ, 'the p99 is a wait."),\n        ),\n        "d"', 'the p99 is a wait."),\n        ),\n        "a"', KEY
+    ),
+    Mutant(
+        QUIZ,
+        '18 leave each second."),\n        ),\n        "c"',
+        '18 leave each second."),\n        ),\n        "b"',
+        KEY,
+    ),
+    Mutant(QUIZ, "It rose to 4,257 until", "It rose to 4,275 until", NUMBER),
+    Mutant(QUIZ, "grew by 3.7 each second", "grew by 4.7 each second", NUMBER),
+    Mutant(QUIZ, "drains by 4.3", "drains by 3.4", NUMBER),
+    Mutant(QUIZ, "16 x 2.5 = 40", "16 x 2.5 = 44", NUMBER),
+    Mutant(QUIZ, '"7,200 are ahead of', '"7,400 are ahead of', NUMBER),
+    Mutant(QUIZ, "about 400 s", "about 200 s", NUMBER),
+    Mutant(QUIZ, "From 4 s to 2 s", "From 8 s to 4 s", NUMBER),
     Mutant(ENGINE, "SLOTS, BUDGET = 32, 2048", "SLOTS, BUDGET = 32, 1024", CONSTANT),
     Mutant(
         ENGINE,
