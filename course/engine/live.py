@@ -7,8 +7,8 @@
 
     run = serve_live(load, policy, Mine())
 
-The engine's clock is the wall's: it starts with the first step, a request that arrives at t is there t seconds later,
-and a step lasts from the moment when the engine could begin it until it is computed. So what the policy and the engine take
+The engine's clock is the wall's: it starts with the first step, a request that arrives at t comes t seconds later, and
+a step lasts from the moment when the engine could begin it until it is computed. So what the policy and the engine take
 between two steps is part of the later one, and the times of the Run are those that a watch would show.
 """
 

@@ -249,11 +249,11 @@ class TestALongPrompt:
         prompt = int(found.run.workload.prompt_tokens[-1])
         assert chunks == (1 if budget == words07.WHOLE else pytest.approx(-(-prompt // (budget - 4)), abs=1))
         assert longest_gap(found.run, 4) == pytest.approx(0.01)  # a step counts 10 ms: each talker has a word in each
-        moment = words07.long_prompt.moment(128 * budget, 0, words07.PROMPT, 4)
+        moment = words07.long_prompt.moment(128 * budget, 0, streaming=4)
         rows = by_label(shown("07").rows(found))
         assert rows["its chunks"] == [f"{chunks:,}", f"{len(moment.chunk_steps[0]):,}"]
         assert rows["token budget"] == [f"{budget:,}", f"{128 * budget:,}"]
-        assert rows["long prompt"] == [f"{prompt:,} tokens", f"{words07.PROMPT:,} tokens"]
+        assert rows["long prompt"] == [f"{prompt:,} tokens", f"{words07.long_prompt.PROMPT:,} tokens"]
         begin, end = moment.longest_gap
         assert rows["longest gap of a story"][1] == words.seconds(end - begin)
         assert rows["TTFT of the long prompt"][1] == words.seconds(moment.run.ttft[moment.long])
@@ -264,7 +264,7 @@ class TestALongPrompt:
 
     def test_the_recorded_card_stops_as_well(self) -> None:
         whole, parts = (longest_gap(words07.on_the_card(budget), 4) for budget in (words07.WHOLE, 64))
-        assert whole > 1.5 and parts < whole / 2 and words07.chunks(words07.on_the_card(words07.WHOLE)) == 1
+        assert whole > 1 and parts < whole / 2 and words07.chunks(words07.on_the_card(words07.WHOLE)) == 1
 
 
 @pytest.mark.parametrize("blocks", words08.POOL.stops)

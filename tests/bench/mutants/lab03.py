@@ -41,40 +41,6 @@ MUTANTS = (
     Mutant(HERE, "for prompt in PROMPTS], rate, SEED)", "for prompt in PROMPTS], 2 * rate, SEED)", TERM, LIVE),
     Mutant(BESIDE, "if key not in known:", "if key in known:", COMPARISON, LIVE),
     Mutant(BESIDE, "    @in_turn  # two runs at once would measure each other\n", "", TERM, LIVE),
-    Mutant(
-        QUIZ,
-        '"More finish than arrive."),\n            ),\n            "c"',
-        '"More finish than arrive."),\n            ),\n            "a"',
-        KEY,
-    ),
-    Mutant(
-        QUIZ,
-        'in the engine, and counted."),\n        ),\n        "b"',
-        'in the engine, and counted."),\n        ),\n        "c"',
-        KEY,
-    ),
-    Mutant(
-        QUIZ,
-        'same L is a shorter stay."),\n        ),\n        "a"',
-        'same L is a shorter stay."),\n        ),\n        "c"',
-        KEY,
-    ),
-    Mutant(
-        QUIZ, 'the p99 is a wait."),\n        ),\n        "d"', 'the p99 is a wait."),\n        ),\n        "a"', KEY
-    ),
-    Mutant(
-        QUIZ,
-        '18 leave each second."),\n        ),\n        "c"',
-        '18 leave each second."),\n        ),\n        "b"',
-        KEY,
-    ),
-    Mutant(QUIZ, "It rose to 4,257 until", "It rose to 4,275 until", NUMBER),
-    Mutant(QUIZ, "grew by 3.7 each second", "grew by 4.7 each second", NUMBER),
-    Mutant(QUIZ, "drains by 4.3", "drains by 3.4", NUMBER),
-    Mutant(QUIZ, "16 x 2.5 = 40", "16 x 2.5 = 44", NUMBER),
-    Mutant(QUIZ, '"7,200 are ahead of', '"7,400 are ahead of', NUMBER),
-    Mutant(QUIZ, "about 400 s", "about 200 s", NUMBER),
-    Mutant(QUIZ, "From 4 s to 2 s", "From 8 s to 4 s", NUMBER),
     Mutant(ENGINE, "SLOTS, BUDGET = 32, 2048", "SLOTS, BUDGET = 32, 1024", CONSTANT),
     Mutant(
         ENGINE,
