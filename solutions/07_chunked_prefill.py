@@ -43,8 +43,8 @@ lab.predict("newcomers")
 # ### One long prompt
 #
 # A long prompt arrives while chats stream; newcomers with 200 tokens each follow after {{newcomers_ms}} ms. The
-# **cap for one prompt** is the most tokens of it that a step may compute. Steps were recorded with
-# engines' attention for prompts (FlashAttention), without sampling and host; the rest is simulated.
+# **cap for one prompt** is the most tokens of it that a step may compute. Steps were recorded
+# without sampling and host; the rest is simulated.
 
 # %%
 lab07.one_long_prompt()
@@ -68,8 +68,6 @@ lab07.what_a_percentile_hides()
 lab07.words_that_stop()
 
 # %% [markdown]
-# Halfway: take a break.
-#
 # ## Explain
 #
 # Chats A and B stream. A long prompt of {{hand_prompt}} tokens arrives, and {{hand_later:.0f}} ms later a new chat with {{hand_new}}. A step takes 1 ms a token,

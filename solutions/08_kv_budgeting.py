@@ -20,7 +20,7 @@ lab.earlier()
 
 # %% [markdown]
 # You put Llama-3.1-8B on an RTX 4090 for a team of forty. Prompts have 1,024 tokens, answers 512 on average, CV 1. For
-# each token every layer keeps a key (K) and a value (V), to compute them only once: the **KV cache**. At its start the
+# each token every layer keeps a key (K) and a value (V), to compute them only once: the **KV cache**. The
 # engine allocates it as one **KV pool** of **blocks** of 16 tokens. Its log says:
 
 # %%
@@ -48,15 +48,13 @@ lab.predict("slots")
 lab08.what_fits()
 
 # %% [markdown]
-# {{hour}} requests. A **preemption** takes all blocks from the sequence admitted last, which is computed again later. Times
+# A **preemption** takes all blocks from the sequence admitted last, which is computed again later. Times
 # are *modelled*: the RTX 4090 has no recording.
 
 # %%
 lab08.full_pool()
 
 # %% [markdown]
-# A good place for a break.
-#
 # ## Measure
 #
 # A small language model tells four stories here, in blocks of {{story_block}} tokens, **measured**. Play it: who is preempted, and
@@ -68,7 +66,7 @@ lab08.words_again()
 # %% [markdown]
 # ## Explain
 #
-# **By hand.** A pool of {{hand_blocks}} blocks of {{hand_block}} tokens; four requests with a prompt of {{hand_prompt}} tokens and an answer of {{hand_answer}}.
+# A pool of {{hand_blocks}} blocks of {{hand_block}} tokens; four requests with a prompt of {{hand_prompt}} tokens and an answer of {{hand_answer}}.
 
 # %%
 lab08.four_requests()
@@ -102,14 +100,14 @@ lab08.four_requests()
 # with a CV of 1, a whole mean answer each. The printed **concurrency** divides by `max_model_len` instead: how many fit
 # if all grow to the limit.
 #
-# **Prefix caching**, on by default in vLLM, holds what prompts begin with once: if all had a system prompt of 512 tokens,
-# {{with_prefixes:.0f}} would fit. Here no two prompts begin alike.
+# **Prefix caching**, on by default in vLLM, holds equal beginnings once: with a system prompt of 512 tokens
+# {{with_prefixes:.0f}} would fit. Here no two are alike.
 
 # %% [markdown]
 # ## Exercises
 #
-# An example: bytes a token, requests at once, mean and standard deviation of a sequence's blocks (fewer than {{held_blocks:.0f}}: here
-# answers have a mean of {{drawn_mean:.0f}} and a CV of {{drawn_cv:.2f}}).
+# An example: bytes a token, requests at once, mean and standard deviation of a sequence's blocks (answers drawn: mean
+# {{drawn_mean:.0f}}, CV {{drawn_cv:.2f}}).
 
 # %%
 token = 2 * 32 * 8 * 128 * 2
@@ -202,6 +200,3 @@ lab.check("decide", choice)
 
 # %%
 lab.quiz()
-
-# %% [markdown]
-# Next: lab 07, or `08_kv_budgeting_deeper`.

@@ -110,7 +110,6 @@ def facts() -> dict[str, Any]:
         "room_slots": ROOM,
         # The text
         "ledger_less": 1 - ledger / TOKENS,
-        "hour": kv_pool.SHORT,
         "story_block": live_words.BLOCK_SIZE,
         "hand_blocks": small_pool.BLOCKS,
         "hand_block": small_pool.BLOCK_SIZE,
@@ -122,7 +121,6 @@ def facts() -> dict[str, Any]:
         "in_batch": kv_pool.under_load(rate=2.0).in_batch,
         "a_token": SPEC.kv_bytes_per_token,
         "by_limit": TOKENS // LENGTH,
-        "held_blocks": held() / BLOCK_SIZE,
         "drawn_mean": drawn.mean(),
         "drawn_cv": drawn.std() / drawn.mean(),
         "decide_prompt": decision.PROMPT,
@@ -194,7 +192,7 @@ def _deeper() -> dict[str, Any]:
         "oss_layers": oss.num_layers,
         "oss_windowed": sum(bool(one.attention and one.attention.window) for one in oss.layer_caches),
         "oss_window": windowed.window,
-        "oss_kept": windowed.window - 1,
+        "oss_kept": (windowed.window or 1) - 1,
         "oss_off": PUBLISHED["oss_tokens"] - oss_charged(),
         "hybrid_layers": hybrid.num_layers,
         "hybrid_attention": hybrid.kv_bytes_per_token // (4 * hybrid.num_kv_heads * hybrid.head_dim),
@@ -234,7 +232,7 @@ def keys() -> dict[str, tuple[bool, ...] | str]:
     today, before = (kv_pool.hour(GQA, tasks.BUSY, n) for n in (ALL, ROOM))
     fit = TOKENS / QUIZ["quiz_held"]  # the same pool
     plain, small = (
-        card_memory.ledger("llama-3.1-8b", "H100", max_model_len=LENGTH, weights_bytes=SPEC.weights_bytes / part)
+        card_memory.ledger("llama-3.1-8b", "H100", max_model_len=LENGTH, weights_bytes=(SPEC.weights_bytes or 0) / part)
         for part in (1, 2)
     )
     a_token = small.spec.kv_bytes_per_token / plain.spec.kv_bytes_per_token

@@ -72,6 +72,16 @@ def test_the_share_takes_other_ways_of_writing_it_and_describes_what_it_does_not
     assert verdict.status == WRONG and verdict.mistake is None and verdict.hint
 
 
+def test_a_share_that_empties_the_callers_dictionary_is_not_right():
+    def empties(decoding, prompts, budget, cap):
+        tokens = share.share(decoding, prompts, budget, cap)
+        prompts.clear()
+        return tokens
+
+    verdict = judge(exercise("share"), empties)
+    assert verdict.status == WRONG and "work on a copy" in verdict.hint
+
+
 def test_the_example_of_the_text():
     assert share.share([1, 3], {5: 40, 6: 7, 7: 30}, 12, 5) == {1: 1, 3: 1, 5: 5, 6: 5}
 
