@@ -76,7 +76,7 @@ class PlainEngine(Intake):
             if schedule is None and (self.waiting or self.running):
                 free_slots = self.limits.max_num_seqs - len(self.running)
                 schedule = self.ask(len(self.decoding), self.prefilling, free_slots)
-            schedule = schedule or Schedule()  # before somebody comes, nothing is to be decided
+            schedule = schedule or Schedule()  # before a request comes, nothing is to be decided
             schedule = answer.checked(schedule, self.policy)
             tokens = answer.planned(schedule, self)
             if not tokens and self.leaving:

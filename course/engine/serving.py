@@ -55,7 +55,7 @@ def serve(
 def finish(engine: Engine) -> Run:
     """Serve all that an engine still has to do, and return what happened since its beginning.
 
-    The workload of the Run is what came, with answers as long as they became. Raises ValueError where requests were
+    The workload of the Run is what came, with answers as long as they became. Raises ValueError if requests were
     submitted in another order than that of their arrival, or given up before their first token, and as `serve` does.
     """
     log, load, prompts = engine.run(), engine.arrivals.load, np.array(engine.arrivals.prompt)

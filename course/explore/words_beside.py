@@ -164,16 +164,16 @@ def served_beside(
         return Both(card, known[key])
 
     def rows(found: Both) -> list[Line]:
-        names = {"recorded": f"recorded: {step.card}"}
+        names = {"recorded": f"simulated: {step.card}"}
         sides = {names.get(name, name): Timed(run) for name, run in found.runs.items()}
         return table(sides, quantities, spoken if found.here else {})
 
     shared: dict[str, Any] = {
         "controls": controls, "figure": lambda found: figure(found.runs), "summary": rows, "title": title,
-        "badge": step.badge,
+        "badge": step.simulated,
     }  # fmt: skip
     return LiveExplorer(Explorer(recorded, **shared), both, **shared)
 
 
 def _head(step: Recorded) -> str:
-    return f"recorded: {step.card.split()[1]}"
+    return f"simulated: {step.card.split()[1]}"

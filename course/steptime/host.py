@@ -92,7 +92,7 @@ class WithHost(StepTimeModel):
         return base + slope * decode_context
 
     def decode_line(self, decodes: int) -> tuple[float, float]:
-        """See StepTimeModel. ValueError where a step is no straight line."""
+        """See StepTimeModel. ValueError if a step is no straight line."""
         if not self.straight:
             raise ValueError(f"decodes of {self!r} do not follow a straight line: call `seconds`")
         base, slope = self.card.decode_line(decodes)

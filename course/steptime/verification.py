@@ -73,7 +73,7 @@ def _checked(name: str, table: Any) -> dict[str, np.ndarray]:
 
 
 def verify(name: str = "h200-llama3-8b-flash") -> Verification:
-    """The steps that verify drafts in a recording of the course. Raises ValueError where it has none."""
+    """The steps that verify drafts in a recording of the course. Raises ValueError if it has none."""
     table = files.read(points.KERNEL, str(name).replace("-", "_")).get("verify")
     if table is None:
         raise ValueError(f"{name} has no steps that verify drafts: h200-llama3-8b-flash has")

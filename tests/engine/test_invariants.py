@@ -92,7 +92,7 @@ class Watched(Policy):
         self.max_num_seqs, self.max_num_batched_tokens = policy.max_num_seqs, policy.max_num_batched_tokens
 
     def fresh(self):
-        return self  # it is looked at afterwards
+        return self  # the test reads how often it was asked
 
     def schedule(self, state):
         self.asked += 1

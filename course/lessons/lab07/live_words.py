@@ -1,4 +1,4 @@
-"""The live view of lab 07: the small language model tells four stories, and a long prompt comes, beside an H100."""
+"""The live view of lab 07: the small language model tells four stories, and a long prompt comes, beside an H200."""
 
 from course import lm, policies
 from course.engine.run import Run
@@ -6,7 +6,7 @@ from course.explore import Slider
 from course.explore.words import Play, WordsExplorer
 from course.explore.words_beside import longest_gap, played_beside
 from course.lessons.lab07 import long_prompt
-from course.lessons.lab07.long_prompt import PROMPT, STEP
+from course.lessons.lab07.long_prompt import STEP
 from course.lm.prompts import Prompt, held_out_prompts
 
 COMMITTED = held_out_prompts()
@@ -19,7 +19,7 @@ PROMPTS, ROW = (*TALKERS, LONG), len(TALKERS)
 ARRIVES = 0.06  # seconds after the stories, the long prompt
 WHOLE = 512  # a token budget that holds the long prompt beside all decodes
 ON_THE_CARD = 128
-"""The token budget on the H100 is so many times the one here, so that WHOLE holds the whole contract there too."""
+"""The token budget on the H200 is so many times the one here, so that WHOLE holds the whole contract there too."""
 BUDGET = Slider("max_num_batched_tokens", "Token budget", 16, WHOLE, 2, WHOLE, "tokens", log=True)
 
 
@@ -31,7 +31,7 @@ def play(max_num_batched_tokens: int) -> Play:
 
 def on_the_card(max_num_batched_tokens: int) -> Run:
     """Four chats and the contract, in row ROW too."""
-    return long_prompt.moment(ON_THE_CARD * max_num_batched_tokens, 0, PROMPT, ROW).run
+    return long_prompt.moment(ON_THE_CARD * max_num_batched_tokens, 0, streaming=ROW).run
 
 
 def chunks(run: Run) -> int:

@@ -21,7 +21,7 @@ MUTANTS = (
     Mutant(FACTS, "len(answers) * max(answers) - sum(answers)", "len(answers) * max(answers)", TERM),
     Mutant(FACTS, "max(answers) * len(answers) / sum(answers)", "max(answers) / sum(answers)", TERM),
     Mutant(FACTS, ">= arrive * CHAT.output_tokens.mean()", ">= arrive * CHAT.prompt_tokens.mean()", TERM),
-    Mutant(FACTS, "ARRIVE, ARRIVE_TWIN = 20, 30", "ARRIVE, ARRIVE_TWIN = 25, 30", CONSTANT),
+    Mutant(FACTS, "ARRIVE, ARRIVE_TWIN = 20, 28", "ARRIVE, ARRIVE_TWIN = 25, 30", CONSTANT),
     Mutant(FACTS, '"night_s": dark.median[QUIET].mean()', '"night_s": dark.median[0]', TERM),
     Mutant(FACTS, '"fill_more": SLOTS - 1', '"fill_more": SLOTS', BOUNDARY),
     Mutant(ASKS, "flag: --max-num-seqs", "flag: --max-num-batched-tokens", CONSTANT),

@@ -1,14 +1,24 @@
-"""The explorers of lab 08, each one line in the notebook."""
+"""What the notebooks of lab 08 call by name: explorers, tables and figures, each one line there."""
+
+from __future__ import annotations
 
 from typing import Any
 
-from course.exercises import TaskRecord
+import plotly.graph_objects as go
+
+from course.exercises import tasks_of
 from course.explore import Choice, Explorer, Slider
-from course.lessons.lab08 import card_memory, figures, kv_pool, live_words, tasks
+from course.lessons.lab08 import card_memory, figures, kv_pool, live_words, small_pool, tasks
 from course.lessons.lab08.card_memory import ENGINES_OWN
 from course.lessons.lab08.reading import reading_explorer
+from course.lessons.lab08.small_pool_figure import by_hand
+from course.lessons.lab08.tables import two_cards
+from course.lessons.lab08.ticket_figure import ticket
 
-__all__ = ["full_pool", "how_many_fit", "one_sequence", "one_token", "reading_kv", "what_fits", "words_again"]
+__all__ = [
+    "four_requests", "full_pool", "how_many_fit", "one_sequence", "one_token", "reading_kv", "ticket_graphs",
+    "two_cards", "what_fits", "words_again",
+]  # fmt: skip
 
 SEQS: list[Any] = [("the engine's own", ENGINES_OWN), 64, 256, 512, 1_024]
 TYPES = [("16 bits", "bfloat16"), ("fp8", "fp8")]
@@ -30,9 +40,8 @@ def what_fits() -> Explorer:
         summary=card_memory.short_rows,
         title="What fits on a card",
         badge="theory: sizes from the config, activation and other estimated",
-        tasks=tasks.LEDGER,
         beside=True,
-        record=TaskRecord("08"),
+        **tasks_of("08", "what_fits"),
     )
 
 
@@ -69,9 +78,8 @@ def full_pool() -> Explorer:
         figure=figures.operator,
         summary=kv_pool.hour_rows,
         title="One RTX 4090, 240 requests",
-        tasks=tasks.FULL,
         beside=True,
-        record=TaskRecord("08"),
+        **tasks_of("08", "full_pool"),
     )
 
 
@@ -117,3 +125,13 @@ def one_sequence() -> Explorer:
 def words_again() -> Explorer:
     """The small language model tells stories on the machine at hand, in a pool that may be too small for them."""
     return live_words.explorer()
+
+
+def four_requests() -> go.Figure:
+    """The case that is done by hand."""
+    return by_hand(small_pool.small())
+
+
+def ticket_graphs() -> go.Figure:
+    """What comes with the ticket."""
+    return ticket(kv_pool.hour(kv_pool.GQA, 2.0, 256))
