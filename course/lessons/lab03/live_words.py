@@ -80,7 +80,7 @@ def explorer() -> Explorer:
         "figure": lambda found: shown_figures.numbers_in_system(found.runs),
         "summary": rows,
         "title": f"{REQUESTS} questions, answered here",
-        "badge": STEP.badge,
+        "badge": STEP.simulated,
     }
     return LiveExplorer(Explorer(recorded, **shared), both, **shared)
 
@@ -117,7 +117,7 @@ class _Bench:
 
 def rows(found: Served) -> list[tuple[str, ...]]:
     """Both sides of Little's law, a column for each machine, and what the last answer says."""
-    names = {"recorded": f"recorded: {STEP.card}", "measured here": "measured here"}
+    names = {"recorded": f"simulated: {STEP.card}", "measured here": "measured here"}
     laws = [run.little() for run in found.runs.values()]
     table: list[tuple[str, ...]] = [
         ("", *(names[name] for name in found.runs)),

@@ -50,7 +50,7 @@ def test_the_law_holds_on_live_words_by_the_clock_of_this_machine(explorer, sett
 
 def test_the_table_shows_both_sides_of_the_law_and_the_words(explorer):
     rows = {label: cells for label, *cells in explorer.rows(explorer.compute())}
-    assert rows[""] == [f"recorded: {STEP.card}", "measured here"]
+    assert rows[""] == [f"simulated: {STEP.card}", "measured here"]
     assert rows["λ W"] == rows["L, counted over time"]
     found = explorer.compute().here
     assert rows["the last answer"][1] == found.words[int(found.response.argmax())]
@@ -78,7 +78,7 @@ def test_a_law_that_does_not_hold_is_noticed(explorer):
 def test_its_text_is_the_recording_and_nothing_is_served_for_it(monkeypatch):
     monkeypatch.setattr(lm, "serve_live", lambda *_: pytest.fail("the model was asked"))
     text = lab03.law_on_live_words().text()
-    assert "measured" not in text and text.startswith(f"{REQUESTS} questions, answered here [{STEP.badge}]")
+    assert "measured" not in text and text.startswith(f"{REQUESTS} questions, answered here [{STEP.simulated}]")
 
 
 def test_a_setting_is_served_once_and_no_thread_is_left(explorer):
