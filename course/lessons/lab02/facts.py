@@ -163,7 +163,9 @@ def _ticket() -> dict[str, Any]:
 
 def _deeper() -> dict[str, Any]:
     ridges = [further.ridge(card) for card in further.CARDS]
-    together = one_step.MODEL.weights_bytes + KV_TOKEN * CONTEXT * further.even()
+    weights = one_step.MODEL.weights_bytes
+    assert weights is not None
+    together = weights + KV_TOKEN * CONTEXT * further.even()
     return {
         "together_gb": together / 1e9,
         "ridge_low": min(ridges),

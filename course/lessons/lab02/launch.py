@@ -111,5 +111,5 @@ def _took(found: Here, what: str, batch: int) -> str:
     latest = found.latest.get(what)
     if latest is None:
         return label(found.times[what][batch])
-    spread = f"{1e3 * latest.low:.3g} to {1e3 * latest.high:.3g}"
-    return f"{seconds(latest.seconds)} ({spread}, {latest.launches} launches)"
+    many = f"{latest.launches} launch{'es' * (latest.launches > 1)}"
+    return f"{seconds(latest.seconds)} ({seconds(latest.low)} to {seconds(latest.high)}, {many})"

@@ -71,8 +71,9 @@ class Bench:
             return found
         work, (probe, multiply) = self._made
         fits = np.isfinite(found.times[WHAT[2]][batch])
-        launches = {WHAT[0]: (probe, None), WHAT[1]: (multiply(batch), None)}
+        launches: dict[str, tuple[Callable[[], Any], Callable[[], Any] | None]] = {WHAT[0]: (probe, None)}
         try:
+            launches[WHAT[1]] = multiply(batch), None
             if fits:
                 before = probe if work.device.is_gpu else None
                 launches[WHAT[2]] = _attention(work, context, batch), before

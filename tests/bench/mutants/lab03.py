@@ -27,7 +27,7 @@ MUTANTS = (
         FULL, "return capacity(step_time, prompt, output - 1,", "return capacity(step_time, prompt, output,", BOUNDARY
     ),
     Mutant(ENGINE, "128, 256, 512, 1_024)", "128)", CONSTANT, EXPLORERS),
-    Mutant(EVENING, "rates[BEGIN:END] = times * CAMPAIGN", "rates[BEGIN:END] = CAMPAIGN", TERM),
+    Mutant(FACTS, "MANY = 128", "MANY = 64", CONSTANT),
     Mutant(FULL, "(output / slots - 1) * decode + mixed", "(output / slots) * decode + mixed", BOUNDARY),
     Mutant(
         FULL,

@@ -13,6 +13,7 @@ from course import gpu
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, judge
 from course.figures.words import seconds
 from course.gpu.ops.queue import queue
+from course.gpu.timing import Timing
 from course.lessons import lab02, load
 from course.lessons.lab02 import (
     by_hand,
@@ -210,10 +211,15 @@ def test_each_move_launches_again_and_keeps_the_other_batches(small, monkeypatch
     swept = len(calls)
     # The K and V of 256 are too much for a CPU; then this batch once more.
     assert swept == 1 + 4 + 3 + 3 and list(first.latest) == list(launch.WHAT)
-    second = small.compute(batch=16, context=256).here
+    now = Timing(2.0, 1.0, 3.0, 5, 0.0, 0.0)
+    monkeypatch.setattr(on_device, "timed", lambda *given: calls.append(1) or now)
+    found = small.compute(batch=16, context=256)
+    second = found.here
     assert len(calls) == swept + 3  # read, product and attention of this batch alone
     for what in launch.WHAT[1:]:
-        assert second.times[what][4] == first.times[what][4] and second.times[what][16] == second.latest[what].seconds
+        assert second.times[what][4] == first.times[what][4] and second.times[what][16] == 2.0
+    assert small.rows(found)[-1][2] == "2 s (1 s to 3 s, 5 launches)"
+    valid(small.figure(found))
     before = second.times["matrix product"][1]
     monkeypatch.setattr(on_device, "_in_numpy", lambda: pytest.fail("the matrix was made again"))
     assert small.compute(batch=16, context=512).here.times["matrix product"][1] == before
