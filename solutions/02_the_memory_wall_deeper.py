@@ -114,3 +114,7 @@ lab02.claims()
 
 # %% [markdown]
 # GPU utilisation of a dashboard is the share of time in which some kernel runs. It is {{busy}}% in every row.
+# A recorded step is one CUDA graph, whose nodes take that time. Launched one by one, ahead of the card, it took
+# {{one_by_one_ms:.2f}} ms. Neither says how long a card waits for an engine that launches from Python without graphs.
+#
+# **Read next.** Williams, Waterman and Patterson, *Roofline*, CACM 52(4), 2009.

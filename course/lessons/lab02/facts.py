@@ -11,6 +11,7 @@ import numpy as np
 from course.lessons.lab02 import by_hand, engine_log, floor, further, one_curve, one_step, tasks, two_cards
 from course.lessons.lab02.one_curve import CONTEXT, LARGEST, PRICE, dollars
 from course.lessons.lab02.one_step import CARD, FLOPS_TOKEN, KV_TOKEN, WEIGHTS
+from course.models import engine_defaults
 from course.models.gpus import gpu
 from course.steptime import Step
 
@@ -134,6 +135,15 @@ def _decision() -> dict[str, Any]:
         "tpots": f"{', '.join(first)} and {last}",
         "kept_cost": dollars(right, engine_log.step(right), PRICE),
         "few": FEW,
+        "alone_128_ms": ms(128),
+        "kept_tpot_ms": 1e3 * engine_log.step(right),
+        "service_prompt": engine_log.PROMPT,
+        "service_answer": engine_log.ANSWER,
+        "service_rate": engine_log.RATE,
+        "engine": engine_defaults.VERSION,
+        "default_slots": engine_defaults.batch(gpu("H100"))[0],
+        "host_ms": one_step.HOST_MS,
+        "one_by_one_ms": ONE_BY_ONE_MS,
     }
 
 
@@ -153,7 +163,9 @@ def _ticket() -> dict[str, Any]:
 
 def _deeper() -> dict[str, Any]:
     ridges = [further.ridge(card) for card in further.CARDS]
-    together = one_step.MODEL.weights_bytes + KV_TOKEN * CONTEXT * further.even()
+    weights = one_step.MODEL.weights_bytes
+    assert weights is not None
+    together = weights + KV_TOKEN * CONTEXT * further.even()
     return {
         "together_gb": together / 1e9,
         "ridge_low": min(ridges),
@@ -170,6 +182,7 @@ def _deeper() -> dict[str, Any]:
 
 
 GAINS_NOTHING = 512  # tokens of a prompt that gains nothing from narrow weights
+ONE_BY_ONE_MS = 5.15  # the recorded step of one decode, launched without a graph: docs/benchmarks.md, "A whole step"
 CACHE_MB = 50  # the L2 cache of an H100, by its data sheet
 
 

@@ -28,6 +28,7 @@ def a_step_on_the_roofline() -> Explorer:
             Slider("decodes", "Decodes", 1, 256, 2, 1, unit="sequences", log=True),
             Slider("context", "Context of each", 256, 2_048, 2, one_step.CONTEXT, unit="tokens", log=True),
             Choice("prompt", "Prompt in the step", PROMPTS, 0),
+            Choice("host_ms", "Host adds", [("nothing", 0.0), (f"{one_step.HOST_MS:g} ms", one_step.HOST_MS)], 0.0),
         ],
         figure=figures.on_the_roofline,
         summary=one_step.rows,

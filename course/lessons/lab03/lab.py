@@ -25,15 +25,15 @@ def under_load() -> Explorer:
     return Explorer(
         one_engine.under_load,
         controls=[
-            Slider("rate", "Arrival rate", 2.0, 30.0, 0.5, 10.0, unit="requests/s"),
+            Slider("rate", "Arrival rate", 2.0, 40.0, 0.5, 10.0, unit="requests/s"),
             Slider("arrival_cv", "Spread of the gaps (CV)", 0.0, 5.0, 0.5, 1.0),
-            Choice("max_num_seqs", "Slots (max_num_seqs)", [16, 32, 64, 128], 32),
+            Choice("max_num_seqs", "Slots (max_num_seqs)", list(one_engine.CHOICES), 32),
             Choice("kind", "Requests", [("drawn", "drawn"), ("Azure-style trace", "trace")], "drawn"),
         ],
         figure=figures.latency_against_load,
         summary=one_engine.comparison,
         title="One engine under load",
-        badge=STEP.badge,
+        badge=STEP.simulated,
         **tasks_of("03", "under_load"),
     )
 
@@ -51,7 +51,7 @@ def law_in_a_window() -> Explorer:
         figure=figures.number_over_time,
         summary=one_engine.window_rows,
         title="Little's law in a window",
-        badge=STEP.badge,
+        badge=STEP.simulated,
         **tasks_of("03", "law_in_a_window"),
     )
 
@@ -73,7 +73,7 @@ def today() -> Table:
         ("capacity", f"{most:.1f} requests/s"),
         ("load", f"{RATE / most:.0%}"),
     ]
-    return table(rows, f"Today [{STEP.badge}]")
+    return table(rows, f"Today [{STEP.simulated}]")
 
 
 def by_hand() -> go.Figure:

@@ -15,6 +15,8 @@ from course.lessons.lab03.one_engine import UnderLoad, Window
 
 START: dict[str, Any] = {"rate": 10.0, "arrival_cv": 1.0, "max_num_seqs": 32, "kind": one_engine.DRAWS}
 TIMES = 10.0  # how far the tail must be above its floor to have left it
+SOON, FLOOR = 14.0, 0.05  # requests/s, seconds
+PRICE: dict[str, Any] = {"rate": 34.0, "max_num_seqs": 256}
 
 
 def left_the_floor(settings: Settings, result: UnderLoad) -> bool:
@@ -22,40 +24,43 @@ def left_the_floor(settings: Settings, result: UnderLoad) -> bool:
     return result.forecast is not None and _times(result) >= TIMES
 
 
-def at_the_knee(settings: Settings, result: UnderLoad) -> bool:
-    """The same with no other control moved than the rate."""
-    others = all(settings[name] == value for name, value in START.items() if name != "rate")
-    return others and left_the_floor(settings, result)
-
-
 def e2e_grows_less(settings: Settings, result: UnderLoad) -> bool:
     """Whether the mean E2E grew by less than the p99 of TTFT."""
     return _times(result) > result.run.e2e.mean() / one_engine.under_load(**START).run.e2e.mean()
 
 
-def waited_in_percent(settings: Settings, result: UnderLoad) -> float:
-    """Who waited for a slot [%]."""
-    return 100 * one_engine.slots_taken(result.run)
+def no_queue(settings: Settings, result: UnderLoad) -> bool:
+    """Whether the p99 of TTFT at the rate that is to come is below FLOOR."""
+    return _at(settings, rate=SOON) and _p(result, 99) < FLOOR
 
 
-def more_than_one_in_a_hundred(settings: Settings, result: UnderLoad) -> bool:
-    """Whether more than 1% waited for a slot."""
-    return one_engine.slots_taken(result.run) > 0.01
+def same_speed(settings: Settings, result: UnderLoad) -> bool:
+    """Whether TPOT is that of 32 slots to 2%."""
+    return abs(_tpot(result) / _tpot(one_engine.under_load(SOON)) - 1) < 0.02
 
 
-def some_wait(settings: Settings, result: UnderLoad) -> bool:
-    """Whether more than 1%, and less than half, waited for a slot."""
-    return 0.01 < one_engine.slots_taken(result.run) < 0.5
+def tpot_ms(settings: Settings, result: UnderLoad) -> float:
+    """Mean TPOT [ms]."""
+    return 1e3 * _tpot(result)
 
 
-def bursts_beat_theory(settings: Settings, result: UnderLoad) -> bool:
-    """Whether the p95 of TTFT is TIMES what theory says."""
-    return _p(result, 95) >= TIMES * _theory(result)
+def at_the_price(settings: Settings, result: UnderLoad) -> bool:
+    """Whether the controls are where a GPU carries the most, with slots enough."""
+    return _at(settings, **PRICE)
 
 
-def theory_rests(settings: Settings, result: UnderLoad) -> bool:
-    """Whether theory says what it said at the start."""
-    return _theory(result) == _theory(one_engine.under_load(**START))
+def slow_without_queue(settings: Settings, result: UnderLoad) -> bool:
+    """Whether TPOT is twice that of the rate to come, and the p99 of TTFT still far below a second."""
+    return (
+        _tpot(result) > 2 * _tpot(one_engine.under_load(SOON, max_num_seqs=PRICE["max_num_seqs"]))
+        and _p(result, 99) < 0.2
+    )
+
+
+def slots_help_no_more(settings: Settings, result: UnderLoad) -> bool:
+    """Whether the largest numbers of slots have capacities within 4%."""
+    few, *more = (one_engine.capacity(slots) for slots in one_engine.CHOICES[-3:])
+    return all(abs(each / few - 1) < 0.04 for each in more)
 
 
 @lru_cache(maxsize=1)
@@ -66,39 +71,48 @@ def knee() -> Settings:
 
 
 @lru_cache(maxsize=1)
-def bursts() -> Settings:
-    """The smallest spread on the slider at which the p95 is that far above theory."""
-    spreads = np.arange(START["arrival_cv"], 5.01, 0.5).tolist()
-    moved = ({"arrival_cv": cv} for cv in spreads)
-    return next(one for one in moved if bursts_beat_theory(one, one_engine.under_load(**START | one)))
+def enough() -> Settings:
+    """The fewest slots that leave no queue at the rate to come."""
+    moved = ({"rate": SOON, "max_num_seqs": slots} for slots in one_engine.CHOICES)
+    return next(one for one in moved if no_queue(START | one, one_engine.under_load(**START | one)))
 
 
 def load(settings: Settings, result: UnderLoad) -> Mapping[str, Any]:
     """What the answers name."""
-    before = one_engine.under_load(**START)
+    before, soon = one_engine.under_load(**START), one_engine.under_load(SOON)
     return {
         "load": f"{result.rate / result.curve.capacity:.0%}",
-        "p95": seconds(_p(result, 95)),
+        "slots": f"{settings['max_num_seqs']:,}",
         "p99": seconds(_p(result, 99)),
-        "theory": seconds(_theory(result)),
-        "cv": f"{settings['arrival_cv']:g}",
+        "p99_soon": seconds(_p(soon, 99)),
+        "tpot": seconds(_tpot(result)),
+        "tpot_soon": seconds(_tpot(soon)),
         "times": f"{_times(result):.1f}",
         "e2e": f"{result.run.e2e.mean() / before.run.e2e.mean():.1f}",
         "share": f"{one_engine.slots_taken(result.run):.2%}",
+        "few_slots": f"{START['max_num_seqs']:,}",
+        "enough": f"{PRICE['max_num_seqs']:,}",
+        "carries": f"{one_engine.capacity(PRICE['max_num_seqs']):.1f}",
+        "capacity": f"{result.curve.capacity:.1f}",
     }
+
+
+def _at(settings: Settings, **moved: Any) -> bool:
+    """Whether the drawn requests come as at the start, and these controls are here."""
+    return all(settings[name] == (START | moved)[name] for name in ("kind", "arrival_cv", *moved))
 
 
 def _p(result: UnderLoad, percent: float) -> float:
     return float(np.percentile(result.run.ttft, percent))
 
 
+def _tpot(result: UnderLoad) -> float:
+    return float(np.nanmean(result.run.tpot))
+
+
 def _times(result: UnderLoad) -> float:
     """p99 of TTFT, against the start."""
     return _p(result, 99) / _p(one_engine.under_load(**START), 99)
-
-
-def _theory(result: UnderLoad) -> float:
-    return float(result.forecast.ttft_percentile_s(0.95)) if result.forecast else np.inf
 
 
 # Little's law in a window

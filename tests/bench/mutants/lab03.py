@@ -24,6 +24,11 @@ MUTANTS = (
     Mutant(FACTS, '"waiting_s": WAITING / FINISHED', '"waiting_s": (RUNNING + WAITING) / FINISHED', TERM),
     Mutant(FACTS, '"grows": evening.CAMPAIGN - most', '"grows": most - evening.USUAL', TERM),
     Mutant(FACTS, "ahead = (QUIZ_RATE - QUIZ_CAPACITY) * HOUR", "ahead = QUIZ_RATE * HOUR", TERM),
+    Mutant(
+        FULL, "return capacity(step_time, prompt, output - 1,", "return capacity(step_time, prompt, output,", BOUNDARY
+    ),
+    Mutant(ENGINE, "128, 256, 512, 1_024)", "128)", CONSTANT, EXPLORERS),
+    Mutant(FACTS, "MANY = 128", "MANY = 64", CONSTANT),
     Mutant(FULL, "(output / slots - 1) * decode + mixed", "(output / slots) * decode + mixed", BOUNDARY),
     Mutant(
         FULL,

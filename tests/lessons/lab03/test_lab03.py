@@ -1,6 +1,7 @@
 """Lab 03: the scenario's numbers, its explorers at every corner, and its exercises with their mistakes."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from course.lessons.lab03 import figures as draw
 from course.steptime import Step
 from course.workload import lengths
 from tests.helpers.figures import valid
+from tests.helpers.places import SOLUTIONS
 
 LAB = load("03")
 
@@ -47,20 +49,18 @@ def test_slips_that_learners_make_get_the_hint_meant_for_them():
     assert "twice" in judge(capacity, counts_the_prompt_step_twice).hint
 
 
-def test_the_decision_is_what_the_page_says_and_gauges_are_not():
+def test_the_decision_takes_what_a_hand_writes():
     decision = LAB.exercises[3]
-    before, after = metrics_page.PAGE
-    mean = metrics_page.in_flight(after.count - before.count, after.e2e_sum - before.e2e_sum, 300)
-    assert decision.solution == {"--max-concurrency": round(mean)}
-    for value in (round(mean) - 1, round(mean), mean):
-        assert judge(decision, {"--max-concurrency": value}).status == RIGHT
-    assert judge(decision, {"max_concurrency": round(mean)}).status == RIGHT
-    gauges = after.running + after.waiting
-    assert "moment of the scrape" in judge(decision, {"--max-concurrency": gauges}).hint
-    assert "fixes λ" in judge(decision, {"--request-rate": mean}).hint
+    for value in (27, 28, 27.87):
+        assert judge(decision, {"max_concurrency": value}).status == RIGHT
     assert judge(decision, {"--max-concurrency": None}).status == NOT_ATTEMPTED
     assert judge(decision, {"--max-concurrency": 28, "--request-rate": 14}).status == WRONG
-    assert judge(decision.twin, {"--max-concurrency": 16}).status == RIGHT  # 10 requests/s that stay 1.6 s
+
+
+def test_a_decode_more_or_less_is_told_apart():
+    capacity = LAB.exercises[2]
+    assert "takes a slot" in judge(capacity, full_batch.one_too_many).hint
+    assert "first token" in judge(capacity, full_batch.without_first).hint
 
 
 def test_the_step_with_a_prompt_holds_the_decodes_of_the_other_slots():
@@ -174,8 +174,8 @@ def test_overload_warns_that_the_queue_grew():
 # The explorers: every control at its ends, in all combinations.
 
 
-@pytest.mark.parametrize(("cv", "slots", "kind"), list(itertools.product((0.0, 5.0), (16, 128), ("drawn", "trace"))))
-@pytest.mark.parametrize("rate", [2.0, 10.0, 30.0])
+@pytest.mark.parametrize(("cv", "slots", "kind"), list(itertools.product((0.0, 5.0), (16, 1_024), ("drawn", "trace"))))
+@pytest.mark.parametrize("rate", [2.0, 10.0, 40.0])
 def test_the_load_explorer_at_every_corner(rate, cv, slots, kind):
     result = one_engine.under_load(rate, cv, slots, kind)
     assert (result.forecast is None) == (rate >= one_engine.capacity(slots, kind))
@@ -189,10 +189,10 @@ def test_the_load_explorer_at_every_corner(rate, cv, slots, kind):
     valid(figure)
 
 
-@pytest.mark.parametrize("slots", [16, 32, 64, 128])
+@pytest.mark.parametrize("slots", [16, 32, 256, 1_024])
 def test_the_slider_of_the_rate_moves_the_marks_and_nothing_else(slots):
     start, *others = (
-        draw.latency_against_load(one_engine.under_load(rate, 1.5, slots)).to_dict() for rate in (2.0, 23.5, 24.0, 30.0)
+        draw.latency_against_load(one_engine.under_load(rate, 1.5, slots)).to_dict() for rate in (2.0, 23.5, 24.0, 40.0)
     )
     for other in others:
         assert other["layout"] == start["layout"]
@@ -242,6 +242,18 @@ def test_times_are_written_for_people():
     assert shown == ["1.23 ms", "999 ms", "1 s", "12.3 s", "no limit"]
 
 
+def test_a_run_says_beyond_what_its_steps_are_modelled():
+    assert one_engine.under_load(38.0, max_num_seqs=256).warnings == ()
+    assert one_engine.under_load(40.0, max_num_seqs=512).warnings[-1] == "Its steps are modelled beyond 256 decodes."
+
+
+def test_the_lines_of_the_page_are_those_of_the_run():
+    text = (SOLUTIONS / "03_littles_law.py").read_text(encoding="utf-8")
+    for name in ("running", "waiting", "count", "e2e_sum"):
+        before, after = (f"{getattr(page, name):.1f}" for page in metrics_page.PAGE)
+        assert re.search(rf"{name.removeprefix('e2e_')} +{before} +{after}\n", text), name
+
+
 def test_slots_taken_counts_who_finds_all_slots_taken():
     # Two slots, three at once: the third finds both taken.
     crowd = one_engine.requests(1e6, num_requests=3)
@@ -270,7 +282,7 @@ def test_little_holds_under_every_policy_of_the_lab():
 
 def test_the_table_of_today():
     text = repr(lab03.today())
-    assert "[recorded: " in text and f"{one_engine.capacity():.1f} requests/s" in text
+    assert "[simulated on recorded steps: " in text and f"{one_engine.capacity():.1f} requests/s" in text
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = lab03.nothing
 
