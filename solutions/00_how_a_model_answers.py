@@ -10,7 +10,7 @@ from course.lessons.lab00 import machines
 lab = Lab("00")
 
 # %% [markdown]
-# Run this cell. A small language model tells you a story, on your machine:
+# Run the next cell. A small language model tells you a story, on your machine:
 
 # %%
 model = lm.load()
@@ -34,7 +34,7 @@ lab.quiz()
 # A language model reads text as **tokens**: words or pieces of words, each with a number. It does one thing. Given some
 # tokens, it computes which token comes next. It makes an answer by doing that again and again.
 #
-# Below, the model of {{weights_millions:.1f}} million weights (the numbers that it learned) answers step by step. Choose a question,
+# Below, the model of {{weights_millions:.1f}} million weights (the numbers that it learned) answers again. Choose a question,
 # click on the *Step* slider, and press the right arrow key. A dot in a token is a space; filled tokens have been
 # computed. `[user]` and `[model]` are tokens too, which say who speaks, and `[end]` ends an answer.
 

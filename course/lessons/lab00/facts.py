@@ -52,7 +52,7 @@ def facts() -> dict[str, Any]:
         "weights_millions": weights_here() / 1e6,
         "kv_here": answer.kv_bytes(),
         "kv_h100": machines.H100.model.kv_bytes_per_token,
-        "billions": round(machines.H100.model.parameters / 1e9),
+        "billions": round((machines.H100.model.parameters or 0) / 1e9),
         "prefill_ms": 1e3 * prefill,
         "decode_ms": 1e3 * decode,
         "about_ms": ABOUT,
