@@ -1,7 +1,7 @@
 # `make lab` and `make test` need Python 3.11, 3.12 or 3.13 and a package index the first time, and no network after that.
 # What `make bundle` makes needs no network at all.
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-all notebooks notebooks-check bundle bundle-check bench vllm-check strength bench-browser browser lint lock clean FORCE
+.PHONY: help lab test test-all notebooks notebooks-check bundle bundle-check bench vllm-check vllm-live strength bench-browser browser lint lock clean FORCE
 
 # PYTHON=/path/to/python3.12 chooses one; otherwise the newest usable Python on the PATH is taken.
 PYTHON ?=
@@ -64,7 +64,7 @@ bundle: $(STAMP)  ## the course with its packages in one file, for rooms without
 bundle-check: bundle  ## unpack that file elsewhere and open a lab from it with every package index out of reach
 	$(RUN) tests.bench.offline $(ARGS)
 
-# prefill_chunks.py is not among them: it records on a GPU, with PyTorch, which is in no lock file of the course.
+# engine_steps.py is not among them: it records on a GPU, with PyTorch, which is in no lock file of the course.
 bench: $(DEV_STAMP)  ## measure the simulator beside SimPy, the decode-step kernel, then the language model
 	@set -e; for script in tests/bench/simulator.py tests/bench/kernel.py tests/bench/lm.py; do \
 	  echo "== $$script"; PYTHONPATH=. .venv/bin/python "$$script" $(ARGS); done
@@ -81,6 +81,9 @@ bench-browser: $(DEV_STAMP)  ## measure from key press to changed figure in Jupy
 
 browser: $(DEV_STAMP)  ## drive the labs in JupyterLab with Chromium (needs a chromium on the PATH)
 	$(RUN) pytest tests/browser -n 2 $(ARGS)
+
+vllm-live: $(STAMP)  ## install the real vLLM into .vllm/ (3.4 GB), record course/data/vllm again, and print what moved
+	@$(RUN) tools.vllm_live $(ARGS)
 
 lint: $(DEV_STAMP)  ## ruff: format and rules; import-linter: who may import whom; mypy: types of course/
 	$(RUN) ruff format --check .

@@ -13,8 +13,8 @@ lab.earlier()
 # %% [markdown]
 # ## The question
 #
-# You rent an H100 for 2.50 dollars an hour. It runs Llama-3.1-8B for one user at a time, and the dashboard says that
-# the GPU is 100% busy. A million tokens cost 3.53 dollars, and others sell them for 0.10. **How many must share a
+# You rent an H100 for {{price:.2f}} dollars an hour. It runs Llama-3.1-8B for one user at a time, and the dashboard says that
+# the GPU is {{busy}}% busy. A million tokens cost {{alone_cost:.2f}} dollars, and others sell them for {{cheap:.2f}}. **How many must share a
 # step until a token costs so little, and where does more stop helping?**
 
 # %%
@@ -48,7 +48,7 @@ lab02.a_step_on_the_roofline()
 # ### A curve and its knee
 #
 # The curve $t_0 + c\,b^\alpha$ is fitted to recorded steps of $b$ decodes: $t_0$ is for everybody, the rest came with
-# the sequences, and $\alpha$ is how it grows. At the **knee** the two are equal. The band has 95% confidence.
+# the sequences, and $\alpha$ is how it grows. At the **knee** the two are equal. The band has {{confidence:.0%}} confidence.
 
 # %%
 lab02.a_curve_and_its_knee()
@@ -74,7 +74,7 @@ lab02.launched_here()
 lab02.machine_by_hand()
 
 # %% [markdown]
-# Reading the weights takes 2 s. Each sequence adds 1 s for its K and V, and 0.2 s of multiplying. The products overlap
+# Reading the weights takes 2 s. Each sequence adds 1 s for its K and V, and {{own_multiplying_s:g}} s of multiplying. The products overlap
 # with reading the weights only; K and V come after. So steps of one, two and four take 3, 4 and 6 s. The knee is at 2,
 # where K and V take as long as the weights.
 #
@@ -86,22 +86,22 @@ lab02.machine_by_hand()
 #
 # | symbol | meaning | by hand | H100, 1,024 tokens |
 # |---|---|---|---|
-# | $W$ | weights | 20 numbers | 15.0 GB |
-# | $B$ | read in a second | 10 numbers | 3.02 TB |
-# | $F$ | work of a sequence | 40 operations | 15.0 GFLOP |
-# | $R$ | multiplied in a second | 200 operations | 778 TFLOP |
-# | $K$ | K and V of a sequence | 10 numbers | 0.134 GB |
-# | $t(1)$ | floor, recorded | 3 s | 5.01 ms, 5.09 ms |
-# | $t(64)$ | floor, recorded | | 7.81 ms, 9.07 ms |
+# | $W$ | weights | 20 numbers | {{weights_gb:.1f}} GB |
+# | $B$ | read in a second | 10 numbers | {{read_tb:.2f}} TB |
+# | $F$ | work of a sequence | {{own_operations}} operations | {{work_gflop:.1f}} GFLOP |
+# | $R$ | multiplied in a second | 200 operations | {{multiply_tflops:.0f}} TFLOP |
+# | $K$ | K and V of a sequence | 10 numbers | {{kv_gb:.3f}} GB |
+# | $t(1)$ | floor, recorded | 3 s | {{reading_ms:.2f}} ms, {{step_1_ms:.2f}} ms |
+# | $t(64)$ | floor, recorded | | {{floor_64_ms:.2f}} ms, {{step_64_ms:.2f}} ms |
 #
-# **The wall.** With 2 bytes and 2 FLOP for each weight, $b$ sequences make $b$ FLOP for each byte. The H100 needs 258
+# **The wall.** With 2 bytes and 2 FLOP for each weight, $b$ sequences make $b$ FLOP for each byte. The H100 needs {{ridge:.0f}}
 # to keep its units busy. Decodes do not get there: K and V are read for one sequence each. At 1,024 tokens these take
-# as long as the weights at 112. Other kernels grow too, so the recorded knee is at 81, and at 4,096 tokens at 26.
+# as long as the weights at {{kv_even:.0f}}. Other kernels grow too, so the recorded knee is at {{knee_1k:.0f}}, and at {{longer:,}} tokens at {{knee_4k:.0f}}.
 #
 # **Prompts.** The tokens of a prompt share the weights, and K and V too. So a prefill multiplies, and decodes read.
 # Weights stored in 8 bits and multiplied in 16 halve $W$, and nearly halve the steps of few decodes, but no prefill.
 #
-# **The fit.** Points up to 32 gave 44 ms at 256, not 19: they hold a bend that does not go on.
+# **The fit.** Points up to 32 gave {{short_ms:.0f}} ms at 256, not {{largest_ms:.0f}}: they hold a bend that does not go on.
 
 # %% [markdown]
 # ## Exercises
@@ -109,7 +109,7 @@ lab02.machine_by_hand()
 # **Worked example.** 32 sequences share a step of 6.92 ms: 32 / 0.00692 = 4,624 tokens/s, or 16.6 million an hour. At
 # 2.50 dollars an hour a million cost 2.50 / 16.6 = 0.15 dollars.
 #
-# **1.** 128 sequences share a step of 12.1 ms, and the card costs 3 dollars an hour. How many dollars do a million
+# **1.** 128 sequences share a step of {{cost_step_ms:.1f}} ms, and the card costs {{cost_price:g}} dollars an hour. How many dollars do a million
 # tokens cost?
 
 # %%
@@ -122,7 +122,7 @@ answer = 3 / (128 / 0.0121 * 3600 / 1e6)
 lab.check("cost", answer)
 
 # %% [markdown]
-# **2.** A step takes 6 ms + 0.2 ms x $b^{0.9}$. At which batch is its knee?
+# **2.** A step takes {{knee_t0:g}} ms + {{knee_c:g}} ms x $b^{0.9}$. At which batch is its knee?
 
 # %%
 answer = None
@@ -181,7 +181,7 @@ lab.recap("twice")
 # Avg generation throughput: 13459.5 tokens/s, Running: 256 reqs, Waiting: 0 reqs, GPU KV cache usage: 62.4%
 # ```
 #
-# Promised is a TPOT of 12.5 ms. Choose `--max-num-seqs` (slots), `--max-num-batched-tokens` (tokens a step) or
+# Promised is a TPOT of {{promise_ms:g}} ms. Choose `--max-num-seqs` (slots), `--max-num-batched-tokens` (tokens a step) or
 # `--gpu-memory-utilization`. For the first, give the cheapest of 32, 64, 128 and 256 that keeps the promise.
 
 # %%

@@ -74,13 +74,13 @@ lab03.law_on_live_words()
 lab03.by_hand()
 
 # %% [markdown]
-# They stay 4, 2, 4 and 2 seconds, 12 in all. Count by request: 4 arrivals in 8 s, each staying 3 s on average, give
-# λ W = 0.5 x 3 = 1.5. Count by the clock: 12 request-seconds in 8 s are a mean of 1.5 in the system. Both add up the
-# same 12 seconds. This is Little's law:
+# They stay {{stays}} seconds, {{stayed}} in all. Count by request: 4 arrivals in {{over_s}} s, each staying {{mean_stay:g}} s on average, give
+# λ W = {{hand_rate:g}} x {{mean_stay:g}} = {{hand_in_system:g}}. Count by the clock: {{stayed}} request-seconds in {{over_s}} s are a mean of {{hand_in_system:g}} in the system. Both add up the
+# same {{stayed}} seconds. This is Little's law:
 #
 # $$L = \lambda W$$
 #
-# In the shaded 4 s λ W is 0.5 x 3 = 1.5, but L is 2: requests 1 and 2 bring 3 seconds in, request 4 takes 1 out.
+# In the shaded 4 s λ W is {{shaded_rate:g}} x {{shaded_stay:g}} = {{shaded_product:g}}, but L is {{shaded_in_system:g}}: requests 1 and 2 bring {{brought}} seconds in, request 4 takes {{taken}} out.
 #
 # The law holds for any part of the system: the queue, the batch, a proxy.
 #
@@ -94,16 +94,16 @@ lab03.by_hand()
 #
 # | symbol | meaning | unit | today |
 # |---|---|---|---|
-# | $L$ | in the system, mean | requests | 15.6 |
-# | $\lambda$ | arrival rate, whole run | requests/s | 9.79 |
-# | $W$ | E2E, mean | s | 1.60 |
+# | $L$ | in the system, mean | requests | {{in_system_now:.1f}} |
+# | $\lambda$ | arrival rate, whole run | requests/s | {{rate_now:.2f}} |
+# | $W$ | E2E, mean | s | {{e2e_now_s:.2f}} |
 # | $N$, $B$ | mean answer; slots | tokens; | 256; 32 |
-# | $t_d$ | step of $B$ decodes | ms | 6.54 |
-# | $t_p$ | step of $B - 1$ decodes and a prompt | ms | 15.6 |
-# | capacity | formula; simulated | requests/s | 16.3; 16.3 |
+# | $t_d$ | step of $B$ decodes | ms | {{decode_ms:.2f}} |
+# | $t_p$ | step of $B - 1$ decodes and a prompt | ms | {{mixed_ms:.1f}} |
+# | capacity | formula; simulated | requests/s | {{capacity:.1f}}; {{capacity_simulated:.1f}} |
 #
-# **The tail.** While fewer than 1 in 100 requests find all slots taken, the p99 of TTFT shows no queue. Once more do,
-# by theory from 11.1 requests/s on, it is a wait for a slot.
+# **The tail.** While fewer than 1 in {{hundred}} requests find all slots taken, the p99 of TTFT shows no queue. Once more do,
+# by theory from {{leaves:.1f}} requests/s on, it is a wait for a slot.
 #
 # **Above capacity** the queue grows by λ minus capacity each second, and later drains by capacity minus λ.
 
@@ -127,7 +127,7 @@ answer = len(run) / run.makespan * run.e2e.mean()
 lab.check("little", answer)
 
 # %% [markdown]
-# **2.** On average 30 requests run and 8 wait; 16 finish each second. How many seconds does a request wait for its
+# **2.** On average 30 requests run and {{waits}} wait; 16 finish each second. How many seconds does a request wait for its
 # slot?
 
 # %%
@@ -140,7 +140,7 @@ answer = 8 / 16
 lab.check("waiting", answer)
 
 # %% [markdown]
-# **3.** Write capacity. The next cell times a step with a prompt: 31 decodes, which attend to 768 tokens each on
+# **3.** Write capacity. The next cell times a step with a prompt: {{other_slots}} decodes, which attend to 768 tokens each on
 # average, and a whole prompt of 512 tokens. For a step without a prompt write `()`. Call `step_time` like
 # `one_engine.STEP`.
 
@@ -175,7 +175,7 @@ lab.ticket()
 #
 # 1. L = λ W for any policy and any part of a system; a short window needs its edges.
 # 2. Capacity: a request costs N/B steps of a full batch, one with its prompt.
-# 3. The p99 of TTFT leaves its floor when 1 in 100 arrivals finds no slot.
+# 3. The p99 of TTFT leaves its floor when 1 in {{hundred}} arrivals finds no slot.
 
 # %%
 lab.recap("p99")

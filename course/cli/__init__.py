@@ -31,6 +31,7 @@ COMMANDS = {
     "profile": "Record how long steps of a model take on this GPU.",
     "talk": "Talk with a small language model, or watch it answer under a policy.",
     "serve": "Serve the small language model over HTTP, for load generators.",
+    "lm": "Write the small language model as a checkpoint for other engines.",
     "kv": "Show a model's KV bytes per token, and what fits on a card.",
     "doctor": "Check that the labs will run on this machine.",
     "flags": "Turn a policy into engine settings, or an engine's command line into a policy.",

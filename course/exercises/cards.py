@@ -1,4 +1,4 @@
-"""What a cell shows: a card with a heading and sentences, as text for everyone and as HTML where there is a browser."""
+"""What a cell shows: a card with a heading and sentences, as text for everyone and as HTML if there is a browser."""
 
 from __future__ import annotations
 

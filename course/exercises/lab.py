@@ -103,7 +103,7 @@ class Lab:
         """Judge an answer to an exercise and return the verdict, with a hint if it is not right yet.
 
         From the third wrong answer on a second, plainer hint comes with it, and `solution` opens. Once the solution has
-        been shown, the answer is to the exercise's twin. Nothing is graded where the cell with the answer raised.
+        been shown, the answer is to the exercise's twin. Nothing is graded if the cell with the answer raised.
         """
         exercise = _find(self.spec.exercises, id)
         if exercise is None:

@@ -134,7 +134,7 @@ def count(cells: Iterable[Cell], spec: LabSpec) -> Counted:
 
 
 def stored(number: str, kind: str = "core") -> int | None:
-    """Return the counted minutes of a lab's core notebook or its "deeper" one, None where none are stored."""
+    """Return the counted minutes of a lab's core notebook or its "deeper" one, None if none are stored."""
     found = read(number).get(kind)
     minutes = found.get("minutes") if isinstance(found, dict) else None
     return minutes if isinstance(minutes, int) else None
@@ -232,7 +232,7 @@ def _asked(kind: str, id: str, spec: LabSpec, stub: int) -> Count:
 def exercise_minutes(exercise: Exercise, lines: int) -> float:
     """Return 3 for a value, 6 for a function of up to five lines or a form to fill in, 12 for a policy and the like.
 
-    lines: of the answer, as the stub in the notebook says; 0 where it does not.
+    lines: of the answer, as the stub in the notebook says; 0 if it does not.
     """
     if not callable(exercise.solution) and not hasattr(exercise.solution, "schedule"):
         return LINES if isinstance(exercise.solution, Mapping | Sequence) and len(exercise.solution) > 1 else VALUE

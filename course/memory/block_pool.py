@@ -30,8 +30,8 @@ class BlockPool:
     loses its slot before. In a plain pool nothing is ever there: `hit` is 0. A pool of another kind overrides these
     verbs, and `plan` if its blocks are shared.
 
-    free: blocks that nobody holds, infinite without a limit. It is negative if more was taken than there is: the engine
-    looks at it before the step runs. column: blocks held in each step, if a count of them is kept.
+    free: blocks that no request holds, infinite without a limit. It is negative if more was taken than there is: the
+    engine looks at it before the step runs. column: blocks held in each step, if a count of them is kept.
     """
 
     __slots__ = ("_numbers", "_reserved", "_returned", "_tables", "block_size", "column", "free", "num_blocks")

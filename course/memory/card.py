@@ -76,7 +76,7 @@ class Ledger:
         return self.pool.max_sequences(length)
 
     def concurrency(self, length: int) -> float:
-        """The same as a real number, as vLLM prints it."""
+        """A real number that vLLM prints as "Maximum concurrency", from all blocks, its own one too."""
         return self.pool.concurrency(length)
 
 

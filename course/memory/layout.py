@@ -64,7 +64,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Pool:
-    """Blocks of one rank. bytes_per_block: of all its layers of one group. block_size: tokens of the smallest block."""
+    """Blocks of one rank, as vLLM counts and logs them.
+
+    bytes_per_block: of all its layers of one group. block_size: tokens of the smallest block.
+    """
 
     kv_bytes: int
     num_blocks: int
@@ -72,18 +75,23 @@ class Pool:
     block_size: int
     groups: tuple[Group, ...]
 
+    @property
+    def free_blocks(self) -> int:
+        """Blocks that requests can have: vLLM keeps one for itself, the null block (v1/core/block_pool.py)."""
+        return max(0, self.num_blocks - 1)
+
     def blocks_for(self, length: int) -> int:
         """Blocks, over all groups, that a sequence of `length` tokens needs."""
         length = settings.whole("length", length, high=MAX_TOKENS)
         return sum(group.blocks(length) for group in self.groups)
 
     def concurrency(self, length: int) -> float:
-        """Sequences of `length` tokens that fit, as a real number: what vLLM prints as "Maximum concurrency"."""
+        """What vLLM prints as "Maximum concurrency" of `length` tokens, from all blocks: a real number."""
         return self.num_blocks / self.blocks_for(length)
 
     def max_sequences(self, length: int) -> int:
         """Whole sequences of `length` tokens that fit at once."""
-        return self.num_blocks // self.blocks_for(length)
+        return self.free_blocks // self.blocks_for(length)
 
     def num_tokens(self, length: int, release: Release | None = None) -> int | None:
         """Tokens that vLLM prints as "GPU KV cache size", for an engine with this max_model_len.
@@ -110,13 +118,13 @@ class Pool:
         """Tokens of the longest sequence that fits alone, 0 if none does; None if any length fits."""
         if not any(group.kind == "full" for group in self.groups):
             return None if self.max_sequences(MAX_TOKENS) else self._longest(MAX_TOKENS)
-        return self._longest(self.num_blocks * max(group.block_size * group.ranks for group in self.groups))
+        return self._longest(self.free_blocks * max(group.block_size * group.ranks for group in self.groups))
 
     def _longest(self, high: int) -> int:
         low = 0
         while low < high:
             middle = (low + high + 1) // 2
-            if self.blocks_for(middle) <= self.num_blocks:
+            if self.blocks_for(middle) <= self.free_blocks:
                 low = middle
             else:
                 high = middle - 1

@@ -47,7 +47,7 @@ def pool_lines(pool: Pool, length: int, overridden: bool, release: Release | Non
             f"sequences of {length:,}",
             pool.max_sequences(length),
             "sequences",
-            f"{pool.num_blocks:,} / ({' + '.join(terms)}) blocks = {pool.concurrency(length):.2f}",
+            f"{pool.free_blocks:,} free / ({' + '.join(terms)}) blocks; vLLM prints {pool.concurrency(length):.2f}x",
         ),
         Line(
             "longest sequence",

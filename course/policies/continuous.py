@@ -108,7 +108,7 @@ class Continuous(Policy):
         threshold = self.long_prefill_token_threshold
         if not threshold or state.decodes > 1:
             return threshold
-        return self.cap_among(state.decodes + len(state.prefilling) + len(state.waiting))
+        return self.cap_among(len(state.running) + len(state.waiting))
 
     def cap_among(self, present: int) -> int:
         """The same for a step before which `present` requests run or wait."""
@@ -186,6 +186,9 @@ class Continuous(Policy):
         while place < len(running) and left:
             request = running[place]
             chunk = min(request.remaining, left, cap or left)
+            if not chunk:  # its answer is complete, and its engine takes notice after this step
+                place += 1
+                continue
             while not plan.take(request, chunk, if_fit=chunk):
                 victim = self.victim(state, running)
                 if victim not in running:

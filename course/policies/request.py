@@ -67,6 +67,7 @@ class Request:
     remaining: int
     """Tokens to compute before the next one is emitted: 1 for a decode, more for a prompt that is not in the cache.
 
+    0 if its answer is complete and, with async scheduling, it holds its slot for one step more.
     Policies read it more often than all else. So it is a slot that is filled while a request decodes, and worked out
     otherwise (`__getattr__`).
     """

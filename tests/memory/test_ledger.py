@@ -25,14 +25,25 @@ def test_a_ledger_by_hand():
     kv = int(0.9 * 24 * GIB) - WEIGHTS - GIB - GIB // 2
     assert (card.weights_bytes, card.kv_bytes) == (WEIGHTS, kv)
     assert card.num_blocks == kv // (16 * TOKEN)
-    assert card.kv_tokens == card.longest_sequence == 16 * card.num_blocks
-    assert card.max_sequences(8192) == card.kv_tokens // 8192
+    assert card.kv_tokens == 16 * card.num_blocks
+    # vLLM keeps one block for itself: it counts among those that it prints, and no request gets it.
+    assert card.longest_sequence == card.kv_tokens - 16
+    assert card.max_sequences(8192) == (card.kv_tokens - 16) // 8192
     assert not card.problems
     names = ["total", "usable", "weights", "activation", "other", "KV", "blocks", "tokens", "sequences of 8,192"]
     assert [line.name for line in card.lines] == [*names, "longest sequence"]
     values = [card.total_bytes, card.usable_bytes, WEIGHTS, GIB, GIB // 2, kv]
     assert [line.bytes for line in card.lines][:7] == [*values, None]
     assert all(line.formula for line in card.lines)
+
+
+@pytest.mark.parametrize(("blocks", "sequences", "longest"), [(32, 1, 496), (33, 2, 512), (1, 0, 0)])
+def test_the_last_block_is_nobodys(blocks, sequences, longest):
+    """Blocks of 16 tokens, sequences of 256: 32 blocks print as 2.00x, and the second has to wait."""
+    pool = memory.pool(model("llama-3.1-8b"), blocks * 16 * TOKEN)
+    assert (pool.num_blocks, pool.free_blocks) == (blocks, blocks - 1)
+    assert (pool.max_sequences(256), pool.longest_sequence) == (sequences, longest)
+    assert pool.concurrency(256) == blocks / 16
 
 
 def test_two_ranks_have_half_the_weights_and_half_the_heads_each():
@@ -111,7 +122,7 @@ def test_a_state_makes_blocks_long():
 def test_states_alone_bound_sequences_not_tokens():
     config, _, state = HYBRID["mamba-2.8b"]
     pool = memory.pool(ModelSpec.from_config(config), GIB)
-    assert pool.max_sequences(1) == pool.max_sequences(10**9) == GIB // state
+    assert pool.max_sequences(1) == pool.max_sequences(10**9) == GIB // state - 1  # one block is vLLM's own
     assert pool.longest_sequence is None and pool.num_tokens(4096) is None
 
 

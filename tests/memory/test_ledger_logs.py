@@ -50,7 +50,8 @@ def predictions():
             yield row, "need_gib", facts["need_gib"], whole.blocks_for(length) * whole.bytes_per_block / GIB
             if "est_max_len" in facts:
                 pages = memory.pool(spec, facts["avail_gib"] * GIB, block_size=512)
-                yield row, "est_max_len", facts["est_max_len"], pages.longest_sequence
+                # The estimate of these versions counts the block that vLLM keeps for itself.
+                yield row, "est_max_len", facts["est_max_len"], pages.longest_sequence + 512
             continue
         if "activation_peak_gib" in facts or "peak_torch_gib" in facts:
             activation = facts.get("activation_peak_gib")

@@ -92,7 +92,7 @@ def test_latent_rows_are_copied_to_every_rank_unless_tokens_are_shared():
         assert shared.blocks_for(length) == ceil(ceil(length / 4) / 16)
     assert memory.pool(LATENT, GIB, tp=4, dcp=2, pcp=2).num_tokens(4096) == shared.num_tokens(4096)
     # The longest sequence is shared too.
-    assert shared.longest_sequence == shared.num_blocks * 16 * 4
+    assert shared.longest_sequence == (shared.num_blocks - 1) * 16 * 4
 
 
 def test_kv_heads_that_are_copied_may_share_tokens():

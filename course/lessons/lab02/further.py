@@ -73,7 +73,7 @@ def floor_and_recording() -> Table:
     """Recorded over floor: decodes over the batch, and prompts over their length."""
     contexts = (256, 1_024)
     rows: list[tuple[str, ...]] = [("", *(f"{context:,} tokens each" for context in contexts), "", "one prompt")]
-    prompts = [(f"{prompt:,} tokens", f"{_prompt(prompt):.2f}") for prompt in PROMPTS] + [("", "")] * 2
+    prompts = [(f"{prompt:,} tokens", f"{over_floor(prompt):.2f}") for prompt in PROMPTS] + [("", "")] * 2
     for batch, (name, ratio) in zip(BATCHES, prompts, strict=True):
         steps = [one_step(batch, context) for context in contexts]
         rows.append((_decodes(batch), *(f"{step.recorded / step.floor:.2f}" for step in steps), name, ratio))
@@ -84,7 +84,7 @@ def _decodes(batch: int) -> str:
     return f"{batch} decode{'s' * (batch > 1)}"
 
 
-def _prompt(tokens: int) -> float:
+def over_floor(tokens: int) -> float:
     """Recorded over floor of a step with one prompt and nothing else."""
     pairs = tokens * (tokens + 1) // 2
     return STEP.seconds(0, 0, tokens, pairs, 0) / FLOOR.seconds(0, 0, tokens, pairs, 0)

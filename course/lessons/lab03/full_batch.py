@@ -1,6 +1,14 @@
 """Capacity by hand, and the ways in which it goes wrong. Lengths in tokens, `context` is that of one decode."""
 
 from course.engine.step import Step, StepTime
+from course.lessons.lab03.one_engine import STEP
+from course.steptime import PowerLaw
+
+PROBES = (
+    (STEP, 512, 256, 768, 32),
+    (STEP, 1024, 128, 1152, 64),
+    (PowerLaw(5.5e-3, 30e-6, 1, prefill=25e-6, context=45e-9), 512, 256, 768, 32),
+)
 
 
 def capacity(step_time: StepTime, prompt: int, output: float, context: int, slots: int) -> float:

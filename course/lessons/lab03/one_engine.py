@@ -20,6 +20,8 @@ STEP = recorded("h100-llama3-8b")
 ROOFLINE = Roofline("llama-3.1-8b", "H100")
 SLOTS, BUDGET = 32, 2048
 PROMPT, OUTPUT, OUTPUT_CV = 512, 256, 1.0
+CONTEXT = PROMPT + OUTPUT
+"""Tokens to which a decode attends on average: with a CV of 1 the prompt and a whole mean answer."""
 DRAWS, TRACE = "drawn", "trace"
 GRID = 45  # points on a theory curve
 

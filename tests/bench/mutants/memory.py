@@ -13,14 +13,14 @@ MUTANTS = (
     Mutant(LAYOUT, "length) // self.block_size) + 1", "length) // self.block_size)", BOUNDARY),
     Mutant(
         LAYOUT,
-        "return self.num_blocks // self.blocks_for(length)",
-        "return -(-self.num_blocks // self.blocks_for(length))",
+        "return self.free_blocks // self.blocks_for(length)",
+        "return -(-self.free_blocks // self.blocks_for(length))",
         BOUNDARY,
     ),
     Mutant(LAYOUT, "self.num_blocks // len(self.groups) * self.block_size", "self.num_blocks * self.block_size", TERM),
     Mutant(LAYOUT, "self.num_blocks * length // self.blocks_for(length)", "self.num_blocks * length", TERM),
     Mutant(
-        LAYOUT, "self.blocks_for(middle) <= self.num_blocks", "self.blocks_for(middle) < self.num_blocks", COMPARISON
+        LAYOUT, "self.blocks_for(middle) <= self.free_blocks", "self.blocks_for(middle) < self.free_blocks", COMPARISON
     ),
     Mutant("course/memory/ranks.py", "return [min(sizes[", "return [max(sizes[", COMPARISON),
     Mutant(LAYOUT, "for layer in drafting.layers]", "for layer in ()]", TERM),

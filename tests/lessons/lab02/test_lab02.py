@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from course import gpu
-from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
+from course.exercises.judge import NOT_ATTEMPTED, RIGHT, judge
 from course.figures.words import seconds
 from course.gpu.ops.queue import queue
 from course.lessons import lab02, load
 from course.lessons.lab02 import (
     by_hand,
     engine_log,
-    exercises,
+    facts,
     figures,
     floor,
     further,
@@ -269,17 +269,8 @@ def test_the_floor_takes_other_ways_of_writing_it():
 
 
 def test_the_knee_is_where_a_step_takes_twice_t0():
-    for t0, c, alpha in (exercises.KNEE, exercises.KNEE_TWIN):
-        assert c * exercises.knee(t0, c, alpha) ** alpha == pytest.approx(t0)
-
-
-@pytest.mark.parametrize("item", LAB.exercises, ids=lambda item: item.id)
-def test_a_twin_is_another_exercise(item):
-    assert judge(item.twin, item.twin.solution).status == RIGHT
-    assert judge(item.twin, item.solution).status == WRONG
-    for position, mistake in enumerate(item.twin.mistakes):
-        verdict = judge(item.twin, mistake.answer)
-        assert (verdict.status, verdict.mistake) == (WRONG, position)
+    for t0, c, alpha in (facts.KNEE, facts.KNEE_TWIN):
+        assert c * facts.knee(t0, c, alpha) ** alpha == pytest.approx(t0)
 
 
 def test_the_decision_is_the_cheapest_that_keeps_the_promise():
