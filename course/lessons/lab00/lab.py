@@ -1,8 +1,8 @@
-"""The explorers of lab 00, each one line in the notebook."""
+"""What the notebook of lab 00 calls by name: its explorers, each one line there."""
 
 from typing import Any
 
-from course.exercises import TaskRecord
+from course.exercises import tasks_of
 from course.explore import Choice, Explorer, Slider, Toggle
 from course.explore.live import LiveExplorer
 from course.lessons.lab00 import answer, figures, tasks, together, traffic
@@ -33,8 +33,7 @@ def a_step_together() -> Explorer:
         "summary": together.rows,
         "title": "One step for several sequences",
         "badge": "recorded: H100, Llama-3.1-8B, 512 tokens each",
-        "tasks": tasks.TOGETHER,
-        "record": TaskRecord("00"),
+        **tasks_of("00", "a_step_together"),
     }
     return LiveExplorer(Explorer(together.step, **shared), together.step_here_too, **shared)
 
@@ -51,7 +50,6 @@ def requests_and_waits() -> Explorer:
         figure=figures.traffic,
         summary=traffic.rows,
         title="When requests come, and how long they wait",
-        badge="recorded: H100 step times, simulated requests",
-        tasks=tasks.TRAFFIC,
-        record=TaskRecord("00"),
+        badge=together.STEP.simulated,
+        **tasks_of("00", "requests_and_waits"),
     )
