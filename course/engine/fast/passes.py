@@ -35,7 +35,8 @@ class Passes(Lives):
         if not everybody:
             tokens = self.without_decodes(tokens)
             if not tokens:
-                self.decode_steps(until)
+                if until is not None or not self._decode_once(self.decodes):
+                    self.decode_steps(until)
                 return
         chunks, decodes, context, prompts = self.admit(tokens)
         if self.simulated:
@@ -108,8 +109,11 @@ class Passes(Lives):
 
     def _decode_once(self, decodes: int) -> bool:
         """The same for one step of a step-time model, sooner. False if this way is not open."""
-        simulated, blocks = self.simulated, self.phases.due
-        if simulated is None or simulated.model is None or self.batch is not None or blocks > self.pool.free:
+        simulated, blocks = self.simulated, self.due
+        if (
+            simulated is None or simulated.model is None or self.batch is not None or blocks > self.pool.free
+            or decodes > self.limits.max_num_batched_tokens
+        ):  # fmt: skip
             return False
         base, slope = simulated.lines[decodes]
         self.now = self.last_step_end = now = self.now + (base + slope * self.context)

@@ -170,6 +170,7 @@ class Shortcut:
         request = self.engine.arrivals.request(row, self.engine)
         life = request.life
         life.admitted, life.computed_before, life.plain = self.cut.pop(row), computed, False
+        fill_remaining(request, life.prompt_tokens - computed)
         return request
 
     def _rounds(self) -> None:
@@ -314,11 +315,10 @@ class Shortcut:
     def _chunk_step(self, step: int) -> bool:
         """One step with prompts in it. False where nobody can join, or where blocks may run short: then `special`."""
         engine, policy, notes = self.engine, self.policy, self.engine.notes
-        present = self.decodes + len(self.partial) + self._waiting(2)
-        cap, left = (
-            policy.cap_among(present) or policy.max_num_batched_tokens,
-            policy.max_num_batched_tokens - self.decodes,
-        )
+        cap, left = policy.long_prefill_token_threshold, policy.max_num_batched_tokens - self.decodes
+        if cap and self.decodes < 2:
+            cap = policy.cap_among(self.decodes + len(self.partial) + self._waiting(2))
+        cap = cap or policy.max_num_batched_tokens
         plan: list[tuple[int, int, int]] = []  # request, tokens, computed before
         for row, computed in self.partial:
             chunk = min(self.prompt[row] - computed, cap, left)
