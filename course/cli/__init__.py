@@ -38,6 +38,7 @@ COMMANDS = {
     "labs": "List the labs, with your progress and your copies.",
     "reset": "Start a lab again; your copy is kept.",
     "compare": "Compare a measured run with the same requests in the simulator.",
+    "look": "Read a log, periodic lines or a printed result, and name the limit.",
     "results": "Compare result files of benchmark tools, or read vLLM's metrics.",
 }
 

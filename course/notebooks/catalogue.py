@@ -10,6 +10,7 @@ from course.desk.catalogue import FILE
 from course.exercises import minutes
 from course.exercises.standing import WORDS
 from course.lessons import available, load
+from course.notebooks import symptoms
 
 
 def entries() -> dict[str, dict[str, Any]]:
@@ -33,17 +34,17 @@ def text() -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write the file, or with --check only compare it; 1 if it differs."""
+    """Write the file and docs/symptoms.md, or with --check only compare them; 1 if one differs."""
     check = "--check" in (sys.argv[1:] if arguments is None else arguments)
-    fresh = text()
-    if FILE.is_file() and FILE.read_text(encoding="utf-8") == fresh:
-        return 0
-    if check:
-        print(f"{FILE.name} does not match the labs: run `make notebooks`", file=sys.stderr)
-        return 1
-    FILE.write_text(fresh, encoding="utf-8")
-    print(f"{FILE.name} is written")
-    return 0
+    stale = [(file, fresh) for file, fresh in ((FILE, text()), (symptoms.FILE, symptoms.text()))
+             if not file.is_file() or file.read_text(encoding="utf-8") != fresh]  # fmt: skip
+    for file, fresh in stale:
+        if check:
+            print(f"{file.name} does not match the labs: run `make notebooks`", file=sys.stderr)
+        else:
+            file.write_text(fresh, encoding="utf-8")
+            print(f"{file.name} is written")
+    return int(check and bool(stale))
 
 
 if __name__ == "__main__":

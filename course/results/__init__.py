@@ -8,7 +8,7 @@ Nothing is averaged, repaired or left out in silence: `notes` says it, or the fi
 """
 
 from course.results.definitions import OURS, Definition
-from course.results.reading import READERS, read, read_all, read_files
+from course.results.reading import READERS, read, read_all, read_files, reports
 from course.results.result import Requests, Result
 from course.results.sweep import Sweep, sentences, sweeps
 
@@ -22,6 +22,7 @@ __all__ = [
     "read",
     "read_all",
     "read_files",
+    "reports",
     "sentences",
     "sweeps",
 ]

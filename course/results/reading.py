@@ -17,12 +17,13 @@ from course.results import (
     inference_perf,
     llmperf,
     llmservingsim,
+    printed,
     sglang_bench,
     trtllm_bench,
     vllm_bench,
     vllm_metrics,
 )
-from course.results.documents import documents, runs
+from course.results.documents import Document, documents, runs
 from course.results.result import Result
 from course.results.rows import NAN
 
@@ -94,9 +95,22 @@ def read_files(
     return results
 
 
+def reports(path: Path, content: str) -> list[tuple[dict[str, Any], Result]]:
+    """The results that a tool printed into a text, each with the document that it would have saved; [] for none."""
+    parsed = _printed(path, content, None)
+    return [(one.value, READERS[_format_of(path, one.value)].read(path, [one])[0]) for one in parsed]
+
+
+def _printed(path: Path, content: str, format: str | None) -> list[Document]:
+    if format in (None, "trtllm") and trtllm_bench.is_report(content):
+        return trtllm_bench.report(path, content)
+    if format in (None, "vllm", "sglang") and printed.is_report(content):
+        return printed.report(path, content)
+    return []
+
+
 def _runs(path: Path, content: str, format: str | None) -> list[Result]:
-    printed = format in (None, "trtllm") and trtllm_bench.is_report(content)
-    parsed = trtllm_bench.report(path, content) if printed else documents(path, content)
+    parsed = _printed(path, content, format) or documents(path, content)
     if format is None and _matching(parsed[0].value) is None:
         parsed = runs(parsed)
     results = READERS[format or _format_of(path, parsed[0].value)].read(path, parsed)

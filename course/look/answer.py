@@ -1,0 +1,68 @@
+"""From a pasted text to an answer: limits with their evidence, numbers computed again, and what cannot be told."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from course.look import checks, limits, reading
+from course.look.checks import Check
+from course.look.limits import Named
+from course.look.reading import Paste
+from course.models import ModelSpec
+from course.models.gpus import GPU
+from course.results import Result, reports
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a paste shows. engine: vLLM, SGLang, TensorRT-LLM, or "" if no line says. lines: (read, all).
+
+    limits: rows with limit, evidence, next, flag and lab.
+    """
+
+    engine: str
+    limits: tuple[dict[str, str], ...]
+    checks: tuple[Check, ...]
+    cannot_tell: tuple[str, ...]
+    notes: tuple[str, ...]
+    lines: tuple[int, int]
+
+
+def look(text: str, spec: ModelSpec | None = None, gpu: GPU | None = None) -> Answer:
+    """What a log, some periodic lines, a printed result or a metrics page shows.
+
+    spec: the model, if its KV cache is to be computed again. gpu: the card, whose default slots count if the paste says
+    none. Raises ValueError for a text in which no line is known, and for a printed result that is cut.
+    """
+    paste = reading.read(text, gpu)
+    found = reports(Path("paste"), reading.ESCAPES.sub("", text))
+    results = [run for _, run in found]
+    if not (paste.read or paste.unqueued or paste.notes or results):
+        raise ValueError(
+            f"none of the {paste.all:,} lines is one that vLLM, SGLang or TensorRT-LLM prints: paste lines of the "
+            "start (memory, KV cache size), periodic lines (Running, Waiting), or the printed result of a benchmark"
+        )
+    named = limits.at_the_start(paste)
+    several, unknown = limits.running(paste)
+    named += [one for one in (*several, *limits.printed(results)) if one.limit not in {other.limit for other in named}]
+    made = [*checks.of_start(paste), *checks.of_pool(paste, spec), *checks.of_results(found)]
+    missing = (*unknown, *_missing(paste, spec, named, results))
+    notes = (*paste.notes, *(note for run in results for note in run.notes))
+    rows = tuple(limits.row(one, paste.engine) for one in named)
+    lines = paste.read + sum(len(document) for document, _ in found)
+    return Answer(paste.engine, rows, tuple(made), missing, notes, (lines, paste.all))
+
+
+def _missing(paste: Paste, spec: ModelSpec | None, named: list[Named], results: list[Result]) -> list[str]:
+    """What the paste does not hold, and the line that would."""
+    missing = []
+    if not named and results and not paste.rows:
+        missing.append("what limits the server: the client's numbers do not say; paste its periodic lines of that time")
+    elif not named and not paste.rows and not paste.unqueued:
+        missing.append("which limit holds the running server: paste periodic lines (Running, Waiting, KV cache usage)")
+    if any(run.loop == "" for run in results):
+        missing.append("how the load was made: the line with the request rate or the concurrency is missing")
+    if spec is None and ("kv_gib" in paste.facts or "trt_gib" in paste.facts):
+        missing.append("whether the KV cache has the size that it should: name the model with --config")
+    if len(set(paste.facts.get("tokens", ()))) > 1:
+        missing.append("which start these lines are of: several of different sizes are here; give one at a time")
+    return missing
