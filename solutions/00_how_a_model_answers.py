@@ -14,7 +14,9 @@ lab = Lab("00")
 
 # %%
 model = lm.load()
-model.answer("Tell a short sad story about Mia, a fox. It happens in the garden, and there is a red kite.")
+model.answer(
+    "Tell a short sad story about Mia, a fox. It happens in the garden, and there is a red kite."
+)
 
 # %% [markdown]
 # How did it do that, and what does it cost when many people ask at once? This primer says so in two parts of
