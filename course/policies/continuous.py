@@ -177,10 +177,18 @@ class Continuous(Policy):
 
     def make_room(self, state: State) -> Schedule:
         """Those that run, in order of admission, where blocks or budget do not suffice for all: victims give way."""
+        running, preempt = list(state.running), list[Request]()
+        if state.decodes == len(running) <= self.max_num_batched_tokens:  # the same, without a look at each
+            plan = state.plan()
+            while plan.free < 0:
+                victim = self._checked_victim(state, running)
+                del running[-1 if victim is running[-1] else running.index(victim)]
+                plan.free += plan.need(victim, 1)
+                plan.release(victim)
+                preempt.append(victim)
+            return Schedule(preempt=preempt, decodes=True)
         plan, left, cap = state.plan(decodes=False), self.max_num_batched_tokens, self.cap(state)
         tokens: dict[Request, int] = {}
-        preempt: list[Request] = []
-        running = list(state.running)
         place = 0
         while place < len(running) and left:
             request = running[place]
@@ -189,12 +197,7 @@ class Continuous(Policy):
                 place += 1
                 continue
             while not plan.take(request, chunk, if_fit=chunk):
-                victim = self.victim(state, running)
-                if victim not in running:
-                    raise ValueError(
-                        f"{type(self).__name__}.victim must return one of the requests that run, not "
-                        f"{settings.quote(victim)}"
-                    )
+                victim = self._checked_victim(state, running)
                 position = len(running) - 1 if victim is running[-1] else running.index(victim)
                 del running[position]
                 plan.release(victim)
@@ -209,3 +212,12 @@ class Continuous(Policy):
                 left -= chunk
             place += 1
         return Schedule(tokens, preempt)
+
+    def _checked_victim(self, state: State, running: list[Request]) -> Request:
+        """What `victim` returns. Raises ValueError for anything but one of those that run."""
+        victim = self.victim(state, running)
+        if victim not in running:
+            raise ValueError(
+                f"{type(self).__name__}.victim must return one of the requests that run, not {settings.quote(victim)}"
+            )
+        return victim
