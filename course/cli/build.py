@@ -21,7 +21,7 @@ from course.workload.arrivals import HIGHEST_RATE, LOWEST_RATE
 Options = Mapping[str, Any]
 
 PER_CLASS = ("prompt_tokens", "prompt_cv", "output_tokens", "output_cv", "arrival_cv")
-SYNTHETIC = ("rate", "request_class", "num_requests", *PER_CLASS, "seed")
+SYNTHETIC = ("rate", "request_class", "max_concurrency", "think_time", "num_requests", *PER_CLASS, "seed")
 ON_ERROR = ("raise", "skip")
 POWER_LAW = ("t0", "c", "alpha", "prefill", "context", "pairs")
 EXAMPLE = "power-law:t0=0.0055,c=3e-5,alpha=1,prefill=2.5e-5,context=4.5e-8"
@@ -92,9 +92,13 @@ def workload(options: Options, given: set[str]) -> Workload:
                 options["trace"], on_error=options["on_error"], sort=options["sort"], format=options["format"]
             )
     elif options["request_class"]:
+        if options["max_concurrency"] is not None:
+            raise ValueError("each --class has a rate of its own: leave out --max-concurrency")
         if options["rate"] is not None:
             raise ValueError("each --class has a rate of its own: leave out --rate")
         load = classes.drawn(options, _drawn)
+    elif options["max_concurrency"] is not None:
+        load = _closed(options)
     elif options["rate"] is None:
         raise ValueError("there are no requests: give a trace with --trace FILE, or a rate with --rate 10")
     else:
@@ -116,6 +120,23 @@ def _drawn(options: Options) -> Workload:
         output_tokens=_lengths("output", options),
         seed=options["seed"],
     )
+
+
+def _closed(options: Options) -> Workload:
+    """Requests of --max-concurrency users, each of whom waits for the answer, thinks, and asks again."""
+    if options["rate"] is not None:
+        raise ValueError("--rate is an open loop and --max-concurrency a closed one: keep one")
+    users = whole("max_concurrency", options["max_concurrency"])
+    number = whole("num_requests", options["num_requests"])
+    load = Workload.closed_loop(
+        users=min(users, number),
+        think_time=options["think_time"],
+        requests_per_user=-(-number // users),
+        prompt_tokens=_lengths("prompt", options),
+        output_tokens=_lengths("output", options),
+        seed=options["seed"],
+    )
+    return replace(load.head(number), name=f"{users:,} users, drawn with seed {options['seed']}")
 
 
 def _lengths(side: str, options: Options) -> lengths.Lengths:
@@ -259,6 +280,8 @@ def without_effect(options: Options, given: set[str], chosen: Iterable[str]) -> 
         "--step-time is not roofline, and no --gpu is given": ("model", "tensor_parallel_size", "kv_cache_dtype")
         if ":" in options["step_time"] and "gpu" not in given
         else (),
+        "there is no --max-concurrency": ("think_time",) if options["max_concurrency"] is None else (),
+        "users do not arrive at a rate": ("arrival_cv",) if options["max_concurrency"] is not None else (),
         "there is no --trace": ("format", "sort", "on_error") if options["trace"] is None else (),
     }
     return tuple(f"{flag(name)} has no effect: {why}" for why, names in idle.items() for name in names if name in given)

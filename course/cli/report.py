@@ -6,6 +6,7 @@ from itertools import chain
 from math import floor, isfinite, isnan, log10
 from typing import Any
 
+from course.cli import groups
 from course.cli.output import json_text, new_table, one_line, tables_text
 from course.engine.metrics import percentiles
 from course.engine.run import Run
@@ -23,6 +24,7 @@ class Result:
     summary: Mapping[str, float]
     warnings: Sequence[str]
     classes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by class of request, in seconds
+    groups: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of --group-by, in seconds
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,7 @@ def as_json(setup: Setup, results: Sequence[Result]) -> str:
                 "policy": r.policy,
                 "summary": dict(r.summary),
                 **({"classes": {name: dict(numbers) for name, numbers in r.classes.items()}} if r.classes else {}),
+                **({"groups": {name: dict(numbers) for name, numbers in r.groups.items()}} if r.groups else {}),
                 "warnings": list(r.warnings),
             }
             for r in results
@@ -145,6 +148,8 @@ def as_table(setup: Setup, results: Sequence[Result]) -> str:
             table.add_row(label, unit, *_cells(values))
 
     parts = [*_heading(setup), "", table, ""]
+    if any(result.groups for result in results):
+        parts += [groups.table([(result.name, result.groups) for result in results]), ""]
     at_once = [result.name for result in results if result.name in ("static", "dynamic")]
     if at_once:
         verb = "answers" if len(at_once) == 1 else "answer"

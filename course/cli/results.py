@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from course.cli import groups
 from course.cli.output import digits, echo, json_text, new_table, one_line, tables_text
 
 if TYPE_CHECKING:
@@ -55,6 +56,10 @@ def results(
         float | None,
         typer.Option(help="Seconds between two scrapes of a metrics page; the pages themselves do not say."),
     ] = None,
+    group_by: Annotated[
+        str | None,
+        typer.Option(help="Groups of requests by their prompts, prompt:2048,16384, where the file lists requests."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table; times in seconds.")] = False,
 ) -> None:
     """What benchmark tools measured, side by side: every metric under one definition, and what to know of it.
@@ -73,10 +78,25 @@ def results(
 
     with spoken_in_flags({"format": format, "interval": interval}):
         runs = readers.read_files(files, format, interval)
-    echo(_as_json(runs) if as_json else _as_table(runs))
+        parts = [_groups(run, group_by) if group_by else {} for run in runs]
+    echo(_as_json(runs, parts) if as_json else _as_table(runs))
+    if group_by and not as_json:
+        echo(tables_text(200, groups.table([(run.name, one) for run, one in zip(runs, parts, strict=True)])))
+    for run, one in zip(runs, parts, strict=True):
+        if group_by and not one:
+            echo(f"warning: {run.name} lists no requests: --group-by has nothing to group", err=True)
 
 
-def _as_json(runs: Sequence["Result"]) -> str:
+def _groups(run: "Result", by: str) -> groups.Groups:
+    """The groups of a run's requests; none if the file lists none."""
+    groups.edges(by)
+    table = run.requests
+    if table is None:
+        return {}
+    return groups.of(by, table.prompt_tokens, None, {metric: getattr(table, metric) for metric in groups.METRICS})
+
+
+def _as_json(runs: Sequence["Result"], parts: Sequence[groups.Groups]) -> str:
     """The runs as JSON, without their tables of requests; what is no number is null."""
     content = [
         {
@@ -92,8 +112,9 @@ def _as_json(runs: Sequence["Result"]) -> str:
                 name: {"tool": d.tool, "ours": d.ours, "same": d.same} for name, d in run.definitions.items()
             },
             "notes": list(run.notes),
+            **({"groups": one} if one else {}),
         }
-        for run in runs
+        for run, one in zip(runs, parts, strict=True)
     ]
     return json_text(content)
 

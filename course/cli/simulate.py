@@ -37,6 +37,15 @@ def simulate(
             "output_tokens, output_cv, arrival_cv, deadline_ms. Repeat it for each class, without --rate.",
         ),
     ] = None,
+    max_concurrency: Annotated[
+        int | None,
+        typer.Option(
+            help="Instead of --rate: so many users, each with one request at a time, as load generators send."
+        ),
+    ] = None,
+    think_time: Annotated[
+        float, typer.Option(help="With --max-concurrency: mean seconds from an answer to the user's next request.")
+    ] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of all random draws.")] = 0,
     head: Annotated[int | None, typer.Option(help="Use only this many requests, the first ones.")] = None,
     scale_rate: Annotated[
@@ -86,12 +95,15 @@ def simulate(
     ] = None,
     e2e_slo_ms: Annotated[float | None, typer.Option(help="The same for E2E.")] = None,
     warmup: Annotated[float, typer.Option(help="Seconds at the start to leave out of the latencies.")] = 0.0,
+    group_by: Annotated[
+        str | None, typer.Option(help="Times of groups of requests: prompt:2048,16384 by prompt tokens, or class.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table; times in seconds.")] = False,
     **settings: Any,
 ) -> None:
     """Serve requests with one policy or several on a modelled GPU, and show what users would have felt.
 
-    Requests come from a --trace, or are drawn at a --rate, or by --class.
+    Requests come from a --trace, or are drawn at a --rate, by --class, or for --max-concurrency users.
 
     \b
     course simulate --trace trace.csv --policy static,dynamic,continuous --max-num-seqs 64
@@ -100,7 +112,7 @@ def simulate(
 
     docs/glossary.md says what TTFT, ITL, slots and the other words mean.
     """
-    from course.cli import build, report
+    from course.cli import build, groups, report
     from course.cli.progress import progress_bar, say_reading
     from course.engine.serving import serve
 
@@ -108,6 +120,8 @@ def simulate(
     given = typed_options(ctx) & asked.keys()
     with build.spoken_in_flags(asked):
         build.check(asked)
+        if group_by is not None:
+            groups.edges(group_by)
         policies = build.policies(asked, given)
         timing = build.step_time(asked)
         slos = {name: build.slo(name, asked) for name in ("ttft", "tpot", "e2e")}
@@ -121,7 +135,9 @@ def simulate(
                 run = build.served(serve, load, chosen, clock, cache, asked)
             numbers = run.summary(**{f"{key}_slo": slo for key, slo in slos.items()}, warmup=warmup)
             classes = report.by_class(run) if request_class else {}
-            results.append(report.Result(name, repr(chosen), numbers, run.warnings, classes))
+            times = {metric: getattr(run, metric) for metric in groups.METRICS}
+            parts = groups.of(group_by, load.prompt_tokens, load.class_, times) if group_by else {}
+            results.append(report.Result(name, repr(chosen), numbers, run.warnings, classes, parts))
 
     setup = report.Setup(load, timing, cache, slos, asked, (*idle, *load.notes), memory)
     echo(report.as_json(setup, results) if as_json else report.as_table(setup, results))

@@ -25,6 +25,8 @@ YAML_STARTS = re.compile(
     r"|[a-z][a-z0-9_-]+:(?: |$))",
     re.MULTILINE,
 )
+KEY_FIRST = re.compile(r"(?:\s*#.*\n|\s)*[A-Za-z][\w-]*:[ \t]*\n\s")  # a block of YAML whatever its first key is called
+HELM = "vllmConfig"  # of the values of vLLM's production stack, whose keys are its options in camelCase
 SHELLS = ("sh", "bash", "zsh", "ash")
 
 
@@ -49,7 +51,11 @@ def source(line: str, service: str | None = None) -> Source:
         raise ValueError(f"there is no file {quote(line.strip())}")
     if len(line) > LONGEST:
         raise ValueError(f"a command line of {len(line):,} characters is too long: at most {LONGEST:,}")
-    if YAML_STARTS.match(line.lstrip()) or (YAML_STARTS.search(line) and not ENGINES.match(line.lstrip())):
+    if (
+        YAML_STARTS.match(line.lstrip())
+        or KEY_FIRST.match(line)
+        or (YAML_STARTS.search(line) and not ENGINES.match(line.lstrip()))
+    ):
         return _from_yaml(line, service)
     if service is not None:
         raise ValueError(f"there is no service {quote(service)}: a command line has none")
@@ -96,6 +102,10 @@ def _from_shell(script: str, variables_of_image: Mapping[str, str]) -> Source:
         raise ValueError(
             f"the end of the command line cannot be read ({str(error).lower()}): is a quote missing?"
         ) from None
+    if match and match[0] == "vllm-openai" and not any(word == "run" or word.startswith("-") for word in words):
+        raise ValueError(
+            "vLLM's image is named here, and no command or option of it: paste the command, or the arguments"
+        )
     notes += [f"{name} is a variable without a value: its default counts, {quote(value)}"
               for name, value in fallbacks.items()]  # fmt: skip
     return Source(tuple(words), tuple(notes))
@@ -211,6 +221,9 @@ def _containers(name: str, value: Any) -> Iterator[Container]:
         return
     if not isinstance(value, dict):
         return
+    if isinstance(value.get(HELM), dict):
+        yield str(value.get("name") or name), "vllm", _helm(value), _environment(value.get("env"))
+        return
     if any(key in value for key in ("command", "args", "entrypoint")) and not isinstance(value.get("args"), dict):
         words = [word for key in ("entrypoint", "command", "args") for word in _list(value.get(key))]
         environment = _environment(value.get("environment", value.get("env")))
@@ -223,6 +236,14 @@ def _containers(name: str, value: Any) -> Iterator[Container]:
         return
     for key, one in value.items():
         yield from _containers(str(key) if key not in ("containers", "template", "spec") else name, one)
+
+
+def _helm(value: Mapping[str, Any]) -> list[str]:
+    """The words that Helm's values say: the model, the keys of `vllmConfig` as options, and its extraArgs."""
+    settings = {re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", str(key)).lower(): one for key, one in value[HELM].items()}
+    extra = _list(settings.pop("extra-args", []))
+    model = [str(value["modelURL"])] if isinstance(value.get("modelURL"), str) else []
+    return ["vllm", "serve", *model, *words_of(settings), *extra]
 
 
 def _list(value: Any) -> list[str]:
@@ -263,7 +284,16 @@ def _environment(value: Any) -> dict[str, str]:
 def _runs_engine(one: Container) -> bool:
     _, image, words, _ = one
     line = " ".join(words)
-    return bool(ENGINES.search(line) or (IMAGES.search(image) and "-" in line) or (not image and line.startswith("-")))
+    alone = not image and line.startswith("-") and _are_options(words)
+    return bool(ENGINES.search(line) or (IMAGES.search(image) and "-" in line) or alone)
+
+
+def _are_options(words: list[str]) -> bool:
+    """Whether arguments without a command are an engine's: one that several programs have says nothing."""
+    from course.flags.command_line import table
+
+    names = {re.split(r"[=\s]", word)[0] for word in words if word.startswith("--")}
+    return bool((names - {"--port", "--host", "--config", "--model"}) & table()[0].keys()) or "--model" in names
 
 
 def _in_container(image: str, words: list[str], environment: Mapping[str, str]) -> Source:

@@ -243,7 +243,7 @@ def ledger(
         *report.pool_lines(pool, length, overridden=num_gpu_blocks_override is not None, release=printed),
         *report.replica_lines(pool, length, dp),
     )
-    problems = report.problems(card.total.bytes, card.usable, card.weights.bytes, kv, pool, length)
+    problems = report.problems(card.total.bytes, card.usable, card.weights.bytes, kv, pool, length, max_num_seqs or 0)
     remarks = [drafting.note] if drafting.note else []
     if not problems and length > batched and activation_bytes is None and kv_bytes is None:
         remarks += report.whole_prompts(profile.cards(length), card.activation.bytes, pool_of, length, batched)

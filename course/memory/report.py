@@ -47,7 +47,8 @@ def pool_lines(pool: Pool, length: int, overridden: bool, release: Release | Non
             f"sequences of {length:,}",
             pool.max_sequences(length),
             "sequences",
-            f"{pool.free_blocks:,} free / ({' + '.join(terms)}) blocks; vLLM prints {pool.concurrency(length):.2f}x",
+            f"{pool.free_blocks:,} free / ({' + '.join(terms)}) blocks; vLLM prints {pool.concurrency(length):.2f}x; "
+            f"one needs {pool.blocks_for(length) * pool.bytes_per_block / GIB:.2f} GiB",
         ),
         Line(
             "longest sequence",
@@ -107,7 +108,7 @@ def _block(pool: Pool) -> str:
     return f"{sizes} in {next(iter(attention.values()))} layers"
 
 
-def problems(total: int, usable: int, weights: int, kv: int, pool: Pool, length: int) -> tuple[str, ...]:
+def problems(total: int, usable: int, weights: int, kv: int, pool: Pool, length: int, seqs: int = 0) -> tuple[str, ...]:
     """Sentences on what cannot be: a pool larger than the card or than what is left, weights that do not fit, ..."""
     if pool.kv_bytes > total:
         return (
@@ -129,5 +130,11 @@ def problems(total: int, usable: int, weights: int, kv: int, pool: Pool, length:
         return (
             f"not one sequence of {length:,} tokens fits: the longest has {pool.longest_sequence:,}. Lower "
             "max_model_len or raise gpu_memory_utilization",
+        )
+    states = any(group.kind == "state" for group in pool.groups)
+    if states and seqs > pool.num_blocks:
+        return (
+            f"vLLM refuses max_num_seqs {seqs:,}: each sequence keeps a recurrent state in a block of its own, and "
+            f"there are {pool.num_blocks:,} blocks. Lower max_num_seqs to {pool.num_blocks:,} at most",
         )
     return ()

@@ -137,9 +137,11 @@ def gpu(name: str) -> GPU:
     near = []
     if is_name:
         near = [spellings[one] for one in difflib.get_close_matches(_plain(name), spellings, n=5, cutoff=0.6)]
+    else_ = "for another card, give its memory in GiB (--memory-gib of `course kv`)"
     if near:
-        raise ValueError(f"no GPU is called {settings.quote(name)}; did you mean {' or '.join(dict.fromkeys(near))}?")
-    raise ValueError(f"no GPU is called {settings.quote(name)}; known GPUs: {', '.join(cards)}")
+        names_ = " or ".join(dict.fromkeys(near))
+        raise ValueError(f"no GPU is called {settings.quote(name)}; did you mean {names_}? {else_.capitalize()}")
+    raise ValueError(f"no GPU is called {settings.quote(name)}; {else_}; known GPUs: {', '.join(cards)}")
 
 
 def _lookup(name: str, cards: dict[str, GPU], spellings: dict[str, str]) -> GPU | None:

@@ -44,6 +44,11 @@ OTHERWISE = {
     "longcat_flash": "two kinds of MLP in a layer",
     **dict.fromkeys(("recurrent_gemma", *recurrent.RWKV), "a recurrence whose matrices are not known here"),
 }
+MORE_BY_KEY = {
+    "hidden_size_per_layer_input": "embeddings in every layer",
+    "use_double_wide_mlp": "an MLP of twice the width in some layers",
+}
+"""Keys that mean matrices which are not counted here, whatever the family is called."""
 NO_MLP = {"mamba", "mamba2", "falcon_mamba"}
 
 
@@ -98,6 +103,9 @@ def _count(
 ) -> tuple[Weights, tuple[str, ...]]:
     if keys.family in OTHERWISE:
         raise keys.refusal(f"model_type {keys.family} has {OTHERWISE[keys.family]}")
+    for key, what in MORE_BY_KEY.items():
+        if keys.raw(key):
+            raise keys.refusal(f"{key} means {what}")
     if not quantised.understood:
         raise keys.refusal(f"the bits of a weight quantised with {quantised.method} are not known")
     hidden = keys.needed("the width of the model", *WIDTH)

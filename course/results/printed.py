@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from course.base.textfiles import finite
 from course.results.documents import Document
 
 HEAD = re.compile(r"=+ *Serving Benchmark Result *=+")
@@ -76,8 +77,9 @@ def report(path: Path, content: str) -> list[Document]:
                 f"{document.place(path)}: the printed result has no line with successful requests or with the duration"
                 ": paste the whole block"
             )
-        document.value.setdefault("request_throughput", document.value["completed"] / document.value["duration"]
-                                  if document.value["duration"] else None)  # fmt: skip
+        done, seconds = document.value["completed"], document.value["duration"]
+        if finite(done) and finite(seconds) and seconds > 0:
+            document.value.setdefault("request_throughput", done / seconds)
     return found
 
 

@@ -136,13 +136,38 @@ def without_missing(values: Mapping[str, float]) -> dict[str, float]:
 
 
 def flat(place: str, doc: Mapping, metrics: Mapping[str, str]) -> dict[str, dict[str, float]]:
-    """Keys such as p99_ttft_ms as metric -> statistic -> seconds. metrics: the tool's name of each -> ours."""
+    """Keys such as p99_ttft_ms as metric -> statistic -> seconds; without a unit they are seconds, as in other tools.
+
+    metrics: the tool's name of each -> ours. See `unread` for keys that name a metric and were not understood.
+    """
     by_metric: dict[str, dict[str, float]] = {}
     for key in doc:
-        head, _, rest = key.partition("_")
-        name, metric = statistic(head), metrics.get(rest.removesuffix("_ms"))
-        if name is not None and metric is not None and rest.endswith("_ms"):
-            value = number(place, doc, key) / 1_000
-            if not math.isnan(value):
+        named = _of_a_metric(key, metrics)
+        if named is not None:
+            metric, name, scale = named
+            value = number(place, doc, key) * scale
+            if not math.isnan(value) and name not in by_metric.get(metric, {}):
                 by_metric.setdefault(metric, {})[name] = value
     return by_metric
+
+
+def unread(doc: Mapping, metrics: Mapping[str, str]) -> list[str]:
+    """A sentence for each number whose key has a metric's name in it, and is none that `flat` reads."""
+    words = "|".join(map(re.escape, metrics))
+    keys = [key for key, value in doc.items() if finite(value) and re.search(rf"(?:^|_)(?:{words})(?:_|$)", key)]
+    return [
+        f"{key} looks like a metric, and is not read: its statistic or its unit is not known"
+        for key in keys
+        if _of_a_metric(key, metrics) is None
+    ]
+
+
+def _of_a_metric(key: str, metrics: Mapping[str, str]) -> tuple[str, str, float] | None:
+    """Our name of the metric, the statistic, and seconds per unit."""
+    head, _, rest = key.partition("_")
+    name = statistic(head)
+    for unit, scale in (("_ms", 1e-3), ("_s", 1.0), ("_seconds", 1.0), ("", 1.0)):
+        metric = metrics.get(rest.removesuffix(unit)) if rest.endswith(unit) else None
+        if name is not None and metric is not None:
+            return metric, name, scale
+    return None

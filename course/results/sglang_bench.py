@@ -19,7 +19,7 @@ from course.results.documents import Document
 from course.results.lists import table_of, without_empty
 from course.results.load import loop_of
 from course.results.result import Result
-from course.results.rows import count, flat, mapping, number, rate, setting, without_missing
+from course.results.rows import count, flat, mapping, number, rate, setting, unread, without_missing
 
 TOOL = "SGLang bench_serving"
 METRICS = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2e_latency": "e2e"}
@@ -68,7 +68,7 @@ def _run(path: Path, document: Document, name: str) -> Result:
     totals |= _asked_lengths(doc)
     reported = flat(place, doc, METRICS) if totals.get("requests") != 0 else {}
     totals, reported, sentences = without_empty(table, totals, reported)
-    notes += sentences
+    notes += [*sentences, *unread(doc, METRICS)]
     setup = {key: doc[key] for key in SETUP if isinstance(doc.get(key), str | int | float)}
     loop = loop_of(totals, unlimited=vllm_bench.is_unlimited(doc))
     drafted = number(place, doc, "accept_length")

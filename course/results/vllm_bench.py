@@ -24,7 +24,19 @@ from course.results.documents import Document
 from course.results.lists import table_of, without_empty
 from course.results.load import OPEN, loop_of
 from course.results.result import Result
-from course.results.rows import NAN, count, flat, items, mapping, number, rate, seconds, setting, without_missing
+from course.results.rows import (
+    NAN,
+    count,
+    flat,
+    items,
+    mapping,
+    number,
+    rate,
+    seconds,
+    setting,
+    unread,
+    without_missing,
+)
 
 TOOL = "vLLM bench serve"
 METRICS = {
@@ -70,7 +82,7 @@ def _run(path: Path, document: Document, name: str) -> Result:
         totals |= without_missing({"goodput": rate(place, doc, key)})
     reported = flat(place, doc, METRICS) if completed != 0 else {}  # of no request the tool writes means of 0
     totals, reported, sentences = without_empty(table, totals, reported)
-    notes += sentences
+    notes += [*sentences, *unread(doc, METRICS)]
     setup = {key: doc[key] for key in SETUP if isinstance(doc.get(key), str | int | float)} | varied_options(doc)
     drafted = number(place, doc, "spec_decode_acceptance_length")
     loop = loop_of(totals, unlimited=is_unlimited(doc))
