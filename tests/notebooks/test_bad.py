@@ -185,7 +185,7 @@ def test_a_kernel_that_does_not_start_is_a_fault(project, tmp_path, monkeypatch)
 
 
 def test_no_kernel_of_that_name_is_a_fault(project, monkeypatch):
-    async def refused(*_):
+    async def refused(*_, **__):
         raise ExecutionError("no kernel could be started: No such kernel named python3")
 
     monkeypatch.setattr(module, "execute", refused)
