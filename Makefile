@@ -64,7 +64,7 @@ bundle: $(STAMP)  ## the course with its packages in one file, for rooms without
 bundle-check: bundle  ## unpack that file elsewhere and open a lab from it with every package index out of reach
 	$(RUN) tests.bench.offline $(ARGS)
 
-# prefill_chunks.py is not among them: it records on a GPU, with PyTorch, which is in no lock file of the course.
+# engine_steps.py is not among them: it records on a GPU, with PyTorch, which is in no lock file of the course.
 bench: $(DEV_STAMP)  ## measure the simulator beside SimPy, the decode-step kernel, then the language model
 	@set -e; for script in tests/bench/simulator.py tests/bench/kernel.py tests/bench/lm.py; do \
 	  echo "== $$script"; PYTHONPATH=. .venv/bin/python "$$script" $(ARGS); done

@@ -39,6 +39,9 @@
 #ifndef OUT_GROUPS
 #define OUT_GROUPS 0
 #endif
+#ifndef MIXED
+#define MIXED 0  // 1: mixed_attention.cu launches this beside a prompt chunk
+#endif
 #define BLOCK 16
 #define THREADS (WARPS * LANES)
 #define ROW (HEAD_DIM / WIDE)       // 16-byte words a row
@@ -63,14 +66,14 @@ DEVICE void store(element* out, int sequence, int head, int quad, float4 v) {
 #endif
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
-decode_attention(const element* q, const element* k_cache, const element* v_cache, const int* table,
-                 const int* lengths, const int* items, const int* spans, element* out, float* sums, float2* weights,
-                 unsigned* counters, int max_blocks, float scale) {
+// What one thread block does: item `item` of KV head `kv`.
+DEVICE void attend_item(int item, int kv, const element* q, const element* k_cache, const element* v_cache,
+                        const int* table, const int* lengths, const int* items, const int* spans, element* out,
+                        float* sums, float2* weights, unsigned* counters, int max_blocks, float scale) {
     __shared__ float4 part[WARPS][G * QUADS];
     __shared__ float part_most[WARPS][G], part_weight[WARPS][G];
     __shared__ int last;
-    const int thread = threadIdx.x, lane = thread % LANES, warp = thread / LANES, item = blockIdx.x, kv = blockIdx.y;
+    const int thread = threadIdx.x, lane = thread % LANES, warp = thread / LANES;
     const int sequence = items[3 * item], first = items[3 * item + 1], blocks = items[3 * item + 2];
     START_NEXT();
     if (blocks == 0) {
@@ -339,3 +342,13 @@ decode_attention(const element* q, const element* k_cache, const element* v_cach
         store(out, sequence, kv * G + g, at % QUADS, make_float4(r * sum.x, r * sum.y, r * sum.z, r * sum.w));
     }
 }
+
+#if !MIXED
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+decode_attention(const element* q, const element* k_cache, const element* v_cache, const int* table,
+                 const int* lengths, const int* items, const int* spans, element* out, float* sums, float2* weights,
+                 unsigned* counters, int max_blocks, float scale) {
+    attend_item(blockIdx.x, blockIdx.y, q, k_cache, v_cache, table, lengths, items, spans, out, sums, weights, counters,
+                max_blocks, scale);
+}
+#endif

@@ -37,6 +37,9 @@
 #ifndef SPLIT
 #define SPLIT 0
 #endif
+#ifndef MIXED
+#define MIXED 0  // 1: mixed_attention.cu launches this beside decodes
+#endif
 #define BLOCK 16
 #define THREADS (WARPS * LANES)
 #define HEADS (KV_HEADS * G)
@@ -49,14 +52,14 @@
 #define TILE WARPS
 #endif
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
-prefill_attention(const element* q, const element* k_cache, const element* v_cache, const int* table,
-                  const int* chunks, const int* tiles, element* out, float* sums, float2* weights, unsigned* counters,
-                  int max_blocks, float scale) {
+// What one thread block does: tile `tile` of query head `head`, the `split`-th of `splits` shares of its keys.
+DEVICE void attend_tile(int tile, int head, int split, int splits, const element* q, const element* k_cache,
+                        const element* v_cache, const int* table, const int* chunks, const int* tiles, element* out,
+                        float* sums, float2* weights, unsigned* counters, int max_blocks, float scale) {
     const int thread = threadIdx.x, lane = thread % LANES, warp = thread / LANES;
-    const int head = blockIdx.y, kv = head / G;
-    const int* chunk = chunks + 4 * tiles[2 * blockIdx.x];
-    const int from = tiles[2 * blockIdx.x + 1], row0 = chunk[0], tokens = chunk[1], cached = chunk[2];
+    const int kv = head / G;
+    const int* chunk = chunks + 4 * tiles[2 * tile];
+    const int from = tiles[2 * tile + 1], row0 = chunk[0], tokens = chunk[1], cached = chunk[2];
     const int* mine = table + (long long)chunk[3] * max_blocks;
     START_NEXT();
     AWAIT_PREVIOUS();
@@ -114,10 +117,8 @@ prefill_attention(const element* q, const element* k_cache, const element* v_cac
     SHARED(element, memory);
     element *keys = memory, *values = keys + KEYS * PITCH, *queries = values + KEYS * PITCH;
     const int row = lane / 4, quarter = lane % 4;
-#if SPLIT
-    const int splits = gridDim.z, split = blockIdx.z;
-#else
-    const int splits = 1, split = 0;
+#if !SPLIT
+    splits = 1, split = 0;
 #endif
     for (int i = thread; i < TILE * ROW; i += THREADS) {
         const int r = i / ROW, token = from + r < tokens ? from + r : tokens - 1;
@@ -239,7 +240,7 @@ prefill_attention(const element* q, const element* k_cache, const element* v_cac
     }
 
 #if SPLIT
-    const long long place = (long long)(blockIdx.x * HEADS + head) * splits;
+    const long long place = (long long)(tile * HEADS + head) * splits;
 #endif
 #pragma unroll
     for (int s = 0; s < SLABS; ++s)
@@ -272,7 +273,7 @@ prefill_attention(const element* q, const element* k_cache, const element* v_cac
     FENCE();
     __syncthreads();
     if (thread == 0) {
-        unsigned* counter = counters + blockIdx.x * HEADS + head;
+        unsigned* counter = counters + tile * HEADS + head;
         last = ATOMIC_ADD(counter, 1u) == (unsigned)(splits - 1);
         if (last) *counter = 0;
     }
@@ -301,3 +302,13 @@ prefill_attention(const element* q, const element* k_cache, const element* v_cac
 #endif
 #endif
 }
+
+#if !MIXED
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+prefill_attention(const element* q, const element* k_cache, const element* v_cache, const int* table,
+                  const int* chunks, const int* tiles, element* out, float* sums, float2* weights, unsigned* counters,
+                  int max_blocks, float scale) {
+    attend_tile(blockIdx.x, blockIdx.y, blockIdx.z, gridDim.z, q, k_cache, v_cache, table, chunks, tiles, out, sums,
+                weights, counters, max_blocks, scale);
+}
+#endif

@@ -10,7 +10,17 @@ from course.lessons.lab00 import machines
 lab = Lab("00")
 
 # %% [markdown]
-# This primer has two parts of 15 minutes. You may stop after the first.
+# Run the next cell. A small language model tells you a story, on your machine:
+
+# %%
+model = lm.load()
+model.answer(
+    "Tell a short sad story about Mia, a fox. It happens in the garden, and there is a red kite."
+)
+
+# %% [markdown]
+# How did it do that, and what does it cost when many people ask at once? This primer says so in two parts of
+# {{part_minutes}} minutes. You may stop after the first.
 #
 # ## Can you skip it?
 #
@@ -26,8 +36,9 @@ lab.quiz()
 # A language model reads text as **tokens**: words or pieces of words, each with a number. It does one thing. Given some
 # tokens, it computes which token comes next. It makes an answer by doing that again and again.
 #
-# Below, a model of 3.9 million weights answers on your machine. Choose a question, click on the *Step* slider, and
-# press the right arrow key. A dot in a token is a space; filled tokens have been computed.
+# Below, the model of {{weights_millions:.1f}} million weights (the numbers that it learned) answers again. Choose a question,
+# click on the *Step* slider, and press the right arrow key. A dot in a token is a space; filled tokens have been
+# computed. `[user]` and `[model]` are tokens too, which say who speaks, and `[end]` ends an answer.
 
 # %%
 lab00.one_answer()
@@ -41,10 +52,10 @@ lab00.one_answer()
 #   answer.
 # - Each later step is a **decode**. It computes the newest token alone, and brings the next one.
 # - The **KV cache** keeps what the model has computed for each token (its keys and values), so that no step computes it
-#   again. It grows by 3,072 bytes a token here, and by 131,072 with Llama-3.1-8B, a model of 8 billion weights.
+#   again. It grows by {{kv_here:,}} bytes a token here, and by {{kv_h100:,}} with Llama-3.1-8B, a model of {{billions}} billion weights.
 #
 # So an answer of $N$ tokens takes one prefill and $N - 1$ decodes. With Llama-3.1-8B on an H100, a GPU for data
-# centres, the prefill of 512 tokens takes 13.4 ms and a decode 5.04 ms.
+# centres, the prefill of 512 tokens takes {{prefill_ms:.1f}} ms and a decode {{decode_ms:.2f}} ms. (An engine adds some host work.)
 
 # %%
 lab.predict("sixteen")
@@ -53,7 +64,6 @@ lab.predict("sixteen")
 # A step may hold several sequences. That does not change a word of any answer:
 
 # %%
-model = lm.load()
 questions = ["Spell hedgehog.", "What is 17 plus 25?", "Count from 3 to 9."]
 together = model.answers(questions)
 assert together == [model.answer(question) for question in questions]
@@ -67,8 +77,8 @@ lab00.a_step_together()
 
 # %% [markdown]
 # **Why.** In each step the machine reads all weights of the model from memory, and multiplies them with the numbers of
-# every token in the step. It reads them once, for one sequence or for sixteen. On the H100 reading takes 4.97 ms, and
-# multiplying 0.02 ms for each sequence: fifteen more hardly show. A CPU multiplies slowly compared with how fast it
+# every token in the step. It reads them once, for one sequence or for sixteen. On the H100 reading takes {{reading_ms:.2f}} ms, and
+# multiplying {{multiply_ms:.2f}} ms for each sequence: fifteen more hardly show. A CPU multiplies slowly compared with how fast it
 # reads, so there multiplying soon takes longer than reading. Where this was written, a step for sixteen took about four
 # times as long as a step for one. That is still far less than sixteen steps.
 #
@@ -93,26 +103,29 @@ lab.recap("sixteen")
 # ## Part 2: Reading a serving graph
 #
 # Requests come to a server at a **rate**, in requests a second. They do not come evenly. The **CV** (coefficient of
-# variation) of the gaps between them says how unevenly: 0 is as even as a clock, 1 is what many people make who know
-# nothing of each other, and more than 1 means bursts.
+# variation) of the gaps between them says how unevenly: 0 is as even as a clock, 1 is what comes about when people ask
+# independently of each other, and more than 1 means bursts.
 #
 # **TTFT**, the time to first token, is how long somebody waits from the request to the first token. A **percentile** is
-# a value that a given share of people stays within: a p99 of 2 s means that 99 in 100 wait 2 s at most. The p50 is the
+# a value that a given share of people stays within: a p99 of {{tail_s}} s means that all but one in a hundred wait {{tail_s}} s at most. The p50 is the
 # **median**: half wait less, half longer.
 
 # %%
 lab.predict("mean")
 
+# %% [markdown]
+# Here a step holds {{slots}} requests at most. That is a choice of this primer: {{engine}} takes up to {{default_slots:,}} on this card.
+
 # %%
 lab00.requests_and_waits()
 
 # %% [markdown]
-# **Log axes.** On a log axis equal distances are equal ratios: from 10 to 100 ms is as far as from 100 ms to 1 s. It
-# shows 20 ms and 2 s in one picture. What looks twice as far is not twice as much: read the ticks.
+# **Log axes.** On a log axis equal distances are equal ratios: from {{tick_a}} to {{tick_b}} ms is as far as from {{tick_b}} ms to 1 s. It
+# shows short and long waits in one picture. What looks twice as far is not twice as much: read the ticks.
 #
 # ### Check 2
 #
-# At 12 requests a second and a CV of 1 the p99 of TTFT is 271 ms. How many people wait longer than that in **one
+# At 12 requests a second and a CV of 1 the p99 of TTFT is {{check_p99_ms:.0f}} ms. How many people wait longer than that in **one
 # hour**?
 
 # %%
@@ -152,6 +165,7 @@ machines.side_by_side([h100, here])
 # | badge | the numbers come from |
 # |---|---|
 # | recorded | the clock of a real card, earlier |
+# | simulated on recorded steps | a simulator that takes those times for its steps |
 # | measured | the clock of your machine, just now |
 # | modelled | a model of a card: bytes by bandwidth, FLOPs by peak |
 # | theory | a formula |

@@ -103,8 +103,8 @@ lab01.four_by_hand()
 # | queue | for a step | s | {{fourth_wait:g}} | {{queue_s:.4f}} | |
 # | prefill | prompts of a window, together | s | {{fourth_prefill:g}} | {{prefill_s:.4f}} | |
 #
-# **Means and percentiles.** The four TTFTs are {{hand_ttfts}} s, with a mean of {{hand_mean:g}} s, which nobody waits. At {{busy}}
-# requests/s the chat's p50 stays; the p99 belongs to those who found no slot. It is one draw: {{draws}} draws of 2,000
+# **Means and percentiles.** The four TTFTs are {{hand_ttfts}} s, with a mean of {{hand_mean:g}} s. At {{busy}}
+# requests/s the chat's p50 stays; the p99 belongs to those who found no slot. It is one draw: {{draws}} of 2,000
 # requests gave {{draws_low:.0f}} to {{draws_high:.0f}} ms. With {{few_requests}} requests they gave {{few_low:.0f}} to {{few_high:.0f}} ms: that p99 lies between the two longest, and so
 # short a test hardly meets a full engine. Percentiles neither add up nor average.
 #
@@ -117,7 +117,7 @@ lab01.four_by_hand()
 # **Worked example.** Sent at 2 s, tokens at 5.0, 5.5, 6.0 and 7.5 s: TTFT is 5 - 2 = 3 s, E2E 7.5 - 2 = 5.5 s, TPOT
 # (5.5 - 3) / 3 = 0.83 s, and the longest ITL 1.5 s.
 #
-# **1.** The other way round: TTFT is {{whole_ttft:g}} s, TPOT {{whole_tpot:g}} ms, the answer has {{whole_tokens}} tokens. What is E2E, in seconds?
+# **1.** TTFT is {{whole_ttft:g}} s, TPOT {{whole_tpot:g}} ms, the answer has {{whole_tokens}} tokens. What is E2E, in seconds?
 
 # %%
 answer = None

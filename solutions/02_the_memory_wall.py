@@ -13,8 +13,8 @@ lab.earlier()
 # %% [markdown]
 # ## The question
 #
-# You rent an H100 for 2.50 dollars an hour. It runs Llama-3.1-8B for one user at a time, and the dashboard says that
-# the GPU is 100% busy. A million tokens cost 3.53 dollars, and others sell them for 0.10. **How many must share a
+# You rent an H100 for {{price:.2f}} dollars an hour. It runs Llama-3.1-8B for one user at a time, and the dashboard says that
+# the GPU is {{busy}}% busy. A million tokens cost {{alone_cost:.2f}} dollars, and others sell them for {{cheap:.2f}}. **How many must share a
 # step until a token costs so little, and where does more stop helping?**
 
 # %%
@@ -22,7 +22,7 @@ lab02.one_at_a_time()
 
 # %% [markdown]
 # A step **reads** the weights, and K and V of each sequence, at the card's bandwidth. And it **multiplies**: two FLOP
-# for each weight and token.
+# for each weight and token. The step is the card's alone: a host adds up to {{host_ms:.1f}} ms, mostly hidden. A switch adds it below.
 
 # %% [markdown]
 # ## Predict
@@ -38,8 +38,8 @@ lab.predict("twice")
 #
 # ### A step on the roofline
 #
-# The line is the **roofline**: no step is 1% above it. **Intensity** is FLOP for each byte that is read. On the slope a
-# step is bound by memory, on the flat part by compute.
+# No step is 1% above the **roofline**. **Intensity** is FLOP for each byte read. On the slope a step is bound by memory, on
+# the flat part by compute.
 
 # %%
 lab02.a_step_on_the_roofline()
@@ -48,7 +48,8 @@ lab02.a_step_on_the_roofline()
 # ### A curve and its knee
 #
 # The curve $t_0 + c\,b^\alpha$ is fitted to recorded steps of $b$ decodes: $t_0$ is for everybody, the rest came with
-# the sequences, and $\alpha$ is how it grows. At the **knee** the two are equal. The band has 95% confidence.
+# the sequences. At the **knee** the two are equal. The band has {{confidence:.0%}} confidence. These
+# steps hold no prompt.
 
 # %%
 lab02.a_curve_and_its_knee()
@@ -56,8 +57,8 @@ lab02.a_curve_and_its_knee()
 # %% [markdown]
 # ## Measure
 #
-# Your machine reads a matrix, multiplies it by a batch, and computes attention over K and V, as an H200 did. There the
-# product leaves the line of reading beyond 64. A CPU multiplies slowly: it leaves at once.
+# Each move: your machine reads a matrix, multiplies it by a batch, and computes attention, as an H200 did. There the
+# product leaves the line of reading beyond 64. A CPU leaves at once.
 
 # %%
 lab02.launched_here()
@@ -74,34 +75,37 @@ lab02.launched_here()
 lab02.machine_by_hand()
 
 # %% [markdown]
-# Reading the weights takes 2 s. Each sequence adds 1 s for its K and V, and 0.2 s of multiplying. The products overlap
+# Reading the weights takes 2 s. Each sequence adds 1 s for its K and V, and {{own_multiplying_s:g}} s of multiplying. The products overlap
 # with reading the weights only; K and V come after. So steps of one, two and four take 3, 4 and 6 s. The knee is at 2,
 # where K and V take as long as the weights.
 #
 # $$t(b) = \max\left(\frac{W}{B}, \frac{b F}{R}\right) + \frac{b K}{B}$$
 #
-# To look up: the knee, and the cost of a million tokens at a price $p$ an hour:
+# The knee, and the cost of a million tokens at a price $p$ an hour:
 #
 # $$b^* = (t_0 / c)^{1/\alpha}, \qquad 10^6 \cdot \frac{p}{3600} \cdot \frac{t(b)}{b}$$
 #
 # | symbol | meaning | by hand | H100, 1,024 tokens |
 # |---|---|---|---|
-# | $W$ | weights | 20 numbers | 15.0 GB |
-# | $B$ | read in a second | 10 numbers | 3.02 TB |
-# | $F$ | work of a sequence | 40 operations | 15.0 GFLOP |
-# | $R$ | multiplied in a second | 200 operations | 778 TFLOP |
-# | $K$ | K and V of a sequence | 10 numbers | 0.134 GB |
-# | $t(1)$ | floor, recorded | 3 s | 5.01 ms, 5.09 ms |
-# | $t(64)$ | floor, recorded | | 7.81 ms, 9.07 ms |
+# | $W$ | weights | 20 numbers | {{weights_gb:.1f}} GB |
+# | $B$ | read in a second | 10 numbers | {{read_tb:.2f}} TB |
+# | $F$ | work of a sequence | {{own_operations}} operations | {{work_gflop:.1f}} GFLOP |
+# | $R$ | multiplied in a second | 200 operations | {{multiply_tflops:.0f}} TFLOP |
+# | $K$ | K and V of a sequence | 10 numbers | {{kv_gb:.3f}} GB |
+# | $t(1)$ | floor, recorded | 3 s | {{reading_ms:.2f}} ms, {{step_1_ms:.2f}} ms |
+# | $t(64)$ | floor, recorded | | {{floor_64_ms:.2f}} ms, {{step_64_ms:.2f}} ms |
 #
-# **The wall.** With 2 bytes and 2 FLOP for each weight, $b$ sequences make $b$ FLOP for each byte. The H100 needs 258
-# to keep its units busy. Decodes do not get there: K and V are read for one sequence each. At 1,024 tokens these take
-# as long as the weights at 112. Other kernels grow too, so the recorded knee is at 81, and at 4,096 tokens at 26.
+# **The wall.** With 2 bytes and 2 FLOP for each weight, $b$ sequences make $b$ FLOP for each byte. The H100 needs {{ridge:.0f}}
+# to keep its units busy. Decodes do not get there: at 1,024 tokens K and V take as
+# long as the weights at {{kv_even:.0f}}. Other kernels grow too, so the recorded knee is at {{knee_1k:.0f}}, and at {{longer:,}} tokens at {{knee_4k:.0f}}.
 #
 # **Prompts.** The tokens of a prompt share the weights, and K and V too. So a prefill multiplies, and decodes read.
-# Weights stored in 8 bits and multiplied in 16 halve $W$, and nearly halve the steps of few decodes, but no prefill.
+# Weights in 8 bits, multiplied in 16, halve $W$ and nearly the steps of few decodes, but no prefill.
 #
-# **The fit.** Points up to 32 gave 44 ms at 256, not 19: they hold a bend that does not go on.
+# A service pays for both: with prompts of {{service_prompt}} and answers of {{service_answer}} tokens, 64 slots have a TPOT of {{kept_tpot_ms:.1f}} ms, and a million
+# tokens cost {{kept_cost:.2f}} dollars.
+#
+# **The fit.** Points up to 32 gave {{short_ms:.0f}} ms at 256, not {{largest_ms:.0f}}: their bend does not go on.
 
 # %% [markdown]
 # ## Exercises
@@ -109,7 +113,7 @@ lab02.machine_by_hand()
 # **Worked example.** 32 sequences share a step of 6.92 ms: 32 / 0.00692 = 4,624 tokens/s, or 16.6 million an hour. At
 # 2.50 dollars an hour a million cost 2.50 / 16.6 = 0.15 dollars.
 #
-# **1.** 128 sequences share a step of 12.1 ms, and the card costs 3 dollars an hour. How many dollars do a million
+# **1.** 128 sequences share a step of {{cost_step_ms:.1f}} ms, and the card costs {{cost_price:g}} dollars an hour. How many dollars do a million
 # tokens cost?
 
 # %%
@@ -122,7 +126,7 @@ answer = 3 / (128 / 0.0121 * 3600 / 1e6)
 lab.check("cost", answer)
 
 # %% [markdown]
-# **2.** A step takes 6 ms + 0.2 ms x $b^{0.9}$. At which batch is its knee?
+# **2.** A step takes {{knee_t0:g}} ms + {{knee_c:g}} ms x $b^{0.9}$. At which batch is its knee?
 
 # %%
 answer = None
@@ -172,24 +176,25 @@ lab.recap("faster")
 lab.recap("twice")
 
 # %% [markdown]
-# **Decide.** An engine with the recorded steps under load, each request at 1,024 tokens, in lines as of vLLM 0.11.0:
+# **Decide.** {{service_rate}} requests/s come, more than an engine can take: prompts of {{service_prompt}} tokens, answers of {{service_answer}}. A simulator
+# wrote these lines on recorded steps, in {{engine}}'s format (its default: {{default_slots:,}} slots):
 #
 # ```
-# Avg generation throughput: 4624.9 tokens/s, Running: 32 reqs, Waiting: 0 reqs, GPU KV cache usage: 7.8%
-# Avg generation throughput: 7053.9 tokens/s, Running: 64 reqs, Waiting: 0 reqs, GPU KV cache usage: 15.6%
-# Avg generation throughput: 10569.8 tokens/s, Running: 128 reqs, Waiting: 0 reqs, GPU KV cache usage: 31.2%
-# Avg generation throughput: 13459.5 tokens/s, Running: 256 reqs, Waiting: 0 reqs, GPU KV cache usage: 62.4%
+# Avg prompt throughput: 7424.0 tokens/s, Avg generation throughput: 4188.8 tokens/s, Running: 32 reqs, Waiting: 1680 reqs, GPU KV cache usage: 6.6%
+# Avg prompt throughput: 12185.6 tokens/s, Avg generation throughput: 6067.2 tokens/s, Running: 64 reqs, Waiting: 1196 reqs, GPU KV cache usage: 12.0%
+# Avg prompt throughput: 16128.0 tokens/s, Avg generation throughput: 8460.8 tokens/s, Running: 128 reqs, Waiting: 641 reqs, GPU KV cache usage: 23.3%
+# Avg prompt throughput: 18227.2 tokens/s, Avg generation throughput: 9778.9 tokens/s, Running: 256 reqs, Waiting: 314 reqs, GPU KV cache usage: 46.4%
 # ```
 #
-# Promised is a TPOT of 12.5 ms. Choose `--max-num-seqs` (slots), `--max-num-batched-tokens` (tokens a step) or
-# `--gpu-memory-utilization`. For the first, give the cheapest of 32, 64, 128 and 256 that keeps the promise.
+# Promised is a TPOT of {{promise_ms:g}} ms. Choose `--max-num-seqs`, `--max-num-batched-tokens` or
+# `--gpu-memory-utilization`. For the first, give the cheapest of 32, 64, 128 and 256 that keeps it.
 
 # %%
 decision = None  # {"--flag": value}
 ### BEGIN SOLUTION
-# TPOT = running / (tokens/s): 6.9, 9.1, 12.1 and 19.0 ms. At 128 a million tokens cost 0.066 dollars.
-# A KV cache usage near 100%, or longer contexts, would change my mind: then a step takes longer.
-decision = {"--max-num-seqs": 128}
+# TPOT = running / (generated tokens/s): 7.6, 10.5, 15.1 and 26.2 ms. At 64 a million tokens of answers
+# cost 0.11 dollars. Longer prompts, or a KV cache usage near 100%, would change my mind.
+decision = {"--max-num-seqs": 64}
 ### END SOLUTION
 
 # %%
@@ -199,4 +204,4 @@ lab.check("decision", decision)
 lab.quiz()
 
 # %% [markdown]
-# **Next:** this lab's optional notebook; Williams, Waterman and Patterson, *Roofline*, CACM 52(4), 2009.
+# **Next:** the optional notebook.

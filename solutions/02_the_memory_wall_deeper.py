@@ -23,9 +23,9 @@ from course.lessons import lab02
 lab02.ridges()
 
 # %% [markdown]
-# At 112 sequences a step takes twice as long as for one, on an L4 as on a B200, if the card has the memory: together
-# they need 31 GB. All of these cards could multiply for more: for 153 sequences, or for 419. These are data sheets; at
-# the rates that were reached on an H100 it is 258 there.
+# At {{kv_even:.0f}} sequences a step takes twice as long as for one, on an L4 as on a B200, if the card has the memory: together
+# they need {{together_gb:.0f}} GB. All of these cards could multiply for more: for {{ridge_low:.0f}} sequences, or for {{ridge_high:.0f}}. These are data sheets; at
+# the rates that were reached on an H100 it is {{ridge:.0f}} there.
 #
 # ## The floor and the recording
 
@@ -33,9 +33,9 @@ lab02.ridges()
 lab02.floor_and_recording()
 
 # %% [markdown]
-# Up to 16 decodes the recorded step is at the floor. That is not as low as it could be: it takes the 3.02 TB/s of a
-# simple read kernel, and the best of ten read patterns reached 3.13 on that card, 4% more. From 24 decodes on the
-# products read more slowly, and above 32 other kernels run. Prompts of 256 tokens and more take 1.36 times the floor or
+# Up to 16 decodes the recorded step is at the floor. That is not as low as it could be: it takes the {{read_tb:.2f}} TB/s of a
+# simple read kernel, and the best of ten read patterns reached {{probe_tb:.2f}} on that card, {{probe_more:.0%}} more. From {{beyond}} decodes on the
+# products read more slowly, and above 32 other kernels run. Prompts of 256 tokens and more take {{prompt_over_floor:.2f}} times the floor or
 # more: it takes the rate of one large product, a layer has smaller ones, and attention of long prompts is slower.
 #
 # ## Three contexts
@@ -62,7 +62,7 @@ lab02.two_bands()
 
 # %% [markdown]
 # Both agree, so the estimate is good here. Neither would notice that the curve is not of this form: in the lab a band
-# from points up to 32 missed the step of 256. The points miss the curve by 2.7%, and in a pattern, not by chance. A
+# from points up to 32 missed the step of 256. The points miss the curve by {{miss:.1%}}, and in a pattern, not by chance. A
 # plot of the misses over the batch shows that; an interval does not.
 #
 # ## Weights in 8 bits
@@ -74,7 +74,7 @@ lab02.narrow_weights()
 
 # %% [markdown]
 # The gain is for few sequences. It shrinks as K and V take over, and ends where multiplying takes as long as reading
-# did: a step of 256 and a prompt of 512 gain nothing. (With units that multiply in 8 bits they gain as well.) What it
+# did: a step of 256 and a prompt of {{gains_nothing}} gain nothing. (With units that multiply in 8 bits they gain as well.) What it
 # costs in quality is measured on the model, not on a roofline.
 #
 # ## Caches
@@ -88,9 +88,9 @@ assert len(rates.rows) == 7  # six sizes
 rates
 
 # %% [markdown]
-# Where the rate falls, a cache ends. A GPU has such a cliff as well: the L2 cache of an H100 holds 50 MB, and the K
+# Where the rate falls, a cache ends. A GPU has such a cliff as well: the L2 cache of an H100 holds {{cache_mb}} MB, and the K
 # and V of a single short sequence stay in it when a kernel is timed again and again. So a benchmark that reads a
-# small matrix repeatedly measures the cache. In a real step 15 GB of weights go through it in between, and none of
+# small matrix repeatedly measures the cache. In a real step {{weights_gb:.0f}} GB of weights go through it in between, and none of
 # them is still there.
 #
 # The last column counts only the bytes that are used. A CPU reads memory in lines of 64 bytes, 16 numbers, and a GPU
@@ -105,7 +105,7 @@ lab02.small_model()
 
 # %% [markdown]
 # The weights are a sixth, and $t_0$ is a little more: parts of a step do not shrink with the weights. K and V shrink
-# to a quarter only, 32,768 bytes a token. So the knee comes earlier.
+# to a quarter only, {{small_kv:,}} bytes a token. So the knee comes earlier.
 #
 # ## What is often said
 
@@ -113,4 +113,8 @@ lab02.small_model()
 lab02.claims()
 
 # %% [markdown]
-# GPU utilisation of a dashboard is the share of time in which some kernel runs. It is 100% in every row.
+# GPU utilisation of a dashboard is the share of time in which some kernel runs. It is {{busy}}% in every row.
+# A recorded step is one CUDA graph, whose nodes take that time. Launched one by one, ahead of the card, it took
+# {{one_by_one_ms:.2f}} ms. Neither says how long a card waits for an engine that launches from Python without graphs.
+#
+# **Read next.** Williams, Waterman and Patterson, *Roofline*, CACM 52(4), 2009.

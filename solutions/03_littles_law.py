@@ -19,14 +19,16 @@ lab.earlier()
 # One H100 serves Llama-3.1-8B with continuous batching and 32 slots. Prompts have 512 tokens, answers 256 on average.
 # Today 10 requests arrive per second, soon 14 will. **How many requests will be in the system, how long will they
 # wait, and how many can one GPU take?**
+#
+# 32 slots are this lab's choice: {{engine}} takes {{default_slots:,}} by default. An engine's host adds up to {{host_ms:.1f}} ms a step, mostly
+# hidden.
 
 # %%
 lab03.today()
 
 # %% [markdown]
-# - From arrival to last token, waiting or running, a request is **in the system**.
-# - The **arrival rate** λ counts requests per second. **Capacity** is the rate sustained while somebody always
-#   waits. **Load** is λ / capacity.
+# From arrival to last token a request is **in the system**. The **arrival rate** λ counts requests per second, **capacity**
+# is the rate sustained while somebody always waits, **load** is λ / capacity.
 
 # %% [markdown]
 # ## Predict
@@ -40,9 +42,9 @@ lab.predict("window")
 # %% [markdown]
 # ## Explore
 #
-# ### Load and bursts
+# ### Load and slots
 #
-# Each move serves 2,000 requests. The lines are theory for **Poisson** arrivals, whose gaps have a CV of 1.
+# Each move serves 2,000 requests. Lines are theory for **Poisson** arrivals (CV 1). Beyond {{beyond}} decodes steps are modelled.
 
 # %%
 lab03.under_load()
@@ -50,7 +52,7 @@ lab03.under_load()
 # %% [markdown]
 # ### The number in the system
 #
-# **L** is the mean of the jagged line over the window, **W** the mean E2E of the requests that arrive in it.
+# In the window **L** is the mean of the jagged line, **W** the mean E2E of those who arrive.
 
 # %%
 lab03.law_in_a_window()
@@ -58,7 +60,7 @@ lab03.law_in_a_window()
 # %% [markdown]
 # ## Measure
 #
-# With each move, a small language model answers 60 questions on your machine. Compare λ W and L.
+# Each move asks a small language model 60 questions on your machine. Compare λ W and L.
 
 # %%
 lab03.law_on_live_words()
@@ -74,38 +76,38 @@ lab03.law_on_live_words()
 lab03.by_hand()
 
 # %% [markdown]
-# They stay 4, 2, 4 and 2 seconds, 12 in all. Count by request: 4 arrivals in 8 s, each staying 3 s on average, give
-# λ W = 0.5 x 3 = 1.5. Count by the clock: 12 request-seconds in 8 s are a mean of 1.5 in the system. Both add up the
-# same 12 seconds. This is Little's law:
+# They stay {{stays}} seconds, {{stayed}} in all. By request: 4 arrivals in {{over_s}} s, each staying {{mean_stay:g}} s on average, give
+# λ W = {{hand_rate:g}} x {{mean_stay:g}} = {{hand_in_system:g}}. By the clock: {{stayed}} request-seconds in {{over_s}} s are {{hand_in_system:g}} in the system. Both add up the
+# same {{stayed}} seconds, Little's law:
 #
 # $$L = \lambda W$$
 #
-# In the shaded 4 s λ W is 0.5 x 3 = 1.5, but L is 2: requests 1 and 2 bring 3 seconds in, request 4 takes 1 out.
+# In the shaded 4 s λ W is {{shaded_rate:g}} x {{shaded_stay:g}} = {{shaded_product:g}}, but L is {{shaded_in_system:g}}: requests 1 and 2 bring {{brought}} seconds in, request 4 takes {{taken}} out.
 #
-# The law holds for any part of the system: the queue, the batch, a proxy.
+# It holds for any part of the system: the queue, say, or the batch. `vllm bench serve` fixes λ with `--request-rate`, or L,
+# the number in flight, with `--max-concurrency`.
 #
-# The load test `vllm bench serve` fixes either λ, with `--request-rate`, or L, the number in flight, with
-# `--max-concurrency`. Then W = L / λ.
-#
-# **Capacity.** When all $B$ slots are taken, each step gives $B$ requests one token. So a request of $N$ tokens costs
-# $N/B$ steps, and one of them holds its prompt as well:
+# **Capacity.** With all $B$ slots taken, each step gives $B$ requests a token. So a request of $N$ tokens costs $N/B$
+# steps, one of them with its prompt:
 #
 # $$\frac{1}{\text{capacity}} = \left(\frac{N}{B} - 1\right) t_d + t_p$$
 #
 # | symbol | meaning | unit | today |
 # |---|---|---|---|
-# | $L$ | in the system, mean | requests | 15.6 |
-# | $\lambda$ | arrival rate, whole run | requests/s | 9.79 |
-# | $W$ | E2E, mean | s | 1.60 |
+# | $L$ | in the system, mean | requests | {{in_system_now:.1f}} |
+# | $\lambda$ | arrival rate, whole run | requests/s | {{rate_now:.2f}} |
+# | $W$ | E2E, mean | s | {{e2e_now_s:.2f}} |
 # | $N$, $B$ | mean answer; slots | tokens; | 256; 32 |
-# | $t_d$ | step of $B$ decodes | ms | 6.54 |
-# | $t_p$ | step of $B - 1$ decodes and a prompt | ms | 15.6 |
-# | capacity | formula; simulated | requests/s | 16.3; 16.3 |
+# | $t_d$ | step of $B$ decodes | ms | {{decode_ms:.2f}} |
+# | $t_p$ | step of $B - 1$ decodes and a prompt | ms | {{mixed_ms:.1f}} |
+# | capacity | formula; simulated | requests/s | {{capacity:.1f}}; {{capacity_simulated:.1f}} |
 #
-# **The tail.** While fewer than 1 in 100 requests find all slots taken, the p99 of TTFT shows no queue. Once more do,
-# by theory from 11.1 requests/s on, it is a wait for a slot.
+# **The tail.** Once 1 in {{hundred}} requests finds all slots taken, by theory from {{leaves:.1f}} requests/s on, the p99 of TTFT is a wait.
 #
-# **Above capacity** the queue grows by λ minus capacity each second, and later drains by capacity minus λ.
+# **Slots.** With {{price_slots}} slots the p99 of TTFT at 14 requests/s is {{many_soon_ms:.0f}} ms, and TPOT stays {{many_soon_tpot_ms:.1f}} ms. At {{price_rate:g}} it is {{price_tpot_ms:.0f}} ms;
+# from {{most:.1f}} on no slots help.
+#
+# **Above capacity** the queue grows by λ minus capacity each second, and drains by capacity minus λ.
 
 # %% [markdown]
 # ## Exercises
@@ -127,7 +129,7 @@ answer = len(run) / run.makespan * run.e2e.mean()
 lab.check("little", answer)
 
 # %% [markdown]
-# **2.** On average 30 requests run and 8 wait; 16 finish each second. How many seconds does a request wait for its
+# **2.** On average 30 requests run and {{waits}} wait; 16 finish each second. How many seconds does a request wait for its
 # slot?
 
 # %%
@@ -140,9 +142,8 @@ answer = 8 / 16
 lab.check("waiting", answer)
 
 # %% [markdown]
-# **3.** Write capacity. The next cell times a step with a prompt: 31 decodes, which attend to 768 tokens each on
-# average, and a whole prompt of 512 tokens. For a step without a prompt write `()`. Call `step_time` like
-# `one_engine.STEP`.
+# **3.** Write capacity. The next cell times a step of {{other_slots}} decodes over 768 tokens each and a prompt of 512. Without a prompt
+# write `()`. Call `step_time` like `one_engine.STEP`.
 
 # %%
 round(one_engine.STEP(Step(31, 31 * 768, ((512, 0),))), 4)  # s
@@ -175,7 +176,7 @@ lab.ticket()
 #
 # 1. L = λ W for any policy and any part of a system; a short window needs its edges.
 # 2. Capacity: a request costs N/B steps of a full batch, one with its prompt.
-# 3. The p99 of TTFT leaves its floor when 1 in 100 arrivals finds no slot.
+# 3. The p99 of TTFT leaves its floor when 1 in {{hundred}} arrivals finds no slot.
 
 # %%
 lab.recap("p99")
@@ -184,7 +185,7 @@ lab.recap("p99")
 lab.recap("window")
 
 # %% [markdown]
-# **Decide.** Two scrapes of a vLLM 0.11.0 metrics page, five minutes apart:
+# **Decide.** Two scrapes of the simulated engine, in the format of {{engine}}'s metrics page, five minutes apart:
 #
 # ```
 # vllm:num_requests_running                   23.0        32.0
@@ -193,8 +194,8 @@ lab.recap("window")
 # vllm:e2e_request_latency_seconds_sum     16901.0     25263.4
 # ```
 #
-# Test the next version with as many requests in flight as there were on average. Choose `--request-rate`,
-# `--max-concurrency` or `--num-prompts`, and its value. What would change your mind?
+# Test the next version with as many in flight as there were on average. Choose `--request-rate`,
+# `--max-concurrency` or `--num-prompts`, and its value.
 
 # %%
 decision = None  # {"--flag": value}

@@ -13,7 +13,7 @@ from course.steptime import Step
 # %% [markdown]
 # ## The question
 #
-# The lines of lab 03 are theory: they fit at most loads, and miss bursts by a factor of a hundred. **Which queueing
+# The lines of lab {{lab}} are theory: they fit at most loads, and miss bursts by a factor of a hundred. **Which queueing
 # formula fits batching, where does it stop, and what can one load test show?** This notebook is optional; nothing in it
 # is asked elsewhere.
 #
@@ -92,7 +92,7 @@ for name, load in {
 print(f"capacity of one slot: {1 / mean:.2f} requests/s")
 
 # %% [markdown]
-# One slot sustains 0.77 requests/s, and 32 slots sustain 16: that is what batching buys.
+# One slot sustains {{one_slot:.2f}} requests/s, and 32 slots sustain 16: that is what batching buys.
 #
 # ## Many slots: which formula fits batching?
 #
@@ -132,7 +132,7 @@ print(
 # %% [markdown]
 # Sharing has conditions of its own. Arrivals must be Poisson. While nobody waits, the spread of the answers hardly
 # matters, only their mean. Those who wait are served in order of arrival, and there the chain of states assumes
-# answers with a CV of about 1. At 90% of capacity many wait, and the spread shows:
+# answers with a CV of about 1. At {{near_full:.0%}} of capacity many wait, and the spread shows:
 
 # %%
 limits = {"max_num_seqs": 32, "max_num_batched_tokens": 2048}
@@ -155,7 +155,7 @@ for cv in (0, 1, 2):
 # %% [markdown]
 # M/M/c asks for more: exponential service times, steps that take equally long whatever they hold, and short steps,
 # since nobody starts in the middle of one. With constant steps and geometric answers (exponential lengths in whole
-# tokens) of four tokens on average the first two hold, and Erlang says that 6% of the requests wait. In fact nearly all
+# tokens) of four tokens on average the first two hold, and Erlang says that {{stepped_waits:.0%}} of the requests wait. In fact nearly all
 # do, until the step in progress ends. `stepped_servers` takes that into account:
 
 # %%
@@ -183,8 +183,8 @@ print(
 # %% [markdown]
 # ## Why the p99 of TTFT explodes long before its mean
 #
-# In M/M/1 the time in the system is exponential: its p99 is ln 100 = 4.6 times its mean at every load, so both explode
-# together. With many slots a request waits for one only if it finds all of them taken. While fewer than 1 in 100 do,
+# In M/M/1 the time in the system is exponential: its p99 is ln {{hundred}} = {{tail_over_mean:.1f}} times its mean at every load, so both explode
+# together. With many slots a request waits for one only if it finds all of them taken. While fewer than 1 in {{hundred}} do,
 # the p99 of TTFT shows no queue at all. Once more do, the p99 *is* the queue, and the mean hardly shows it.
 
 # %%
@@ -281,8 +281,8 @@ print(
 # %% [markdown]
 # The formula puts these together. It assumes memory for the KV cache of $B$ requests, and steps with at most one
 # prompt, which fits the token budget beside the decodes. Two prompts in one step cost more than twice one: by the
-# roofline a first prompt of 512 tokens adds 4.9 ms to a step with 31 decodes and a second one 9.3, on the recorded card
-# 9.2 and 11.3, since part of the first is computed while the weights are read. So $N$ must be several times $B$, and
+# roofline a first prompt of 512 tokens adds {{first_roofline_ms:.1f}} ms to a step with {{other_slots}} decodes and a second one {{second_roofline_ms:.1f}}, on the recorded card
+# {{first_recorded_ms:.1f}} and {{second_recorded_ms:.1f}}, since part of the first is computed while the weights are read. So $N$ must be several times $B$, and
 # answers must differ: equal ones that start together also end together, and the next prompts start together again.
 
 # %%
@@ -302,7 +302,7 @@ for tokens, cv in ((256, 1), (128, 1), (64, 1), (32, 1), (256, 0)):
 # %% [markdown]
 # ## The rate that a promise allows
 #
-# Suppose you promise that 99 of 100 requests get their first token within 200 ms. What is the largest rate that keeps
+# Suppose you promise that {{in_time}} of {{hundred}} requests get their first token within {{promise_ms}} ms. What is the largest rate that keeps
 # the promise?
 
 # %%
@@ -318,12 +318,12 @@ print(
 )
 
 # %% [markdown]
-# That is 11.7 of 16.3 requests/s, if arrivals are Poisson. Plan with this rate, not with capacity.
+# That is {{keeps:.1f}} of {{capacity:.1f}} requests/s, if arrivals are Poisson. Plan with this rate, not with capacity.
 #
 # ## The same on a trace
 #
-# The course ships a trace in the format of the Azure LLM inference traces (synthetic, 2,000 requests): prompts of 1,161
-# tokens on average, answers of 258, gaps with a CV of 1.05. Theory gets its mean lengths and contexts, and nothing
+# The course ships a trace in the format of the Azure LLM inference traces (synthetic, 2,000 requests): prompts of {{trace_prompt:,.0f}}
+# tokens on average, answers of {{trace_answer:.0f}}, gaps with a CV of {{trace_cv:.2f}}. Theory gets its mean lengths and contexts, and nothing
 # else.
 
 # %%
@@ -358,7 +358,7 @@ print(
 )
 
 # %% [markdown]
-# E2E fits up to 8 requests/s. At 10 it does not, and TTFT even less: near capacity a queue outlasts the busy spell that
+# E2E fits up to {{fits_up_to}} requests/s. At 10 it does not, and TTFT even less: near capacity a queue outlasts the busy spell that
 # caused it, and 2,000 requests hold few such spells. Theory gives the mean over all traffic of that kind; one trace is
 # one draw, and the same requests in another order are another.
 #
@@ -394,8 +394,8 @@ print(
 # Two more are about an **admission window**, the delay D for which a batcher waits for more requests. "The mean wait is
 # half the window" holds if windows run all the time. If the first arrival opens the window, that one waits all of D,
 # and the mean wait is D (1 + λD/2) / (1 + λD), as long as the batch never fills and the engine is free when the window
-# closes. And "a window of 6 ms makes batches of 16" forgets that the size of a batch is a number in a system, too. With
-# 80 requests/s of 32 tokens and a step of 0.57 + 0.083 b ms, Little's law gives b = λ N t(b) if b never changes;
+# closes. And "a window of {{rule_window_ms}} ms makes batches of 16" forgets that the size of a batch is a number in a system, too. With
+# {{rule_rate}} requests/s of 32 tokens and a step of {{rule_t0:.2f}} + {{rule_c:.3f}} b ms, Little's law gives b = λ N t(b) if b never changes;
 # processor sharing lets it vary.
 
 # %%
@@ -437,7 +437,7 @@ print(
 # ## Above capacity
 #
 # Capacity is 16 requests/s. A campaign brings 20. Every formula above refuses to answer, and this is why: the queue
-# grows by 4 requests each second, and there is no mean for it to settle on.
+# grows by {{over_by:.0f}} requests each second, and there is no mean for it to settle on.
 
 # %%
 try:
@@ -456,8 +456,8 @@ draw.overload(runs, {"20/s": 20 - one_engine.capacity()})
 
 # %% [markdown]
 # What an operator sees, in this order: the number running stays at 32. The number waiting climbs in
-# a straight line. TTFT climbs with it, for everybody, while TPOT levels off at 7.6 ms. Tokens/s look excellent: they
-# are at their maximum. A test of one minute shows a mean TTFT of 6 s, one of a quarter of an hour shows 93 s. The
+# a straight line. TTFT climbs with it, for everybody, while TPOT levels off at {{tpot_full_ms:.1f}} ms. Tokens/s look excellent: they
+# are at their maximum. A test of one minute shows a mean TTFT of {{minute_ttft_s:.0f}} s, one of a quarter of an hour shows {{quarter_ttft_s:.0f}} s. The
 # number only shows how long you measured:
 
 # %%
@@ -491,6 +491,6 @@ print(fill(f"Warning of the last run: {run.warnings[0]}", 96))
 # If running + waiting and rate x latency disagree by more than the edges of your window explain, one of the three is
 # not measured where you think it is.
 #
-# **Read next.** J. D. C. Little, "Little's Law as Viewed on Its 50th Anniversary", Operations Research 59(3), 2011.
-# M. Harchol-Balter, *Performance Modeling and Design of Computer Systems*, 2013: chapters 6 (Little), 14 (M/M/c), 23
-# (M/G/1), 30 (processor sharing). L. Kleinrock, *Queueing Systems*, vol. 1, 1975.
+# **Read next.** J. D. C. Little, "Little's Law as Viewed on Its {{anniversary}}th Anniversary", Operations Research 59(3), 2011.
+# M. Harchol-Balter, *Performance Modeling and Design of Computer Systems*, 2013: chapters {{chapter_little}} (Little), {{chapter_many}} (M/M/c), {{chapter_one}}
+# (M/G/1), {{chapter_sharing}} (processor sharing). L. Kleinrock, *Queueing Systems*, vol. 1, 1975.

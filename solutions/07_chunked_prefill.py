@@ -14,18 +14,19 @@ lab = Lab("07")
 lab.earlier()
 
 # %% [markdown]
-# A chat assistant streams its answers: Llama-3.1-8B on one H100, 64 slots. Eight chats arrive each second, with 200
-# tokens in and about 300 out. Every 20 seconds a customer pastes a contract of 32,768 tokens. Somebody raised the
-# **token budget**, the most tokens that a step may compute, from vLLM's 8,192 to 65,536. Now **the text stops for
-# nearly two seconds**, yet the p99 of the gaps is 10 ms, as before.
+# A chat assistant streams its answers: Llama-3.1-8B on one H200. Eight chats arrive each second, with 200 tokens in and
+# about 300 out, and once a minute a class of {{class}} asks at once. Every 20 seconds a customer pastes a contract of
+# 32,768 tokens; at times three at once. Somebody raised the **token budget**, the most tokens that a step
+# may compute, from {{vllm}}'s 8,192 to 65,536. Now **the text stops for a second or two**,
+# yet the p99 of the gaps is {{p99_ms:.0f}} ms, as before. (64 slots, of {{engines_slots:,}} by default, suffice.)
 
 # %%
 lab07.people_and_dashboard()
 
 # %% [markdown]
-# - **ITL**, inter-token latency: the gap between two tokens of an answer.
+# - **ITL**, inter-token latency: the gap between two tokens.
 # - **Stall**: a gap that a reader notices, here above 100 ms.
-# - **Chunk**: the part of a prompt that one step computes.
+# - **Chunk**: what one step computes of a prompt.
 
 # %% [markdown]
 # ## Predict
@@ -41,9 +42,9 @@ lab.predict("newcomers")
 #
 # ### One long prompt
 #
-# A long prompt arrives while chats stream. Three newcomers with 200 tokens each follow after 20, 60 and 200 ms. The
-# **cap for one prompt** is the most tokens of it that a step may compute. Step times are recorded with the course's own
-# kernels; the rest is simulated.
+# A long prompt arrives while chats stream; newcomers with 200 tokens each follow after {{newcomers_ms}} ms. The
+# **cap for one prompt** is the most tokens of it that a step may compute. Steps were recorded
+# without sampling and host; the rest is simulated.
 
 # %%
 lab07.one_long_prompt()
@@ -51,7 +52,7 @@ lab07.one_long_prompt()
 # %% [markdown]
 # ### What a percentile hides
 #
-# The gaps of 1,600 chats, counted by tokens and by chats. The p99 is where a line crosses 1%.
+# {{chats:,}} chats. The p99 is where a line crosses 1%.
 
 # %%
 lab07.what_a_percentile_hides()
@@ -59,28 +60,26 @@ lab07.what_a_percentile_hides()
 # %% [markdown]
 # ## Measure
 #
-# While a small language model tells four stories on your machine, a long prompt arrives. Play it: the stories stop.
-# Halve the budget and play again: they go on, with the same words. This is **measured**; beside it is a contract on the
-# **recorded** H100, with 128 times the budget.
+# A small language model tells four stories here, and a long prompt arrives. Play it: the stories stop.
+# Halve the budget and play again: they go on, with the same words. This is **measured**; beside it is a contract
+# **simulated** on recorded steps of an H200, with {{on_the_card}} times the budget.
 
 # %%
 lab07.words_that_stop()
 
 # %% [markdown]
-# Halfway: take a break.
-#
 # ## Explain
 #
-# Chats A and B stream. A long prompt of 12 tokens arrives, and 1 ms later a new chat with 2. A step takes 1 ms a token,
-# but at least 4 ms, to read the weights.
+# Chats A and B stream. A long prompt of {{hand_prompt}} tokens arrives, and {{hand_later:.0f}} ms later a new chat with {{hand_new}}. A step takes 1 ms a token,
+# but at least {{hand_least:.0f}} ms, to read the weights.
 
 # %%
 lab07.four_by_hand()
 
 # %% [markdown]
-# - **Head-of-line blocking**: in one step, the prompt in front stops A and B for 14 ms.
-# - A budget of 6 leaves the prompt 4 tokens a step. The longest gap is 6 ms, but the new chat waits for the last chunk.
-# - Adding a cap of 2 leaves room for the new chat.
+# - **Head-of-line blocking**: in one step, the prompt in front stops A and B for {{hand_stop:.0f}} ms.
+# - A budget of {{hand_budget}} leaves the prompt {{hand_chunk}} tokens a step. The longest gap is {{hand_gap:.0f}} ms, but the new chat waits for the last chunk.
+# - A cap of {{hand_cap}} leaves room for the new chat.
 #
 # To remember: decodes first, then
 #
@@ -89,18 +88,18 @@ lab07.four_by_hand()
 #
 # | symbol | unit | by hand | first explorer |
 # |---|---|---|---|
-# | budget | tokens a step | 6 | 512 |
-# | decodes | tokens a step | 2 | 12 |
-# | chunk | tokens | 4 | 500 |
+# | budget | tokens a step | {{hand_budget}} | 512 |
+# | decodes | tokens a step | {{hand_decodes}} | 12 |
+# | chunk | tokens | {{hand_chunk}} | {{chunk_of_512}} |
 # | prompt | tokens | 12 | 32,768 |
-# | steps | | 3 | 66, as simulated |
+# | steps | | {{hand_steps}} | {{chunks}}, as simulated |
 #
-# **Small steps.** A budget of 1,024 makes the contract's TTFT 6% longer, 512 makes it 33%: attention takes 35% longer
-# in chunks of 512 than of 1,024 (recorded). Below some 128 tokens (277 in theory) every step takes as long as reading
+# **Small steps.** A budget of 1,024 makes the contract's TTFT {{longer_1024:.0%}} longer, 512 makes it {{longer_512:.0%}}: each step reads
+# the weights. Below some {{floor}} tokens ({{knee:.0f}} in theory) every step takes as long as reading
 # the weights.
 #
-# **The p99.** By Little's law 15 chats stream: 8 a second x 300 gaps of 6.3 ms. One step makes 15 long gaps among the
-# 48,000 tokens of 20 s: 0.03%, too few for a p99. Some 66 chunks make 2%, and now the p99 is a step with a chunk.
+# **The p99.** By Little's law {{caught:.0f}} chats stream: {{chat_rate:.1f}} a second x 300 gaps of {{gap_mean_ms:.1f}} ms. One step makes {{caught:.0f}} long gaps among the
+# {{tokens_between:,.0f}} tokens of 20 s: {{caught_share:.2%}}, too few for a p99. Some {{chunks}} chunks make {{caught_share_cut:.1%}}, and now the p99 is a step with a chunk.
 
 # %% [markdown]
 # ## Exercises
@@ -108,7 +107,7 @@ lab07.four_by_hand()
 # **Worked example.** 12 chats, a budget of 512: a chunk has 512 - 12 = 500 tokens. A prompt of 2,000 tokens takes
 # 2,000 / 500 = 4 steps.
 #
-# **1.** Complete it: 32 chats, a prompt of 10,000 tokens, 512 - 32 in a chunk. How many steps?
+# **1.** Complete it: {{steps_decodes}} chats, a prompt of {{steps_prompt:,}} tokens, 512 - {{steps_decodes}} in a chunk. How many steps?
 
 # %%
 answer = None
@@ -120,7 +119,7 @@ answer = 21  # 10_000 / 480 is 20.8
 lab.check("steps", answer)
 
 # %% [markdown]
-# A contract's last step beside 32 decodes with 700 tokens each, in ms (recorded):
+# A contract's last step beside {{beside}} decodes with {{beside_tokens}} tokens each, in ms (recorded):
 
 # %%
 chunk = 512
@@ -129,19 +128,19 @@ last = lab07.Step(32, 32 * 700, ((chunk, 32_768 - chunk),))
 round(lab07.STEP(last) * 1e3, 1)
 
 # %% [markdown]
-# **2.** Change it: what is the largest chunk, a multiple of 64, that keeps that step within 50 ms?
+# **2.** What is the largest chunk, a multiple of 64, that keeps it within {{limit_ms:.0f}} ms?
 
 # %%
 answer = None
 ### BEGIN SOLUTION
-answer = 384
+answer = 320
 ### END SOLUTION
 
 # %%
 lab.check("chunk", answer)
 
 # %% [markdown]
-# **3.** A stretch: write the rule. `decoding` lists requests, `prompts` is {request: prompt tokens left}, oldest first.
+# **3.** Write the rule. `decoding` lists requests, `prompts` is {request: prompt tokens left}, oldest first.
 # Return {request: tokens in the next step}, without zeros. `share([1, 3], {5: 40, 6: 7, 7: 30}, 12, 5)` is {1: 1, 3: 1,
 # 5: 5, 6: 5}.
 
@@ -168,7 +167,7 @@ lab07.at_work(share)
 # %% [markdown]
 # ## Break it
 #
-# Another service on the same card:
+# Another service:
 
 # %%
 lab07.ticket_graphs()
@@ -179,8 +178,8 @@ lab.ticket()
 # %% [markdown]
 # ## Take away
 #
-# 1. Everybody in a step waits for all of it: the budget bounds the longest gap.
-# 2. The budget protects chats that stream, the cap those that arrive. The long prompt pays.
+# 1. Everybody in a step waits for all of it: the budget bounds the longest gap, however many arrive.
+# 2. The cap leaves room for those who arrive. The long prompt pays.
 # 3. A p99 over tokens hides a stall. Watch each request's longest gap.
 
 # %%
@@ -190,20 +189,20 @@ lab.recap("p99")
 lab.recap("newcomers")
 
 # %% [markdown]
-# **Decide.** The service is back at a budget of 8,192. You promise gaps of at most 100 ms, and a p99 TTFT of chats
-# below 120 ms. Each bucket counts values up to `le` seconds:
+# **Decide.** The budget is {{budget_now:,}} now. You promise gaps of at most {{gap_promised_ms:.0f}} ms, also when contracts meet,
+# and a p99 TTFT of chats below {{first_ms:.0f}} ms. Buckets count up to `le` seconds:
 
 # %%
 lab07.metrics_page()
 
 # %% [markdown]
-# Choose `--max-num-batched-tokens` (budget), `--long-prefill-token-threshold` (cap) or `--max-num-seqs` (slots), and
-# the largest of 256, 512 and 1,024 that keeps both in the second explorer. What would change your mind?
+# Choose `--max-num-batched-tokens` (budget), `--long-prefill-token-threshold` (cap) or `--max-num-seqs` (slots), and a
+# value that keeps both in the second explorer. What does it cost a contract?
 
 # %%
 decision = None  # {"--flag": value}
 ### BEGIN SOLUTION
-# If requests waited while all slots were taken, I would look at the slots first.
+# A cap of 256 keeps both as well, but contracts begin later. Eight contracts at once would fill the budget again.
 decision = {"--long-prefill-token-threshold": 512}
 ### END SOLUTION
 
@@ -214,4 +213,4 @@ lab.check("decision", decision)
 lab.quiz()
 
 # %% [markdown]
-# **Read next:** *Sarathi-Serve*, OSDI 2024, and this lab's optional notebook.
+# **Read next:** *Sarathi-Serve*, OSDI 2024.

@@ -20,7 +20,7 @@ lab.earlier()
 
 # %% [markdown]
 # You put Llama-3.1-8B on an RTX 4090 for a team of forty. Prompts have 1,024 tokens, answers 512 on average, CV 1. For
-# each token every layer keeps a key (K) and a value (V), to compute them only once: the **KV cache**. At its start the
+# each token every layer keeps a key (K) and a value (V), to compute them only once: the **KV cache**. The
 # engine allocates it as one **KV pool** of **blocks** of 16 tokens. Its log says:
 
 # %%
@@ -42,25 +42,23 @@ lab.predict("slots")
 # ## Explore
 #
 # A card's **ledger** goes line by line from its memory to the pool. Activation and other are estimates; here they leave
-# 3% less than the engine found.
+# {{ledger_less:.0%}} less than the engine found.
 
 # %%
 lab08.what_fits()
 
 # %% [markdown]
-# 240 requests. A **preemption** takes all blocks from the sequence admitted last, which is computed again later. Times
+# A **preemption** takes all blocks from the sequence admitted last, which is computed again later. Times
 # are *modelled*: the RTX 4090 has no recording.
 
 # %%
 lab08.full_pool()
 
 # %% [markdown]
-# A good place for a break.
-#
 # ## Measure
 #
-# A small language model tells four stories here, in blocks of 16 tokens, **measured**. Play it: who is preempted, and
-# do the words change? Give it more blocks. Beside it: an H100, **recorded**.
+# A small language model tells four stories here, in blocks of {{story_block}} tokens, **measured**. Play it: who is preempted, and
+# do the words change? Give it more blocks. Beside it: **simulated** on recorded steps of an H100.
 
 # %%
 lab08.words_again()
@@ -68,15 +66,15 @@ lab08.words_again()
 # %% [markdown]
 # ## Explain
 #
-# **By hand.** A pool of 12 blocks of 4 tokens; four requests with a prompt of 8 tokens and an answer of 12.
+# A pool of {{hand_blocks}} blocks of {{hand_block}} tokens; four requests with a prompt of {{hand_prompt}} tokens and an answer of {{hand_answer}}.
 
 # %%
 lab08.four_requests()
 
 # %% [markdown]
-# They start with 2 blocks each and soon hold 3: the pool is full. In the sixth step each needs a fourth, so the engine
-# preempts D, admitted last, and later C. Nothing fails, but D gets no token for seven steps, and all end after 19 steps
-# instead of 12.
+# They start with {{hand_first}} blocks each and soon hold {{hand_soon}}: the pool is full. In the sixth step each needs a fourth, so the engine
+# preempts D, admitted last, and later C. Nothing fails, but D gets no token for seven steps, and all end after {{hand_steps}} steps
+# instead of {{hand_answer}}.
 #
 # **To remember**: the KV bytes of one token. **To look up**: how many sequences the pool holds at a random moment.
 #
@@ -85,14 +83,14 @@ lab08.four_requests()
 #
 # | symbol | meaning | here | where to find it |
 # |---|---|---|---|
-# | $k$ | bytes a token | 131,072 | |
+# | $k$ | bytes a token | {{a_token:,}} | |
 # | $n_{\text{layers}}$ | layers | 32 | `num_hidden_layers` |
 # | $n_{\text{KV heads}}$ | KV heads | 8 | `num_key_value_heads` |
 # | $d_{\text{head}}$ | elements of a head | 128 | `head_dim` |
 # | $s$ | bytes of an element | 2 | `--kv-cache-dtype` |
 # | $P$, $N$ | tokens of prompt, mean answer | 1,024, 512 | your traffic |
 # | $CV$ | spread of the answers | 1 | your traffic |
-# | residents | requests at once | 27, simulated 26.5 | |
+# | residents | requests at once | {{residents:.0f}}, simulated {{in_batch:.1f}} | |
 #
 # Query heads do not count. Multi-head attention (**MHA**) has a KV head for each, grouped-query attention (**GQA**) one
 # for several: no flag changes that. fp8 K and V halve $k$. fp8 weights leave $k$ alone
@@ -101,12 +99,15 @@ lab08.four_requests()
 # A sequence holds half of its own answer on average. But long answers stay longer, so the batch holds more of them:
 # with a CV of 1, a whole mean answer each. The printed **concurrency** divides by `max_model_len` instead: how many fit
 # if all grow to the limit.
+#
+# **Prefix caching**, on by default in vLLM, holds equal beginnings once: with a system prompt of 512 tokens
+# {{with_prefixes:.0f}} would fit. Here no two are alike.
 
 # %% [markdown]
 # ## Exercises
 #
-# An example: bytes a token, requests at once, mean and standard deviation of a sequence's blocks (fewer than 96: here
-# answers have a mean of 510 and a CV of 0.92).
+# An example: bytes a token, requests at once, mean and standard deviation of a sequence's blocks (answers drawn: mean
+# {{drawn_mean:.0f}}, CV {{drawn_cv:.2f}}).
 
 # %%
 token = 2 * 32 * 8 * 128 * 2
@@ -115,7 +116,7 @@ blocks = np.ceil(kv_pool.tokens_held() / 16)
 token, fit, round(float(blocks.mean()), 1), round(float(blocks.std()), 1)
 
 # %% [markdown]
-# **1.** Qwen2.5-7B has 28 layers, 28 query heads, 4 KV heads of 128 elements, and 16 bits an element. Bytes a token?
+# **1.** Qwen2.5-7B has {{qwen_layers}} layers, {{qwen_heads}} query heads, 4 KV heads of 128 elements, and 16 bits an element. Bytes a token?
 
 # %%
 qwen_token = None
@@ -125,7 +126,7 @@ qwen_token = 2 * 28 * 4 * 128 * 2
 lab.check("token", qwen_token)
 
 # %% [markdown]
-# **2.** The same bytes hold K and V in fp8 now. Prompts have 3,000 tokens, answers 800, CV 1. How many run at once, on
+# **2.** The same bytes hold K and V in fp8 now. Prompts have {{once_prompt:,}} tokens, answers {{once_answer}}, CV 1. How many run at once, on
 # average?
 
 # %%
@@ -137,8 +138,8 @@ lab.check("residents", residents)
 
 # %% [markdown]
 # **3.** Slots that fit *on average* are too many half of the time. Leave room: return the most slots n, at least one,
-# with $n\,\mu + 2\sqrt{n}\,\sigma \le \text{num\_blocks}$, where $\mu$ and $\sigma$ are mean and standard deviation of
-# a sequence's blocks. `tokens` has the lengths of many sequences.
+# with $n\,\mu + 2\sqrt{n}\,\sigma \le \text{num\_blocks}$, where $\mu$ and $\sigma$ are mean and standard deviation
+# (`np.std`) of a sequence's blocks. `tokens` has the lengths of many sequences.
 
 
 # %%
@@ -168,9 +169,9 @@ lab.ticket()
 # ## Take away
 #
 # 1. Bytes a token come from the **config**; the pool is what the **ledger** leaves.
-# 2. The printed concurrency is a worst case: here 27 fit on average, not 5.
+# 2. The printed concurrency is a worst case: here {{residents:.0f}} fit on average, not {{by_limit}}.
 # 3. Past the limit nothing fails: requests are **preempted**. Watch their counter, and set the slots below that average
-#    (exercise 3: 23).
+#    (exercise 3: {{room_slots}}).
 
 # %%
 lab.recap("five")
@@ -179,15 +180,15 @@ lab.recap("five")
 lab.recap("slots")
 
 # %% [markdown]
-# **Decide.** Another team has the same card and model, and `--max-num-seqs 5`. Every prompt has 2,000 tokens and every
-# answer 800. vLLM 0.19 says, at `/metrics`:
+# **Decide.** Another team has the same card and model, and `--max-num-seqs 5`. Every prompt has {{decide_prompt:,}} tokens and every
+# answer {{decide_answer}}. A page in the format of {{vllm}}'s `/metrics`:
 
 # %%
 print(decision.metrics())
 
 # %% [markdown]
 # Choose `--max-num-seqs`, `--max-model-len` or `--gpu-memory-utilization`, and the largest value with which nobody is
-# ever preempted. What would change your mind?
+# ever preempted.
 
 # %%
 choice = {"--flag": None}
@@ -199,6 +200,3 @@ lab.check("decide", choice)
 
 # %%
 lab.quiz()
-
-# %% [markdown]
-# Next: lab 07, or `08_kv_budgeting_deeper`.

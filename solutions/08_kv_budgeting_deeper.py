@@ -31,8 +31,8 @@ GIB = 2**30
 lab08.one_token()
 
 # %% [markdown]
-# The width of the model is not in the formula, nor is its number of query heads. So a model of 32 billion parameters
-# can store half as much for a token as one of 7 billion:
+# The width of the model is not in the formula, nor is its number of query heads. So a model of {{big_params}} billion parameters
+# can store half as much for a token as one of {{small_params}} billion:
 
 # %%
 print("model          layers  query heads  KV heads  head   bytes a token   8,192 tokens")
@@ -67,7 +67,7 @@ token_bytes({"num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads"
 #
 # | symbol | meaning | unit |
 # |---|---|---|
-# | $M$ | memory of the card, as the driver reports it: 79.18 GiB on an "80 GB" H100 | bytes |
+# | $M$ | memory of the card, as the driver reports it: {{h100_gib:.2f}} GiB on an "{{h100_gb}} GB" H100 | bytes |
 # | $u$ | `gpu_memory_utilization` | none |
 # | $W$ | weights: parameters times bytes each, once, whatever the batch | bytes |
 # | $A$ | activation: the most that a step needs beside them, found at start by running one | bytes |
@@ -76,12 +76,12 @@ token_bytes({"num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads"
 # | $k$, $N$ | bytes a token; blocks of 16 tokens in the pool | bytes, blocks |
 #
 # $A$ is the larger of two peaks: the widest layer, over the most tokens that a step may hold, and the sampler, which
-# sorts a row of the whole vocabulary for each sequence. That is why `max_num_seqs` costs memory. The 38 bytes for each
+# sorts a row of the whole vocabulary for each sequence. That is why `max_num_seqs` costs memory. The {{sampler_bytes}} bytes for each
 # entry of such a row, below, are an estimate, fitted to logs of five models. The size of a batch is the engine's
-# default: `vllm serve` 0.19 takes 1,024 sequences and 8,192 tokens a step on cards of 70 GiB and more (not on an A100),
+# default: `vllm serve` {{version}} takes 1,024 sequences and 8,192 tokens a step on cards of {{large_gib}} GiB and more (not on an A100),
 # 256 and 2,048 on others.
 
-# Read the bar of Llama-3.1-8B on an H100 from the bottom up. Set `max_num_seqs` to 256, then to 1,024: where do 3.5 GiB
+# Read the bar of Llama-3.1-8B on an H100 from the bottom up. Set `max_num_seqs` to 256, then to 1,024: where do {{slots_gib:.1f}} GiB
 # go, before a single request has come? Change `max_model_len`: which lines of the table move?
 
 # %%
@@ -116,11 +116,11 @@ for log in PRINTS:
 # %% [markdown]
 # The second row is the ledger shown before. The pool is a small difference of large numbers. On a large card the
 # estimate is good enough to plan with; on the A100 of which the engine was given a quarter, 1 GiB too much for
-# activation takes 19% off the pool. Rule: take bytes a token from the config, where they are exact, and the pool from
+# activation takes {{a100_off:.0%}} off the pool. Rule: take bytes a token from the config, where they are exact, and the pool from
 # your own engine's log, where you have one.
 #
 # The log of the RTX 3090 explains what many have reported: *"the number of blocks depends on max_model_len, although
-# the memory is the same"*. Before 0.8 (its engine V0), vLLM profiled a step of `max_model_len` tokens, since prompts
+# the memory is the same"*. Before {{v1}} (its engine V0), vLLM profiled a step of `max_model_len` tokens, since prompts
 # were not split. V1 profiles `max_num_batched_tokens`; with `--no-enable-chunked-prefill` that is `max_model_len`
 # again:
 
@@ -143,7 +143,9 @@ for batched in (2_048, 8_192, 20_000):
 # Nothing fails when the pool is full. When a running sequence needs a block and there is none, the one admitted last
 # gives back all of its own and goes to the head of the queue. Once blocks are free, its prompt and its answer so far
 # are computed again, and its reader sees nothing until that is done. The table shows the same card with three kinds of
-# K and V, and a pool of the same bytes. 2,000 requests, up to 256 slots, 2,048 tokens a step.
+# K and V, and a pool of the same bytes. 2,000 requests, up to 256 slots, 2,048 tokens a step. (This is without prefix
+# caching, which vLLM has on by default: with it, a preempted request finds again what nobody has overwritten yet. In a
+# full pool that is little.)
 
 # %%
 print(
@@ -212,7 +214,7 @@ for gpu in ("H100", "RTX 4090"):
 #
 # **"KV memory = batch x length x layers x 2 x d_model x bytes."** This takes the width of the model for the width of
 # all KV heads. It is right for Llama-2-7B, and for nothing with fewer KV heads than heads. Somebody who planned
-# Qwen2.5-7B with it, and took eight bits for eight bytes, arrived at 1.5 MB a token:
+# Qwen2.5-7B with it, and took eight bits for eight bytes, arrived at {{a_token_mb:.1f}} MB a token:
 
 # %%
 m = card_memory.spec("qwen2-7b")  # the same sizes as Qwen2.5-7B
@@ -255,9 +257,9 @@ for name, number in (
 
 # %% [markdown]
 # **"GQA is a setting of the server."** It is a property of the trained weights. **"GQA makes it four times smaller."**
-# True for 8 of 32 heads; the table above has 1, 4, 7 and 71.
+# True for 8 of 32 heads; the table above has {{wide_heads}}.
 #
-# **"Pages of 16 to 32 KB."** A block of 16 tokens is one page of K and one of V in every layer:
+# **"Pages of {{page_kib}} to {{page_kib_most}} KB."** A block of 16 tokens is one page of K and one of V in every layer:
 
 # %%
 page = 16 * 8 * 128 * 2
@@ -288,19 +290,19 @@ picker
 # - **Recurrent hybrids.** Most layers keep a state of fixed size, and few have attention. Short sequences pay for the
 #   state in full.
 #
-# 1. Which model keeps the least of 1,024 tokens, and which of 131,072? Where do lines cross?
-# 2. gpt-oss-120b: one tool says 73,728 bytes a token, another 36,864. Which line of the table is which?
+# 1. Which model keeps the least of 1,024 tokens, and which of {{longest_context:,}}? Where do lines cross?
+# 2. gpt-oss-120b: one tool says {{oss_token:,}} bytes a token, another {{oss_token_later:,}}. Which line of the table is which?
 
 # %%
 lab08.one_sequence()
 
 # %% [markdown]
-# **"Why does my engine say 2,640,144 tokens and 284x?"** vLLM, gpt-oss-120b over four A100s, 45.32 GiB of pool on each,
-# `max_model_len` 16,384. But 2,640,144 / 16,384 is 161.
+# **"Why does my engine say {{oss_tokens:,}} tokens and {{oss_times}}x?"** vLLM, gpt-oss-120b over four A100s, {{oss_pool_gib:.2f}} GiB of pool on each,
+# `max_model_len` {{oss_length:,}}. But {{oss_tokens:,}} / {{oss_length:,}} is {{oss_wrong:.0f}}.
 #
-# Up to vLLM 0.20 the printed *tokens* are counted as if all 36 layers kept every token; from 0.21 on they are the
-# concurrency times `max_model_len`. The *concurrency* takes into account, in both, that 18 of them have a window of 128
-# tokens. A windowed group of layers holds 127 tokens and those of one step (2,048), in whole blocks and one more, since
+# Up to vLLM 0.20 the printed *tokens* are counted as if all {{oss_layers}} layers kept every token; from {{tool_tokens}} on they are the
+# concurrency times `max_model_len`. The *concurrency* takes into account, in both, that {{oss_windowed}} of them have a window of {{oss_window}}
+# tokens. A windowed group of layers holds {{oss_kept}} tokens and those of one step (2,048), in whole blocks and one more, since
 # a window may begin inside a block:
 
 # %%
@@ -320,9 +322,9 @@ print(
 print(f"tokens as vLLM 0.21 prints them: {int(pool.concurrency(16_384) * 16_384):,}")
 
 # %% [markdown]
-# The log rounds its GiB to two digits, which is where 64 tokens have gone.
+# The log rounds its GiB to two digits, which is where {{oss_off}} tokens have gone.
 #
-# And the hybrid: if you count K and V for all 118 layers of Nemotron-H-56B, of which 10 have attention, you are wrong
+# And the hybrid: if you count K and V for all {{hybrid_layers}} layers of Nemotron-H-56B, of which {{hybrid_attention}} have attention, you are wrong
 # by an order of magnitude. If you leave out the state, you are wrong in the other direction:
 
 # %%
@@ -341,15 +343,15 @@ print(
 #
 # Six questions that people have put to the authors of engines, shortened. Answer each with a number:
 #
-# - `concurrency`: vLLM prints *4.61x* for 8,192 tokens. "Is that a hard limit?" How many requests of 800 tokens fit?
-# - `qwen`: "Qwen2.5-7B takes 1.53 MB a token." It has 28 layers, 28 heads, 4 KV heads of 128, a width of 3,584, and 16
+# - `concurrency`: vLLM prints *{{printed_461:.2f}}x* for 8,192 tokens. "Is that a hard limit?" How many requests of {{report_request}} tokens fit?
+# - `qwen`: "Qwen2.5-7B takes {{a_token_mb:.2f}} MB a token." It has {{qwen_layers}} layers, {{qwen_heads}} heads, 4 KV heads of 128, a width of {{qwen_width:,}}, and 16
 #   bits an element. What is the right number of bytes?
-# - `tensorrt`: "TensorRT-LLM takes 67 GB for KV, and I send one request." It takes 0.9 of the free memory, whatever is
-#   sent. The log says 132,608 tokens; the model has 32 layers, 32 KV heads of 128, 16 bits. How many GB (10⁹ bytes)?
-# - `a10`: "vLLM has 8,348 blocks of 16 tokens for Llama-2-7B on my A10 with 24 GB." How many GiB would those take, at
-#   524,288 bytes a token?
+# - `tensorrt`: "TensorRT-LLM takes {{trt_gb}} GB for KV, and I send one request." It takes {{default_share:g}} of the free memory, whatever is
+#   sent. The log says {{trt_tokens:,}} tokens; the model has 32 layers, 32 KV heads of 128, 16 bits. How many GB (10⁹ bytes)?
+# - `a10`: "vLLM has {{a10_blocks:,}} blocks of 16 tokens for Llama-2-7B on my A10 with {{a10_gb}} GB." How many GiB would those take, at
+#   {{a10_token:,}} bytes a token?
 # - `llama.cpp`: `--ctx-size 4096 --parallel 2`, each slot with its own part. How many tokens does a slot have?
-# - `never`: a prompt of 99,000 tokens, `max_tokens` 1,000, and a pool of 5,000 blocks of 16: the request hangs. How
+# - `never`: a prompt of {{never_prompt:,}} tokens, `max_tokens` {{never_answer:,}}, and a pool of {{never_blocks:,}} blocks of 16: the request hangs. How
 #   many blocks does it need at its end?
 
 # %%
@@ -385,9 +387,9 @@ for found in sweep:
 draw.slots(sweep)
 
 # %% [markdown]
-# The symptom: `vllm:num_preemptions` climbs, the pool is 100% full, the number of running requests swings while all of
-# them are slower (TPOT 28 ms with 24 slots, 33 with 48), and streams stop for seconds. Tokens/s look fine, since work
-# that is done twice looks like work. Beyond 34 slots nothing changes any more: the pool decides.
+# The symptom: `vllm:num_preemptions` climbs, the pool is {{busy:.0%}} full, the number of running requests swings while all of
+# them are slower (TPOT {{tpot_24_ms:.0f}} ms with 24 slots, {{tpot_48_ms:.0f}} with 48), and streams stop for seconds. Tokens/s look fine, since work
+# that is done twice looks like work. Beyond {{most_running}} slots nothing changes any more: the pool decides.
 #
 # Does that depend on the card, whose times are modelled? The same pool with steps that were **recorded** on an H100, at
 # a rate that is again too high:
@@ -436,8 +438,8 @@ for length in (16_000, 32_000):
 # ## The last per cent of the card
 #
 # `gpu_memory_utilization` is a share of the *whole* memory of the card, not of what is free. The rest of the card must
-# hold everything that nobody has counted: CUDA graphs (up to vLLM 0.19), fragments, a second process. From 0.20 on an
-# estimate of the graphs is taken off the pool, and the default is 0.92.
+# hold everything that nobody has counted: CUDA graphs (up to vLLM 0.19), fragments, a second process. From {{graphs}} on an
+# estimate of the graphs is taken off the pool, and the default is {{share_now:.2f}}.
 
 # %%
 for share in (0.90, 0.95, 0.98, 0.99):
@@ -448,10 +450,10 @@ for share in (0.90, 0.95, 0.98, 0.99):
     )
 
 # %% [markdown]
-# From 0.90 to 0.98 the pool grows by 39%, and 0.47 GiB are left. CUDA graphs alone were found to take up to 0.5 GiB.
+# From {{default_share:.2f}} to {{share_last:.2f}} the pool grows by {{last_grows:.0%}}, and {{last_left_gib:.2f}} GiB are left. CUDA graphs alone were found to take up to {{graphs_gib:g}} GiB.
 # The first long batch then ends in `CUDA out of memory`, and this one *is* an error: it takes the engine down with
-# everybody in it. Two engines on one card have the same problem. In vLLM's V0 (the default before 0.8) the second one
-# counts the first one's memory as its own, so a share of 0.2 is less than nothing:
+# everybody in it. Two engines on one card have the same problem. In vLLM's V0 (the default before {{v1}}) the second one
+# counts the first one's memory as its own, so a share of {{share_second:g}} is less than nothing:
 
 # %%
 first = 68 * GIB  # in use by another process on an 80 GB card
@@ -465,7 +467,7 @@ for share in (0.20, 0.95):
 # %% [markdown]
 # **The knobs in real engines**
 #
-# | vLLM 0.19 | in this lab |
+# | {{vllm}} | in this lab |
 # |---|---|
 # | `--gpu-memory-utilization 0.9` | $u$: a share of the whole card; activation is taken off |
 # | `--max-model-len` | the length behind the printed concurrency; a longer request is refused |
@@ -473,6 +475,7 @@ for share in (0.20, 0.95):
 # | `--max-num-batched-tokens` | tokens a step; costs memory for the widest layer |
 # | `--kv-cache-dtype fp8` | one byte an element; `auto` is the type of the model |
 # | `--block-size 16` | tokens of a block |
+# | `--enable-prefix-caching`, on | not here: blocks of equal beginnings are held once |
 # | gauge `vllm:kv_cache_usage_perc` | pool in use, 0 to 1 |
 # | counter `vllm:num_preemptions_total` | preemptions |
 #
@@ -489,8 +492,8 @@ for share in (0.20, 0.95):
 # | `dtype: fp8`, `tokens_per_block` | type of K and V, tokens of a block |
 # | `capacity_scheduler_policy: GUARANTEED_NO_EVICT` | no preemption: admits only what fits to its end |
 #
-# The three memory shares are shares of three different things. Somebody who compared vLLM at 0.9 with SGLang at 0.93 on
-# the same four H100s found 178,880 against 367,404 tokens. The bytes a token are the same in both; the difference comes
+# The three memory shares are shares of three different things. Somebody who compared vLLM at {{default_share:g}} with SGLang at {{share_sglang:.2f}} on
+# the same four H100s found {{tokens_vllm:,}} against {{tokens_sglang:,}} tokens. The bytes a token are the same in both; the difference comes
 # from the rules:
 
 # %%

@@ -13,13 +13,14 @@ lab.earlier()
 # %% [markdown]
 # ## The question
 #
-# Before the launch you tested your service, Llama-3.1-8B on one H100: 12 requests a second, at most 16 in flight. 99 of
-# 100 requests got their first token within 35 ms. Now users wait for seconds. In the test and today, one document of
-# 65,536 tokens stalls the engine for 5.5 seconds, and nobody else gets a first token. **How can a test meet this
-# trouble and not report it?**
+# Before the launch you tested your service, Llama-3.1-8B on one H100: 12 requests a second, at most 16 in flight. {{percent}} of
+# {{hundred}} requests got their first token within {{written_ms:.0f}} ms. Now users wait for seconds. In the test and today, one document of
+# 65,536 tokens stalls the engine for {{stall_s:.1f}} seconds: nobody else gets a first token. **How can a test meet this and
+# not report it?**
 #
 # - A **client** sends the requests of a test.
-# - **In flight** are requests sent and not yet answered. `--max-concurrency 16` allows at most 16.
+# - **In flight** are requests sent and not yet answered: at most 16 with `--max-concurrency 16`. The engine itself has
+#   256 slots, as many as were recorded ({{engine}}'s default here is {{default_slots:,}}). This load never takes all.
 
 # %%
 lab16.report_and_users()
@@ -38,8 +39,7 @@ lab.predict("weights")
 #
 # ### One test, two clocks
 #
-# A test of 2,000 requests, with the document in its middle. "Written down" is TTFT from the moment the client sends a
-# request. "No limit" is what users feel.
+# 2,000 requests, with the document in the middle. "Written down" is TTFT from sending. "No limit" is what users feel.
 
 # %%
 lab16.one_test_two_clocks()
@@ -47,8 +47,8 @@ lab16.one_test_two_clocks()
 # %% [markdown]
 # ### One run, many tools
 #
-# The token times of 300 requests, read by every tool. A **piece** is what a stream brings at once: one token, or
-# several. The dotted line is our TPOT, (E2E - TTFT) / (tokens - 1).
+# The token times of 300 requests, read by every tool. A **piece** is what a stream brings at once. The dotted line is
+# our TPOT, (E2E - TTFT) / (tokens - 1).
 
 # %%
 lab16.one_run_many_tools()
@@ -56,8 +56,8 @@ lab16.one_run_many_tools()
 # %% [markdown]
 # ## Measure
 #
-# With each move, a small language model answers 30 questions on your CPU, 20 a second, with one stall, beside steps
-# recorded on an H100. The models differ; compare the clocks.
+# With each move, a small language model answers 30 questions on your CPU, 20 a second, with one stall, beside recorded
+# steps. The models differ; compare the clocks.
 
 # %%
 lab16.a_client_that_waits()
@@ -74,13 +74,13 @@ lab16.a_client_that_waits()
 lab16.a_client_by_hand()
 
 # %% [markdown]
-# It writes down 0.5, 2.5, 0.5 and 0.5 s. Requests 3 and 4 waited in the client, and no record shows it. This is
+# It writes down 0.5, 2.5, 0.5 and 0.5 s. Requests {{third}} and {{fourth}} waited in the client, in no record. This is
 # **coordinated omission**: a client that waits for the server leaves out requests that would have waited.
 #
 # $$\text{TTFT}_{\text{plan}} = (\text{sent} - \text{planned}) + \text{TTFT}_{\text{written}}$$
 #
-# In the question, 66 requests were due during the stall, and at most 16 can be in flight. The p99 of 2,000 leaves out
-# the slowest 20, so it cannot show one such stall.
+# In the question, {{due:.0f}} requests were due during the stall, at most 16 in flight. The p99 of 2,000 leaves out the
+# slowest {{slowest:.0f}}, so it cannot show one such stall.
 #
 # If the limit is always reached, a request is sent only when another is answered: a **closed loop**. By Little's law,
 # whatever was asked for,
@@ -89,17 +89,17 @@ lab16.a_client_by_hand()
 #
 # | symbol | meaning | unit | value | simulated |
 # |---|---|---|---|---|
-# | sent - planned | wait in the client | s | 1.5, request 3 | |
-# | TTFT written | from sending | s | 0.5, request 3 | |
-# | TTFT plan | what a user feels | s | 2.0, request 3 | |
-# | C | limit in flight | requests | 16 | 15.7 |
-# | E2E | mean, from sending | s | 0.844 | 0.844 |
-# | rate | sent, of 40 asked for | requests/s | 18.9 | 19.0 |
+# | sent - planned | wait in the client | s | {{third_wait_s:.1f}}, request {{third}} | |
+# | TTFT written | from sending | s | {{third_took_s:.1f}}, request {{third}} | |
+# | TTFT plan | what a user feels | s | {{third_felt_s:.1f}}, request {{third}} | |
+# | C | limit in flight | requests | 16 | {{in_flight:.1f}} |
+# | E2E | mean, from sending | s | {{e2e_s:.3f}} | {{e2e_s:.3f}} |
+# | rate | sent, of {{asked}} asked for | requests/s | {{formula_rate:.1f}} | {{sent_rate:.1f}} |
 #
 # In an **open loop**, as with users, each request is sent as planned.
 #
-# **Requests or gaps.** One answer has 2 gaps of 40 ms, another 8 of 15 ms. The mean TPOT counts answers:
-# (40 + 15) / 2 = 27.5 ms. The mean ITL counts gaps: (2 x 40 + 8 x 15) / 10 = 20 ms. Both are right.
+# **Requests or gaps.** One answer has {{few_gaps}} gaps of {{few_ms}} ms, another {{more_gaps}} of {{more_ms}} ms. The mean TPOT counts answers:
+# ({{few_ms}} + {{more_ms}}) / {{two}} = {{by_answers_ms:g}} ms. The mean ITL counts gaps: ({{few_gaps}} x {{few_ms}} + {{more_gaps}} x {{more_ms}}) / {{all_gaps}} = {{by_gaps_ms:g}} ms. Both are right.
 
 # %% [markdown]
 # ## Exercises
@@ -108,7 +108,7 @@ lab16.a_client_by_hand()
 # answered at 4 s, 2 s after its plan. A tool that divides the 270 ms from first to last token by 10 tokens says 27 ms;
 # with 9 gaps TPOT is 30 ms.
 #
-# **1.** Complete it: the same plan; the client writes down 0.5, 3.25, 0.5 and 0.25 s. How many seconds after its plan
+# **1.** Complete it: the same plan; the client writes down {{took}} s. How many seconds after its plan
 # does the fourth request get its first token?
 
 # %%
@@ -121,7 +121,7 @@ answer = (1 + 3.25) + 0.5 + 0.25 - 3
 lab.check("late", answer)
 
 # %% [markdown]
-# **2.** Change the tool: llmperf divides E2E by all tokens, and says 50 ms for 20 tokens with a TTFT of 525 ms. What is
+# **2.** Change the tool: llmperf divides E2E by all tokens, and says {{told_ms}} ms for {{told_tokens}} tokens with a TTFT of {{told_ttft_ms}} ms. What is
 # TPOT, in ms?
 
 # %%
@@ -165,9 +165,9 @@ lab.ticket()
 # %% [markdown]
 # ## Take away
 #
-# 1. Count from the plan: a client that waits leaves out requests that would have waited.
+# 1. Count from the plan.
 # 2. A limit that is always reached makes a closed loop: the engine sets the rate.
-# 3. Compare under one definition: over answers or gaps, by token or by piece, with TTFT or without.
+# 3. Compare under one definition: over answers or gaps, by token or piece, with TTFT or without.
 
 # %%
 lab.recap("stall")
@@ -176,9 +176,9 @@ lab.recap("stall")
 lab.recap("weights")
 
 # %% [markdown]
-# **Decide.** "At 40 requests/s the p99 of TTFT is 33 ms", writes a colleague, from
+# **Decide.** "At {{peak_rate:g}} requests/s the p99 of TTFT is {{peak_p99_ms:g}} ms", writes a colleague, from
 # `vllm bench serve --request-rate 40 --num-prompts 2000 --max-concurrency 32 --percentile-metrics ttft,e2el`
-# (0.11.1, some of its lines):
+# (some of its lines, made up in the form of {{engine}}):
 #
 # ```
 # ============ Serving Benchmark Result ============

@@ -28,7 +28,8 @@ from course.lessons.lab16.steady_window import percentile_interval
 # elsewhere.
 #
 # The engine here has 256 slots, the largest batch that was recorded. The tests with a limit run with 8,192 tokens a
-# step, vLLM 0.19's default on an H100; the burst, the replicas and the closed loop with 2,048, its default on an A100.
+# step, {{engine}}'s default on an H100; the burst, the replicas and the closed loop with {{small_tokens:,}}, its default on
+# an A100. Its default of slots on an H100 is {{default_slots:,}}.
 
 # %% [markdown]
 # ## What a client does
@@ -36,8 +37,8 @@ from course.lessons.lab16.steady_window import percentile_interval
 # ### The limit
 #
 # This is the test of lab 16 with other limits. The p99 of what is written down shows the stall once more than 1% of the
-# requests waited for it in the engine. With a limit of 32 those were 18 of 2,000; the others in flight had their first
-# token before it. Counting from the plan is better, and still not what users see: with a limit of 8 a queue grows in
+# requests waited for it in the engine. With a limit of {{unseen_limit}} those were {{unseen}} of 2,000; the others in flight had their first
+# token before it. Counting from the plan is better, and still not what users see: with a limit of {{small_limit}} a queue grows in
 # the client, which users would not form, at 12 requests/s even without a document. The best test has no limit, or one
 # that is never reached.
 
@@ -45,7 +46,7 @@ from course.lessons.lab16.steady_window import percentile_interval
 lab16.what_a_limit_hides()
 
 # %% [markdown]
-# Here is how late each request was sent in three tests of the ticket. At 40 requests/s the last one leaves 55 s after
+# Here is how late each request was sent in three tests of the ticket. At {{asked}} requests/s the last one leaves {{last_s:.0f}} s after
 # its plan.
 
 # %%
@@ -55,8 +56,8 @@ lateness(tests, ("continuous", "prefill", "wasted"))
 # %% [markdown]
 # ### A client that is late
 #
-# A client that sleeps for the *gap* between two requests adds its own work to each gap. One user asked a tool for 200
-# requests/s and got 183.5. That is 1/183.5 - 1/200 s, or 0.45 ms of work for each request. The cure is to sleep until
+# A client that sleeps for the *gap* between two requests adds its own work to each gap. One user asked a tool for {{gap_rate}}
+# requests/s and got {{gap_got:g}}. That is 1/{{gap_got:g}} - 1/{{gap_rate}} s, or {{gap_work_ms:.2f}} ms of work for each request. The cure is to sleep until
 # the planned moment, not for a planned time.
 
 # %% tags=["nbval-ignore-output"]
@@ -85,8 +86,8 @@ for name, on_schedule in (("sleeps for each gap", False), ("keeps to the clock",
 # ### A client and a server
 #
 # `course serve` answers over HTTP and reports its counts at `/metrics`, under vLLM's names. Here it runs inside the
-# kernel, on a free port of 127.0.0.1, and a small client (`lessons/lab16/over_http.py`) sends it 40 requests by the
-# clock, 20 a second: once with 1 request in flight, once with at most 16. Each clock gives a TTFT of its own.
+# kernel, on a free port of {{host}}, and a small client (`lessons/lab16/over_http.py`) sends it {{http_requests}} requests by the
+# clock, {{http_rate:g}} a second: once with 1 request in flight, once with at most {{http_slots}}. Each clock gives a TTFT of its own.
 
 # %% tags=["nbval-ignore-output"]
 both = lab16.a_client_and_a_server(limits=(1, 16))
@@ -124,11 +125,11 @@ for name, some in {
 # %% [markdown]
 # ### Pieces are not tokens
 #
-# A stream brings pieces. Two more reports, computed on the run of the second explorer at 4 requests/s:
+# A stream brings pieces. Two more reports, computed on the run of the second explorer at {{calm_rate}} requests/s:
 #
 # - "The first ITL is far too long." A chat stream may open with a piece that holds a role and no text. A client that
 #   takes it for the first token writes down the way to the server as TTFT, and the real TTFT as a gap.
-# - "ITL grew fourfold and users notice nothing." The server sends 4 tokens at a time. Divide a gap by the tokens of
+# - "ITL grew fourfold and users notice nothing." The server sends {{piece}} tokens at a time. Divide a gap by the tokens of
 #   its piece, or take TPOT from the token count of the answer.
 
 # %%
@@ -155,7 +156,7 @@ print(
 #
 # ### People and gaps
 #
-# One prompt in 50 is a document of 16,384 tokens; its two steps take 0.26 and 0.38 s. Count tokens, then count people:
+# One prompt in {{short_each}} is a document of {{short_document:,}} tokens; its two steps take {{short_first_s:.2f}} and {{short_second_s:.2f}} s. Count tokens, then count people:
 
 # %%
 load = load_test.requests(12, 16_384, documents=40)
@@ -174,7 +175,7 @@ print(f"requests whose longest gap is above 200 ms: {felt_it:.0%} of the request
 # %% [markdown]
 # ### Percentiles cannot be averaged
 #
-# Two replicas behind a router that sends one of them more than its share: 15 requests/s and 4. Each reports its p99.
+# Two replicas behind a router that sends one of them more than its share: {{more_rate}} requests/s and {{less_rate}}. Each reports its p99.
 
 # %%
 ttft = []
@@ -202,7 +203,7 @@ print(
 #
 # ### How many requests for a p99
 #
-# Of $n$ independent requests the number below the true p99 is binomial with $n$ and 0.99. So the $l$-th and $u$-th
+# Of $n$ independent requests the number below the true p99 is binomial with $n$ and {{quantile}}. So the $l$-th and $u$-th
 # smallest hold the true p99 between them with a probability that is known, whatever the distribution:
 #
 # $$P(x_{(l)} \le p99 \le x_{(u)}) \ge P(l \le B < u), \qquad B \sim \text{Binomial}(n,\ 0.99)$$
@@ -216,7 +217,7 @@ for n in (100, 300, 500, 1_000, 2_000, 10_000):
 
 # %% [markdown]
 # That holds for independent values. Latencies are not: requests in one queue wait for the same reason. Take lab 03's
-# engine at 14 requests/s, in 100 tests of 1,000 requests, once as they came and once in random order, which makes them
+# engine at {{queue_rate}} requests/s, with its {{queue_slots}} slots, in {{queue_tests}} tests of {{queue_requests:,}} requests, once as they came and once in random order, which makes them
 # independent:
 
 # %%
@@ -243,19 +244,19 @@ for name, values in {
 # ### The window that counts
 #
 # In a closed-loop test all users begin at the same moment and ask again when they are answered. Only the shaded window
-# counts. On the right are its percentiles, each with the band that holds the true one with 95% confidence if requests
+# counts. On the right are its percentiles, each with the band that holds the true one with {{sure:.0%}} confidence if requests
 # are independent, beside those of the whole run.
 #
 # - Let the window begin at 0: the p99 consists of the first burst.
-# - Begin at 5 s and make the window shorter until the p99 has no upper bound: then there are fewer than 368 requests.
+# - Begin at {{steady_s}} s and make the window shorter until the p99 has no upper bound: then there are fewer than {{bounded}} requests.
 # - Move the window to the end: the users stop one after the other, and the tokens/s fall.
 
 # %%
 lab16.the_window_that_counts()
 
 # %% [markdown]
-# "The p99 of TTFT is nine times what we see in production." 64 users who all begin at once make one burst, and in a
-# test of 2,944 requests those 64 are 2%. Leave out the start, and the end as well.
+# "The p99 of TTFT is nine times what we see in production." {{users}} users who all begin at once make one burst, and in a
+# test of {{crowd:,}} requests those {{users}} are {{crowd_share:.0%}}. Leave out the start, and the end as well.
 
 # %%
 run = steady_window.closed_loop(64)
@@ -275,8 +276,8 @@ for name, w in {"whole test": whole, "5 to 45 s": steady}.items():
 #
 # ### Rates from gaps
 #
-# A standard deviation of 900 requests/s, where about 50 were served at most, was reported of guidellm in February 2026
-# (its issue 602). A rate taken from each single gap is 1 / gap, and two requests may end at nearly the same moment.
+# A standard deviation of {{reported_std}} requests/s, where about {{reported_rate}} were served at most, was reported of guidellm in February 2026
+# (its issue {{reported_issue}}). A rate taken from each single gap is 1 / gap, and two requests may end at nearly the same moment.
 # Count in windows instead; here, arrivals:
 
 # %%
@@ -289,7 +290,7 @@ for name, rates in {"from single gaps": single, "counted each second": counted}.
 # %% [markdown]
 # ### A null that is read as zero
 #
-# inference-perf 0.6 writes null as TTFT where nothing was streamed (`streaming: false`). A dashboard that reads null as
+# {{inference_perf}} writes null as TTFT where nothing was streamed (`streaming: false`). A dashboard that reads null as
 # 0 makes you look faster than you are:
 
 # %%
@@ -305,7 +306,7 @@ print(f"left out:  mean {np.mean(known):.1f} ms of {len(known)}")
 # Three result files of a colleague, in the tools' own schemas, made up for this lab. Each has one flaw that changes a
 # conclusion. Times in them are in milliseconds, `duration` in seconds.
 #
-# - **nightly** (vLLM bench serve): "it kept up with 12.5 requests/s". How many requests a second were answered?
+# - **nightly** (vLLM bench serve): "it kept up with {{nightly_asked:g}} requests/s". How many requests a second were answered?
 # - **gateway** (SGLang bench_serving, through a company proxy): "0.00 ms a token". What is the mean TPOT?
 # - **peak** (vLLM bench serve): the file behind the decision of lab 16. When was the last request sent?
 
@@ -319,9 +320,9 @@ lab16.result_file("gateway")
 lab16.result_file("peak")
 
 # %% [markdown]
-# In nightly 912 requests were answered in 80 s: 11.4 a second. The rate in the file counts the failed ones too. In
+# In nightly {{nightly_answered}} requests were answered in {{nightly_s:g}} s: {{nightly_rate:.1f}} a second. The rate in the file counts the failed ones too. In
 # gateway TTFT is E2E, so the answers came in one piece, and nobody can say how long a token took. In peak the last
-# request was due at 50 s and, judged by the mean E2E, sent at 123 s. `course results FILE...` says such things about
+# request was due at {{peak_due_s:.0f}} s and, judged by the mean E2E, sent at {{peak_sent_s:.0f}} s. `course results FILE...` says such things about
 # any file:
 
 # %%
@@ -337,7 +338,7 @@ for name in three_files.NAMES:
 #
 # A result file has the times of requests, not of steps, and yet a step time is in it: TPOT is the step time averaged
 # over a request's stay, and the other rows say how many were in the batch meanwhile. A straight line through those
-# points, step = t0 + c x batch, is a model that `serve` can run at other rates. Fitted to one test at 20 requests/s,
+# points, step = t0 + c x batch, is a model that `serve` can run at other rates. Fitted to one test at {{fit_rate}} requests/s,
 # and tried on others:
 
 
@@ -368,12 +369,12 @@ for rate in (10, 20, 40, 60):
     )
 
 # %% [markdown]
-# It holds where it was fitted and below. At twice the rate it is off by 18%, at three times by 41%, and TTFT is off
-# everywhere: the line has no term for prompts, and at 20 requests/s they hardly change TPOT.
+# It holds where it was fitted and below. At twice the rate it is off by {{off_twice:.0%}}, at three times by {{off_thrice:.0%}}, and TTFT is off
+# everywhere: the line has no term for prompts, and at {{fit_rate}} requests/s they hardly change TPOT.
 #
 # `calibration.fit_run` does better: it serves the same requests at the same times, over and over, until four constants
 # give the TTFT, TPOT and E2E of the file, and it tries each constant at half and at twice its value to see whether the
-# run settles it. Below it reads a log of 60 requests at 60 requests/s, in the schema of the vLLM logs that come with
+# run settles it. Below it reads a log of {{log_requests}} requests at {{log_rate:g}} requests/s, in the schema of the vLLM logs that come with
 # LLMServingSim. The log is of our own making (the simulator wrote it, with constants that the fit does not see), so
 # the truth is known:
 
@@ -411,7 +412,7 @@ for rate in (10, 40):
 # %% [markdown]
 # ## The knobs in real tools
 #
-# | here | vLLM 0.30 `bench serve` | guidellm 0.3 | aiperf 0.13, genai-perf |
+# | here | vLLM 0.30 `bench serve` | {{guidellm}} | {{aiperf}}, genai-perf |
 # |---|---|---|---|
 # | open loop at a rate | `--request-rate 12` | `--rate-type poisson --rate 12` | `--request-rate 12` |
 # | bursts | `--burstiness 0.25` (Gamma shape) | | aiperf: `--arrival-pattern gamma --arrival-smoothness 0.25` |
@@ -422,16 +423,16 @@ for rate in (10, 40):
 # | goodput (SLOs in ms) | `--goodput ttft:500 tpot:50` | | `--goodput "time_to_first_token:500"` |
 # | every request | `--save-result --save-detailed` | `--output-path run.json` | aiperf: `profile_export.jsonl` |
 #
-# With `--max-concurrency`, vLLM's TTFT and E2E begin after the wait for a permit. Since 0.30 that wait is written down
+# With `--max-concurrency`, vLLM's TTFT and E2E begin after the wait for a permit. Since {{waits_since}} that wait is written down
 # separately (`queue_times`, `mean_client_queue_time_ms`); in older files it is in no number. vLLM 0.30 also stretches
-# the drawn gaps so that the plan has exactly the rate asked for. Its warm-up requests (`--num-warmups`, since 0.11.1)
+# the drawn gaps so that the plan has exactly the rate asked for. Its warm-up requests (`--num-warmups`, since {{warms_since}})
 # are sent at once, as far as the limit allows, and end before the test begins: they warm up the engine and leave the
-# burst at the start of a closed loop where it is. guidellm calls `--rate-type` `--profile` since 0.4, and
+# burst at the start of a closed loop where it is. guidellm calls `--rate-type` `--profile` since {{renamed_since}}, and
 # `--warmup-percent` `--warmup`; it still takes the old names.
 #
 # **What to read next**
 #
 # - G. Tene, *How NOT to Measure Latency*, talk, Strange Loop 2015, and `wrk2`, a client that counts from the plan.
 # - B. Schroeder, A. Wierman, M. Harchol-Balter, *Open Versus Closed: A Cautionary Tale*, NSDI 2006.
-# - H. A. David, H. N. Nagaraja, *Order Statistics*, 3rd edition, 2003, section 7.1: intervals for percentiles.
-# - J. Dean, L. A. Barroso, *The Tail at Scale*, Communications of the ACM 56(2), 2013.
+# - H. A. David, H. N. Nagaraja, *Order Statistics*, {{order_statistics}}: intervals for percentiles.
+# - J. Dean, L. A. Barroso, *The Tail at Scale*, Communications of the ACM {{tail_at_scale}}.

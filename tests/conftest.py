@@ -64,7 +64,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Forget, behind the tests of a lab or a file, what the lessons remember: a worker keeps below a gigabyte."""
+    """Forget, behind the tests of a lab or a file, what the lessons remember: all of it together takes gigabytes."""
     if nextitem is None or place_of(nextitem) != place_of(item):
         for name in [name for name in sys.modules if name.startswith(("course.lessons.", "tests.lessons.", HELPER))]:
             for value in vars(sys.modules[name]).values():

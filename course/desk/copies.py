@@ -16,7 +16,6 @@ from pathlib import Path
 
 from course.base import files
 from course.desk.catalogue import DEEPER
-from course.desk.handed_out import handed_out
 from course.desk.places import WorkspaceError, command, folders, reason
 from course.desk.record import LARGEST_LAB, LARGEST_RECORD, RECORD, Record, bring, holds
 
@@ -102,7 +101,7 @@ def reset(
     Raises WorkspaceError: something cannot be read or written; or what `then` raises. The old copy is where it was.
     """
     try:
-        content = handed_out(files.read(labs / name, LARGEST_LAB))
+        content = files.read(labs / name, LARGEST_LAB)
     except (OSError, files.TooLarge) as error:
         raise WorkspaceError(f"{labs / name} cannot be copied: {reason(error)}") from error
     copy, aside = mine / name, None
@@ -184,7 +183,7 @@ def read_labs(labs: Path) -> tuple[dict[str, bytes], list[str]]:
     remarks: list[str] = []
     for lab in sorted(labs.glob("*.ipynb") if os.path.isdir(labs) else ()):
         try:
-            contents[lab.name] = handed_out(files.read(lab, LARGEST_LAB))
+            contents[lab.name] = files.read(lab, LARGEST_LAB)
         except (OSError, files.TooLarge) as error:
             remarks.append(f"{lab} cannot be copied: {reason(error)}.")
     return contents, remarks or ([] if contents else [f"There are no notebooks in {labs}."])

@@ -51,7 +51,7 @@ def rules(engine: Any) -> Iterator[None]:
 def checked(answer: Any, policy: object) -> Schedule:
     """The answer with a plain dict and a plain time. Another kind of dict, of number or of Schedule is read once.
 
-    Raises ValueError for anything but a Schedule, and Broken where one of its parts is of the wrong kind.
+    Raises ValueError for anything but a Schedule, and Broken if one of its parts is of the wrong kind.
     """
     if (
         type(answer) is Schedule and type(answer.tokens) is dict and type(answer.preempt) is tuple

@@ -18,7 +18,7 @@ _new = Request.__new__  # made by the thousand: without the checks and defaults 
 class Arrivals:
     """times[head:] and ids[head:] are the requests that have not come in yet, by arrival, then by row.
 
-    `times` ends with an infinite sentinel, so times[head] <= now asks at once whether somebody has come. Requests of a
+    `times` ends with an infinite sentinel, so times[head] <= now asks at once whether a request has come. Requests of a
     workload are made when they come in; those given one by one are there from the start.
     """
 
@@ -31,10 +31,10 @@ class Arrivals:
         self.head = 0
         self.next_turns: dict[int, list[int]] = {}
         self._given: dict[int, Request] = {}
-        self._labels: tuple[Any, ...] = ()  # columns of the workload, None where it has none
+        self._labels: tuple[Any, ...] = ()  # columns of the workload, None if it has none
 
     def follow(self, load: Workload) -> None:
-        """All requests of a workload. Raises ValueError where requests are known already."""
+        """All requests of a workload. Raises ValueError if requests are known already."""
         if self.arrival:
             raise ValueError(
                 "an engine takes one workload, and only before any other request: submit the others one by one"

@@ -36,7 +36,7 @@ class Outcome:
     """What became of a step.
 
     seconds: how long it took. finished: requests whose answer is complete with the token of this step. tokens: how many
-    tokens left for a request that decodes, where it is not one (more, with accepted drafts).
+    tokens left for a request that decodes, if it is not one (more, with accepted drafts).
     """
 
     seconds: float
@@ -45,7 +45,7 @@ class Outcome:
 
 
 class Executor:
-    """Base of all executors. Write `execute`; `expect` where something is to be known of each request beforehand."""
+    """Base of all executors. Write `execute`; `expect` if something is to be known of each request beforehand."""
 
     def expect(self, request: Request, output_tokens: int | None) -> None:
         """A request that will come. output_tokens: what the caller says of its answer's length; it may be a bound."""

@@ -98,7 +98,7 @@ class Intake:
         return request
 
     def follow(self, load: Workload) -> None:
-        """All requests of a workload, before any other. Raises ValueError where requests are known already."""
+        """All requests of a workload, before any other. Raises ValueError if requests are known already."""
         if not isinstance(load, Workload):
             raise ValueError(f"an engine follows a Workload, not {settings.quote(load)}")
         self.must_rest()
@@ -112,7 +112,7 @@ class Intake:
 
     @property
     def no_more_arrivals(self) -> bool:
-        """Whether nobody will come unless an answer goes out."""
+        """Whether no request will come unless an answer goes out."""
         return self.closed and self.arrivals.times[self.arrivals.head] == NEVER
 
     def ask(self, decodes: int, prefilling: Iterable[Request], free_slots: int) -> Any:
@@ -137,7 +137,7 @@ class Intake:
         return self.notes.log(self.arrivals.arrival, self.arrivals.prompt, self.clock, self.idle, self.pool.column)
 
     def rest(self, until: float | None, stop: float = NEVER) -> None:
-        """Nothing runs until then, or until somebody comes, or until `stop`. Broken if nothing would ever change."""
+        """Nothing runs until then, or until a request comes, or until `stop`. Broken if nothing would ever change."""
         if until is not None and not until > self.now:
             raise answer.idle(until)
         until = min(
@@ -151,7 +151,7 @@ class Intake:
         self.idle.append((self.steps, until))
 
     def close(self) -> None:
-        """Nobody is submitted any more. Raises ValueError where nobody was, and while the engine serves."""
+        """No request is submitted any more. Raises ValueError if none was, and while the engine serves."""
         if not self.arrivals.arrival:
             raise ValueError(
                 "no request was submitted, so there is nothing to serve: submit a request, or follow a workload"

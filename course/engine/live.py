@@ -7,8 +7,8 @@
 
     run = serve_live(load, policy, Mine())
 
-The engine's clock is the wall's: it starts with the first step, whoever arrives at t is there t seconds later, and a
-step lasts from the moment when the engine could begin it until it is computed. So what the policy and the engine take
+The engine's clock is the wall's: it starts with the first step, a request that arrives at t comes t seconds later, and
+a step lasts from the moment when the engine could begin it until it is computed. So what the policy and the engine take
 between two steps is part of the later one, and the times of the Run are those that a watch would show.
 """
 
@@ -35,7 +35,7 @@ class Emitted:
     """What a step gave.
 
     finished: requests whose answer is complete with the token of this step. tokens: how many tokens left for a request
-    that decodes, where it is not one.
+    that decodes, if it is not one.
     """
 
     finished: Sequence[Request] = ()
@@ -46,8 +46,8 @@ class Live(Executor):
     """Base of executors that really run their steps. Write `compute`.
 
     waits: True: nothing begins before its time, and the clock is the wall's. False: the seconds of the steps alone are
-    real, and the times in which nobody is there pass at once, so that a quiet hour need not be sat through.
-    clock, sleep: functions of seconds, for whoever has other ones.
+    real, and the times without a request pass at once, so that a quiet hour need not be sat through.
+    clock, sleep: functions of seconds, in place of the machine's.
 
     seconds: of each step so far, in a list. Given to a simulator in place of a step time, they make the same run.
     """

@@ -100,7 +100,7 @@ class Notes:
         """The Log of a run that is over.
 
         idle: (step, seconds); if two are given for one step, the later one counts. column: blocks held in each step, or
-        None. Raises ValueError where the clock stood still.
+        None. Raises ValueError if the clock stood still.
         """
         check_length(clock, self.chunks)
         ends = np.frombuffer(clock, dtype=np.float64)
@@ -144,7 +144,7 @@ def _both(plain: tuple[np.ndarray, ...], noted: array) -> np.ndarray:
 
 
 def _joined(tokens: np.ndarray) -> np.ndarray:
-    """Sorted rows (request, first step, last step, each), those that go on where the one before ends joined to it."""
+    """Sorted rows (request, first step, last step, each); one that begins at the end of another is joined to it."""
     before, after = tokens[:-1], tokens[1:]
     goes_on = (before[:, 0] == after[:, 0]) & (before[:, 2] + 1 == after[:, 1]) & (before[:, 3] == after[:, 3])
     if not goes_on.any():
@@ -164,7 +164,7 @@ def _check_moves(ends: np.ndarray, idle: np.ndarray, idle_start: np.ndarray) -> 
 
 
 def check_length(clock: array, chunks: Sequence[int] = ()) -> None:
-    """Raises ValueError where a run has become too long to keep in memory. chunks: four numbers each."""
+    """Raises ValueError if a run has become too long to keep in memory. chunks: four numbers each."""
     if len(chunks) > 4 * MAX_CHUNKS:
         raise ValueError(
             f"the prompts are computed in more than {MAX_CHUNKS:,} chunks, too many to keep: raise "

@@ -14,7 +14,7 @@ PERCENTILES = (50, 90, 95, 99)
 
 
 def percentiles(values: np.ndarray, weights: np.ndarray | None = None) -> dict[str, float]:
-    """mean, p50, p90, p95, p99 and max of the values that are not NaN; all NaN where there are none.
+    """mean, p50, p90, p95, p99 and max of the values that are not NaN; all NaN if there are none.
 
     weights: how many times each value counts (whole numbers); the result is that of the values repeated so often.
     Raises ValueError for anything but one list of numbers, and for weights that do not fit it.
@@ -161,11 +161,11 @@ def summary(
 
     `<metric>_<statistic>` for ttft, tpot, itl, e2e and queue_wait, over the requests that arrived after `warmup`
     seconds (ITL over all tokens of the run). Rates are over the makespan; `steady_output_tokens_per_second` counts the
-    tokens computed between the end of the warm-up and the last arrival, NaN where that window is empty. goodput:
+    tokens computed between the end of the warm-up and the last arrival, NaN if that window is empty. goodput:
     requests a second that met every SLO given. slot_utilisation: share of slots x makespan that held work for an answer
     not yet complete. token_utilisation: tokens computed over the budgets of all steps, NaN without a budget. kv_peak,
     kv_mean: share of the blocks, NaN without a cache. Raises ValueError for an SLO that is not positive and a warm-up
-    after which nobody arrives.
+    after which no request arrives.
     """
     load, steps = run.workload, run.steps
     first, last = float(run.arrival.min()), float(run.arrival.max())

@@ -9,6 +9,7 @@ docs/reading-the-engine.md walks through it.
 from array import array
 from collections.abc import Sequence
 
+from course.base import settings
 from course.engine import answer
 from course.engine.executor import Executor, Work, checked_outcome
 from course.engine.frame import Frame, Lanes, frame
@@ -17,21 +18,36 @@ from course.engine.log import Log, check_length
 from course.engine.step import StepTime
 from course.memory.kvcache import KVCache
 from course.policies.base import Policy, Request, Schedule, State
+from course.policies.request import fill_remaining
 from course.policies.waiting import Waiting
 
 
 class PlainEngine(Intake):
     """An engine to be stepped. Arguments, `submit`, `follow` and `close` as for `course.engine.serving.Engine`.
 
+    async_scheduling: each step is planned before the tokens of the one before are back, as vLLM does by default.
+
     waiting: requests without a slot: those sent back, then the queue. running: those with one, in order of admission;
     decoding: of these, those a token of which left in the last step; prefilling: the others. unfinished: members of a
-    padded batch whose answer is not complete.
+    padded batch whose answer is not complete. leaving: those whose answer is complete, and which the plan of the next
+    step does not know of yet: they hold slot and blocks until it has run.
     """
 
     running_shown = None  # a State then asks for `running`
 
-    def __init__(self, policy: Policy, executor: Executor | StepTime, cache: KVCache | None = None):
+    def __init__(
+        self,
+        policy: Policy,
+        executor: Executor | StepTime,
+        cache: KVCache | None = None,
+        async_scheduling: bool = False,
+    ):
         super().__init__(policy, executor, cache)
+        self.async_scheduling, self.leaving = settings.flag("async_scheduling", async_scheduling), list[Request]()
+        if async_scheduling and self.limits.padded:
+            raise ValueError(
+                f"{type(policy).__name__} answers whole batches: it cannot be served with async_scheduling"
+            )
         self.queue, self.sent_back = dict[Request, None](), list[Request]()
         self.waiting, self.running = Waiting(self.queue, self.sent_back), list[Request]()
         self.decoding, self.prefilling, self.unfinished = list[Request](), list[Request](), list[Request]()
@@ -60,10 +76,12 @@ class PlainEngine(Intake):
             if schedule is None and (self.waiting or self.running):
                 free_slots = self.limits.max_num_seqs - len(self.running)
                 schedule = self.ask(len(self.decoding), self.prefilling, free_slots)
-            schedule = schedule or Schedule()  # before somebody comes, nothing is to be decided
+            schedule = schedule or Schedule()  # before a request comes, nothing is to be decided
             schedule = answer.checked(schedule, self.policy)
             tokens = answer.planned(schedule, self)
-            if not tokens:
+            if not tokens and self.leaving:
+                self._let_go(self.leaving, self.steps - 1)
+            elif not tokens:
                 self.rest(schedule.until)
             shown = self._forward(tokens, schedule.preempt) if tokens else None
         self.let_in()
@@ -108,7 +126,7 @@ class PlainEngine(Intake):
         # A request that decoded and got no turn stands still, and is among those that prefill again.
         self.decoding = [request for request in self.running if request in (tokens if self.limits.padded else emits)]
         order = dict.fromkeys([*self.prefilling, *self.running])
-        self.prefilling = [each for each in order if each in self.running and each not in self.decoding]
+        self.prefilling = [r for r in order if r in self.running and r not in self.decoding and r not in self.leaving]
         self._leave(finished)
         self.steps, self.waits, self.fruitless = self.steps + 1, 0, 0 if emits else self.fruitless
         check_length(self.clock, self.notes.chunks)
@@ -120,8 +138,12 @@ class PlainEngine(Intake):
         self.pool.preempt(victim)
         victim.life.computed_before = 0
         self.running.remove(victim)
-        self.sent_back.append(victim)
         self.fruitless += 1
+        if victim not in self.leaving:
+            self.sent_back.append(victim)
+            return
+        self.leaving.remove(victim)
+        victim.life.engine, self.answered = None, self.answered + 1
 
     def _admit(self, request: Request, tokens: dict[Request, int]) -> None:
         """It gets a slot and what is in the cache of it, perhaps more than was planned on."""
@@ -142,9 +164,18 @@ class PlainEngine(Intake):
             self.unfinished = [request for request in self.unfinished if request not in finished]
             finished = [] if self.unfinished else self.running.copy()
         for request in finished:
-            self.notes.stay(request, self.steps)
+            self.decoding.remove(request)
+            self.arrivals.answered(request.index, self.now)  # its next turn comes, if it has one
+        gone, self.leaving = (self.leaving, list(finished)) if self.async_scheduling else (list(finished), [])
+        self._let_go(gone, self.steps)
+        for request in self.leaving:
+            fill_remaining(request, 0)
+
+    def _let_go(self, gone: Sequence[Request], last: int) -> None:
+        """They give back what they have, which they held up to this step."""
+        for request in list(gone):
+            self.notes.stay(request, last)
             self.pool.release(request)
             self.running.remove(request)
-            self.decoding.remove(request)
             request.life.engine, self.answered = None, self.answered + 1
-            self.arrivals.answered(request.index, self.now)  # its next turn comes, if it has one
+        self.leaving = [request for request in self.leaving if request not in gone]

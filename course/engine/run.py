@@ -103,7 +103,7 @@ class Run:
         return _fixed(np.array(["cancelled" if row in self.log.cancelled else "answered" for row in range(len(self))]))
 
     def token_times(self, request: int) -> np.ndarray:
-        """When each output token of the request was computed, in seconds; equal where several left in one step."""
+        """When each output token of the request was computed, in seconds; equal if several left in one step."""
         request = settings.whole("the number of a request", request, low=0, high=len(self) - 1)
         rows = self.log.tokens[self._first_row[request] : self._end_row[request]]
         return np.concatenate([np.repeat(self.log.clock[first : last + 1], each) for _, first, last, each in rows])
@@ -147,7 +147,7 @@ class Run:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences about what a reader of the numbers must know; empty where all is well."""
+        """Sentences about what a reader of the numbers must know; empty if all is well."""
         return metrics.warnings(self)
 
     def summary(

@@ -6,6 +6,7 @@ import numpy as np
 
 from course.base import settings
 from course.engine.fast.loop import Engine
+from course.engine.plain import PlainEngine
 from course.engine.run import Run
 from course.engine.step import StepTime
 from course.memory.kvcache import KVCache
@@ -20,6 +21,7 @@ def serve(
     cache: KVCache | None = None,
     *,
     honour_until: bool = True,
+    async_scheduling: bool = False,
 ) -> Run:
     """Serve every request of `load` on one simulated engine, and return what happened.
 
@@ -28,15 +30,24 @@ def serve(
     step_time: seconds of a step (`steptime.Roofline`, `.PowerLaw`, or any callable from a Step to seconds).
     cache: KV blocks; without one, memory is unlimited. Each call opens a fresh pool of them.
     honour_until: False asks the policy before every step, whatever it says: the same Run, slower.
+    async_scheduling: True plans each step before the tokens of the one before are back, as vLLM does by default: a
+        request whose answer is complete holds slot and blocks until the next step has run. (An engine plans as soon as
+        the step before has begun, so that one that comes during that step waits for one more; here it is in the plan of
+        the next.) Served by the plain loop, which takes longer. `steptime.with_host` is the other half: the seconds.
 
     One step is one forward pass. A request's first token leaves at the end of the step that completes its prompt; every
     later decode step computes one token and emits the next. The clock moves by adding one step after the other.
 
-    Raises ValueError for a request that can never be served, a policy that breaks slots, budget or blocks, and a step
-    time that is not a finite number above zero. A load above capacity is served to its end; `run.warnings` says so.
+    Raises ValueError for a request that can never be served, a policy that breaks slots, budget or blocks, one that
+    pads its batches if async_scheduling is asked for, and a step time that is not a finite number above zero. A load
+    above capacity is served to its end; `run.warnings` says so.
     """
     _check_kinds(load, policy, step_time, cache)
-    engine = Engine(fresh(policy), step_time, cache, honour_until=honour_until)
+    settings.flag("honour_until", honour_until)
+    if settings.flag("async_scheduling", async_scheduling):
+        engine: Engine | PlainEngine = PlainEngine(fresh(policy), step_time, cache, async_scheduling=True)
+    else:
+        engine = Engine(fresh(policy), step_time, cache, honour_until=honour_until)
     engine.follow(load)
     return Run(load, engine.policy, engine.limits, step_time, cache, engine.run())
 
@@ -44,7 +55,7 @@ def serve(
 def finish(engine: Engine) -> Run:
     """Serve all that an engine still has to do, and return what happened since its beginning.
 
-    The workload of the Run is what came, with answers as long as they became. Raises ValueError where requests were
+    The workload of the Run is what came, with answers as long as they became. Raises ValueError if requests were
     submitted in another order than that of their arrival, or given up before their first token, and as `serve` does.
     """
     log, load, prompts = engine.run(), engine.arrivals.load, np.array(engine.arrivals.prompt)

@@ -1,4 +1,4 @@
-"""What one step is made of, and what the engine asks of whoever says how long it takes.
+"""What one step is made of, and what the engine asks of a step time.
 
 Any callable from a Step to seconds will do. A StepTimeModel also offers what the fast loops need: `seconds`, the same
 value from the sums over a step; `decode_line`, the straight line that a step of decodes alone follows as its context
@@ -68,7 +68,7 @@ class StepTimeModel:
         return f"simulated on {kind} steps{colon}{detail}"
 
     def beyond(self, **step: int) -> str:
-        """What of a step was modelled although the model is a recording, as words for the badge; "" where nothing was.
+        """What of a step was modelled although the model is a recording, as words for the badge; "" if nothing was.
 
         step: the most decodes, tokens of context of all decodes, tokens of a sequence, prompt tokens of a step.
         """
@@ -86,7 +86,7 @@ class StepTimeModel:
         raise NotImplementedError(f"{type(self).__name__} needs a method `decode_line`")
 
     def prefill_line(self) -> tuple[float, float] | None:
-        """What prompts add: (a, b), or None where a step is no such sum.
+        """What prompts add: (a, b), or None if a step is no such sum.
 
         Then it takes base + a x tokens + slope x decode_context + b x pairs seconds, to the last bit and added up in
         this order, also with 0 decodes.
@@ -107,7 +107,7 @@ def seconds_of(step_time: StepTime, step: Step) -> float:
 
 
 def check_seconds(seconds: float, asked: object) -> float:
-    """The seconds, where they are a finite number from SHORTEST to LONGEST; else a ValueError."""
+    """The seconds if they are a finite number from SHORTEST to LONGEST; else a ValueError."""
     if type(seconds) is float and SHORTEST <= seconds <= LONGEST:
         return seconds
     try:
@@ -117,7 +117,7 @@ def check_seconds(seconds: float, asked: object) -> float:
 
 
 def with_checks(model: StepTimeModel) -> StepTimeModel:
-    """The model itself where its settings rule out bad times, as here; else one that checks every answer."""
+    """The model itself if its settings rule out bad times, as here; else one that checks every answer."""
     methods = {"seconds", "decode_line", "prefill_line"}  # put into the object they go before those of its class
     return model if vars(type(model)).get("sound") and not vars(model).keys() & methods else _Checked(model)
 

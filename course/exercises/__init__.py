@@ -25,7 +25,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> "Any":
-    """Fetched at first use (PEP 562): `course doctor` looks at the progress where IPython or NumPy may be broken."""
+    """Fetched at first use (PEP 562): `course doctor` looks at the progress even if IPython or NumPy may be broken."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -41,7 +41,7 @@ class Cells:
                 self.failed[name] = describe(error)
 
     def failure_of(self, id: str) -> tuple[str, str] | None:
-        """Return name and error where the running cell checks an answer that a failed cell should have set."""
+        """Return name and error if the running cell checks an answer that a failed cell should have set."""
         for name in names_checked(self.source, id):
             if name in self.failed:
                 return name, self.failed[name]

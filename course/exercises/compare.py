@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 ATOL = 1e-9
-"""Absolute tolerance where the reference is 0, in the answer's own unit: far below anything a lab computes."""
+"""Absolute tolerance if the reference is 0, in the answer's own unit: far below anything a lab computes."""
 
 
 def same(got: Any, want: Any, rtol: float) -> bool:

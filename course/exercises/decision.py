@@ -1,4 +1,4 @@
-"""How a decision is read: a flag of an engine or a tool and its value, as somebody would type them."""
+"""How a decision is read: a flag of an engine or a tool and its value, as they are typed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def value_typed(value: Any) -> Any:
 
 
 def one_flag(right: str) -> Callable[[Any], dict[str, Any]]:
-    """What of an answer {flag: value} is compared: the flag, and its value where the flag is `right`.
+    """What of an answer {flag: value} is compared: the flag, and its value if the flag is `right`.
 
-    A wrong flag has one hint, whatever its value. What is returned raises NotImplementedError where nothing is filled
+    A wrong flag has one hint, whatever its value. What is returned raises NotImplementedError if nothing is filled
     in, and ValueError for anything but one flag.
     """
 

@@ -9,6 +9,7 @@ from typing import Any
 from IPython import get_ipython
 from IPython.display import display
 
+from course.base.answers import wanted as answers_wanted
 from course.base.settings import quote
 from course.exercises import cells, minutes, solutions
 from course.exercises.cards import Card
@@ -81,25 +82,28 @@ class Lab:
         )
 
     def recap(self, id: str) -> Card:
-        """Return what was predicted beside what the lab showed."""
+        """Return what was predicted beside what the lab showed; without a prediction the way to make one."""
         prediction = _find(self.spec.predictions, id)
         if prediction is None:
             return self._unknown("prediction", id, self.spec.predictions)
         options, given = with_letters(prediction.options), self._positions("predictions", prediction)
+        head = f"Prediction: {prediction.question}"
         lines = ["You made no prediction here." if not given else f"You predicted: {options[given[0]]}"]
+        if not given and not answers_wanted():
+            return Card(head, ["No prediction yet: make one above."])
         if given and given[-1] != given[0]:
             lines.append(f"Later you changed to: {options[given[-1]]}")
+        kept = Card(head, lines).text()
         met = " as well" if given and given[0] == prediction.right else ""
-        lines.append(f"The lab showed{met}: {options[prediction.right]}")
-        answers = [prediction.answers[position] for position in dict.fromkeys(given)]
-        lines += [*filter(None, answers), prediction.why]
-        return Card(f"Prediction: {prediction.question}", lines)
+        said = [prediction.answers[position] for position in dict.fromkeys(given)]
+        lines = [*lines, f"The lab showed{met}: {options[prediction.right]}", *filter(None, said), prediction.why]
+        return Card(head, lines, kept=kept)
 
     def check(self, id: str, answer: Any = None) -> Card:
         """Judge an answer to an exercise and return the verdict, with a hint if it is not right yet.
 
         From the third wrong answer on a second, plainer hint comes with it, and `solution` opens. Once the solution has
-        been shown, the answer is to the exercise's twin. Nothing is graded where the cell with the answer raised.
+        been shown, the answer is to the exercise's twin. Nothing is graded if the cell with the answer raised.
         """
         exercise = _find(self.spec.exercises, id)
         if exercise is None:
@@ -124,7 +128,8 @@ class Lab:
         exercise = _find(self.spec.exercises, id)
         if exercise is None:
             return self._unknown("exercise", id, self.spec.exercises)
-        return Card(*solutions.show(exercise, self.progress, self.spec.number), preformatted=True)
+        heading, lines = solutions.show(exercise, self.progress, self.spec.number)
+        return Card(heading, lines, preformatted=True, kept=heading)
 
     def earlier(self, **choices: str | int) -> Card | Form:
         """Ask the questions from earlier labs, or answer them from Python: `lab.earlier(batch="b")`."""
@@ -168,7 +173,7 @@ class Lab:
                 lines.append(f"{error}.")
                 continue
             lines.append(f"{name}: {self._answer(question, position).sentence}")
-        return Card(f"Quiz: {self._score(questions)}", lines + self._notices())
+        return Card(f"Quiz: {self._score(questions)}", lines + self._notices(), kept="Your answers are stored.")
 
     def _answer(self, question: Question, position: int) -> Feedback:
         self._store("quiz", question, position)

@@ -45,7 +45,7 @@ def describe_error(error: BaseException, answer: Any) -> str:
 def watch(answer: Any) -> Iterator[tuple[Any, list[bool]]]:
     """Note whether a learner's function, or the `schedule` method of a policy, ever returns anything.
 
-    Yields the answer to use instead, and a list that gets one entry a call: False where the call returned nothing.
+    Yields the answer to use instead, and a list that gets one entry a call: False if the call returned nothing.
     """
     calls: list[bool] = []
     if isinstance(answer, FunctionType):

@@ -20,7 +20,7 @@ from itertools import pairwise
 from typing import Any
 
 from course.exercises import lesson
-from course.exercises.spec import Exercise, LabSpec
+from course.exercises.spec import LETTERS, Exercise, LabSpec
 
 WORDS_A_MINUTE, CODE_LINE = 150, 5 / 60
 TASK, PREDICTION = 1.5, 1.5
@@ -41,7 +41,7 @@ HEADING = re.compile(r"^##\s+(?:\d+\.?\s+)?(.*?)\s*$", re.MULTILINE)
 STUB = re.compile(r"# Your code here: about (\d+) line")
 CALL = re.compile(r"""\blab\.(check|predict|recap|quiz|earlier|ticket)\(\s*(?:["'](\w+)["'])?""")
 EXPLORER = re.compile(r"^At the start: ", re.MULTILINE)
-TASK_LINE = re.compile(r"^Task \d+\. ", re.MULTILINE)
+TASK_LINE = re.compile(r"^Task \d+\. (.*)$", re.MULTILINE)
 
 
 @dataclass
@@ -134,7 +134,7 @@ def count(cells: Iterable[Cell], spec: LabSpec) -> Counted:
 
 
 def stored(number: str, kind: str = "core") -> int | None:
-    """Return the counted minutes of a lab's core notebook or its "deeper" one, None where none are stored."""
+    """Return the counted minutes of a lab's core notebook or its "deeper" one, None if none are stored."""
     found = read(number).get(kind)
     minutes = found.get("minutes") if isinstance(found, dict) else None
     return minutes if isinstance(minutes, int) else None
@@ -204,7 +204,7 @@ def _code(cell: Cell, source: str, spec: LabSpec, stub: int) -> Count:
         found += _asked(kind, id, spec, stub)
     if not hidden.get("outputs_hidden"):
         for output in cell.get("outputs", ()):
-            found += _output(output)
+            found += _output(output, spec)
     return found
 
 
@@ -214,7 +214,11 @@ def _asked(kind: str, id: str, spec: LabSpec, stub: int) -> Count:
         return Count(predictions=1)
     if kind == "recap":
         prediction = next((p for p in spec.predictions if p.id == id), None)
-        return Count(words=max(map(words, prediction.answers), default=0) if prediction else 0)
+        if prediction is None:
+            return Count()
+        right = int(prediction.right)
+        showed = f"The lab showed: {LETTERS[right]}) {prediction.options[right]} {prediction.why}"
+        return Count(words=words(showed) + max(map(words, prediction.answers), default=0))
     if kind == "check":
         exercise = next((e for e in spec.exercises if e.id == id), None)
         return Count(exercises=exercise_minutes(exercise, stub) if exercise else 0.0)
@@ -228,15 +232,15 @@ def _asked(kind: str, id: str, spec: LabSpec, stub: int) -> Count:
 def exercise_minutes(exercise: Exercise, lines: int) -> float:
     """Return 3 for a value, 6 for a function of up to five lines or a form to fill in, 12 for a policy and the like.
 
-    lines: of the answer, as the stub in the notebook says; 0 where it does not.
+    lines: of the answer, as the stub in the notebook says; 0 if it does not.
     """
     if not callable(exercise.solution) and not hasattr(exercise.solution, "schedule"):
         return LINES if isinstance(exercise.solution, Mapping | Sequence) and len(exercise.solution) > 1 else VALUE
     return LINES if exercise.probes is not None and lines <= SHORT else POLICY
 
 
-def _output(output: Mapping[str, Any]) -> Count:
-    """What an output shows, and what it makes one read."""
+def _output(output: Mapping[str, Any], spec: LabSpec) -> Count:
+    """What an output shows, and what it makes one read: of an explorer the answers of its tasks too."""
     if output.get("output_type") == "stream":
         return Count(words=words("".join(output.get("text", ""))))
     data = output.get("data", {})
@@ -244,8 +248,9 @@ def _output(output: Mapping[str, Any]) -> Count:
         return Count(pictures=1)
     text = "".join(data.get("text/plain", ""))
     if EXPLORER.search(text):
-        tasks = TASK_LINE.findall(text)
-        return Count(words=words(_without_rows(text)), tasks=len(tasks), pictures=2)
+        asked = TASK_LINE.findall(text)
+        said = sum(words(f"Answer: {task.answer}") for task in spec.tasks if task.text in asked)
+        return Count(words=words(_without_rows(text)) + said, tasks=len(asked), pictures=2)
     if "<table" in "".join(data.get("text/html", "")):
         return Count(pictures=1)
     return Count(words=words(text))

@@ -81,7 +81,7 @@ class Progress:
         return self._memory is None
 
     def unusable(self) -> str:
-        """Why the first use of the file will put it aside, such as "could not be read"; "" where it will not."""
+        """Why the first use of the file will put it aside, such as "could not be read"; "" if it will not."""
         try:
             self._parsed()
         except Newer:
@@ -128,7 +128,7 @@ class Progress:
         number: the lab, "03". stamp: goes into the name of the copy, which is a progress file of its own with that lab
         alone.
 
-        Returns the copy, or None where nothing was stored.
+        Returns the copy, or None if nothing was stored.
 
         Raises OSError: the progress cannot be read or written, or no copy can be made. Then nothing is forgotten.
         """

@@ -29,7 +29,7 @@ class Slip:
     hint: str
 
     def of(self, right: float) -> float:
-        """Return what somebody with this slip answers where `right` was asked."""
+        """Return the answer with this slip if `right` was asked."""
         if self.factor is None:
             return 1 / right if right else math.inf
         return right * self.factor
@@ -51,27 +51,27 @@ EVERYWHERE = (
 
 
 def per_token(tokens: float) -> Slip:
-    """The answer is per token where it is asked per request of so many tokens."""
+    """The answer is per token, and was asked per request of so many tokens."""
     return Slip(1 / tokens, "That is for one token. The question is about a whole request.")
 
 
 def per_request(tokens: float) -> Slip:
-    """The answer is per request of so many tokens where it is asked per token."""
+    """The answer is per request of so many tokens, and was asked per token."""
     return Slip(tokens, "That is for a whole request. The question is about one token.")
 
 
 def per_slot(slots: float) -> Slip:
-    """The answer is for one slot where it is asked for all of them."""
+    """The answer is for one slot, and was asked for all of them."""
     return Slip(1 / slots, "That is for one slot. The question is about all of them together.")
 
 
 def all_slots(slots: float) -> Slip:
-    """The answer is for all slots where it is asked for one."""
+    """The answer is for all slots, and was asked for one."""
     return Slip(slots, "That is for all the slots together. The question is about one.")
 
 
 def found(got: Sequence[Any], want: Sequence[Any], rtol: float, known: Sequence[Slip] = ()) -> str:
-    """Return the hint for the slip that explains every result, "" where none does.
+    """Return the hint for the slip that explains every result, "" if none does.
 
     got: the learner's results, one for each probe. want: those of the solution. rtol: relative tolerance. known: slips
     of the exercise, which come before those known everywhere.
@@ -89,7 +89,7 @@ def found(got: Sequence[Any], want: Sequence[Any], rtol: float, known: Sequence[
 
 
 def typed_in(answer: Callable[..., Any], solution: Callable[..., Any], probes: Sequence[tuple[Any, ...]]) -> str:
-    """Return the hint for a function that does not use one of its parameters, "" where that is not so.
+    """Return the hint for a function that does not use one of its parameters, "" if it uses all.
 
     Each argument of the first probe is exchanged for that of another one: a result that stays where the solution's
     moves has a number typed in. The functions may raise; then nothing is said.
@@ -124,7 +124,7 @@ def _name(function: Callable[..., Any], position: int) -> str:
 
 
 def _numbers(values: Sequence[Any]) -> list[float] | None:
-    """Return all numbers in the results, in order, or None where something else is among them."""
+    """Return all numbers in the results, in order, or None if something else is among them."""
     found: list[float] = []
     for value in values:
         if isinstance(value, Mapping):

@@ -23,7 +23,7 @@ IS_SHOWN = "The solution was shown, so this exercise counts as shown. It has no 
 class Entry:
     """How far an exercise has come.
 
-    tries: answers that were graded, the right one among them. done: solved by the learner, the twin where the solution
+    tries: answers that were graded, the right one among them. done: solved by the learner, the twin if the solution
     had been shown. shown: whether the solution has been shown.
     """
 
@@ -55,7 +55,7 @@ def keep(progress: Progress, number: str, id: str, right: bool, twin: bool = Fal
 def remarks(exercise: Exercise, instead: Exercise | None, verdict: Verdict, after: Entry) -> list[str]:
     """Return the lines below a verdict: the hint, from the third wrong answer on the plainer one, and what opens.
 
-    exercise: the one in the notebook. instead: its twin, where that was asked. after: the entry with this answer.
+    exercise: the one in the notebook. instead: its twin, if that was asked. after: the entry with this answer.
     """
     asked = instead or exercise
     if verdict.status == RIGHT:

@@ -15,7 +15,7 @@ LETTERS = "abcdefghij"
 
 @dataclass(frozen=True)
 class Mistake:
-    """A plausible wrong answer, and the hint for whoever gives it.
+    """A plausible wrong answer, and the hint for it.
 
     answer: the wrong value, or the wrong function or object, of the same kind as the solution. hint: sentences that
     point at the wrong step; they never contain the answer.
@@ -53,7 +53,7 @@ class Exercise:
     twin: the same question with other numbers, an Exercise of the same kind with its `question`. Whoever was shown
         the solution solves it instead.
 
-    Raises ValueError: both or neither of `probes` and `evaluate` where the solution needs one, a bad tolerance, or a
+    Raises ValueError: both or neither of `probes` and `evaluate` if the solution needs one, a bad tolerance, or a
     twin without a question or with a twin of its own.
     """
 
@@ -97,13 +97,13 @@ class Prediction:
     question: the question.
     options: two to ten answers; they get the letters a, b, c ... Each is a text, or a triple (text, belief, answer).
         The belief is the id of an entry in `docs/misconceptions.md`, "" for the right option; the answer is what the
-        recap tells whoever chose this option. After construction `options` holds the texts, `beliefs` and `answers`
-        the rest, "" where there is none.
+        recap answers this option. After construction `options` holds the texts, `beliefs` and `answers`
+        the rest, "" if there is none.
     right: the right option, as its letter, its position from 0, or its text.
     why: one or two sentences for the recap, whatever was chosen.
 
     Raises ValueError: no such right option, an option that is neither text nor triple, the right option with a belief,
-    or a wrong one without where others have theirs.
+    or a wrong one without, if others have theirs.
     """
 
     id: str
@@ -159,15 +159,15 @@ class Question:
 
     @property
     def explanations(self) -> tuple[str, ...]:
-        """What whoever chooses an option is told, in the order of the options."""
+        """The answer to each option, in their order."""
         return tuple(explanation for _, explanation in self.choices)
 
 
 @dataclass(frozen=True)
 class Objective:
-    """What somebody can do after the lab, and where that shows.
+    """What a learner can do after the lab, and where that shows.
 
-    text: goes on after "After this lab you can", with a verb that somebody could watch: "compute ...", "choose ...".
+    text: goes on after "After this lab you can", with a verb that can be watched: "compute ...", "choose ...".
     task: id of the task of an explorer. exercise: id of the exercise. retest: the question of a later lab that asks for
     it again, as "NN:id", such as "08:batch".
     """
@@ -189,7 +189,7 @@ class Objective:
 class Ticket:
     """What "Break it" asks, backwards: what an operator gets, questions one after the other, and then the setting.
 
-    story: the ticket, in the words of whoever wrote it. questions: the cause, the next measurement, the repair; each is
+    story: the ticket, in its writer's words. questions: the cause, the next measurement, the repair; each is
     shown once the one before has been answered rightly, or wrongly twice. setting: shown after the last.
     """
 
@@ -214,7 +214,7 @@ class LabSpec:
     tasks: of its explorers, in the order of the notebook. by_explorer: the same by the explorer's name in the lesson.
     exercises: in the order of the notebook.
     quiz: in the order shown.
-    objectives: what somebody can do afterwards, three at most.
+    objectives: what a learner can do afterwards, three at most.
     needs: what one needs before, in one sentence; "" for nothing.
     earlier: questions from earlier labs, each with its `lab`: one from the last, one from three or more back.
     ticket: what "Break it" asks.

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from course.base import answers
 from course.base.settings import quote
 from course.explore import amounts
 from course.explore.table import failure
@@ -284,13 +285,16 @@ def _short(text: str) -> str:
 
 
 def in_words(tasks: Sequence[Task], at: At) -> list[str]:
-    """Return the tasks with their answers as lines of text. at: settings and result where a task is shown."""
-    lines = []
+    """Return the tasks as lines of text, with their answers where those are wanted (`course.base.answers`).
+
+    at: settings and result where a task is shown.
+    """
+    lines, with_answers = [], answers.wanted()
     for number, task in enumerate(tasks, start=1):
-        settings, result = at(task)
         lines.append(f"Task {number}. {task.text}")
         if isinstance(task, Why):
             lines += [f"  {letter}) {text}" for letter, (text, _) in zip(LETTERS, task.options, strict=False)]
-        right = f"{task.right}) " if isinstance(task, Why) else ""
-        lines.append(f"  Answer: {right}{task.said(settings, result)}")
+        if with_answers:
+            right = f"{task.right}) " if isinstance(task, Why) else ""
+            lines.append(f"  Answer: {right}{task.said(*at(task))}")
     return lines

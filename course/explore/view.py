@@ -1,4 +1,4 @@
-"""The widgets of one displayed explorer: built afresh for each display, never shared."""
+"""The view of an explorer with a figure and a table, which are computed at each move."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import gc
 import time
 from collections.abc import Mapping
 from functools import cache
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
@@ -16,15 +15,10 @@ from course.explore.ahead import QUICK, Ahead, next_stop
 from course.explore.displayed import Displayed
 from course.explore.fit import beside, blocks, figure_height
 from course.explore.ghost import Ranges, Shown, joined, ranges_of
-from course.explore.latest import Latest
 from course.explore.plot import Plot, picture
-from course.explore.rest import Rest
 from course.explore.style import notice
-from course.explore.table import Rows, failure, html_tables, warnings_of
-from course.explore.task_view import TaskView
-from course.explore.tasks import Task, Way
-from course.explore.turn import in_turn
-from course.figures.theme import HEIGHT, TEMPLATE, badge_html
+from course.explore.table import Rows, html_tables, warnings_of
+from course.figures.theme import HEIGHT, TEMPLATE
 
 if TYPE_CHECKING:
     from course.explore.explorer import Explorer
@@ -52,15 +46,10 @@ class View(Displayed):
 
     def __init__(self, explorer: Explorer) -> None:
         set_aside()
-        super().__init__(explorer, "Go back to the settings at the start")
-        self.explorer = explorer
-        self.result: Any = None
+        super().__init__(explorer)
         self._seconds = 0.0
-        self._latest = Latest(self._run)
         self._ahead = Ahead(self._computed)
-        self._rest = Rest(self._rested)
-        self._still = True
-        self._now: Shown | None = None
+        self._drawn: Shown | None = None
         self._resting: Shown | None = None
         self._held: Ranges = {}
         self._moves = 0
@@ -72,8 +61,6 @@ class View(Displayed):
         figure.layout.height = self.height
         self.plot = Plot(figure, explorer.title or "Figure")
         self._mark()
-        heading = f"<b>{escape(explorer.title)}</b> " if explorer.title else ""
-        badge = badge_html(explorer.badge) if explorer.badge else ""
         body = widgets.Box([self.plot, self.table])
         if beside(explorer, rows, figure):
             body.add_class("course-beside")
@@ -81,12 +68,7 @@ class View(Displayed):
             body.add_class("course-below")
             self._blocks = blocks(rows)
             self.table.value = html_tables(rows, explorer.title or "Result", (), self._blocks)
-        self.tasks: TaskView | None = None
-        parts = [*self._top(heading + badge, "move nothing"), body, self.changed, self.notice]
-        if explorer.tasks:
-            self.tasks = TaskView(Way(explorer.tasks, explorer.record, explorer.shown), self._show, self._shown)
-            parts.insert(1, self.tasks.root)
-        self.root = self._whole(parts)
+        self._assemble([body])
 
     def _first(self) -> tuple[go.Figure, Rows]:
         """Return figure and rows at the default settings; empty ones if they fail, with the reason in the notice."""
@@ -98,52 +80,8 @@ class View(Displayed):
         except Exception as error:
             self._fail(error)
             return go.Figure(layout={"template": TEMPLATE, "height": HEIGHT}), ()
-        self._now = self._resting = Shown(dict(self.settings), rows, ranges_of(figure.to_dict()["layout"]))
+        self._drawn = self._resting = Shown(dict(self.settings), rows, ranges_of(figure.to_dict()["layout"]))
         return figure, rows
-
-    @in_turn
-    def set(self, settings: dict[str, Any]) -> Any:
-        """Move the controls to these settings (already checked), run at once, and return the result.
-
-        Raises Exception: what the run raised; the explorer shows it too.
-        """
-        self._put(settings)
-        self._latest.now()
-        self._rest.now()
-        if self.error is not None:
-            raise self.error
-        return self.result
-
-    @in_turn
-    def _show(self, task: Task) -> tuple[Mapping[str, Any], Any]:
-        """Move the controls to where a task is solved; nothing is judged."""
-        settings = self.explorer.settings_of(task)
-        tasks, self.tasks = self.tasks, None
-        try:
-            self._put(settings)
-            self._latest.now()
-            self._rest.now()
-        finally:
-            self.tasks = tasks
-        if self.error is not None:
-            raise self.error
-        return self.settings, self.result
-
-    def _shown(self) -> tuple[Mapping[str, Any], Any]:
-        return self.settings, None if self.error is not None else self.result
-
-    @in_turn
-    def _reset(self, _button: Any) -> None:
-        # A failure at the default settings is shown like any other; no caller would catch it.
-        self._put(self.explorer.defaults)
-        self._before, self._resting, self._still = None, None, True
-        self._latest.now()
-        self._rest.now()
-
-    @in_turn
-    def _moved(self, _change: Any) -> None:
-        if not self._quiet:
-            self._latest.ask()
 
     def _run(self) -> None:
         positions = {name: widget.value for name, widget in self.controls.items()}
@@ -164,7 +102,7 @@ class View(Displayed):
             self._fail(error)
             self._ahead.drop()
         else:
-            self._now = now
+            self._drawn = now
             self.settings, self.result, self.error = settings, result, None
             quick = self.explorer.pure and self._seconds <= QUICK
             self._ahead.plan(next_stop(self.explorer.controls, stood, settings) if quick else None)
@@ -187,15 +125,15 @@ class View(Displayed):
             self.changed.value = ""
         self._held = joined(self._held, ranges) if self._before else {}
 
+    def _forget(self) -> None:
+        super()._forget()
+        self._resting = None
+
     def _rested(self) -> None:
-        """Say what changed, and judge the task, once the controls rest."""
         moved, self._still = not self._still, True
-        if self.error is not None or self._now is None:
-            return
-        self._resting = self._now
-        self._say_change(self.explorer, self._now)
-        if self.tasks is not None and moved:
-            self.tasks.rested(self.settings, self.result)
+        if self.error is None and self._drawn is not None:
+            self._resting = self._drawn
+            self._judge(self._drawn, moved)
 
     def _mark(self) -> None:
         """Fade the figure while it does not belong to the settings shown."""
@@ -212,6 +150,5 @@ class View(Displayed):
         self.notice.value = "".join(notice(text) for text in warnings_of(result))
 
     def _fail(self, error: Exception) -> None:
-        self.error = error
+        super()._fail(error)
         self.table.value = ""
-        self.notice.value = notice(failure(error))

@@ -12,11 +12,12 @@ import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from course import lm
+from course.engine.run import Run
 from course.explore.controls import Choice, Slider
 from course.explore.explorer import Explorer
 from course.explore.table import Rows, failure, rows_of, text_table
@@ -27,7 +28,9 @@ from course.figures.words import seconds
 from course.lm.prompts import held_out_prompts
 from course.lm.speaker import Conversation
 from course.lm.watch import STEP_SECONDS
+from course.memory.kvcache import KVCache
 from course.policies.base import Limits, Policy
+from course.policies.continuous import Continuous
 from course.policies.registry import POLICIES, Knob
 
 MOST = 64
@@ -38,15 +41,56 @@ EXAMPLES = (3, 18, 4, 45, 13, 21, 0, 42, 20, 38, 25, 22)
 """Of the committed prompts: short and long answers, in an order in which they meet."""
 
 
-class Spoken:
+class Play(NamedTuple):
+    """What is served at one setting. cache: KV blocks; None: as many as the slots can fill."""
+
+    questions: lm.Questions
+    policy: Policy
+    cache: KVCache | None = None
+
+    def serve(self) -> lm.SpokenRun:
+        """Let the model answer at once, by the clock of this machine. LMError: the model cannot be loaded."""
+        return lm.serve_live(self.questions, self.policy, _model(), self.cache)
+
+    def watch(self, clock: Callable[[], float] | None) -> lm.Watch:
+        """A run that is not computed yet. clock: that of this machine if it is None. LMError as in `serve`."""
+        return lm.Watch(self.questions, self.policy, _model(), self.cache, clock=clock or time.perf_counter)
+
+
+class Timed:
+    """A run as tables show it. counted: whether a step counts as `STEP_SECONDS`, whatever it takes."""
+
+    run: Run
+    counted = False
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    @property
+    def speed(self) -> str:
+        """Tokens of answers per second, from the first arrival to the last of them; per step if those are counted."""
+        rate = float(self.run.workload.output_tokens.sum() / self.run.makespan)
+        return f"{rate * STEP_SECONDS:.2f} tokens a step" if self.counted else f"{rate:,.0f} tokens/s"
+
+    def time(self, value: float) -> str:
+        """Seconds in words, or steps if those are counted."""
+        return f"{value / STEP_SECONDS:.1f} steps" if self.counted else seconds(value)
+
+
+class Spoken(Timed):
     """One setting, as the view shows it.
 
-    policy: its registered name. watch: the run, which may still be under way; the other attributes compute it to its
-    end. counted: whether a step counts as `STEP_SECONDS`, whatever it takes.
+    watch: the run, which may still be under way; the other attributes compute it to its end.
     """
 
-    def __init__(self, prompts: Sequence[Conversation], policy: str, watch: lm.Watch, counted: bool):
-        self.prompts, self.policy, self.watch, self.counted = prompts, policy, watch, counted
+    def __init__(self, settings: Settings, play: Play, clock: Callable[[], float] | None) -> None:
+        self.settings, self.prompts, self.counted = settings, play.questions.conversations, clock is not None
+        self.watch = play.watch(clock)
+
+    @property
+    def policy(self) -> str:
+        """The registered name of its policy."""
+        return next(name for name, kind in POLICIES.items() if kind is type(self.watch.policy))
 
     @property
     def described(self) -> dict[str, Any]:
@@ -61,7 +105,7 @@ class Spoken:
         }
 
     @cached_property
-    def run(self) -> lm.SpokenRun:
+    def run(self) -> lm.SpokenRun:  # type: ignore[override]
         """What `lm.serve_live` returns."""
         return self.watch.run
 
@@ -81,25 +125,9 @@ class Spoken:
         """The most requests that stood in line while a step ran."""
         return max(len(frame.waiting) for frame in self._frames)
 
-    @property
-    def tokens_per_second(self) -> float:
-        """Tokens of answers, from the first arrival to the last of them."""
-        return float(self.run.workload.output_tokens.sum() / self.run.makespan)
-
-    @property
-    def speed(self) -> str:
-        """Tokens per second in words, or per step if those are counted."""
-        if self.counted:
-            return f"{self.tokens_per_second * STEP_SECONDS:.2f} tokens a step"
-        return f"{self.tokens_per_second:,.0f} tokens/s"
-
     def wait(self, row: int) -> float:
         """Seconds that a request stood in line before its first step."""
         return float(self.run.admitted[row] - self.run.arrival[row])
-
-    def time(self, value: float) -> str:
-        """Seconds in words, or steps if those are counted."""
-        return f"{value / STEP_SECONDS:.1f} steps" if self.counted else seconds(value)
 
     @property
     def _frames(self) -> Sequence[lm.Frame]:
@@ -112,29 +140,27 @@ Compare = Callable[[Settings, Mapping[str, Spoken]], Iterable[Sequence[str]]]
 
 
 class WordsExplorer(Explorer):
-    """Sliders for rate, slots and policy over the language model that speaks. See `words_on_the_screen`.
+    """Sliders over the language model that speaks. See `words_on_the_screen`.
 
     `compute` counts in steps, and is the same everywhere; the view measures.
+
+    prompts: as `play` asks them. play: what is served, from the settings; ValueError: no prompt, or one that cannot be
+    answered. compare: the table under the lanes; without a control `policy` it is the explorer's own table too.
     """
 
     def __init__(
-        self, prompts: Sequence[Conversation], controls: Sequence[Slider | Choice], seed: int, max_tokens: int | None,
+        self, prompts: Sequence[Conversation], controls: Sequence[Slider | Choice], play: Callable[..., Play],
         compare: Compare | None = None, **shared: Any,
     ) -> None:  # fmt: skip
         super().__init__(self._run_in_steps, controls, figure=_no_figure, summary=rows, badge="measured", **shared)
-        self.prompts, self.seed, self.max_tokens, self._compare = tuple(prompts), seed, max_tokens, compare
+        self.prompts, self._play, self._compare = tuple(prompts), play, compare
+        self._policies = next((control.stops for control in controls if control.name == "policy"), ())
         self._known: dict[tuple[Any, ...], Spoken] = {}  # counted in steps
         self._measured: dict[tuple[Any, ...], Spoken] = {}  # the last run of each setting in a view
 
     def begin(self, settings: Settings, clock: Callable[[], float] | None = None) -> Spoken:
-        """A run that is not computed yet. clock: counts steps in place of seconds.
-
-        Raises ValueError: no prompt, or one that cannot be answered.
-        """
-        policy = policy_of(settings["policy"], settings["max_num_seqs"])
-        load = lm.Questions.poisson(self.prompts, settings["rate"], self.seed, self.max_tokens)
-        watch = lm.Watch(load, policy, _model(), clock=clock or time.perf_counter)
-        return Spoken(self.prompts, settings["policy"], watch, clock is not None)
+        """A run that is not computed yet. clock: counts steps in place of seconds. ValueError as `play`."""
+        return Spoken(settings, self._play(**settings), clock)
 
     def _run_in_steps(self, **settings: Any) -> Spoken:
         key = tuple(settings.values())
@@ -148,18 +174,22 @@ class WordsExplorer(Explorer):
         """A run that a view has measured to its end."""
         self._measured[tuple(settings[control.name] for control in self.controls)] = result
 
+    def rows(self, result: Spoken) -> Rows:
+        """The table of one run."""
+        if self._compare is None or self._policies:
+            return super().rows(result)
+        return rows_of(self._compare(result.settings, {result.policy: result}))
+
     def compared(self, settings: Settings) -> Rows:
         """The table of the policies at these settings, with what views have measured there; () where there is none."""
-        runs = {each["policy"]: self._measured.get(tuple(each.values())) for each in self._policies(settings)}
-        return self._rows_of({name: run for name, run in runs.items() if run is not None}, settings)
+        return self._under(settings, lambda **each: self._measured.get(tuple(each.values())))
 
-    def _policies(self, settings: Settings) -> list[dict[str, Any]]:
-        """The same settings under each policy that can be chosen."""
-        (names,) = (control.stops for control in self.controls if control.name == "policy")
-        return [{control.name: settings[control.name] for control in self.controls} | {"policy": n} for n in names]
-
-    def _rows_of(self, runs: Mapping[str, Spoken], settings: Settings) -> Rows:
-        return () if self._compare is None else rows_of(self._compare(settings, runs))
+    def _under(self, settings: Settings, run_at: Callable[..., Spoken | None]) -> Rows:
+        if self._compare is None:
+            return ()
+        mine = {control.name: settings[control.name] for control in self.controls}
+        runs = [run_at(**each) for each in ([mine | {"policy": name} for name in self._policies] or [mine])]
+        return rows_of(self._compare(settings, {run.policy: run for run in runs if run is not None}))
 
     def shown(self, task: Task) -> tuple[Settings, Any]:
         """Return settings and result where a task is shown: as measured last, else counted in steps."""
@@ -179,9 +209,8 @@ class WordsExplorer(Explorer):
             result = self.default_result()
             lines.append(text_table(self.rows(result), indent="  "))
             lines += [_line(result, row) for row in range(len(self.prompts))]
-            if self._compare is not None:
-                each = {one["policy"]: self.compute(**one) for one in self._policies(self.defaults)}
-                lines.append(text_table(self._rows_of(each, self.defaults), indent="  "))
+            if self._policies and self._compare is not None:
+                lines.append(text_table(self._under(self.defaults, self.compute), indent="  "))
             lines += in_words(self.tasks, lambda task: (self.settings_of(task), self.compute(**self.settings_of(task))))
         except Exception as error:  # the widgets stay usable: another setting may work
             lines.append(failure(error))
@@ -232,7 +261,11 @@ def words_on_the_screen(
         Choice("policy", "Policy", [(name, name) for name in choices], policy),
     )
     mine: Sequence[Task] = (TASKS if usual else ()) if tasks is None else tasks
-    return WordsExplorer(prompts, controls, seed, max_tokens, compare, title=title, tasks=mine, record=record)
+
+    def play(rate: float, max_num_seqs: int, policy: str) -> Play:
+        return Play(lm.Questions.poisson(prompts, rate, seed, max_tokens), policy_of(policy, max_num_seqs))
+
+    return WordsExplorer(prompts, controls, play, compare, title=title, tasks=mine, record=record)
 
 
 def policy_of(name: str, max_num_seqs: int) -> Policy:
@@ -286,4 +319,7 @@ def _no_figure(_result: Any) -> Any:
 
 @cache
 def _model() -> lm.LanguageModel:
-    return lm.load()
+    """Loaded once, and asked once: the first step of a process is a slow one."""
+    model = lm.load()
+    lm.serve_live(lm.Questions.at_once(["Spell owl."], max_tokens=1), Continuous(1, 256), model)
+    return model

@@ -1,4 +1,4 @@
-"""The widgets of one displayed live view: controls and tasks here, lanes and buttons in the browser (words.js).
+"""The view of a live explorer: controls and tasks here, lanes and buttons in the browser (words.js).
 
 The browser asks for steps while it shows a run that is not complete, and only then are some computed: a slice of
 `SLICE` seconds a message or two, in whichever thread the kernel handles it. A cell that is cleared, a tab that is
@@ -7,8 +7,6 @@ hidden and a page that is closed ask for nothing, so nothing runs on, and no thr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +16,8 @@ import traitlets
 
 from course.explore.displayed import Displayed
 from course.explore.ghost import Shown
-from course.explore.latest import Latest
-from course.explore.rest import Rest
-from course.explore.style import notice
-from course.explore.table import failure, html_table
-from course.explore.task_view import TaskView
-from course.explore.tasks import Task, Way
+from course.explore.table import html_table
 from course.explore.turn import in_turn
-from course.figures.theme import badge_html
 from course.lm.watch import Frame
 
 if TYPE_CHECKING:
@@ -54,79 +46,28 @@ class Player(anywidget.AnyWidget):
 
 
 class WordsView(Displayed):
-    """One display of the live view.
+    """One display of the live view. Its result is there once the run on the screen is complete."""
 
-    result: the run on the screen once it is complete, else None. error: why there is none.
-    """
+    idle = "move and play nothing"
+    tooltip = "Go back to the settings at the start and measure again"
 
     def __init__(self, explorer: WordsExplorer) -> None:
-        super().__init__(explorer, "Go back to the settings at the start and measure again")
-        self.explorer = explorer
-        self.result: Spoken | None = None
+        super().__init__(explorer)
         self._spoken: Spoken | None = None
         self._number = 0
-        self._moving = False
-        self._latest = Latest(self._begin)
-        self._rest = Rest(self._rested)
         self.compared = widgets.HTML()
         self.compared.add_class("course-below")
         self.stage = Stage()
         self.stage.on_msg(self._asked)
         self.player = Player(stage_id=self.stage.model_id or "")
-        heading = f"<b>{escape(explorer.title)}</b> {badge_html(explorer.badge)}"
-        parts = [*self._top(heading, "move and play nothing"), self.player, self.compared, self.changed, self.notice]
-        self.tasks: TaskView | None = None
-        if explorer.tasks and explorer.prompts:
-            way = Way(explorer.tasks, explorer.record, explorer.shown)
-            self.tasks = TaskView(way, self._show, self._now)
-            parts.insert(1, self.tasks.root)
-        self.root = self._whole(parts)
+        self._assemble([self.player, self.compared], tasks=bool(explorer.prompts))
         self.root.add_class("course-words")
-        self._begin()
+        self._run()
 
-    @in_turn
-    def set(self, settings: Mapping[str, Any]) -> Any:
-        """Move the controls to these settings (already checked), compute the run to its end, and return it.
+    def _touched(self) -> None:
+        self._still = False
 
-        Raises Exception: what the run raised; the view shows it too.
-        """
-        self._put(settings)
-        self._moving = True
-        self._latest.now()
-        self._complete()
-        self._rest.now()
-        if self.error is not None:
-            raise self.error
-        return self.result
-
-    @in_turn
-    def _show(self, task: Task) -> tuple[Mapping[str, Any], Any]:
-        """Move the controls to where a task is solved; nothing is judged."""
-        tasks, self.tasks = self.tasks, None
-        try:
-            result = self.set(self.explorer.settings_of(task))
-            return self.settings, result
-        finally:
-            self.tasks = tasks
-
-    def _now(self) -> tuple[Mapping[str, Any], Any]:
-        return self.settings, self.result
-
-    @in_turn
-    def _reset(self, _button: Any) -> None:
-        self._put(self.explorer.defaults)
-        self._before, self._moving = None, False
-        self.changed.value = ""
-        self._latest.now()
-
-    @in_turn
-    def _moved(self, _change: Any) -> None:
-        if not self._quiet:
-            self._moving = True
-            self._latest.ask()
-            self._rest.moved()
-
-    def _begin(self) -> None:
+    def _run(self) -> None:
         """Start another run, of which nothing is computed yet; the one before it is dropped."""
         settings = {name: widget.value for name, widget in self.controls.items()}
         self.settings, self.result, self.error, self._spoken = settings, None, None, None
@@ -139,10 +80,11 @@ class WordsView(Displayed):
             self.notice.value = ""
             self.stage.load = {"run": self._number, **spoken.described}
         self._put_side_by_side()
+        self._rest.moved()
 
     def _fail(self, error: Exception) -> None:
-        self.error, self._spoken = error, None
-        self.notice.value = notice(failure(error))
+        super()._fail(error)
+        self._spoken = None
         self.stage.load = {"run": 0}
 
     @in_turn
@@ -187,7 +129,7 @@ class WordsView(Displayed):
         self.result = self._spoken
         self.explorer.remember(self.settings, self.result)
         self._put_side_by_side()
-        self._judge()
+        self._settle(moved=True)
 
     def _put_side_by_side(self) -> None:
         """The table of the policies at these settings, if the explorer has one."""
@@ -197,18 +139,17 @@ class WordsView(Displayed):
             self._fail(error)
 
     def _rested(self) -> None:
-        self._moving, moved = False, self._moving
-        self._judge(moved)
+        moved, self._still = not self._still, True
+        self._settle(moved)
 
-    def _judge(self, moved: bool = True) -> None:
+    def _settle(self, moved: bool) -> None:
         """Say what changed, and judge the task, once the controls rest and the run is complete."""
-        if self.result is None or self._moving or not moved:
+        if self.result is None or not self._still or not moved:
             return
         now = Shown(self.settings, self.explorer.rows(self.result))
-        self._say_change(self.explorer, now)
-        first, self._before = self._before is None and self.settings == self.explorer.defaults, now
-        if self.tasks is not None and not first:
-            self.tasks.rested(self.settings, self.result)
+        first = self._before is None and self.settings == self.explorer.defaults
+        self._judge(now, moved=not first)
+        self._before = now
 
 
 def packed(frame: Frame) -> dict[str, Any]:

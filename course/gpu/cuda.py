@@ -1,4 +1,4 @@
-"""A stream of a GPU: launches that may overlap (programmatic dependent launch), branches, graphs.
+"""A stream of a GPU: launches that may overlap (programmatic dependent launch), and graphs.
 
 CuPy launches kernels without launch attributes, so on CUDA this goes to the driver itself, through ctypes; CuPy keeps
 the memory, the streams and the graphs.
@@ -17,11 +17,13 @@ from course.gpu.cublaslt import CublasLt
 from course.gpu.cupy_device import CupyDevice, CupyKernel, EventStopwatch
 from course.gpu.device import Kernel, Stopwatch
 from course.gpu.errors import KernelError, while_it_answers
+from course.gpu.ops import read_probe
 from course.gpu.ops.queue import Launch, Queue
 
 SERIALIZATION = 6
 """CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION of the driver's header."""
 SHARED_WITHOUT_ASKING = 48 * 1_024
+_read_bandwidths: dict[int, float] = {}
 
 
 class _Attribute(ctypes.Structure):
@@ -56,19 +58,25 @@ class Graph:
 class CupyQueue(Queue):
     """A stream of CuPy, on CUDA or HIP."""
 
-    def __init__(self, device: CupyDevice, kernels: dict | None = None) -> None:
+    def __init__(self, device: CupyDevice) -> None:
         super().__init__(device)
         self.cupy = device.cupy
         self.stream = device.cupy.cuda.Stream(non_blocking=True)
         properties = device.cupy.cuda.runtime.getDeviceProperties(device.cupy.cuda.Device().id)
         self._multiprocessors = int(properties["multiProcessorCount"])
-        if kernels is not None:
-            self._kernels = kernels
 
     @property
     def multiprocessors(self) -> int:
         """See Queue."""
         return self._multiprocessors
+
+    @property
+    def read_bandwidth(self) -> float:
+        """See Queue. The first queue of a card measures it, in some milliseconds."""
+        card = int(self.cupy.cuda.Device().id)
+        if card not in _read_bandwidths:
+            _read_bandwidths[card] = read_probe.bandwidth(self)
+        return _read_bandwidths[card]
 
     def ready(self, kernel: Kernel, grid: tuple, block: tuple, args: tuple, shared: int, chained: bool) -> Launch:
         """See Queue."""
@@ -120,10 +128,10 @@ class CudaQueue(CupyQueue):
 
     captures = True
 
-    def __init__(self, device: CupyDevice, parent: CudaQueue | None = None) -> None:
-        super().__init__(device, parent._kernels if parent else None)
+    def __init__(self, device: CupyDevice) -> None:
+        super().__init__(device)
         try:
-            self._driver: ctypes.CDLL = parent._driver if parent else ctypes.CDLL("libcuda.so.1")
+            self._driver = ctypes.CDLL("libcuda.so.1")
         except OSError as error:
             raise KernelError(f"the driver's library libcuda.so.1 cannot be loaded: {error}") from None
         self.capability = int(str(device.cupy.cuda.Device().compute_capability)[:-1])  # "90" is 9.0
@@ -168,29 +176,8 @@ class CudaQueue(CupyQueue):
         self._driver.cuGetErrorString(status, ctypes.byref(text))
         return (text.value or b"unknown error").decode() + f" (CUDA driver error {status})"
 
-    def branch(self) -> CudaQueue:
-        """See Queue."""
-        return CudaQueue(self.device, self)  # type: ignore[arg-type]
-
-    def side_by_side(self, here: Sequence[Launch], there: Sequence[Launch], other: Queue) -> Launch:
-        """See Queue."""
-        assert isinstance(other, CudaQueue)
-        fork, join = (self.cupy.cuda.Event(disable_timing=True) for _ in range(2))
-
-        def launch() -> None:
-            fork.record(self.stream)
-            other.stream.wait_event(fork)
-            for one in there:
-                one()
-            for one in here:
-                one()
-            join.record(other.stream)
-            self.stream.wait_event(join)
-
-        return launch
-
     def captured(self, launches: Sequence[Launch], held: Any = None) -> Graph:
-        """See Queue. The launches were prepared on this queue and its branches."""
+        """See Queue. The launches were prepared on this queue."""
         with self.stream:
             self.stream.begin_capture()
             try:

@@ -105,7 +105,7 @@ class Device(ABC):
     def kernel(self, name: str) -> Kernel:
         """The kernel `name` of the course, from kernels/`name`.cu, compiled once."""
         if name not in self._kernels:
-            self._kernels[name] = self.compile(sources.text(f"{name}.cu"), name, file=f"{name}.cu")
+            self._kernels[name] = self.compile(sources.kernel_text(name), name, file=f"{name}.cu")
         return self._kernels[name]
 
     @abstractmethod

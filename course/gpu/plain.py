@@ -37,7 +37,7 @@ class PlainDevice(CPUDevice):
         self, source: str, kernel: str, *, file: str = "kernel.cu", macros: Mapping[str, Any] | None = None
     ) -> Kernel:
         """See Device. Raises KernelError for a source that has no twin in NumPy."""
-        if kernel not in TWINS or source != sources.text(f"{kernel}.cu"):
+        if kernel not in TWINS or source != sources.kernel_text(kernel):
             raise KernelError(
                 f"{kernel} cannot run here: a kernel from source needs a GPU with CuPy, or a C++ compiler"
             )

@@ -53,6 +53,17 @@ def text(name: str) -> str:
         raise KernelError(f"the kernel source {name} is missing: install the course again") from None
 
 
+BUILT_ON = {"mixed_attention": ("decode_attention", "prefill_attention")}
+"""Kernels that call what other kernels' files define."""
+
+
+@cache
+def kernel_text(name: str) -> str:
+    """The source of a kernel, behind the files that it is built on. Raises KernelError where one is missing."""
+    files = [f"{part}.cu" for part in (*BUILT_ON.get(name, ()), name)]
+    return text(files[0]) if len(files) == 1 else join([(file, text(file)) for file in files])
+
+
 def kernels() -> tuple[str, ...]:
     """The names of all kernels there are: one a .cu file."""
     return tuple(sorted(path.name.removesuffix(".cu") for path in folder().iterdir() if path.name.endswith(".cu")))

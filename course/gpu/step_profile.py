@@ -6,6 +6,7 @@ believe them, after every point.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import time
@@ -23,8 +24,10 @@ from course.gpu.transformer import Llama, Shape, Step
 from course.models import ModelSpec
 
 BLOCK = 16
-BATCHES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+BATCHES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1_024)
 CONTEXTS = (256, 1_024, 4_096, 16_384, 32_768)
+FULLEST = 65_536
+"""Tokens of each decode, at most, when a batch fills the cache."""
 CHUNKS = (16, 64, 128, 256, 512, 1_024, 2_048, 4_096, 8_192, 16_384)
 CACHED_TOKENS = (0, 2_048, 8_192, 24_576)
 BESIDE = (0, 32, 8, 128)
@@ -40,10 +43,18 @@ FAR: tuple[tuple[int, int, int, int], ...] = (
 )
 """Long prompts, whole and in chunks, up to FARTHEST tokens: the last to be recorded, and half of the time."""
 FARTHEST = 69_632
-COLUMNS = ("decodes", "decode_context", "chunk", "cached", "seconds", "low", "high", "replays", "form")
+TIMES = ("seconds", "low", "high", "replays", "form")
+COLUMNS = ("decodes", "decode_context", "chunk", "cached", *TIMES)
+VERIFIED = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+DRAFTS = (1, 2, 4, 7)
+VERIFY_CONTEXTS = (1_024, 4_096)
+VERIFY_COLUMNS = ("sequences", "drafts", "context", *TIMES)
 
 Point = tuple[int, int, int, int]
 """(decodes, tokens that each of them attends to, tokens of the chunk, tokens before it)."""
+VerifyPoint = tuple[int, int, int]
+"""(sequences, drafts of each, tokens that the last row of each attends to)."""
+Timed = Callable[[Llama, Any, np.random.Generator], tuple[np.ndarray, str]]
 
 
 def points(most_tokens: int, longest: int = FARTHEST) -> Iterator[Point]:
@@ -51,6 +62,8 @@ def points(most_tokens: int, longest: int = FARTHEST) -> Iterator[Point]:
     found: dict[Point, None] = {}
     for context in (1_024, *(one for one in CONTEXTS if one != 1_024)):
         found |= dict.fromkeys((batch, context, 0, 0) for batch in BATCHES)
+    full = ((batch, min(FULLEST, most_tokens // batch // BLOCK * BLOCK)) for batch in BATCHES)
+    found |= dict.fromkeys((batch, context, 0, 0) for batch, context in full if context)
     for beside in BESIDE:
         for cached in CACHED_TOKENS:
             if beside in (8, 128) and cached not in (0, 8_192):
@@ -65,25 +78,59 @@ def points(most_tokens: int, longest: int = FARTHEST) -> Iterator[Point]:
             yield decodes, context, chunk, cached
 
 
-def step_at(llama: Llama, point: Point, rng: np.random.Generator) -> Step:
-    """The step of a point, with random tokens and shuffled blocks, ready to run."""
+def verify_points(most_tokens: int) -> Iterator[VerifyPoint]:
+    """Batches that verify drafts, within a cache of `most_tokens`."""
+    for context in VERIFY_CONTEXTS:
+        for drafts in DRAFTS:
+            for sequences in VERIFIED:
+                if sequences * context <= most_tokens:
+                    yield sequences, drafts, context
+
+
+def step_at(llama: Llama, point: Point, rng: np.random.Generator, make: Callable[..., Step] = Step) -> Step:
+    """The step of a point, with random tokens and shuffled blocks, ready to run. make: called as Step is."""
     decodes, context, chunk, cached = point
     chunks = [(chunk, cached)] if chunk else []
-    step = Step(llama, chunks=chunks, lengths=[context] * decodes)
-    order = rng.permutation(llama.blocks)
+    step = make(llama, chunks=chunks, lengths=[context] * decodes)
     need = [-(-(chunk + cached) // BLOCK)] * bool(chunk) + [-(-context // BLOCK)] * decodes
-    ends = np.cumsum(need)
-    tables = [order[end - many : end].tolist() for end, many in zip(ends, need, strict=True)]
-    step.write(rng.integers(0, llama.shape.vocabulary, step.tokens), tables)
+    step.write(rng.integers(0, llama.shape.vocabulary, step.tokens), _tables(llama, need, rng))
     return step
 
 
-def seconds_at(llama: Llama, point: Point, rng: np.random.Generator, budget: float = 0.3) -> tuple[np.ndarray, str]:
+def verify_step_at(llama: Llama, point: VerifyPoint, rng: np.random.Generator) -> Step:
+    """The step that verifies drafts: drafts + 1 rows a sequence, each a decode of its own over the same blocks."""
+    sequences, drafts, context = point
+    rows = drafts + 1
+    step = Step(llama, lengths=[context - drafts + row for _ in range(sequences) for row in range(rows)])
+    tables = _tables(llama, [-(-context // BLOCK)] * sequences, rng)
+    ids = rng.integers(0, llama.shape.vocabulary, step.tokens)
+    step.write(ids, [table for table in tables for _ in range(rows)])
+    return step
+
+
+def _tables(llama: Llama, need: Sequence[int], rng: np.random.Generator) -> list[list[int]]:
+    """Tables of so many blocks each, shuffled."""
+    order = rng.permutation(llama.blocks)
+    return [order[end - many : end].tolist() for end, many in zip(np.cumsum(need), need, strict=True)]
+
+
+def seconds_at(
+    llama: Llama, point: Point, rng: np.random.Generator, budget: float = 0.3, make: Callable[..., Step] = Step
+) -> tuple[np.ndarray, str]:
     """Seconds of replays of the step of a point, and its form. budget: seconds after which no more replays start."""
-    step = step_at(llama, point, rng)
+    return replayed(step_at(llama, point, rng, make), budget)
+
+
+def verify_seconds_at(llama: Llama, point: VerifyPoint, rng: np.random.Generator) -> tuple[np.ndarray, str]:
+    """Seconds of replays of the step that verifies drafts, and its form."""
+    return replayed(verify_step_at(llama, point, rng))
+
+
+def replayed(step: Step, budget: float = 0.3) -> tuple[np.ndarray, str]:
+    """Seconds of replays of a step that has its inputs, and its form. budget: see `seconds_at`."""
     step.run()
     replay = step.captured()
-    queue = llama.queue
+    queue = step.queue
     first = float(queue.seconds(replay, repeats=1, warm=1)[0])  # type: ignore[attr-defined]
     repeats = int(np.clip(budget / first, 4, 30))
     return queue.seconds(replay, repeats=repeats, warm=1), step.form  # type: ignore[attr-defined]
@@ -99,7 +146,8 @@ def record(
     kind: str = "bf16",
     cache_tokens: int = 262_144,
     wanted: Sequence[Point] | None = None,
-    timed: Callable[[Llama, Point, np.random.Generator], tuple[np.ndarray, str]] | None = None,
+    verify: Sequence[VerifyPoint] | None = None,
+    timed: Timed | None = None,
     how: str = "",
     clocks_every: int = 1,
     limit: float = 600.0,
@@ -110,7 +158,8 @@ def record(
 
     spec: whose sizes to take; the weights are random. tied: whether its head is the embedding table. command: how this
     was started, for the provenance. cache_tokens: room for KV. limit: seconds after which no further point starts.
-    told: is called with a line a point. llama: a model that is there already.
+    wanted, verify: the points, by default all that fit. timed: what times one of `wanted`. told: is called with a line
+    a point. llama: a model that is there already.
 
     Raises KernelError without a CUDA device, or where its memory does not suffice; ValueError for a model that is not
     dense. A point that fails is left out and told.
@@ -125,31 +174,42 @@ def record(
             kind=kind,
             blocks=cache_tokens // BLOCK,
             max_tokens=max(chunk + decodes for decodes, _, chunk, _ in FAR) + max(BATCHES),
-            max_sequences=max(BATCHES),
+            max_sequences=max(*BATCHES, max(VERIFIED) * (max(DRAFTS) + 1)),
             max_positions=FARTHEST,
         )
         llama.fill_cache()
     told(f"{time.perf_counter() - began:6.1f} s  the model is in memory")
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+    verified: dict[str, list[Any]] = {name: [] for name in VERIFY_COLUMNS}
     recording: dict[str, Any] = {}
     clocks: list[str] = []
     rng = np.random.default_rng(0)
-    for point in points(llama.blocks * BLOCK, llama.max_positions) if wanted is None else wanted:
+    most = llama.blocks * BLOCK
+    work: Iterator[tuple[dict, Timed, Any]] = itertools.chain(
+        ((columns, timed or seconds_at, point) for point in wanted or points(most, llama.max_positions)),
+        ((verified, verify_seconds_at, point) for point in (verify_points(most) if verify is None else verify)),
+    )
+    for table, time_it, point in work:
         if time.perf_counter() - began > limit:
             told(f"stopped after {limit:.0f} s, before {point}")
             break
         try:
-            found, form = (timed or seconds_at)(llama, point, rng)
+            found, form = time_it(llama, point, rng)
         except (KernelError, ValueError) as error:
             told(f"{point}: left out, {error}")
             continue
-        if len(columns["form"]) % clocks_every == 0:
+        if len(table["form"]) % clocks_every == 0:
             clocks.append(_clocks())
         low, middle, high = (float(f"{value:.4g}") for value in np.percentile(found, (10, 50, 90)))
-        decodes, context, chunk, cached = point
-        row = (decodes, decodes * context, chunk, cached, middle, low, high, len(found), form)
-        for name, value in zip(COLUMNS, row, strict=True):
-            columns[name].append(value)
+        if table is columns:
+            decodes, context, chunk, cached = point
+            sizes: tuple[int, ...] = (decodes, decodes * context, chunk, cached)
+        else:
+            sequences, drafts, context = point
+            sizes = (sequences, drafts, sequences * context)
+        row = (*sizes, middle, low, high, len(found), form)
+        for name, value in zip(table, row, strict=True):
+            table[name].append(value)
         told(f"{time.perf_counter() - began:6.1f} s  {row}")
         recording = {
             "kernel": "llama_step",
@@ -161,7 +221,7 @@ def record(
             "provenance": records.provenance(device, command)
             | {"clocks": _clocks_seen(clocks), "how": _how(columns) + how},
             "points": columns,
-        }
+        } | ({"verify": verified} if verified["form"] else {})
         scratch = Path(out).with_suffix(".part")
         scratch.write_text(json.dumps(recording, separators=(",", ":")) + "\n", encoding="utf-8")
         os.replace(scratch, out)

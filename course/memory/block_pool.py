@@ -30,8 +30,8 @@ class BlockPool:
     loses its slot before. In a plain pool nothing is ever there: `hit` is 0. A pool of another kind overrides these
     verbs, and `plan` if its blocks are shared.
 
-    free: blocks that nobody holds, infinite without a limit. It is negative if more was taken than there is: the engine
-    looks at it before the step runs. column: blocks held in each step, if a count of them is kept.
+    free: blocks that no request holds, infinite without a limit. It is negative if more was taken than there is: the
+    engine looks at it before the step runs. column: blocks held in each step, if a count of them is kept.
     """
 
     __slots__ = ("_numbers", "_reserved", "_returned", "_tables", "block_size", "column", "free", "num_blocks")
@@ -140,10 +140,11 @@ class Plan:
     free: blocks left. Below 0 only from the beginning, if the decodes alone need more than there are.
     """
 
-    __slots__ = ("_pool", "_size", "_there", "free")
+    __slots__ = ("_plain", "_pool", "_size", "_there", "free")
 
     def __init__(self, pool: BlockPool, due: int = 0):
         self._pool, self._size, self.free = pool, pool.block_size, pool.free - due
+        self._plain = type(pool) is BlockPool  # then `hit` is 0
         self._there: dict[Holder, int] = {}  # tokens of those that the plan has brought in; -1 for those pushed out
 
     def hit(self, request: Holder) -> int:
@@ -177,7 +178,7 @@ class Plan:
         if there > 0:
             held = -(-there // size)
         else:
-            there, held = self._pool.hit(request), 0
+            there, held = 0 if self._plain else self._pool.hit(request), 0
         need = -(-(there + (if_fit or tokens)) // size) - held
         if need > self.free:
             if if_fit:

@@ -114,7 +114,7 @@ async def run_target(target: Target, write: bool, cell_timeout: float, say: Call
     fresh = nbformat.from_dict(target.notebook)
     try:
         target.path.parent.mkdir(exist_ok=True)
-        fresh = canonical(await execute(fresh, target.path.parent, cell_timeout))
+        fresh = canonical(await execute(fresh, target.path.parent, cell_timeout, with_answers=not target.is_lab))
         raw, raised = to_bytes(fresh), errors(fresh)
     except OSError as error:
         return [f"cannot be executed: {error.strerror or error}: {error.filename or target.path.parent}"]

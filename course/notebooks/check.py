@@ -33,6 +33,7 @@ MIN_COMPARED = 3
 FIGURE = "application/vnd.plotly.v1+json"
 DIGITS = 10
 """Sums and powers differ in the 14th digit or so from one processor to the next; figures are rounded to 6."""
+ANSWER = re.compile(r"^\s*(?:Answer|The lab showed(?: as well)?): ", re.MULTILINE)
 MACHINE_PATH = re.compile(r"/(?:home|root|Users|tmp|var/folders)/[\w.-]+|[A-Z]:\\+Users\\|site-packages")
 
 
@@ -124,8 +125,12 @@ def unrounded(part: Any) -> float | None:
 
 
 def leak_faults(lab: NotebookNode, text: str) -> list[str]:
-    """Solutions of the source `text` that can be read in a cell of the lab."""
-    faults = []
+    """Solutions of the source `text` that can be read in a cell of the lab, and answers that stand in its outputs."""
+    faults = [
+        f"cell {index}: its output has the answer of a task, or what a recap says"
+        for index, cell in enumerate(lab.cells)
+        if ANSWER.search(text_of(cell.get("outputs", ())))
+    ]
     blocks = solution_blocks(text)
     for index, cell in enumerate(lab.cells):
         if BEGIN in cell.source or END in cell.source:

@@ -13,6 +13,8 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
+from course.base import answers
+
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -20,15 +22,20 @@ class ExecutionError(RuntimeError):
     """A notebook did not run to its end; the message is a sentence for the author."""
 
 
-async def execute(notebook: NotebookNode, folder: Path, cell_timeout: float = 120) -> NotebookNode:
+async def execute(
+    notebook: NotebookNode, folder: Path, cell_timeout: float = 120, *, with_answers: bool = False
+) -> NotebookNode:
     """Execute `notebook` in place with `folder` as working directory, and return it.
 
     A learner's stored progress and IPython profile would change outputs, so the kernel sees empty ones. A cell that
     raises does not stop the run: all errors stay in the outputs, to be reported together. Raises ExecutionError when
     a cell takes longer than `cell_timeout` seconds or the kernel dies.
+
+    with_answers: whether texts are to hold the answers of tasks (`course.base.answers`).
     """
     with tempfile.TemporaryDirectory(prefix="course-build-") as scratch:
         env = dict(os.environ, COURSE_PROGRESS_DIR=scratch, IPYTHONDIR=os.path.join(scratch, "ipython"))
+        env[answers.VARIABLE] = str(int(with_answers))
         # Two kernels that start together can pick the same TCP port; sockets in the scratch folder cannot collide.
         manager = AsyncKernelManager(
             kernel_name="python3",

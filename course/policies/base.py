@@ -96,7 +96,8 @@ class State:
 
     def plan(self, *, decodes: bool = True) -> Plan:
         """A scratch copy of the KV blocks, to see what fits. decodes: what all decodes need in this step is taken."""
-        return self._engine.pool.plan(self._engine.due if decodes else 0)
+        engine = self._engine
+        return engine.pool.plan(engine.due if decodes else 0)
 
 
 NOTHING: Mapping[Request, int] = MappingProxyType({})

@@ -108,7 +108,7 @@ class Continuous(Policy):
         threshold = self.long_prefill_token_threshold
         if not threshold or state.decodes > 1:
             return threshold
-        return self.cap_among(state.decodes + len(state.prefilling) + len(state.waiting))
+        return self.cap_among(len(state.running) + len(state.waiting))
 
     def cap_among(self, present: int) -> int:
         """The same for a step before which `present` requests run or wait."""
@@ -121,18 +121,18 @@ class Continuous(Policy):
         holds: False: for one step only while anybody waits, which is so by default if a subclass has a `schedule` of
         its own, since that may have a rule of its own for those who wait. One that has none says True.
         """
-        own, prefilling = vars(self), state.prefilling
+        own, prefilling, many = vars(self), state.prefilling, len(state.waiting)
         if holds is None:
             holds = type(self).schedule is Continuous.schedule and "schedule" not in own
         left = own["max_num_batched_tokens"] - state.decodes
         changes = "_set_while_serving" in own
         if left < 0:
             return self.make_room(state)
-        waiting = state.waiting if left and state.free_slots else ()
-        if not waiting and not prefilling:
+        joining = many and left and state.free_slots
+        if not joining and not prefilling:
             if state.spare_blocks < 0:
                 return self.make_room(state)
-            return Schedule(decodes=True) if changes or not (holds or not state.waiting) else DECODES
+            return Schedule(decodes=True) if changes or not (holds or not many) else DECODES
         plan, tokens, cap = state.plan(), {}, self.cap(state)
         if plan.free < 0:
             return self.make_room(state)
@@ -145,54 +145,59 @@ class Continuous(Policy):
             tokens[request] = chunk
             left -= chunk
         begun = len(tokens)
-        until = self.admit(state, plan, tokens, left) if left and waiting else math.inf if left else None
-        if changes or not (holds or len(state.waiting) == len(tokens) - begun):
+        until = self.admit(state, plan, tokens, left, cap) if left and joining else math.inf if left else None
+        if changes or not (holds or many == len(tokens) - begun):
             until = None
         if not tokens and until == math.inf:
             return DECODES
         return Schedule(tokens, decodes=True, until=until)
 
-    def admit(self, state: State, plan: Plan, tokens: dict[Request, int], left: int) -> float | None:
+    def admit(self, state: State, plan: Plan, tokens: dict[Request, int], left: int, cap: int) -> float | None:
         """Add newcomers to `tokens` while slots, `left` tokens and blocks last; return until when the answer holds."""
-        cap, slots, waiting = self.cap(state), state.free_slots, state.waiting
-        order, unserved = self.queue(state, waiting), len(waiting)
+        slots, begun, whole = state.free_slots, len(tokens), self.scheduler_reserve_full_isl
+        order = self.queue(state, state.waiting)
         holds = order.until if isinstance(order, Order) else None
-        for request in order:
+        for request in order.requests if type(order) is Order else order:
             remaining = request.remaining
             chunk = min(remaining, cap) if cap else remaining
             if chunk > left:
                 if not self.enable_chunked_prefill:
                     return None if tokens else holds
                 chunk = left
-            if not plan.take(request, chunk, remaining if self.scheduler_reserve_full_isl else chunk):
+            if not plan.take(request, chunk, remaining if whole else chunk):
                 break
             tokens[request] = chunk
             left -= chunk
             slots -= 1
-            unserved -= 1
             if not left:
                 return None
             if not slots:
                 return math.inf
-        return holds if unserved else math.inf
+        return holds if holds == math.inf or len(state.waiting) > len(tokens) - begun else math.inf
 
     def make_room(self, state: State) -> Schedule:
         """Those that run, in order of admission, where blocks or budget do not suffice for all: victims give way."""
+        running, preempt = list(state.running), list[Request]()
+        if state.decodes == len(running) <= self.max_num_batched_tokens:  # the same, without a look at each
+            plan = state.plan()
+            while plan.free < 0:
+                victim = self._checked_victim(state, running)
+                del running[-1 if victim is running[-1] else running.index(victim)]
+                plan.free += plan.need(victim, 1)
+                plan.release(victim)
+                preempt.append(victim)
+            return Schedule(preempt=preempt, decodes=True)
         plan, left, cap = state.plan(decodes=False), self.max_num_batched_tokens, self.cap(state)
         tokens: dict[Request, int] = {}
-        preempt: list[Request] = []
-        running = list(state.running)
         place = 0
         while place < len(running) and left:
             request = running[place]
             chunk = min(request.remaining, left, cap or left)
+            if not chunk:  # its answer is complete, and its engine takes notice after this step
+                place += 1
+                continue
             while not plan.take(request, chunk, if_fit=chunk):
-                victim = self.victim(state, running)
-                if victim not in running:
-                    raise ValueError(
-                        f"{type(self).__name__}.victim must return one of the requests that run, not "
-                        f"{settings.quote(victim)}"
-                    )
+                victim = self._checked_victim(state, running)
                 position = len(running) - 1 if victim is running[-1] else running.index(victim)
                 del running[position]
                 plan.release(victim)
@@ -207,3 +212,12 @@ class Continuous(Policy):
                 left -= chunk
             place += 1
         return Schedule(tokens, preempt)
+
+    def _checked_victim(self, state: State, running: list[Request]) -> Request:
+        """What `victim` returns. Raises ValueError for anything but one of those that run."""
+        victim = self.victim(state, running)
+        if victim not in running:
+            raise ValueError(
+                f"{type(self).__name__}.victim must return one of the requests that run, not {settings.quote(victim)}"
+            )
+        return victim

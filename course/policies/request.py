@@ -53,6 +53,14 @@ class Life:
         return self.computed_before + self.engine.steps - self.decodes_from
 
 
+def _computed(request: "Request") -> int:
+    """`Life.computed`, sooner."""
+    life = request.life
+    if life.decodes_from < 0:
+        return life.computed_before
+    return life.computed_before + life.engine.steps - life.decodes_from
+
+
 def _read_only(name: str, doc: str, read: Callable[[Any], Any] | None = None) -> Any:
     """A property. read: how it is read, if it is more than what `Life` calls so."""
     return property(read or attrgetter(f"life.{name}"), doc=doc)
@@ -67,8 +75,9 @@ class Request:
     remaining: int
     """Tokens to compute before the next one is emitted: 1 for a decode, more for a prompt that is not in the cache.
 
-    Policies read it more often than all else. So it is a slot that is filled while a request decodes, and worked out
-    otherwise (`__getattr__`).
+    0 if its answer is complete and, with async scheduling, it holds its slot for one step more.
+    Policies read it more often than all else. So it is a slot that engines fill where they know it, as while a request
+    decodes; else it is worked out (`__getattr__`).
     """
 
     def __init__(
@@ -115,7 +124,7 @@ class Request:
     )
 
     emitted = _read_only("emitted", "Output tokens so far.")
-    computed = _read_only("computed", "Tokens whose K and V are in the cache.")
+    computed = property(_computed, doc="Tokens whose K and V are in the cache.")
     known = _read_only(
         "known",
         "Tokens that must be in the cache before the next one can be sampled: the prompt and what was emitted.",

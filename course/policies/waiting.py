@@ -71,8 +71,8 @@ class Waiting(Sequence[Request]):
 
         The order is remembered by the function, so give the same one each time: a method or a function with a name.
         """
-        if len(self) <= FEW:
-            return sorted(self, key=key)
+        if len(self._queue) + len(self._sent_back) <= FEW:
+            return sorted(self if self._sent_back else self._queue, key=key)
         order = self._orders.get(key)
         if not isinstance(order, _Sorted):
             order = self._remember(key, _Sorted(self._queue, key))

@@ -5,15 +5,19 @@ What the engine asks of any step time is `course.engine.step`; its names are at 
 
 from course.engine.step import LONGEST, SHORTEST, Step, StepTime, StepTimeModel, seconds_of
 from course.steptime.curve import Curve, fit
+from course.steptime.host import WithHost, with_host
+from course.steptime.moe import Moe
 from course.steptime.power_law import PowerLaw
 from course.steptime.recorded import Recorded, recorded
 from course.steptime.roofline import Roofline
 from course.steptime.scaled import Scaled
+from course.steptime.verification import Verification, verify
 
 __all__ = [
     "LONGEST",
     "SHORTEST",
     "Curve",
+    "Moe",
     "PowerLaw",
     "Recorded",
     "Roofline",
@@ -21,7 +25,11 @@ __all__ = [
     "Step",
     "StepTime",
     "StepTimeModel",
+    "Verification",
+    "WithHost",
     "fit",
     "recorded",
     "seconds_of",
+    "verify",
+    "with_host",
 ]

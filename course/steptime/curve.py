@@ -58,7 +58,7 @@ class Curve:
 
     @property
     def knee(self) -> float:
-        """The batch whose decodes cost as much as the step itself, where c b^alpha = t0; infinite if they never do."""
+        """The batch whose decodes cost as much as the step itself: c b^alpha = t0; infinite if they never do."""
         return (self.t0 / self.c) ** (1 / self.alpha) if self.c > 0 and self.alpha > 0 else inf
 
     def step_time(self) -> PowerLaw:

@@ -25,7 +25,9 @@ class Recording:
     @property
     def badge(self) -> str:
         """Says where these numbers come from, in the form that figures and explorers take."""
-        return f"recorded: {self.card}, {self.provenance['date']}"
+        attention = self.provenance.get("prompts")  # of what, if it is not the course's own
+        prompts = f", prompts by {attention}" if attention else ""
+        return f"recorded: {self.card}, {self.provenance['date']}{prompts}"
 
 
 def names(kernel: str) -> tuple[str, ...]:

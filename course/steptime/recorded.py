@@ -29,7 +29,7 @@ class Recorded(files.Recording, StepTimeModel):
     query-key pairs, and those smaller than the smallest recorded one, of SMALLEST tokens at most, take as long as that.
 
     Between points all is read off straight lines, which never fall as the batch (at the same context each), the
-    context, the chunk or its cached tokens grow: where the recording falls, the middle is taken.
+    context, the chunk or its cached tokens grow: if the recording falls, the middle is taken.
 
     Beyond the points the step time goes on from where they end, by a model fitted to them. A decode more than the
     largest batch counts as one more prompt token in the matrix products, and reads its context at that batch's rate.
@@ -150,7 +150,7 @@ class Recorded(files.Recording, StepTimeModel):
         return base + self._more_products(decodes, 0), slope
 
     def beyond(self, **step: int) -> str:
-        """What of a step was not recorded, as in "modelled beyond 256 decodes"; "" where all was.
+        """What of a step was not recorded, as in "modelled beyond 256 decodes"; "" if all was.
 
         step: decodes, context (of all decodes), sequence (tokens of the longest one), prompt (tokens of all chunks).
         """
@@ -262,7 +262,7 @@ def recorded(name: str | Path) -> Recorded:
 
 
 def _rising(values: np.ndarray) -> np.ndarray:
-    """Values that never fall along any axis, and of these the nearest: the middle where they fall, as ratios."""
+    """Values that never fall along any axis, and of these the nearest: the middle if they fall, as ratios."""
     above, below = values, values
     for axis in range(values.ndim):
         above = np.maximum.accumulate(above, axis)

@@ -1,4 +1,4 @@
-"""The recorded steps of one card, for a card that nobody recorded: by what their data sheets say of the two."""
+"""The recorded steps of one card, for a card without a recording: by what their data sheets say of the two."""
 
 from __future__ import annotations
 

@@ -52,14 +52,14 @@ def test_names_come_from_the_modules(package: str) -> None:
 
 def test_a_module_is_imported_without_the_others() -> None:
     with pytest.raises(AttributeError, match=r"'course\.lessons\.lab02' has no attribute 'figures'"):
-        at_hand("course.lessons.lab02", "explorers")("figures")
+        at_hand("course.lessons.lab02", "lab")("figures")
 
 
 def test_what_is_no_name() -> None:
     """Whoever asks for what cannot be a name is told so; nothing is imported to find out."""
     for name in ("", "a.b", "figures.Times", "..", "a b", "a\0"):
         with pytest.raises(AttributeError, match=r"'course\.lessons\.lab02' has no attribute"):
-            at_hand("course.lessons.lab02", "explorers")(name)
+            at_hand("course.lessons.lab02", "lab")(name)
 
 
 def test_every_module_of_a_lesson_may_be_imported_first() -> None:

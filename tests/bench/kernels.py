@@ -39,9 +39,23 @@ from course.gpu.ops.prefill_attention import PrefillAttention
 from course.gpu.ops.queue import queue
 from course.gpu.transformer import Llama, Shape, Step
 from course.models import model
+from tests.bench import mixes
 
 GIB = 1 << 30
-SECTIONS = ("probe", "nodes", "rows", "attention", "ragged", "gemm", "prefill", "matrix", "step", "peers")
+SECTIONS = (
+    "probe",
+    "nodes",
+    "rows",
+    "attention",
+    "ragged",
+    "gemm",
+    "prefill",
+    "mixed",
+    "mixed_steps",
+    "matrix",
+    "step",
+    "peers",
+)
 BATCHES = (1, 8, 16, 32, 64, 128)
 
 
@@ -311,6 +325,61 @@ def prefill(b: Bench) -> None:
                     "prefill", tokens=tokens, cached=cached, slabs=slabs, splits=splits, us=1e6 * seconds,
                     tflops=work / seconds / 1e12, chosen=(slabs, splits) == chosen,
                 )  # fmt: skip
+
+
+def mixed(b: Bench) -> None:
+    """A chunk and decodes: each alone, one after the other, on two branches of a graph, and in one launch."""
+    caches = Caches(b, 8)
+    for sizes in mixes.MIXES:
+        mix = mixes.Mix(b, caches, *sizes)
+        us = {f"{name}_us": 1e6 * seconds for name, seconds in mix.seconds().items()}
+        gains = {"gain": us["two_us"] / us["one_us"], "on_branches": us["branches_us"] / us["one_us"]}
+        b.keep("mixed", **mix.words(), **us, **gains, apart=mix.apart())
+
+
+class TwoLaunches(Step):
+    """A step whose chunks and decodes attend one after the other, each cut up as if it were alone."""
+
+    def _plan_attention(self, listed: list, lengths: Any) -> None:
+        self._slabs = self.llama.prefill_attention.slabs(listed)
+        self._splits = self.llama.prefill_attention.splits(listed, self._slabs)
+        self._warps, self._blocks_an_item = self.llama.decode_attention.plan(lengths)
+
+    def _attention(self, layer: int, q: Any, out: Any) -> Any:
+        llama, there, rows, first = self.llama, self.inputs.there, self.tokens - self.decodes, len(self.chunk_tokens)
+        caches = llama.k[layer], llama.v[layer]
+        work = there["lengths"], there["items"], there["spans"]
+        of_chunks = (q, *caches, there["table"], there["chunks"], there["tiles"], out)
+        of_decodes = (q[rows:], *caches, there["table"][first:], *work, out[rows:])
+        chunks = llama.prefill_attention.prepare(*of_chunks, slabs=self._slabs, splits=self._splits)
+        decodes = llama.decode_attention.prepare(*of_decodes, warps=self._warps)
+
+        def launch() -> None:
+            chunks()
+            decodes()
+
+        return launch
+
+
+def mixed_steps(b: Bench) -> None:
+    """Whole steps of a chunk and decodes, which attend in one launch, and in two; in turns, three times."""
+    from course.gpu import step_profile
+
+    sizes = Shape.of(model("llama-3.1-8b"))
+    llama = Llama(b.q, sizes, blocks=16_384, max_tokens=2_112, max_sequences=128, max_positions=16_384)
+    llama.fill_cache()
+    for tokens, cached, decodes, length in mixes.MIXES:
+        found: dict[Any, list[float]] = {Step: [], TwoLaunches: []}
+        logits = []
+        for _ in range(3):
+            for make, seconds in found.items():
+                one = step_profile.step_at(llama, (decodes, length, tokens, cached), np.random.default_rng(0), make)
+                seconds.append(float(np.median(step_profile.replayed(one)[0])))
+                logits.append(one.logits())
+        ms = [1e3 * float(np.median(seconds)) for seconds in found.values()]
+        apart = float(np.linalg.norm(logits[0] - logits[1]) / np.linalg.norm(logits[1]))
+        b.keep("mixed_steps", chunk=tokens, cached=cached, decodes=decodes, length=length, one_ms=ms[0], two_ms=ms[1],
+               gain=ms[1] / ms[0], apart=apart)  # fmt: skip
 
 
 def step(b: Bench, layers: int = 32) -> None:

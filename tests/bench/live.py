@@ -141,7 +141,7 @@ def main() -> None:
     profile = asked.profile or str(asked.recorded)
     if not asked.profile:
         step_profile.record(
-            device, spec, profile, tied=tied, llama=llama, wanted=list(points()), timed=executor.seconds_at,
+            device, spec, profile, tied=tied, llama=llama, wanted=list(points()), timed=executor.seconds_at, verify=(),
             command=f"tests/bench/live.py --model {asked.model}", clocks_every=10,
             how="; captured sizes of a live executor, greedy decoding; decodes run as long between chunks",
         )  # fmt: skip

@@ -12,7 +12,7 @@ from pathlib import Path
 from course import gpu
 from course.gpu import record
 from course.lessons.lab02.launch import CONTROLS
-from course.lessons.lab02.on_device import BATCHES, WHAT, Bench
+from course.lessons.lab02.on_device import BATCHES, LAUNCHES, WHAT, Bench
 
 
 def main() -> None:
@@ -23,14 +23,14 @@ def main() -> None:
     device = gpu.device("cuda")
     bench, contexts = Bench(device, 1.0), {}
     for context in CONTROLS[1].stops:
-        found = bench(int(context))
+        found = bench(BATCHES[0], int(context))
         if not found.times:
             raise SystemExit(" ".join(found.warnings))
         contexts[str(int(context))] = {
             what: [float(f"{found.times[what][batch]:.4g}") for batch in BATCHES] for what in WHAT
         }
         print(context, contexts[str(int(context))], flush=True)
-    how = "events around each launch, warm, median of 15; the matrix is read between two launches of attention"
+    how = f"events around each launch, warm, median of {LAUNCHES}; the matrix is read between two launches of attention"
     recorded = {
         "kernel": "one_layer",
         "provenance": record.provenance(device, f"tests/bench/one_layer.py --out {asked.out.name}") | {"how": how},

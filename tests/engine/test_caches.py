@@ -167,3 +167,68 @@ def test_more_than_a_budget_that_has_shrunk_is_refused(loop):
     engine.follow(Workload([0.0] * 3, [5] * 3, [4] * 3))
     with pytest.raises(ValueError, match="it runs 3 tokens, and max_num_batched_tokens is 2"):
         engine.run()
+
+
+STEP_TIME = steptime.PowerLaw(t0=0.1, c=0.01, alpha=1.0, prefill=0.001)
+
+
+def both(load, policy, cache):
+    """The runs of the fast loop and of the plain one."""
+    engine = PlainEngine(policy.fresh(), STEP_TIME, cache)
+    fast = serve(load, policy, STEP_TIME, cache)
+    engine.follow(load)
+    return fast, finish(engine)
+
+
+class Remembering(BlockPool):
+    """All prompts are the beginning of one text, and what was computed of it stays: a warm pool."""
+
+    seen = 0  # tokens of the longest prompt that was answered
+
+    def hit(self, request):
+        return min(self.seen, request.prompt_tokens - 1) // self.block_size * self.block_size
+
+    def release(self, request, computed=None):
+        self.seen = max(self.seen, request.prompt_tokens)
+        super().release(request, computed)
+
+
+@dataclass(frozen=True)
+class KeptCache(KVCache):
+    """Opens the pools that it is given, one after the other."""
+
+    pools: tuple = ()
+
+    def open(self):
+        self.opened.append(self.pools[len(self.opened)])
+        return self.opened[-1]
+
+    @property
+    def opened(self):
+        return self.__dict__.setdefault("_opened", [])
+
+
+@pytest.mark.parametrize("chunk", [200, 9])
+def test_a_warm_pool_stays_warm(chunk):
+    """Requests that come one after the other find what the first one left, however the engine goes through them."""
+    load = Workload([0.0, 100.0, 200.0], [64, 64, 32], [5, 5, 5])
+    cache = KeptCache(40, 16, pools=(Remembering(40, 16), Remembering(40, 16)))
+    fast, plain = both(load, policies.Continuous(4, chunk), cache)
+    assert fast.steps.prefill_tokens.sum() == 64 + 16 + 16
+    assert not differences(fast, plain)
+    assert len(cache.opened) == 2 and all(pool.seen == 64 and pool.free == 40 for pool in cache.opened)
+
+
+def test_blocks_that_somebody_else_holds_stay_held():
+    """A pool that is not empty when the engine gets it: no loop takes those blocks, or opens a pool of its own."""
+    load = Workload.poisson(rate=20.0, num_requests=60, prompt_tokens=64, output_tokens=40, seed=0)
+    pools = BlockPool(40, 16), BlockPool(40, 16)
+    for pool in pools:
+        pool.reserve("somebody else", 16 * 16)
+    cache = KeptCache(40, 16, pools=pools)
+    fast, plain = both(load, policies.Continuous(8, 512), cache)
+    assert fast.steps.preemptions.sum() > 0, "blocks must run short"
+    # The plain loop asks the pool what is held, by others too; the fast one counts what its own requests hold.
+    assert differences(fast, plain) == ["blocks"]
+    assert np.array_equal(fast.steps.blocks + 16, plain.steps.blocks)
+    assert cache.opened == [*pools] and [pool.free for pool in pools] == [24, 24]

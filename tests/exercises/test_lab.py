@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from course.base import answers
 from course.exercises import Lab
 from course.exercises.progress import Progress
 from tests.helpers.toy_lab import TOY
@@ -100,11 +101,28 @@ def test_a_right_prediction_is_acknowledged(lab):
     assert "The lab showed as well: c) It rises." in lab.recap("p99").text()
 
 
-def test_recap_before_a_prediction_still_teaches(lab):
-    assert lab.recap("p99").text().splitlines()[1:3] == [
-        "  You made no prediction here.",
-        "  The lab showed: c) It rises.",
-    ]
+def test_recap_before_a_prediction_says_how_to_make_one_and_nothing_else(lab, monkeypatch):
+    card = lab.recap("p99")
+    assert card.text().splitlines()[1:] == ["  No prediction yet: make one above."]
+    assert "Bursts" not in repr(card._repr_mimebundle_())
+    monkeypatch.setenv(answers.VARIABLE, "1")  # in solutions/
+    assert "The lab showed: c) It rises." in lab.recap("p99")._repr_mimebundle_()["text/plain"]
+
+
+def test_a_copy_keeps_what_was_predicted_and_not_what_is_true(lab):
+    """A widget shows the rest, and Jupyter saves no widgets' state unless it is told to."""
+    lab.predict("p99", "b")
+    card = lab.recap("p99")
+    bundle = card._repr_mimebundle_()
+    assert set(bundle) == {"text/plain", WIDGET_VIEW}
+    assert "You predicted: b) It stays." in bundle["text/plain"]
+    assert "c)" not in repr(bundle) and "Bursts" not in repr(bundle) and "The lab showed: c)" in card.text()
+    for answer in (3, 3, 3):
+        lab.check("little", answer)
+    solution, score = lab.solution("little"), lab.quiz(**{TOY.quiz[0].id: "a"})
+    for told in (solution, score):
+        kept = told._repr_mimebundle_()["text/plain"]
+        assert told.text() != kept and not any(line.strip() in kept for line in told.lines)
 
 
 @pytest.mark.parametrize("choice", ["z", "", "bb", 7, -1, True, 1.5, object()])
@@ -189,7 +207,7 @@ def test_entries_of_another_shape_count_as_nothing(lab, odd):
     for part, name in (("predictions", "p99"), ("exercises", "little"), ("quiz", "q1")):
         lab.progress.change("98", part, name, lambda _old: odd)
     assert "Lab 98" in repr(lab)
-    assert "You made no prediction here." in lab.recap("p99").text()
+    assert "No prediction yet: make one above." in lab.recap("p99").text()
     assert lab.check("little", 12).status == "right"
     assert "Stored: c." in lab.predict("p99", "c").text()
     assert "1 of 1 right so far." in lab.quiz(q1="a").text()

@@ -8,6 +8,7 @@ import pytest
 
 from course.exercises import Exercise, Question, Ticket, minutes
 from course.exercises.minutes import Count, count, exercise_minutes, words
+from course.explore.tasks import Why
 from tests.helpers.toy_lab import TOY, Doubles, Forgets, drive
 
 EXPLORER = """One server [modelled]
@@ -89,12 +90,20 @@ def test_an_explorer_is_a_figure_a_table_and_its_tasks():
     assert found.words == 2 + words(EXPLORER) - table
 
 
+def test_the_answers_of_tasks_count_though_no_copy_has_them():
+    why = Why(id="why", text="Why?", show={}, options=(("a", "No."), ("b", "")), right="b", answer="It is {p99} then.")
+    kept = EXPLORER.replace("\n   Answer: at 0.8 it is 6.1 s.", "").replace("\n   Answer: bursts.", "")
+    cell = code("explorer", shown(text__plain=kept))
+    assert whole(cell, spec=replace(TOY, tasks=(why,))).words - whole(cell).words == words("Answer: It is p99 then.")
+
+
 def test_what_the_lesson_says_counts_where_the_notebook_asks():
     told = replace(TOY.predictions[0], options=(("It falls.", "x", "No, it does not."), ("It stays.", "y", "It moves."),
                                                 ("It rises.", "", "Yes.")))  # fmt: skip
     spec = replace(TOY, predictions=(told,))
     assert vars(whole(code('lab.predict("p99")'), spec=spec)) == only(lines=1, predictions=1)
-    assert vars(whole(code('lab.recap("p99")'), spec=spec)) == only(lines=1, words=4)
+    showed = words(f"The lab showed: c) It rises. {told.why}")  # a widget shows it; no output keeps it
+    assert vars(whole(code('lab.recap("p99")'), spec=spec)) == only(lines=1, words=showed + 4)
     said = sum(words(q.explanations[q.right]) for q in TOY.quiz)
     assert vars(whole(code("lab.quiz()"))) == only(lines=1, questions=2, words=said)
     ticket = Ticket("It is slow.", (Question("why", "Why?", (("a", "It is so."), ("b", "No.")), "a"),), "Chunking off.")

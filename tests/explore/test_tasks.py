@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from course.base import answers
 from course.exercises import TaskRecord
 from course.exercises.progress import Progress
 from course.explore.tasks import DONE, SHOWN, Find, Memory, Task, Way, Why, check_tasks, in_words
@@ -220,7 +221,8 @@ def test_an_answer_that_cannot_be_shown_again_leaves_the_task_done():
 # As text
 
 
-def test_the_text_has_every_task_with_its_answer():
+def test_the_text_has_every_task_with_its_answer_where_answers_are_wanted(monkeypatch):
+    monkeypatch.setenv(answers.VARIABLE, "1")
     assert in_words(TASKS, where) == [
         "Task 1. Find a setting with a load of 90% or more.",
         "  Answer: The load is 90%.",
@@ -235,7 +237,22 @@ def test_the_text_has_every_task_with_its_answer():
     assert explorer().text().splitlines()[-9:] == in_words(TASKS, where)
 
 
-def test_a_setting_to_be_shown_may_be_searched_for():
+def test_the_text_that_a_copy_keeps_has_no_answer_and_computes_none():
+    def never(_task: Task) -> Any:
+        raise AssertionError("nothing is to be computed")
+
+    assert in_words(TASKS, never) == [
+        "Task 1. Find a setting with a load of 90% or more.",
+        "Task 2. With 30 requests/s, how long is the wait?",
+        "Task 3. Why?",
+        "  a) It rains.",
+        "  b) Few come.",
+        "  c) Many leave.",
+    ]
+
+
+def test_a_setting_to_be_shown_may_be_searched_for(monkeypatch):
+    monkeypatch.setenv(answers.VARIABLE, "1")
     searched = replace(FIND, show=lambda: {"rate": 37})
     assert in_words((searched,), where)[-1] == "  Answer: The load is 92%."
     assert isinstance(searched, Find) and explorer((searched,)).settings_of(searched) == {"rate": 37, "slots": 32}

@@ -102,6 +102,7 @@ def test_a_slider_that_moves_while_words_appear_begins_another_run(explorer):
     page.ask(run=first)
     assert page.heard[-1]["run"] == first and len(page.heard) == 1
     page.frames = []
+    page.heard.clear()  # a fast machine had answered all before the slider moved
     page.to_the_end()
     assert page.view.result.padding == 0
 

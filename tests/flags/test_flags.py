@@ -51,7 +51,7 @@ NAMES = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters=
 def test_a_policy_through_vllm_options_is_itself(policy, kv, name):
     (export,) = for_policy(policy, kv, model=name, engines=["vllm"])
     back = parse(export.command)
-    assert vars(back.policy) == vars(policy)
+    assert vars(back.policy) | {"engine_version": policy.engine_version} == vars(policy)  # no option says the release
     assert back.kv == kv
     assert back.model == name
     assert back.left_out == () and not any("twice" in note for note in back.notes)

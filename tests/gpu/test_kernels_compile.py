@@ -33,7 +33,7 @@ extern "C" __global__ void everything(float* out, int n) {
 def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Each kernel behind compat.h, as its macros are by default; and one that uses all of compat.h."""
     name = request.param
-    code = EVERYTHING if name == "everything" else sources.text(f"{name}.cu")
+    code = EVERYTHING if name == "everything" else sources.kernel_text(name)
     path = tmp_path_factory.mktemp("kernels") / f"{name}.cu"
     path.write_text(sources.join([*sources.headers(), (path.name, code)]))
     return str(path)

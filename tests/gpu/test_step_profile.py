@@ -14,7 +14,8 @@ from course.gpu.transformer import Llama, Shape
 from course.models import model
 from course.steptime import files, recorded
 
-RECORDINGS = ("h100_llama3_8b", "h100_llama3_1b")
+RECORDINGS = {"h100_llama3_8b": 3.35e12, "h100_llama3_1b": 3.35e12, "h200_llama3_8b_flash": 4.8e12}
+"""Names, and the bytes/s of the data sheet of their cards."""
 
 
 def test_points_fit_into_the_cache_and_come_once() -> None:
@@ -26,7 +27,29 @@ def test_points_fit_into_the_cache_and_come_once() -> None:
             assert decodes * context + chunk + cached <= room
             assert max(context, chunk + cached) <= step_profile.FARTHEST
     # The batch at 1,024 tokens comes first: it is what a recording that is cut off should have.
-    assert points[: len(step_profile.BATCHES)] == [(batch, 1_024, 0, 0) for batch in step_profile.BATCHES]
+    first = [(batch, 1_024, 0, 0) for batch in step_profile.BATCHES if batch * 1_024 <= room]
+    assert points[: len(first)] == first
+    # And each batch that fits at all has a point that fills the cache to within a block a decode.
+    for batch in step_profile.BATCHES:
+        most = max(context for decodes, context, chunk, _ in points if decodes == batch and not chunk)
+        assert most == step_profile.FULLEST or room - batch * most < 16 * batch
+
+
+def test_drafts_are_verified_by_rows_that_share_their_blocks() -> None:
+    found = list(step_profile.verify_points(65_536))
+    assert len(set(found)) == len(found) > 10
+    assert all(sequences * context <= 65_536 for sequences, _, context in found)
+    shape = Shape(layers=1, hidden=64, inner=64, heads=2, kv_heads=1, width=32, vocabulary=64)
+    llama = Llama(queue(gpu.device("numpy")), shape, blocks=16, max_tokens=64, max_positions=128)
+    llama.fill_cache()
+    step = step_profile.verify_step_at(llama, (3, 2, 40), np.random.default_rng(0))
+    here = step.inputs.here
+    assert here["lengths"].tolist() == [38, 39, 40] * 3
+    tables = here["table"].reshape(3, 3, -1)
+    assert np.all(tables == tables[:, :1])
+    assert len(np.unique(tables[:, 0])) == 9  # blocks: 3 of each of 3 sequences
+    step.run()
+    assert np.all(np.isfinite(step.logits()))
 
 
 def test_the_step_of_a_point_runs_on_a_cpu_too() -> None:
@@ -55,12 +78,29 @@ def test_recordings_hold_what_they_say(name: str) -> None:
     assert np.all((low > 0) & (low <= middle) & (middle <= high))
     for needed in ("card", "driver", "cupy", "date", "command", "how", "clocks"):
         assert recording["provenance"][needed]
-    # No step is faster than reading the weights at the data sheet's 3.35 TB/s.
-    assert middle.min() > recording["weight_bytes"] / 3.35e12
+    # No step is faster than reading the weights at the data sheet's bandwidth.
+    assert middle.min() > recording["weight_bytes"] / RECORDINGS[name]
     decodes, context, chunk = (np.array(columns[part]) for part in ("decodes", "decode_context", "chunk"))
     alone = (chunk == 0) & (context == 1_024 * decodes)
     order = np.argsort(decodes[alone])
     # More decodes take longer, but for a few percent between neighbours that are equal work.
     assert np.all(np.diff(middle[alone][order]) > -0.03 * middle[alone][order][1:])
+    # Nor than reading the keys and values of its decodes besides.
+    assert np.all(middle > (recording["weight_bytes"] + context * recording["kv_bytes_per_token"]) / RECORDINGS[name])
     # And a step time reads it off to within the scatter of its points.
     assert recorded(name.replace("_", "-")).misfit["decodes"] < 0.05
+
+
+def test_an_engines_attention_is_recorded_where_it_was_asked_for() -> None:
+    recording = files.read("llama_step", "h200_llama3_8b_flash")
+    columns = {name: np.array(values) for name, values in recording["points"].items()}
+    chunk = columns["chunk"] > 0
+    assert set(columns["form"][chunk]) == {"flash", "cudnn"} == set(columns["form"]) - {"fused", "library"}
+    assert columns["decodes"].max() == 1_024
+    assert columns["decode_context"].max() > 600_000  # of a card that holds 640,000 to 900,000 beside an 8B
+    assert {16, 16_384} <= set(columns["chunk"][columns["cached"] == 65_536])
+    verified = recording["verify"]
+    assert {column for column in verified} == set(step_profile.VERIFY_COLUMNS)
+    wanted = set(step_profile.verify_points(max(columns["decode_context"])))
+    each = np.array(verified["context"]) // verified["sequences"]
+    assert set(zip(verified["sequences"], verified["drafts"], each.tolist(), strict=True)) == wanted

@@ -35,12 +35,14 @@ LEFT_OUT = re.compile(
     ```.*?``` | `[^`\n]*` | \$\$.*?\$\$ | \$[^$\n]+\$         # code and formulas
     | \{\{.*?\}\} | \{[^{}]*\}                                # holes, and what a task fills in
     | ^\#+[ ].*?$ | ^\s*\d+\.[ ] | \*\*\d+\.\*\*              # headings, numbers of a list
-    | arXiv:[\d.]+ | \b[A-Za-z]+-\d[\w.-]*\b | --[\w-]+       # Llama-3.1-8B, --chunk-2
+    | arXiv:[\d.]+ | \b[A-Za-z]+\d*[.-]\d[\w.-]*\b | --[\w-]+ # Llama-3.1-8B, Qwen2.5-7B, --chunk-2
     | \b[A-Za-z_]+\d\w*                                       # H100, fp8, p99, V1
     | \b[A-Za-z-]*[A-Z][\w-]*[ ]\d+(?:\.\d+){1,2}\b             # vLLM 0.11.0
     | \b(?:19|20)\d\d\b                                       # a year: thousands have a comma
     | \b(?:CACM|Research)[ ]\d+(?:\(\d+\))?                    # volume and issue of a journal
+    | \bRTX[ ]\d+ | \b10[⁰¹²³⁴-⁹]+                             # a card, a power
     | \b1/\w+                                                 # a reciprocal
+    | \b(?:[Ll]abs?|[Ee]xercise)[ ]\d+(?:[ ]and[ ]\d+)?         # which lab, which exercise
     """,
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )

@@ -5,13 +5,14 @@ Policies and views ask for the same few answers again and again. `make test-all`
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from course import lm
+from course import KVCache, lm
 from course.lm.cache import Blocks
 from course.lm.live import Speaking
 from tests.helpers.sizes import WHOLE
@@ -84,13 +85,22 @@ class Remembered:
 
 @pytest.fixture(autouse=True, scope="module")
 def words_from_memory() -> Iterator[None]:
-    """For a folder whose conftest.py imports it: nobody there computes the same answer twice."""
-    begin = Speaking.__init__
+    """For a folder whose conftest.py imports it: no answer is computed twice, and views measure by counting steps.
 
-    def remembering(self: Speaking, model: lm.LanguageModel, *others: Any, **how: Any) -> None:
-        begin(self, Remembered(model) if type(model) is lm.LanguageModel else model, *others, **how)
+    So no test there depends on how fast this machine speaks.
+    """
+    begin, watch = Speaking.__init__, lm.Watch.__init__
+
+    def remembering(self: Speaking, model: Any, cache: KVCache, memory: Blocks | None = None, **how: Any) -> None:
+        if memory is None and type(model) is lm.LanguageModel:  # a server brings a memory that is used again
+            model = Remembered(model)
+        begin(self, model, cache, memory, **how)
+
+    def counting(self: lm.Watch, *given: Any, clock: Any = time.perf_counter, **how: Any) -> None:
+        watch(self, *given, clock=lm.step_clock() if clock is time.perf_counter else clock, **how)
 
     with pytest.MonkeyPatch.context() as patch:
         if not WHOLE:
             patch.setattr(Speaking, "__init__", remembering)
+            patch.setattr(lm.Watch, "__init__", counting)
         yield

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from course.base import answers
 from course.desk.catalogue import PRIMER
 from course.exercises import TaskRecord
 from course.explore import Explorer, Slider
@@ -53,15 +54,20 @@ def test_labs_have_explorers() -> None:
 
 
 @pytest.mark.parametrize("name", EXPLORERS)
-def test_its_text_ends_with_its_tasks_and_their_answers(name: str) -> None:
+def test_its_text_ends_with_its_tasks_and_with_answers_only_where_they_are_wanted(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shown = explorer(name)
+    kept = shown.text().splitlines()
+    monkeypatch.setenv(answers.VARIABLE, "1")
     lines = shown.text().splitlines()
     tasks = [line for line in lines if re.match(r"Task \d+\. ", line)]
     assert tasks == [f"Task {number}. {task.text}" for number, task in enumerate(shown.tasks, start=1)]
-    answers = [line for line in lines if line.startswith("  Answer: ")]
-    assert len(answers) == len(tasks)
+    told = [line for line in lines if line.startswith("  Answer: ")]
+    assert len(told) == len(tasks)
     if tasks:
-        assert lines[-1] == answers[-1]
+        assert lines[-1] == told[-1]
+    assert kept == [line for line in lines if line not in told]
 
 
 @pytest.mark.parametrize("name", SIMULATED)

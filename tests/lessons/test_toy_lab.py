@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from course.base import answers
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge, overlaps
 from course.exercises.lesson import Lesson
 from course.explore.tasks import Find, Read
@@ -32,7 +33,7 @@ def test_its_notebook_has_every_part() -> None:
 
 
 @pytest.mark.parametrize("name", LESSON.spec.by_explorer)
-def test_the_tasks_of_an_explorer(name: str) -> None:
+def test_the_tasks_of_an_explorer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = getattr(lab97, name)()
     assert len(shown.tasks) == 4
     for task in shown.tasks:
@@ -44,6 +45,8 @@ def test_the_tasks_of_an_explorer(name: str) -> None:
             assert task.where is None or task.where(settings, result)
         assert "{" not in task.said(settings, result)
         assert task.claim is None or task.claim(settings, result)
+    assert "Answer: " not in shown.text()
+    monkeypatch.setenv(answers.VARIABLE, "1")
     assert shown.text().count("Answer: ") == 4
 
 

@@ -133,7 +133,7 @@ def run(one: Target, write: bool = True) -> list[str]:
 def no_kernel(monkeypatch):
     """Notebooks come back as if they had been executed."""
 
-    async def executed(notebook, *_):
+    async def executed(notebook, *_, **__):
         return notebook
 
     monkeypatch.setattr(module, "execute", executed)
@@ -166,7 +166,7 @@ def test_what_was_no_file_becomes_one(project, no_kernel, make):
 
 
 def test_output_that_is_no_text_is_a_fault(project, monkeypatch):
-    async def executed(notebook, *_):
+    async def executed(notebook, *_, **__):
         notebook.cells[0].outputs = [{"output_type": "stream", "name": "stdout", "text": "\ud800"}]
         return notebook
 
@@ -185,7 +185,7 @@ def test_a_kernel_that_does_not_start_is_a_fault(project, tmp_path, monkeypatch)
 
 
 def test_no_kernel_of_that_name_is_a_fault(project, monkeypatch):
-    async def refused(*_):
+    async def refused(*_, **__):
         raise ExecutionError("no kernel could be started: No such kernel named python3")
 
     monkeypatch.setattr(module, "execute", refused)

@@ -88,6 +88,11 @@ def test_a_stored_lab_is_executed_readable_and_free_of_solutions(built: Path) ->
     assert list(built.glob("labs/*")) == [built / "labs" / "07_small.ipynb"], "a build leaves nothing else behind"
 
 
+def test_answers_are_asked_for_in_solutions_alone(built: Path) -> None:
+    texts = {folder: (built / folder / "07_small.ipynb").read_text() for folder in ("labs", "solutions")}
+    assert "answers wanted: False" in texts["labs"] and "answers wanted: True" in texts["solutions"]
+
+
 @in_test_all
 def test_nbval_agrees_with_what_is_stored(built: Path, root: Path) -> None:
     """Above all that a fresh widget view does not count as an unexpected output."""

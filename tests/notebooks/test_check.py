@@ -10,7 +10,10 @@ import pytest
 
 from course.notebooks import check, source
 from course.notebooks.canonical import VOLATILE, WIDGET_VIEW, canonical, to_bytes
+from tests.helpers.places import ROOT, SOLUTIONS
 from tests.helpers.small_lab import GOOD, SMALL, code, executed
+
+LABS = ROOT / "labs"
 
 # Stubs and solutions
 
@@ -48,6 +51,20 @@ def test_a_marked_block_is_gone_from_the_lab() -> None:
     pair = source.notebooks(SMALL, "07")
     assert check.leak_faults(pair.lab, SMALL) == []
     assert len(check.leak_faults(pair.solution, SMALL)) == 2
+
+
+@pytest.mark.parametrize("text", ["Why?\n  Answer: b) No.\n", "Guess\n  The lab showed as well: c) No.\n"])
+def test_an_answer_in_an_output_of_a_lab_is_a_fault(text: str) -> None:
+    notebook = check.read(to_bytes(executed(("show()", text))))
+    assert check.leak_faults(notebook, SMALL) == ["cell 0: its output has the answer of a task, or what a recap says"]
+    assert check.leak_faults(check.read(to_bytes(executed(("show()", "Answer later.\n")))), SMALL) == []
+
+
+@pytest.mark.parametrize("path", sorted(LABS.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_no_lab_has_an_answer_in_it(path: Path) -> None:
+    """What is handed out is what a learner opens first."""
+    source_text = (SOLUTIONS / f"{path.stem}.py").read_text(encoding="utf-8")
+    assert check.leak_faults(check.read(path.read_bytes()), source_text) == []
 
 
 def test_tags_are_kept() -> None:

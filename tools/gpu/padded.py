@@ -50,12 +50,10 @@ class PaddedStep(Step):
         self._chosen = llama.ints(self.sequences)
         self.launches.append(most_likely.prepare(self.queue, self._logits, self._chosen, kind=llama.kind, chained=True))
 
-    def _plan_chunks(self, listed: list[tuple[int, int, int, int]]) -> None:
+    def _plan_attention(self, listed: list[tuple[int, int, int, int]], lengths: Sequence[int]) -> None:
         """As if one prompt of typical length came in chunks of all the tokens: places to spare hold no work."""
-        super()._plan_chunks([(0, self.prompt_rows, max(0, self._typical - self.prompt_rows), 0)])
-
-    def _plan_decodes(self, lengths: Sequence[int]) -> None:
-        super()._plan_decodes([self._typical] * len(lengths))
+        one = [(0, self.prompt_rows, max(0, self._typical - self.prompt_rows), 0)] if listed else []
+        super()._plan_attention(one, [self._typical] * len(lengths))
 
     def write_parts(
         self,

@@ -56,14 +56,16 @@ class Lives(Intake):
     decoding: the others, but for a padded batch. decodes, context: how many those are, and the tokens that they attend
     to in the next step. phases: their blocks.
     counts: whether the pool is more than a number of equal blocks, and so counts what it holds in each step.
+    filled: whether `Request.remaining` is kept of those that do not decode too. It is if nothing but what a request
+    computed itself can be in the cache of it.
     waiting: queue and sent_back as a policy sees them. running_shown: the members as it does, None where they changed.
     finishes: a heap of (first step without it, serial number, request). fruitless: preemptions since the last token.
     """
 
     # More attributes than Python keeps in line without slots; with them each is read in half the time.
     __slots__ = (
-        "_serial", "batch", "context", "counts", "decodes", "decoding", "finishes", "fruitless", "members", "phases",
-        "prefilling", "queue", "running_shown", "sent_back", "waiting",
+        "_serial", "batch", "context", "counts", "decodes", "decoding", "filled", "finishes", "fruitless", "members",
+        "phases", "prefilling", "queue", "running_shown", "sent_back", "waiting",
     )  # fmt: skip
 
     batch: Batch | None
@@ -76,6 +78,7 @@ class Lives(Intake):
         self.phases = Phases(self.pool.block_size)
         # What another pool holds does not follow from the log, nor whether a padded batch could reserve.
         self.counts = type(self.pool) is not BlockPool or (self.limits.padded and not self.simulated)
+        self.filled = type(self.pool) is BlockPool and not self.limits.padded
         if self.counts:
             self.pool.column = array("q")
         self.queue: dict[Request, None] = {}
@@ -103,17 +106,20 @@ class Lives(Intake):
     @property
     def due(self) -> int:
         """Blocks that the decodes take in the coming step."""
-        return self.phases.due
+        phases = self.phases
+        return phases.counts[phases.step % phases.block_size]
 
     def without_decodes(self, tokens: Mapping[Request, int]) -> Mapping[Request, int]:
         """The others, of an answer that lists those that decode; one that decodes and is not listed stops for now."""
-        first = islice(tokens.values(), self.decodes)
-        if all(map(is_, first, _ONES)) and all(map(self.decoding.__contains__, islice(tokens, self.decodes))):
-            more = len(tokens) - self.decodes
-            if not more:
+        decodes = self.decodes
+        if len(tokens) == decodes:
+            if all(map(is_, tokens.values(), _ONES)) and self.decoding.issuperset(tokens):
                 return NOTHING
-            if more > 0:  # all that decode stand first, as in the order of admission
-                return dict(islice(tokens.items(), self.decodes, None))
+        elif (
+            len(tokens) > decodes and self.decoding.issuperset(islice(tokens, decodes))
+            and all(map(is_, islice(tokens.values(), decodes), _ONES))
+        ):  # fmt: skip
+            return dict(islice(tokens.items(), decodes, None))  # all that decode stand first, as those admitted first
         others, listed = {}, 0
         for request, chunk in tokens.items():
             if type(request) is not Request or request.life.engine is not self:
@@ -141,9 +147,10 @@ class Lives(Intake):
         step, pool, queue, members, notes = self.steps, self.pool, self.queue, self.members, self.notes
         decodes, context, total = self.decodes, self.context, self.decodes
         chunks, prompts = [], []
-        blocks = self.phases.advance(1)
+        blocks = self.due
         if blocks:
             pool.spend(blocks)  # the decodes take their blocks before all others
+        self.phases.step += 1
         for request, chunk in tokens.items():
             if type(request) is not Request or request.life.engine is not self:
                 raise answer.unknown(request)
@@ -221,6 +228,8 @@ class Lives(Intake):
             life = request.life
             life.computed_before = computed = life.computed_before + chunk
             if not complete:
+                if self.filled:
+                    fill_remaining(request, life.prompt_tokens + life.emitted_before - computed)
                 continue
             life.emitted_before += 1
             fill_remaining(request, 1)
@@ -235,7 +244,7 @@ class Lives(Intake):
                 self._serial += 1
                 heappush(self.finishes, (leave, self._serial, request))
 
-    def _close(self, request: Request, last: int) -> None:
+    def note_run(self, request: Request, last: int) -> None:
         """Write down its run of tokens and of decodes, which ended with step `last`."""
         life = request.life
         if life.tokens_from <= last:  # not where several have just left at once
@@ -245,7 +254,8 @@ class Lives(Intake):
 
     def let_go(self) -> None:
         """The slots and the blocks of those whose last token left with the step that ended now."""
-        step, finishes, notes = self.steps, self.finishes, self.notes
+        step, finishes, notes, phases, pool = self.steps, self.finishes, self.notes, self.phases, self.pool
+        turns = self.arrivals.next_turns
         self.running_shown = None
         while finishes[0][0] <= step:
             _, _, request = heappop(finishes)
@@ -255,27 +265,27 @@ class Lives(Intake):
             if life.plain:
                 notes.plain.extend((life.row, life.tokens_from, step - 1))
             else:
-                self._close(request, step - 1)
+                self.note_run(request, step - 1)
                 notes.stays.extend((life.row, life.admitted, step - 1))
             more = step - life.decodes_from
             life.emitted_before = emitted = life.emitted_before + more
             life.computed_before = computed = life.computed_before + more
             del self.members[request]
-            self.decoding.discard(request)
+            self.decoding.remove(request)
             self.decodes -= 1
             self.context -= life.prompt_tokens + emitted
-            self.phases.pause(computed)
-            self.pool.release(request, computed)
+            phases.pause(computed)
+            pool.release(request, computed)
             life.decodes_from, life.engine = -1, None
             self.answered += 1
-            if self.arrivals.next_turns:
+            if turns:
                 self.arrivals.answered(life.row, self.now)
 
     def pause(self, request: Request) -> None:
         """It stops decoding for now; what it has stays."""
         life = request.life
         self._note_prompt(life)
-        self._close(request, self.steps - 1)
+        self.note_run(request, self.steps - 1)
         emitted, computed = life.emitted, life.computed
         self.decoding.discard(request)
         self.decodes -= 1
@@ -283,7 +293,8 @@ class Lives(Intake):
         self.phases.pause(computed)
         life.emitted_before, life.computed_before = emitted, computed
         life.decodes_from = life.leaves_at = -1
-        empty_remaining(request)
+        if not self.filled:
+            empty_remaining(request)
         self.prefilling[request] = None
 
     def _note_prompt(self, life: Life) -> None:
@@ -326,6 +337,8 @@ class Lives(Intake):
             self.pool.preempt(victim)
             life.computed_before = 0
             life.plain = False
+            if self.filled:
+                fill_remaining(victim, life.prompt_tokens + life.emitted_before)
             del self.members[victim]
             self.prefilling.pop(victim, None)
             self.sent_back.append(victim)

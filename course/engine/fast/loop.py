@@ -19,6 +19,7 @@ from course.engine.log import Log, check_length
 from course.engine.step import StepTime
 from course.memory.kvcache import KVCache
 from course.policies.base import DECODES, Policy
+from course.policies.request import fill_remaining
 
 
 class Engine(Passes):
@@ -101,10 +102,13 @@ class Engine(Passes):
         self.serving = False
 
     def _let_in(self) -> None:
-        arrivals, now, queue = self.arrivals, self.now, self.queue
+        arrivals, now, queue, filled = self.arrivals, self.now, self.queue, self.filled
         times, ids, head = arrivals.times, arrivals.ids, arrivals.head
         while times[head] <= now:
-            queue[arrivals.request(ids[head], self)] = None
+            request = arrivals.request(ids[head], self)
+            queue[request] = None
+            if filled:
+                fill_remaining(request, request.life.prompt_tokens)
             head += 1
         arrivals.head = head
         self.waits = 0

@@ -35,7 +35,8 @@ class Passes(Lives):
         if not everybody:
             tokens = self.without_decodes(tokens)
             if not tokens:
-                self.decode_steps(until)
+                if until is not None or not self._decode_once(self.decodes):
+                    self.decode_steps(until)
                 return
         chunks, decodes, context, prompts = self.admit(tokens)
         if self.simulated:
@@ -76,6 +77,8 @@ class Passes(Lives):
                     stop = coming
         if decodes > self.limits.max_num_batched_tokens and self.batch is None:
             raise answer.too_much(self.limits, 0, decodes, pool, self.members)
+        if limit == 1 and self._decode_once(decodes):
+            return
         room = self.phases.steps_left(pool.free, limit)
         if not room:
             if not if_there_is_room:
@@ -103,6 +106,27 @@ class Passes(Lives):
             self.finish_foretold()
         if self.batch is not None:
             self.batch.after_step()
+
+    def _decode_once(self, decodes: int) -> bool:
+        """The same for one step of a step-time model, sooner. False if this way is not open."""
+        simulated, blocks = self.simulated, self.due
+        if (
+            simulated is None or simulated.model is None or self.batch is not None or blocks > self.pool.free
+            or decodes > self.limits.max_num_batched_tokens
+        ):  # fmt: skip
+            return False
+        base, slope = simulated.lines[decodes]
+        self.now = self.last_step_end = now = self.now + (base + slope * self.context)
+        self.clock.append(now)
+        self.context += decodes
+        self.phases.step += 1
+        if blocks:
+            self.pool.spend(blocks)
+        if self.counts:
+            self.pool.note()
+        self.steps += 1
+        self.fruitless = 0
+        return True
 
     def run_live(self, chunks: Sequence[tuple[Request, int, bool]], tokens: int) -> float:
         """Seconds of a step that the executor really runs. What it says of it is kept for `finish_foretold`.

@@ -2,9 +2,9 @@
 
 One door, `shortcut`, says whether an engine may go this way: its policy is exactly `Continuous`, its clock a step-time
 model, its arrivals known beforehand. Then nobody is touched but those who join or leave, and a request is a row of the
-workload, not an object. `_rounds` is for prompts that fit whole, `_chunked` for as long as the budget cuts them. Where
-somebody may have to wait for blocks, the loop of `fast.loop` takes over and finds everything as it would have left
-it itself.
+workload, not an object. `_rounds` is for prompts that fit whole, `_chunked` for as long as the budget cuts them, and
+`_counted` for as long as the cache might not hold all that run at full length. If a decode finds no block, the loop of
+`fast.loop` takes over and finds everything as it would have left it itself.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from course.engine.fast.stretch import LONG, decode, keep, long_stretch
 from course.engine.log import check_length
 from course.engine.step import StepTimeModel
 from course.memory.block_pool import BlockPool
+from course.memory.phases import Phases
 from course.policies.base import Request
 from course.policies.continuous import Continuous
 from course.policies.request import fill_remaining
 from course.workload import Workload
 
 _ROUNDS = 1 << 10  # at a time; then the times of the steps so far go where they take less memory
-_PAUSE = 64  # times that the policy is asked before the next try
+_PAUSE = 16  # times that the policy is asked before the next try
+_ROOMY = 8  # one in so many blocks free: then a shortage is some time off
 _END = 1 << 62
 
 
@@ -72,6 +74,7 @@ class Shortcut:
         self.answered: list[int] = []  # finish codes of those who have left
         self.partial: list[tuple[int, int]] = []  # (request, tokens computed) of prompts that are not complete
         self.cut: dict[int, int] = {}  # those whose prompt was cut, and the step in which they were admitted
+        self.noted: dict[int, Request] = {}  # those whose life was no plain one when they came in
         self.pause = 0
 
     def taken(self) -> bool:
@@ -80,14 +83,17 @@ class Shortcut:
         self.pause -= 1
         if self.pause > 0 or engine.sent_back or engine.prefilling:
             return False
-        if not all(request.life.plain for request in engine.members):
-            return False
         self.spare = self.total - sum(self.blocks[request.life.row] for request in engine.members)
-        if self.spare < 0:  # those that run could outgrow the cache
+        self.scarce = self.spare < 0  # those that run could outgrow the cache
+        if self.scarce and engine.pool.free * _ROOMY < self.total:
+            self.pause = _PAUSE // 4
             return False
         self._come_in()
         while not self.special and len(self.answered) + engine.answered < self.requests:
-            self._rounds()
+            if self.scarce:
+                self._counted()
+            else:
+                self._rounds()
             if self.chunked:
                 self._chunked()
         self._go_out()
@@ -96,7 +102,8 @@ class Shortcut:
 
     def _come_in(self) -> None:
         engine, n = self.engine, self.requests
-        self.special = self.chunked = False  # blocks may run short; the budget cuts a prompt
+        self.special = self.chunked = False  # this way ends; the budget cuts a prompt
+        self.noted = {request.life.row: request for request in engine.members if not request.life.plain}
         self.head = engine.arrivals.head - len(engine.queue)
         self.decodes, self.context = engine.decodes, engine.context
         self.finishes = [_END, *(request.life.leaves_at * n + request.life.row for request in engine.members)]
@@ -112,6 +119,7 @@ class Shortcut:
         self._write_down()
         engine.arrivals.head = self.head
         here = {request.life.row: request for request in engine.members}
+        before = tuple(here)
         engine.queue.clear()
         engine.members.clear()
         engine.decoding.clear()
@@ -128,8 +136,9 @@ class Shortcut:
             engine.leaves_at(here[row], leave)
             engine.phases.decode(here[row].computed)
             engine.decoding.add(here[row])
+        new = sorted(here.keys() - before)  # they were admitted in the order of their rows
         present = {row for _, row in self._decoding()} | {row for row, _ in self.partial}
-        for row in sorted(present):  # they were admitted in the order of their rows
+        for row in [row for row in (*before, *new) if row in present]:
             engine.members[here[row]] = None
             engine.pool.take(here[row], here[row].computed, computed=0)
         engine.prefilling.update((here[row], None) for row, _ in self.partial)
@@ -141,11 +150,15 @@ class Shortcut:
         notes, load = self.engine.notes, self.load
         leave, row = np.divmod(np.array(self.answered, dtype=np.int64), self.requests)
         self.engine.answered += len(row)
-        cut = np.isin(row, list(self.cut)) if self.cut else np.zeros(len(row), dtype=bool)
+        cut = np.isin(row, [*self.cut, *self.noted])
         first = leave - load.output_tokens[row]
         rows = np.stack([row, first, leave - 1], axis=1)
         notes.plain.frombytes(rows[~cut].tobytes())
         for request, begin, last in rows[cut].tolist():
+            if request in self.noted:
+                self.engine.note_run(self.noted[request], last)
+                notes.stays.extend((request, self.noted[request].life.admitted, last))
+                continue
             notes.tokens.extend((request, begin, last, 1))
             notes.decodes.extend((request, begin + 1, last, self.prompt[request] + 1))
             notes.stays.extend((request, self.cut.pop(request), last))
@@ -170,6 +183,7 @@ class Shortcut:
         request = self.engine.arrivals.request(row, self.engine)
         life = request.life
         life.admitted, life.computed_before, life.plain = self.cut.pop(row), computed, False
+        fill_remaining(request, life.prompt_tokens - computed)
         return request
 
     def _rounds(self) -> None:
@@ -209,7 +223,7 @@ class Shortcut:
                     tokens = sum(prompts[head:end])
                     spare -= sum(blocks[head:end])
                 if spare < 0 or tokens + decodes > budget:
-                    self.special, self.chunked = spare < 0, spare >= 0
+                    self.scarce, self.chunked = spare < 0, spare >= 0
                     spare += sum(blocks[head:end])
                     break
                 if a_token is None:
@@ -268,6 +282,78 @@ class Shortcut:
         self.engine.now, self.head, self.decodes, self.spare = now, head, decodes, spare
         self.context = offset + decodes * step
 
+    # While blocks may run short
+
+    def _counted(self) -> None:
+        """As `_rounds`, with every block counted, until those that run fit at full length again, and some more.
+
+        Ends as well, `special`, if a decode finds no block, and if the budget would cut a prompt.
+        """
+        engine, n, policy, length = self.engine, self.requests, self.policy, self.length
+        times, clock, finishes, now = engine.arrivals.times, engine.clock, self.finishes, engine.now
+        blocks_for, phases, free = engine.pool.blocks_for, Phases(engine.pool.block_size), self.total
+        phases.step = len(clock)
+        for leave, row in self._decoding():
+            computed = length[row] - 1 - (leave - phases.step)  # all but its last token, when it leaves
+            phases.decode(computed)
+            free -= blocks_for(computed)
+        for _ in range(_ROUNDS):
+            step, head, due = phases.step, self.head, phases.due
+            while finishes[0] // n <= step:
+                code = heappop(finishes)
+                computed = length[code % n] - 1
+                phases.pause(computed)
+                free += blocks_for(computed)
+                self._leave(code)
+                due = phases.due
+            if due > free:
+                self.special = True
+                break
+            if self.spare * _ROOMY >= self.total and times[head] > now:
+                self.scarce = False
+                break
+            left, slots, room = (
+                policy.max_num_batched_tokens - self.decodes,
+                policy.max_num_seqs - self.decodes,
+                free - due,
+            )
+            while slots and times[head] <= now and self.whole[head] <= left and blocks_for(self.prompt[head]) <= room:
+                left -= self.prompt[head]
+                room -= blocks_for(self.prompt[head])
+                slots -= 1
+                head += 1
+            if slots and times[head] <= now and self.whole[head] > left:
+                self.special = True
+                break
+            if head > self.head:  # a step with new prompts
+                now += self.simulated.seconds(
+                    self.decodes, self.context, [(tokens, 0) for tokens in self.prompt[self.head : head]]
+                )
+                clock.append(now)
+                free = room
+                phases.step += 1
+                self.context += self.decodes
+                for row in range(self.head, head):
+                    phases.decode(self.prompt[row])
+                    heappush(finishes, self.codes[row] + step * n)
+                    self.context += self.prompt[row] + 1
+                    self.spare -= self.blocks[row]
+                self.decodes += head - self.head
+                self.head = head
+            elif self.decodes:
+                stop = times[head] if slots and times[head] > now else NEVER  # else nobody joins before somebody leaves
+                count = phases.steps_left(free, finishes[0] // n - step)
+                now = decode(self.simulated, clock, now, stop, count, self.decodes, self.context)
+                self.context += self.decodes * (len(clock) - step)
+                free -= phases.advance(len(clock) - step)
+            elif times[head] == NEVER:
+                break
+            else:
+                now = times[head]
+                engine.idle.append((step, now))
+        check_length(clock)
+        engine.now = now
+
     # While the budget cuts prompts
 
     def _chunked(self) -> None:
@@ -314,11 +400,10 @@ class Shortcut:
     def _chunk_step(self, step: int) -> bool:
         """One step with prompts in it. False where nobody can join, or where blocks may run short: then `special`."""
         engine, policy, notes = self.engine, self.policy, self.engine.notes
-        present = self.decodes + len(self.partial) + self._waiting(2)
-        cap, left = (
-            policy.cap_among(present) or policy.max_num_batched_tokens,
-            policy.max_num_batched_tokens - self.decodes,
-        )
+        cap, left = policy.long_prefill_token_threshold, policy.max_num_batched_tokens - self.decodes
+        if cap and self.decodes < 2:
+            cap = policy.cap_among(self.decodes + len(self.partial) + self._waiting(2))
+        cap = cap or policy.max_num_batched_tokens
         plan: list[tuple[int, int, int]] = []  # request, tokens, computed before
         for row, computed in self.partial:
             chunk = min(self.prompt[row] - computed, cap, left)

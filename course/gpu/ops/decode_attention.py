@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ class DecodeAttention:
         if width not in (32, 64, 128):
             raise ValueError(f"heads of {width} numbers: the kernel takes 32, 64 or 128")
         self.queue, self.heads, self.kv_heads, self.width, self.kind = queue, heads, kv_heads, width, kind
+        self.token_bytes = 2 * kv_heads * width * numbers.dtype(kind).itemsize
         self.max_sequences, self.max_items, self.warps = max_sequences, max_items, warps
         self.tensor = uses_tensor_cores(queue, kind, width) if tensor is None else tensor
         group = heads // kv_heads
@@ -62,18 +64,21 @@ class DecodeAttention:
         room = 12 if self.tensor or self.heads // self.kv_heads <= 4 else 8
         return max(1, room // warps)
 
-    def plan(self, lengths: Any, bandwidth: float = 3.0e12) -> tuple[int, int]:
-        """(warps of a thread block, blocks of 16 tokens to cut sequences into) that should be fastest."""
-        block_bytes = 2 * BLOCK * self.width * numbers.dtype(self.kind).itemsize
+    def plan(self, lengths: Any, warps: Sequence[int] = ()) -> tuple[int, int]:
+        """(warps of a thread block, blocks of 16 tokens to cut sequences into) that should be fastest.
+
+        warps: to choose from; all that the form has by default.
+        """
+        block_seconds = BLOCK * self.token_bytes / self.kv_heads / self.queue.read_bandwidth
         most = max(1, self.max_items // max(1, len(lengths)))
-        # Seconds a block of 16 tokens by warps, measured on an H100 where nobody competes for memory.
-        latencies = {4: 0.40e-6, 8: 0.25e-6} if self.tensor else {4: 0.55e-6}
+        # Seconds a block of 16 tokens by warps when no other thread block competes for memory.
+        latencies = {4: 0.44e-6, 8: 0.25e-6} if self.tensor else {4: 0.55e-6}
         found = []
-        for warps in [self.warps] if self.warps else latencies:
-            latency = latencies.get(warps, latencies[max(latencies)])
-            card = work_list.Card(self.queue.multiprocessors * self.resident(warps), block_bytes / bandwidth, latency)
+        for many in [self.warps] if self.warps else warps or latencies:
+            latency = latencies.get(many, latencies[max(latencies)])
+            card = work_list.Card(self.queue.multiprocessors * self.resident(many), block_seconds, latency)
             blocks, seconds = work_list.best_blocks(lengths, self.kv_heads, card, min(64, most))
-            found.append((seconds, warps, blocks))
+            found.append((seconds, many, blocks))
         return min(found)[1:]
 
     def prepare(
@@ -89,16 +94,44 @@ class DecodeAttention:
         *,
         groups: int = 0,
         warps: int | None = None,
-        queue: Queue | None = None,
         chained: bool = False,
     ) -> Launch:
         """A launch over all places of `items`, of which any may be empty.
 
         q: (sequences, heads, width). caches: (blocks, KV heads, 16, width). table: (sequences, most blocks) int32.
         lengths: (sequences,) int32. items, spans: of a WorkList, on the device. out: (sequences, heads, width), or
-        packed with room for 8 x groups rows. queue: a branch, to launch on
-        that one. Raises ValueError for arrays that do not fit together.
+        packed with room for 8 x groups rows. Raises ValueError for arrays that do not fit together.
         """
+        args = self.arguments(q, k_cache, v_cache, table, lengths, items, spans, out, groups)
+        if self.queue.plain:
+            return lambda: _twin_into(out, q, k_cache, v_cache, table, lengths, self.kind, groups)
+        warps = whole("warps", warps or self.warps or 4, high=8)
+        kernel = self.queue.kernel(
+            "decode_attention",
+            self.kind,
+            HEAD_DIM=self.width,
+            G=self.heads // self.kv_heads,
+            KV_HEADS=self.kv_heads,
+            WARPS=warps,
+            RESIDENT=self.resident(warps),
+            TENSOR=int(self.tensor),
+            OUT_GROUPS=groups,
+        )
+        return self.queue.prepare(kernel, (int(items.shape[0]), self.kv_heads), 32 * warps, args, chained=chained)
+
+    def arguments(
+        self,
+        q: Any,
+        k_cache: Any,
+        v_cache: Any,
+        table: Any,
+        lengths: Any,
+        items: Any,
+        spans: Any,
+        out: Any,
+        groups: int = 0,
+    ) -> tuple:
+        """What the kernel takes, with the workspace. Raises ValueError for arrays that do not fit together."""
         sequences, places = int(q.shape[0]), int(items.shape[0])
         if sequences > self.max_sequences or places > self.max_items:
             raise ValueError(
@@ -113,24 +146,8 @@ class DecodeAttention:
         array("items", items, (places, 3), np.int32)
         array("spans", spans, (sequences, 2), np.int32)
         array("out", out, packing.shape(groups, heads * width) if groups else (sequences, heads, width), self.kind)
-        if self.queue.plain:
-            return lambda: _twin_into(out, q, k_cache, v_cache, table, lengths, self.kind, groups)
-        warps = whole("warps", warps or self.warps or 4, high=8)
-        queue = queue or self.queue
-        kernel = queue.kernel(
-            "decode_attention",
-            self.kind,
-            HEAD_DIM=width,
-            G=heads // kv_heads,
-            KV_HEADS=kv_heads,
-            WARPS=warps,
-            RESIDENT=self.resident(warps),
-            TENSOR=int(self.tensor),
-            OUT_GROUPS=groups,
-        )
-        args: tuple = (q, k_cache, v_cache, table, lengths, items, spans, out, self.sums, self.weights, self.counters)
-        args += (int(table.shape[1]), math.log2(math.e) / math.sqrt(width))
-        return queue.prepare(kernel, (places, kv_heads), 32 * warps, args, chained=chained)
+        args = (q, k_cache, v_cache, table, lengths, items, spans, out, self.sums, self.weights, self.counters)
+        return (*args, int(table.shape[1]), math.log2(math.e) / math.sqrt(width))
 
 
 def _twin_into(out, q, k_cache, v_cache, table, lengths, kind, groups) -> None:

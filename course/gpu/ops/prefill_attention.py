@@ -55,10 +55,13 @@ class PrefillAttention:
         blocks = sum(-(-chunk[1] // (32 * WARPS)) for chunk in chunks) * self.heads
         return 2 if blocks >= 1.5 * self.queue.multiprocessors and self.queue.device.is_gpu else 1
 
-    def splits(self, chunks: Sequence[Sequence[int]], slabs: int) -> int:
-        """Parts that the keys are split into, so that a small chunk keeps the device busy too."""
+    def splits(self, chunks: Sequence[Sequence[int]], slabs: int, resident: float = 3) -> int:
+        """Parts that the keys are split into, so that a small chunk keeps the device busy too.
+
+        resident: thread blocks that they should have on each multiprocessor.
+        """
         tiles = len(self.tiles(chunks, slabs))
-        slots = 3 * self.queue.multiprocessors
+        slots = int(resident * self.queue.multiprocessors)
         longest = max(tokens + cached for _, tokens, cached, _ in chunks)
         if slabs > 1 or not self.max_parts:
             return 1
@@ -93,6 +96,29 @@ class PrefillAttention:
         of its chunk does nothing. splits: see `self.splits`.
         Raises ValueError for arrays that do not fit together.
         """
+        args = self.arguments(q, k_cache, v_cache, table, chunks, tiles, out, splits)
+        if self.queue.plain:
+            return lambda: _twin_into(out, q, k_cache, v_cache, table, chunks, self.kind)
+        kernel = self.queue.kernel(
+            "prefill_attention", self.kind, RESIDENT=2 if slabs > 1 else 3, **self.macros(slabs, splits)
+        )
+        grid = (int(tiles.shape[0]), self.heads, splits)
+        shared = self.shared_bytes(slabs)
+        return self.queue.prepare(kernel, grid, 32 * WARPS, args, shared_bytes=shared, chained=chained)
+
+    def macros(self, slabs: int, splits: int) -> dict[str, int]:
+        """What the kernel is compiled for."""
+        found = {"HEAD_DIM": self.width, "G": self.heads // self.kv_heads, "KV_HEADS": self.kv_heads, "WARPS": WARPS}
+        return found | ({"TENSOR": 1, "SLABS": slabs, "SPLIT": int(splits > 1)} if self.tensor else {})
+
+    def shared_bytes(self, slabs: int) -> int:
+        """Bytes of shared memory of a thread block: queries, keys and values."""
+        return 2 * (16 * slabs * WARPS + 2 * KEYS) * (self.width + 8) if self.tensor else 0
+
+    def arguments(
+        self, q: Any, k_cache: Any, v_cache: Any, table: Any, chunks: Any, tiles: Any, out: Any, splits: int
+    ) -> tuple:
+        """What the kernel takes, with the workspace. Raises ValueError for arrays that do not fit together."""
         heads, kv_heads, width, kind = self.heads, self.kv_heads, self.width, self.kind
         tokens, count = int(q.shape[0]), int(tiles.shape[0])
         array("q", q, (tokens, heads, width), kind)
@@ -103,18 +129,8 @@ class PrefillAttention:
         array("chunks", chunks, (None, 4), np.int32)
         array("tiles", tiles, (count, 2), np.int32)
         whole("splits", splits, high=max(1, self.max_parts // count))
-        if self.queue.plain:
-            return lambda: _twin_into(out, q, k_cache, v_cache, table, chunks, kind)
-        macros = {"HEAD_DIM": width, "G": heads // kv_heads, "KV_HEADS": kv_heads, "WARPS": WARPS}
-        shared = 0
-        if self.tensor:
-            macros |= {"TENSOR": 1, "SLABS": slabs, "RESIDENT": 2 if slabs > 1 else 3, "SPLIT": int(splits > 1)}
-            shared = 2 * (16 * slabs * WARPS + 2 * KEYS) * (width + 8)
-        kernel = self.queue.kernel("prefill_attention", kind, **macros)
-        args: tuple = (q, k_cache, v_cache, table, chunks, tiles, out, self.sums, self.weights, self.counters)
-        args += (int(table.shape[1]), math.log2(math.e) / math.sqrt(width))
-        grid = (count, heads, splits)
-        return self.queue.prepare(kernel, grid, 32 * WARPS, args, shared_bytes=shared, chained=chained)
+        args = (q, k_cache, v_cache, table, chunks, tiles, out, self.sums, self.weights, self.counters)
+        return (*args, int(table.shape[1]), math.log2(math.e) / math.sqrt(width))
 
 
 def checked_chunks(chunks: Any, rows: int, table_blocks: int) -> np.ndarray:

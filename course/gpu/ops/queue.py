@@ -15,6 +15,8 @@ from course.gpu.errors import KernelError
 from course.gpu.ops import numbers
 
 Launch = Callable[[], None]
+READ_BANDWIDTH = 3.0e12
+"""Bytes/s of an H100, for devices on which it is not measured."""
 MOST_SHARED = 227 * 1_024
 """Bytes of shared memory a block may ask for on an H100; a card that has less says so when asked."""
 
@@ -43,12 +45,17 @@ class Queue:
         """Thread blocks that the device works on at a time, if each takes a multiprocessor of its own."""
         return 1
 
+    @property
+    def read_bandwidth(self) -> float:
+        """Bytes/s at which the device reads its memory, to plan work by; measured once if it is a GPU."""
+        return READ_BANDWIDTH
+
     def kernel(self, name: str, kind: str = "bf16", **macros: int) -> Kernel:
         """kernels/`name`.cu compiled for numbers of `kind` with these macros, once."""
         macros = {"ELEMENT": numbers.KINDS.index(numbers.checked_kind(kind)), **macros}
         key = (name, *sorted(macros.items()))
         if key not in self._kernels:
-            text = sources.text(f"{name}.cu")
+            text = sources.kernel_text(name)
             self._kernels[key] = self.device.compile(text, name, file=f"{name}.cu", macros=macros)
         return self._kernels[key]
 
@@ -74,19 +81,6 @@ class Queue:
     def ready(self, kernel: Kernel, grid: tuple, block: tuple, args: tuple, shared: int, chained: bool) -> Launch:
         """A launch whose arguments have been checked."""
         return kernel.ready(grid, block, args, shared)
-
-    def branch(self) -> Queue:
-        """A queue for launches that may run beside those of this one (see `side_by_side`); shares its kernels."""
-        return self
-
-    def side_by_side(self, here: Sequence[Launch], there: Sequence[Launch], other: Queue) -> Launch:
-        """`here` on this queue and `there` on `other`, at the same time if the device can."""
-
-        def launch() -> None:
-            for one in (*here, *there):
-                one()
-
-        return launch
 
     def captured(self, launches: Sequence[Launch], held: Any = None) -> Launch:
         """These launches as one: a graph, if the queue can capture one. held: what must live as long.

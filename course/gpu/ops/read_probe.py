@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from course.base.settings import whole
-from course.gpu.ops.queue import Launch, Queue, array
+from course.gpu.ops import fill
+from course.gpu.ops.queue import READ_BANDWIDTH, Launch, Queue, array
 
 THREADS = 512
 PATTERNS = ("side by side", "a piece each")
@@ -29,6 +30,26 @@ def prepare(queue: Queue, data: Any, out: Any, *, pattern: int = 0) -> Launch:
         return lambda: np.copyto(out, np.concatenate([[reference(data)], np.zeros(len(out) - 1, np.uint32)]))
     kernel = queue.kernel("read_probe", WALK=pattern)
     return queue.prepare(kernel, (int(out.shape[0]),), THREADS, (data, words // 4, out))
+
+
+def bandwidth(queue: Any) -> float:
+    """Bytes/s at which a GPU reads 1 GiB, the fastest of a few launches.
+
+    queue: of a GPU. READ_BANDWIDTH if there is no room for the data.
+    """
+    words = 1 << 28
+    try:
+        data = queue.device.empty(words, np.uint32)
+    except Exception as error:
+        if not isinstance(error, MemoryError) and type(error).__name__ != "OutOfMemoryError":  # CuPy's
+            raise
+        return READ_BANDWIDTH
+    fill.prepare(queue, data.view(np.uint16), bound=1.0)()  # zeros are read faster
+    found = []
+    for blocks in (8, 32, 128):
+        launch = prepare(queue, data, queue.device.empty(blocks * queue.multiprocessors, np.uint32))
+        found.append(float(np.median(queue.seconds(launch))))
+    return 4 * words / min(found)
 
 
 def reference(data: np.ndarray) -> np.uint32:

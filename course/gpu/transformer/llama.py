@@ -10,6 +10,7 @@ import numpy as np
 from course.base.settings import whole
 from course.gpu.ops import append, numbers, rope
 from course.gpu.ops.decode_attention import DecodeAttention
+from course.gpu.ops.mixed_attention import MixedAttention
 from course.gpu.ops.prefill_attention import PrefillAttention
 from course.gpu.ops.queue import Queue, out_of_memory
 from course.gpu.transformer.shape import Shape
@@ -80,6 +81,7 @@ class Llama:
                 queue, max_sequences=self.max_sequences, max_items=4 * self.max_sequences + 1_024, **heads
             )
             self.prefill_attention = PrefillAttention(queue, max_parts=128, **heads)
+            self.mixed_attention = MixedAttention(self.decode_attention, self.prefill_attention)
         except Exception as error:
             if not isinstance(error, MemoryError) and type(error).__name__ != "OutOfMemoryError":  # CuPy's
                 raise

@@ -20,7 +20,7 @@ from course.gpu.ops import (
     skinny_gemm,
     work_list,
 )
-from course.gpu.ops.prefill_attention import checked_chunks
+from course.gpu.ops.prefill_attention import WARPS, checked_chunks
 from course.gpu.ops.queue import Launch
 from course.gpu.transformer.inputs import Inputs
 from course.gpu.transformer.llama import Llama
@@ -69,10 +69,7 @@ class Step:
         self.columns = max_blocks or max(-(-end // BLOCK) for end in ends)
         self._splits = 1
         listed = self._listed([int(cached) for _, cached in chunks])
-        if chunks:
-            self._plan_chunks(listed)
-        if self.decodes:
-            self._plan_decodes(lengths)
+        self._plan_attention(listed, lengths)
         rows = len(work_list.cut(lengths, self._blocks_an_item).items) if self.decodes else 0
         self._places = min(rows + max(4, self.decodes // 8), llama.decode_attention.max_items) if rows else 0
         self._places = max(self._places, rows)
@@ -82,15 +79,16 @@ class Step:
         self._lengths = [int(length) for length in lengths]
         self.launches: list[Launch] = self._fused() if self.form == "fused" else self._library()
 
-    def _plan_chunks(self, listed: list[tuple[int, int, int, int]]) -> None:
-        """How attention of these chunks is cut up."""
-        attention = self.llama.prefill_attention
-        self._slabs = attention.slabs(listed)
-        self._splits = attention.splits(listed, self._slabs)
-
-    def _plan_decodes(self, lengths: Sequence[int]) -> None:
-        """How attention of decodes of these lengths is cut up."""
-        self._warps, self._blocks_an_item = self.llama.decode_attention.plan(lengths)
+    def _plan_attention(self, listed: list[tuple[int, int, int, int]], lengths: Sequence[int]) -> None:
+        """How attention of these chunks and of decodes of these lengths is cut up."""
+        llama = self.llama
+        if listed:
+            alone, mixed = llama.prefill_attention, llama.mixed_attention
+            self._slabs = mixed.slabs(listed, lengths) if self.decodes else alone.slabs(listed)
+            self._splits = (mixed if self.decodes else alone).splits(listed, self._slabs)
+        if self.decodes:
+            warps = (WARPS,) if listed else ()  # in one launch with a chunk they have its thread blocks
+            self._warps, self._blocks_an_item = llama.decode_attention.plan(lengths, warps)
 
     def _form(self, form: str) -> str:
         fits = not self.chunk_tokens and self.tokens <= skinny_gemm.MOST_ROWS and bool(self.llama.weights.packed)
@@ -208,12 +206,12 @@ class Step:
     # What a step is made of
 
     def _decode_attention(self, layer: int, q: Any, out: Any, **how: Any) -> Launch:
-        llama, there, first = self.llama, self.inputs.there, len(self.chunk_tokens)
+        llama, there = self.llama, self.inputs.there
         return llama.decode_attention.prepare(
             q,
             llama.k[layer],
             llama.v[layer],
-            there["table"][first:],
+            there["table"],
             there["lengths"],
             there["items"],
             there["spans"],
@@ -251,7 +249,7 @@ class Step:
         return [*launches, multiply(x, "head", self._logits, "rows", norm=shape.epsilon)]
 
     def _library(self) -> list[Launch]:
-        """Nine launches a layer, ten where a chunk and decodes attend side by side."""
+        """Nine launches a layer."""
         llama, shape, queue, rows, kind = self.llama, self.llama.shape, self.queue, self.tokens, self.llama.kind
         weights, there = llama.weights, self.inputs.there
         how: dict[str, Any] = {"kind": llama.kind, "chained": True}
@@ -260,7 +258,6 @@ class Step:
         q, attended = (llama.room(name, rows, shape.heads, shape.width) for name in ("q", "attended"))
         gate_up, inner = llama.room("gate_up", rows, 2 * shape.inner), llama.room("inner", rows, shape.inner)
         self._logits = llama.room("logits", self.sequences, shape.vocabulary)
-        side = queue.branch() if self.chunk_tokens and self.decodes else queue
         launches = [gather.prepare(queue, weights.arrays["embedding"], there["ids"], x, kind=kind)]
         for i in range(shape.layers):
             norms = [weights.layer(i, name) for name in ("attention_norm", "mlp_norm")]
@@ -271,7 +268,7 @@ class Step:
                     queue, qkv.reshape(rows, -1, shape.width), q, llama.k[i], llama.v[i], llama.turns,
                     there["positions"], there["slots"], **how,
                 ),
-                *self._attention(i, q, attended, side),
+                self._attention(i, q, attended),
                 product.prepare(queue, attended.reshape(rows, -1), weights.layer(i, "o"), x, add=True, kind=kind),
                 rms_norm.prepare(queue, x, norms[1], normed, epsilon=shape.epsilon, **how),
                 product.prepare(queue, normed, weights.layer(i, "gate_up"), gate_up, kind=kind),
@@ -289,23 +286,15 @@ class Step:
             product.prepare(queue, normed_ends, weights.head, self._logits, kind=kind),
         ]
 
-    def _attention(self, layer: int, q: Any, out: Any, side: Any) -> list[Launch]:
-        """Of chunks, of decodes, or of both beside each other on two branches."""
-        llama, there, rows = self.llama, self.inputs.there, self.tokens - self.decodes
-        alone = not (self.chunk_tokens and self.decodes)
-        chunks, decodes = [], []
-        if self.chunk_tokens:
-            # Not chained: it would start on the multiprocessors that are done early, three blocks on one and none on
-            # the next, and a chunk of 512 tokens behind 24,576 was 10% slower on an H100.
-            prefill = llama.prefill_attention
-            chunks = [
-                prefill.prepare(
-                    q, llama.k[layer], llama.v[layer], there["table"], there["chunks"], there["tiles"], out,
-                    slabs=self._slabs, splits=self._splits,
-                )
-            ]  # fmt: skip
-        if self.decodes:
-            decodes = [self._decode_attention(layer, q[rows:], out[rows:], queue=side, chained=alone)]
-        if alone:
-            return chunks + decodes
-        return [self.queue.side_by_side(chunks, decodes, side)]
+    def _attention(self, layer: int, q: Any, out: Any) -> Launch:
+        """Of chunks, of decodes, or of both in one launch."""
+        llama, there = self.llama, self.inputs.there
+        if not self.chunk_tokens:
+            return self._decode_attention(layer, q, out, chained=True)
+        # Not chained: it would start on the multiprocessors that are done early, three blocks on one and none on the
+        # next, and a chunk of 512 tokens behind 24,576 was 10% slower on an H100.
+        how: dict[str, Any] = {"slabs": self._slabs, "splits": self._splits}
+        chunks = (q, llama.k[layer], llama.v[layer], there["table"], there["chunks"], there["tiles"])
+        if not self.decodes:
+            return llama.prefill_attention.prepare(*chunks, out, **how)
+        return llama.mixed_attention.prepare(*chunks, there["lengths"], there["items"], there["spans"], out, **how)

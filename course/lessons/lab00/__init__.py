@@ -5,4 +5,4 @@ Its explorers are at hand here: `from course.lessons import lab00`.
 
 from course.exercises.lesson import lesson
 
-__getattr__ = lesson(__name__, "explorers")
+__getattr__ = lesson(__name__, "lab")

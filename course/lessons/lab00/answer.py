@@ -122,14 +122,13 @@ def timed(question: str, step: int) -> Answer:
 
 def rows(answer: Answer) -> list[tuple[str, str]]:
     """Rows for a table: what this step computes, what comes out, and what is kept."""
-    kind = "prefill" if answer.step == 1 else "decode"
     many = f"{answer.computed} token" + ("s" if answer.computed > 1 else "")
     found = [
-        ("step", f"{answer.step} of {len(answer.said)}: {kind}"),
+        ("step", f"{answer.step} of {len(answer.said)}"),
         ("computed in it", many),
         ("the token that comes out", answer.said[answer.step - 1]),
-        ("in the KV cache", f"{answer.cached} tokens"),
-        ("bytes of the KV cache", f"{answer.cached * kv_bytes():,}"),
+        ("kept for later steps", f"{answer.cached} tokens"),
+        ("bytes of what is kept", f"{answer.cached * kv_bytes():,}"),
     ]
     if answer.seconds:
         found.append(("this step took here", f"{1e3 * answer.seconds[answer.step - 1]:.1f} ms"))

@@ -32,7 +32,7 @@ def _bars(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, colo
 
 
 def answer(result: Answer, *, height: int = 380) -> go.Figure:
-    """Left, the tokens so far, those in the KV cache filled; right, how long each step took here."""
+    """Left, the tokens so far, those computed filled; right, how long each step took here."""
     pieces = [*result.prompt, *result.said[: result.step]]
     kinds = ["prefill"] * len(result.prompt) + ["decode"] * result.step
     fill = [theme.COLOURS[kind] for kind in kinds]
@@ -53,7 +53,7 @@ def answer(result: Answer, *, height: int = 380) -> go.Figure:
     most = 1e3 * max(result.seconds, default=1e-3)
     blank = {"showticklabels": False, "showgrid": False, "showline": False, "ticks": ""}
     key = [f'<span style="color:{INKS[kind]}">■</span> {what}' for kind, what in
-           (("prefill", "prompt: prefill"), ("decode", "answer: decode"))]  # fmt: skip
+           (("prefill", "question"), ("decode", "answer"))]  # fmt: skip
     return pair(
         [boxes, times],
         (blank | {"range": [0, ACROSS]}, blank | {"range": [-lines + 0.5, 0.5]}),
@@ -71,23 +71,24 @@ def answer(result: Answer, *, height: int = 380) -> go.Figure:
 def step(result: Together, *, height: int = 380) -> go.Figure:
     """How many times as long as a step for one a step for several takes: on the H100, here, and one after the other."""
     sizes = np.arange(1, together.MOST + 1)
+    here_too = sizes[: result.sequences]  # further on is what a prediction is about
     alone = together.on_h100(1)
     data = [
         line(sizes, sizes, "theory", "one after the other", dash="dash"),
-        line(sizes, [together.on_h100(int(size)) / alone for size in sizes], "recorded", "H100, recorded"),
+        line(here_too, [together.on_h100(int(size)) / alone for size in here_too], "recorded", "H100, recorded"),
     ]
-    end = together.MOST
     labels = [
         (12.2, 12.2, "one after the other", "theory", "top left"),
-        (end, together.on_h100(end) / alone, " H100", "recorded", "middle right"),
+        (result.sequences, result.ratio, " H100", "recorded", "bottom right"),
     ]
     spots, colours = [(result.sequences, result.ratio)], ["recorded"]
     if result.measured:
         counts = list(result.measured)
-        here = [result.measured[count] / result.measured[1] for count in counts]
-        data.append(line(counts, here, "measured", "this CPU, measured"))
-        labels.append((end, here[-1], " this CPU", "measured", "middle right"))
-        spots.append((result.sequences, float(np.interp(result.sequences, counts, here))))
+        times = [result.measured[count] / result.measured[1] for count in counts]
+        here = np.interp(here_too, counts, times)
+        data.append(line(here_too, here, "measured", "this CPU, measured"))
+        labels.append((result.sequences, float(here[-1]), " this CPU", "measured", "top right"))
+        spots.append((result.sequences, float(here[-1])))
         colours.append("measured")
     across, up = zip(*spots, strict=True)
     data.append(dots(across, up, colours, "the step chosen"))

@@ -53,7 +53,7 @@ def here() -> Machine:
 def side_by_side(machines: Sequence[Machine]) -> Table:
     """The machines side by side."""
     labels = ("reads, GB/s", "computes, GFLOP/s", "weights read once, ms", "products for one sequence, ms",
-              "sequences until both are equal")  # fmt: skip
+              "sequences at which both are equal")  # fmt: skip
     columns = [
         (_three(m.bandwidth / 1e9), _three(m.peak / 1e9), _three(1e3 * m.reading), _three(1e3 * m.computing),
          _three(m.sequences))

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from course import policies
 from course.engine.run import Run
 from course.engine.serving import serve
 from course.lessons.lab01 import chat
@@ -44,15 +45,15 @@ class Service:
         return float((self.ttft > PROMISE).mean())
 
 
-@lru_cache(maxsize=2)
-def service(rates: tuple[float, ...] = RATES) -> Service:
-    """Half an hour of three replicas at these rates."""
+@lru_cache(maxsize=3)
+def service(rates: tuple[float, ...] = RATES, slots: int = chat.SLOTS, seed: int = 0) -> Service:
+    """Half an hour of three replicas at these rates, each with so many slots."""
     runs, minutes, running = [], [], []
-    for seed, rate in enumerate(rates):
-        drawn = chat.requests(rate, int(1.2 * rate * SECONDS), seed=seed)
+    for replica, rate in enumerate(rates):
+        drawn = chat.requests(rate, int(1.2 * rate * SECONDS), seed=seed + replica)
         kept = drawn.arrival < SECONDS
         load = Workload(drawn.arrival[kept], drawn.prompt_tokens[kept], drawn.output_tokens[kept])
-        run = serve(load, chat.POLICY, chat.STEP)
+        run = serve(load, policies.Continuous(slots, chat.BUDGET), chat.STEP)
         runs.append(run)
         edges = np.arange(0, SECONDS + EVERY, EVERY)
         minute = np.searchsorted(edges, run.arrival, side="right") - 1

@@ -5,4 +5,4 @@ Its explorers, tables and figures are at hand here: `from course.lessons import 
 
 from course.exercises.lesson import lesson
 
-__getattr__ = lesson(__name__, "explorers", "shown", "further")
+__getattr__ = lesson(__name__, "lab", "further")

@@ -11,12 +11,13 @@ import plotly.graph_objects as go
 from course.figures import parts, theme
 from course.figures.parts import Part
 from course.figures.words import seconds
+from course.gpu.timing import Timing
 from course.lessons.lab02 import by_hand, two_cards
 from course.lessons.lab02.on_device import Here
 from course.lessons.lab02.one_curve import OneCurve, dollars
 from course.lessons.lab02.one_step import CARD, OneStep
 
-FILL = {"weights": "decode", "K and V": "dynamic", "multiply": "prefill", "the step": "recorded"}
+FILL = {"weights": "decode", "K and V": "dynamic", "multiply": "prefill", "the step": "recorded", "host": "waiting"}
 DARK = ("decode", "recorded")
 """Fills on which a label is white."""
 ROOM = 0.24
@@ -57,7 +58,7 @@ def on_the_roofline(found: OneStep, *, height: int = 300) -> go.Figure:
     milliseconds = {
         "read": {"weights": found.reading_weights, "K and V": found.reading_kv},
         "multiply": {"multiply": found.computing},
-        "recorded": {"the step": found.recorded},
+        "recorded": {"the step": found.recorded} | ({"host": found.host} if found.host else {}),
     }
     longest = 1e3 * max(sum(row.values()) for row in milliseconds.values())
     # The axis grows by doubling, so that it rests while the sliders move a little.
@@ -152,14 +153,15 @@ def two_machines(recorded: Here, here: Here, batch: int, *, height: int = 290) -
     """Seconds over the batch, by what is launched: as recorded on a card, and on this machine."""
     data, marks, heads = [], [], [parts.heading(1, f"recorded: {recorded.where}")]
     axes: list[tuple[Part, Part]] = []
-    for panel, found in enumerate((recorded.times, here.times), start=1):
+    for panel, (found, latest) in enumerate(((recorded.times, {}), (here.times, here.latest)), start=1):
         values = [1e3 * value for each in found.values() for value in each.values() if isfinite(value)]
         for (name, each), colour in zip(found.items(), ("theory", "decode", "dynamic"), strict=False):
             style = {"dash": "dash"} if colour == "theory" else {}
             y = [1e3 * value for value in each.values()]
             data.append(parts.line(list(each), y, colour, name, panel, **style))
             if batch in each:
-                marks.append(parts.dots([batch], [1e3 * each[batch]], [colour], name, panel))
+                dot = parts.dots([batch], [1e3 * each[batch]], [colour], name, panel)
+                marks.append(dot | _spread(latest[name]) if name in latest else dot)
         low, high = (min(values), max(values)) if values else (0.1, 10)
         ticks = [10.0**k for k in range(-3, 5) if low / 12 <= 10.0**k <= high * 12]
         axes.append((_log("batch [sequences]", 0.9, 300, BATCH_TICKS), _log("time [ms]", low / 2, high * 2, ticks)))
@@ -174,6 +176,13 @@ def two_machines(recorded: Here, here: Here, batch: int, *, height: int = 290) -
         heads.append(parts.heading(2, "measured here"))
     # Marks last: plotly puts what moves behind the other traces.
     return parts.pair([*data, *marks], axes[0], axes[1], height, annotations=heads)
+
+
+def _spread(found: Timing) -> Part:
+    """From the 10th to the 90th percentile of the launches [ms]."""
+    above, below = ([1e3 * abs(end - found.seconds)] for end in (found.high, found.low))
+    return {"error_y": {"type": "data", "symmetric": False, "array": theme.round_digits(above),
+                        "arrayminus": theme.round_digits(below)}}  # fmt: skip
 
 
 def operators_graphs(*, height: int = 300) -> go.Figure:

@@ -73,7 +73,7 @@ def floor_and_recording() -> Table:
     """Recorded over floor: decodes over the batch, and prompts over their length."""
     contexts = (256, 1_024)
     rows: list[tuple[str, ...]] = [("", *(f"{context:,} tokens each" for context in contexts), "", "one prompt")]
-    prompts = [(f"{prompt:,} tokens", f"{_prompt(prompt):.2f}") for prompt in PROMPTS] + [("", "")] * 2
+    prompts = [(f"{prompt:,} tokens", f"{over_floor(prompt):.2f}") for prompt in PROMPTS] + [("", "")] * 2
     for batch, (name, ratio) in zip(BATCHES, prompts, strict=True):
         steps = [one_step(batch, context) for context in contexts]
         rows.append((_decodes(batch), *(f"{step.recorded / step.floor:.2f}" for step in steps), name, ratio))
@@ -84,7 +84,7 @@ def _decodes(batch: int) -> str:
     return f"{batch} decode{'s' * (batch > 1)}"
 
 
-def _prompt(tokens: int) -> float:
+def over_floor(tokens: int) -> float:
     """Recorded over floor of a step with one prompt and nothing else."""
     pairs = tokens * (tokens + 1) // 2
     return STEP.seconds(0, 0, tokens, pairs, 0) / FLOOR.seconds(0, 0, tokens, pairs, 0)
@@ -175,7 +175,9 @@ def small_weights() -> int:
     return int(files.read("llama_step", SMALL)["weight_bytes"])
 
 
-def read_here(device: gpu.Device | None = None, *, sizes: tuple[int, ...] = SIZES, max_seconds: float = 0.05) -> Table:
+def read_here(
+    device: gpu.Device | None = None, *, sizes: tuple[int, ...] = SIZES, max_seconds: float = on_device.ENOUGH
+) -> Table:
     """Rates of reading on this machine, over the size of what is read again and again."""
     device = device or gpu.device()
     rows: list[tuple[str, ...]] = [("", "read", "every 16th number")]
@@ -198,7 +200,7 @@ def claims() -> Table:
         ("a batch of 8 uses 8% of the compute", f"{100 * eight.share:.1f}%"),
         ("one request leaves bandwidth unused", f"{read / 1e12:.2f} TB/s, {100 * read / PROBE:.0f}% of the probe's"),
         ("tokens/s = 1 / TPOT", f"at 64: {1 / many.recorded:.0f}, and {64 / many.recorded:,.0f} in truth"),
-        ("launches make decodes slow", f"356 would take {seconds(launches)} of {seconds(one.recorded)}"),
+        ("launches make decodes slow", f"as one graph: 356 take {seconds(launches)} of {seconds(one.recorded)}"),
         ("data sheet: 3.35 TB/s", f"the best read probe: {PROBE / 1e12:.2f}"),
     ]
     return table([("", *rows[0][1:]), *rows[1:]], f"Claims [{STEP.badge}]")

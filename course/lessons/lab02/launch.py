@@ -12,9 +12,10 @@ from typing import Any
 from course import gpu
 from course.explore import Explorer, Slider
 from course.explore.live import LiveExplorer
+from course.figures.words import seconds
 from course.lessons.lab02 import figures
 from course.lessons.lab02.figures import label
-from course.lessons.lab02.on_device import BATCHES, WHAT, Bench, Here
+from course.lessons.lab02.on_device import BATCHES, ENOUGH, WHAT, Bench, Here
 from course.lessons.lab02.one_step import amount
 from course.steptime import files
 
@@ -64,8 +65,8 @@ def recording() -> Recorded:
     return Recorded(RECORDING)
 
 
-def launch_explorer(device: gpu.Device | None = None, *, max_seconds: float = 0.05) -> Explorer:
-    """Sliders for batch and context over what is launched here, with the same launches as recorded on a card.
+def launch_explorer(device: gpu.Device | None = None, *, max_seconds: float = ENOUGH) -> Explorer:
+    """Sliders for batch and context: each move launches here, beside the same launches as recorded on a card.
 
     device: where to run; the best there is, found when the explorer is shown. max_seconds: after which nothing is
     launched another time. A device that fails leaves the recording and a sentence. As text the explorer is the recorded
@@ -77,7 +78,7 @@ def launch_explorer(device: gpu.Device | None = None, *, max_seconds: float = 0.
         return Launched(batch, context, recording().at(context))
 
     def both(batch: int, context: int) -> Launched:
-        return replace(on_the_card(batch, context), here=bench(context))
+        return replace(on_the_card(batch, context), here=bench(batch, context))
 
     shared: dict[str, Any] = {
         "controls": CONTROLS,
@@ -100,6 +101,15 @@ def rows(found: Launched) -> list[tuple[str, ...]]:
 
 
 def _column(found: Here, badge: str, batch: int) -> tuple[str, ...]:
-    read, product, attention = (label(found.times[what][batch]) for what in WHAT)
+    read, product, attention = (_took(found, what, batch) for what in WHAT)
     sizes = amount(found.matrix_bytes, "B"), amount(found.kv_bytes * batch, "B")
     return f"{found.where}, {badge}", sizes[0], read, product, sizes[1], attention
+
+
+def _took(found: Here, what: str, batch: int) -> str:
+    """The median, and what was just measured with its spread and its number of launches."""
+    latest = found.latest.get(what)
+    if latest is None:
+        return label(found.times[what][batch])
+    many = f"{latest.launches} launch{'es' * (latest.launches > 1)}"
+    return f"{seconds(latest.seconds)} ({seconds(latest.low)} to {seconds(latest.high)}, {many})"

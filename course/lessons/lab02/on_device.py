@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from course.gpu.errors import FAILS, not_measured
 from course.gpu.one_layer import GPU_KIND, WIDTH, in_numpy, on_a_gpu
 from course.gpu.ops import numbers, product, read_probe
 from course.gpu.ops.queue import Queue, queue
-from course.gpu.timing import measure
+from course.gpu.timing import Timing, measure
 from course.lm.threads import one_thread
 
 BATCHES = (1, 4, 16, 64, 256)
@@ -26,6 +26,8 @@ MOST_HERE = 300e6
 BLOCKS_EACH = 32
 """Thread blocks of the read probe for each multiprocessor: more than run at once, which reads fastest."""
 READS_AT_ONCE = 20
+LAUNCHES, ENOUGH = 5, 0.2
+"""Launches of which the median is taken, and seconds after which no other begins."""
 
 Times = dict[str, dict[int, float]]
 """Seconds by what was launched and by batch; NaN where nothing was."""
@@ -33,17 +35,22 @@ Times = dict[str, dict[int, float]]
 
 @dataclass(frozen=True)
 class Here:
-    """What was measured on the device of that name. bytes: of the matrix, and of one sequence's K and V."""
+    """What was measured on the device of that name.
+
+    matrix_bytes, kv_bytes: of the matrix, and of one sequence's K and V. latest: by what was launched, how long it took
+    at the batch of the latest move.
+    """
 
     where: str
     times: Times = field(default_factory=dict)
     matrix_bytes: int = 0
     kv_bytes: int = 0
     warnings: tuple[str, ...] = ()
+    latest: dict[str, Timing] = field(default_factory=dict)
 
 
 class Bench:
-    """Launches every batch once for each context and remembers; the median of several launches each."""
+    """Launches all three anew with every move; the other batches of a context once, for the lines to stand on."""
 
     def __init__(self, device: gpu.Device | None, max_seconds: float) -> None:
         self._device, self._max_seconds = device, max_seconds
@@ -51,12 +58,37 @@ class Bench:
         self._products: Times = {}
         self._known: dict[int, Here] = {}
 
-    def __call__(self, context: int) -> Here:
-        """All three over the batches."""
-        if context not in self._known:
-            with one_thread():
+    def __call__(self, batch: int, context: int) -> Here:
+        """All three over the batches, and those of this batch measured now."""
+        with one_thread():
+            if context not in self._known:
                 self._known[context] = self._measure(context)
+            self._known[context] = self._again(self._known[context], batch, context)
         return self._known[context]
+
+    def _again(self, found: Here, batch: int, context: int) -> Here:
+        if not found.times or self._made is None:
+            return found
+        work, (probe, multiply) = self._made
+        fits = np.isfinite(found.times[WHAT[2]][batch])
+        launches: dict[str, tuple[Callable[[], Any], Callable[[], Any] | None]] = {WHAT[0]: (probe, None)}
+        try:
+            launches[WHAT[1]] = multiply(batch), None
+            if fits:
+                before = probe if work.device.is_gpu else None
+                launches[WHAT[2]] = _attention(work, context, batch), before
+            latest = {
+                what: timed(work, launch, self._max_seconds, before) for what, (launch, before) in launches.items()
+            }
+        except FAILS as error:
+            return Here("", warnings=(not_measured(error),))
+        read = latest[WHAT[0]].seconds
+        times = {what: dict(each) for what, each in found.times.items()}
+        for what, timing in latest.items():
+            times[what][batch] = timing.seconds
+        times[WHAT[0]] = dict.fromkeys(BATCHES, read)
+        self._products = {what: times[what] for what in WHAT[:2]}
+        return replace(found, times=times, latest=latest)
 
     def _measure(self, context: int) -> Here:
         try:
@@ -90,8 +122,15 @@ class Bench:
 def seconds_of(
     work: Queue, launch: Callable[[], Any], max_seconds: float, before: Callable[[], Any] | None = None
 ) -> float:
-    """The median of at most 15 launches. Raises KernelError."""
-    return measure(work, launch, launches=15, max_seconds=max_seconds, warm=1, before=before).seconds
+    """The median of some launches. Raises KernelError."""
+    return timed(work, launch, max_seconds, before).seconds
+
+
+def timed(
+    work: Queue, launch: Callable[[], Any], max_seconds: float, before: Callable[[], Any] | None = None
+) -> Timing:
+    """LAUNCHES launches, or as many as begin in max_seconds, after one that is not counted. Raises KernelError."""
+    return measure(work, launch, launches=LAUNCHES, max_seconds=max_seconds, warm=1, before=before)
 
 
 def _attention(work: Queue, context: int, batch: int) -> Callable[[], Any]:
@@ -142,7 +181,7 @@ def _encoded(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:
     return np.tile(piece, (8, 1))
 
 
-def read_rate(device: gpu.Device, size: int, every: int = 1, *, max_seconds: float = 0.05) -> float:
+def read_rate(device: gpu.Device, size: int, every: int = 1, *, max_seconds: float = ENOUGH) -> float:
     """Bytes/s at which so many bytes are read again and again; on a CPU perhaps only every so many numbers one.
 
     Raises KernelError.

@@ -16,6 +16,8 @@ RECORDING = "h100_llama3_8b"
 STEP = steptime.recorded(RECORDING)
 MODEL, CARD = models.model("llama-3.1-8b"), gpu("H100")
 CONTEXT = 1_024  # tokens
+HOST_MS = 1.1
+"""What an engine's host added to a step where nothing hid it: docs/benchmarks.md, "A live run"."""
 WEIGHTS, KV_TOKEN = MODEL.step_weight_bytes, MODEL.kv_bytes_per_token  # bytes
 FLOPS_TOKEN = 2 * (MODEL.layer_parameters + MODEL.head_parameters)
 """Operations of the matrix products for one decode: two for each weight."""
@@ -47,7 +49,7 @@ class OneStep:
     """A step of decodes over `context` tokens each, beside a prompt of so many tokens (0: none).
 
     reading_weights, reading_kv, computing, attention: seconds of each at the rates that the card reaches; computing is
-    of the matrix products. recorded: seconds of the step.
+    of the matrix products. recorded: seconds of the step, by the card alone. host: seconds that an engine's host adds.
     """
 
     decodes: int
@@ -58,6 +60,7 @@ class OneStep:
     computing: float
     attention: float
     recorded: float
+    host: float = 0.0
 
     @property
     def reading(self) -> float:
@@ -103,8 +106,8 @@ def recorded(decodes: int, context: int, prompt: int) -> float:
     return STEP(Step(decodes, decodes * context, ((prompt, 0),) if prompt else ()))
 
 
-def one_step(decodes: int = 1, context: int = CONTEXT, prompt: int = 0) -> OneStep:
-    """The step with these sequences. Raises ValueError beyond what was recorded."""
+def one_step(decodes: int = 1, context: int = CONTEXT, prompt: int = 0, host_ms: float = 0.0) -> OneStep:
+    """The step with these sequences. host_ms: milliseconds that an engine's host adds to it."""
     pairs = prompt * (prompt + 1) // 2
     return OneStep(
         decodes,
@@ -115,6 +118,7 @@ def one_step(decodes: int = 1, context: int = CONTEXT, prompt: int = 0) -> OneSt
         FLOOR.per_token * (decodes + prompt) + FLOOR.per_logits * decodes,
         FLOOR.per_pair * pairs,
         recorded(decodes, context, prompt),
+        host_ms / 1e3,
     )
 
 
@@ -136,6 +140,7 @@ def rows(found: OneStep) -> list[tuple[str, str]]:
         ("a prompt's attention", seconds(found.attention) if found.attention else "none"),
         ("floor", seconds(found.floor)),
         ("recorded", seconds(found.recorded)),
+        ("with the host", seconds(found.recorded + found.host)),
         ("recorded / floor", f"{found.recorded / found.floor:.2f}"),
         ("FLOP for each byte", f"{float(f'{found.intensity:.3g}'):,.4g}"),
         ("share of FLOP/s", f"{100 * found.share:.3g}%"),

@@ -5,4 +5,4 @@ What its notebook shows is at hand here: `from course.lessons import lab03`.
 
 from course.exercises.lesson import lesson
 
-__getattr__ = lesson(__name__, "explorers", "shown")
+__getattr__ = lesson(__name__, "lab")

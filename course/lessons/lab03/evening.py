@@ -28,21 +28,27 @@ class Evening:
     waiting: np.ndarray
 
 
-def load(seed: int = 0) -> Workload:
-    """The scenario's requests, a Poisson process in each minute."""
+def load(seed: int = 0, times: float = 1.0) -> Workload:
+    """The scenario's requests, a Poisson process in each minute. times: of the rates."""
     rng = np.random.default_rng(seed)
-    rates = np.full(MINUTES, USUAL)
-    rates[BEGIN:END] = CAMPAIGN
+    rates = times * np.full(MINUTES, USUAL)
+    rates[BEGIN:END] = times * CAMPAIGN
     counts = rng.poisson(rates * MINUTE)
     arrival = np.concatenate([np.sort(rng.uniform(m * MINUTE, (m + 1) * MINUTE, n)) for m, n in enumerate(counts)])
     drawn = one_engine.requests(1, num_requests=len(arrival), seed=seed)
     return Workload(arrival, drawn.prompt_tokens, drawn.output_tokens)
 
 
+@lru_cache(maxsize=8)
+def served(max_num_seqs: int = one_engine.SLOTS, seed: int = 0, times: float = 1.0) -> Run:
+    """The whole evening with so many slots."""
+    return serve(load(seed, times), one_engine.engine(max_num_seqs), one_engine.STEP)
+
+
 @lru_cache(maxsize=1)
 def evening() -> Evening:
-    """Serve it. `ttft` is the median of those who got their first token in the minute; `waiting` is at its start."""
-    run = serve(load(), one_engine.engine(), one_engine.STEP)
+    """Its graphs. `ttft` is the median of those who got their first token in the minute; `waiting` is at its start."""
+    run = served()
     started = run.arrival + run.queue_wait
     first, last = run.arrival + run.ttft, run.response
     minutes = np.arange(MINUTES)

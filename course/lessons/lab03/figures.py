@@ -53,7 +53,7 @@ def latency_against_load(result: UnderLoad) -> go.Figure:
     """
     known, run = result.curve, result.run
     # Wide enough for every rate of the explorer: a new axis takes the browser many times as long as marks that move.
-    right = float(f"{max(31.5, known.capacity * 1.08, result.rate * 1.05):.3g}")
+    right = float(f"{max(42.0, known.capacity * 1.08, result.rate * 1.05):.3g}")
     lines = (
         ("mean E2E", known.mean_e2e, float(run.e2e.mean()), "decode", "solid", 12),
         ("p99 TTFT", known.p99_ttft, float(np.percentile(run.ttft, 99)), "wasted", "solid", 12),

@@ -1,6 +1,16 @@
 """Capacity by hand, and the ways in which it goes wrong. Lengths in tokens, `context` is that of one decode."""
 
 from course.engine.step import Step, StepTime
+from course.lessons.lab03.one_engine import STEP
+from course.steptime import PowerLaw
+
+PROBES = (
+    (STEP, 512, 256, 768, 32),
+    (STEP, 1024, 128, 1152, 64),
+    (PowerLaw(5.5e-3, 30e-6, 1, prefill=25e-6, context=45e-9), 512, 256, 768, 32),
+    (PowerLaw(1e-3, 1e-3, 1, prefill=10e-6, context=1e-6), 64, 4, 66, 2),
+)
+"""The last one tells a decode more or less from the right number: there a decode takes as long as all else."""
 
 
 def capacity(step_time: StepTime, prompt: int, output: float, context: int, slots: int) -> float:
@@ -8,6 +18,17 @@ def capacity(step_time: StepTime, prompt: int, output: float, context: int, slot
     decode = step_time(Step(slots, slots * context, ()))
     mixed = step_time(Step(slots - 1, (slots - 1) * context, ((prompt, 0),)))
     return 1 / ((output / slots - 1) * decode + mixed)
+
+
+def one_too_many(step_time: StepTime, prompt: int, output: float, context: int, slots: int) -> float:
+    """The prompt beside as many decodes as there are slots."""
+    decode, mixed = Step(slots, slots * context, ()), Step(slots, slots * context, ((prompt, 0),))
+    return 1 / ((output / slots - 1) * step_time(decode) + step_time(mixed))
+
+
+def without_first(step_time: StepTime, prompt: int, output: float, context: int, slots: int) -> float:
+    """One token of each answer less."""
+    return capacity(step_time, prompt, output - 1, context, slots)
 
 
 def without_prefill(step_time: StepTime, prompt: int, output: float, context: int, slots: int) -> float:

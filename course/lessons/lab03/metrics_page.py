@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from course.engine.run import Run
 from course.engine.serving import serve
-from course.exercises.decision import one_flag
 from course.lessons.lab03 import one_engine
 
 RATE, REQUESTS = 14, 20_000
@@ -26,9 +26,9 @@ PAGE = (Scrape(23, 0, 8_937, 16_900.986806716555), Scrape(32, 12, 13_183, 25_263
 """What `scrapes` finds, a tenth of a second's work that no start of the lab waits for; a test compares the two."""
 
 
-def scrapes() -> tuple[Scrape, Scrape]:
-    """The page at both moments, from the run."""
-    run = serve(one_engine.requests(RATE, num_requests=REQUESTS), one_engine.engine(), one_engine.STEP)
+def scrapes(run: Run | None = None) -> tuple[Scrape, Scrape]:
+    """The page at both moments, from the run of the page or another one."""
+    run = run or serve(one_engine.requests(RATE, num_requests=REQUESTS), one_engine.engine(), one_engine.STEP)
     started = run.arrival + run.queue_wait
 
     def at(moment: float) -> Scrape:
@@ -48,8 +48,10 @@ def in_flight(count: float, e2e_sum: float, seconds: float) -> float:
 
 def from_page() -> float:
     """What the two scrapes say."""
+    return in_flight(*growth())
+
+
+def growth() -> tuple[int, float, float]:
+    """By how much count and sum of the page grow, and the seconds between its scrapes."""
     before, after = PAGE
-    return in_flight(after.count - before.count, after.e2e_sum - before.e2e_sum, float(np.ptp(SCRAPES)))
-
-
-choice = one_flag("--max-concurrency")
+    return after.count - before.count, after.e2e_sum - before.e2e_sum, float(np.ptp(SCRAPES))

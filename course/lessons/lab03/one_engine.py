@@ -1,7 +1,7 @@
 """The scenario of lab 03: one engine under load, and what theory says beside each run.
 
-Llama-3.1-8B on one H100, continuous batching with 32 slots; 512 prompt tokens and about 256 output tokens a request
-(lognormal, coefficient of variation 1). Step times are those recorded on that card.
+Llama-3.1-8B on one H100, continuous batching with 32 slots unless more are asked for; 512 prompt tokens and about 256
+output tokens a request (lognormal, coefficient of variation 1). Step times are those recorded on that card.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,11 @@ from course.workload import Workload, lengths
 STEP = recorded("h100-llama3-8b")
 ROOFLINE = Roofline("llama-3.1-8b", "H100")
 SLOTS, BUDGET = 32, 2048
+CHOICES = (16, 32, 64, 128, 256, 512, 1_024)
+"""Slots to choose from: beyond 256 decodes the step time goes on by the model fitted to the recording."""
 PROMPT, OUTPUT, OUTPUT_CV = 512, 256, 1.0
+CONTEXT = PROMPT + OUTPUT
+"""Tokens to which a decode attends on average: with a CV of 1 the prompt and a whole mean answer."""
 DRAWS, TRACE = "drawn", "trace"
 GRID = 45  # points on a theory curve
 
@@ -120,8 +124,9 @@ class UnderLoad:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Those of the run."""
-        return self.run.warnings
+        """Those of the run, and beyond what its steps are modelled."""
+        beyond = self.run.steptime.partition("; ")[2]
+        return (*self.run.warnings, *([f"Its steps are {beyond}."] if beyond else []))
 
 
 @lru_cache(maxsize=16)  # a hand on a slider goes back and forth; a run is some 3 MB
@@ -168,12 +173,14 @@ def comparison(result: UnderLoad) -> list[tuple[str, str, str]]:
     p95, p99 = np.percentile(run.ttft, (95, 99))
     simulated = [run.ttft.mean(), p95, p99, run.e2e.mean()]
     names = ("TTFT, mean", "TTFT, p95", "TTFT, p99", "E2E, mean")
+    tpot = seconds(float(np.nanmean(run.tpot)))
     rows = [("", "simulated", "theory")]
     rows += [(name, seconds(a), seconds(b)) for name, a, b in zip(names, simulated, theory, strict=True)]
     in_system = "no limit" if known is None else f"{known.sharing.mean_in_system_requests:.3g}"
     waits = "all" if known is None else f"{known.sharing.p_wait:.2%}"
     return [
         *rows,
+        ("TPOT, mean", tpot, ""),
         ("in the system, mean", f"{run.little().L:.3g}", in_system),
         ("wait for a slot", f"{slots_taken(run):.2%}", waits),
         ("load", f"{result.rate / result.curve.capacity:.2f}", ""),

@@ -5,4 +5,4 @@ Its explorers, tables, figures and step times are at hand here: `from course.les
 
 from course.exercises.lesson import lesson
 
-__getattr__ = lesson(__name__, "explorers", "shown", "deeper")
+__getattr__ = lesson(__name__, "lab", "deeper")

@@ -57,7 +57,7 @@ class InChunks:
 
 
 def chunk_explorer(
-    device: gpu.Device | None = None, recording: str = "h100-llama3-8b", *, max_seconds: float = 0.25
+    device: gpu.Device | None = None, recording: str = "h200-llama3-8b-flash", *, max_seconds: float = 0.25
 ) -> Explorer:
     """A slider for the chunk over launches on this device, with the recorded steps of a whole model beside them.
 

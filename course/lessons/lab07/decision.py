@@ -1,17 +1,19 @@
-"""Lab 07's decision: one flag of an engine and its value, from a page of metrics that the simulated engine writes."""
+"""Lab 07's decision: two limits of an engine, tried in the simulator, and the page of metrics that it starts from."""
+
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from course.exercises.decision import one_flag
-from course.exercises.spec import Exercise, Mistake
+from course.exercises.decision import flag_typed, value_typed
 from course.lessons.lab07 import long_prompt
-from course.lessons.lab07.long_prompt import DEFAULT, Outcome
+from course.lessons.lab07.long_prompt import Outcome
 
-VERSION = "0.19"  # of vLLM: names and edges of the buckets
-GAP, FIRST = 0.1, 0.12  # seconds that are promised: of every gap, and of the p99 of a chat's TTFT
-SOONER = 0.06  # the twin's promise for the TTFT
-CAPS = (1_024, 512, 256)
-FLAG = "--long-prefill-token-threshold"
+BUDGET, CAP = "--max-num-batched-tokens", "--long-prefill-token-threshold"
+GAP, GAP_TWIN = 0.1, 0.06  # seconds that are promised of every gap, and in the twin
+FIRST = 0.25  # of the p99 of a chat's TTFT
+START = 4_096  # the budget of the service, without a cap
+LEAST_CAP = 16  # tokens: fewer take the simulator too long
 ITL_EDGES = (0.1, 0.5)  # some of the engine's, in seconds
 TTFT_EDGES = (0.1, 1.0)
 
@@ -20,13 +22,50 @@ SINCE = 1.0  # seconds from the arrival of the last contract to the moment of th
 
 
 def now() -> Outcome:
-    """The service with the engine's default budget."""
-    return capped(0)
+    """The service as it is."""
+    return served(START, 0)
 
 
-def capped(cap: int) -> Outcome:
-    """The same with a cap for one prompt."""
-    return long_prompt.hidden(DEFAULT, cap, long_prompt.EVERY, 1e3 * GAP).outcome
+def served(budget: int, cap: int) -> Outcome:
+    """The service with these two limits."""
+    return long_prompt.hidden(budget, cap, long_prompt.EVERY, 1e3 * GAP).outcome
+
+
+def kept(answer: Any) -> str:
+    """Which promises hold with the flags of an answer, in words; a limit that is left out stays as it is.
+
+    Raises ValueError: no flags, a flag that the question does not offer, or a value that no engine takes.
+    """
+    return _kept(answer, GAP)
+
+
+def kept_twin(answer: Any) -> str:
+    """The same with shorter gaps promised."""
+    return _kept(answer, GAP_TWIN)
+
+
+def _kept(answer: Any, gap: float) -> str:
+    if not isinstance(answer, Mapping):
+        raise ValueError(f"give a dictionary of flags, such as {{{BUDGET!r}: 512}}")
+    flags = {flag_typed(flag): value_typed(value) for flag, value in answer.items() if value is not None}
+    if not flags:
+        raise NotImplementedError("no flag is chosen yet")
+    other = [flag for flag in flags if flag not in (BUDGET, CAP)]
+    if "--max-num-seqs" in other:
+        return "slots are no limit here"
+    if other:
+        raise ValueError(f"{other[0]} is none of the two flags: choose {BUDGET} and {CAP}")
+    budget, cap = flags.get(BUDGET, START), flags.get(CAP, 0)
+    for flag, value, least in ((BUDGET, budget, long_prompt.SLOTS), (CAP, cap, LEAST_CAP)):
+        if isinstance(value, bool) or not isinstance(value, int) or (value < least and flags.get(flag, 0) != 0):
+            raise ValueError(f"{flag} is {value!r}: give a whole number of tokens, {least} or more")
+    found = served(min(budget, long_prompt.WHOLE), cap)
+    gaps, first = found.itl["max"] <= gap, found.chat_ttft["p99"] <= FIRST
+    if gaps and first:
+        return "both promises hold"
+    if gaps:
+        return "gaps hold, first tokens do not" + (", with a cap" if cap else "")
+    return "first tokens hold, gaps do not" if first else "neither holds"
 
 
 def metrics_page() -> str:
@@ -53,36 +92,3 @@ def _histogram(name: str, edges: tuple[float, ...], values: np.ndarray, weights:
     """The cumulative buckets as Prometheus writes them."""
     upto = [f'{name}_bucket{{le="{edge}"}} {int(weights[values <= edge].sum())}' for edge in edges]
     return [*upto, f'{name}_bucket{{le="+Inf"}} {int(weights.sum())}']
-
-
-choice = one_flag(FLAG)
-
-
-def keeps(right: int, twin: Exercise | None = None, question: str = "") -> Exercise:
-    """The decision with its right value, one of CAPS."""
-    hints = {
-        value: "That keeps both promises, but so does a larger cap, which delays the long prompt less."
-        for value in CAPS
-    }
-    hints |= {
-        value: "Look at the p99 of the TTFT with that cap: is the promise kept?" for value in CAPS if value > right
-    }
-    return Exercise(
-        id="decision",
-        title="The decision",
-        solution={FLAG: right},
-        evaluate=choice,
-        mistakes=(
-            Mistake(
-                {"--max-num-batched-tokens": 1_024},
-                "That keeps every gap short. But the long prompt still fills each step, and new chats wait as long.",
-            ),
-            Mistake({"--max-num-seqs": 128}, "Slots are free: look at how many requests run and how many wait."),
-            *(Mistake({FLAG: value}, hint) for value, hint in hints.items() if value != right),
-        ),
-        hint="Two promises are broken. Which of the two limits leaves room in a step for new chats?",
-        plain="Set the budget in the second explorer to that of this server. Then try the caps from the largest down, "
-        "and read the longest gap and the p99 of the TTFT off the table.",
-        question=question,
-        twin=twin,
-    )

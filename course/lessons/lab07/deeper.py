@@ -8,11 +8,11 @@ import plotly.graph_objects as go
 from course import policies, traces
 from course.engine.serving import serve
 from course.exercises.cards import Card
+from course.explore.table import Table, table
 from course.figures.words import seconds
 from course.lessons.lab07 import figures, long_prompt, prefill, prompt_chunks
 from course.lessons.lab07.long_prompt import PROMPT as CONTRACT
 from course.lessons.lab07.long_prompt import STEP, THEORY, WHOLE
-from course.lessons.lab07.shown import Table, table
 from course.policies import Policy
 from course.steptime import Step, StepTime
 
@@ -24,11 +24,12 @@ __all__ = [
 SETTINGS = ((WHOLE, 0), (8_192, 0), (2_048, 0), (1_024, 0), (512, 0), (256, 0), (128, 0), (2_048, 1_024), (2_048, 512),
             (2_048, 256))  # fmt: skip
 """Token budgets and caps."""
+THEORY_BADGE = f"theory: roofline of an {THEORY.gpu.name}"
 
 
 def both_sides() -> go.Figure:
     """Who waits for a first token and who for the next one, over all token budgets with a cap of 512."""
-    return figures.trade(long_prompt.trade(8_192, 512, CONTRACT))
+    return figures.trade(long_prompt.trade(8_192, 512))
 
 
 def seconds_by_chunk() -> go.Figure:
@@ -50,12 +51,12 @@ def chunks_recorded() -> Table:
 
 def settings_recorded() -> Table:
     """Who waits how long, on the recorded card."""
-    return _settings(STEP, STEP.badge)
+    return _settings(STEP, STEP.simulated)
 
 
 def settings_in_theory() -> Table:
     """The same on the roofline."""
-    return _settings(THEORY, "theory: roofline of an H100")
+    return _settings(THEORY, THEORY_BADGE)
 
 
 def _settings(step_time: StepTime, badge: str) -> Table:
@@ -63,7 +64,7 @@ def _settings(step_time: StepTime, badge: str) -> Table:
     for budget, cap in SETTINGS:
         found = long_prompt.outcome(long_prompt.requests(), long_prompt.engine(budget, cap), step_time)
         rows.append((f"{budget:,}", f"{cap:,}" if cap else "none", *long_prompt.row(found)))
-    return table(rows, f"1,600 chats and a long prompt every 20 s [{badge}]")
+    return table(rows, f"Chats, classes, and long prompts every 20 s [{badge}]")
 
 
 def attention_share() -> Table:
@@ -72,7 +73,7 @@ def attention_share() -> Table:
     for tokens in (2_048, 8_192, 32_768, 131_072):
         products, attention = THEORY.per_token * tokens, THEORY.per_pair * tokens * (tokens + 1) / 2
         rows.append((f"{tokens:,}", seconds(products), seconds(attention), f"{attention / products:.0%}"))
-    return table(rows, "A prompt in one step [theory: roofline of an H100]")
+    return table(rows, f"A prompt in one step [{THEORY_BADGE}]")
 
 
 def readings() -> Table:
@@ -112,7 +113,7 @@ def the_trace() -> Table:
         waits = [float(np.percentile(found.run.ttft[group], 99)) for group in (long, ~long)]
         times = (seconds(value) for value in (*waits, found.itl["p99"], found.itl["max"]))
         rows.append((f"{budget:,}", f"{cap:,}" if cap else "none", *times, f"{(found.gaps > 0.05).mean():.0%}"))
-    return table(rows, f"The trace at 8 requests/s [{STEP.badge}]")
+    return table(rows, f"The trace at 8 requests/s [{STEP.simulated}]")
 
 
 def who_goes_first() -> Table:
@@ -127,14 +128,14 @@ def who_goes_first() -> Table:
     for name, order in orders.items():
         found = long_prompt.outcome(few, order)
         rows.append((name, seconds(float(found.run.steps.seconds.max())), seconds(found.itl["max"])))
-    return table(rows, f"300 chats [{STEP.badge}]")
+    return table(rows, f"300 chats [{STEP.simulated}]")
 
 
 def claims() -> Table:
     """What is often said, each beside a number."""
     four = prompt_chunks.prefill_seconds(STEP, 2_000, 512) / prompt_chunks.prefill_seconds(STEP, 2_000, 2_000)
-    chunked = long_prompt.moment(512, 0, CONTRACT, 12)
-    whole = long_prompt.moment(WHOLE, 0, CONTRACT, 12)
+    chunked = long_prompt.moment(512, 0)
+    whole = long_prompt.moment(WHOLE, 0)
     begins, ends = chunked.chunk_steps
     steps = chunked.run.steps
     inside = (steps.start >= begins[0]) & (steps.end <= ends[-1])
@@ -168,7 +169,7 @@ def small_caps() -> Table:
         found = long_prompt.outcome(long_prompt.requests(), long_prompt.engine(2_048, cap))
         times = (seconds(value) for value in (found.long_ttft, found.chat_ttft["p99"], found.itl["max"]))
         rows.append((f"{cap}", *times, f"{CONTRACT // cap:,}"))
-    return table(rows, f"A budget of 2,048 [{STEP.badge}]")
+    return table(rows, f"A budget of 2,048 [{STEP.simulated}]")
 
 
 def chunking_off() -> Card:

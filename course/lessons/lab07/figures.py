@@ -33,23 +33,24 @@ def bars(begin: np.ndarray, end: np.ndarray, lane: Sequence[float], colour: str,
 
 
 def moment(found: Moment, *, height: int = 300) -> go.Figure:
-    """Lanes: the long prompt, those who come just after it, and some who were streaming; a tick is a token."""
+    """Lanes: the long prompts, those who come just after them, and some who were streaming; a tick is a token."""
     run, start = found.run, found.start
     chats = min(LANES, found.streaming)
-    lanes = {found.long: 0, **{new: 1 + i for i, new in enumerate(found.newcomers)}}
-    lanes |= {chat: 1 + len(found.newcomers) + chat for chat in range(chats)}
-    names = ["long prompt", "newcomer 1", "newcomer 2", "newcomer 3", *(f"chat {chat + 1}" for chat in range(chats))]
+    late, new = [*found.longs, *found.newcomers], list(found.newcomers)
+    lanes = {request: row for row, request in enumerate([*late, *range(chats)])}
+    names = ["long prompt", *(f"long prompt {n}" for n in range(2, found.at_once + 1))]
+    names += [f"newcomer {n}" for n in range(1, len(new) + 1)] + [f"chat {n}" for n in range(1, chats + 1)]
     names[-1] += f" of {found.streaming}" if found.streaming > chats else ""
-    end = max(0.3, 1.12 * float(run.ttft[found.long]))
+    end = max(0.3, 1.12 * float(run.ttft[list(found.longs)].max()))
 
-    late = [found.long, *found.newcomers]
     place = [lanes[request] for request in late]
-    begins, ends = found.chunk_steps
-    new = list(found.newcomers)
+    chunks = [found.steps_of(request) for request in found.longs]
+    begins, ends = (np.concatenate(edges) for edges in zip(*chunks, strict=True))
+    rows_of = [lanes[request] for request, (begun, _) in zip(found.longs, chunks, strict=True) for _ in begun]
     data = [
         bars(run.arrival[late] - start, run.admitted[late] - start, place, "waiting", "waiting", width=0.3),
-        bars(begins - start, ends - start, [0] * len(begins), "prefill", "a chunk of the long prompt"),
-        bars(run.admitted[new] - start, run.first_computed[new] - start, place[1:], "prefill", "prefill"),
+        bars(begins - start, ends - start, rows_of, "prefill", "a chunk of a long prompt"),
+        bars(run.admitted[new] - start, run.first_computed[new] - start, place[-len(new) :], "prefill", "prefill"),
     ]
     times, rows = [], []
     for request, row in lanes.items():
@@ -63,7 +64,7 @@ def moment(found: Moment, *, height: int = 300) -> go.Figure:
          "marker": {"symbol": "line-ns-open", "size": 13, "color": theme.COLOURS["decode"], "line": {"width": 1.5}}}
     )  # fmt: skip
     before, after = theme.round_digits([edge - start for edge in found.longest_gap], 4)
-    top, bottom = 0.5 + len(found.newcomers), 0.5 + len(found.newcomers) + chats
+    top, bottom = len(late) - 0.5, len(late) - 0.5 + chats
     gap = {"type": "rect", "x0": before, "x1": after, "y0": top, "y1": bottom, "opacity": 0.18, "line": {"width": 0}}
     key = [f'<span style="color:{theme.COLOURS[kind]}">■</span> {kind}' for kind in ("waiting", "prefill")]
     longest = seconds(float(np.diff(found.longest_gap)[0]))
@@ -103,10 +104,10 @@ def trade(result: Trade, *, height: int = 340) -> go.Figure:
     layout = {
         "template": theme.TEMPLATE, "height": height, "margin": MARGIN, "annotations": notes,
         "xaxis": budgets | {"domain": LEFT, "anchor": "y"}, "xaxis2": budgets | {"domain": RIGHT, "anchor": "y2"},
-        "yaxis": {"title": {"text": "TTFT, log scale [s]"}, "type": "log", "anchor": "x", "range": [-2.1, 0.6],
+        "yaxis": {"title": {"text": "TTFT, log scale [s]"}, "type": "log", "anchor": "x", "range": [-2.1, 1.1],
                   **TIME_TICKS},
         "yaxis2": {"title": {"text": "ITL, log scale [s]"}, "type": "log", "anchor": "x2",
-                   "range": [-2.5, 0.4], **TIME_TICKS},
+                   "range": [-2.5, 0.6], **TIME_TICKS},
     }  # fmt: skip
     return theme.plain_figure(data, layout)
 
@@ -121,7 +122,7 @@ def survival(values: np.ndarray, weights: np.ndarray, at: np.ndarray) -> np.ndar
 def hidden(result: Hidden, *, height: int = 300) -> go.Figure:
     """Share of the tokens, and of the chats, with a gap longer than that: the same gaps counted in two ways."""
     found = result.outcome
-    at = np.geomspace(4e-3, 2.0, 240)
+    at = np.geomspace(2.5e-3, 3.0, 240)
     by_token = survival(*found.run.itl_weighted, at)
     by_chat = survival(found.chat_gaps, np.ones(len(found.chat_gaps)), at)
     data, notes = [], []
@@ -152,7 +153,7 @@ def hidden(result: Hidden, *, height: int = 300) -> go.Figure:
     layout = {
         "template": theme.TEMPLATE, "height": height, "margin": MARGIN, "annotations": notes,
         "xaxis": {"title": {"text": "gap between two tokens, log scale [s]"}, "type": "log",
-                  "range": theme.round_digits([log10(4e-3), log10(2)]), **TIME_TICKS},
+                  "range": theme.round_digits([log10(2.5e-3), log10(3)]), **TIME_TICKS},
         "yaxis": {"title": {"text": "with a longer gap [share]"}, "type": "log", "range": [-5.2, 0.1],
                   "tickvals": ticks, "ticktext": ["100%", "10%", "1%", "0.1%", "0.01%", "0.001%"]},
         "shapes": [upright | {"line": {"color": theme.INK, "width": 1}},

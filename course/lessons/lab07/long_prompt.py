@@ -1,8 +1,9 @@
-"""The scenario of lab 07: streaming chats, and now and then one long prompt among them.
+"""The scenario of lab 07: streaming chats, now and then one long prompt among them or three, and a class at times.
 
-Llama-3.1-8B on one H100, continuous batching with 64 slots. Chats have 200 prompt tokens and about 300 answer tokens
-(lognormal, coefficient of variation 0.5); a long prompt has 32,768. Step times are those recorded on that card where
-nothing else is said; the roofline stands beside them as theory.
+Llama-3.1-8B on one H200, continuous batching with 64 slots. Chats have 200 prompt tokens and about 300 answer tokens
+(lognormal, coefficient of variation 0.5); a long prompt has 32,768. Once a minute a class of forty asks at once. Step
+times are those recorded on that card, with the attention of prompts that engines use, where nothing else is said; the
+roofline stands beside them as theory.
 """
 
 from collections.abc import Sequence
@@ -20,27 +21,38 @@ from course.policies import Policy
 from course.steptime import Roofline, StepTime, recorded
 from course.workload import Workload, lengths
 
-STEP = recorded("h100-llama3-8b")
-THEORY = Roofline("llama-3.1-8b", "H100")
-SLOTS = 64
+STEP = recorded("h200-llama3-8b-flash")
+THEORY = Roofline("llama-3.1-8b", "H200")
+SLOTS = 64  # chosen, and never all taken by the chats of this lab; `vllm serve` takes 1,024 on this card
 PROMPT, EVERY = 32_768, 20.0  # tokens of a long prompt, seconds from one to the next
+MEET, FOURTH = 3, 4  # so many long prompts come at once each fourth time
+CLASS, CLASS_EVERY, CLASS_FIRST = 40, 60.0, 45.0  # chats that come at once, seconds from one class to the next
 CHAT_RATE, CHAT_PROMPT, CHAT_ANSWER = 8.0, 200, 300
 WHOLE = 65_536  # a token budget that holds any prompt of this lab beside all decodes; no engine has it by default
-DEFAULT = 8_192  # that of `vllm serve` 0.19 on an H100
+DEFAULT = 8_192  # that of `vllm serve` on an H200
 BUDGETS = tuple(2**k for k in range(7, 17))
-THRESHOLDS = (0, 256, 512, 1024)
-PROMPTS = (8_192, PROMPT)
 STALL = 0.1  # seconds without a token that a reader of a stream notices
 
 
 @lru_cache(maxsize=64)
-def requests(prompt: int = PROMPT, every: float = EVERY, num_chats: int = 1_600, seed: int = 0) -> Workload:
-    """Poisson chats, and a long prompt each `every` seconds, the first after half of that; by `class_`."""
+def requests(every: float = EVERY, num_chats: int = 1_600, seed: int = 0, faster: float = 1.0) -> Workload:
+    """Poisson chats, a class of them each minute, and long prompts each `every` seconds; by `class_`.
+
+    The first long prompt comes after half of `every`; the third time three come at once, and each fourth time from
+    then on. faster: by this factor all come sooner one after the other.
+    """
     answers = lengths.lognormal(CHAT_ANSWER, cv=0.5)
     chats = Workload.poisson(CHAT_RATE, num_chats, CHAT_PROMPT, answers, seed)
-    times = np.arange(every / 2, chats.arrival[-1], every)
-    longs = Workload(times, np.full(len(times), prompt), np.full(len(times), CHAT_ANSWER))
-    return Workload.mix({"chat": chats, "long": longs})
+    end = chats.arrival[-1]
+    times = np.arange(every / 2, end, every)
+    times = np.repeat(times, np.where(np.arange(len(times)) % FOURTH == FOURTH // 2, MEET, 1))
+    parts = {"chat": chats, "long": Workload(times, np.full(len(times), PROMPT), np.full(len(times), CHAT_ANSWER))}
+    if classes := CLASS * len(np.arange(CLASS_FIRST, end, CLASS_EVERY)):
+        drawn = Workload.poisson(CHAT_RATE, classes, CHAT_PROMPT, answers, seed + 1)
+        at = np.repeat(np.arange(CLASS_FIRST, end, CLASS_EVERY), CLASS)
+        parts["class"] = Workload(at, drawn.prompt_tokens, drawn.output_tokens)
+    load = Workload.mix(parts)
+    return load if faster == 1 else load.scaled(load.rate * faster)
 
 
 def engine(max_num_batched_tokens: int = WHOLE, long_prefill_token_threshold: int = 0) -> policies.Continuous:
@@ -74,8 +86,8 @@ class Outcome:
 
     @cached_property
     def chats(self) -> np.ndarray:
-        """Which requests are chats."""
-        return np.asarray(self.run.workload.class_ == "chat")
+        """Which requests are chats, those of a class too."""
+        return np.asarray(self.run.workload.class_ != "long")
 
     @cached_property
     def long_ttft(self) -> float:
@@ -115,8 +127,8 @@ def outcome(load: Workload, policy: Policy, step_time: StepTime = STEP) -> Outco
 
 
 @lru_cache(maxsize=256)
-def _outcome(budget: int, threshold: int, prompt: int, every: float) -> Outcome:
-    return outcome(requests(prompt, every), engine(budget, threshold))
+def _outcome(budget: int, threshold: int, every: float = EVERY) -> Outcome:
+    return outcome(requests(every), engine(budget, threshold))
 
 
 def row(found: Outcome) -> list[str]:
@@ -134,27 +146,42 @@ HEADS = ("long TTFT", "chat p99 TTFT", "ITL p99", "longest gap", "chats stalled"
 
 @dataclass(frozen=True)
 class Moment:
-    """One long prompt that arrives at `start` [s] while `streaming` chats stream; then newcomers arrive."""
+    """Long prompts that arrive at `start` [s] while `streaming` chats stream; then newcomers and perhaps a class."""
 
     run: Run
     start: float
     streaming: int
+    at_once: int = 1
 
     @property
     def long(self) -> int:
-        """The number of the long prompt's request."""
+        """The number of the first long prompt's request."""
         return self.streaming
 
     @property
+    def longs(self) -> range:
+        """The long prompts."""
+        return range(self.streaming, self.streaming + self.at_once)
+
+    @property
     def newcomers(self) -> range:
-        """The requests that come just after the long prompt."""
-        return range(self.streaming + 1, len(self.run))
+        """Those who come just after the long prompts, one by one."""
+        return range(self.longs.stop, self.longs.stop + len(NEWCOMERS))
+
+    @property
+    def later(self) -> slice:
+        """All who come after the long prompts: the newcomers and the class."""
+        return slice(self.longs.stop, None)
 
     @cached_property
     def chunk_steps(self) -> tuple[np.ndarray, np.ndarray]:
-        """Start and end of each step that computed a chunk of the long prompt."""
+        """Start and end of each step that computed a chunk of the first long prompt."""
+        return self.steps_of(self.long)
+
+    def steps_of(self, long: int) -> tuple[np.ndarray, np.ndarray]:
+        """Start and end of each step between the first chunk of a long prompt and its last."""
         steps, run = self.run.steps, self.run
-        here = (steps.start >= run.admitted[self.long]) & (steps.end <= run.first_computed[self.long])
+        here = (steps.start >= run.admitted[long]) & (steps.end <= run.first_computed[long])
         return steps.start[here], steps.end[here]
 
     @cached_property
@@ -166,34 +193,41 @@ class Moment:
         return float(tokens[at]), float(tokens[at + 1])
 
 
-NEWCOMERS = (0.02, 0.06, 0.2)  # seconds after the long prompt
+NEWCOMERS = (0.02, 0.06, 0.2)  # seconds after the long prompt; a class comes with the last
 
 
 @lru_cache(maxsize=64)
-def moment(max_num_batched_tokens: int, long_prefill_token_threshold: int, prompt: int, streaming: int) -> Moment:
-    """`streaming` chats in the middle of their answers, one long prompt, and three chats that come just after it."""
-    start = 1.0
+def moment(
+    max_num_batched_tokens: int, long_prefill_token_threshold: int, at_once: int = 1, crowd: int = 0,
+    streaming: int = 12,
+) -> Moment:  # fmt: skip
+    """`streaming` chats in the middle of their answers, long prompts, and chats that come just after them.
+
+    at_once: long prompts that arrive together. crowd: chats of a class, which arrive together with the last newcomer.
+    """
+    start, late = 1.0, len(NEWCOMERS) + crowd
     load = Workload(
-        arrival=np.r_[np.linspace(0, 0.5, streaming), start, start + np.array(NEWCOMERS)],
-        prompt_tokens=np.r_[np.full(streaming, CHAT_PROMPT), prompt, np.full(3, CHAT_PROMPT)],
-        output_tokens=np.r_[np.full(streaming, 800), np.full(4, 100)],
-    )
+        arrival=np.r_[
+            np.linspace(0, 0.5, streaming), np.full(at_once, start), start + np.array(NEWCOMERS),
+            np.full(crowd, start + NEWCOMERS[-1]),
+        ],
+        prompt_tokens=np.r_[np.full(streaming, CHAT_PROMPT), np.full(at_once, PROMPT), np.full(late, CHAT_PROMPT)],
+        output_tokens=np.r_[np.full(streaming, 1_600), np.full(at_once + late, 100)],
+    )  # fmt: skip
     policy = engine(max_num_batched_tokens, long_prefill_token_threshold)
-    return Moment(serve(load, policy, STEP), start, streaming)
+    return Moment(serve(load, policy, STEP), start, streaming, at_once)
 
 
 def moment_rows(found: Moment) -> list[tuple[str, str]]:
     """How long each of them waited."""
     run, (begin, end) = found.run, found.longest_gap
-    begins, ends = found.chunk_steps
-    waits = run.ttft[found.newcomers.start :]
-    meanwhile = int(((run.token_times(0) > begins[0]) & (run.token_times(0) <= ends[-1])).sum())
+    begins, _ = found.chunk_steps
     return [
-        ("long prompt: TTFT", seconds(run.ttft[found.long])),
+        ("long prompt: TTFT" if found.at_once == 1 else "first long prompt: TTFT", seconds(run.ttft[found.long])),
         ("steps it took", f"{len(begins):,}"),
         ("longest gap of a chat", seconds(end - begin)),
-        ("tokens a chat got", f"{meanwhile:,}"),
-        *((f"newcomer {n}: TTFT", seconds(wait)) for n, wait in enumerate(waits, start=1)),
+        ("newcomer 1: TTFT", seconds(float(run.ttft[found.newcomers.start]))),
+        ("last newcomer: TTFT", seconds(float(run.ttft[found.later].max()))),
     ]
 
 
@@ -205,7 +239,6 @@ class Trade:
     """The outcome at one budget, and those at all budgets for the lines."""
 
     budget: int
-    prompt: int
     here: Outcome
     line: Sequence[Outcome]
 
@@ -215,26 +248,11 @@ class Trade:
         return self.here.warnings
 
 
-def trade(max_num_batched_tokens: int, long_prefill_token_threshold: int, prompt: int) -> Trade:
-    """Everybody's waits for one setting, and for all budgets with this threshold and prompt."""
-    line = [_outcome(budget, long_prefill_token_threshold, prompt, EVERY) for budget in BUDGETS]
-    here = _outcome(max_num_batched_tokens, long_prefill_token_threshold, prompt, EVERY)
-    return Trade(max_num_batched_tokens, prompt, here, line)
-
-
-def compute_lines() -> None:
-    """Compute every line that `trade` may have to show, so that no move of a slider has to wait for one."""
-    for threshold in THRESHOLDS:
-        for prompt in PROMPTS:
-            trade(WHOLE, threshold, prompt)
-
-
-def trade_rows(result: Trade) -> list[tuple[str, str, str]]:
-    """This setting beside the whole prompt in one step."""
-    whole = _outcome(WHOLE, 0, result.prompt, EVERY)
-    names = ["the long prompt's TTFT, median", "chats: TTFT, p99", "gap between tokens, p99 of all tokens",
-             "gap between tokens, longest", f"chats with a gap above {seconds(STALL)}"]  # fmt: skip
-    return [("", "this setting", "whole prompt in one step"), *zip(names, row(result.here), row(whole), strict=True)]
+def trade(max_num_batched_tokens: int, long_prefill_token_threshold: int) -> Trade:
+    """Everybody's waits for one setting, and for all budgets with this threshold."""
+    line = [_outcome(budget, long_prefill_token_threshold) for budget in BUDGETS]
+    here = _outcome(max_num_batched_tokens, long_prefill_token_threshold)
+    return Trade(max_num_batched_tokens, here, line)
 
 
 # What a percentile over tokens hides.
@@ -255,8 +273,8 @@ class Hidden:
 
 
 def hidden(max_num_batched_tokens: int, long_prefill_token_threshold: int, every: float, limit_ms: float) -> Hidden:
-    """A long prompt each `every` seconds; a gap above `limit_ms` counts as a stall."""
-    found = _outcome(max_num_batched_tokens, long_prefill_token_threshold, PROMPT, float(every))
+    """Long prompts each `every` seconds; a gap above `limit_ms` counts as a stall."""
+    found = _outcome(max_num_batched_tokens, long_prefill_token_threshold, float(every))
     return Hidden(found, every, limit_ms / 1e3)
 
 
@@ -271,4 +289,5 @@ def hidden_rows(result: Hidden) -> list[tuple[str, str]]:
         (f"tokens after a gap above {seconds(result.limit)}", f"{tokens:.3%}"),
         (f"chats with a gap above {seconds(result.limit)}", f"{found.stalled(result.limit):.1%}"),
         ("TTFT of a chat, p99", seconds(found.chat_ttft["p99"])),
+        ("TTFT of a long prompt", seconds(found.long_ttft)),
     ]

@@ -10,7 +10,7 @@ from course.engine.serving import serve
 from course.lessons.lab07.long_prompt import STEP, engine
 from course.workload import Workload
 
-RATE, PROMPT, ANSWER = 12, 1_000, 300  # requests/s, tokens
+RATE, PROMPT, ANSWER = 16, 1_000, 300  # requests/s, tokens
 SECONDS = 150
 BEFORE, NOW, REPAIR = 2_048, 128, 1_024  # token budgets
 EVERY = 10  # seconds of a point of the graphs

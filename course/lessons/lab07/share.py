@@ -6,19 +6,31 @@ It returns {request: tokens that it computes in the next step}.
 """
 
 from collections.abc import Callable, Mapping
+from typing import Never
 
 from course.policies import FromFunction, Request, State
 
 Tokens = dict[int, int]
 Share = Callable[[list[int], Tokens, int, int], Tokens]
 
+
+class Given(dict[int, int]):
+    """Prompts as a caller has them, who goes on using them: TypeError for a share that takes something out."""
+
+    def _refuse(self, *_: object) -> Never:
+        raise TypeError("the caller goes on using `prompts`: take nothing out of it, or work on a copy")
+
+    pop = popitem = clear = __delitem__ = _refuse
+
+
 PROBES: tuple[tuple[list[int], Tokens, int, int], ...] = (
-    ([1, 3], {5: 40, 6: 7, 7: 30}, 12, 5),
-    ([1], {2: 3, 4: 9}, 40, 8),
-    ([1, 2, 3, 4], {9: 30}, 4, 8),
-    ([], {5: 100, 6: 100}, 64, 64),
-    ([1, 2], {3: 2, 4: 2, 5: 2, 8: 20}, 16, 5),
-    ([4, 7, 9], {}, 8, 4),
+    ([1, 3], Given({5: 40, 6: 7, 7: 30}), 12, 5),
+    ([1], Given({2: 3, 4: 9}), 40, 8),
+    ([1, 2, 3, 4], Given({9: 30}), 4, 8),
+    ([], Given({5: 100, 6: 100}), 64, 64),
+    ([1, 2], Given({3: 2, 4: 2, 5: 2, 8: 20}), 16, 5),
+    ([4, 7, 9], Given({}), 8, 4),
+    ([1, 2], Given({3: 30, 4: 9}), 10, 5),
 )
 
 
@@ -66,6 +78,15 @@ def cap_for_all(decoding: list[int], prompts: Tokens, budget: int, cap: int) -> 
 def zero_chunks(decoding: list[int], prompts: Tokens, budget: int, cap: int) -> Tokens:
     """Hands out chunks of 0 tokens when the budget is gone."""
     return dict.fromkeys(prompts, 0) | share(decoding, prompts, budget, cap)
+
+
+def never_cuts(decoding: list[int], prompts: Tokens, budget: int, cap: int) -> Tokens:
+    """A prompt waits unless its whole chunk fits into what is left of the budget."""
+    tokens = dict.fromkeys(decoding, 1)
+    for request, left in prompts.items():
+        if min(left, cap) <= budget - sum(tokens.values()):
+            tokens[request] = min(left, cap)
+    return tokens
 
 
 def one_prompt(decoding: list[int], prompts: Tokens, budget: int, cap: int) -> Tokens:

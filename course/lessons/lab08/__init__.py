@@ -5,4 +5,4 @@ Its explorers are at hand here, and what else its notebook shows in one line: `f
 
 from course.exercises.lesson import lesson
 
-__getattr__ = lesson(__name__, "explorers", "shown")
+__getattr__ = lesson(__name__, "lab")

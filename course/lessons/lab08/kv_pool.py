@@ -109,12 +109,6 @@ class UnderLoad:
         return float((self.run.response <= self.run.arrival.max()).sum()) / self.arriving
 
     @cached_property
-    def arriving_in_batch(self) -> float:
-        """Sequences in the batch, mean over the time up to the last arrival."""
-        steps = self.run.steps
-        return float(steps.running @ np.clip(self.run.arrival.max() - steps.start, 0, steps.seconds)) / self.arriving
-
-    @cached_property
     def preemptions(self) -> int:
         """How often a request lost its blocks."""
         return int(self.run.preempted.sum())
@@ -177,14 +171,11 @@ def sweep(kind: str = GQA, rate: float = 2.0) -> list[UnderLoad]:
 
 def hour_rows(result: UnderLoad) -> list[tuple[str, str]]:
     """Rows for a table: what users felt, what the pool did."""
-    run = result.run
     return [
         ("p95 TTFT", seconds(result.p95_ttft)),
         ("longest gap", seconds(result.longest_gap)),
         ("output, to the last arrival", f"{result.arriving_tokens_per_second:,.0f} tokens/s"),
         ("answers, to the last arrival", f"{result.arriving_answers_per_second:.2f} a second"),
-        ("mean batch, to the last arrival", f"{result.arriving_in_batch:.1f}"),
-        ("in the batch, most", f"{run.steps.running.max()}"),
         ("blocks in the pool", f"{cache(result.kind).num_blocks:,}"),
         ("pool in use, most", f"{result.pool_used.max():.0%}"),
         ("preemptions", f"{result.preemptions:,}"),

@@ -49,4 +49,5 @@ def small() -> Small:
     prompts, answers = np.full(REQUESTS, PROMPT), np.full(REQUESTS, ANSWER)
     load = Workload(arrival=np.zeros(REQUESTS), prompt_tokens=prompts, output_tokens=answers)
     run = serve(load, policy, lambda step: 1.0, KVCache(BLOCKS, BLOCK_SIZE))
-    return Small(run, np.array(policy.held))
+    assert isinstance(run.policy, Noted)  # the copy that was served, with its notes
+    return Small(run, np.array(run.policy.held))

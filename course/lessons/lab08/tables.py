@@ -26,7 +26,7 @@ def two_cards() -> Table:
     pairs = [(one.tokens_per_second, one.preemptions) for one in modelled]
     for name, found in (
         ("RTX 4090, modelled, 2 requests/s", pairs),
-        (f"H100 steps, recorded, {H100_RATE:g} requests/s", [on_recorded_steps(slots) for slots in SLOTS]),
+        (f"simulated on recorded H100 steps, {H100_RATE:g} requests/s", [on_recorded_steps(slots) for slots in SLOTS]),
     ):
         rows.append((name, *(f"{speed:,.0f} tokens/s, {lost:,} preemptions" for speed, lost in found)))
     return table(rows, "The same pool of 41,408 tokens, 2,000 requests")

@@ -1,7 +1,13 @@
 """The functions that lab 16 asks for, and the plausible wrong ones.
 
-Lengths of time are in seconds. What the wrong ones do is said by the hints in `exercises.py`.
+Lengths of time are in seconds. What the wrong ones do is said by the hints in `asks.yaml`.
 """
+
+PROBES = (
+    ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], [0.1, 3.5, 0.2, 0.2, 0.2, 0.2]),
+    ([0.0, 0.5, 1.0, 5.0, 5.5], [0.75, 0.25, 0.5, 0.25, 1.0]),
+    ([2.0, 2.1, 2.2], [1.0, 1.0, 1.0]),
+)
 
 
 def felt_ttft(planned, seconds):

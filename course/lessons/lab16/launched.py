@@ -113,7 +113,7 @@ def launch_explorer() -> Explorer:
         "figure": lambda found: figures.launched(_panels(found)),
         "summary": rows,
         "title": f"{REQUESTS} questions and one stall, launched",
-        "badge": STEP.badge,
+        "badge": STEP.simulated,
     }
     return LiveExplorer(Explorer(recorded, **shared), both, **shared)
 

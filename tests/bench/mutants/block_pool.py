@@ -55,7 +55,7 @@ MUTANTS = (
         TERM,
     ),
     Mutant(POOL, "((there or self.hit(request)) + tokens)", "(there + tokens)", TERM),
-    Mutant(POOL, "there, held = self._pool.hit(request), 0", "there, held = 0, 0", TERM),
+    Mutant(POOL, "there, held = 0 if self._plain else self._pool.hit(request), 0", "there, held = 0, 0", TERM),
     Mutant(POOL, "table.append(self._returned.pop())", "table.append(self._returned[-1])", TERM),
     Mutant(
         POOL,

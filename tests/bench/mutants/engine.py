@@ -60,7 +60,13 @@ MUTANTS = (
     ),
     Mutant(EXECUTOR, "tokens += count - 1  # each", "tokens += 0  # each", TERM),
     Mutant(EXECUTOR, "if request.emitted + 1 == self.lengths", "if request.emitted == self.lengths", BOUNDARY),
-    Mutant(LIVES, "more > 0:  # all", "more > 1:  # all", BOUNDARY, equivalent="the way one by one gives the same"),
+    Mutant(
+        LIVES,
+        "len(tokens) > decodes and",
+        "len(tokens) > decodes + 1 and",
+        BOUNDARY,
+        equivalent="the way one by one gives the same",
+    ),
     Mutant(LIVES, "life.computed_before = pool.admit(request)", "pool.admit(request)", TERM),
     Mutant(PASSES, "if decodes > self.limits.max_num_batched_tokens and", "if False and", TERM),
     Mutant(
@@ -117,8 +123,8 @@ MUTANTS = (
     ),
     Mutant(
         LIVES,
-        "self.context -= life.prompt_tokens + emitted\n            self.phases",
-        "self.context -= life.prompt_tokens\n            self.phases",
+        "self.context -= life.prompt_tokens + emitted\n            phases",
+        "self.context -= life.prompt_tokens\n            phases",
         TERM,
     ),
     Mutant(
@@ -185,7 +191,7 @@ MUTANTS = (
     Mutant(TIGHT, "if spare < 0 or tokens + decodes > budget:", "if spare < 0 or tokens > budget:", TERM),
     Mutant(TIGHT, "end < head + slots - decodes and", "end <= head + slots - decodes and", BOUNDARY),
     Mutant(TIGHT, "decodes and times[end] <= now:", "decodes and times[end] < now:", COMPARISON),
-    Mutant(TIGHT, "if self.spare < 0:", "if False:", TERM),
+    Mutant(TIGHT, "self.scarce = self.spare < 0", "self.scarce = False", TERM),
     Mutant(
         TIGHT,
         "spare += blocks[code % n]",
@@ -201,7 +207,7 @@ MUTANTS = (
         "leave, coming = finishes[0] // n, times[head]",
         TERM,
     ),
-    Mutant(TIGHT, "left -= self.decodes\n", "left -= 0\n", TERM),
+    Mutant(TIGHT, "policy.max_num_batched_tokens - self.decodes\n", "policy.max_num_batched_tokens\n", TERM),
     Mutant(
         TIGHT,
         "chunk = min(self.prompt[row] - computed, cap, left)",

@@ -7,7 +7,8 @@ ASKS, FACTS = "course/lessons/lab04/asks.yaml", "course/lessons/lab04/facts.py"
 REFILL, TASKS = "course/lessons/lab04/refill.py", "course/lessons/lab04/tasks.py"
 THREE, SIDE = "course/lessons/lab04/three_batchers.py", "course/lessons/lab04/side_by_side.py"
 OTHER, NIGHT = "course/lessons/lab04/other_loads.py", "course/lessons/lab04/night.py"
-SPEAK = "course/lessons/lab04/live_words.py"
+SPEAK, BESIDE = "course/lessons/lab04/live_words.py", "course/explore/words_beside.py"
+LIVE = ("tests/lessons/test_live_words.py",)
 TEXT = "solutions/04_static_dynamic_continuous.py"
 
 MUTANTS = (
@@ -20,7 +21,7 @@ MUTANTS = (
     Mutant(FACTS, "len(answers) * max(answers) - sum(answers)", "len(answers) * max(answers)", TERM),
     Mutant(FACTS, "max(answers) * len(answers) / sum(answers)", "max(answers) / sum(answers)", TERM),
     Mutant(FACTS, ">= arrive * CHAT.output_tokens.mean()", ">= arrive * CHAT.prompt_tokens.mean()", TERM),
-    Mutant(FACTS, "ARRIVE, ARRIVE_TWIN = 20, 30", "ARRIVE, ARRIVE_TWIN = 25, 30", CONSTANT),
+    Mutant(FACTS, "ARRIVE, ARRIVE_TWIN = 20, 28", "ARRIVE, ARRIVE_TWIN = 25, 30", CONSTANT),
     Mutant(FACTS, '"night_s": dark.median[QUIET].mean()', '"night_s": dark.median[0]', TERM),
     Mutant(FACTS, '"fill_more": SLOTS - 1', '"fill_more": SLOTS', BOUNDARY),
     Mutant(ASKS, "flag: --max-num-seqs", "flag: --max-num-batched-tokens", CONSTANT),
@@ -49,13 +50,16 @@ MUTANTS = (
     ),
     Mutant(OTHER, 'f"{len(run) / len(run.steps):.1f} images"', 'f"{len(run.steps) / len(run):.1f} images"', ORDER),
     Mutant(NIGHT, "HOUR = 3_600", "HOUR = 1_800", CONSTANT),
-    Mutant(SPEAK, "both[0].makespan / both[1].makespan", "both[1].makespan / both[0].makespan", ORDER),
-    Mutant(SPEAK, "same = spoken[name].run.words == words", "same = spoken[name].run.words != words", COMPARISON),
+    Mutant(BESIDE, "both[0] / both[1]", "both[1] / both[0]", ORDER, LIVE),
+    Mutant(BESIDE, "if one.run.words == first.run.words", "if one.run.words != first.run.words", COMPARISON, LIVE),
+    Mutant(BESIDE, "sum(words != prompt.answer", "sum(words == prompt.answer", COMPARISON, LIVE),
+    Mutant(BESIDE, 'f"{scale * value:,}"', 'f"{value:,}"', TERM, LIVE),
     Mutant(
-        SPEAK, "lm.Questions.poisson(ASKED, rate, SEED).arrival", "lm.Questions.poisson(ASKED, 2, SEED).arrival", TERM
+        BESIDE, "as_workload(prompts, play.questions.arrival)", "as_workload(prompts, [0.0] * len(prompts))", TERM, LIVE
     ),
-    Mutant(SPEAK, "policy_of(name, max_num_seqs), STEP)", "policy_of(name, SLOTS), STEP)", TERM),
-    Mutant(SPEAK, "RATE, SLOTS, SEED = 128, 4, 1", "RATE, SLOTS, SEED = 16, 4, 1", CONSTANT),
+    Mutant(SPEAK, "poisson(ASKED, rate, SEED)", "poisson(ASKED, 2, SEED)", TERM, LIVE),
+    Mutant(SPEAK, "policy_of(policy, max_num_seqs))", "policy_of(policy, SLOTS))", TERM, LIVE),
+    Mutant(SPEAK, "RATE, SLOTS, SEED = 128, 4, 1", "RATE, SLOTS, SEED = 16, 4, 1", CONSTANT, LIVE),
     Mutant(SIDE, "steps.end <= end].sum()) / end", "steps.end <= end].sum()) / run.makespan", TERM),
     Mutant(
         SIDE,

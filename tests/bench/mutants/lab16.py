@@ -2,34 +2,34 @@
 
 from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, PERCENTILE, TERM, UNIT, Mutant
 
-TESTS = ("tests/lessons/lab16/test_texts.py", "tests/lessons/lab16", "tests/lessons/test_every_lab.py")
-ASKS, QUIZ, HONEST = (f"course/lessons/lab16/{name}.py" for name in ("exercises", "quiz", "honest"))
-TEST, STEADY, FLAWS, LAUNCHED, HTTP, TOOLS = (
-    f"course/lessons/lab16/{name}.py"
-    for name in ("load_test", "steady_window", "flaws", "launched", "over_http", "many_tools")
+TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab16", "tests/lessons/test_every_lab.py")
+EXPLORERS = ("tests/lessons/test_every_explorer.py",)
+ASKS, FACTS, HONEST = (
+    "course/lessons/lab16/asks.yaml",
+    "course/lessons/lab16/facts.py",
+    "course/lessons/lab16/honest.py",
 )
+TEST, STEADY, TASKS, LAUNCHED, HTTP, TOOLS = (
+    f"course/lessons/lab16/{name}.py"
+    for name in ("load_test", "steady_window", "tasks", "launched", "over_http", "many_tools")
+)
+TEXT = "solutions/16_measuring_honestly.py"
 
 MUTANTS = (
-    Mutant(ASKS, '"c",\n            "For users it was', '"a",\n            "For users it was', KEY),
-    Mutant(ASKS, '"a",\n            "Short answers end', '"c",\n            "Short answers end', KEY),
-    Mutant(ASKS, "For users it was 4.8 s", "For users it was 2.8 s", NUMBER),
-    Mutant(ASKS, "66 requests were due", "96 requests were due", NUMBER),
-    Mutant(ASKS, "Mean TPOT is 30 ms", "Mean TPOT is 3 ms", NUMBER),
-    Mutant(ASKS, "mean ITL 22 ms", "mean ITL 28 ms", NUMBER),
-    Mutant(ASKS, '"about 35 ms"', '"about 350 ms"', NUMBER),
-    Mutant(ASKS, "TOLD, TOKENS, TTFT = 50, 20, 525", "TOLD, TOKENS, TTFT = 50, 20, 425", NUMBER),
-    Mutant(ASKS, "return honest.felt_ttft(PLAN, took)[3]", "return honest.felt_ttft(PLAN, took)[2]", TERM),
-    Mutant(
-        QUIZ,
-        '"The rate is 64 / E2E."),\n        ),\n        "c"',
-        '"The rate is 64 / E2E."),\n        ),\n        "b"',
-        KEY,
-    ),
-    Mutant(QUIZ, "and 26 ms at 40", "and 62 ms at 40", NUMBER),
-    Mutant(QUIZ, "It answers 18.5 requests/s", "It answers 28.5 requests/s", NUMBER),
-    Mutant(QUIZ, "is sent 55 s after", "is sent 25 s after", NUMBER),
-    Mutant(QUIZ, "the p99 is 86 ms then", "the p99 is 68 ms then", NUMBER),
-    Mutant(QUIZ, "report 22.7 and 24.1 ms", "report 22.7 and 21.4 ms", NUMBER),
+    Mutant(ASKS, "    right: c\n    why: For users", "    right: a\n    why: For users", KEY),
+    Mutant(ASKS, "    right: a\n    why: Short answers", "    right: c\n    why: Short answers", KEY),
+    Mutant(ASKS, "{{due:.0f}} requests were due", "{{slowest:.0f}} requests were due in 9 s", NUMBER),
+    Mutant(ASKS, "    solution: late_s\n", "    solution: late_twin_s\n", TERM),
+    Mutant(ASKS, "    solution: ours_ms\n", "    solution: all_tokens_ms\n", TERM),
+    Mutant(ASKS, "flag: --max-concurrency", "flag: --request-rate", CONSTANT),
+    Mutant(FACTS, "return honest.felt_ttft(PLAN, took)[3]", "return honest.felt_ttft(PLAN, took)[2]", TERM),
+    Mutant(FACTS, "2 ** ceil(log2(rate * e2e))", "2 ** ceil(log2(rate / e2e))", TERM),
+    Mutant(FACTS, "TOLD, TOLD_TWIN, TOKENS = 50, 38, 20", "TOLD, TOLD_TWIN, TOKENS = 50, 40, 20", CONSTANT),
+    Mutant(FACTS, '"held_ms": 1e3 * p99(busy.written)', '"held_ms": 1e3 * p99(busy.run.ttft)', TERM),
+    Mutant(FACTS, '"bounded": bounded()', '"bounded": bounded() - 1', BOUNDARY),
+    Mutant(TASKS, "return p99(result.written) > LONG", "return p99(result.run.ttft) > LONG", TERM, EXPLORERS),
+    Mutant(TASKS, "return abs(itl / tpot - 1) <= NEAR", "return abs(itl / tpot - 1) >= 0", COMPARISON, EXPLORERS),
+    Mutant(TEXT, "{{due:.0f}} requests were due", "96 requests were due", NUMBER),
     Mutant(HONEST, "free = max(free, moment) + took", "free = free + took", TERM),
     Mutant(HONEST, "(per_token * tokens - ttft) / (tokens - 1)", "(per_token * tokens - ttft) / tokens", TERM),
     Mutant(TEST, "if len(flying) < limit:", "if len(flying) <= limit:", BOUNDARY),
@@ -60,7 +60,6 @@ MUTANTS = (
         TERM,
     ),
     Mutant(STEADY, "(self.run.arrival < self.end)", "(self.run.arrival <= self.run.arrival[-1])", TERM),
-    Mutant(FLAWS, "2 ** ceil(log2(rate * e2e))", "2 ** ceil(log2(rate / e2e))", TERM),
     Mutant(LAUNCHED, "before < STALLED <= begun", "before <= STALLED < begun", BOUNDARY),
     Mutant(LAUNCHED, "found.stall, LEAST) / 2", "found.stall, LEAST)", CONSTANT),
     Mutant(HTTP, "self.first - self.planned)", "self.first - self.sent)", TERM),

@@ -38,6 +38,7 @@ PLAIN = [
     ("prefill_attention", "ELEMENT=2 HEAD_DIM=32 G=4 KV_HEADS=2"),
     ("prefill_attention", "ELEMENT=2 HEAD_DIM=32 G=3 KV_HEADS=1"),
     ("prefill_attention", "ELEMENT=2 HEAD_DIM=32 G=1"),
+    ("mixed_attention", "MIXED=1 RESIDENT=2"),
     *(("skinny_gemm", f"FINISH={finish} NORM={int(finish > 1)}") for finish in range(4)),
     ("skinny_gemm", "ELEMENT=1 FINISH=0 NORM=1"),
 ]  # fmt: skip
@@ -48,6 +49,8 @@ TENSOR = [
     *(("prefill_attention", f"TENSOR=1 HEAD_DIM={d} SLABS=2 RESIDENT=2") for d in (64, 128)),
     ("prefill_attention", "TENSOR=1 SLABS=2 RESIDENT=2 ELEMENT=1"),
     *(("prefill_attention", f"TENSOR=1 HEAD_DIM={d} RESIDENT=3 SPLIT={s}") for d, s in ((64, 0), (128, 1))),
+    ("mixed_attention", "MIXED=1 TENSOR=1 SLABS=2 RESIDENT=2"),
+    ("mixed_attention", "MIXED=1 TENSOR=1 SPLIT=1 RESIDENT=3"),
     *(("skinny_gemm", f"TENSOR=1 GROUPS={n} FINISH=1") for n in (1, 3)),
     *(("skinny_gemm", f"TENSOR=1 GROUPS={n} FINISH={f} NORM=1") for n, f in ((1, 3), (2, 0), (3, 2))),
     *(("skinny_gemm", f"TENSOR=1 GROUPS={n} DEPTH=2 RESIDENT=3 FINISH=3 NORM=1") for n in (2, 3, 4)),
@@ -63,7 +66,7 @@ FORMS = size(EACH, PLAIN + TENSOR)
 
 def written(folder: Path, name: str) -> Path:
     path = folder / f"{name}.cu"
-    path.write_text(sources.join([*sources.headers(), (f"{name}.cu", sources.text(f"{name}.cu"))]))
+    path.write_text(sources.join([*sources.headers(), (f"{name}.cu", sources.kernel_text(name))]))
     return path
 
 
@@ -85,7 +88,7 @@ def test_nothing_spills_on_sm_90(name: str, said: str, tmp_path: Path) -> None:
     assert set(re.findall(r"(\d+) bytes spill stores", done.stderr)) == {"0"}, done.stderr
 
 
-@pytest.mark.parametrize("name", ["decode_attention", "prefill_attention", "skinny_gemm"])
+@pytest.mark.parametrize("name", ["decode_attention", "prefill_attention", "mixed_attention", "skinny_gemm"])
 def test_tensor_cores_from_ampere_to_blackwell(name: str, tmp_path: Path) -> None:
     """One form of each for all architectures; the plain forms are compiled in test_kernels_compile."""
     nvcc = shutil.which("nvcc")
@@ -100,7 +103,7 @@ def test_tensor_cores_from_ampere_to_blackwell(name: str, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", ["decode_attention", "prefill_attention", "skinny_gemm"])
+@pytest.mark.parametrize("name", ["decode_attention", "prefill_attention", "mixed_attention", "skinny_gemm"])
 def test_tensor_cores_are_refused_where_there_are_none(name: str, tmp_path: Path) -> None:
     nvcc = shutil.which("nvcc")
     if nvcc is None:

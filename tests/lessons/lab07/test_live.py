@@ -12,7 +12,7 @@ from course.lessons.lab07.chunk_explorer import CHUNK, PROMPT, chunk_explorer
 from course.lessons.lab07.prompt_chunks import seconds_of_steps
 from course.steptime import files, recorded
 
-CARD = recorded("h100-llama3-8b")
+CARD = recorded("h200-llama3-8b-flash")
 HERE = 4_096  # tokens of the prompt that NumPy computes
 
 

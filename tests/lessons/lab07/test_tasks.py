@@ -5,15 +5,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from course.lessons import load
 from course.lessons.lab07 import long_prompt, tasks
-from course.lessons.lab07.long_prompt import PROMPT, STALL, WHOLE
+from course.lessons.lab07.long_prompt import CLASS, MEET, WHOLE
 
-MOMENT = {"max_num_batched_tokens": WHOLE, "long_prefill_token_threshold": 0, "prompt": PROMPT, "streaming": 12}
+MOMENT = {"max_num_batched_tokens": WHOLE, "long_prefill_token_threshold": 0, "at_once": 1, "crowd": 0}
 HIDDEN = {"max_num_batched_tokens": WHOLE, "long_prefill_token_threshold": 0, "every": 20, "limit_ms": 100}
 
 
 def task(name):
-    return next(one for one in (*tasks.MOMENT, *tasks.HIDDEN) if one.id == name)
+    return next(one for one in load("07").tasks if one.id == name)
 
 
 def moment(**changed):
@@ -32,7 +33,8 @@ def hidden(**changed):
         ({"max_num_batched_tokens": 512}, True),
         ({}, False),
         ({"max_num_batched_tokens": 512, "long_prefill_token_threshold": 256}, False),  # not the budget alone
-        ({"max_num_batched_tokens": 512, "prompt": 4_096}, False),  # not the longest prompt
+        ({"max_num_batched_tokens": 512, "at_once": 2}, False),  # not the question
+        ({"max_num_batched_tokens": 512, "crowd": CLASS}, False),
     ],
 )
 def test_the_budget_alone_keeps_the_longest_prompt_from_stopping_the_chats(changed, done):
@@ -43,27 +45,30 @@ def test_the_budget_alone_keeps_the_longest_prompt_from_stopping_the_chats(chang
 @pytest.mark.parametrize(
     ("changed", "done"),
     [
-        ({"max_num_batched_tokens": 2_048, "long_prefill_token_threshold": 512}, True),
-        ({"max_num_batched_tokens": 2_048, "long_prefill_token_threshold": 512, "prompt": 16_384}, False),
-        ({"max_num_batched_tokens": 512}, False),
+        ({"max_num_batched_tokens": 4_096, "long_prefill_token_threshold": 512}, True),
+        ({"max_num_batched_tokens": 2_048, "long_prefill_token_threshold": 256}, True),
+        ({"max_num_batched_tokens": 2_048, "long_prefill_token_threshold": 512, "at_once": 1}, False),
+        ({"max_num_batched_tokens": 2_048, "long_prefill_token_threshold": 512, "crowd": 0}, False),
+        ({"max_num_batched_tokens": 512}, False),  # the budget alone
+        ({"long_prefill_token_threshold": 256}, False),  # the cap alone: the class is in one step
     ],
 )
-def test_both_are_helped(changed, done):
-    assert task("both").reached(*moment(**changed)) == done
+def test_budget_and_cap_are_both_needed_when_all_come_at_once(changed, done):
+    assert task("both").reached(*moment(**({"at_once": MEET, "crowd": CLASS} | changed))) == done
 
 
-@pytest.mark.parametrize("last", [STALL, 1.2 * STALL])
-def test_all_newcomers_must_be_in_time_and_not_the_first_alone(last):
-    ttft = np.array([0.01, 1.0, 0.5 * STALL, 0.5 * STALL, last])  # a chat, the long prompt, three newcomers
-    result = SimpleNamespace(run=SimpleNamespace(ttft=ttft), newcomers=range(2, 5), longest_gap=(1.0, 1.0 + STALL / 2))
-    assert task("both").reached(MOMENT, result) == (last <= STALL)
+@pytest.mark.parametrize("last", [tasks.FIRST, 1.2 * tasks.FIRST])
+def test_all_who_come_later_must_be_in_time_and_not_the_first_alone(last):
+    ttft = np.array([0.01, 1.0, 0.5 * tasks.FIRST, 0.5 * tasks.FIRST, last])  # a chat, a long prompt, those who come
+    result = SimpleNamespace(run=SimpleNamespace(ttft=ttft), later=slice(2, None), longest_gap=(0.0, tasks.GAP))
+    assert task("both").reached(MOMENT | {"at_once": MEET, "crowd": CLASS}, result) == (last <= tasks.FIRST)
 
 
 @pytest.mark.parametrize(
     ("changed", "done"),
     [
         ({"every": 2}, True),
-        ({"every": 3}, False),
+        ({"every": 3}, True),
         ({"every": 5}, False),
         ({}, False),
         ({"every": 2, "max_num_batched_tokens": 8_192}, False),
@@ -85,12 +90,3 @@ def test_only_long_prompts_that_come_more_often_count(changed, done):
 )
 def test_only_the_budget_counts_for_the_promise(changed, done):
     assert task("promise").reached(*hidden(**changed)) == done
-
-
-@pytest.mark.parametrize(
-    "moved",
-    [{"max_num_batched_tokens": 512}, {"long_prefill_token_threshold": 256}, {"every": 30}, {"limit_ms": 30}],
-)
-def test_the_first_number_is_read_at_the_start(moved):
-    assert task("stopped").where(*hidden())
-    assert not task("stopped").where(*hidden(**moved))

@@ -1,6 +1,7 @@
 """Lab 08: the exercises and reports with their mistakes, and the names in the source."""
 
 from math import ceil
+from statistics import mean, stdev
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def test_the_answers_by_hand():
     assert decide == {"--max-num-seqs": 41_408 // 2_800} == {"--max-num-seqs": 14}
     fp8 = 2 * 41_408
     assert exercise("residents").solution == pytest.approx(fp8 / (3_000 + 800 * (1 + 1**2) / 2))
-    assert exercise("residents").twin.solution == pytest.approx(fp8 / (6_000 + 1_000 * (1 + 0**2) / 2))
+    assert exercise("residents").twin.solution == pytest.approx(fp8 / (6_000 + 3_000 * (1 + 0**2) / 2))
     # Nobody is ever preempted: each holds whole blocks at its end, and one more would not fit.
     each = ceil(2_800 / 16)
     assert 14 * each <= kv_pool.BLOCKS < 15 * each
@@ -55,8 +56,10 @@ def test_a_wrong_decision_gets_its_hint():
     assert judge(decide, "--max-num-seqs").status == WRONG
 
 
-@pytest.mark.parametrize(("given", "status"), [(22, RIGHT), (21.79, RIGHT), (21, WRONG), (10.9, WRONG), (24.4, WRONG)])
-def test_the_residents_may_be_rounded_to_a_whole_request(given, status):
+@pytest.mark.parametrize(
+    ("given", "status"), [(22, RIGHT), (21.79, RIGHT), (21.8, RIGHT), (21, RIGHT), (10.9, WRONG), (24.4, WRONG)]
+)
+def test_the_residents_may_be_rounded_to_a_whole_request_up_or_down(given, status):
     assert judge(exercise("residents"), given).status == status
 
 
@@ -89,6 +92,18 @@ def test_the_slots_exercise_takes_other_ways_of_writing_it():
 
     assert judge(exercise("slots"), by_the_quadratic_formula).status == RIGHT
     assert judge(exercise("slots"), lambda *_: 27).status == WRONG
+
+
+def test_the_deviation_of_a_sample_is_told_from_that_of_the_lengths():
+    def with_statistics(num_blocks, block_size, tokens):
+        blocks = [-(-t // block_size) for t in tokens]
+        n = 1
+        while (n + 1) * mean(blocks) + 2 * (n + 1) ** 0.5 * stdev(blocks) <= num_blocks:
+            n += 1
+        return n
+
+    verdict = judge(exercise("slots"), with_statistics)
+    assert verdict.status == WRONG and "n - 1" in verdict.hint
 
 
 @pytest.mark.parametrize("item", reports.REPORTS, ids=lambda e: e.id)

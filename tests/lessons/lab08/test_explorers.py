@@ -6,7 +6,7 @@ from math import ceil
 import numpy as np
 import pytest
 
-from course.lessons.lab08 import card_memory, kv_pool, small_pool, tables
+from course.lessons.lab08 import card_memory, kv_pool, small_pool
 from course.lessons.lab08 import figures as draw
 from course.lessons.lab08.small_pool_figure import by_hand
 from course.lessons.lab08.ticket_figure import ticket
@@ -17,22 +17,20 @@ GIB = 2**30
 
 @pytest.mark.parametrize(
     ("layers", "heads", "dim", "size", "length"),
-    [(32, 8, 128, 2, 8_192), *itertools.product((8, 128), (1, 8, 32), (64, 256), (1, 4), (512, 131_072))],
+    [(32, 8, 128, 2, 8_192), (8, 1, 64, 1, 512), (128, 32, 256, 4, 131_072)],
 )
-def test_the_token_explorer_at_every_corner(layers, heads, dim, size, length):
+def test_the_bytes_of_a_token(layers, heads, dim, size, length):
     result = card_memory.shape(layers, heads, dim, size, length)
     assert result.token_bytes() == 2 * layers * heads * dim * size == result.spec.kv_bytes_per_token
     assert result.token_bytes(1) <= result.token_bytes() <= result.token_bytes(32)
-    assert {len(row) for row in card_memory.shape_rows(result)} == {4}
     figure = draw.shape(result)
-    valid(figure)
     assert figure.data[-2].y[0] == pytest.approx(result.token_bytes() * length / GIB, rel=1e-5)
 
 
 @pytest.mark.parametrize("card", card_memory.CARDS)
 @pytest.mark.parametrize("name", card_memory.DENSE)
-def test_the_ledger_explorer_at_every_corner(name, card):
-    corners = itertools.product((0.5, 0.98), (64, 1_024), (2_048, 32_768), ("bfloat16", "fp8"), (512, 131_072))
+def test_the_ledger_adds_up(name, card):
+    corners = itertools.product((0.5, 0.98), (64, 1_024), (2_048,), ("bfloat16", "fp8"), (512, 131_072))
     for share, seqs, batched, dtype, length in (*corners, (0.9, 0, 0, "bfloat16", 4_096)):
         result = card_memory.fit(
             name, card, dtype, length, gpu_memory_utilization=share, max_num_seqs=seqs, max_num_batched_tokens=batched
@@ -45,10 +43,6 @@ def test_the_ledger_explorer_at_every_corner(name, card):
         assert bool(result.warnings) == (fits == 0)
         assert all(a >= b for line in result.lines.values() for a, b in itertools.pairwise(line))
         assert all(2 * a <= b + 1 for a, b in zip(result.lines["bfloat16"], result.lines["fp8"], strict=True))
-        assert {len(row) for row in card_memory.fit_rows(result)} == {3}
-    valid(draw.ledger(result))
-    valid(draw.card(result))
-    assert {len(row) for row in card_memory.short_rows(result)} == {2}
 
 
 @pytest.mark.parametrize(("card", "share"), [("RTX 4090", 0.5), ("RTX 4090", 0.98), ("H200", 0.5)])
@@ -64,9 +58,8 @@ def test_the_ledger_is_drawn_where_nothing_fits(card, share):
 
 
 @pytest.mark.parametrize("kind", kv_pool.BYTES)
-@pytest.mark.parametrize("rate", [0.25, 2.0, 3.0])
-@pytest.mark.parametrize("slots", [4, 32, 256])
-def test_the_operator_explorer_at_every_corner(kind, rate, slots):
+@pytest.mark.parametrize(("rate", "slots"), [(0.25, 4), (2.0, 32), (3.0, 256)])
+def test_what_is_computed_is_what_is_needed_and_what_was_lost(kind, rate, slots):
     result = kv_pool.hour(kind, rate, slots)
     run = result.run
     assert len(run) == kv_pool.SHORT and run.steps.running.max() <= slots
@@ -74,25 +67,20 @@ def test_the_operator_explorer_at_every_corner(kind, rate, slots):
     computed = run.steps.decodes.sum() + run.steps.prefill_tokens.sum()
     needed = run.workload.prompt_tokens.sum() + (run.workload.output_tokens - 1).sum()
     assert computed == needed + run.steps.dropped.sum()
-    rows = kv_pool.hour_rows(result)
-    assert {len(row) for row in rows} == {2} and dict(rows)["preemptions"] == f"{result.preemptions:,}"
     figure = draw.operator(result)
-    valid(figure)
     assert sum(figure.data[3].y) == result.preemptions
     assert max(figure.data[0].y) <= 100
 
 
 @pytest.mark.parametrize("name", card_memory.ARCHITECTURES.values())
 @pytest.mark.parametrize("length", [128, 16_384, 1_048_576])
-def test_the_architecture_explorer_at_every_corner(name, length):
+def test_what_a_sequence_of_an_architecture_keeps(name, length):
     result = card_memory.architecture(name, length)
     spec = result.spec
     assert spec.state_bytes < result.bytes <= spec.state_bytes + spec.kv_bytes_per_token * length
     assert result.bytes >= spec.state_bytes + spec.kv_bytes_after_window * length
     curve = result.curves[name]
     assert list(curve) == sorted(curve)
-    assert {len(row) for row in card_memory.architecture_rows(result)} == {2}
-    valid(draw.architecture(result))
 
 
 def test_a_window_keeps_its_last_tokens():
@@ -117,12 +105,6 @@ def test_the_ticket_shows_gaps_and_not_the_preemptions():
     valid(figure)
     assert max(figure.data[3].y) == pytest.approx(result.longest_gap, rel=1e-4)
     assert "preempt" not in str(figure.to_dict()["layout"]["annotations"])
-
-
-def test_the_table_of_two_cards():
-    text = repr(tables.two_cards())
-    assert "826 tokens/s, 63 preemptions" in text and "recorded" in text and "modelled" in text
-    assert "<table" in tables.two_cards()._repr_mimebundle_()["text/html"]
 
 
 def test_the_other_figures():

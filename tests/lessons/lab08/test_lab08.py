@@ -28,46 +28,12 @@ def test_the_question():
     assert kv_pool.TOKENS == 41_408 and pytest.approx(5.05, abs=5e-3) == kv_pool.TOKENS / 8192
     calm = kv_pool.under_load(rate=1.0)
     assert calm.preemptions == 0 and calm.run.steps.running.max() == 26
-    assert calm.in_batch == pytest.approx(11.3, abs=0.05) and calm.p95_ttft == pytest.approx(0.23, abs=5e-3)
-    assert (calm.run.workload.output_tokens + kv_pool.PROMPT).max() < 8_192  # "none of yours is so long"
-
-
-def test_predictions():
-    assert {p.id: p.options[p.right] for p in LAB.predictions} == {"five": "about 27", "slots": "they hardly change"}
-    few, many = (kv_pool.under_load(slots=n) for n in (24, 48))
-    assert [round(one.tokens_per_second) for one in (few, many)] == [826, 820]
-    assert [one.preemptions for one in (few, many)] == [63, 907]
-    assert many.recomputed == pytest.approx(0.24, abs=5e-3)
-    assert few.run.steps.running.max() == 24
-    bf16, fp8 = kv_pool.under_load(kv_pool.GQA), kv_pool.under_load(kv_pool.FP8)
-    assert bf16.p95_ttft == pytest.approx(202, abs=0.5)
-    assert fp8.p95_ttft == pytest.approx(0.31, abs=5e-3) and fp8.preemptions == 0
-    # Little's law, over the whole run: what arrives stays 14 s. Nearly all of that is spent in the batch.
-    assert len(fp8.run) / fp8.run.makespan * fp8.run.e2e.mean() == pytest.approx(fp8.in_batch, rel=0.01)
-    assert fp8.in_batch == pytest.approx(27, abs=0.5)
-    assert fp8.run.steps.running.max() > 27
 
 
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_more_slots_do_not_help_in_other_draws_either(seed):
     few, many = (kv_pool.under_load(slots=n, seed=seed) for n in (24, 48))
     assert many.tokens_per_second < few.tokens_per_second and many.preemptions > 5 * few.preemptions
-
-
-@pytest.mark.parametrize(
-    ("kind", "rate", "blocks", "p95", "speed", "preemptions"),
-    [(kv_pool.MHA, 1.0, 647, 1760.25, 263, 992), (kv_pool.MHA, 2.0, 647, 2702.92, 263, 972),
-     (kv_pool.GQA, 1.0, 2_588, 0.23, 504, 0), (kv_pool.GQA, 2.0, 2_588, 202.35, 820, 907),
-     (kv_pool.FP8, 1.0, 5_176, 0.23, 504, 0), (kv_pool.FP8, 2.0, 5_176, 0.31, 989, 0)],
-)  # fmt: skip
-def test_past_the_limit(kind, rate, blocks, p95, speed, preemptions):
-    found = kv_pool.under_load(kind, rate)
-    assert found.run.cache.num_blocks == blocks == 41_408 * LLAMA_TOKEN // (16 * kv_pool.BYTES[kind])
-    assert found.p95_ttft == pytest.approx(p95, abs=5e-3)
-    assert round(found.tokens_per_second) == speed and found.preemptions == preemptions
-    assert np.isfinite(found.run.e2e).all()  # nobody fails
-    if kind == kv_pool.MHA:
-        assert 6 <= found.in_batch <= 7
 
 
 def test_where_the_pool_alone_limits_the_batch_it_holds_what_the_formula_says():
@@ -83,16 +49,17 @@ def test_where_the_pool_alone_limits_the_batch_it_holds_what_the_formula_says():
 
 def test_the_storm():
     runs = {one.slots: one for one in kv_pool.sweep()}
-    assert max(runs) == 48 and runs[48].run.steps.running.max() == 34  # beyond 34 slots nothing changes any more
-    last = kv_pool.under_load(slots=256)
-    assert np.array_equal(last.run.e2e, runs[48].run.e2e)
+    assert max(runs) == 48  # beyond, nobody ever asks for the last slot
+    assert np.array_equal(kv_pool.under_load(slots=256).run.e2e, runs[48].run.e2e)
     assert runs[20].preemptions == 0 and runs[28].tokens_per_second > runs[48].tokens_per_second
-    tpot = [1e3 * np.nanmean(runs[n].run.tpot) for n in (24, 48)]
-    assert [round(one) for one in tpot] == [28, 33]
-    assert runs[20].longest_gap < 0.3 and runs[48].longest_gap > 5
-    assert runs[48].pool_used.max() > 0.99
-    mine = exercise("slots").solution(kv_pool.BLOCKS, 16, kv_pool.tokens_held())
-    assert mine == 23 and kv_pool.under_load(slots=mine).preemptions < 30
+    assert runs[20].longest_gap < 0.3 and runs[48].longest_gap > 5 and runs[48].pool_used.max() > 0.99
+
+
+@pytest.mark.parametrize("kind", [kv_pool.MHA, kv_pool.GQA, kv_pool.FP8])
+def test_the_pool_of_each_kind_has_the_same_bytes_and_nobody_fails(kind):
+    found = kv_pool.under_load(kind, 2.0)
+    assert found.run.cache.num_blocks == 41_408 * LLAMA_TOKEN // (16 * kv_pool.BYTES[kind])
+    assert np.isfinite(found.run.e2e).all()
 
 
 def test_the_step_time_is_what_it_says():
@@ -120,11 +87,6 @@ def test_a_request_that_never_fits_is_refused():
 # The ledger
 
 
-def test_max_num_seqs_costs_memory():
-    few, many = (card_memory.ledger("llama-3.1-8b", "H100", max_num_seqs=n) for n in (256, 1_024))
-    assert (few.kv_bytes - many.kv_bytes) / GIB == pytest.approx(3.5, abs=0.05)
-
-
 def test_the_batch_is_the_engines_own_unless_said():
     """The ledger of the text is the second row of what engines printed: 51.38 GiB."""
     h100 = card_memory.ledger("llama-3.1-8b", "H100")
@@ -134,14 +96,6 @@ def test_the_batch_is_the_engines_own_unless_said():
     assert (a100.max_num_seqs, a100.max_num_batched_tokens) == (256, 2_048)
     asked = card_memory.ledger("llama-3.1-8b", "H100", max_num_seqs=64)
     assert (asked.max_num_seqs, asked.max_num_batched_tokens) == (64, 8_192)
-
-
-def test_what_the_text_says_of_slots():
-    """The errata: tokens/s stay, and the longest gap grows once answers are preempted."""
-    found = {n: kv_pool.under_load(slots=n) for n in (20, 24, 26, 28, 48)}
-    assert [round(found[n].tokens_per_second) for n in (24, 26, 28)] == [826, 844, 843]
-    assert found[20].preemptions == 0 and found[20].longest_gap == pytest.approx(0.24, abs=0.005)
-    assert found[48].longest_gap == pytest.approx(5.1, abs=0.05)
 
 
 def test_what_max_model_len_moves():
@@ -159,9 +113,6 @@ def test_what_engines_printed():
     assert off["RTX 4090", "llama-3.1-8b"] == pytest.approx(-0.034, abs=5e-4)
     assert off["RTX 3090", "llama-3.1-8b"] == pytest.approx(0.07, abs=1e-3)
     assert off["A100", "qwen2-7b"] == pytest.approx(-0.188, abs=1e-3)
-    a100 = PRINTS[-1]
-    too_much = (a100.ledger.activation_bytes + a100.ledger.other_bytes) / GIB - a100.engine_rest_gib
-    assert too_much == pytest.approx(1, abs=0.05)
     for log in PRINTS:
         if log.tokens:  # a printed GiB has two digits, and blocks are whole
             token = card_memory.spec(log.model_name).kv_bytes_per_token
@@ -195,7 +146,6 @@ def test_the_hybrid():
     assert spec.num_layers == 118 and spec.kv_bytes_per_token == 2 * 10 * 8 * 128 * 2 == 40_960
     assert 118 * 2 * 8 * 128 * 2 / spec.kv_bytes_per_token > 10  # "an order of magnitude"
     assert spec.state_bytes / 2**20 == pytest.approx(438, abs=0.5)
-    assert spec.state_bytes / (1_000 * spec.kv_bytes_per_token) == pytest.approx(11, abs=0.5)  # the quiz
     assert spec.state_bytes // spec.kv_bytes_per_token == 11_221
 
 
@@ -215,27 +165,10 @@ def test_an_unknown_config_is_named():
         card_memory.spec("gpt-5")
 
 
-def test_the_claims():
-    wide = {"llama-2-7b": 1, "llama-3.1-8b": 4, "qwen2-7b": 7, "falcon-7b": 71}
-    for name, times in wide.items():
-        spec = card_memory.spec(name)
-        assert 2 * spec.num_layers * spec.hidden_size * 2 / spec.kv_bytes_per_token == times
-    assert pytest.approx(1.53, abs=5e-3) == 2 * 3_584 * 28 * 8 / 2**20
-    assert 16 * 8 * 128 * 2 == 32 * 1024
-    share = [card_memory.ledger("llama-3.1-8b", "RTX 4090", gpu_memory_utilization=u).kv_bytes for u in (0.9, 0.98)]
-    assert share[1] / share[0] == pytest.approx(1.39, abs=5e-3)
+def test_a_length_that_does_not_fit():
     for length, fits in ((16_000, True), (32_000, False)):
         card = card_memory.ledger("qwen3-32b", "H100", max_model_len=length)
         assert bool(card.max_sequences(length)) == fits
-    per_rank = 2 * 94 * 1 * 128 * 2
-    assert per_rank == 48_128 and (367_404 - 178_880) * per_rank / GIB == pytest.approx(8.5, abs=0.05)
-
-
-def test_what_paging_changes():
-    whole, paged = (kv_pool.under_load(slots=n) for n in (41_408 // 8_192, 24))
-    assert [round(one.tokens_per_second) for one in (whole, paged)] == [263, 826]
-    assert whole.pool_used.mean() == pytest.approx(0.18, abs=5e-3)
-    assert paged.pool_used.mean() == pytest.approx(0.83, abs=5e-3)
 
 
 def test_fp8_and_weights():

@@ -24,8 +24,6 @@ def test_an_hour():
     assert rows["output, to the last arrival"] == [f"{tokens / (last - first):,.0f} tokens/s"]
     answered = sum(run.token_times(request)[-1] <= last for request in range(len(run)))
     assert rows["answers, to the last arrival"] == [f"{answered / (last - first):.2f} a second"]
-    inside = [max(0, min(end, last) - start) for start, end in zip(run.steps.start, run.steps.end, strict=True)]
-    assert rows["mean batch, to the last arrival"] == [f"{run.steps.running @ inside / (last - first):.1f}"]
     assert rows["pool in use, most"] == [f"{run.steps.blocks.max() / kv_pool.BLOCKS:.0%}"]
     assert rows["computed twice"] == [f"{run.steps.dropped.sum() / computed:.1%}"]
 

@@ -1,0 +1,366 @@
+"""The numbers in the texts of lab 03, from the runs that they speak of, and what must hold beside them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from course import queueing
+from course.engine.run import Run
+from course.engine.serving import serve
+from course.lessons.lab03 import evening, lab, live_words, metrics_page, one_engine, tasks
+from course.lessons.lab03.one_engine import CONTEXT, OUTPUT, OUTPUT_CV, PROMPT, SLOTS, STEP
+from course.models import engine_defaults
+from course.models.gpus import gpu
+from course.steptime import Step
+from course.workload import Workload, lengths
+
+SOON, FULL, COUNT = 14, 17, 2_000  # requests/s: soon, and of exercise 1; requests of a run
+RUNNING, WAITING, FINISHED = 30, 8, 16  # requests on average, and requests/s: exercise 2
+TWIN_RUNNING, TWIN_WAITING, TWIN_FINISHED = 60, 30, 12.0
+TWIN_IN_SYSTEM, TWIN_COUNT, TWIN_SUM = 100, 3_000, 4_800  # requests; and seconds of five minutes
+WHOLE = (0.5, 20, 51)  # TTFT [s], TPOT [ms], and a token
+PADDED = (10, 4)  # tokens of a static batch
+NEAR_FULL, HUNDRED = 0.9, 100
+MANY = 128  # slots of the ticket's repair
+HOST_MS = 1.1  # measured beside an 8B on an H200: docs/benchmarks.md, "A live run"
+CLIENTS, RUNS_HERE, WAITS_HERE = 2.5, 30, 2  # seconds, requests
+IN_FLIGHT, FAST = 64, 32
+QUIZ_CAPACITY, QUIZ_RATE, HOUR = 18, 20, 3_600
+CAMPAIGN, MINUTE_TEST, QUARTER = 20, 1_000, 16_000  # requests/s; requests of a minute, and of a quarter of an hour
+FOUR_TOKENS, TWO = 4, 2
+RULE_T0, RULE_C = 0.567, 0.0833  # ms, of the rules that do not survive
+PROMISE_MS = 200
+
+GIVEN = (SLOTS, PROMPT, OUTPUT, lab.RATE, SOON, FULL, COUNT, CONTEXT, live_words.REQUESTS, TWO, FOUR_TOKENS, CAMPAIGN,
+         RUNNING, FINISHED)  # fmt: skip
+
+
+@cache
+def served(rate: float, cv: float = 1.0, count: int = COUNT, slots: int = SLOTS) -> Run:
+    """The scenario's engine under that load."""
+    return serve(one_engine.requests(rate, cv, count), one_engine.engine(slots), STEP)
+
+
+def ttft(rate: float, percent: float, cv: float = 1.0) -> float:
+    """A percentile of TTFT [s]."""
+    return float(np.percentile(served(rate, cv).ttft, percent))
+
+
+def _p99(run: Run) -> float:
+    return float(np.percentile(run.ttft, 99))
+
+
+def _tpot_ms(run: Run) -> float:
+    return 1e3 * float(np.nanmean(run.tpot))
+
+
+def engine_slots_recorded() -> int:
+    """The most decodes of a recorded step."""
+    return next(decodes for decodes in range(1, 2_000) if STEP.beyond(decodes=decodes + 1))
+
+
+def clock(minute: float) -> str:
+    """The time of day so many minutes after 18:00."""
+    return f"18:{minute:02.0f}"
+
+
+def facts() -> dict[str, Any]:
+    """Every number that the texts show."""
+    return {**_load(), **_law(), **_asked(), **_decision(), **_evening(), **_deeper()}
+
+
+def _load() -> dict[str, Any]:
+    now, soon, most = served(lab.RATE), served(SOON), one_engine.capacity()
+    full, many, fast = served(1e6, count=20_000), tasks.PRICE["max_num_seqs"], tasks.PRICE["rate"]
+    decode, mixed = STEP(Step(SLOTS, SLOTS * CONTEXT, ())), STEP(Step(SLOTS - 1, (SLOTS - 1) * CONTEXT, ((PROMPT, 0),)))
+    return {
+        "load_now": lab.RATE / most,
+        "p99_now_ms": 1e3 * ttft(lab.RATE, 99),
+        "p99_soon_ms": 1e3 * ttft(SOON, 99),
+        "e2e_now_s": float(now.e2e.mean()),
+        "e2e_soon_s": float(soon.e2e.mean()),
+        "traffic_grows": SOON / lab.RATE - 1,
+        "near_full": NEAR_FULL,
+        "hundred": HUNDRED,
+        "capacity": most,
+        "capacity_simulated": len(full) / full.makespan,
+        "in_system_now": now.little().L,
+        "rate_now": now.little().arrival_rate,
+        "decode_ms": 1e3 * decode,
+        "mixed_ms": 1e3 * mixed,
+        "leaves": _leaves(),
+        "engine": engine_defaults.VERSION,
+        "default_slots": engine_defaults.batch(gpu("H100"))[0],
+        "host_ms": HOST_MS,
+        "soon": SOON,
+        "floor_s": tasks.FLOOR,
+        "price_slots": many,
+        "price_rate": fast,
+        "many_soon_ms": 1e3 * _p99(served(SOON, slots=many)),
+        "many_soon_tpot_ms": _tpot_ms(served(SOON, slots=many)),
+        "price_tpot_ms": _tpot_ms(served(fast, slots=many)),
+        "most": max(one_engine.capacity(slots) for slots in one_engine.CHOICES),
+        "beyond": engine_slots_recorded(),
+        "soon_running": int(served(SOON, slots=many).steps.running.max()),
+    }
+
+
+@cache
+def _leaves() -> float:
+    """The first rate, in tenths, at which 1% or more find all slots taken, by theory."""
+    return next(ten / 10 for ten in range(100, 160) if one_engine.forecast(ten / 10).sharing.p_wait >= 0.01)
+
+
+def _law() -> dict[str, Any]:
+    start, length = tasks.WINDOW["start"], tasks.WINDOW["length"]
+    stays, end = [b - a for a, b in lab.FOUR], max(b for _, b in lab.FOUR) + 1
+    begin, stop = lab.WINDOW
+    inside = [(a, b) for a, b in lab.FOUR if begin <= a < stop]
+    rate, mean = len(inside) / (stop - begin), float(np.mean([b - a for a, b in inside]))
+    seen = sum(min(b, stop) - max(a, begin) for a, b in lab.FOUR) / (stop - begin)
+    return {
+        "off": abs(tasks.off(tasks.window())),
+        "window_start": start,
+        "window_end": start + length,
+        "short_s": tasks.SHORT,
+        "rises": tasks.RISES,
+        "arrive_inside": SOON * length,
+        "stays": f"{', '.join(f'{stay}' for stay in stays[:-1])} and {stays[-1]}",
+        "stayed": sum(stays),
+        "over_s": end,
+        "mean_stay": float(np.mean(stays)),
+        "hand_rate": len(stays) / end,
+        "hand_in_system": sum(stays) / end,
+        "shaded_rate": rate,
+        "shaded_stay": mean,
+        "shaded_product": rate * mean,
+        "shaded_in_system": seen,
+        "brought": sum(min(b, stop) - begin for a, b in lab.FOUR if a < begin < b),
+        "taken": sum(max(0, b - stop) for _, b in inside),
+    }
+
+
+def _asked() -> dict[str, Any]:
+    ttft_s, tpot, token = WHOLE
+    run = served(FULL)
+    longest, shortest = PADDED
+    ahead = (QUIZ_RATE - QUIZ_CAPACITY) * HOUR
+    return {
+        "whole_ttft_s": ttft_s,
+        "whole_tpot_ms": tpot,
+        "whole_tpot_s": tpot / 1e3,
+        "whole_token": token,
+        "whole_gaps": token - 1,
+        "whole_s": ttft_s + (token - 1) * tpot / 1e3,
+        "whole_gap_more_s": ttft_s + token * tpot / 1e3,
+        "whole_no_ttft_s": token * tpot / 1e3,
+        "pad_long": longest,
+        "pad_short": shortest,
+        "pad": 2 * longest - sum(PADDED),
+        "pad_wanted": sum(PADDED),
+        "pad_paid": 2 * longest,
+        "in_system": len(run) / run.makespan * float(run.e2e.mean()),
+        "twin_in_system": TWIN_IN_SYSTEM,
+        "stay_s": TWIN_IN_SYSTEM / (len(run) / run.makespan),
+        "waiting_s": WAITING / FINISHED,
+        "waiting_twin_s": TWIN_WAITING / TWIN_FINISHED,
+        "twin_running": TWIN_RUNNING,
+        "twin_waiting": TWIN_WAITING,
+        "twin_finished": TWIN_FINISHED,
+        "waits": WAITING,
+        "finishes": FINISHED,
+        "clients_s": CLIENTS,
+        "runs_here": RUNS_HERE,
+        "waits_here": WAITS_HERE,
+        "everywhere": FINISHED * CLIENTS,
+        "outside": FINISHED * CLIENTS - RUNS_HERE - WAITS_HERE,
+        "in_flight": IN_FLIGHT,
+        "fast": FAST,
+        "slow_stay_s": IN_FLIGHT / FINISHED,
+        "fast_stay_s": IN_FLIGHT / FAST,
+        "quiz_capacity": QUIZ_CAPACITY,
+        "quiz_rate": QUIZ_RATE,
+        "quiz_grows": QUIZ_RATE - QUIZ_CAPACITY,
+        "quiz_over": QUIZ_RATE / QUIZ_CAPACITY - 1,
+        "quiz_excess": QUIZ_RATE / QUIZ_CAPACITY - 1,
+        "quiz_ahead": ahead,
+        "quiz_wait_s": ahead / QUIZ_CAPACITY,
+    }
+
+
+@cache
+def _tails() -> tuple[Run, float]:
+    """A test with the decision's number in flight, and the p99 of TTFT between the scrapes of the page [s]."""
+    users = round(metrics_page.from_page())
+    answers = lengths.lognormal(OUTPUT, OUTPUT_CV)
+    load = Workload.closed_loop(users, 0, metrics_page.REQUESTS // users, PROMPT, answers, seed=0)
+    page = served(metrics_page.RATE, count=metrics_page.REQUESTS)
+    between = (page.response > metrics_page.SCRAPES[0]) & (page.response <= metrics_page.SCRAPES[1])
+    return serve(load, one_engine.engine(), STEP), float(np.percentile(page.ttft[between], 99))
+
+
+def _decision() -> dict[str, Any]:
+    fixed, page = _tails()
+    return {
+        "decision": round(metrics_page.from_page()),
+        "decision_twin": round(TWIN_SUM / np.ptp(metrics_page.SCRAPES)),
+        "twin_count": TWIN_COUNT,
+        "twin_sum": TWIN_SUM,
+        "fixed_p99_ms": 1e3 * float(np.percentile(fixed.ttft, 99)),
+        "page_p99_s": page,
+    }
+
+
+@cache
+def _drained() -> float:
+    """Minutes after 18:00 at which nobody waits any more after the campaign."""
+    run = evening.evening().run
+    late = run.queue_wait > 1.0
+    return float((run.arrival + run.queue_wait)[late].max()) / evening.MINUTE
+
+
+def _evening() -> dict[str, Any]:
+    night, most = evening.evening(), one_engine.capacity()
+    return {
+        "clock": clock(evening.SHOWN[1]),
+        "usual": evening.USUAL,
+        "usual_ttft_ms": 10 * round(100 * float(np.median(night.ttft[: evening.BEGIN]))),
+        "queue_peak": int(night.waiting.max()),
+        "begins": clock(evening.BEGIN),
+        "over": clock(evening.END),
+        "campaign": evening.CAMPAIGN,
+        "grows": evening.CAMPAIGN - most,
+        "drains": most - evening.USUAL,
+        "drained": clock(round(_drained())),
+        "many_slots": MANY,
+        "many_p99_ms": 1e3 * _p99(evening.served(MANY)),
+        "many_tpot_ms": _tpot_ms(evening.served(MANY)),
+        "few_p99_s": _p99(evening.served()),
+        "few_tpot_ms": _tpot_ms(evening.served()),
+        "refused": 100 * round((evening.CAMPAIGN - most) * (evening.END - evening.BEGIN) * evening.MINUTE / 100),
+    }
+
+
+def _deeper() -> dict[str, Any]:
+    short, long = served(CAMPAIGN, count=MINUTE_TEST), served(CAMPAIGN, count=QUARTER)
+    trace = one_engine.trace()
+    gaps = np.diff(trace.arrival)
+    erlang = queueing.mmc(arrival_rate=0.5 * 8 / 0.04, service_s=0.04, servers=8)
+    first, second = (
+        {name: 1e3 * (step(_prompts(many)) - step(_prompts(many - 1))) for name, step in
+         {"recorded": STEP, "roofline": one_engine.ROOFLINE}.items()}
+        for many in (1, 2)
+    )  # fmt: skip
+    rates = (tenths / 10 for tenths in range(10, int(10 * one_engine.capacity())))
+    return {
+        "one_slot": 1 / float(served(1e-4, slots=1).e2e.mean()),
+        "stepped_waits": erlang.p_wait,
+        "tail_over_mean": float(np.log(HUNDRED)),
+        "first_roofline_ms": first["roofline"],
+        "second_roofline_ms": second["roofline"],
+        "first_recorded_ms": first["recorded"],
+        "second_recorded_ms": second["recorded"],
+        "other_slots": SLOTS - 1,
+        "promise_ms": PROMISE_MS,
+        "keeps": max(r for r in rates if one_engine.forecast(r).ttft_percentile_s(0.99) <= PROMISE_MS / 1e3),
+        "trace_prompt": float(trace.prompt_tokens.mean()),
+        "trace_answer": float(trace.output_tokens.mean()),
+        "trace_cv": float(gaps.std() / gaps.mean()),
+        "fits_up_to": FITS,
+        "over_by": CAMPAIGN - one_engine.capacity(),
+        "tpot_full_ms": 1e3 * float(np.nanmean(long.tpot)),
+        "minute_ttft_s": float(short.ttft.mean()),
+        "quarter_ttft_s": float(long.ttft.mean()),
+        "rule_t0": RULE_T0,
+        "rule_c": RULE_C,
+        **RULES,
+        **READ_NEXT,
+        "lab": "03",
+        "in_time": HUNDRED - 1,
+    }
+
+
+FITS = 8  # requests/s up to which theory fits the trace
+RULES = {"rule_window_ms": 6, "rule_rate": 80}
+READ_NEXT = {"anniversary": 50, "chapter_little": 6, "chapter_many": 14, "chapter_one": 23, "chapter_sharing": 30}
+
+
+def _prompts(many: int) -> Step:
+    """A step of the other slots' decodes and so many prompts."""
+    return Step(SLOTS - 1, (SLOTS - 1) * CONTEXT, ((PROMPT, 0),) * many)
+
+
+def keys() -> dict[str, tuple[bool, ...] | str]:
+    """Which option of each question is true; of a question about no number, words of the right one."""
+    grows, off = ttft(SOON, 99) / ttft(lab.RATE, 99), abs(tasks.off(tasks.window()))
+    night = evening.evening()
+    minutes = slice(*evening.SHOWN)
+    finished, arrived = night.finished[minutes], night.arrived[minutes]
+    answers, early = night.run.workload.output_tokens, night.run.arrival < evening.BEGIN * evening.MINUTE
+    ttft_s, tpot, token = WHOLE
+    at = ttft_s + (token - 1) * tpot / 1e3
+    wait = (QUIZ_RATE - QUIZ_CAPACITY) * HOUR / QUIZ_CAPACITY
+    return {
+        "whole": tuple(abs(said - at) < 1e-9 for said in (at, ttft_s + token * tpot / 1e3, token * tpot / 1e3)),
+        "padding": tuple(said == 2 * max(PADDED) - sum(PADDED) for said in (sum(PADDED), 6, 2 * max(PADDED))),
+        "p99": (grows > 10, 2 <= grows <= 3, abs(grows - 1.4) < 0.1, grows < 1.1),
+        "window": (off < 1e-9, 0 < off < 0.01, abs(off - 0.25) < 0.03, off > 0.9),
+        "cause": (
+            finished.mean() < 0.95 * one_engine.capacity(),
+            answers[~early].mean() > 1.1 * answers[early].mean(),
+            bool((finished > arrived).all()),
+        ),
+        "measure": (night.waiting[evening.END] > 4_000 > 100 > night.waiting[evening.BEGIN - 1], False, False),
+        "repair": (False, _p99(evening.served(MANY)) < 1, False),
+        "dashboard": (False, FINISHED * CLIENTS - RUNS_HERE - WAITS_HERE == 8, False),
+        "closed": tuple(factor * IN_FLIGHT / FINISHED == IN_FLIGHT / FAST for factor in (0.5, 1, 2)),
+        "more_slots": tuple(_more_slots() == times for times in (4, 0.5, 1)),
+        "grow": (abs(wait - 0.1) < 0.1, wait == HOUR, abs(wait - 400) < 1),
+    }
+
+
+def _more_slots() -> float:
+    """TPOT with the default's slots over TPOT with 256, at the rate to come."""
+    slots = tasks.PRICE["max_num_seqs"], engine_defaults.batch(gpu("H100"))[0]
+    few, many = (_tpot_ms(served(SOON, slots=each)) for each in slots)
+    return many / few
+
+
+def claims() -> dict[str, bool]:
+    """What the texts say without a number."""
+    night, soon, now = evening.evening(), served(SOON), served(lab.RATE)
+    fixed, _ = _tails()
+    found = metrics_page.scrapes()
+    mm1, md1 = (kind(arrival_rate=10, service_s=0.05).mean_wait_s for kind in (queueing.mm1, queueing.md1))
+    decode, mixed = STEP(Step(SLOTS, SLOTS * CONTEXT, ())), STEP(_prompts(1))
+    full = served(1e6, count=20_000)
+    formula = 1 / ((OUTPUT / SLOTS - 1) * decode + mixed)
+    minute = evening.SHOWN[1] - 1
+    answers = queueing.demand(prompt_tokens=PROMPT, output_tokens=OUTPUT, output_cv=OUTPUT_CV)
+    return {
+        "soon one request in four waits": abs(1 / one_engine.slots_taken(soon) - 4) < 0.35,
+        "today nobody waits": one_engine.slots_taken(now) == 0,
+        "the first token takes more than a minute": night.ttft[minute - 1] > night.ttft[minute] > 60,
+        "the queue is longest at the campaign's end": int(night.waiting.argmax()) == evening.END,
+        "finished are as many as ever": abs(one_engine.capacity() - FINISHED) < 0.5,
+        "the page is what the run says": all(
+            (a.running, a.waiting, a.count) == (b.running, b.waiting, b.count) and abs(a.e2e_sum / b.e2e_sum - 1) < 1e-9
+            for a, b in zip(found, metrics_page.PAGE, strict=True)
+        ),
+        "of those in flight nobody waits": not fixed.queue_wait[fixed.arrival > 0].any(),  # the first come at once
+        "four arrivals in the shaded part bring three seconds and take one": (
+            _law()["brought"], _law()["taken"], lab.WINDOW[1] - lab.WINDOW[0],
+        ) == (3, 1, 4),
+        "capacity by hand is that of the simulation": abs(formula / (len(full) / full.makespan) - 1) < 0.01,
+        "a decode attends to 768 tokens": abs(answers.context_tokens / CONTEXT - 1) < 2e-3,
+        "a window four times as close": tasks.longer() == {"length": 40},
+        "with 256 slots TPOT is as before": abs(_load()["many_soon_tpot_ms"] / _tpot_ms(served(SOON)) - 1) < 0.02,
+        "the page's last scrape finds a full engine": metrics_page.PAGE[1].running == SLOTS,
+        "M/M/1 waits twice as long as M/D/1": abs(mm1 / md1 - 2) < 1e-9,
+        "bursts are missed by a factor of a hundred": 80 < ttft(10, 95, 4.0) / ttft(10, 95) < 120,
+        "a campaign's test shows how long it lasted": abs(served(CAMPAIGN, count=MINUTE_TEST).makespan - 60) < 10
+        and abs(served(CAMPAIGN, count=QUARTER).makespan - 900) < 100,
+    }  # fmt: skip

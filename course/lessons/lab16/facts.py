@@ -1,0 +1,346 @@
+"""The numbers in the texts of lab 16, from the runs that they speak of, and what must hold beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from math import ceil, log2
+from typing import Any
+
+import numpy as np
+
+from course import policies, serve, steptime
+from course.lessons.lab16 import (
+    honest,
+    launched,
+    load_test,
+    many_tools,
+    over_http,
+    own_log,
+    pictures,
+    replica,
+    steady_window,
+    tasks,
+    three_files,
+)
+from course.lessons.lab16.load_test import DOCUMENT, REQUESTS, STEP, LoadTest
+from course.lessons.lab16.tasks import p99
+from course.models import engine_defaults
+from course.models.gpus import gpu
+
+RATE, LIMIT = tasks.START["rate"], tasks.START["max_concurrency"]
+ASKED, ASKED_LESS, PROMISE_MS = 40, 20, 30  # requests/s of the ticket, and what it would like to promise
+PLAN = (0, 1, 2, 3)  # s, of the first exercise and its twin
+TOOK, TOOK_TWIN = (0.5, 3.25, 0.5, 0.25), (0.25, 2.5, 0.75, 0.5)  # s
+TOLD, TOLD_TWIN, TOKENS = 50, 38, 20  # ms a token, and tokens, of the second exercise and its twin
+TTFT, TTFT_TWIN = 525, 100  # ms
+FEW, MORE = (2, 40), (8, 15)  # gaps of two answers, and their length [ms]
+RATE_TWIN, E2E_TWIN = 20, 2.5  # of the decision's twin: requests/s, s
+STOP, EVERY, SEEN_GAP = 0.4, 20, 0.1  # s, of an earlier question
+STAYS = 0.8  # s, of another
+USERS, STEADY = 64, 5  # of the closed loop; seconds until it is steady
+UNSEEN, SMALL = 32, 8  # limits in flight
+GAP_RATE, GAP_GOT = 200, 183.5  # requests/s, as reported
+CALM, PIECE = 4, 4  # requests/s; tokens
+SHORT_DOCUMENT, EACH = 16_384, 50  # tokens; one request in so many
+ROUTER = (15, 4)  # requests/s of two replicas
+QUEUE = (14, 100, 1_000)  # requests/s, tests, requests of a test
+FIT = 20  # requests/s
+PEAK = three_files.contents("peak")
+
+GIVEN = (RATE, LIMIT, REQUESTS, DOCUMENT, many_tools.REQUESTS, launched.REQUESTS, launched.RATE,
+         pictures.TOOK[0], pictures.TOOK[1], load_test.SLOTS, load_test.BUDGET)  # fmt: skip
+
+
+def fourth(took: Sequence[float]) -> float:
+    """From plan to first token of the fourth request [s]."""
+    return honest.felt_ttft(PLAN, took)[3]
+
+
+def enough(rate: float, e2e: float) -> int:
+    """The smallest power of two that is at least rate x E2E, the mean number in flight by Little's law."""
+    return 2 ** ceil(log2(rate * e2e))
+
+
+def listed(values: Sequence[float]) -> str:
+    """Numbers as in a sentence: "6, 1, 2 and 3"."""
+    *first, last = (f"{value:g}" for value in values)
+    return f"{', '.join(first)} and {last}"
+
+
+@cache
+def stalled() -> LoadTest:
+    """The test of the question."""
+    return load_test.run_test(RATE, LIMIT, DOCUMENT)
+
+
+@cache
+def nightly(rate: float) -> LoadTest:
+    """A test of the ticket."""
+    return load_test.run_test(rate, LIMIT, 0)
+
+
+def answered(rate: float) -> float:
+    """Requests/s of such a test."""
+    return len(nightly(rate).run) / nightly(rate).run.makespan
+
+
+def _e2e(test: LoadTest) -> float:
+    return float((test.run.response - test.sent).mean())
+
+
+def facts() -> dict[str, Any]:
+    """Every number that the texts show."""
+    test, busy = stalled(), nightly(ASKED)
+    felt = honest.felt_ttft(pictures.PLANNED, pictures.TOOK)
+    burst = many_tools.read_by_all(128, 1.0, 1)
+    tpot, itl = tasks.ours(burst)
+    level = many_tools.read_by_all(**tasks.LEVEL)
+    third = 2
+    return {
+        "engine": engine_defaults.VERSION,
+        "percent": 99,
+        "hundred": 100,
+        "near": tasks.NEAR,
+        "stall_s": test.stall,
+        "due": RATE * test.stall,
+        "slowest": REQUESTS / 100,
+        "written_ms": 1e3 * p99(test.written),
+        "users_s": p99(test.free.ttft),
+        "burst_s": ceil(2 * burst.run.arrival[-1]) / 2,
+        "burst_tpot_ms": 1e3 * tpot,
+        "burst_itl_ms": 1e3 * itl,
+        # By hand
+        "third": third + 1,
+        "fourth": third + 2,
+        "third_wait_s": felt[third] - pictures.TOOK[third],
+        "third_took_s": pictures.TOOK[third],
+        "third_felt_s": felt[third],
+        "few_gaps": FEW[0],
+        "few_ms": FEW[1],
+        "more_gaps": MORE[0],
+        "more_ms": MORE[1],
+        "all_gaps": FEW[0] + MORE[0],
+        "two": len((FEW, MORE)),
+        "by_answers_ms": np.mean([FEW[1], MORE[1]]),
+        "by_gaps_ms": (FEW[0] * FEW[1] + MORE[0] * MORE[1]) / (FEW[0] + MORE[0]),
+        # The closed loop and the ticket
+        "asked": ASKED,
+        "asked_less": ASKED_LESS,
+        "promise_ms": PROMISE_MS,
+        "in_flight": busy.in_flight,
+        "e2e_s": _e2e(busy),
+        "formula_rate": LIMIT / _e2e(busy),
+        "sent_rate": (len(busy.run) - 1) / np.ptp(busy.sent),
+        "calm_ms": 1e3 * p99(nightly(RATE).written),
+        "held_ms": 1e3 * p99(busy.written),
+        "answered": answered(ASKED),
+        "last_s": busy.sent[-1] - busy.run.arrival[-1],
+        "free_ms": 1e3 * p99(busy.free.ttft),
+        # Exercises and the decision
+        "took": listed(TOOK),
+        "took_twin": listed(TOOK_TWIN),
+        "late_s": fourth(TOOK),
+        "late_twin_s": fourth(TOOK_TWIN),
+        "told_ms": TOLD,
+        "told_tokens": TOKENS,
+        "told_ttft_ms": TTFT,
+        "told_twin_ms": TOLD_TWIN,
+        "ttft_twin_ms": TTFT_TWIN,
+        "ours_ms": honest.tpot_of(TOLD, TOKENS, TTFT),
+        "ours_twin_ms": TOLD_TWIN * TOKENS / (TOKENS - 1),
+        "no_ttft_ms": TOLD * TOKENS / (TOKENS - 1),
+        "all_tokens_ms": (TOLD * TOKENS - TTFT) / TOKENS,
+        "all_gaps_ms": TOLD * TOKENS - TTFT,
+        "with_ttft_ms": honest.tpot_of(TOLD_TWIN, TOKENS, TTFT_TWIN),
+        "peak_rate": PEAK["request_rate"],
+        "peak_p99_ms": PEAK["p99_ttft_ms"],
+        "enough": enough(PEAK["request_rate"], PEAK["mean_e2el_ms"] / 1e3),
+        "enough_twin": enough(RATE_TWIN, E2E_TWIN),
+        "rate_twin": RATE_TWIN,
+        "e2e_twin_s": E2E_TWIN,
+        # Questions
+        "stop_s": STOP,
+        "every_s": EVERY,
+        "seen_gap_s": SEEN_GAP,
+        "stays_s": STAYS,
+        "little_rate": LIMIT / STAYS,
+        "little_times": LIMIT * STAYS,
+        "little_inverse": STAYS / LIMIT,
+        "users": USERS,
+        "level_tpot_ms": 1e3 * tasks.ours(level)[0],
+        "level_llmperf_ms": 1e3 * tasks.mean(level, "llmperf", "inter token latency"),
+        **_deeper(),
+    }
+
+
+def _deeper() -> dict[str, Any]:
+    """Those of the optional notebook."""
+    night = three_files.contents("nightly")
+    first, second = load_test.chunks(SHORT_DOCUMENT)
+    beyond = load_test.run_test(RATE, UNSEEN, DOCUMENT).written > tasks.LONG
+    crowd = len(steady_window.closed_loop(USERS))
+    return {
+        "small_tokens": engine_defaults.SMALL[1],
+        "default_slots": engine_defaults.batch(gpu("H100"))[0],
+        "unseen_limit": UNSEEN,
+        "unseen": int(beyond.sum()),
+        "small_limit": SMALL,
+        "gap_rate": GAP_RATE,
+        "gap_got": GAP_GOT,
+        "gap_work_ms": 1e3 * (1 / GAP_GOT - 1 / GAP_RATE),
+        "host": "127.0.0.1",
+        "http_requests": over_http.REQUESTS,
+        "http_rate": over_http.RATE,
+        "http_slots": over_http.SLOTS,
+        "calm_rate": CALM,
+        "piece": PIECE,
+        "short_each": EACH,
+        "short_document": SHORT_DOCUMENT,
+        "short_first_s": first,
+        "short_second_s": second,
+        "more_rate": ROUTER[0],
+        "less_rate": ROUTER[1],
+        "quantile": 0.99,
+        "queue_rate": QUEUE[0],
+        "queue_tests": QUEUE[1],
+        "queue_requests": QUEUE[2],
+        "queue_slots": replica.POLICY.max_num_seqs,
+        "sure": 0.95,
+        "steady_s": STEADY,
+        "bounded": bounded(),
+        "crowd": crowd,
+        "crowd_share": USERS / crowd,
+        "reported_std": 900,
+        "reported_rate": 50,
+        "reported_issue": 602,
+        "guidellm": "guidellm 0.3",
+        "inference_perf": "inference-perf 0.6",
+        "aiperf": "aiperf 0.13",
+        "waits_since": "0.30",
+        "warms_since": "0.11.1",
+        "renamed_since": "0.4",
+        "nightly_asked": night["request_rate"],
+        "nightly_answered": night["completed"],
+        "nightly_s": night["duration"],
+        "nightly_rate": night["completed"] / night["duration"],
+        "peak_due_s": PEAK["num_prompts"] / PEAK["request_rate"],
+        "peak_sent_s": PEAK["duration"] - PEAK["mean_e2el_ms"] / 1e3,
+        "fit_rate": FIT,
+        "off_twice": _off(2 * FIT),
+        "off_thrice": _off(3 * FIT),
+        "log_requests": own_log.REQUESTS,
+        "log_rate": own_log.RATE,
+        "order_statistics": "3rd edition, 2003, section 7.1",
+        "tail_at_scale": "56(2)",
+    }
+
+
+def bounded() -> int:
+    """The fewest requests with which the band of a p99 has an upper end."""
+    return next(n for n in range(300, 400) if np.isfinite(steady_window.percentile_interval(np.arange(n), 99).high))
+
+
+def _test_at(rate: float, step_time: Any, seed: int = 1) -> Any:
+    return serve(load_test.requests(rate, num_requests=500, seed=seed), load_test.engine(), step_time)
+
+
+@cache
+def fitted() -> steptime.PowerLaw:
+    """The straight line through TPOT over the batch of one test."""
+    seen = _test_at(FIT, STEP, seed=0)
+    first, last = seen.first_computed, seen.response
+    overlap = np.clip(np.minimum.outer(last, last) - np.maximum.outer(first, first), 0, None)
+    c, t0 = np.polyfit(overlap.sum(axis=1) / (last - first), seen.tpot, 1)
+    return steptime.PowerLaw(t0, c, alpha=1)
+
+
+@cache
+def _off(rate: float) -> float:
+    """How far its mean E2E is below the recorded one, as a share."""
+    return 1 - float(_test_at(rate, fitted()).e2e.mean() / _test_at(rate, STEP).e2e.mean())
+
+
+def pieces_of(tokens: int) -> tuple[float, float]:
+    """How many times as large vLLM's mean ITL and our TPOT get when so many tokens come in a piece."""
+    one, several = (many_tools.read_by_all(**tasks.LEVEL | {"tokens_per_piece": size}) for size in (1, tokens))
+    itl, before = (tasks.mean(run, "vLLM bench serve", "ITL") for run in (several, one))
+    return itl / before, tasks.ours(several)[0] / tasks.ours(one)[0]
+
+
+def keys() -> dict[str, tuple[bool, ...] | str]:
+    """Which option of each question is true; of a question about no number, words of the right one."""
+    report, busy, half = p99(stalled().written), nightly(ASKED), load_test.run_test(ASKED, LIMIT // 2, 0)
+    burst = many_tools.read_by_all(128, 1.0, 1)
+    tpot, itl = tasks.ours(burst)
+    by_gaps = float(np.concatenate(burst.seen.gaps).mean())  # the same gaps, each counted once
+    pieces = sum(map(len, burst.seen.gaps)) < (burst.seen.tokens - 1).sum()
+    load = steady_window.closed_loop(USERS).workload
+    fast, slow = (serve(load, policies.Continuous(256, 2_048), steptime.PowerLaw(t, 0, 1)) for t in (10e-3, 20e-3))
+    rates = (len(slow) / slow.makespan) / (len(fast) / fast.makespan)
+    itl_grows, tpot_grows = pieces_of(PIECE)
+    sent = (len(busy.run) - 1) / np.ptp(busy.sent)
+    return {
+        "gaps": "share of chats",
+        "little": tuple(bool(np.isclose(r * STAYS, LIMIT)) for r in (LIMIT * STAYS, LIMIT / STAYS, STAYS / LIMIT)),
+        "stall": (report > 4, 1.5 < report < 3.5, bool(0.8 < report / p99(nightly(RATE).written) < 1.2), False),
+        "weights": (abs(by_gaps - itl) < 1e-9 and tpot > 1.2 * itl, False, bool(pieces), False),
+        "cause": (
+            answered(ASKED) > 1.1 * answered(ASKED_LESS),
+            bool(busy.in_flight > 0.95 * LIMIT and sent < 0.5 * ASKED),
+            not np.isfinite(busy.run.response).all(),
+        ),
+        "measure": "planned and sent",
+        "repair": (p99(busy.free.ttft) < 0.1, p99(half.run.ttft) < p99(busy.run.ttft), False),
+        "closed": (bool(slow.little().L > USERS + 1), bool(rates > 0.9), bool(0.49 < rates < 0.51)),
+        "sign": "lower rate than asked for",
+        "four": (itl_grows > 3.5, tpot_grows > 1.1, abs(itl_grows - 1) < 0.1),
+        "tools": "what each divides",
+    }  # fmt: skip
+
+
+def claims() -> dict[str, bool]:
+    """What the texts say beyond their numbers."""
+    test, busy, twenty = stalled(), nightly(ASKED), nightly(ASKED_LESS)
+    document = test.run.workload.prompt_tokens.argmax()
+    begin = test.free.admitted[document]
+    due = int(((test.run.arrival > begin) & (test.run.arrival <= begin + test.stall)).sum())
+    unlimited = load_test.run_test(RATE, SMALL, 0)
+    ttft = [replica.under_load(rate, num_requests=300 * rate, seed=seed).ttft for seed, rate in enumerate(ROUTER)]
+    crowd, steady = steady_window.closed_loop(USERS), steady_window.window(USERS, STEADY, 40)
+    gaps, longest = _people_and_gaps()
+    return {
+        "with or without the document the report says the same": bool(
+            abs(p99(nightly(RATE).written) / p99(test.written) - 1) < 0.05
+        ),
+        "as many were due in the stall as the rate says": abs(due - RATE * test.stall) < 3 * (RATE * test.stall) ** 0.5,
+        "the budget is the engine's default on this card": engine_defaults.batch(gpu("H100"))[1] == load_test.BUDGET,
+        "the burst is over in less than half a minute": many_tools.read_by_all(**tasks.LEVEL).run.arrival[-1] < 5,
+        "asked for more, the same client answers as many": abs(answered(ASKED) - answered(ASKED_LESS)) < 0.5,
+        "the load of the question never takes all slots": int(test.free.steps.running.max()) < load_test.SLOTS,
+        "seven rates": len(pictures.RATES) == 7 and {RATE, ASKED_LESS, ASKED} <= set(pictures.RATES),
+        "the wish lies between both reports": p99(busy.written) < PROMISE_MS / 1e3 < p99(nightly(RATE).written),
+        "a report gets better as more is asked for": p99(nightly(RATE).written) > p99(twenty.written),
+        "more requests are sent later still": busy.sent[-1] - busy.run.arrival[-1]
+        > busy.sent[REQUESTS // 2] - busy.run.arrival[REQUESTS // 2],
+        "a limit of 8 makes a queue of its own": p99(unlimited.run.ttft) > 10 * p99(unlimited.free.ttft),
+        "the p99 of both is far above the mean of their p99s": p99(np.concatenate(ttft)) > 0.8 * sum(map(p99, ttft)),
+        "nine times what is seen in production": abs(p99(crowd.ttft) / p99(steady.ttft) - 9) < 0.5,
+        "nearly one in five meets a gap above 200 ms, and the p99 of gaps is 20 ms at most": bool(
+            0.15 < (longest > 0.2).mean() < 0.22 and p99(gaps) < 0.02
+        ),
+        "the line is right where it was fitted": abs(_off(FIT)) < 0.03,
+        "the answers in peak were held back by its limit": abs(
+            PEAK["request_throughput"] * PEAK["mean_e2el_ms"] / 1e3 / PEAK["max_concurrency"] - 1) < 0.02,
+        "the failed ones are counted in nightly's rate": sum(
+            three_files.contents("nightly")[name] for name in ("completed", "failed")
+        ) == three_files.contents("nightly")["num_prompts"],
+    }  # fmt: skip
+
+
+def _people_and_gaps() -> tuple[np.ndarray, np.ndarray]:
+    """All gaps, and the longest of each request [s], where one prompt in EACH is a short document."""
+    load = load_test.requests(RATE, SHORT_DOCUMENT, documents=REQUESTS // EACH)
+    run = serve(load, load_test.engine(), STEP)
+    gaps = [np.diff(run.token_times(i)) for i in range(len(run))]
+    return np.concatenate(gaps), np.array([gap.max(initial=0) for gap in gaps])
