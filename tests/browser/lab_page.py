@@ -61,6 +61,11 @@ class LabPage:
         if not LOCAL.match(url):
             self.outside.append(url)
 
+    @property
+    def address(self) -> str:
+        """Where JupyterLab opens without what was open before."""
+        return f"{self.server.url}lab?token={self.server.token}&reset"
+
     def leave(self) -> None:
         """Listen no more to the page."""
         for event, listener in self._listeners.items():
@@ -168,7 +173,7 @@ def opened(browser: Browser, server: Server, name: str, script: str = "") -> Ite
     page = new_page(browser, script)
     try:
         lab = LabPage(page, server, name)
-        lab.open(f"{server.url}lab?token={server.token}&reset")
+        lab.open(lab.address)
         yield lab
     finally:
         page.context.close()

@@ -92,7 +92,7 @@ def test_saved_closed_and_opened_again(lab: LabPage) -> None:
     lab.menu("File", "Save Notebook")
     lab.page.wait_for_timeout(1_500)  # the file is written in the background, and nothing on the page says when
     lab.server.stop_kernels()
-    lab.open()
+    lab.open(lab.address)
     page = lab.page.locator(".jp-Notebook")
     expect(page).to_contain_text("Run > Run All Cells brings the sliders")
     expect(page).not_to_contain_text("Error displaying widget")
