@@ -248,7 +248,10 @@ def test_as_a_process_bad_input_has_status_two():
 def test_as_a_process_ctrl_c_has_status_130(tmp_path):
     pipe = tmp_path / "endless.csv"
     os.mkfifo(pipe)
-    process = subprocess.Popen([*COMMAND, "simulate", "--trace", str(pipe)], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*COMMAND, "simulate", "--trace", str(pipe)], stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
+    )  # fmt: skip
     with pipe.open("w"):  # opens when the command reads from it, and it waits for more until we close
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=PATIENCE)
