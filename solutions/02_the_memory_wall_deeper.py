@@ -107,6 +107,18 @@ lab02.small_model()
 # The weights are a sixth, and $t_0$ is a little more: parts of a step do not shrink with the weights. K and V shrink
 # to a quarter only, {{small_kv:,}} bytes a token. So the knee comes earlier.
 #
+# ## Sixteen for the price of one?
+#
+# In a dense model one read of the weights serves everybody. A mixture of experts reads those experts that its tokens
+# chose: {{moe_one:.0f}} of {{moe_experts}} in a layer for one token of Qwen3-30B-A3B, {{moe_many:.0f}} for {{moe_tokens}} tokens, if its router spreads them
+# evenly. So {{moe_tokens}} sequences cost {{moe_cost:.1f}} times what one costs, where a dense 8B pays {{dense_cost:.2f}} times.
+
+# %%
+lab02.experts()
+
+# %% [markdown]
+# This is modelled, on no card. Tokens of one text resemble each other, so that a real batch touches fewer experts.
+#
 # ## What is often said
 
 # %%

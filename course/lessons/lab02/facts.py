@@ -177,10 +177,17 @@ def _deeper() -> dict[str, Any]:
         "miss": one_curve.one_curve().curve.error,
         "small_kv": further.SMALL_KV,
         "gains_nothing": GAINS_NOTHING,
+        "moe_one": further.EXPERTS.touched(1),
+        "moe_experts": further.EXPERTS.experts,
+        "moe_tokens": MANY,
+        "moe_many": further.EXPERTS.touched(MANY),
+        "moe_cost": further.cost(further.EXPERTS, MANY),
+        "dense_cost": further.cost(further.DENSE, MANY),
         "cache_mb": CACHE_MB,
     }
 
 
+MANY = 16  # sequences of the question about experts
 GAINS_NOTHING = 512  # tokens of a prompt that gains nothing from narrow weights
 ONE_BY_ONE_MS = 5.15  # the recorded step of one decode, launched without a graph: docs/benchmarks.md, "A whole step"
 CACHE_MB = 50  # the L2 cache of an H100, by its data sheet

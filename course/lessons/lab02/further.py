@@ -21,10 +21,11 @@ from course.lessons.lab02.one_step import (
     points,
 )
 from course.models import gpus
-from course.steptime import Curve, Roofline, fit, recorded
+from course.steptime import Curve, Moe, Roofline, Step, fit, recorded
 
 __all__ = [
     "claims",
+    "experts",
     "floor_and_recording",
     "narrow_weights",
     "read_here",
@@ -42,6 +43,9 @@ PROBE = 3.13e12
 """Bytes/s of the fastest read pattern on the card of the recording (docs/benchmarks.md, "A whole step")."""
 SIZES = tuple(2**power for power in (18, 20, 22, 24, 26, 28))
 """Bytes that are read again and again."""
+EXPERTS, DENSE = Moe("qwen3-30b-a3b", "H200"), Roofline("llama-3.1-8b", "H200")
+TOKENS = (1, 16, 64, 256)
+"""Sequences that decode, each a token a step."""
 SMALL, SMALL_KV = "h100_llama3_1b", 32_768
 """The recording of a model of 1 billion parameters, and its KV bytes a token."""
 
@@ -55,6 +59,29 @@ def ridge(card: str) -> float:
 def even() -> float:
     """Sequences of 1,024 tokens whose K and V are as large as the weights; no card is in it."""
     return WEIGHTS / (KV_TOKEN * CONTEXT)
+
+
+def cost(model: Roofline, sequences: int) -> float:
+    """How many times as long a decode step of so many sequences of 1,024 tokens takes as one of a single one."""
+    one, many = (model(Step(each, each * CONTEXT, ())) for each in (1, sequences))
+    return many / one
+
+
+def experts() -> Table:
+    """What a mixture of experts reads for more tokens, beside a dense model."""
+    rows: list[tuple[str, ...]] = [("", "experts a layer", "weights read", "step / that of one", "dense 8B")]
+    for tokens in TOKENS:
+        read = EXPERTS.bytes_read(tokens)
+        rows.append(
+            (
+                f"{tokens} sequences" if tokens > 1 else "1 sequence",
+                f"{EXPERTS.touched(tokens):.0f} of {EXPERTS.experts}",
+                f"{read / 1e9:.1f} GB, {read / EXPERTS.bytes_read(1):.1f}x",
+                f"{cost(EXPERTS, tokens):.2f}",
+                f"{cost(DENSE, tokens):.2f}",
+            )
+        )
+    return table(rows, f"Qwen3-30B-A3B, {CONTEXT:,} tokens each [{EXPERTS.badge}]")
 
 
 def ridges() -> Table:
