@@ -79,7 +79,7 @@ MUTANTS = (
     Mutant(ROWS, 'value = 100 * float(f"0.{digits}")', 'value = float(f"0.{digits}")', PERCENTILE),
     Mutant(ROWS, "else float(digits) / 10", "else float(digits)", PERCENTILE),
     Mutant(ROWS, '"median": "p50"', '"median": "mean"', PERCENTILE),
-    Mutant(ROWS, "value = number(place, doc, key) / 1_000", "value = number(place, doc, key)", UNIT),
+    Mutant(ROWS, "value = number(place, doc, key) * scale", "value = number(place, doc, key)", UNIT),
     Mutant(ROWS, "number > 0 else NAN", "number >= 0 else NAN", COMPARISON),
     Mutant(
         PIECES,

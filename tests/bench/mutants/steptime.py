@@ -69,6 +69,5 @@ MUTANTS = (
         RECORDED, "share = max(tokens - low, 0) / (high - low)", "share = max(high - tokens, 0) / (high - low)", ORDER
     ),
     Mutant(RECORDED, "if tokens > self.most:", "if tokens >= self.most:", COMPARISON),
-    Mutant(RECORDED, "REACH * self._contexts", "self._contexts", CONSTANT),
     Mutant(RECORDED, "pairs = first * tokens ", "pairs = first ", TERM),
 )
