@@ -11,7 +11,7 @@ from course.base.settings import quote
 from course.models.gpus import GPU
 
 VERSION = "vLLM 0.19"
-DEFAULT_ENGINE_VERSION = "0.33"
+DEFAULT_ENGINE_VERSION = "0.19"
 """The release whose scheduler and block pool a policy and a cache follow where none is named."""
 LARGE_MEMORY = 70 * 2**30  # bytes from which on a card that is no A100 gets the larger batch
 GPU_MEMORY_UTILIZATION = 0.9
