@@ -9,28 +9,20 @@ workload, not an object. `_rounds` is for prompts that fit whole, `_chunked` for
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
-
-import numpy as np
+from heapq import heappop, heappush
 
 from course.engine.arrivals import NEVER
-from course.engine.executor import Simulated
-from course.engine.fast.lives import LAST
 from course.engine.fast.passes import Passes
+from course.engine.fast.rows import Rows
 from course.engine.fast.stretch import LONG, decode, keep, long_stretch
 from course.engine.log import check_length
-from course.engine.step import StepTimeModel
 from course.memory.block_pool import BlockPool
 from course.memory.phases import Phases
-from course.policies.base import Request
 from course.policies.continuous import Continuous
-from course.policies.request import fill_remaining
-from course.workload import Workload
 
 _ROUNDS = 1 << 10  # at a time; then the times of the steps so far go where they take less memory
 _PAUSE = 16  # times that the policy is asked before the next try
 _ROOMY = 8  # one in so many blocks free: then a shortage is some time off
-_END = 1 << 62
 
 
 def shortcut(engine: Passes) -> Shortcut | None:
@@ -48,34 +40,10 @@ def shortcut(engine: Passes) -> Shortcut | None:
     return Shortcut(engine, policy, load, simulated, simulated.model)
 
 
-class Shortcut:
-    """The rows of a workload in the form that the tight loop wants; and the way in and out of it.
+class Shortcut(Rows):
+    """The three loops over rows."""
 
-    A finish code is n x (the first step without the request) + request.
-    """
-
-    def __init__(self, engine: Passes, policy: Continuous, load: Workload, simulated: Simulated, model: StepTimeModel):
-        prompts, outputs, n, cache = load.prompt_tokens, load.output_tokens, len(load), engine.cache
-        self.engine, self.requests, self.policy, self.load = engine, n, policy, load
-        self.simulated, self.model = simulated, model
-        self.blocks, self.total = [0] * n, 0
-        if cache is not None:
-            self.total = int(engine.pool.free) + sum(engine.pool.held(request) for request in engine.members)
-            needed = cache.blocks_for(prompts + outputs - 1)  # at full length
-            # Whichever requests get the slots, blocks may never run short: then none need be counted.
-            if min(policy.max_num_seqs, n) * int(needed.max()) > self.total:
-                self.blocks = needed.tolist()
-        # A prompt that must run in chunks counts as more than any budget.
-        longest = policy.long_prefill_token_threshold or policy.max_num_batched_tokens
-        self.whole = np.where(prompts <= longest, prompts, policy.max_num_batched_tokens + 1).tolist()
-        self.pairs = (prompts * (prompts + 1) // 2).tolist()
-        self.codes = (outputs * n + np.arange(n)).tolist()  # finish codes of those who join in step 0
-        self.prompt, self.length = engine.arrivals.prompt, (prompts + outputs).tolist()
-        self.answered: list[int] = []  # finish codes of those who have left
-        self.partial: list[tuple[int, int]] = []  # (request, tokens computed) of prompts that are not complete
-        self.cut: dict[int, int] = {}  # those whose prompt was cut, and the step in which they were admitted
-        self.noted: dict[int, Request] = {}  # those whose life was no plain one when they came in
-        self.pause = 0
+    pause = 0  # times that the policy is asked before the next try
 
     def taken(self) -> bool:
         """Serve as far as this way leads. False where it is not open: then the policy must be asked."""
@@ -88,7 +56,7 @@ class Shortcut:
         if self.scarce and engine.pool.free * _ROOMY < self.total:
             self.pause = _PAUSE // 4
             return False
-        self._come_in()
+        self.come_in()
         while not self.special and len(self.answered) + engine.answered < self.requests:
             if self.scarce:
                 self._counted()
@@ -96,95 +64,9 @@ class Shortcut:
                 self._rounds()
             if self.chunked:
                 self._chunked()
-        self._go_out()
+        self.go_out()
         self.pause = _PAUSE
         return True
-
-    def _come_in(self) -> None:
-        engine, n = self.engine, self.requests
-        self.special = self.chunked = False  # this way ends; the budget cuts a prompt
-        self.noted = {request.life.row: request for request in engine.members if not request.life.plain}
-        self.head = engine.arrivals.head - len(engine.queue)
-        self.decodes, self.context = engine.decodes, engine.context
-        self.finishes = [_END, *(request.life.leaves_at * n + request.life.row for request in engine.members)]
-        heapify(self.finishes)
-        self.answered, self.partial = [], []
-        for request in engine.members:
-            engine.phases.pause(request.computed)
-            engine.pool.release(request)
-
-    def _go_out(self) -> None:
-        """The engine's own state again: those who left are written down, those who run become requests."""
-        engine = self.engine
-        self._write_down()
-        engine.arrivals.head = self.head
-        here = {request.life.row: request for request in engine.members}
-        before = tuple(here)
-        engine.queue.clear()
-        engine.members.clear()
-        engine.decoding.clear()
-        engine.running_shown = None
-        taken, engine.steps = len(engine.clock) - engine.steps, len(engine.clock)
-        if taken:
-            engine.last_step_end = engine.clock[-1]
-        engine.decodes, engine.context = self.decodes, self.context
-        engine.finishes = [LAST]
-        engine.phases.step = engine.steps
-        here.update((row, self._as_request(row, leave)) for leave, row in self._decoding() if row not in here)
-        here.update((row, self._as_prefilling(row, computed)) for row, computed in self.partial)
-        for leave, row in self._decoding():
-            engine.leaves_at(here[row], leave)
-            engine.phases.decode(here[row].computed)
-            engine.decoding.add(here[row])
-        new = sorted(here.keys() - before)  # they were admitted in the order of their rows
-        present = {row for _, row in self._decoding()} | {row for row, _ in self.partial}
-        for row in [row for row in (*before, *new) if row in present]:
-            engine.members[here[row]] = None
-            engine.pool.take(here[row], here[row].computed, computed=0)
-        engine.prefilling.update((here[row], None) for row, _ in self.partial)
-        if engine.finishes[0][0] <= engine.steps:
-            engine.let_go()
-
-    def _write_down(self) -> None:
-        """The lives of those who have left."""
-        notes, load = self.engine.notes, self.load
-        leave, row = np.divmod(np.array(self.answered, dtype=np.int64), self.requests)
-        self.engine.answered += len(row)
-        cut = np.isin(row, [*self.cut, *self.noted])
-        first = leave - load.output_tokens[row]
-        rows = np.stack([row, first, leave - 1], axis=1)
-        notes.plain.frombytes(rows[~cut].tobytes())
-        for request, begin, last in rows[cut].tolist():
-            if request in self.noted:
-                self.engine.note_run(self.noted[request], last)
-                notes.stays.extend((request, self.noted[request].life.admitted, last))
-                continue
-            notes.tokens.extend((request, begin, last, 1))
-            notes.decodes.extend((request, begin + 1, last, self.prompt[request] + 1))
-            notes.stays.extend((request, self.cut.pop(request), last))
-
-    def _decoding(self) -> list[tuple[int, int]]:
-        """(the first step without it, request) of those that decode."""
-        return [divmod(code, self.requests) for code in self.finishes if code != _END]
-
-    def _as_request(self, row: int, leave: int) -> Request:
-        """One that decodes and leaves before that step."""
-        request = self.engine.arrivals.request(row, self.engine)
-        life, first = request.life, leave - self.simulated.lengths[row]
-        life.decodes_from, life.tokens_from, life.admitted = first + 1, first, first
-        if row in self.cut:
-            life.admitted, life.plain = self.cut.pop(row), False
-        life.emitted_before, life.computed_before = 1, life.prompt_tokens
-        life.known_first = life.prompt_tokens + 1
-        fill_remaining(request, 1)
-        return request
-
-    def _as_prefilling(self, row: int, computed: int) -> Request:
-        request = self.engine.arrivals.request(row, self.engine)
-        life = request.life
-        life.admitted, life.computed_before, life.plain = self.cut.pop(row), computed, False
-        fill_remaining(request, life.prompt_tokens - computed)
-        return request
 
     def _rounds(self) -> None:
         """Some rounds: those leave whose answer is complete, those join who wait, and a stretch of decodes follows.
@@ -293,7 +175,7 @@ class Shortcut:
         times, clock, finishes, now = engine.arrivals.times, engine.clock, self.finishes, engine.now
         blocks_for, phases, free = engine.pool.blocks_for, Phases(engine.pool.block_size), self.total
         phases.step = len(clock)
-        for leave, row in self._decoding():
+        for leave, row in self.running():
             computed = length[row] - 1 - (leave - phases.step)  # all but its last token, when it leaves
             phases.decode(computed)
             free -= blocks_for(computed)
@@ -304,7 +186,7 @@ class Shortcut:
                 computed = length[code % n] - 1
                 phases.pause(computed)
                 free += blocks_for(computed)
-                self._leave(code)
+                self.leave(code)
                 due = phases.due
             if due > free:
                 self.special = True
@@ -364,7 +246,7 @@ class Shortcut:
         while not self.special:
             step = len(clock)
             while finishes[0] // n <= step:
-                self._leave(heappop(finishes))
+                self.leave(heappop(finishes))
             waiting = times[self.head] <= engine.now and self.decodes + len(self.partial) < policy.max_num_seqs
             if (waiting or self.partial) and self._chunk_step(step):
                 lasting += 1
@@ -389,13 +271,6 @@ class Shortcut:
         """How many wait, counted up to `most`."""
         times, now = self.engine.arrivals.times, self.engine.now
         return sum(when <= now for when in times[self.head : self.head + most])
-
-    def _leave(self, code: int) -> None:
-        row = code % self.requests
-        self.decodes -= 1
-        self.context -= self.length[row]
-        self.spare += self.blocks[row]
-        self.answered.append(code)
 
     def _chunk_step(self, step: int) -> bool:
         """One step with prompts in it. False where nobody can join, or where blocks may run short: then `special`."""

@@ -19,7 +19,9 @@ TESTS = (
     "tests/engine/test_refusals.py",
     "tests/policies",
 )
-LOOP, TIGHT, PADDED, STRETCH = (f"course/engine/fast/{name}.py" for name in ("loop", "tight", "padded", "stretch"))
+LOOP, TIGHT, ROWS, PADDED, STRETCH = (
+    f"course/engine/fast/{name}.py" for name in ("loop", "tight", "rows", "padded", "stretch")
+)
 PLAIN, ANSWER, FRAME, HELD = (
     "course/engine/plain.py", "course/engine/answer.py", "course/engine/frame.py", "course/memory/held.py"
 )  # fmt: skip
@@ -160,23 +162,23 @@ MUTANTS = (
         BOUNDARY,
     ),
     Mutant(
-        TIGHT,
+        ROWS,
         "needed = cache.blocks_for(prompts + outputs - 1)",
         "needed = cache.blocks_for(prompts + outputs)",
         BOUNDARY,
         equivalent="a block more than is needed closes the tight way a little earlier; the times are the same",
     ),
     Mutant(
-        TIGHT,
+        ROWS,
         "longest = policy.long_prefill_token_threshold or policy.max_num_batched_tokens",
         "longest = policy.max_num_batched_tokens",
         TERM,
     ),
     Mutant(
-        TIGHT, "self.pairs = (prompts * (prompts + 1) // 2)", "self.pairs = (prompts * (prompts - 1) // 2)", BOUNDARY
+        ROWS, "self.pairs = (prompts * (prompts + 1) // 2)", "self.pairs = (prompts * (prompts - 1) // 2)", BOUNDARY
     ),
     Mutant(
-        TIGHT,
+        ROWS,
         "self.length = engine.arrivals.prompt, (prompts + outputs).tolist()",
         "self.length = engine.arrivals.prompt, (prompts + outputs - 1).tolist()",
         BOUNDARY,
@@ -217,7 +219,7 @@ MUTANTS = (
     Mutant(TIGHT, "pairs += chunk * computed + chunk * (chunk + 1) // 2", "pairs += chunk * (chunk + 1) // 2", TERM),
     Mutant(TIGHT, "self.context += prompt + 1", "self.context += prompt", BOUNDARY),
     Mutant(
-        TIGHT,
+        ROWS,
         "notes.decodes.extend((request, begin + 1, last, self.prompt[request] + 1))",
         "notes.decodes.extend((request, begin + 1, last, self.prompt[request]))",
         BOUNDARY,
