@@ -1,7 +1,7 @@
-"""What the course adds to the Jupyter server of `make lab`: what is saved, and a start page that keeps up.
+"""What the course adds to the Jupyter server of `make lab`: who gets in, what is saved, a start page that keeps up.
 
-Loaded as a server extension, `--ServerApp.jpserver_extensions=course.desk.server=True`, so that nothing of a learner's
-or an instructor's own configuration is replaced.
+Loaded as a server extension, `--ServerApp.jpserver_extensions=course.desk.server=True`, so that a learner's or an
+instructor's own configuration stays but for what `course.desk.guard` closes.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from course.desk.guard import close
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 AGAIN = "Run > Run All Cells brings the sliders and buttons."
@@ -44,6 +46,8 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 
 def _load_jupyter_server_extension(app: Any) -> None:
+    for change in close(app):
+        app.log.warning(change)
     contents = app.contents_manager
     contents.register_pre_save_hook(strip_views)
     labs, mine = (os.environ.get(name) for name in ("COURSE_LABS", "COURSE_COPIES"))

@@ -75,6 +75,12 @@ def test_what_is_no_notebook_is_left_alone(model: dict) -> None:
     assert model == before
 
 
+CLOSED = {
+    "cli_config": {}, "identity_provider": SimpleNamespace(auth_enabled=True), "web_app": SimpleNamespace(settings={})
+}  # fmt: skip
+"""What a server has that no configuration has opened."""
+
+
 class Contents:
     """The two verbs of a contents manager that take hooks."""
 
@@ -88,7 +94,7 @@ def test_the_start_page_follows_when_a_lab_is_saved(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("COURSE_LABS", str(tmp_path / "labs"))
     monkeypatch.setenv("COURSE_COPIES", str(tmp_path / "mine"))
     monkeypatch.setattr(pages, "write_pages", lambda *folders: written.append(folders) or (None, ["a remark"]))
-    app = SimpleNamespace(contents_manager=Contents(), log=SimpleNamespace(warning=warned.append))
+    app = SimpleNamespace(**CLOSED, contents_manager=Contents(), log=SimpleNamespace(warning=warned.append))
     server._load_jupyter_server_extension(app)
     assert app.contents_manager.before == [strip_views]
     (saved,) = app.contents_manager.after
@@ -106,7 +112,7 @@ def test_a_page_that_cannot_be_written_fails_no_saving(tmp_path: Path, monkeypat
     monkeypatch.setenv("COURSE_LABS", str(tmp_path))
     monkeypatch.setenv("COURSE_COPIES", str(tmp_path))
     monkeypatch.setattr(pages, "write_pages", broken)
-    app = SimpleNamespace(contents_manager=Contents(), log=SimpleNamespace(warning=warned.append))
+    app = SimpleNamespace(**CLOSED, contents_manager=Contents(), log=SimpleNamespace(warning=warned.append))
     server._load_jupyter_server_extension(app)
     app.contents_manager.after[0](os_path="03_a.ipynb", model={}, contents_manager=None)
     assert warned == ["The start page cannot be written: RuntimeError: a bug"]
@@ -116,6 +122,6 @@ def test_without_a_learners_folder_only_saving_changes(monkeypatch: pytest.Monke
     """As where somebody else's server loads the extension."""
     for name in ("COURSE_LABS", "COURSE_COPIES"):
         monkeypatch.delenv(name, raising=False)
-    app = SimpleNamespace(contents_manager=Contents())
+    app = SimpleNamespace(**CLOSED, contents_manager=Contents())
     server._load_jupyter_server_extension(app)
     assert len(app.contents_manager.before) == 1 and app.contents_manager.after == []
