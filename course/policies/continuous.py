@@ -37,6 +37,8 @@ class Continuous(Policy):
     """
 
     max_num_batched_tokens: int
+    budget_changes = False
+    """Whether `max_num_batched_tokens` was set since serving began."""
 
     def __init__(
         self,
@@ -71,12 +73,12 @@ class Continuous(Policy):
             raise ValueError(
                 "long_prefill_token_threshold needs enable_chunked_prefill=True: set it to 0 or turn chunking on"
             )
-        vars(self).pop("_set_while_serving", None)
+        vars(self).pop("budget_changes", None)
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
         if name == "max_num_batched_tokens":  # set in `schedule`, it may change again: no answer holds any more
-            vars(self)["_set_while_serving"] = True
+            self.budget_changes = True
 
     def __repr__(self) -> str:
         extras = ""
@@ -121,18 +123,15 @@ class Continuous(Policy):
         holds: False: for one step only while anybody waits, which is so by default if a subclass has a `schedule` of
         its own, since that may have a rule of its own for those who wait. One that has none says True.
         """
-        own, prefilling, many = vars(self), state.prefilling, len(state.waiting)
-        if holds is None:
-            holds = type(self).schedule is Continuous.schedule and "schedule" not in own
-        left = own["max_num_batched_tokens"] - state.decodes
-        changes = "_set_while_serving" in own
+        prefilling, many = state.prefilling, len(state.waiting)
+        left = self.max_num_batched_tokens - state.decodes
         if left < 0:
             return self.make_room(state)
         joining = many and left and state.free_slots
         if not joining and not prefilling:
             if state.spare_blocks < 0:
                 return self.make_room(state)
-            return Schedule(decodes=True) if changes or not (holds or not many) else DECODES
+            return Schedule(decodes=True) if self.budget_changes or (many and not self._holds(holds)) else DECODES
         plan, tokens, cap = state.plan(), {}, self.cap(state)
         if plan.free < 0:
             return self.make_room(state)
@@ -146,11 +145,15 @@ class Continuous(Policy):
             left -= chunk
         begun = len(tokens)
         until = self.admit(state, plan, tokens, left, cap) if left and joining else math.inf if left else None
-        if changes or not (holds or many == len(tokens) - begun):
+        if self.budget_changes or (many > len(tokens) - begun and not self._holds(holds)):
             until = None
         if not tokens and until == math.inf:
             return DECODES
         return Schedule(tokens, decodes=True, until=until)
+
+    def _holds(self, said: bool | None) -> bool:
+        """What `schedule` was told of `holds`, else whether no subclass and no object has a `schedule` of its own."""
+        return type(self).schedule is Continuous.schedule and "schedule" not in vars(self) if said is None else said
 
     def admit(self, state: State, plan: Plan, tokens: dict[Request, int], left: int, cap: int) -> float | None:
         """Add newcomers to `tokens` while slots, `left` tokens and blocks last; return until when the answer holds."""

@@ -147,10 +147,9 @@ class Lives(Intake):
         step, pool, queue, members, notes = self.steps, self.pool, self.queue, self.members, self.notes
         decodes, context, total = self.decodes, self.context, self.decodes
         chunks, prompts = [], []
-        blocks = self.due
+        blocks = self.phases.advance(1)
         if blocks:
             pool.spend(blocks)  # the decodes take their blocks before all others
-        self.phases.step += 1
         for request, chunk in tokens.items():
             if type(request) is not Request or request.life.engine is not self:
                 raise answer.unknown(request)

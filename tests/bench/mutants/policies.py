@@ -22,7 +22,9 @@ MUTANTS = (
         "self.max_num_batched_tokens <= self.max_num_seqs",
         COMPARISON,
     ),
-    Mutant(CONTINUOUS, 'own["max_num_batched_tokens"] - state.decodes\n', 'own["max_num_batched_tokens"]\n', TERM),
+    Mutant(
+        CONTINUOUS, "left = self.max_num_batched_tokens - state.decodes\n", "left = self.max_num_batched_tokens\n", TERM
+    ),
     Mutant(
         CONTINUOUS,
         "chunk = min(request.remaining, left, cap or left)\n            if not chunk:\n",
@@ -45,7 +47,7 @@ MUTANTS = (
         equivalent="asked more often than need be, with the same answers",
     ),
     Mutant(CONTINUOUS, "return None if tokens else holds", "return holds", TERM),
-    Mutant(CONTINUOUS, "if changes or not (holds or many ==", "if not (holds or many ==", TERM),
+    Mutant(CONTINUOUS, "if self.budget_changes or (many > len", "if (many > len", TERM),
     Mutant(CONTINUOUS, "if left < 0:", "if left < -1:", BOUNDARY),
     Mutant(CONTINUOUS, "left += tokens.pop(victim, 0)", "tokens.pop(victim, 0)", TERM),
     Mutant(CONTINUOUS, "if position <= place:", "if position < place:", BOUNDARY),
@@ -70,7 +72,13 @@ MUTANTS = (
         "preempt.append(victim)\n            return",
         TERM,
     ),
-    Mutant(CONTINUOUS, "while place < len(running) and left:", "while place < len(running):", TERM),
+    Mutant(
+        CONTINUOUS,
+        "while place < len(running) and left:",
+        "while place < len(running):",
+        TERM,
+        equivalent="with no budget left each of the others gets a chunk of no token, and is passed over",
+    ),
     Mutant(CONTINUOUS, "return Schedule(tokens, preempt)", "return Schedule(tokens, preempt[::-1])", ORDER),
     Mutant(
         STATIC,
