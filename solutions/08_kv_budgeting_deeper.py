@@ -438,7 +438,7 @@ for length in (16_000, 32_000):
 # ## The last per cent of the card
 #
 # `gpu_memory_utilization` is a share of the *whole* memory of the card, not of what is free. The rest of the card must
-# hold everything that nobody has counted: CUDA graphs (up to vLLM 0.19), fragments, a second process. From {{graphs}} on an
+# hold everything that nobody has counted: CUDA graphs (in vLLM before {{graphs}}), fragments, a second process. From there on an
 # estimate of the graphs is taken off the pool, and the default is {{share_now:.2f}}.
 
 # %%

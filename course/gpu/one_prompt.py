@@ -15,7 +15,7 @@ from course.gpu.device import Device, Stopwatch
 from course.gpu.one_layer import BLOCK, GPU_KIND, HEADS, WIDTH
 from course.gpu.ops import numbers, product
 from course.gpu.ops.prefill_attention import PrefillAttention, checked_chunks
-from course.gpu.ops.queue import queue
+from course.gpu.queues import queue
 
 ROWS_AT_ONCE = 32
 """Queries whose scores NumPy computes at a time: as many in every chunk, so that none computes more that is masked."""

@@ -1,4 +1,7 @@
-"""Requests that wait for answers: closed loops of users, and conversations whose prompts grow by their history."""
+"""Requests that wait for answers: closed loops of users, and conversations whose prompts grow by their history.
+
+Each function gives the arguments of a Workload.
+"""
 
 from typing import Any
 
@@ -7,7 +10,6 @@ import numpy as np
 from course.base.settings import MAX_REQUESTS, MAX_TOKENS, real, seed_sequence, whole
 from course.workload import arrivals
 from course.workload.lengths import as_lengths, sample_lengths
-from course.workload.workload import Workload
 
 
 def closed_loop(
@@ -18,7 +20,7 @@ def closed_loop(
     output_tokens: Any,
     think_cv: float,
     seed: int,
-) -> Workload:
+) -> dict[str, Any]:
     """See `Workload.closed_loop`."""
     users = whole("users", users, high=MAX_REQUESTS)
     rounds = whole("requests_per_user", requests_per_user, high=MAX_REQUESTS)
@@ -32,14 +34,14 @@ def closed_loop(
     think[:users] = 0.0
     after = np.arange(n) - users
     after[:users] = -1
-    return Workload(
-        arrival,
-        sample_lengths("prompt_tokens", prompts, prompt_rng, n),
-        sample_lengths("output_tokens", outputs, output_rng, n),
-        after=after,
-        think_time=think,
-        name="closed loop",
-    )
+    return {
+        "arrival": arrival,
+        "prompt_tokens": sample_lengths("prompt_tokens", prompts, prompt_rng, n),
+        "output_tokens": sample_lengths("output_tokens", outputs, output_rng, n),
+        "after": after,
+        "think_time": think,
+        "name": "closed loop",
+    }
 
 
 def turns(
@@ -52,7 +54,7 @@ def turns(
     think_cv: float,
     system_tokens: int,
     seed: int,
-) -> Workload:
+) -> dict[str, Any]:
     """See `Workload.turns`."""
     rate = arrivals.checked_rate(rate)
     conversations = whole("num_conversations", num_conversations, high=MAX_REQUESTS)
@@ -75,7 +77,8 @@ def turns(
     after[first] = -1
     think = arrivals.gaps(think_rng, think_time, think_cv, n)
     think[first] = 0.0
-    return Workload(arrival, prompts, outputs, after=after, think_time=think, name="conversations")
+    columns = {"arrival": arrival, "prompt_tokens": prompts, "output_tokens": outputs}
+    return columns | {"after": after, "think_time": think, "name": "conversations"}
 
 
 def _history(turn_tokens: np.ndarray, first: np.ndarray, counts: np.ndarray) -> np.ndarray:

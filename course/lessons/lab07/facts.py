@@ -278,6 +278,7 @@ def _deeper() -> dict[str, Any]:
         "tiny_steps": ceil(CHAT_PROMPT / TINY),
         "starved_s": starved.long_ttft,
         "vllm": engine_defaults.VERSION,
+        "spares": next(one.name for one in engine_defaults.RELEASES.values() if not one.threshold_alone),
         "sglang_gb": 80,
     }
 

@@ -16,7 +16,8 @@ from course.figures.parts import LEFT, MARGIN, RIGHT, Part, dots, heading, line,
 from course.figures.words import seconds
 from course.gpu.errors import FAILS, not_measured
 from course.gpu.one_layer import GPU_KIND, WIDTH, in_numpy, on_a_gpu
-from course.gpu.ops.queue import Queue, queue
+from course.gpu.ops.queue import Queue
+from course.gpu.queues import queue
 from course.gpu.timing import measure
 from course.models import model
 from course.steptime import Recorded, Step, recorded
