@@ -31,7 +31,7 @@ class Continuous(Policy):
     engine_version: the release whose rules count (`models.engine_defaults.RELEASES`). From 0.33 on the threshold spares
     a request beside which no other runs or waits.
 
-    Out of blocks, the running request admitted last is preempted, and nobody is admitted in that step.
+    Out of blocks, the running request admitted last is preempted, and none is admitted in that step.
     Not modelled: prefix caching, asynchronous scheduling, the watermark of 0.33. Raises ValueError for settings that
     contradict each other.
     """
@@ -94,15 +94,18 @@ class Continuous(Policy):
         return f"{type(self).__name__}({sizes}{extras})"
 
     def queue(self, state: State, waiting: Waiting) -> Iterable[Request]:
-        """Those who wait, in the order in which they are admitted; who is left out waits on.
+        """Requests that wait, in the order in which they are admitted; one that is left out waits on.
 
-        A plain list holds for one step: while somebody waits whom slots and budget would let in, it is asked for before
-        every step. An `Order` says how long it holds. waiting: in order of arrival, preempted ones first.
+        A plain list holds for one step: while a request waits that slots and budget would let in, it is asked for
+        before every step. An `Order` says how long it holds. waiting: in order of arrival, preempted ones first.
         """
         return Order(waiting)
 
     def victim(self, state: State, running: Sequence[Request]) -> Request:
-        """Who gives way where blocks are short: the one admitted last, as in vLLM. running: in order of admission."""
+        """Which request gives way if blocks are short: the one admitted last, as in vLLM.
+
+        running: in order of admission.
+        """
         return running[-1]
 
     def cap(self, state: State) -> int:
@@ -118,10 +121,10 @@ class Continuous(Policy):
         return 0 if spared else self.long_prefill_token_threshold
 
     def schedule(self, state: State, *, holds: bool | None = None) -> Schedule:
-        """Decodes first, then prompts under way, then the queue. The answer holds while nobody waits for the budget.
+        """Decodes first, then prompts under way, then the queue. The answer holds while none waits for the budget.
 
-        holds: False: for one step only while anybody waits, which is so by default if a subclass has a `schedule` of
-        its own, since that may have a rule of its own for those who wait. One that has none says True.
+        holds: False: for one step only while a request waits, which is so by default if a subclass has a `schedule` of
+        its own, since that may have a rule of its own for those that wait. One that has none says True.
         """
         prefilling, many = state.prefilling, len(state.waiting)
         left = self.max_num_batched_tokens - state.decodes
@@ -179,7 +182,7 @@ class Continuous(Policy):
         return holds if holds == math.inf or len(state.waiting) > len(tokens) - begun else math.inf
 
     def make_room(self, state: State) -> Schedule:
-        """Those that run, in order of admission, where blocks or budget do not suffice for all: victims give way."""
+        """Those that run, in order of admission, if blocks or budget do not suffice for all: victims give way."""
         running, preempt = list(state.running), list[Request]()
         if state.decodes == len(running) <= self.max_num_batched_tokens:  # the same, without a look at each
             plan = state.plan()

@@ -13,8 +13,8 @@ class Life:
 
     row: in the workload. labels: class_, tenant, prefix, guess, tags, deadline. engine: the one that
     serves it, None before and after.
-    emitted_before, computed_before: output tokens and tokens in the cache when its decodes under way began; now, where
-    it does not decode. decodes_from: the first step of those decodes, -1 where it does not decode. The counters of a
+    emitted_before, computed_before: output tokens and tokens in the cache when its decodes under way began; now, if
+    it does not decode. decodes_from: the first step of those decodes, -1 if it does not decode. The counters of a
     request that decodes so follow from the number of the step, and a step costs nothing for those that only go on.
     leaves_at: the first step without it, -1 while that is not known. plain: its prompt was computed whole, in the step
     of its first token, and nothing has interrupted it since.
@@ -83,7 +83,7 @@ def _read_only(name: str, doc: str, read: Callable[[Any], Any] | None = None) ->
 
 
 class Request:
-    """A request as a policy may see it. How long its answer will be is not here: nobody knows that in advance."""
+    """A request as a policy may see it. How long its answer will be is not here: no engine knows that in advance."""
 
     __slots__ = ("life", "remaining")
 
@@ -92,7 +92,7 @@ class Request:
     """Tokens to compute before the next one is emitted: 1 for a decode, more for a prompt that is not in the cache.
 
     0 if its answer is complete and, with async scheduling, it holds its slot for one step more.
-    Policies read it more often than all else. So it is a slot that engines fill where they know it, as while a request
+    Policies read it more often than all else. So it is a slot that engines fill if they know it, as while a request
     decodes; else it is worked out (`__getattr__`).
     """
 

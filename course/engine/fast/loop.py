@@ -1,7 +1,7 @@
 """One loop for every policy: ask it, check its answer, run the step, hand out the tokens.
 
-Where an answer says that it holds (`Schedule.until`), all steps up to the next change are taken at once: the next
-arrival, the next answer that is complete, a shortage of blocks. Nobody is touched in them (see `lives`). The clock
+If an answer says that it holds (`Schedule.until`), all steps up to the next change are taken at once: the next
+arrival, the next answer that is complete, a shortage of blocks. No request is touched in them (see `lives`). The clock
 moves by adding one step after the other, never by multiplying, so the times are those of the same steps taken one by
 one, to the last bit.
 """
@@ -46,7 +46,7 @@ class Engine(Passes):
         self.batch = PaddedBatch(self) if self.limits.padded else None
 
     def run(self) -> Log:
-        """Serve everybody, and return what happened. Raises ValueError where nobody was submitted."""
+        """Serve all requests, and return what happened. Raises ValueError if none was submitted."""
         self.close()
         self._serve(NEVER)
         return self.log()
