@@ -154,9 +154,9 @@ class Continuous(Policy):
             return DECODES
         return Schedule(tokens, decodes=True, until=until)
 
-    def _holds(self, said: bool | None) -> bool:
+    def _holds(self, holds: bool | None) -> bool:
         """What `schedule` was told of `holds`, else whether no subclass and no object has a `schedule` of its own."""
-        return type(self).schedule is Continuous.schedule and "schedule" not in vars(self) if said is None else said
+        return type(self).schedule is Continuous.schedule and "schedule" not in vars(self) if holds is None else holds
 
     def admit(self, state: State, plan: Plan, tokens: dict[Request, int], left: int, cap: int) -> float | None:
         """Add newcomers to `tokens` while slots, `left` tokens and blocks last; return until when the answer holds."""

@@ -14,8 +14,8 @@ class PrefillFirst(Policy):
     """Iteration-level batching in which new prompts go first and decodes wait, SGLang's default.
 
     As in SGLang 0.5.9 without --enable-mixed-chunk (managers/scheduler.py, schedule_policy.py): while a prompt can run,
-    a step computes prompts only, first come first served; else each that decodes gets one token. Settings are named as in
-    vLLM, SGLang's names in brackets:
+    a step computes prompts only, first come first served; else each that decodes gets one token. Settings have vLLM's
+    names, SGLang's names in brackets:
     max_num_seqs (max_running_requests): slots. max_num_batched_tokens (chunked_prefill_size): prompt tokens of a step,
     at least one for each slot here, though a step of decodes has no such limit in SGLang.
     enable_chunked_prefill: the prompt that does not fit what is left of a step runs in chunks, one such prompt at a
@@ -107,8 +107,8 @@ class PrefillFirst(Policy):
             victim = begun.pop() if begun and len(order) == 1 else order.pop()
             plan.release(victim)
             preempt.append(victim)
-        kept = set(order)
-        return Schedule({request: 1 for request in decoding if request in kept}, preempt)
+        left = set(order)
+        return Schedule({request: 1 for request in decoding if request in left}, preempt)
 
     def idle(self, state: State) -> Schedule:
         """Nothing runs. ValueError if a request waits that no step can ever take."""

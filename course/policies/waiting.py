@@ -118,13 +118,13 @@ class _View:
         if len(self.known) > 2 * len(self.queue) + FEW:
             self.forget()
             self.known = set()
-        came = []
+        new = []
         for request in reversed(self.queue):
             if request in self.known:
                 break
-            came.append(request)
-        came.reverse()
-        return came
+            new.append(request)
+        new.reverse()
+        return new
 
     def forget(self) -> None:
         """None is known."""
@@ -145,9 +145,9 @@ class _Sorted(_View):
 
     def refresh(self) -> None:
         """Add those that came since the last look."""
-        came = self.newcomers()
-        added = [(self.key(request), self.count + place, request) for place, request in enumerate(came)]
-        self.known.update(came)
+        new = self.newcomers()
+        added = [(self.key(request), self.count + place, request) for place, request in enumerate(new)]
+        self.known.update(new)
         self.count += len(added)
         entries, queue = self.entries, self.queue
         if len(added) > FEW:
@@ -182,9 +182,9 @@ class _Grouped(_View):
 
     def refresh(self) -> None:
         """Add those that came since the last look."""
-        came = self.newcomers()
-        added = [(self.label(request), (self.count + place, request)) for place, request in enumerate(came)]
-        self.known.update(came)
+        new = self.newcomers()
+        added = [(self.label(request), (self.count + place, request)) for place, request in enumerate(new)]
+        self.known.update(new)
         self.count += len(added)
         for label, entry in added:
             self.groups.setdefault(label, deque()).append(entry)

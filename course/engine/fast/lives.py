@@ -1,7 +1,7 @@
 """The requests of an engine: which wait, have a slot or decode, and what is written down when that changes.
 
-A step touches only the requests whose state changes. The counters of one that decodes are views of the step's number; its
-context is part of one running sum, and its blocks are counted by phase (`BlockPool`).
+A step touches only the requests whose state changes. The counters of one that decodes are views of the step's number;
+its context is part of one running sum, and its blocks are counted by phase (`BlockPool`).
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class Engine(Passes):
         self.serving = True
         self.stop, self.waits = stop, 0
         shortcut = tight.shortcut(self) if stop == NEVER else None
-        arrivals, policy, asked = self.arrivals, self.policy, 0
+        arrivals, policy, questions = self.arrivals, self.policy, 0
         times, total, slots = arrivals.times, len(arrivals.arrival), self.limits.max_num_seqs
         queue, sent_back, running, prefilling = self.queue, self.sent_back, self.members, self.prefilling
         try:
@@ -74,8 +74,8 @@ class Engine(Passes):
                 if not (running or queue or sent_back):
                     self.rest(None, stop)
                     continue
-                asked += 1
-                if not asked % 1024:
+                questions += 1
+                if not questions % 1024:
                     check_length(self.clock, self.notes.chunks)
                 schedule = self.ask(self.decodes, prefilling, slots - len(running))
                 if schedule is not DECODES:

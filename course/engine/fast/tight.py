@@ -2,7 +2,7 @@
 
 One door, `shortcut`, says whether an engine may go this way: its policy is exactly `Continuous`, its clock a step-time
 model, its arrivals known beforehand. Then a step touches only requests that join or leave, and a request is a row of
-the workload, not an object. `_rounds` is for prompts that fit whole, `_chunked` for as long as the budget cuts them, and
+the workload, not an object. `_rounds` is for prompts that fit whole, `_chunked` while the budget cuts them, and
 `_counted` for as long as the cache might not hold all that run at full length. If a decode finds no block, the loop of
 `fast.loop` takes over and finds everything as it would have left it itself.
 """
