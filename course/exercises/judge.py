@@ -10,9 +10,10 @@ from typing import Any
 
 from course.exercises import slips
 from course.exercises.compare import brief, difference, same
-from course.exercises.learner import describe, describe_error, watch
+from course.exercises.learner import describe, describe_error, stopped_at, watch
 from course.exercises.printing import limited
 from course.exercises.spec import Exercise
+from course.exercises.time_limit import OutOfTime, TimeLimit
 
 NOT_ATTEMPTED, RIGHT, WRONG = "not attempted yet", "right", "not right yet"
 
@@ -46,11 +47,20 @@ class Outcome:
 
 
 def judge(exercise: Exercise, answer: Any) -> Verdict:
-    """Judge an answer to an exercise. Never raises for what the answer does, except when a learner interrupts it."""
+    """Judge an answer to an exercise: what it does has `time_limit.SECONDS` of CPU time, and is stopped then.
+
+    Never raises for what the answer does, except when a learner interrupts it.
+    """
+    # Ours first, whose time is not the learner's.
+    for own in range(-1, len(exercise.mistakes)):
+        _own_outcome(exercise, own)
+    limit = TimeLimit()
     try:
-        return _judge(exercise, answer)
+        return limit.run(_judge, exercise, answer)
     except KeyboardInterrupt:
         raise
+    except OutOfTime as error:
+        return Verdict(WRONG, stopped_at(error, answer, limit.seconds))
     except BaseException as error:  # an object may raise anything at whatever it is asked, its own name included
         kind = type(answer).__name__ if type(type(answer)) is type else "its own kind"
         return Verdict(
@@ -119,25 +129,26 @@ def overlaps(exercise: Exercise) -> str | None:
 
 
 def _solution(exercise: Exercise) -> Outcome:
-    return _own_outcome(exercise, -1, exercise.solution)
+    return _own_outcome(exercise, -1)
 
 
 def _mistake(exercise: Exercise, position: int) -> Outcome:
-    return _own_outcome(exercise, position, exercise.mistakes[position].answer)
+    return _own_outcome(exercise, position)
 
 
-def _own_outcome(exercise: Exercise, key: int, answer: Any) -> Outcome:
-    """Return the outcome of one of the exercise's own answers, which `evaluate` may take a while to find, once."""
+def _own_outcome(exercise: Exercise, position: int) -> Outcome:
+    """Return the outcome of a mistake, or of the solution at -1, which `evaluate` may take a while to find, once."""
     memory = exercise.__dict__.setdefault("_outcomes", {})
-    if key not in memory:
-        memory[key] = outcome(exercise, answer)
-    return memory[key]
+    if position not in memory:
+        own = exercise.solution if position < 0 else exercise.mistakes[position].answer
+        memory[position] = outcome(exercise, own)
+    return memory[position]
 
 
 def _attempt(function: Any, arguments: tuple[Any, ...]) -> Any:
     try:
         return function(*arguments)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, OutOfTime):
         raise
     except BaseException as error:  # also what is no Exception, such as sys.exit() or a class of the learner's
         return RaisedError(error)
