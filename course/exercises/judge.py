@@ -81,12 +81,12 @@ def _judge(exercise: Exercise, answer: Any) -> Verdict:
         )
     with limited():
         got = outcome(exercise, answer)
-    if _alike(got, _solution(exercise), exercise.rtol):
+    if _alike(got, _solution(exercise), exercise):
         return Verdict(RIGHT)
     if got.empty:
         return Verdict(NOT_ATTEMPTED)
     for position, mistake in enumerate(exercise.mistakes):
-        if _alike(got, _mistake(exercise, position), exercise.rtol):
+        if _alike(got, _mistake(exercise, position), exercise):
             return Verdict(WRONG, mistake.hint, position)
     slip = _slip(exercise, answer, got)
     hint = slip or _describe(exercise, answer, got)
@@ -117,12 +117,12 @@ def overlaps(exercise: Exercise) -> str | None:
     seen: list[tuple[int, Outcome]] = []
     for position, mistake in enumerate(exercise.mistakes):
         wrong = _mistake(exercise, position)
-        if _alike(wrong, solution, exercise.rtol):
+        if _alike(wrong, solution, exercise):
             return f"mistake {position} ({brief(mistake.answer)}) is within the tolerance of the solution"
         if wrong.empty:
             return f"mistake {position} ({brief(mistake.answer)}) returns nothing, which counts as not attempted"
         for other, earlier in seen:
-            if _alike(wrong, earlier, exercise.rtol):
+            if _alike(wrong, earlier, exercise):
                 return f"mistakes {other} and {position} give the same result, so the second hint never shows"
         seen.append((position, wrong))
     return None
@@ -162,17 +162,17 @@ def _nothing(result: Any) -> bool:
     return result is None or result is ...
 
 
-def _alike(a: Outcome, b: Outcome, rtol: float) -> bool:
-    return all(_alike_one(x, y, rtol) for x, y in zip(a.results, b.results, strict=True))
+def _alike(a: Outcome, b: Outcome, exercise: Exercise) -> bool:
+    return all(_alike_one(x, y, exercise) for x, y in zip(a.results, b.results, strict=True))
 
 
-def _alike_one(got: Any, want: Any, rtol: float) -> bool:
+def _alike_one(got: Any, want: Any, exercise: Exercise) -> bool:
     if isinstance(got, RaisedError) or isinstance(want, RaisedError):
         if not (isinstance(got, RaisedError) and isinstance(want, RaisedError) and type(got.error) is type(want.error)):
             return False
         # The engine says by its sentences which rule was broken; Python's own messages differ between versions.
         return not isinstance(got.error, ValueError) or describe(got.error) == describe(want.error)
-    return same(got, want, rtol)
+    return same(got, want, exercise.rtol, exercise.shown)
 
 
 def _slip(exercise: Exercise, answer: Any, got: Outcome) -> str:
@@ -180,7 +180,8 @@ def _slip(exercise: Exercise, answer: Any, got: Outcome) -> str:
     if exercise.evaluate is not None:
         return ""  # what is compared there is what the answer did, not what it says
     want = _solution(exercise).results
-    hint = slips.found(got.results, want, exercise.rtol, exercise.slips)
+    wrong = [(_mistake(exercise, place).results, mistake.hint) for place, mistake in enumerate(exercise.mistakes)]
+    hint = slips.found(got.results, want, exercise.rtol, exercise.slips, exercise.shown, wrong)
     if hint or exercise.probes is None or any(isinstance(result, RaisedError) for result in got.results):
         return hint
     return slips.typed_in(answer, exercise.solution, exercise.probes)
@@ -189,7 +190,7 @@ def _slip(exercise: Exercise, answer: Any, got: Outcome) -> str:
 def _describe(exercise: Exercise, answer: Any, got: Outcome) -> str:
     """Return the general hint: the first probe that differs and how, never the reference."""
     for index, (mine, reference) in enumerate(zip(got.results, _solution(exercise).results, strict=True)):
-        if _alike_one(mine, reference, exercise.rtol):
+        if _alike_one(mine, reference, exercise):
             continue
         call = ""
         if exercise.probes is not None:
@@ -207,6 +208,6 @@ def _describe(exercise: Exercise, answer: Any, got: Outcome) -> str:
             name = f"the result of {call}"
         if mine is None:
             return f"{name[0].upper()}{name[1:]} is None: does every path of your code return a value?"
-        found = difference(mine, reference, exercise.rtol, name) or f"{name} is not right"
+        found = difference(mine, reference, exercise.rtol, name, exercise.shown) or f"{name} is not right"
         return found[0].upper() + found[1:] + "."
     return ""
