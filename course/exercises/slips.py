@@ -149,7 +149,7 @@ def typed_in(answer: Callable[..., Any], solution: Callable[..., Any], probes: S
         except Exception:
             return ""
         if _same(*pairs[0]) and not _same(*pairs[1]):
-            name = _name(answer, position)
+            name = name_of(answer, position)
             return f"The result does not change with {name}, and it should. Did you type a number where {name} belongs?"
     return ""
 
@@ -159,7 +159,8 @@ def _same(a: Any, b: Any) -> bool:
     return repr(a) == repr(b) if mine is None or yours is None else mine == yours
 
 
-def _name(function: Callable[..., Any], position: int) -> str:
+def name_of(function: Callable[..., Any], position: int) -> str:
+    """Return a parameter of a function as a sentence names it."""
     try:
         return f'"{list(inspect.signature(function).parameters)[position]}"'
     except (TypeError, ValueError, IndexError):
