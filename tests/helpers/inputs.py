@@ -45,12 +45,14 @@ def floors(draw: random.Random) -> tuple[Any, ...]:
 
 
 def capacities(draw: random.Random) -> tuple[Any, ...]:
-    """A step time, a prompt, an answer, a context and slots: those of lab 03's curve, and small ones that weigh more."""
+    """A step time, a prompt, an answer, a context and slots: of lab 03's curve, or small ones that weigh more."""
     if draw.random() < 0.5:
         slots, prompt, output = draw.randint(8, 128), draw.randint(16, 2_000), draw.randint(128, 600)
         return STEP, prompt, output, prompt + output // 2, slots
     slots, prompt, output = draw.randint(2, 5), draw.randint(2, 60), draw.randint(5, 20)
-    step = PowerLaw(1e-4, draw.uniform(1e-3, 3e-3), 1, prefill=draw.uniform(1e-4, 1e-3), context=draw.uniform(1e-4, 1e-3))
+    step = PowerLaw(
+        1e-4, draw.uniform(1e-3, 3e-3), 1, prefill=draw.uniform(1e-4, 1e-3), context=draw.uniform(1e-4, 1e-3)
+    )
     return step, prompt, output, prompt + output // 2, slots
 
 

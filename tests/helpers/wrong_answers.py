@@ -85,7 +85,10 @@ def _edits(node: ast.AST, inputs: list[str]) -> Iterator[tuple[str, Callable[[],
             yield "sides exchanged", lambda: _exchange(node)
     elif isinstance(node, ast.Compare):
         for other in SWAPPED.get(type(node.ops[0]), ()):
-            yield f"{type(node.ops[0]).__name__} to {other.__name__}", lambda other=other: node.ops.__setitem__(0, other())
+            yield (
+                f"{type(node.ops[0]).__name__} to {other.__name__}",
+                lambda other=other: node.ops.__setitem__(0, other()),
+            )
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
         for by in (1, -1):
             yield f"{node.value} to {node.value + by}", lambda by=by: setattr(node, "value", node.value + by)
@@ -108,8 +111,9 @@ def _edits(node: ast.AST, inputs: list[str]) -> Iterator[tuple[str, Callable[[],
         yield f"{node.id} - 1", lambda: _one_more(node, -1)
     elif isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Load) and len(node.elts) > 1:
         for place in range(len(node.elts) - 1):
-            yield f"element {place} exchanged", lambda place=place: node.elts.__setitem__(
-                slice(place, place + 2), node.elts[place : place + 2][::-1]
+            yield (
+                f"element {place} exchanged",
+                lambda place=place: node.elts.__setitem__(slice(place, place + 2), node.elts[place : place + 2][::-1]),
             )
 
 
