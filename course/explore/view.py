@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 from course.explore.ahead import QUICK, Ahead, next_stop
 from course.explore.displayed import Displayed
 from course.explore.fit import beside, blocks, figure_height
-from course.explore.ghost import Ranges, Shown, joined, ranges_of
+from course.explore.ghost import LINE, PALE, Ranges, Shown, has_ghost, joined, ranges_of
 from course.explore.plot import Plot, picture
 from course.explore.style import notice
 from course.explore.table import Rows, html_tables, warnings_of
@@ -41,7 +41,8 @@ def set_aside() -> None:
 class View(Displayed):
     """One display of an explorer: tasks, controls, figure, table, and the wiring between them.
 
-    What stood at rest before a move stays as a ghost: pale in the figure and as a column in the table.
+    What stood at rest before a move stays as a ghost: pale in the figure and as a column in the table. Bars and tiles
+    have a button in its place.
     """
 
     def __init__(self, explorer: Explorer) -> None:
@@ -134,6 +135,10 @@ class View(Displayed):
         if self.error is None and self._drawn is not None:
             self._resting = self._drawn
             self._judge(self._drawn, moved)
+
+    def _change(self, before: Shown, now: Shown) -> str:
+        change = super()._change(before, now)
+        return change + PALE if change and len(change + PALE) <= LINE and has_ghost(self.plot.traces) else change
 
     def _mark(self) -> None:
         """Fade the figure while it does not belong to the settings shown."""
