@@ -74,7 +74,7 @@ class View(Displayed):
     def _first(self) -> tuple[go.Figure, Rows]:
         """Return figure and rows at the default settings; empty ones if they fail, with the reason in the notice."""
         try:
-            self.result = self.explorer.default_result()
+            self.result = self._begun(self.settings, first=True)
             figure = self.explorer.drawn(self.result)
             rows = self.explorer.rows(self.result)
             self._say(self.result, rows)
@@ -93,27 +93,35 @@ class View(Displayed):
             settings = self.explorer.settings(positions)  # a browser's sums of steps are off by a rounding
             ready = self._ahead.take(settings)
             result, drawing, layout = ready or self._computed(settings)
-            ranges = ranges_of(layout)
-            self._leave(settings, ranges)
-            # The figure goes first: it is what the eye waits for.
-            self.plot.put(drawing, layout | {"height": self.height}, self._held, self._moves if self._before else 0)
-            now = Shown(settings, self.explorer.rows(result), ranges)
-            self._say(result, now.rows)
+            self._draw(settings, result, drawing, layout)
         except Exception as error:
             self._fail(error)
             self._ahead.drop()
         else:
-            self._drawn = now
-            self.settings, self.result, self.error = settings, result, None
             quick = self.explorer.pure and self._seconds <= QUICK
             self._ahead.plan(next_stop(self.explorer.controls, stood, settings) if quick else None)
         self._mark()
         self._rest.moved()
 
+    def _draw(self, settings: Mapping[str, Any], result: Any, drawing: Any, layout: Any) -> None:
+        """Show a result, and where the settings moved, what stood before them."""
+        ranges = ranges_of(layout)
+        self._leave(settings, ranges)
+        # The figure goes first: it is what the eye waits for.
+        self.plot.put(drawing, layout | {"height": self.height}, self._held, self._moves if self._before else 0)
+        now = Shown(settings, self.explorer.rows(result), ranges)
+        self._say(result, now.rows)
+        self._drawn = now
+        self.settings, self.result, self.error = dict(settings), result, None
+
+    def _begun(self, settings: Mapping[str, Any], first: bool = False) -> Any:
+        """Return the result of these settings, the whole of it. first: for the first picture of the display."""
+        return self.explorer.default_result() if first else self.explorer.compute(**settings)
+
     def _computed(self, settings: Mapping[str, Any]) -> tuple[Any, Any, Any]:
         """Return the result, and traces and layout of its figure; remember how long that took, asked for or ahead."""
         began = time.monotonic()
-        result = self.explorer.compute(**settings)
+        result = self._begun(settings)
         pictured = picture(self.explorer.drawn(result))
         self._seconds = time.monotonic() - began
         return result, *pictured
