@@ -2,9 +2,6 @@
 # # Lab 08: KV budgeting
 
 # %%
-import os
-
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # what is measured has one core
 import numpy as np
 from course.exercises import Lab
 from course.lessons import lab08
@@ -21,7 +18,8 @@ lab.earlier()
 # %% [markdown]
 # You put Llama-3.1-8B on an RTX 4090 for a team of forty. Prompts have 1,024 tokens, answers 512 on average, CV 1. For
 # each token every layer keeps a key (K) and a value (V), to compute them only once: the **KV cache**. The
-# engine allocates it as one **KV pool** of **blocks** of 16 tokens. Its log says:
+# engine allocates it as one **KV pool** of **blocks** of 16 tokens. Its log says (written from the {{blocks:,}} blocks that {{log_of}}
+# printed on such a card):
 
 # %%
 print(kv_pool.start_up_log())
@@ -64,6 +62,13 @@ lab08.full_pool()
 lab08.words_again()
 
 # %% [markdown]
+# vLLM with this model, {{live_slots}} slots and {{live_blocks}} blocks of {{live_block}} tokens. **It keeps one block for itself**: it logs {{live_tokens:,}} tokens, and
+# requests get {{live_usable}}. Its own page, before, within and after {{live_requests}} requests that outgrow them:
+
+# %%
+lab08.preempted_page()
+
+# %% [markdown]
 # ## Explain
 #
 # A pool of {{hand_blocks}} blocks of {{hand_block}} tokens; four requests with a prompt of {{hand_prompt}} tokens and an answer of {{hand_answer}}.
@@ -72,9 +77,8 @@ lab08.words_again()
 lab08.four_requests()
 
 # %% [markdown]
-# They start with {{hand_first}} blocks each and soon hold {{hand_soon}}: the pool is full. In the sixth step each needs a fourth, so the engine
-# preempts D, admitted last, and later C. Nothing fails, but D gets no token for seven steps, and all end after {{hand_steps}} steps
-# instead of {{hand_answer}}.
+# They soon hold {{hand_soon}} blocks each: the pool is full. In the sixth step each needs a fourth, so the engine preempts D, admitted
+# last, and later C. D gets no token for seven steps, and all end after {{hand_steps}} steps instead of {{hand_answer}}.
 #
 # **To remember**: the KV bytes of one token. **To look up**: how many sequences the pool holds at a random moment.
 #
@@ -88,20 +92,19 @@ lab08.four_requests()
 # | $n_{\text{KV heads}}$ | KV heads | 8 | `num_key_value_heads` |
 # | $d_{\text{head}}$ | elements of a head | 128 | `head_dim` |
 # | $s$ | bytes of an element | 2 | `--kv-cache-dtype` |
-# | $P$, $N$ | tokens of prompt, mean answer | 1,024, 512 | your traffic |
-# | $CV$ | spread of the answers | 1 | your traffic |
+# | $P$, $N$, $CV$ | prompt, mean answer [tokens], its spread | 1,024, 512, 1 | your traffic |
 # | residents | requests at once | {{residents:.0f}}, simulated {{in_batch:.1f}} | |
 #
-# Query heads do not count. Multi-head attention (**MHA**) has a KV head for each, grouped-query attention (**GQA**) one
-# for several: no flag changes that. fp8 K and V halve $k$. fp8 weights leave $k$ alone
-# and make room for a larger pool.
+# Multi-head attention (**MHA**) has a KV head for each query head, grouped-query attention (**GQA**) one for several: no
+# flag changes that. fp8 K and V halve $k$. fp8 weights leave $k$ alone and make room for a larger pool.
 #
 # A sequence holds half of its own answer on average. But long answers stay longer, so the batch holds more of them:
 # with a CV of 1, a whole mean answer each. The printed **concurrency** divides by `max_model_len` instead: how many fit
 # if all grow to the limit.
 #
 # **Prefix caching**, on by default in vLLM, holds equal beginnings once: with a system prompt of 512 tokens
-# {{with_prefixes:.0f}} would fit. Here no two are alike.
+# {{with_prefixes:.0f}} would fit. It also keeps freed blocks until others need them, so that a preempted request computes less
+# again. Here no two prompts are alike, and it is off.
 
 # %% [markdown]
 # ## Exercises
@@ -170,8 +173,7 @@ lab.ticket()
 #
 # 1. Bytes a token come from the **config**; the pool is what the **ledger** leaves.
 # 2. The printed concurrency is a worst case: here {{residents:.0f}} fit on average, not {{by_limit}}.
-# 3. Past the limit nothing fails: requests are **preempted**. Watch their counter, and set the slots below that average
-#    (exercise 3: {{room_slots}}).
+# 3. Past the limit requests are **preempted**, and nothing fails. Watch the counter, and set fewer slots (exercise 3: {{room_slots}}).
 
 # %%
 lab.recap("five")
@@ -180,21 +182,20 @@ lab.recap("five")
 lab.recap("slots")
 
 # %% [markdown]
-# **Decide.** Another team has the same card and model, and `--max-num-seqs 5`. Every prompt has {{decide_prompt:,}} tokens and every
-# answer {{decide_answer}}. A page in the format of {{vllm}}'s `/metrics`:
+# **Decide.** Of another log ({{live}}; `--max-num-seqs {{live_slots}}`, {{decide_blocks}} blocks of {{live_block}} tokens):
 
 # %%
-print(decision.metrics())
+print(decision.log())
 
 # %% [markdown]
-# Choose `--max-num-seqs`, `--max-model-len` or `--gpu-memory-utilization`, and the largest value with which nobody is
-# ever preempted.
+# From now on every prompt has {{decide_prompt}} tokens and every answer {{decide_answer}}. Choose `--max-num-seqs`, `--max-model-len` or
+# `--gpu-memory-utilization`, and the largest value with which nobody can be preempted.
 
 # %%
 choice = {"--flag": None}
 ### BEGIN SOLUTION
 # Longer answers would change my mind: they change what a request holds at its end. A longer queue or more users do not.
-choice = {"--max-num-seqs": 41_408 // (2_000 + 800)}
+choice = {"--max-num-seqs": (170 - 1) // 5}
 ### END SOLUTION
 lab.check("decide", choice)
 
