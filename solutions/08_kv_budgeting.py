@@ -5,7 +5,6 @@
 import numpy as np
 from course.exercises import Lab
 from course.lessons import lab08
-from course.lessons.lab08 import decision, kv_pool
 
 lab = Lab("08")
 
@@ -22,7 +21,7 @@ lab.earlier()
 # printed on such a card):
 
 # %%
-print(kv_pool.start_up_log())
+print(lab08.start_up_log())
 
 # %% [markdown]
 # "Five users", says your manager, "so we need eight cards." **How many requests can one card really work on, and what
@@ -39,15 +38,14 @@ lab.predict("slots")
 # %% [markdown]
 # ## Explore
 #
-# A card's **ledger** goes line by line from its memory to the pool. Activation and other are estimates; here they leave
-# {{ledger_less:.0%}} less than the engine found.
+# A card's **ledger** goes from its memory to the pool. Activation and other are estimates: they leave {{ledger_less:.0%}} less than
+# the engine found.
 
 # %%
 lab08.what_fits()
 
 # %% [markdown]
-# A **preemption** takes all blocks from the sequence admitted last, which is computed again later. Times
-# are *modelled*: the RTX 4090 has no recording.
+# A **preemption** takes all blocks from the sequence admitted last, which is computed again later. Times are *modelled*.
 
 # %%
 lab08.full_pool()
@@ -55,18 +53,18 @@ lab08.full_pool()
 # %% [markdown]
 # ## Measure
 #
-# A small language model tells four stories here, in blocks of {{story_block}} tokens, **measured**. Play it: who is preempted, and
-# do the words change? Give it more blocks. Beside it: **simulated** on recorded steps of an H100.
+# A small language model tells four stories, in blocks of {{story_block}} tokens, **measured**. Who is preempted, and do the words
+# change? Beside it: **simulated** on recorded steps of an H100.
 
 # %%
 lab08.words_again()
 
 # %% [markdown]
 # vLLM with this model, {{live_slots}} slots and {{live_blocks}} blocks of {{live_block}} tokens. **It keeps one block for itself**: it logs {{live_tokens:,}} tokens, and
-# requests get {{live_usable}}. Its own page, before, within and after {{live_requests}} requests that outgrow them:
+# requests get {{live_usable}}. Its page around {{live_requests}} requests that outgrow them:
 
 # %%
-lab08.preempted_page()
+print(lab08.preempted_page())
 
 # %% [markdown]
 # ## Explain
@@ -80,7 +78,7 @@ lab08.four_requests()
 # They soon hold {{hand_soon}} blocks each: the pool is full. In the sixth step each needs a fourth, so the engine preempts D, admitted
 # last, and later C. D gets no token for seven steps, and all end after {{hand_steps}} steps instead of {{hand_answer}}.
 #
-# **To remember**: the KV bytes of one token. **To look up**: how many sequences the pool holds at a random moment.
+# **To remember**: the KV bytes of a token. **To look up**: sequences in the pool at a random moment.
 #
 # $$ k = 2 \cdot n_{\text{layers}} \cdot n_{\text{KV heads}} \cdot d_{\text{head}} \cdot s \qquad
 # \text{residents} = \frac{\text{tokens in the pool}}{P + N\,(1 + CV^2)/2} $$
@@ -103,20 +101,19 @@ lab08.four_requests()
 # if all grow to the limit.
 #
 # **Prefix caching**, on by default in vLLM, holds equal beginnings once: with a system prompt of 512 tokens
-# {{with_prefixes:.0f}} would fit. It also keeps freed blocks until others need them, so that a preempted request computes less
-# again. Here no two prompts are alike, and it is off.
+# {{with_prefixes:.0f}} would fit. Freed blocks stay until others need them, so a preempted request computes less again. Here it
+# is off: no two prompts are alike.
 
 # %% [markdown]
 # ## Exercises
 #
-# An example: bytes a token, requests at once, mean and standard deviation of a sequence's blocks (answers drawn: mean
+# An example: bytes a token and requests at once; mean and standard deviation of a sequence's blocks (answers drawn: mean
 # {{drawn_mean:.0f}}, CV {{drawn_cv:.2f}}).
 
 # %%
-token = 2 * 32 * 8 * 128 * 2
-fit = round(41_408 / (1_024 + 512 * (1 + 1**2) / 2))
-blocks = np.ceil(kv_pool.tokens_held() / 16)
-token, fit, round(float(blocks.mean()), 1), round(float(blocks.std()), 1)
+blocks = np.ceil(lab08.tokens_held() / 16)
+print(2 * 32 * 8 * 128 * 2, round(41_408 / (1_024 + 512 * (1 + 1**2) / 2)))
+print(blocks.mean().round(1), blocks.std().round(1))
 
 # %% [markdown]
 # **1.** Qwen2.5-7B has {{qwen_layers}} layers, {{qwen_heads}} query heads, 4 KV heads of 128 elements, and 16 bits an element. Bytes a token?
@@ -140,8 +137,7 @@ residents = 2 * 41_408 / (3_000 + 800)
 lab.check("residents", residents)
 
 # %% [markdown]
-# **3.** Slots that fit *on average* are too many half of the time. Leave room: return the most slots n, at least one,
-# with $n\,\mu + 2\sqrt{n}\,\sigma \le \text{num\_blocks}$, where $\mu$ and $\sigma$ are mean and standard deviation
+# **3.** Slots that fit *on average* are too many half of the time. Return the most slots n, at least one, with $n\,\mu + 2\sqrt{n}\,\sigma \le \text{num\_blocks}$, where $\mu$ and $\sigma$ are mean and standard deviation
 # (`np.std`) of a sequence's blocks. `tokens` has the lengths of many sequences.
 
 
@@ -172,7 +168,7 @@ lab.ticket()
 # ## Take away
 #
 # 1. Bytes a token come from the **config**; the pool is what the **ledger** leaves.
-# 2. The printed concurrency is a worst case: here {{residents:.0f}} fit on average, not {{by_limit}}.
+# 2. The printed concurrency is a worst case: {{residents:.0f}} fit on average, not {{by_limit}}.
 # 3. Past the limit requests are **preempted**, and nothing fails. Watch the counter, and set fewer slots (exercise 3: {{room_slots}}).
 
 # %%
@@ -185,7 +181,7 @@ lab.recap("slots")
 # **Decide.** Of another log ({{live}}; `--max-num-seqs {{live_slots}}`, {{decide_blocks}} blocks of {{live_block}} tokens):
 
 # %%
-print(decision.log())
+print(lab08.log_of_four_slots())
 
 # %% [markdown]
 # From now on every prompt has {{decide_prompt}} tokens and every answer {{decide_answer}}. Choose `--max-num-seqs`, `--max-model-len` or

@@ -26,13 +26,13 @@ def label(run: vllm_live.VllmRun = LIVE) -> str:
 
 @cache
 def log() -> str:
-    """The line of its KV cache and those of the seconds in which requests waited, shortened to what counts here."""
+    """The line of its KV cache and the last in which requests waited, shortened to what counts here."""
     lines = (vllm_live.FOLDER / f"serve_{LIVE.engine['server']}.log").read_text(encoding="utf-8").splitlines()
     size = [line.split("] ", 1)[1] for line in lines if "KV cache size" in line]
     busy = [
         "... " + line[line.index("Running") :] for line in lines if "Waiting: " in line and "Waiting: 0" not in line
     ]
-    return "\n".join([*size, *busy])
+    return "\n".join([*size, busy[-1]])
 
 
 def served(slots: int, load: Workload, budget: int = LIVE.engine["max_num_batched_tokens"]) -> Run:

@@ -10,6 +10,8 @@ from course.exercises import tasks_of
 from course.explore import Choice, Explorer, Slider
 from course.lessons.lab08 import card_memory, figures, kv_pool, small_pool, tasks
 from course.lessons.lab08.card_memory import ENGINES_OWN
+from course.lessons.lab08.decision import log as log_of_four_slots
+from course.lessons.lab08.kv_pool import start_up_log, tokens_held
 from course.lessons.lab08.live_words import words_again
 from course.lessons.lab08.tables import (
     kinds_under_load,
@@ -20,8 +22,8 @@ from course.lessons.lab08.tables import (
 )
 
 __all__ = [
-    "four_requests", "full_pool", "kinds_under_load", "preempted_page", "printed_and_estimated", "ticket_graphs",
-    "two_cards", "what_a_sequence_keeps", "what_fits", "words_again",
+    "four_requests", "full_pool", "kinds_under_load", "log_of_four_slots", "preempted_page", "printed_and_estimated",
+    "start_up_log", "ticket_graphs", "tokens_held", "two_cards", "what_a_sequence_keeps", "what_fits", "words_again",
 ]  # fmt: skip
 
 
