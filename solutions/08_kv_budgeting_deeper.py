@@ -2,12 +2,9 @@
 # # Lab 08, deeper: what else decides the pool
 
 # %%
-from course import memory
 from course.lessons import lab08
 from course.lessons.lab08 import card_memory, kv_pool
-from course.lessons.lab08.engine_prints import PRINTS
 
-GIB = 2**30
 
 # %% [markdown]
 # ## The question
@@ -153,31 +150,8 @@ lab08.what_a_sequence_keeps()
 # If you count K and V for all {{hybrid_layers}} layers of Nemotron-H-56B, of which {{hybrid_attention}} have attention, you are wrong by an order of
 # magnitude. If you leave out the state, you are wrong in the other direction.
 #
-# **"Why does my engine say {{oss_tokens:,}} tokens and {{oss_times}}x?"** vLLM, gpt-oss-120b over four A100s, {{oss_pool_gib:.2f}} GiB of pool on each,
-# `max_model_len` {{oss_length:,}}. But {{oss_tokens:,}} / {{oss_length:,}} is {{oss_wrong:.0f}}.
-#
-# Up to vLLM 0.20 the printed *tokens* are counted as if all {{oss_layers}} layers kept every token; from {{tool_tokens}} on they are the
-# concurrency times `max_model_len`. The *concurrency* takes into account, in both, that {{oss_windowed}} of them have a window of {{oss_window}}
-# tokens. A windowed group of layers holds {{oss_kept}} tokens and those of one step (2,048), in whole blocks and one more, since
-# a window may begin inside a block:
-
-# %%
-oss = card_memory.spec("gpt-oss-120b")
-pool = memory.pool(oss, 45.32 * GIB, tp=4, max_num_batched_tokens=2_048)
-charged = pool.num_blocks // len(pool.groups) * pool.block_size
-for group in pool.groups:
-    print(
-        f"{group.kind:6s} {group.num_layers} layers: {group.blocks(16_384):5,d} blocks of a sequence"
-    )
-print(
-    f"{charged:,} tokens; {pool.num_blocks:,} blocks / {pool.blocks_for(16_384):,} = ", end=""
-)
-print(
-    f"{pool.concurrency(16_384):.1f}x; vLLM 0.21: {int(pool.concurrency(16_384) * 16_384):,} tokens"
-)
-
-# %% [markdown]
-# The log rounds its GiB to two digits, which is where {{oss_off}} tokens have gone.
+# vLLM's printed *tokens* of such a model are no capacity up to 0.20: they are counted as if all layers kept every token.
+# From {{tool_tokens}} on they are the concurrency times `max_model_len`; the concurrency takes windows into account in both.
 #
 # ## A storm of preemptions
 #

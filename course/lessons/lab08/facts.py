@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from course import memory
 from course.calibration import vllm_live
 from course.lessons.lab08 import card_memory, decision, kv_pool, live_words, small_pool, tables, tasks
 from course.lessons.lab08.card_memory import GIB
@@ -29,27 +28,11 @@ QUIZ: dict[str, Any] = {"quiz_printed": 1.26, "quiz_length": 32_768, "quiz_held"
 SHARED = 512  # tokens of a system prompt, of the 1,024 of a prompt
 STAYS = 11  # seconds, of the question from lab 03
 PUBLISHED: dict[str, Any] = {
-    "h100_gb": 80,
-    "large_gib": 70,
-    "sampler_bytes": 38,
-    "version": engine_defaults.VERSION.split()[-1],
-    "v1": "0.8",
-    "graphs": "0.20",
-    "share_now": 0.92,
-    "share_sglang": 0.93,
-    "share_last": 0.98,
-    "graphs_gib": 0.5,
-    "tokens_vllm": 178_880,
-    "tokens_sglang": 367_404,
-    "page_kib": 16,
-    "page_kib_most": 32,
-    "a_token_mb": 1.53,
-    "oss_tokens": 2_640_144,
-    "oss_times": 284,
-    "oss_pool_gib": 45.32,
-    "oss_length": 16_384,
+    "h100_gb": 80, "large_gib": 70, "sampler_bytes": 38, "version": engine_defaults.VERSION.split()[-1], "v1": "0.8",
+    "graphs": "0.20", "share_now": 0.92, "share_sglang": 0.93, "share_last": 0.98, "graphs_gib": 0.5,
+    "tokens_vllm": 178_880, "tokens_sglang": 367_404, "page_kib": 16, "page_kib_most": 32, "a_token_mb": 1.53,
     "tool_tokens": "0.21",
-}
+}  # fmt: skip
 """What engines, their tools and their users have said, in the optional notebook."""
 
 GIVEN = (TOKENS, LENGTH, PROMPT, ANSWER, BLOCK_SIZE, ALL, FEW, MANY, kv_pool.BUDGET, len(kv_pool.requests(2.0)),
@@ -175,14 +158,13 @@ def _queue() -> int:
 
 def _deeper() -> dict[str, Any]:
     """Those of the optional notebook."""
-    oss, hybrid, a100 = card_memory.spec("gpt-oss-120b"), card_memory.spec("nemotron-h-56b"), PRINTS[-1]
+    hybrid, a100 = card_memory.spec("nemotron-h-56b"), PRINTS[-1]
     narrow, wide = (card_memory.ledger("llama-3.1-8b", "H100", max_num_seqs=n) for n in (256, 1_024))
     tight, last = (card_memory.ledger("llama-3.1-8b", "RTX 4090", gpu_memory_utilization=u)
                    for u in (tasks.CARD["gpu_memory_utilization"], PUBLISHED["share_last"]))  # fmt: skip
     h100, once = card_memory.ledger("llama-3.1-8b", "H100"), 4_096
     page = BLOCK_SIZE * SPEC.num_kv_heads * SPEC.head_dim * 2  # bytes of K or V of one layer
     storm = {n: kv_pool.under_load(slots=n) for n in (FEW, MANY)}
-    windowed = next(one.attention for one in oss.layer_caches if one.attention and one.attention.window)
     return {
         **PUBLISHED,
         "h100_gib": card_memory.CARDS["H100"] / GIB,
@@ -202,12 +184,6 @@ def _deeper() -> dict[str, Any]:
         "lost_share": (BLOCK_SIZE - 1) / 2 / (PROMPT + ANSWER),
         "fits_length": 16_000,
         "refused_length": 32_000,
-        "oss_wrong": PUBLISHED["oss_tokens"] / PUBLISHED["oss_length"],
-        "oss_layers": oss.num_layers,
-        "oss_windowed": sum(bool(one.attention and one.attention.window) for one in oss.layer_caches),
-        "oss_window": windowed.window,
-        "oss_kept": (windowed.window or 1) - 1,
-        "oss_off": PUBLISHED["oss_tokens"] - oss_charged(),
         "hybrid_layers": hybrid.num_layers,
         "hybrid_attention": hybrid.kv_bytes_per_token // (4 * hybrid.num_kv_heads * hybrid.head_dim),
         "tpot_24_ms": 1e3 * np.nanmean(storm[FEW].run.tpot),
@@ -228,13 +204,6 @@ def listed(values: list[int]) -> str:
     """Numbers as in a sentence: "1, 4, 7 and 71"."""
     *first, last = (f"{value:,}" for value in values)
     return f"{', '.join(first)} and {last}"
-
-
-def oss_charged() -> int:
-    """Tokens that vLLM up to 0.20 prints for the pool of gpt-oss-120b."""
-    pool = memory.pool(card_memory.spec("gpt-oss-120b"), PUBLISHED["oss_pool_gib"] * GIB, tp=4,
-                       max_num_batched_tokens=kv_pool.BUDGET)  # fmt: skip
-    return (pool.num_blocks or 0) // len(pool.groups) * pool.block_size
 
 
 def keys() -> dict[str, tuple[bool, ...] | str]:

@@ -5,13 +5,11 @@ from math import ceil
 import numpy as np
 import pytest
 
-from course import memory
 from course.calibration import vllm_live
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
 from course.lessons import lab08, load
 from course.lessons.lab08 import card_memory, decision, kv_pool, tables
 from course.lessons.lab08.engine_prints import PRINTS
-from course.models import engine_defaults
 from course.steptime import Step, recorded
 
 GIB = 2**30
@@ -104,14 +102,6 @@ def test_what_engines_printed():
         if log.tokens:  # a printed GiB has two digits, and blocks are whole
             token = card_memory.spec(log.model_name).kv_bytes_per_token
             assert log.tokens * token / GIB == pytest.approx(log.kv_gib, abs=0.006)
-
-
-def test_284_times():
-    pool = memory.pool(card_memory.spec("gpt-oss-120b"), 45.32 * GIB, tp=4, max_num_batched_tokens=2_048)
-    charged = pool.num_blocks // len(pool.groups) * pool.block_size
-    assert 2_640_144 - charged == 64 and pool.concurrency(16_384) == pytest.approx(284, abs=0.5)
-    older, newer = (pool.num_tokens(16_384, engine_defaults.release(version)) for version in ("0.20", "0.21"))
-    assert (older, newer) == (charged, int(pool.concurrency(16_384) * 16_384))
 
 
 @pytest.mark.parametrize(
