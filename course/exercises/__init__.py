@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from course.exercises.task_record import TaskRecord, tasks_of
 
 __all__ = [
-    "Exercise", "GameRecord", "Lab", "LabSpec", "Mistake", "Objective", "Prediction", "Question", "TaskRecord", "Ticket",
-    "available", "load", "tasks_of",
+    "Exercise", "GameRecord", "Lab", "LabSpec", "Mistake", "Objective", "Prediction", "Question", "TaskRecord",
+    "Ticket", "available", "load", "tasks_of",
 ]  # fmt: skip
 
 

@@ -69,12 +69,12 @@ async function render({ model, el }) {
   function toggle(row, byKey = false) {
     const one = request(row);
     if (!one || sent || board.over || shown) return;
-    const field = () => byKey && by("tokens") && heads.querySelector(`input[data-of="${row}"]`)?.select();
+    const field = byKey && by("tokens") && heads.querySelector(`input[data-of="${row}"]`);
+    if (field) return field.select();
     if (one.waits) draft.tokens.has(row) ? draft.tokens.delete(row) : give(row);
     else if (lane(row) >= 0 && by("preempt")) draft.preempt.has(row) ? draft.preempt.delete(row) : draft.preempt.add(row);
-    else if (lane(row) < 0 || !by("tokens")) return;
+    else return;
     paint();
-    field();
   }
   function send(what) {
     if (sent || state.comm_live === false) return;
@@ -360,6 +360,7 @@ async function render({ model, el }) {
     if (/^[1-9]$/.test(key)) toggle(Number(key) - 1, true);
     else if (key === "n" || (key === "enter" && (event.target === root || event.target.tagName === "INPUT"))) step();
     else if (key === "u") undo();
+    else if (key === "escape" && event.target.tagName === "INPUT") root.focus();
     else return;
     event.preventDefault();
   };

@@ -128,14 +128,17 @@ class _Hand(Policy):
         self.max_num_seqs, self.max_num_batched_tokens = game.max_num_seqs, game.max_num_batched_tokens
 
 
-class _Noted:
+class _Noted(Policy):
     """A policy whose last answer is kept, so that a board can show what broke a rule."""
 
     def __init__(self, policy: Policy):
         self._policy, self.answer = fresh(policy), None
+        self.max_num_seqs, self.padded = policy.max_num_seqs, getattr(policy, "padded", False)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._policy, name)
+    @property
+    def max_num_batched_tokens(self) -> float:  # type: ignore[override]
+        """The policy's budget, which may be another one with each answer."""
+        return getattr(self._policy, "max_num_batched_tokens", math.inf)
 
     def schedule(self, state: State) -> Any:
         """What the policy answers."""
@@ -271,7 +274,9 @@ class Board:
 
     def _move_of(self, raw: Any) -> Move:
         """A move from outside as plain, bounded data."""
-        tokens, preempt = (raw.get(name, []) for name in ("tokens", "preempt")) if isinstance(raw, dict) else (None, None)
+        if not isinstance(raw, dict):
+            raise Refused("a move is a dict of tokens and preempt", "move")
+        tokens, preempt = raw.get("tokens", []), raw.get("preempt", [])
         if not all(isinstance(part, list) and len(part) <= len(self.requests) for part in (tokens, preempt)):
             raise Refused("a move has lists of tokens and preempt, with each request once at most", "move")
         if not all(isinstance(pair, list) and len(pair) == 2 and all(type(v) is int for v in pair) for pair in tokens):

@@ -77,7 +77,11 @@ def watched(name: str, board: Board, refused: Refused | None) -> str:
 
 def _did(part: Any) -> str:
     what = kind(part)
-    return f" prefill {part.prefill}" if what == "prefill" else {"padding": " padding", "idle": " stands still"}.get(what, "")
+    return (
+        f" prefill {part.prefill}"
+        if what == "prefill"
+        else {"padding": " padding", "idle": " stands still"}.get(what, "")
+    )
 
 
 def move_of(step: Any, board: Board) -> Move:

@@ -18,7 +18,6 @@ import anywidget
 import ipywidgets as widgets
 import traitlets
 
-from course.base.settings import quote
 from course.engine.frame import Frame
 from course.explore import board_text
 from course.explore.board import MOST_STEPS, Board, Game, Refused, played
@@ -30,7 +29,7 @@ from course.policies.base import Policy
 
 HERE = Path(__file__).parent
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
-BEGIN = "Lay waiting requests into free slots, then take a step."
+BEGIN = "Click, drag, or press the number of a waiting request to lay it into a free slot; then take the step."
 
 
 class Record(Protocol):

@@ -83,7 +83,8 @@ def values(board: Board) -> list[float]:
 
 def verdict(game: Game, mine: Sequence[float], theirs: Sequence[float], rival: str) -> str:
     """One sentence about all scores: as good, better, worse, or a trade with its price."""
-    better, worse = [], []
+    better: list[str] = []
+    worse: list[str] = []
     for score, own, other in zip(game.scores, mine, theirs, strict=True):
         if abs(own - other) > CLOSE * max(abs(own), abs(other)):
             name, _, unit = score.name.rstrip("]").partition(" [")

@@ -172,7 +172,10 @@ def test_a_budget_and_blocks_are_the_engines():
     board.play({"tokens": [[0, 1], [1, 1]]})
     assert board.waiting == [2]
     with pytest.raises(Refused, match="it runs 92 tokens, and max_num_batched_tokens is 91") as refused:
-        Board(Game(**(vars(BUDGET) | {"max_num_batched_tokens": 91})), moves=[*board.moves, {"tokens": [[0, 1], [1, 1], [2, 90]], "preempt": []}])
+        Board(
+            Game(**(vars(BUDGET) | {"max_num_batched_tokens": 91})),
+            moves=[*board.moves, {"tokens": [[0, 1], [1, 1], [2, 90]], "preempt": []}],
+        )
     assert (refused.value.rule, set(refused.value.rows)) == ("budget", {0, 1, 2})
     board = Board(BLOCKS)
     with pytest.raises(Refused, match="KV blocks more than the cache of 8 has") as refused:
@@ -246,7 +249,9 @@ def test_a_verdict_compares_all_scores():
     assert verdict(game, [4, 0, 11], [5, 0, 11], "it") == "Better than it: mean time to an answer 4.00 steps for 5.00."
     assert verdict(game, [5, 2, 11], [5, 0, 11], "it") == "Not as good as it: wasted slot-steps 2 for 0."
     trade = verdict(game, [4, 2, 12], [5, 0, 11], "it")
-    assert trade.startswith("A trade against it: better in mean") and "worse in wasted slot-steps 2 for 0, steps" in trade
+    assert (
+        trade.startswith("A trade against it: better in mean") and "worse in wasted slot-steps 2 for 0, steps" in trade
+    )
 
 
 # What the page gets

@@ -1,4 +1,4 @@
-"""Games for the board, one of each kind that labs play: slots, orders, a token budget, KV blocks, deadlines, tenants."""
+"""Games for the board, one of each kind: slots, orders, a token budget, KV blocks, deadlines, tenants."""
 
 from __future__ import annotations
 
