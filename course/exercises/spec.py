@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from course.base.settings import quote
+from course.exercises.curve import Drawing
 from course.exercises.slips import Slip
 from course.explore.tasks import Task
 
@@ -216,7 +217,7 @@ class LabSpec:
     number: two digits, as in the notebook's name.
     title: the lab's title.
     minutes: how long it takes; None: as counted (`course.exercises.minutes`), which is so for every lab of the course.
-    predictions: in the order in which the notebook asks them.
+    predictions: in the order in which the notebook asks them; one may be a Drawing (`drawing.py`).
     tasks: of its explorers, in the order of the notebook. by_explorer: the same by the explorer's name in the lesson.
     exercises: in the order of the notebook.
     quiz: in the order shown.
@@ -234,7 +235,7 @@ class LabSpec:
     number: str
     title: str
     minutes: int | None = None
-    predictions: tuple[Prediction, ...] = ()
+    predictions: tuple[Prediction | Drawing, ...] = ()
     tasks: tuple[Task, ...] = ()
     exercises: tuple[Exercise, ...] = ()
     quiz: tuple[Question, ...] = ()

@@ -8,8 +8,10 @@ import nbformat
 import pytest
 
 from course.exercises.compare import as_number
+from course.exercises.curve import Drawing
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge, overlaps
 from course.exercises.minutes import DEEPER
+from course.exercises.spec import Prediction
 from course.lessons import available, load
 
 LABS = {number: load(number) for number in available()}
@@ -117,7 +119,9 @@ def test_words(number):
     lab = LABS[number]
     assert lab.number == number and lab.minutes is None, "minutes are counted, not typed in"
     assert lab.predictions and lab.quiz and 2 <= len(lab.exercises) <= 4
-    texts = [lab.title, *(p.question + p.why + "".join(p.options + p.answers) for p in lab.predictions)]
+    texts = [lab.title, *(p.question + p.why for p in lab.predictions)]
+    chosen, drawn = ([p for p in lab.predictions if isinstance(p, kind)] for kind in (Prediction, Drawing))
+    texts += ["".join(p.options + p.answers) for p in chosen] + ["".join(p.answers.values()) for p in drawn]
     texts += [e.title + e.hint + e.plain + "".join(m.hint for m in e.mistakes) for e in lab.exercises]
     texts += [q.question + "".join(q.options) + "".join(q.explanations) for q in lab.quiz]
     for text in texts:
