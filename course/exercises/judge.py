@@ -243,5 +243,7 @@ def _describe(exercise: Exercise, answer: Any, got: Outcome) -> str:
         if mine is None:
             return f"{name[0].upper()}{name[1:]} is None: does every path of your code return a value?"
         found = difference(mine, reference, exercise.rtol, name, exercise.shown) or f"{name} is not right"
+        for part in ("flag", "value"):  # of a decision
+            found = found.replace(f"your answer['{part}']", f"the {part}")
         return found[0].upper() + found[1:] + "."
     return ""

@@ -60,14 +60,8 @@ EVERYWHERE = (
         "That is a millionth of the right value. Look at the prefixes of the units.",
         "a million times too small",
     ),
-    Slip(100, "That is a percentage. Give a share between 0 and 1.", "a hundred times too large, as per cent are"),
-    Slip(
-        0.01,
-        "That is a hundredth of the right value. Is it a share where a percentage is expected?",
-        "a hundred times too small",
-    ),
-    Slip(2**30 / 1e9, "GiB and GB are mixed: 2^30 bytes and 10^9 bytes."),
-    Slip(1e9 / 2**30, "GiB and GB are mixed: 2^30 bytes and 10^9 bytes."),
+    Slip(100, "That is a hundred times the right value. Is it a percentage where a share or a factor is expected?"),
+    Slip(0.01, "That is a hundredth of the right value. Is it a share where a percentage is expected?"),
 )
 """Known to every exercise."""
 
