@@ -105,7 +105,7 @@ def rows(found: Launched) -> list[tuple[str, ...]]:
 
 def _column(found: Here, badge: str, batch: int) -> tuple[str, ...]:
     read, product, attention = (_took(found, what, batch) for what in WHAT)
-    sizes = amount(found.matrix_bytes, "B"), amount(found.kv_bytes * batch, "B")
+    sizes = [amount(size, "B") if size else "-" for size in (found.matrix_bytes, found.kv_bytes * batch)]
     return f"{found.where}, {badge}", sizes[0], read, product, sizes[1], attention
 
 

@@ -29,8 +29,11 @@ BLOCKS_EACH = 32
 READS_AT_ONCE = 20
 LEAST, LAUNCHES, ENOUGH = 3, 50, 0.2
 """Launches of which the median is taken, at least and at most, and seconds after which no further one begins."""
-PARTS = 8
-"""Of a product on a CPU, one after the other, so that a move need not wait for the whole of a large one."""
+AT_ONCE = 8_192, 8
+"""Of what a CPU computes in one part of a launch: rows of the matrix times sequences, and sequences of the attention.
+
+A move waits for one part at most, a few milliseconds, and not for a whole launch of a large batch.
+"""
 
 Times = dict[str, dict[int, float]]
 """Seconds by what was launched and by batch; NaN where nothing was."""
@@ -96,10 +99,14 @@ class Bench:
             launch: Launch | Sequence[Launch] = probe
         elif what == WHAT[1]:
             launch = multiply(batch)
-        else:
-            launch = _attention(work, context, batch)
+        elif work.device.is_gpu:
             # In a step the weights pass through a GPU's cache between two layers.
-            before = probe if work.device.is_gpu else None
+            launch, before = on_a_gpu(work, context, KV_HEADS, batch), probe
+        else:
+            launch = []
+            for start in range(0, batch, AT_ONCE[1]):
+                launch.append(in_numpy(context, KV_HEADS, min(AT_ONCE[1], batch - start)))
+                yield
         yield
         return (yield from timed(work, launch, self._max_seconds, before))
 
@@ -112,10 +119,10 @@ class Bench:
         return 2 * KV_HEADS * WIDTH * (2 if self._device is not None and self._device.is_gpu else 4) * context
 
     def _here(self, context: int) -> Here:
-        if self._device is None:
-            return Here("")
-        device = self._device
         times = {what: {b: self._known.get(_key(what, b, context), float("nan")) for b in BATCHES} for what in WHAT}
+        if self._device is None:
+            return Here("this machine", times)
+        device = self._device
         left_out = [batch for batch in BATCHES if not self._fits(WHAT[2], batch, context)]
         said = (f"The K and V of {left_out[0]} sequences are too much for this machine.",) if left_out else ()
         name = device.name if device.is_gpu else f"{device.name}, NumPy"
@@ -140,12 +147,6 @@ def timed(
     return measuring(work, launch, launches=LAUNCHES, max_seconds=max_seconds, warm=1, least=LEAST, before=before)
 
 
-def _attention(work: Queue, context: int, batch: int) -> Launch:
-    if work.device.is_gpu:
-        return on_a_gpu(work, context, KV_HEADS, batch)
-    return in_numpy(context, KV_HEADS, batch)
-
-
 Pair = tuple[Launch, Callable[[int], Launch | Sequence[Launch]]]
 """A launch that reads the matrix, and from a batch to the launch of its product, perhaps in parts."""
 
@@ -162,8 +163,9 @@ def _in_numpy() -> Pair:
 
     def multiply(batch: int) -> Sequence[Launch]:
         x = rng.standard_normal((batch, COLUMNS), dtype=np.float32)
-        rows = [w[start : start + len(w) // PARTS] for start in range(0, len(w), len(w) // PARTS)]
-        return [partial(np.matmul, x, part.T, out=np.empty((batch, len(part)), np.float32)) for part in rows]
+        rows = min(AT_ONCE[0] // batch, 512)
+        parts = [w[start : start + rows] for start in range(0, len(w), rows)]
+        return [partial(np.matmul, x, part.T, out=np.empty((batch, len(part)), np.float32)) for part in parts]
 
     return w.max, multiply
 

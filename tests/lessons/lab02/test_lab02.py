@@ -235,21 +235,25 @@ def test_a_move_shows_the_recording_first_and_is_measured_in_parts_of_launches(s
     assert pieces[0].recorded == launch.recording().at(256)
     found = [piece.here for piece in pieces if piece.here.latest]
     assert [list(here.latest) for here in found[:: len(found) - 1]] == [[launch.WHAT[0]], list(launch.WHAT)]
-    # One launch that does not count and three that do: of the read, of eight parts of each product, of the attention.
-    assert len(pieces) > 4 * (1 + 4 * on_device.PARTS + 3)
+    # One launch that does not count and three that do: of the read, of four products, and of the attention of 1, 4, 16,
+    # where 16 come in two parts. Of 64 rows a product with 256 takes two parts.
+    assert len(pieces) > 4 * (1 + 4 + 1 + 1 + 1 + 2)
     again = next(iter(small.measuring(batch=16, context=256)))
-    assert again.here.times == found[-1].times and not again.here.latest  # what is known stands there at once
+    # What is known stands there at once.
+    assert again.here.times["attention"][4] == found[-1].times["attention"][4] and not again.here.latest
 
 
-def test_a_product_in_parts_is_the_product(monkeypatch):
-    made = []
-    monkeypatch.setattr(np, "matmul", lambda x, w, out: made.append((x, w)))
-    monkeypatch.setattr(on_device, "ROWS", {True: 28_672, False: 64})
+@pytest.mark.parametrize("batch", [1, 16, 256])
+def test_a_product_in_parts_is_the_product(batch):
     _, multiply = on_device._in_numpy()
-    for part in multiply(4):
+    parts = multiply(batch)
+    for part in parts:
         part()
-    assert len(made) == on_device.PARTS and sum(w.shape[1] for _, w in made) == 64
-    assert {w.base is made[0][1].base for _, w in made} == {True} and {x.shape for x, _ in made} == {(4, 4_096)}
+    x, whole = parts[0].args[0], parts[0].args[1].base
+    assert whole.shape == (4_096, 4_096) and x.shape == (batch, 4_096)
+    assert len(parts) == max(8, batch // 2)
+    done = np.concatenate([part.keywords["out"] for part in parts], axis=1)
+    np.testing.assert_allclose(done, x @ whole.T, rtol=0, atol=1e-2)  # sums of 4,096 numbers of size 1, in float32
 
 
 def test_at_least_three_launches_however_long_they_take():
