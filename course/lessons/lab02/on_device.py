@@ -29,7 +29,7 @@ BLOCKS_EACH = 32
 READS_AT_ONCE = 20
 LEAST, LAUNCHES, ENOUGH = 3, 50, 0.2
 """Launches of which the median is taken, at least and at most, and seconds after which no further one begins."""
-AT_ONCE = 8_192, 8
+AT_ONCE = 8_192, 4
 """Of what a CPU computes in one part of a launch: rows of the matrix times sequences, and sequences of the attention.
 
 A move waits for one part at most, a few milliseconds, and not for a whole launch of a large batch.

@@ -145,8 +145,6 @@ def _deeper() -> dict[str, Any]:
         "most_slots": max(three_batchers.BATCHES),
         "batches_most": len(CHAT) // max(three_batchers.BATCHES),
         "widest": int(max(three_batchers.SPREADS)),
-        "equal_step_ms": 5,
-        "equal_requests": 20_000,
         "trace_prompt": TRACE.prompt_tokens.mean(),
         "trace_answer": TRACE.output_tokens.mean(),
         "trace_shortest": TRACE.prompt_tokens.min(),
@@ -155,17 +153,11 @@ def _deeper() -> dict[str, Any]:
         "recorded_step": RECORDED,
         "said_static": "50 to 70%",  # published, without a source that could be run
         "said_continuous": "80 to 95%",
-        "said_sooner": "3 to 5",
-        "equal_at_once": 100,
-        "benchmark_delay_ms": 100,
         "window_s": 30,
         "image_step_ms": int(1e3 * IMAGE.t0),
         "image_ms": 1e3 * IMAGE.prefill,
         "image_most": MOST_IMAGES,
         "image_headroom": MOST_IMAGES / (IMAGE.t0 + MOST_IMAGES * IMAGE.prefill) / BATCHED["image_rate"],
-        "think_ms": 1,
-        "clients": 16,
-        "few_clients": 8,
         **BATCHED,
     }
 

@@ -236,8 +236,8 @@ def test_a_move_shows_the_recording_first_and_is_measured_in_parts_of_launches(s
     found = [piece.here for piece in pieces if piece.here.latest]
     assert [list(here.latest) for here in found[:: len(found) - 1]] == [[launch.WHAT[0]], list(launch.WHAT)]
     # One launch that does not count and three that do: of the read, of four products, and of the attention of 1, 4, 16,
-    # where 16 come in two parts. Of 64 rows a product with 256 takes two parts.
-    assert len(pieces) > 4 * (1 + 4 + 1 + 1 + 1 + 2)
+    # where 16 come in four parts. Of 64 rows a product with 256 takes two parts.
+    assert len(pieces) > 4 * (1 + 4 + 1 + 1 + 1 + 4)
     again = next(iter(small.measuring(batch=16, context=256)))
     # What is known stands there at once.
     assert again.here.times["attention"][4] == found[-1].times["attention"][4] and not again.here.latest
