@@ -48,9 +48,6 @@ lab04.gain_and_formula()
 # batch of 32 prompts reaches {{trace_step:,}} tokens in one step, and no step of more than {{recorded_step:,}} was recorded.
 
 # %%
-lab04.trace_under_load()
-
-# %%
 lab04.the_trace()
 
 # %% [markdown]
@@ -73,20 +70,8 @@ lab04.wanted_shares()
 # ## Where a dynamic batcher still fits
 #
 # An image classifier, or an audio encoder over windows of {{window_s}} s: every request is one step of equal length. There is no
-# padding, and continuous batching has nothing to win. Here a step takes {{image_step_ms}} ms and {{image_ms}} ms for each image (made-up
-# numbers), at most {{image_most}} images a step. The lines are the share of requests answered within a time.
-#
-# - At {{image_rate:,}} images/s, move the delay from {{image_short_ms}} ms to {{busy_short_ms}} ms: latency and batches grow, and the GPU is busy for less of the
-#   time.
-# - At {{busy_rate:,}} images/s, move it from {{busy_short_ms}} ms to {{busy_long_ms}} ms: nothing changes, since batches are full before the delay is over.
-
-# %%
-lab04.image_service()
-
-# %% [markdown]
-# With a delay of 0, whoever waits when the model gets free makes the next batch. For requests of one step that is
-# continuous batching, to the last bit; queueing theory calls it **bulk service**. At {{image_rate:,}} images/s the GPU is busy nearly
-# all the time, and could still serve {{image_headroom:.1f}} times as many, since batches grow with the load.
+# padding, and continuous batching has nothing to win. With a delay of 0, whoever waits when the model gets free makes
+# the next batch: that is continuous batching, to the last bit, and queueing theory calls it **bulk service**.
 #
 # In front of an LLM engine that batches by iteration, a dynamic batcher only delays admission:
 

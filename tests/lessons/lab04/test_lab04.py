@@ -10,7 +10,6 @@ from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
 from course.lessons import lab04, load
 from course.lessons.lab04 import facts, night, other_loads, refill, side_by_side, three_batchers
 from course.lessons.lab04 import figures as draw
-from course.lessons.lab04.other_loads import IMAGE, LOADS
 from course.lessons.lab04.three_batchers import CHAT, STEP
 from course.workload import lengths
 from tests.helpers.figures import valid
@@ -193,11 +192,10 @@ def test_the_operators_graphs_are_the_night():
 
 @pytest.mark.parametrize("rate", [2.0, 17.0])  # at 17 answers begin in time that do not end in time
 def test_under_load(rate):
-    result = other_loads.under_load("chat", rate, 1.0, ("e2e", 95))
+    result = other_loads.under_load(rate, 1.0, ("e2e", 95))
     rows = table(other_loads.load_rows(result))
-    workload, step_time = LOADS["chat"]
     for column, (name, policy) in enumerate(side_by_side.three_policies(32, 1.0).items()):
-        run = serve(workload.scaled(rate), policy, step_time)
+        run = serve(CHAT.scaled(rate), policy, STEP)
         assert rows["whole answer, p95"][column] == f"{np.percentile(run.e2e, 95):.2f} s"
         assert rows["first token, p95"][column] == f"{np.percentile(run.ttft, 95):.2f} s"
         assert rows["tokens/s"][column] == f"{run.workload.output_tokens.sum() / run.makespan:,.0f}"
@@ -209,18 +207,9 @@ def test_under_load(rate):
 @pytest.mark.parametrize("rate", [100, 1_000, 4_000])
 def test_for_one_step_continuous_is_dynamic_without_delay_to_the_bit(rate):
     images = Workload.poisson(rate=rate, num_requests=1_000, prompt_tokens=1, output_tokens=1, seed=3)
-    continuous = serve(images, policies.Continuous(16, max_num_batched_tokens=16), IMAGE)
-    assert np.array_equal(continuous.e2e, serve(images, policies.Dynamic(16, 0.0), IMAGE).e2e)
-
-
-def test_images():
-    runs = other_loads.image_service(1_000, 10)
-    assert [run.policy.max_queue_delay for run in runs.values()] == [0, 0.010]
-    rows = table(other_loads.image_rows(runs))
-    for column, run in enumerate(runs.values()):
-        assert rows["mean batch"][column] == f"{len(run) / len(run.steps):.1f} images"
-        assert rows["answered"][column] == f"{len(run) / run.makespan:,.0f} images/s"
-        assert rows["latency, p95"][column] == f"{1e3 * np.percentile(run.e2e, 95):.1f} ms"
+    step = steptime.PowerLaw(t0=2e-3, c=0, alpha=1, prefill=0.25e-3)
+    continuous = serve(images, policies.Continuous(16, max_num_batched_tokens=16), step)
+    assert np.array_equal(continuous.e2e, serve(images, policies.Dynamic(16, 0.0), step).e2e)
 
 
 def test_a_batcher_lets_go_of_a_full_batch_at_once_and_of_others_after_the_delay():
