@@ -14,7 +14,7 @@ from course.gpu.errors import FAILS, not_measured
 from course.gpu.one_layer import GPU_KIND, WIDTH, in_numpy, on_a_gpu
 from course.gpu.ops import numbers, product, read_probe
 from course.gpu.ops.queue import Queue, queue
-from course.gpu.timing import Launch, Timing, measure, measuring
+from course.gpu.timing import Launch, Timing, measuring
 from course.lm.threads import one_thread
 
 BATCHES = (1, 4, 16, 64, 256)
@@ -26,7 +26,6 @@ MOST_HERE = 300e6
 """Bytes of K and V that a CPU is given."""
 BLOCKS_EACH = 32
 """Thread blocks of the read probe for each multiprocessor: more than run at once, which reads fastest."""
-READS_AT_ONCE = 20
 LEAST, LAUNCHES, ENOUGH = 3, 50, 0.2
 """Launches of which the median is taken, at least and at most, and seconds after which no further one begins."""
 AT_ONCE = 8_192, 4
@@ -135,11 +134,6 @@ def _key(what: str, batch: int, context: int) -> tuple[str, int, int]:
     return (what, 0 if what == WHAT[0] else batch, context if what == WHAT[2] else 0)
 
 
-def seconds_of(work: Queue, launch: Launch, max_seconds: float) -> float:
-    """The median of some launches. Raises KernelError."""
-    return measure(work, launch, launches=LAUNCHES, max_seconds=max_seconds, warm=1).seconds
-
-
 def timed(
     work: Queue, launch: Launch | Sequence[Launch], max_seconds: float, before: Launch | None = None
 ) -> Generator[None, None, Timing]:
@@ -188,20 +182,3 @@ def _encoded(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:
     """Random bf16 numbers, the same in every eighth of the rows: to draw all of them would take seconds."""
     piece = numbers.encode(rng.standard_normal((rows // 8, columns), dtype=np.float32), GPU_KIND)
     return np.tile(piece, (8, 1))
-
-
-def read_rate(device: gpu.Device, size: int, every: int = 1, *, max_seconds: float = ENOUGH) -> float:
-    """Bytes/s at which so many bytes are read again and again; on a CPU perhaps only every so many numbers one.
-
-    Raises KernelError.
-    """
-    work = queue(device)
-    if device.is_gpu:
-        words = device.to_device(_encoded(np.random.default_rng(0), size // 128, 64)).view(np.uint32).reshape(-1)
-        out = device.empty((BLOCKS_EACH * work.multiprocessors,), np.uint32)
-        # A launch by itself takes longer than to read a small array.
-        many = work.captured([read_probe.prepare(work, words, out)] * READS_AT_ONCE)
-        return READS_AT_ONCE * size / seconds_of(work, many, max_seconds)
-    # Ones: pages of zeros that nobody wrote are all one page.
-    numbers_there = np.ones(size // 4, np.float32)[::every]
-    return 4 * numbers_there.size / seconds_of(work, numbers_there.max, max_seconds)
