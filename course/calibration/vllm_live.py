@@ -122,6 +122,12 @@ class VllmRun:
     def __repr__(self) -> str:
         return f"VllmRun({self.title}: {len(self)} requests, {len(self.schedule)} steps, vLLM {self.engine['version']})"
 
+    @property
+    def label(self) -> str:
+        """What stands on a page of it: who wrote it, where and when."""
+        cores = self.engine["machine"].split(",")[0].replace("2 cores", "two cores")
+        return f"vLLM {self.engine['version']}, small model, {cores}, {self.engine['date']}"
+
     # The settings
 
     @property
