@@ -114,14 +114,14 @@ def hidden(result: Hidden, *, height: int = 300) -> go.Figure:
     ]  # fmt: skip
     upright = {"type": "line", "x0": limit, "x1": limit, "y0": 0, "y1": 1, "yref": "paper"}
     level = {"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": 0.01, "y1": 0.01}
-    times, shares = (0.003, 0.01, 0.03, 0.1, 0.3, 1, 3), (1, 0.1, 0.01, 1e-3, 1e-4, 1e-5)
+    times, parts = (0.003, 0.01, 0.03, 0.1, 0.3, 1, 3), (1, 0.1, 0.01, 1e-3, 1e-4, 1e-5)
     layout = {
         "template": theme.TEMPLATE, "height": height, "margin": MARGIN, "annotations": notes,
         "xaxis": {"title": {"text": "gap between two tokens, log scale [ms]"}, "type": "log", "tickvals": list(times),
                   "range": theme.round_digits([log10(2.5e-3), log10(3)]), "tickangle": 0,
                   "ticktext": [f"{1e3 * time:,g}" for time in times]},
         "yaxis": {"title": {"text": "with a longer gap [%]"}, "type": "log", "range": [-5.2, 0.1],
-                  "tickvals": list(shares), "ticktext": [f"{100 * share:g}" for share in shares]},
+                  "tickvals": list(parts), "ticktext": [f"{100 * part:g}" for part in parts]},
         "shapes": [upright | {"line": {"color": theme.INK, "width": 1}},
                    level | {"line": {"color": "#666666", "width": 1, "dash": "dot"}}],
     }  # fmt: skip
@@ -164,7 +164,7 @@ def one_answer(answers: Sequence[Answer], label: str, *, height: int = 320) -> g
     x = {"title": {"text": "token of the answer [number]"}}
     y = {"title": {"text": "gap before it [ms]"}, "range": theme.round_digits([0, most], 3)}
     key = f'<span style="color:{INKS["prefill"]}">■</span> beside a chunk of a long prompt'
-    over = {"xref": "paper", "yref": "paper", "yanchor": "bottom", "yshift": 26}
+    over: Part = {"xref": "paper", "yref": "paper", "yanchor": "bottom", "yshift": 26}
     notes.append(note(0, 1, f"<b>{label}</b>, recorded   {key}", **over))
     return pair(data, (x, y), (x, y), height, margin=MARGIN | {"t": 84}, annotations=notes)
 

@@ -38,7 +38,8 @@ def answer(load: str) -> Answer:
     """What that chat met in a load."""
     run = vllm_live.read(load)
     chat, came, chunks = int(run.output_tokens.argmax()), [], []
-    long, read = set(np.flatnonzero(run.prompt_tokens > LONG).tolist()), set()
+    long: set[int] = set(np.flatnonzero(run.prompt_tokens > LONG).tolist())
+    read: set[int] = set()
     for done, step in zip(run.done, run.schedule, strict=True):
         if chat in step and sum(step[chat]) >= run.prompt_tokens[chat]:
             here = {one: step[one][0] for one in long & step.keys() if step[one][1] < run.prompt_tokens[one]}
