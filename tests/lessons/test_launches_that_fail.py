@@ -13,11 +13,9 @@ from course.explore import Explorer
 from course.gpu.errors import not_measured
 from course.lessons.lab02 import on_device
 from course.lessons.lab02.launch import launch_explorer
-from course.lessons.lab08.reading import reading_explorer
 
 EXPLORERS: dict[str, Callable[..., Explorer]] = {
     "lab02": launch_explorer,
-    "lab08": reading_explorer,
 }
 
 

@@ -71,7 +71,7 @@ def moment(found: Moment, *, height: int = 300) -> go.Figure:
     longest = seconds(float(np.diff(found.longest_gap)[0]))
     marks = (("waiting", "■", "waiting"), ("prefill", "■", "prefill"), ("decode", "|", "a token"),
              ("wasted", "■", f"longest: {longest}"))  # fmt: skip
-    key = "  ".join(f'<span style="color:{INKS[kind]}">{mark}</span> {what}' for kind, mark, what in marks)
+    key = "  ".join(f'<span style="color:{theme.COLOURS[kind]}">{mark}</span> {what}' for kind, mark, what in marks)
     layout = {
         "template": theme.TEMPLATE, "height": height, "barmode": "overlay", "margin": MARGIN | {"l": 100},
         "xaxis": {"title": {"text": "time since the long prompt arrived [s]"},
@@ -163,7 +163,7 @@ def one_answer(answers: Sequence[Answer], label: str, *, height: int = 320) -> g
         notes.append(heading(panel, says))
     x = {"title": {"text": "token of the answer [number]"}}
     y = {"title": {"text": "gap before it [ms]"}, "range": theme.round_digits([0, most], 3)}
-    key = f'<span style="color:{INKS["prefill"]}">■</span> beside a chunk of a long prompt'
+    key = f'<span style="color:{theme.COLOURS["prefill"]}">■</span> beside a chunk of a long prompt'
     over: Part = {"xref": "paper", "yref": "paper", "yanchor": "bottom", "yshift": 26}
     notes.append(note(0, 1, f"<b>{label}</b>, recorded   {key}", **over))
     return pair(data, (x, y), (x, y), height, margin=MARGIN | {"t": 84}, annotations=notes)

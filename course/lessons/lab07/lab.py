@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from course.engine.serving import serve
 from course.exercises import tasks_of
 from course.exercises.cards import Card
+from course.exercises.learner import tried
 from course.explore import Choice, Explorer, Slider
 from course.explore.table import Table, table
 from course.figures.words import seconds
@@ -105,11 +106,16 @@ def metrics_page() -> Card:
 
 def at_work(function: share.Share) -> go.Figure | Card:
     """The learner's share in the engine, with a long prompt among chats; a sentence where it is empty or refused."""
-    try:
-        if function([1], {2: 8}, 4, 2) is None:
-            return Card("Your share returns nothing yet.")
-        policy, theirs = share.as_policy(function, SLOTS, *AT_WORK), long_prompt.moment(*AT_WORK)
-        return figures.moment(replace(theirs, run=serve(theirs.run.workload, policy, STEP)))
-    except Exception as error:  # whatever a learner's function raises
-        said = str(error) or type(error).__name__
-        return Card("Your share does not run yet.", [f"{said[0].upper()}{said[1:].rstrip('.')}."])
+    empty, _ = tried(function, _empty, function)
+    if empty:
+        return Card("Your share returns nothing yet.")
+    theirs = long_prompt.moment(*AT_WORK)
+    mine, said = tried(function, serve, theirs.run.workload, share.as_policy(function, SLOTS, *AT_WORK), STEP)
+    if mine is None:
+        return Card("Your share does not run yet.", [said])
+    return figures.moment(replace(theirs, run=mine))
+
+
+def _empty(function: share.Share) -> bool:
+    """Whether the function is still the stub."""
+    return function([1], {2: 8}, 4, 2) is None
