@@ -11,7 +11,7 @@ from course.lessons.lab03 import one_engine
 # %% [markdown]
 # ## The question
 #
-# The lines of lab {{lab}} are theory: they fit at most loads, and miss bursts by a factor of a hundred. **Which queueing
+# The lines of the lab are theory: they fit at most loads, and miss bursts by a factor of a hundred. **Which queueing
 # formula fits batching, where does it stop, and what can one load test show?** This notebook is optional; nothing in it
 # is asked elsewhere.
 #
@@ -198,7 +198,7 @@ for rate, slots in ((10, 32), (14, 32), (14, 256)):
 # an average decode sees $N (1 + CV^2) / 2$ tokens of answer: with a CV of 1 that is a whole mean answer, so 512 + 256 =
 # 768 tokens in all.
 #
-# The formula of lab {{lab}} assumes memory for the KV cache of $B$ requests, and steps with at most one
+# The formula assumes memory for the KV cache of $B$ requests, and steps with at most one
 # prompt, which fits the token budget beside the decodes. A second prompt in a step costs more than the first, part
 # of which is computed while the weights are read. So $N$ must be several times $B$, and answers must differ: equal ones
 # that start together also end together, and the next prompts start together again.

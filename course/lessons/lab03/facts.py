@@ -32,8 +32,8 @@ QUIZ_CAPACITY, QUIZ_RATE, HOUR = 18, 20, 3_600
 CAMPAIGN, MINUTE_TEST, QUARTER = 20, 1_000, 16_000  # requests/s; requests of a minute, and of a quarter of an hour
 PROMISE_MS = 200
 
-GIVEN = (SLOTS, PROMPT, OUTPUT, lab.RATE, SOON, FULL, COUNT, CONTEXT, live_words.REQUESTS, lab.WINDOW[0], len(lab.FOUR), CAMPAIGN,
-         FINISHED)  # fmt: skip
+GIVEN = (SLOTS, PROMPT, OUTPUT, lab.RATE, SOON, FULL, COUNT, CONTEXT, live_words.REQUESTS, CAMPAIGN, FINISHED,
+         lab.WINDOW[0], len(lab.FOUR))  # fmt: skip
 
 
 @cache
@@ -240,7 +240,6 @@ def _deeper() -> dict[str, Any]:
         "minute_ttft_s": float(short.ttft.mean()),
         "quarter_ttft_s": float(long.ttft.mean()),
         **READ_NEXT,
-        "lab": "03",
         "in_time": HUNDRED - 1,
     }
 

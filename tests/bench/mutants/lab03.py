@@ -27,7 +27,6 @@ MUTANTS = (
     Mutant(EVENING, "BEGIN, END, MINUTES = 10, 30, 55", "BEGIN, END, MINUTES = 10, 29, 55", CONSTANT),
     Mutant(TASKS, "TIMES = 10.0", "TIMES = 100.0", CONSTANT, EXPLORERS),
     Mutant(HERE, "for prompt in PROMPTS], rate, SEED)", "for prompt in PROMPTS], 2 * rate, SEED)", TERM, LIVE),
-    Mutant(BESIDE, "if key not in known:", "if key in known:", COMPARISON, LIVE),
     Mutant(BESIDE, "    @in_turn  # two runs at once would measure each other\n", "", TERM, LIVE),
     Mutant(ENGINE, "max_num_seqs, kind)[-1]", "max_num_seqs, kind)[-2]", BOUNDARY),
     Mutant(ENGINE, ">= run.policy.max_num_seqs).mean()", "> run.policy.max_num_seqs).mean()", COMPARISON),
