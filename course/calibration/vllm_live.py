@@ -199,6 +199,12 @@ class VllmRun:
         return found
 
     @cached_property
+    def queue_wait(self) -> np.ndarray:
+        """From the scheduler to the look that gave each request its slot; 0 for who came while it decided."""
+        begun = {request: step for step, there in reversed(list(enumerate(self.schedule))) for request in there}
+        return np.maximum(self.looks[[begun[request] for request in range(len(self))]] - self.arrival, 0)
+
+    @cached_property
     def last(self) -> np.ndarray:
         """When the engine had the last one."""
         return self.done[self._last_step]
