@@ -11,14 +11,16 @@ from IPython.display import display
 
 from course.base.answers import wanted as answers_wanted
 from course.base.settings import quote
-from course.exercises import cells, minutes, solutions
+from course.exercises import cells, drawing, minutes, solutions
 from course.exercises.cards import Card
+from course.exercises.curve import Drawing
 from course.exercises.forms import Feedback, Form, prediction_form, quiz_form, ticket_form, with_letters
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
 from course.exercises.lesson import load
 from course.exercises.progress import Progress, own
 from course.exercises.spec import LETTERS, LabSpec, Prediction, Question, which
 from course.exercises.standing import WORDS, answers, done_so_far, in_words
+from course.explore.sketch_view import SketchForm
 
 
 class Lab:
@@ -59,14 +61,19 @@ class Lab:
             before += ["After this lab you can", *(f"- {objective.text}" for objective in spec.objectives)]
         return Card(heading, before + lines + self._notices())
 
-    def predict(self, id: str, choice: str | int | None = None) -> Card | Form:
+    def predict(self, id: str, choice: str | int | Sequence[float] | None = None) -> Card | Form | SketchForm:
         """Ask for a prediction, or store one from Python.
 
-        id: the prediction. choice: the letter of an option, for those who work without the buttons.
+        id: the prediction. choice: the letter of an option, or the values of a curve that is to be drawn, for those who
+        work without buttons and mouse.
         """
         prediction = _find(self.spec.predictions, id)
         if prediction is None:
             return self._unknown("prediction", id, self.spec.predictions)
+        if isinstance(prediction, Drawing):
+            if choice is None:
+                return drawing.ask(prediction, self.progress, self.spec.number)
+            return drawing.from_python(prediction, self.progress, self.spec.number, choice)
         text = "\n".join([f"Prediction: {prediction.question}", *(f"  {o}" for o in with_letters(prediction.options))])
         if choice is not None:
             try:
@@ -86,6 +93,8 @@ class Lab:
         prediction = _find(self.spec.predictions, id)
         if prediction is None:
             return self._unknown("prediction", id, self.spec.predictions)
+        if isinstance(prediction, Drawing):
+            return drawing.recap(prediction, self.progress, self.spec.number)
         options, given = with_letters(prediction.options), self._positions("predictions", prediction)
         head = f"Prediction: {prediction.question}"
         lines = ["You made no prediction here." if not given else f"You predicted: {options[given[0]]}"]

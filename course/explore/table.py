@@ -78,7 +78,7 @@ def html_table(rows: Rows, caption: str, before: Rows | None = None) -> str:
         elif before is not None and len(was) == len(values):
             cells = [
                 f'<td role="cell">{escape(value)}'
-                + (f'<span class="course-before"> was {escape(_short(w, value))}</span>' if w != value else "")
+                + (f'<span class="course-before"> was {escape(short(w, value))}</span>' if w != value else "")
                 + "</td>"
                 for value, w in zip(values, was, strict=True)
             ]
@@ -87,8 +87,8 @@ def html_table(rows: Rows, caption: str, before: Rows | None = None) -> str:
     return "".join(parts)
 
 
-def _short(old: str, new: str) -> str:
-    """Return the old value without its unit if the new one has the same, so that both fit into a cell."""
+def short(old: str, new: str) -> str:
+    """Return the old value without its unit if the new one has the same, so that both fit where one did."""
     number, _, unit = old.partition(" ")
     return number if unit and unit == new.partition(" ")[2] else old
 
@@ -137,7 +137,9 @@ class Table:
         return f"{self.caption}\n{text_table(self.rows, indent='  ')}"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": html_table(self.rows, self.caption)}
+        """As text, and as HTML with the caption in sight; to a screen reader the table itself says it."""
+        caption = f'<div aria-hidden="true" style="font-size:14px">{escape(self.caption)}</div>'
+        return {"text/plain": repr(self), "text/html": caption + html_table(self.rows, self.caption)}
 
 
 def table(rows: Iterable[Sequence[Any]], caption: str) -> Table:

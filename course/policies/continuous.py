@@ -164,11 +164,11 @@ class Continuous(Policy):
         order = self.queue(state, state.waiting)
         holds = order.until if isinstance(order, Order) else None
         for request in order.requests if type(order) is Order else order:
-            remaining = request.remaining
+            remaining = plan.remaining(request)
             chunk = min(remaining, cap) if cap else remaining
             if chunk > left:
                 if not self.enable_chunked_prefill:
-                    return None if tokens else holds
+                    return None if tokens or not plan.steady else holds
                 chunk = left
             if not plan.take(request, chunk, remaining if whole else chunk):
                 break
@@ -179,7 +179,9 @@ class Continuous(Policy):
                 return None
             if not slots:
                 return math.inf
-        return holds if holds == math.inf or len(state.waiting) > len(tokens) - begun else math.inf
+        if len(state.waiting) == len(tokens) - begun:
+            return math.inf
+        return holds if plan.steady else None
 
     def make_room(self, state: State) -> Schedule:
         """Those that run, in order of admission, if blocks or budget do not suffice for all: victims give way."""

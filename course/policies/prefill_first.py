@@ -68,6 +68,8 @@ class PrefillFirst(Policy):
         if not paused and not state.decodes:
             return self.idle(state)
         # What waits has no slot or no blocks, and gets neither before a request leaves: decodes take blocks.
+        if state.waiting and not plan.steady:
+            return Schedule(paused, decodes=True)
         return Schedule(paused, decodes=True, until=math.inf) if paused else DECODES
 
     def prompts(self, state: State, begun: list[Request], plan: Plan) -> dict[Request, int]:
@@ -82,10 +84,11 @@ class PrefillFirst(Policy):
             tokens[request] = chunk
             left -= chunk
         for request in state.waiting if slots else ():
-            chunk = min(request.remaining, left)
-            if chunk < request.remaining and not self.enable_chunked_prefill:
+            remaining = plan.remaining(request)
+            chunk = min(remaining, left)
+            if chunk < remaining and not self.enable_chunked_prefill:
                 break
-            if not chunk or not plan.take(request, chunk, request.remaining):
+            if not chunk or not plan.take(request, chunk, remaining):
                 break
             tokens[request] = chunk
             left -= chunk

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from course.exercises import Question
+from course.exercises import Prediction, Question
 from course.lessons import available, load
 from tests.helpers.answer_keys import at_place, bounds, chances, longest, shortest
 
 LABS = [load(number) for number in available()]
 KINDS = {
     "quiz": [question for lab in LABS for question in lab.questions],
-    "predictions": [prediction for lab in LABS for prediction in lab.predictions],
+    "predictions": [p for lab in LABS for p in lab.predictions if isinstance(p, Prediction)],
 }
 KINDS["both"] = KINDS["quiz"] + KINDS["predictions"]
 
