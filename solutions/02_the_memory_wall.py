@@ -22,8 +22,8 @@ lab02.one_at_a_time()
 
 # %% [markdown]
 # A step **reads** the weights, and K and V of each sequence, at the card's bandwidth. And it **multiplies**: two FLOP
-# for each weight and token. These steps are the card's alone. An engine's host adds up to {{host_ms:.1f}} ms where it does not work
-# ahead (a live run of ours): a switch below.
+# for each weight and token. These steps are the card's alone. If an engine's host does not work ahead, it adds its part:
+# up to {{host_ms:.1f}} ms in a live run of ours. A switch below adds it.
 
 # %% [markdown]
 # ## Predict
