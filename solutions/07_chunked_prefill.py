@@ -18,7 +18,7 @@ lab.earlier()
 # minute a class of {{class}} asks at once. Every 20 seconds somebody pastes a contract of 32,768 tokens; at times three do.
 # The **token budget**, the most tokens that a step may compute, was raised from {{vllm}}'s 8,192 to 65,536. Now
 # **the text stops for a second or two**, yet the p99 of the gaps is {{p99_ms:.0f}} ms, as before. (64 slots, of {{engines_slots:,}} by
-# default, suffice.)
+# default, suffice; vLLM refuses budgets below the slots.)
 
 # %%
 lab07.people_and_dashboard()
@@ -68,7 +68,7 @@ lab07.words_that_stop()
 
 # %% [markdown]
 # In vLLM the same model's chats stop too: here one streams while two prompts of over {{vllm_over}} tokens are read. (The machine
-# was busy: others vary too.) With these step times, this course's engine schedules the same tokens.
+# was busy: other gaps vary too.) With these step times, this course's engine schedules the same tokens.
 
 # %%
 lab07.vllm_stops()

@@ -59,10 +59,8 @@ def test_one_long_prompt_in_the_engine(budget, cap, at_once, crowd):
     assert found.gap == pytest.approx(one_by_one(run)[:streaming].max())
     assert found.gap <= steps.seconds.max() * (1 + 1e-12)
     assert (run.response[:streaming] > ends[-1]).all()  # who streams, streams all the time
-    figure = figures.moment(found)
-    assert f"longest: {dict(long_prompt.moment_rows(found))['longest gap of a chat']}" in (
-        figure.layout.annotations[0].text
-    )
+    figure, rows = figures.moment(found), dict(long_prompt.moment_rows(found))
+    assert f"longest: {rows['longest gap of a chat']}" in figure.layout.annotations[0].text
     assert min(bar.base[0] for bar in figure.data[:-1] if len(bar.base)) >= 0
 
 
@@ -83,11 +81,6 @@ def test_the_same_gaps_are_counted_twice(budget, every, limit):
         shares = [share for share in trace.y if share is not None]
         assert shares[0] == 1 and shares == sorted(shares, reverse=True)
     assert rows["p99 over all tokens"] in figure.layout.annotations[0].text
-
-
-def test_survival_counts_what_is_above():
-    values, weights = np.array([3.0, 1.0, 2.0]), np.array([1, 2, 1])
-    assert figures.survival(values, weights, np.array([0.5, 1.0, 2.5, 3.0])) == pytest.approx([1, 0.5, 0.25, 0])
 
 
 def test_the_formula_of_a_step():
