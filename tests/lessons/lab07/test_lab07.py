@@ -101,8 +101,6 @@ def test_chunks_add_readings_and_no_pairs():
         assert sum(step.prefill_pairs for step in steps) == PROMPT * (PROMPT + 1) // 2 == 536_887_296
         gigabytes.append(sum(step.prefill_context for step in steps) * THEORY.model.kv_bytes_per_token / 1e9)
     assert [round(value) for value in gigabytes] == [1_102, 277, 140, 37, 11]
-    odd = prompt_chunks.chunk_steps(1_000, 300)
-    assert [step.prefill_chunks for step in odd] == [((300, 0),), ((300, 300),), ((300, 600),), ((100, 900),)]
     assert prompt_chunks.seconds_a_pair(2_048, THEORY) == pytest.approx(THEORY.per_pair)
     # A whole prompt was recorded, and what the model of the simulator reads off is that point.
     assert prompt_chunks.seconds_of_steps(PROMPT)[0] == pytest.approx(1.206, rel=0.01)
