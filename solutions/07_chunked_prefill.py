@@ -18,7 +18,7 @@ lab.earlier()
 # minute a class of {{class}} asks at once. Every 20 seconds somebody pastes a contract of 32,768 tokens; at times three do.
 # The **token budget**, the most tokens that a step may compute, was raised from {{vllm}}'s 8,192 to 65,536. Now
 # **the text stops for a second or two**, yet the p99 of the gaps is {{p99_ms:.0f}} ms, as before. (64 slots, of {{engines_slots:,}} by
-# default, suffice.)
+# default, suffice; vLLM refuses smaller budgets.)
 
 # %%
 lab07.people_and_dashboard()
@@ -59,16 +59,15 @@ lab07.what_a_percentile_hides()
 # %% [markdown]
 # ## Measure
 #
-# Four stories are told, and a long prompt arrives. Play it: they stop. Halve the budget and play again: they go on, with
-# the same words. This is **measured**; beside it is a contract, **simulated** on an H200's recorded steps with {{on_the_card}}
-# times the budget.
+# Four stories are told, and a long prompt arrives. Play it: they stop. Halve the budget and play again: they go on.
+# This is **measured**; beside it is a contract, **simulated** on an H200's recorded steps with {{on_the_card}} times the budget.
 
 # %%
 lab07.words_that_stop()
 
 # %% [markdown]
 # In vLLM the same model's chats stop too: here one streams while two prompts of over {{vllm_over}} tokens are read. (The machine
-# was busy: others vary too.) With these step times, this course's engine schedules the same tokens.
+# was busy: other gaps vary too.) With these step times, this course's engine schedules the same tokens.
 
 # %%
 lab07.vllm_stops()
