@@ -17,16 +17,18 @@ class PrefixPlan(Plan):
     """See Plan. The pool is only read: what the plan takes, holds and forgets stands here."""
 
     __slots__ = (
-        "_added", "_blank", "_decoding", "_end", "_gone", "_keep", "_looked", "_lost", "_lost_blocks", "_next", "_tail",
+        "_added", "_blank", "_decoding", "_end", "_gone", "_keep", "_looked", "_lost", "_lost_blocks", "_next", "_owed",
+        "_tail",
     )  # fmt: skip
 
     _pool: PrefixPool
+    _next: Node | None
 
     def __init__(self, pool: PrefixPool, due: int = 0, decoding: Container = ()):
         super().__init__(pool, due)
         self._decoding = decoding
         self._added: dict[Any, list[tuple[Chain, int]]] = {}  # by first key: who computes up to which full block
-        self._blank, self._next = pool._blank, pool._queue.after  # the queue from here on is still there
+        self._blank, self._next = 0, None  # the queue from here on is still there; None: all of the pool's
         self._end: dict[Copy, int] = {}  # of copies that lose blocks: where they end then
         self._keep: dict[Copy, int] = {}  # of free copies that somebody finds: up to which block
         self._gone: set[Chain] = set()  # victims
@@ -34,7 +36,7 @@ class PrefixPlan(Plan):
         self._lost_blocks = 0
         self._tail: deque[Node] = deque()  # what came behind the queue
         self._looked: dict[Any, tuple[list[tuple[Span, int, int]], int]] = {}
-        self._pop(due)
+        self._owed = due  # blocks to be taken from the head, once it matters whose
 
     def hit(self, request: Any) -> int:
         """See Plan."""
@@ -78,7 +80,9 @@ class PrefixPlan(Plan):
         for copy, stop, _ in revived:
             self._keep[copy] = stop
         new = -(-(there + tokens) // size) - held
-        self._pop(new)
+        while self._lost and new > self.free - self._lost_blocks:
+            self._bring_home(1)
+        self._owed += new
         self.free -= new
         self._there[request] = there + tokens
         chain, full = self._pool.chain(request), (there + tokens) // size
@@ -92,6 +96,7 @@ class PrefixPlan(Plan):
         pool, there = self._pool, self._there.get(request)
         chain = pool.chain(request)
         if there is None or there > 0:
+            self._pop()
             pool._settle(chain, request.computed)
             planned = 0 if there is None else -(-there // self._size) - -(-request.computed // self._size)
             self._gone.add(chain)
@@ -117,6 +122,8 @@ class PrefixPlan(Plan):
             return looked
         pool, uses, place = self._pool, list[tuple[Span, int, int]](), 0
         chain, known = pool.chain(request), request.known
+        if self._owed:
+            self._pop()
         spans, end = pool.found(chain, known)
         for span in spans:
             stop = min(end, span.hi, max(self._end.get(copy, span.hi) for copy in span.copies))
@@ -161,17 +168,20 @@ class PrefixPlan(Plan):
         return self._end.get(node, span.hi) - self._keep.get(node, span.lo)
 
     def _bring_home(self, victims: int) -> None:
+        if victims:
+            self._pop()
         for blank, nodes in self._lost[:victims]:
             self._blank += blank
             self._tail.extend(nodes)
             self._lost_blocks -= blank + sum(map(self._size_of, nodes))
         del self._lost[:victims]
 
-    def _pop(self, blocks: int) -> None:
-        """So many blocks from the head are taken: what is in them cannot be found any more."""
-        while self._lost and blocks > self.free - self._lost_blocks:
-            self._bring_home(1)
-        queue = self._pool._queue
+    def _pop(self) -> None:
+        """What is owed is taken from the head: what was in it cannot be found any more."""
+        queue, blocks, self._owed = self._pool._queue, self._owed, 0
+        if self._next is None:
+            self._pool._evict_owed()
+            self._blank, self._next = self._pool._blank, queue.after
         while blocks > 0:
             if self._blank:
                 taken = min(blocks, self._blank)
