@@ -62,7 +62,7 @@ def test_a_table_a_limit(monkeypatch):
 def test_without_the_servers_packages_a_sentence(monkeypatch):
     monkeypatch.setattr(over_http, "NEEDED", ("starlette", "a_package_that_nobody_has"))
     both = lab16.a_client_and_a_server()
-    assert both.tests == () and "the server needs a_package_that_nobody_has: pip install" in str(both.table)
+    assert both.tests == () and "the server needs a_package_that_nobody_has: `course doctor` says" in str(both.table)
 
 
 def test_what_the_server_refuses_is_said():
