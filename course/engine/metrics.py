@@ -167,8 +167,9 @@ def summary(
     kv_mean: share of the blocks, NaN without a cache. prefix_cache_hits: of the prefix_cache_queries tokens known of
     requests that got a slot, those found in the cache, which were not computed; their share is prefix_hit_rate, and
     prefix_hit_rate_first counts each request's first slot only, as vLLM's log does. NaN without a prefix cache. Tokens
-    computed are those needed + recomputed_tokens - prefix_cache_hits + padding_tokens. Raises ValueError for an SLO that is not positive and a warm-up
-    after which no request arrives.
+    computed are those needed + recomputed_tokens - prefix_cache_hits + padding_tokens.
+
+    Raises ValueError for an SLO that is not positive and a warm-up after which no request arrives.
     """
     load, steps = run.workload, run.steps
     first, last = float(run.arrival.min()), float(run.arrival.max())
