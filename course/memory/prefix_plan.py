@@ -1,4 +1,4 @@
-"""A step that is being planned on a pool of shared blocks: what those ahead bring in and push out counts for all behind."""
+"""A step that is being planned on shared blocks: what those ahead bring in and push out counts for all behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prefixes that are shared: both loops, honouring `until` and not, are a naive third one; and what can be counted by hand."""
+"""Prefixes that are shared: both loops are a naive third one; and what can be counted by hand."""
 
 from dataclasses import dataclass, replace
 from random import Random
@@ -22,8 +22,9 @@ from tests.helpers.strategies import Case, examples
 
 @dataclass(frozen=True)
 class Sharing(Case):
-    """starts: (request, tokens) of each: its prompt begins as so many tokens of that one's prompt and answer; -1: a text
-    that many share; None: its own. hash_tokens: of a block that a hash stands for. answers: hashes go on over answers.
+    """starts: (request, tokens) of each: its prompt begins as so many tokens of that one's prompt and answer; -1: a
+    text that many share; None: its own. hash_tokens: of a block that a hash stands for. answers: hashes go on over
+    answers.
     """
 
     starts: tuple = ()
@@ -290,7 +291,7 @@ def test_an_answer_counts_if_the_hashes_go_on_over_it(run):
 
 @pytest.mark.parametrize("run", LOOPS)
 def test_a_preempted_request_finds_its_own_blocks(run):
-    """Two of 8 tokens grow until six blocks of 4 are full; the second gives way and comes back to what is left of it."""
+    """Two of 8 tokens grow until six blocks of 4 are full; the second gives way and comes back to what is left."""
     done = served(run, Workload([0.0, 0.0], [8, 8], [8, 8]), 6)
     assert done.preempted.tolist() == [0, 1]
     assert done.log.lookups.tolist() == [[0, 8, 0], [1, 8, 0], [1, 13, 8]]
@@ -303,8 +304,8 @@ def test_a_preempted_request_finds_its_own_blocks(run):
 @pytest.mark.parametrize(("version", "found"), [("0.19", 4), ("0.33", 8)])
 def test_which_free_blocks_are_reused_first(run, version, found):
     """Five blocks of 4, of which the first two requests leave four full ones behind. Then one of a single token comes
-    twice. Its block goes to the head of the queue in 0.33, and is used again; in 0.19 the second takes the oldest of the
-    full ones, which is the last of the first request's two.
+    twice. Its block goes to the head of the queue in 0.33, and is used again; in 0.19 the second takes the oldest of
+    the full ones, which is the last of the first request's two.
     """
     ids = [("a", "b"), ("x", "y"), (), (), ("a", "b")]
     load = Workload([0.0, 3.0, 6.0, 7.0, 9.0], [9, 8, 1, 1, 9], [1] * 5, prefix=ids, prefix_block_size=4)
@@ -343,6 +344,51 @@ def test_mooncake_one_after_the_other(shared):
         assert tokens != 512 or full.sum() == 25_309 * 512
 
 
+# Loads that share
+
+
+@pytest.mark.parametrize("run", LOOPS)
+def test_one_system_prompt_is_computed_once(run):
+    """Of 70 tokens 64 are full blocks of 16; each request computes the other 6 and its own 10."""
+    load = Workload(np.arange(5.0) * 9, [10] * 5, [2] * 5).with_system_prompt(70)
+    done = run(load, policies.Continuous(4, 200), SECOND, KVCache(40, prefix_caching=True))
+    assert load.prompt_tokens.tolist() == [80] * 5
+    assert done.log.lookups[:, 2].tolist() == [0, 64, 64, 64, 64]
+    assert done.steps.prefill_tokens.sum() == 80 + 4 * 16
+
+
+@pytest.mark.parametrize("run", LOOPS)
+@pytest.mark.parametrize("block", [8, 16, 32])
+def test_a_turn_finds_the_turns_before_it(run, block):
+    """All but what is not in a full block, and the last token, which was never computed; across conversations the
+    system prompt only.
+    """
+    load = Workload.turns(0.01, 4, 3, 30, 20, think_time=1.0, system_tokens=40, seed=1, prefix_block_size=16)
+    done = run(load, policies.Continuous(8, 400), SECOND, KVCache(200, block, prefix_caching=True))
+    before = np.where(load.after < 0, 0, (load.prompt_tokens + load.output_tokens)[load.after] - 1)
+    found = before // block * block
+    if block > 16:  # of a block of 32 the hash of 16 that ends it must be known to both
+        assert (found[load.after < 0] == 0).all()
+    first = load.after < 0
+    found[first] = 40 // max(block, 16) * max(block, 16)
+    found[0] = 0
+    by_row = done.log.lookups[np.argsort(done.log.lookups[:, 0])]
+    assert by_row[:, 2].tolist() == found.tolist()
+
+
+def test_loads_that_share_refuse_what_cannot_be():
+    load = Workload([0.0], [10], [2])
+    with pytest.raises(ValueError, match="share prefixes already"):
+        load.with_system_prompt(32).with_system_prompt(32)
+    with pytest.raises(ValueError, match="tokens must be"):
+        load.with_system_prompt(0)
+    with pytest.raises(ValueError, match="prefix_block_size must be"):
+        load.with_system_prompt(32, prefix_block_size=0)
+    with pytest.raises(ValueError, match="prefix_block_size must be"):
+        Workload.turns(1.0, 2, 2, 5, 5, prefix_block_size=0)
+    assert Workload.turns(1.0, 2, 2, 5, 5).prefix is None
+
+
 # What is refused
 
 
@@ -361,7 +407,7 @@ def test_input_that_cannot_be_gets_a_sentence():
         with pytest.raises(ValueError, match=sentence):
             Workload([0.0], [8], [2], **wrong)
     cache, policy = KVCache(4, 4, prefix_caching=True), policies.Continuous(2, 8)
-    for load, given, sentence in (
+    for load, pool, sentence in (
         (Workload([0.0], [8], [2], prefix=[("a",)]), cache, "request 0 has prefix hashes, and nobody said of how many"),
         (
             Workload([0.0], [8], [2], **ids),
@@ -376,7 +422,7 @@ def test_input_that_cannot_be_gets_a_sentence():
     ):
         for run in LOOPS:
             with pytest.raises(ValueError, match=sentence):
-                run(load, policy, SECOND, given)
+                run(load, policy, SECOND, pool)
     with pytest.raises(ValueError, match="block_size must be"):
         KVCache(4, 0, prefix_caching=True)
     with pytest.raises(ValueError, match="prefix_caching must be True or False, not 'on'"):
