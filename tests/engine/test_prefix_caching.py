@@ -367,8 +367,6 @@ def test_a_turn_finds_the_turns_before_it(run, block):
     done = run(load, policies.Continuous(8, 400), SECOND, KVCache(200, block, prefix_caching=True))
     before = np.where(load.after < 0, 0, (load.prompt_tokens + load.output_tokens)[load.after] - 1)
     found = before // block * block
-    if block > 16:  # of a block of 32 the hash of 16 that ends it must be known to both
-        assert (found[load.after < 0] == 0).all()
     first = load.after < 0
     found[first] = 40 // max(block, 16) * max(block, 16)
     found[0] = 0
