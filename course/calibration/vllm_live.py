@@ -122,6 +122,12 @@ class VllmRun:
     def __repr__(self) -> str:
         return f"VllmRun({self.title}: {len(self)} requests, {len(self.schedule)} steps, vLLM {self.engine['version']})"
 
+    @property
+    def label(self) -> str:
+        """What stands on a page of it: who wrote it, where and when."""
+        cores = self.engine["machine"].split(",")[0].replace("2 cores", "two cores")
+        return f"vLLM {self.engine['version']}, small model, {cores}, {self.engine['date']}"
+
     # The settings
 
     @property
@@ -195,6 +201,12 @@ class VllmRun:
                 if np.isnan(found[request]) and cached + tokens >= self.prompt_tokens[request]:
                     found[request] = self.done[k]
         return found
+
+    @cached_property
+    def queue_wait(self) -> np.ndarray:
+        """From the scheduler to the look that gave each request its slot; 0 for who came while it decided."""
+        begun = {request: step for step, there in reversed(list(enumerate(self.schedule))) for request in there}
+        return np.maximum(self.looks[[begun[request] for request in range(len(self))]] - self.arrival, 0)
 
     @cached_property
     def last(self) -> np.ndarray:

@@ -13,14 +13,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from course.exercises.game_record import GameRecord
     from course.exercises.lab import Lab
     from course.exercises.lesson import available, load
     from course.exercises.spec import Exercise, LabSpec, Mistake, Objective, Prediction, Question, Ticket
     from course.exercises.task_record import TaskRecord, tasks_of
 
 __all__ = [
-    "Exercise", "Lab", "LabSpec", "Mistake", "Objective", "Prediction", "Question", "TaskRecord", "Ticket",
-    "available", "load", "tasks_of",
+    "Exercise", "GameRecord", "Lab", "LabSpec", "Mistake", "Objective", "Prediction", "Question", "TaskRecord",
+    "Ticket", "available", "load", "tasks_of",
 ]  # fmt: skip
 
 
@@ -31,6 +32,7 @@ def __getattr__(name: str) -> "Any":
     from importlib import import_module
 
     home = {
+        "GameRecord": "game_record",
         "Lab": "lab",
         "available": "lesson",
         "load": "lesson",

@@ -12,6 +12,8 @@
           "{{gain:.0f}} times the tokens/s":
         right: b
         why: A batch runs until its longest answer ends.
+      spread:                                           # a curve: axes, truth and beliefs stand in sketch.py
+        {draw: How does it grow?, sketch: sketch.SPREAD, beliefs: {slots-are-speed: Both have 32.}, why: ...}
     tasks:
       one_trace:                                        # the explorer, by its name in lab.py
         start: {output_cv: 1.0}                         # its controls at the start
@@ -36,6 +38,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from course.exercises import holes, nodes, slips
+from course.exercises.curve import Drawing
 from course.exercises.decision import one_flag
 from course.exercises.nodes import AsksError, Node
 from course.exercises.spec import Exercise, LabSpec, Mistake, Objective, Prediction, Question, Ticket
@@ -152,7 +155,9 @@ class _Reader:
         parts = node.fields(needs=("task", "exercise", "retest"))
         return self.make(node, Objective, text=self.fill(node, text), **{k: v.text() for k, v in parts.items()})
 
-    def prediction(self, id: str, node: Node) -> Prediction:
+    def prediction(self, id: str, node: Node) -> Prediction | Drawing:
+        if "draw" in node.entries():
+            return self.drawing(id, node)
         parts = node.fields(needs=("ask", "options", "right", "why"))
         options: list[Any] = []
         for key, value in parts["options"].pairs():
@@ -168,6 +173,14 @@ class _Reader:
         return self.make(
             node, Prediction, id=id, question=self.text(parts["ask"]), options=tuple(options),
             right=self.text(parts["right"]), why=self.text(parts["why"]),
+        )  # fmt: skip
+
+    def drawing(self, id: str, node: Node) -> Drawing:
+        parts = node.fields("beliefs", needs=("draw", "sketch", "why"))
+        answers = {name: self.text(said) for name, said in _entries(parts.get("beliefs")).items()}
+        return self.make(
+            node, Drawing, id=id, question=self.text(parts["draw"]), sketch=self.name(parts["sketch"]), answers=answers,
+            why=self.text(parts["why"]),
         )  # fmt: skip
 
     def questions(self, node: Node | None) -> list[Question]:
@@ -192,7 +205,7 @@ class _Reader:
 
     def exercise(self, id: str, node: Node, of: Exercise | None = None) -> Exercise:
         """An exercise, or the twin of one, which has its title, kind, tolerance and hints unless it gives its own."""
-        known = ("title", "probes", "evaluate", "flag", "rtol", "hint", "plain", "slips", "worked", "mistakes")
+        known = ("title", "probes", "evaluate", "flag", "rtol", "shown", "hint", "plain", "slips", "worked", "mistakes")
         parts = node.fields(*known, "twin", needs=("solution",)) if of is None else node.fields(
             *known, needs=("ask", "solution"))  # fmt: skip
         made: dict[str, Any] = {"id": id, "solution": self.answer(parts["solution"])}
@@ -206,8 +219,9 @@ class _Reader:
             made["evaluate"] = self.name(parts["evaluate"])
         if "flag" in parts:
             made["evaluate"] = one_flag(parts["flag"].text())
-        if "rtol" in parts:
-            made["rtol"] = parts["rtol"].number()
+        for name in ("rtol", "shown"):
+            if name in parts:
+                made[name] = parts[name].number()
         if "slips" in parts:
             made["slips"] = [self.slip(key, value) for key, value in parts["slips"].pairs()]
         mistakes = parts["mistakes"].pairs() if "mistakes" in parts else []
@@ -216,7 +230,7 @@ class _Reader:
         ]
         if of is not None:
             made["question"] = self.text(parts["ask"])
-            for name in ("title", "probes", "evaluate", "rtol", "hint", "plain"):
+            for name in ("title", "probes", "evaluate", "rtol", "shown", "hint", "plain"):
                 made.setdefault(name, getattr(of, name))
             if isinstance(of.solution, dict):  # a choice among the same flags and values
                 own = [made["solution"], *(mistake.answer for mistake in made["mistakes"])]

@@ -1,10 +1,10 @@
 """Counted minutes of a notebook: what a learner reads, answers and writes, each at a fixed rate.
 
-Words / 150; 5 s for each line of code that is shown; 1.5 minutes for a task or a prediction; 3 for an exercise that
-asks for a value, 6 for up to five lines, 12 for a policy; 2 for "Break it"; 0.7 for a quiz question, a figure or a
-table. Counted is everything that is rendered, tasks and quiz included, whether it stands in the notebook or in the
-lesson: texts, outputs, and of the answers those that every learner meets. The rates are a plan and not yet fitted to
-people.
+Words / 150; 5 s for each line of code that is shown; 1.5 minutes for a task or a prediction, 2 for one that is drawn; 4
+for a board; 3 for an exercise that asks for a value, 6 for up to five lines, 12 for a policy; 2 for "Break it"; 0.7 for
+a quiz question, a figure or a table. Counted is everything that is rendered, tasks and quiz included, whether it stands
+in the notebook or in the lesson: texts, outputs, and of the answers those that every learner meets. The rates are a
+plan and not yet fitted to people.
 
 The numbers are stored beside each lesson as `counted.json`, made with the notebooks, so that `course labs` and the
 first card of a lab need not count.
@@ -20,10 +20,11 @@ from itertools import pairwise
 from typing import Any
 
 from course.exercises import lesson
+from course.exercises.curve import Drawing
 from course.exercises.spec import LETTERS, Exercise, LabSpec
 
 WORDS_A_MINUTE, CODE_LINE = 150, 5 / 60
-TASK, PREDICTION = 1.5, 1.5
+TASK, PREDICTION, DRAWING, BOARD = 1.5, 1.5, 2.0, 4.0
 VALUE, LINES, POLICY = 3.0, 6.0, 12.0
 SHORT = 5
 """Lines of an answer up to which it counts as LINES and not as POLICY."""
@@ -41,6 +42,9 @@ HEADING = re.compile(r"^##\s+(?:\d+\.?\s+)?(.*?)\s*$", re.MULTILINE)
 STUB = re.compile(r"# Your code here: about (\d+) line")
 CALL = re.compile(r"""\blab\.(check|predict|recap|quiz|earlier|ticket)\(\s*(?:["'](\w+)["'])?""")
 EXPLORER = re.compile(r"^At the start: ", re.MULTILINE)
+BOARD_LINE = re.compile(r"^Without the board: ", re.MULTILINE)
+INSTEAD = re.compile(r"^ *Without the (board|mouse): .*\n?", re.MULTILINE)
+"""For those who do not use what is counted already."""
 TASK_LINE = re.compile(r"^Task \d+\. (.*)$", re.MULTILINE)
 
 
@@ -48,14 +52,16 @@ TASK_LINE = re.compile(r"^Task \d+\. (.*)$", re.MULTILINE)
 class Count:
     """What one section, or one notebook, holds.
 
-    words, lines (of code), tasks, predictions, questions, pictures (figures and tables): numbers. exercises, broken:
-    minutes for exercises and for "Break it".
+    words, lines (of code), tasks, predictions, drawings (predictions that are drawn), boards, questions, pictures
+    (figures and tables): numbers. exercises, broken: minutes for exercises and for "Break it".
     """
 
     words: int = 0
     lines: int = 0
     tasks: int = 0
     predictions: int = 0
+    drawings: int = 0
+    boards: int = 0
     questions: int = 0
     pictures: int = 0
     exercises: float = 0.0
@@ -69,6 +75,8 @@ class Count:
             + self.lines * CODE_LINE
             + self.tasks * TASK
             + self.predictions * PREDICTION
+            + self.drawings * DRAWING
+            + self.boards * BOARD
             + self.questions * QUIZ_QUESTION
             + self.pictures * PICTURE
             + self.exercises
@@ -210,12 +218,14 @@ def _code(cell: Cell, source: str, spec: LabSpec, stub: int) -> Count:
 
 def _asked(kind: str, id: str, spec: LabSpec, stub: int) -> Count:
     """What a call on the lab asks of a learner, and what is said to the answer; the question itself is an output."""
+    prediction = next((p for p in spec.predictions if p.id == id), None)
     if kind == "predict":
-        return Count(predictions=1)
+        return Count(drawings=1) if isinstance(prediction, Drawing) else Count(predictions=1)
     if kind == "recap":
-        prediction = next((p for p in spec.predictions if p.id == id), None)
         if prediction is None:
             return Count()
+        if isinstance(prediction, Drawing):
+            return Count(words=words(prediction.why) + max(map(words, prediction.answers.values()), default=0))
         right = int(prediction.right)
         showed = f"The lab showed: {LETTERS[right]}) {prediction.options[right]} {prediction.why}"
         return Count(words=words(showed) + max(map(words, prediction.answers), default=0))
@@ -251,9 +261,11 @@ def _output(output: Mapping[str, Any], spec: LabSpec) -> Count:
         asked = TASK_LINE.findall(text)
         said = sum(words(f"Answer: {task.answer}") for task in spec.tasks if task.text in asked)
         return Count(words=words(_without_rows(text)) + said, tasks=len(asked), pictures=2)
+    if BOARD_LINE.search(text):
+        return Count(words=words(INSTEAD.sub("", _without_rows(text))), boards=1)
     if "<table" in "".join(data.get("text/html", "")):
         return Count(pictures=1)
-    return Count(words=words(text))
+    return Count(words=words(INSTEAD.sub("", text)))
 
 
 def _without_rows(text: str) -> str:

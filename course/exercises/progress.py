@@ -24,7 +24,7 @@ from course.base.filelock import file_lock
 SCHEMA = 1
 FOLDER = "COURSE_PROGRESS_DIR"
 NAME = "progress.json"
-PARTS = ("predictions", "tasks", "exercises", "quiz")
+PARTS = ("predictions", "tasks", "exercises", "quiz", "boards", "explorers")
 LARGEST = 8_000_000
 """Bytes. A learner who does everything a hundred times comes to a tenth of it."""
 DEEPEST = 50
@@ -94,8 +94,8 @@ class Progress:
         """Replace one entry by `edit(entry)`; `entry` is None the first time. Entries of others stay as they are.
 
         number: the lab, "03".
-        part: "predictions", "tasks", "exercises" or "quiz".
-        name: id of the prediction, task, exercise or question.
+        part: one of PARTS.
+        name: id of the prediction, task, exercise, question or game, or the name of an explorer.
         edit: returns the new entry, made of plain JSON values.
         """
 

@@ -52,7 +52,12 @@ def answers(entry: Any) -> list[dict[str, str]]:
     return [a for a in entry if isinstance(a, dict) and isinstance(a.get("answer"), str)]
 
 
+def drawn(entry: Any) -> bool:
+    """Whether what is stored for a prediction is a curve that was drawn."""
+    return isinstance(entry, dict) and isinstance(entry.get("drawings"), list) and bool(entry["drawings"])
+
+
 def _is_done(part: str, entry: Any) -> bool:
     if part == "exercises":
         return exercise_done(entry)
-    return bool(task_state(entry) if part == "tasks" else answers(entry))
+    return bool(task_state(entry) if part == "tasks" else answers(entry) or (part == "predictions" and drawn(entry)))

@@ -37,6 +37,7 @@ EXPLORER = (
   align-items: start; overflow: visible; }
 .course-explorer table td, .course-explorer .course-below .course-grid th { white-space: nowrap; }
 .course-explorer .course-below .course-blocks .course-grid th { white-space: normal; }
+.course-explorer.course-words .course-below .course-grid th[role=rowheader] { white-space: normal; max-width: 230px; }
 .course-explorer table { border-collapse: collapse; font-size: 13px; line-height: 1.3; margin: 0; }
 .course-explorer table th { font-weight: normal; text-align: left; padding: 1px 6px; overflow-wrap: normal; }
 .course-explorer table td { text-align: right; padding: 1px 6px; font-variant-numeric: tabular-nums; font-weight: 600; }
@@ -47,6 +48,10 @@ EXPLORER = (
 .course-explorer .course-stale { opacity: 0.35; }
 .course-ghost { position: absolute; left: 0; top: 0; opacity: 0.3; pointer-events: none;
   overflow: hidden; }
+.course-explorer .course-hold { flex: none; height: 20px; line-height: 18px; width: auto; margin: 0 8px 0 0;
+  padding: 0 8px; font-size: 13px; touch-action: none; }
+.course-held { position: absolute; left: 0; top: 0; background: #fff; outline: 2px solid #8a8a8a;
+  outline-offset: -2px; }
 .course-explorer .course-tasks { border-left: 4px solid #0072B2; padding: 0 10px; margin: 2px 0; overflow: visible;
   min-height: 92px; }
 .course-explorer .course-tasks > * { margin: 0; }

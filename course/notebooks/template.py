@@ -18,8 +18,10 @@ MINUTES = 60
 CODE_LINES = 15
 EXPLAIN_WORDS, STORY_WORDS = 400, 150
 OBJECTIVES, QUIZ, TASKS, TERMS, PREDICTIONS, EXERCISES = 3, 4, 8, 8, 2, (3, 4)
+BESIDE_A_BOARD = 6
+"""Tasks of a lab in which a board is played."""
 PART_MINUTES, PRIMER_TERMS, PRIMER_TEST = 15, 12, 6
-PARTS = PRIMER_HEADINGS[1:]
+PARTS = PRIMER_HEADINGS[1:3]
 """Of the primer; each has one prediction, one task and one check."""
 
 Cell = Mapping[str, Any]
@@ -185,7 +187,7 @@ def _beliefs(spec: LabSpec) -> str:
 
 
 def _tasks(counted: Counted) -> str:
-    return _not(counted.whole.tasks, TASKS, "tasks")
+    return _not(counted.whole.tasks, BESIDE_A_BOARD if counted.whole.boards else TASKS, "tasks")
 
 
 def _hints(spec: LabSpec) -> str:

@@ -19,7 +19,6 @@ TIME = Exercise("t", "a time", 0.25, slips=(slips.per_token(200), slips.all_slot
         (25, "percentage"),
         (0.25 / 200, "for one token"),
         (0.25 * 32, "for all the slots together"),
-        (0.25 * 2**30 / 1e9, "GiB and GB"),
     ],
 )
 def test_a_value_with_a_slip(answer, says):
@@ -39,9 +38,9 @@ def test_a_mistake_of_the_exercise_comes_first():
 
 
 def test_a_slip_that_the_tolerance_hides_is_none():
-    """With an answer of 1 the reciprocal is the answer, and 7% of tolerance swallow GiB for GB."""
+    """With an answer of 1 the reciprocal is the answer."""
     assert judge(Exercise("x", "x", 1.0), 1.0).status == RIGHT
-    assert "GiB" not in judge(Exercise("x", "x", 1.0, rtol=0.1), 1.2).hint
+    assert "reciprocal" not in judge(Exercise("x", "x", 0.96, rtol=0.1), 1.1).hint
     assert judge(Exercise("x", "x", 0), 5).status == WRONG
 
 
@@ -89,3 +88,26 @@ def test_both_ways_between_a_token_and_a_request():
     assert slips.per_token(200).of(100.0) == 0.5 and slips.per_request(200).of(0.5) == 100
     assert slips.per_slot(4).of(8.0) == 2 and slips.all_slots(4).of(2.0) == 8
     assert slips.RECIPROCAL.of(0.0) == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("answer", "unit"),
+    [
+        (1_210, "a thousand times too large"),
+        (1.21e-3, "a thousand times too small"),
+        (1.21e6, "a million times too large"),
+    ],
+)
+def test_a_slip_of_units_and_a_mistake_together_are_both_named(answer, unit):
+    gap_more = Exercise("t", "t", 1.2, (Mistake(1.21, "Between which tokens are gaps?"),), rtol=2e-3)
+    hint = judge(gap_more, answer).hint
+    assert hint.startswith("Two things.") and unit in hint and hint.endswith("Between which tokens are gaps?")
+    assert "Two things" not in judge(gap_more, 1.21).hint and "Two things" not in judge(gap_more, 1_200).hint
+
+
+def test_so_they_are_in_a_function():
+    one_more = Exercise(
+        "r", "r", rate, (Mistake(lambda n, s: (n + 1) / s, "One too many."),), probes=RATE.probes, rtol=1e-3
+    )
+    hint = judge(one_more, lambda tokens, seconds: 1e3 * (tokens + 1) / seconds).hint
+    assert "a thousand times too large" in hint and hint.endswith("One too many.")

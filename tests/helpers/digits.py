@@ -15,6 +15,7 @@ TEXTS = {
     "title",
     "needs",
     "ask",
+    "draw",
     "why",
     "read",
     "find",
@@ -26,7 +27,7 @@ TEXTS = {
     "story",
     "setting",
 }
-KEYED = {"options", "objectives", "mistakes", "slips"}
+KEYED = {"options", "objectives", "mistakes", "slips", "beliefs"}
 """Fields whose values are texts; of the first two the keys as well."""
 VALUES = {"show", "start", "solution", "probes"}
 """Fields without texts."""

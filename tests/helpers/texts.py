@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
+from course.exercises.curve import Drawing
 from course.exercises.spec import LETTERS, LabSpec, Prediction, Question
 
 WORDS = {
@@ -65,13 +66,16 @@ def parts(lab: LabSpec) -> dict[str, str]:
     found = {}
     for prediction in lab.predictions:
         found[prediction.id] = prediction.question
+        found[f"{prediction.id} why"] = prediction.why
+        if isinstance(prediction, Drawing):
+            found |= {f"{prediction.id} {belief}": text for belief, text in prediction.answers.items()}
+            continue
         found |= {f"{prediction.id} {letter}": text for letter, text in zip(LETTERS, prediction.options, strict=False)}
         found |= {
             f"{prediction.id} {letter} answer": text
             for letter, text in zip(LETTERS, prediction.answers, strict=False)
             if text
         }
-        found[f"{prediction.id} why"] = prediction.why
     for exercise in lab.exercises:
         found[f"{exercise.id} hint"] = exercise.hint
         found[f"{exercise.id} plain"] = exercise.plain

@@ -11,6 +11,7 @@ from types import ModuleType
 
 import pytest
 
+from course.exercises.curve import Drawing
 from course.exercises.lesson import ASKS, Lesson
 from course.exercises.spec import LETTERS
 from course.lessons import available, find
@@ -54,7 +55,7 @@ def test_the_claims_hold(number: str) -> None:
 def test_the_keys_are_true(number: str) -> None:
     """Of each question one option is true, as the runs say, and it is the right one."""
     spec = LESSONS[number].spec
-    asked = {item.id: item for item in (*spec.predictions, *spec.questions)}
+    asked = {item.id: item for item in (*spec.predictions, *spec.questions) if not isinstance(item, Drawing)}
     keys = module(LESSONS[number]).keys()
     assert set(keys) == set(asked), "each question has a key, and each key a question"
     for id, key in keys.items():

@@ -107,7 +107,7 @@ def test_damaged_weights_leave_the_recording_and_a_sentence(lab: str, monkeypatc
     if lab == "03":
         found = fresh.default_result()
         assert found.warnings == ("Nothing is measured here: The weights model.safetensors are damaged.",)
-        assert list(found.runs) == ["recorded"] and {len(row) for row in fresh.rows(found)} == {2}
+        assert list(found.runs) == ["simulated"] and {len(row) for row in fresh.rows(found)} == {2}
         valid(fresh.drawn(found))
 
 
@@ -129,7 +129,7 @@ class TestLittlesLaw:
         law, stays = run.little(), run.response - run.arrival
         assert law.arrival_rate * law.W == pytest.approx(law.L, rel=1e-9)
         assert stays.sum() / (run.response.max() - run.arrival.min()) == pytest.approx(law.L)  # by hand
-        valid(words03.shown_figures.numbers_in_system({"recorded": run}))
+        valid(words03.shown_figures.numbers_in_system({"simulated": run}))
 
     def test_more_are_in_the_system_where_the_rate_is_higher_or_the_slots_are_fewer(self) -> None:
         rates = [card_at("03", rate=rate).little().L for rate in (16, 64, 128)]
@@ -219,15 +219,15 @@ class TestThreePolicies:
     def test_a_column_fills_when_its_policy_was_played(self) -> None:
         fresh = lab04.three_policies_speak()
         fresh._repr_mimebundle_()
-        head, card, here, padding, said = fresh.compared(fresh.defaults)
+        head, card, here, engine, padding, said = fresh.compared(fresh.defaults)
         assert head == ("", *NAMES, "gain") and "-" not in card
         assert here == ("measured here", *["-"] * 4) and padding[1:4] == said[1:4] == ("-",) * 3
         makespans = {}
         for done, name in enumerate(NAMES, start=1):
             result = fresh.set(policy=name)
             makespans[name] = result.run.makespan
-            _, again, here, padding, said = fresh.compared(fresh.view.settings)
-            assert again == card  # what is recorded does not hang on this machine
+            _, again, here, vllm, padding, said = fresh.compared(fresh.view.settings)
+            assert again == card and vllm == engine  # what is recorded does not hang on this machine
             assert [cell == "-" for cell in here[1:4]] == [place >= done for place in range(3)]
             assert here[done] == f"{result.time(result.run.makespan)}, {result.speed}"
             assert padding[done] == f"{result.padding:,} of {result.computed:,} tokens"

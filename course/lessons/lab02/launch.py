@@ -11,7 +11,7 @@ from typing import Any
 
 from course import gpu
 from course.explore import Explorer, Slider
-from course.explore.live import LiveExplorer
+from course.explore.live import Measuring, MeasuringExplorer
 from course.figures.words import seconds
 from course.lessons.lab02 import figures
 from course.lessons.lab02.figures import label
@@ -49,11 +49,8 @@ class Recorded(files.Recording):
         self.provenance, self._found = found["provenance"], found
 
     def at(self, context: int) -> Here:
-        """What was launched over this context. Raises ValueError where nothing was."""
-        found = self._found["contexts"].get(str(context))
-        if found is None:
-            there = ", ".join(self._found["contexts"])
-            raise ValueError(f"nothing was recorded over a context of {context}: there are {there}")
+        """What was launched over this context, one of those of the slider."""
+        found = self._found["contexts"][str(context)]
         times = {what: dict(zip(self._found["batches"], found[what], strict=True)) for what in WHAT}
         kv = self._found["kv_bytes_per_token"] * context
         return Here(self.card, times, self._found["matrix_bytes"], kv)
@@ -69,16 +66,19 @@ def launch_explorer(device: gpu.Device | None = None, *, max_seconds: float = EN
     """Sliders for batch and context: each move launches here, beside the same launches as recorded on a card.
 
     device: where to run; the best there is, found when the explorer is shown. max_seconds: after which nothing is
-    launched another time. A device that fails leaves the recording and a sentence. As text the explorer is the recorded
-    part alone, which is the same on every machine.
+    launched a fourth time. A device that fails leaves the recording and a sentence. As text the explorer is the
+    recorded part alone, which is the same on every machine.
     """
     bench = Bench(device, max_seconds)
 
     def on_the_card(batch: int, context: int) -> Launched:
         return Launched(batch, context, recording().at(context))
 
-    def both(batch: int, context: int) -> Launched:
-        return replace(on_the_card(batch, context), here=bench(batch, context))
+    def measuring(batch: int, context: int) -> Measuring:
+        shown = on_the_card(batch, context)
+        for here in bench.measuring(batch, context):
+            shown = shown if here is None else replace(shown, here=here)
+            yield shown
 
     shared: dict[str, Any] = {
         "controls": CONTROLS,
@@ -88,7 +88,7 @@ def launch_explorer(device: gpu.Device | None = None, *, max_seconds: float = EN
         "badge": recording().badge,
         "beside": False,
     }
-    return LiveExplorer(Explorer(on_the_card, **shared), both, **shared)
+    return MeasuringExplorer(Explorer(on_the_card, **shared), measuring, **shared)
 
 
 def rows(found: Launched) -> list[tuple[str, ...]]:
@@ -96,14 +96,16 @@ def rows(found: Launched) -> list[tuple[str, ...]]:
     columns = [_column(found.recorded, "recorded", found.batch)]
     if found.here.times:
         columns.append(_column(found.here, "measured", found.batch))
-    labels = ("", "weights", "read them", "multiply by them", "K and V", "attention")
+    labels = ("", "weights", "read them", "multiply by them", "multiply / read", "K and V", "attention")
     return [(name, *values) for name, *values in zip(labels, *columns, strict=True)]
 
 
 def _column(found: Here, badge: str, batch: int) -> tuple[str, ...]:
     read, product, attention = (_took(found, what, batch) for what in WHAT)
-    sizes = amount(found.matrix_bytes, "B"), amount(found.kv_bytes * batch, "B")
-    return f"{found.where}, {badge}", sizes[0], read, product, sizes[1], attention
+    sizes = [amount(size, "B") if size else "-" for size in (found.matrix_bytes, found.kv_bytes * batch)]
+    ratio = f"{found.times[WHAT[1]][batch] / found.times[WHAT[0]][batch]:.2g}"
+    times = "-" if ratio == "nan" else f"{ratio} times"
+    return f"{found.where}, {badge}", sizes[0], read, product, times, sizes[1], attention
 
 
 def _took(found: Here, what: str, batch: int) -> str:
