@@ -45,6 +45,14 @@ lab.predict("bigger")
 # %% [markdown]
 # ## Explore
 #
+# ### Be the scheduler
+#
+# Play once before you read on.
+
+# %%
+lab04.be_the_scheduler()
+
+# %% [markdown]
 # ### One trace, three policies
 #
 # The same 12 requests get 3 slots, a lane for each. Thin lines are requests that wait. *Prefill* reads the prompt,

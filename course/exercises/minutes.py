@@ -43,8 +43,8 @@ STUB = re.compile(r"# Your code here: about (\d+) line")
 CALL = re.compile(r"""\blab\.(check|predict|recap|quiz|earlier|ticket)\(\s*(?:["'](\w+)["'])?""")
 EXPLORER = re.compile(r"^At the start: ", re.MULTILINE)
 BOARD_LINE = re.compile(r"^Without the board: ", re.MULTILINE)
-INSTEAD = re.compile(r"^ *Without the (board|mouse): .*\n?", re.MULTILINE)
-"""For those who do not use what is counted already."""
+INSTEAD = re.compile(r"^ *(Without the (board|mouse): |Scored by ).*\n?", re.MULTILINE)
+"""In the text form alone: for those who do not use what is counted already."""
 TASK_LINE = re.compile(r"^Task \d+\. (.*)$", re.MULTILINE)
 
 

@@ -30,7 +30,7 @@ def lab(tmp_path) -> Lab:
 def test_it_is_asked_drawn_kept_and_found_again(lab, tmp_path):
     assert isinstance(lab.predict("area"), SketchForm) and "1024" not in repr(lab.predict("area"))
     said = lab.predict("area", FLAT)
-    assert "At 32 m you drew 1 m²" in said.text() and "It does not. A side comes in twice." in said.text()
+    assert "At 32 m you drew 1 m²" in said.text() and "It does not." not in said.text()
     assert said.kept == "Your drawing is stored."
     lab.predict("area", RIGHT)
     again = Lab(SPEC, Progress(tmp_path), show=False)
@@ -119,7 +119,7 @@ def test_minutes_of_a_sketch_and_of_a_board():
     assert minutes.Count(drawings=1, boards=1).minutes == 2 + 4
     shown = {
         "output_type": "execute_result",
-        "data": {"text/plain": repr(SketchForm(sketches.SQUARE, "How?", (), print, str, "x"))},
+        "data": {"text/plain": repr(SketchForm(sketches.SQUARE, "How?", (), print, "x"))},
     }
     cell = {"cell_type": "code", "source": 'lab.predict("area")', "outputs": [shown], "metadata": {}}
     heading = {"cell_type": "markdown", "source": "## Predict"}

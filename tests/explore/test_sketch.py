@@ -15,7 +15,7 @@ from tests.helpers.sketches import QUEUE, SQUARE
 
 def form(sketch: Sketch = SQUARE, drawings=(), kept=None) -> SketchForm:
     kept = [] if kept is None else kept
-    return SketchForm(sketch, "How large?", drawings, kept.append, lambda drawn: sketch.judge(drawn).sentence, "draw")
+    return SketchForm(sketch, "How large?", drawings, kept.append, "draw")
 
 
 def test_the_truth_is_close_to_itself_and_shows_no_belief():

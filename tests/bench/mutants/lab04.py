@@ -9,11 +9,16 @@ THREE, SIDE = "course/lessons/lab04/three_batchers.py", "course/lessons/lab04/si
 OTHER, NIGHT = "course/lessons/lab04/other_loads.py", "course/lessons/lab04/night.py"
 SPEAK, BESIDE = "course/lessons/lab04/live_words.py", "course/explore/words_beside.py"
 LIVE = ("tests/lessons/test_live_words.py",)
+GAME, SKETCH = "course/lessons/lab04/game.py", "course/lessons/lab04/sketch.py"
 TEXT = "solutions/04_static_dynamic_continuous.py"
 
 MUTANTS = (
     Mutant(ASKS, "    right: b\n    why: A batch runs", "    right: c\n    why: A batch runs", KEY),
-    Mutant(ASKS, "    right: a\n    why: The gain is", "    right: b\n    why: The gain is", KEY),
+    Mutant(GAME, "SIX = ((0, 2), (0, 7)", "SIX = ((0, 2), (0, 6)", CONSTANT),
+    Mutant(GAME, "    best=14 / 3,", "    best=29 / 6,", CONSTANT),
+    Mutant(GAME, "PROMPTS = (3, 4, 5, 3, 4, 5)", "PROMPTS = (1, 1, 1, 1, 1, 1)", CONSTANT),
+    Mutant(SKETCH, "0.8 * max(y)", "1.2 * max(y)", COMPARISON, ("tests/lessons/test_misconceptions.py",)),
+    Mutant(SKETCH, "flat(y) > 1.5", "flat(y) > 1.1", BOUNDARY, ("tests/lessons/test_misconceptions.py",)),
     Mutant(ASKS, "{{gain_few:.1f}} with", "{{drawn:.1f}} with", NUMBER),
     Mutant(ASKS, "{{gain:.1f}} with 32", "{{gain:.1f}} with 16", NUMBER),
     Mutant(ASKS, '"{{gain:.0f}} times the', '"8 times the', NUMBER),
