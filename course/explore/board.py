@@ -61,6 +61,11 @@ class Score:
         """The number as the table shows it."""
         return self.text.format(value)
 
+    def said(self, value: float) -> str:
+        """Name, number and unit as a sentence has them."""
+        name, _, unit = self.name.rstrip("]").partition(" [")
+        return f"{name} {self.words(value)}{' ' if unit else ''}{unit}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Game:

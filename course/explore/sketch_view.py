@@ -54,7 +54,7 @@ class SketchForm:
     def text(self) -> str:
         """The question and its axes, the same whatever was drawn; never the answer."""
         x, y = self.sketch.x, self.sketch.y
-        given = [f"{self.sketch.value.format(y=value)} at {self.sketch.named.format(x=column)}"
+        given = [f"{self.sketch.words(value)} at {self.sketch.named.format(x=column)}"
                  for column, value in self.sketch.given.items()]  # fmt: skip
         columns = ", ".join(f"{column:g}" for column in self.sketch.columns)
         return "\n".join(
@@ -102,7 +102,7 @@ class SketchForm:
             "count": self._count, "mine": list(self.drawings[-1]), "first": list(first) if first else None,
             "curve": [list(point) for point in self.sketch.points], "true": list(judged.true), "worst": judged.worst,
             "close": judged.close, "said": judged.sentence,
-            "values": [self.sketch.value.format(y=y) for y in judged.true],
+            "values": [self.sketch.words(y) for y in judged.true],
         }  # fmt: skip
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:

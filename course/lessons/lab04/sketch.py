@@ -25,7 +25,7 @@ GAIN = Sketch(
     columns=SLOTS,
     given={1: 1.0},
     named="{x:g} slots",
-    value="{y:.2g} times",
+    value="{y} times",
     truth=gains,
     beliefs={
         "slots-are-speed": Belief(lambda y: y[5] > 12 and y[7] > y[5], lambda x: x),
