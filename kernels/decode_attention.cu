@@ -46,6 +46,9 @@
 #define THREADS (WARPS * LANES)
 #define ROW (HEAD_DIM / WIDE)       // 16-byte words a row
 #define QUADS (HEAD_DIM / 4)        // float4s a row of sums
+#ifndef TOGETHER
+#define TOGETHER 16  // parts of a sequence that are fetched side by side when they are added up
+#endif
 #define LOWEST -1e30f            // stands for minus infinity where differences are taken
 
 // Four numbers of a result, at `quad` of query head `head` of sequence `sequence`.
@@ -327,16 +330,28 @@ DEVICE void attend_item(int item, int kv, const element* q, const element* k_cac
         const int g = at / QUADS;
         float top = LOWEST, weight = 0.0f;
         float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-#pragma unroll 4
-        for (int i = 0; i < span; ++i) top = fmaxf(top, weights[(base + (long long)i * KV_HEADS) * G + g].x);
-#pragma unroll 4
-        for (int i = 0; i < span; ++i) {
-            const long long from = base + (long long)i * KV_HEADS;
-            const float2 its = weights[from * G + g];
-            const float share = EXP2(its.x - top);
-            const float4 one = ((const float4*)sums)[from * G * QUADS + at];
-            weight += share * its.y;
-            sum.x += share * one.x, sum.y += share * one.y, sum.z += share * one.z, sum.w += share * one.w;
+        // Many are asked for before the first is needed: one after the other, each would take a trip to the second cache.
+        for (int from = 0; from < span; from += TOGETHER) {
+            float2 its[TOGETHER];
+            float4 one[TOGETHER];
+            float most = top;
+#pragma unroll
+            for (int u = 0; u < TOGETHER; ++u) {
+                const long long part = base + (long long)(from + u < span ? from + u : span - 1) * KV_HEADS;
+                its[u] = weights[part * G + g];
+                one[u] = ((const float4*)sums)[part * G * QUADS + at];
+            }
+#pragma unroll
+            for (int u = 0; u < TOGETHER; ++u) most = fmaxf(most, its[u].x);
+            const float shrink = EXP2(top - most);
+            top = most, weight *= shrink;
+            sum.x *= shrink, sum.y *= shrink, sum.z *= shrink, sum.w *= shrink;
+#pragma unroll
+            for (int u = 0; u < TOGETHER; ++u) {
+                const float share = from + u < span ? EXP2(its[u].x - top) : 0.0f;
+                weight += share * its[u].y;
+                sum.x += share * one[u].x, sum.y += share * one[u].y, sum.z += share * one[u].z, sum.w += share * one[u].w;
+            }
         }
         const float r = 1.0f / weight;
         store(out, sequence, kv * G + g, at % QUADS, make_float4(r * sum.x, r * sum.y, r * sum.z, r * sum.w));

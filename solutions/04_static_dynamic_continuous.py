@@ -17,14 +17,16 @@ lab.earlier()
 # and some 2,000. The server runs 32 requests as one batch until the longest answer is complete, and then sends all 32.
 # At 4 requests per second people grumbled. Now 6 arrive, people wait for minutes, and a colleague wants a second GPU.
 # **What is the GPU that you have busy with?** (32 slots are this lab's choice; {{engine}} takes {{default_slots:,}}.)
+#
+# One **step** adds one token to every answer in the batch. A **slot** holds one request; engines call their number
+# `max_num_seqs`. You pay in **slot-steps**: one slot for one step.
 
 # %%
 lab04.busy_and_waiting()
 
 # %% [markdown]
-# One **step** adds one token to every answer in the batch. A **slot** holds one request. You pay in **slot-steps**: one
-# slot for one step. Above, three of four are **padding**: the answer is complete, but its slot keeps computing until
-# the batch ends. Three policies:
+# At 6 requests per second nobody wants three of four slot-steps. They are **padding**: the answer is complete, but its
+# slot computes until the batch ends. Three policies:
 #
 # - **static batching**: a batch starts when all slots are taken, and ends with its longest answer;
 # - **dynamic batching**: a batch also starts once its oldest request has waited for a given delay;
@@ -64,8 +66,8 @@ lab04.one_trace()
 # %% [markdown]
 # ### Spread and slots
 #
-# Now all 2,000 requests are there at the start, so somebody always waits. This is **saturation**; below it, every
-# policy delivers what arrives.
+# Now all 2,000 requests are there at the start, so somebody always waits. This is **saturation**; below its own, a policy
+# delivers what arrives. The dashed line is a formula: the longest answer of a batch, over the mean.
 
 # %%
 lab04.at_saturation()
@@ -74,7 +76,8 @@ lab04.at_saturation()
 # ## Measure
 #
 # Are wasted slot-steps wasted seconds? On your machine, a small language model answers {{asked}} questions. Play each policy:
-# watch the padding (hatched), and who starts when an answer ends. The table compares times and words.
+# watch the padding (hatched; short prompts have it in front), and who starts when an answer ends. vLLM's own run, of
+# {{vllm_asked}} questions, is in steps: its machine was busy, so its seconds say little. To all {{vllm_same}} committed prompts it gave the same words.
 
 # %%
 lab04.three_policies_speak()
@@ -163,6 +166,12 @@ lab.check("refill", refill)
 lab04.at_work(refill)
 
 # %% [markdown]
+# vLLM answered the same question before each of its steps:
+
+# %%
+lab04.beside_vllm(refill)
+
+# %% [markdown]
 # ## Break it
 #
 # A ticket and its graphs.
@@ -179,7 +188,7 @@ lab.ticket()
 # 1. A static batch pays for its longest answer in every slot; the GPU is busy with padding.
 # 2. Continuous batching refills slots at once and gains the longest answer of a batch over the mean: 1 for
 #    equal lengths, about {{gain:.0f}} in this chat.
-# 3. Below saturation every policy delivers what arrives: compare waiting times.
+# 3. A policy that keeps up delivers what arrives: compare waiting times.
 
 # %%
 lab.recap("gain")

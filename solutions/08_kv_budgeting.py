@@ -2,13 +2,9 @@
 # # Lab 08: KV budgeting
 
 # %%
-import os
-
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # what is measured has one core
 import numpy as np
 from course.exercises import Lab
 from course.lessons import lab08
-from course.lessons.lab08 import decision, kv_pool
 
 lab = Lab("08")
 
@@ -21,10 +17,11 @@ lab.earlier()
 # %% [markdown]
 # You put Llama-3.1-8B on an RTX 4090 for a team of forty. Prompts have 1,024 tokens, answers 512 on average, CV 1. For
 # each token every layer keeps a key (K) and a value (V), to compute them only once: the **KV cache**. The
-# engine allocates it as one **KV pool** of **blocks** of 16 tokens. Its log says:
+# engine allocates it as one **KV pool** of **blocks** of 16 tokens. Its log says (written from the {{blocks:,}} blocks that {{log_of}}
+# printed on such a card):
 
 # %%
-print(kv_pool.start_up_log())
+print(lab08.start_up_log())
 
 # %% [markdown]
 # "Five users", says your manager, "so we need eight cards." **How many requests can one card really work on, and what
@@ -41,15 +38,14 @@ lab.predict("slots")
 # %% [markdown]
 # ## Explore
 #
-# A card's **ledger** goes line by line from its memory to the pool. Activation and other are estimates; here they leave
-# {{ledger_less:.0%}} less than the engine found.
+# A card's **ledger** goes from its memory to the pool. Activation and other are estimates: they leave {{ledger_less:.0%}} less than
+# the engine found.
 
 # %%
 lab08.what_fits()
 
 # %% [markdown]
-# A **preemption** takes all blocks from the sequence admitted last, which is computed again later. Times
-# are *modelled*: the RTX 4090 has no recording.
+# A **preemption** takes all blocks from the sequence admitted last, which is computed again later. Times are *modelled*.
 
 # %%
 lab08.full_pool()
@@ -57,11 +53,18 @@ lab08.full_pool()
 # %% [markdown]
 # ## Measure
 #
-# A small language model tells four stories here, in blocks of {{story_block}} tokens, **measured**. Play it: who is preempted, and
-# do the words change? Give it more blocks. Beside it: **simulated** on recorded steps of an H100.
+# A small language model tells four stories, in blocks of {{story_block}} tokens, **measured**. Who is preempted, and do the words
+# change? Beside it: **simulated** on recorded steps of an H100.
 
 # %%
 lab08.words_again()
+
+# %% [markdown]
+# vLLM with this model, {{live_slots}} slots and {{live_blocks}} blocks of {{live_block}} tokens. **It keeps one block for itself**: it logs {{live_tokens:,}} tokens, and
+# requests get {{live_usable}}. Its page around {{live_requests}} requests that outgrow them:
+
+# %%
+print(lab08.preempted_page())
 
 # %% [markdown]
 # ## Explain
@@ -72,11 +75,10 @@ lab08.words_again()
 lab08.four_requests()
 
 # %% [markdown]
-# They start with {{hand_first}} blocks each and soon hold {{hand_soon}}: the pool is full. In the sixth step each needs a fourth, so the engine
-# preempts D, admitted last, and later C. Nothing fails, but D gets no token for seven steps, and all end after {{hand_steps}} steps
-# instead of {{hand_answer}}.
+# They soon hold {{hand_soon}} blocks each: the pool is full. In the sixth step each needs a fourth, so the engine preempts D, admitted
+# last, and later C. D gets no token for seven steps, and all end after {{hand_steps}} steps instead of {{hand_answer}}.
 #
-# **To remember**: the KV bytes of one token. **To look up**: how many sequences the pool holds at a random moment.
+# **To remember**: the KV bytes of a token. **To look up**: sequences in the pool at a random moment.
 #
 # $$ k = 2 \cdot n_{\text{layers}} \cdot n_{\text{KV heads}} \cdot d_{\text{head}} \cdot s \qquad
 # \text{residents} = \frac{\text{tokens in the pool}}{P + N\,(1 + CV^2)/2} $$
@@ -88,32 +90,30 @@ lab08.four_requests()
 # | $n_{\text{KV heads}}$ | KV heads | 8 | `num_key_value_heads` |
 # | $d_{\text{head}}$ | elements of a head | 128 | `head_dim` |
 # | $s$ | bytes of an element | 2 | `--kv-cache-dtype` |
-# | $P$, $N$ | tokens of prompt, mean answer | 1,024, 512 | your traffic |
-# | $CV$ | spread of the answers | 1 | your traffic |
+# | $P$, $N$, $CV$ | prompt, mean answer [tokens], its spread | 1,024, 512, 1 | your traffic |
 # | residents | requests at once | {{residents:.0f}}, simulated {{in_batch:.1f}} | |
 #
-# Query heads do not count. Multi-head attention (**MHA**) has a KV head for each, grouped-query attention (**GQA**) one
-# for several: no flag changes that. fp8 K and V halve $k$. fp8 weights leave $k$ alone
-# and make room for a larger pool.
+# Multi-head attention (**MHA**) has a KV head for each query head, grouped-query attention (**GQA**) one for several: no
+# flag changes that. fp8 K and V halve $k$. fp8 weights leave $k$ alone and make room for a larger pool.
 #
 # A sequence holds half of its own answer on average. But long answers stay longer, so the batch holds more of them:
 # with a CV of 1, a whole mean answer each. The printed **concurrency** divides by `max_model_len` instead: how many fit
 # if all grow to the limit.
 #
 # **Prefix caching**, on by default in vLLM, holds equal beginnings once: with a system prompt of 512 tokens
-# {{with_prefixes:.0f}} would fit. Here no two are alike.
+# {{with_prefixes:.0f}} would fit. Freed blocks stay until others need them, so a preempted request computes less again. Here it
+# is off: no two prompts are alike.
 
 # %% [markdown]
 # ## Exercises
 #
-# An example: bytes a token, requests at once, mean and standard deviation of a sequence's blocks (answers drawn: mean
+# An example: bytes a token and requests at once; mean and standard deviation of a sequence's blocks (answers drawn: mean
 # {{drawn_mean:.0f}}, CV {{drawn_cv:.2f}}).
 
 # %%
-token = 2 * 32 * 8 * 128 * 2
-fit = round(41_408 / (1_024 + 512 * (1 + 1**2) / 2))
-blocks = np.ceil(kv_pool.tokens_held() / 16)
-token, fit, round(float(blocks.mean()), 1), round(float(blocks.std()), 1)
+blocks = np.ceil(lab08.tokens_held() / 16)
+print(2 * 32 * 8 * 128 * 2, round(41_408 / (1_024 + 512 * (1 + 1**2) / 2)))
+print(blocks.mean().round(1), blocks.std().round(1))
 
 # %% [markdown]
 # **1.** Qwen2.5-7B has {{qwen_layers}} layers, {{qwen_heads}} query heads, 4 KV heads of 128 elements, and 16 bits an element. Bytes a token?
@@ -137,8 +137,7 @@ residents = 2 * 41_408 / (3_000 + 800)
 lab.check("residents", residents)
 
 # %% [markdown]
-# **3.** Slots that fit *on average* are too many half of the time. Leave room: return the most slots n, at least one,
-# with $n\,\mu + 2\sqrt{n}\,\sigma \le \text{num\_blocks}$, where $\mu$ and $\sigma$ are mean and standard deviation
+# **3.** Slots that fit *on average* are too many half of the time. Return the most slots n, at least one, with $n\,\mu + 2\sqrt{n}\,\sigma \le \text{num\_blocks}$, where $\mu$ and $\sigma$ are mean and standard deviation
 # (`np.std`) of a sequence's blocks. `tokens` has the lengths of many sequences.
 
 
@@ -169,9 +168,8 @@ lab.ticket()
 # ## Take away
 #
 # 1. Bytes a token come from the **config**; the pool is what the **ledger** leaves.
-# 2. The printed concurrency is a worst case: here {{residents:.0f}} fit on average, not {{by_limit}}.
-# 3. Past the limit nothing fails: requests are **preempted**. Watch their counter, and set the slots below that average
-#    (exercise 3: {{room_slots}}).
+# 2. The printed concurrency is a worst case: {{residents:.0f}} fit on average, not {{by_limit}}.
+# 3. Past the limit requests are **preempted**, and nothing fails. Watch the counter, and set fewer slots (exercise 3: {{room_slots}}).
 
 # %%
 lab.recap("five")
@@ -180,21 +178,20 @@ lab.recap("five")
 lab.recap("slots")
 
 # %% [markdown]
-# **Decide.** Another team has the same card and model, and `--max-num-seqs 5`. Every prompt has {{decide_prompt:,}} tokens and every
-# answer {{decide_answer}}. A page in the format of {{vllm}}'s `/metrics`:
+# **Decide.** Of another log ({{live}}; `--max-num-seqs {{live_slots}}`, {{decide_blocks}} blocks of {{live_block}} tokens):
 
 # %%
-print(decision.metrics())
+print(lab08.log_of_four_slots())
 
 # %% [markdown]
-# Choose `--max-num-seqs`, `--max-model-len` or `--gpu-memory-utilization`, and the largest value with which nobody is
-# ever preempted.
+# From now on every prompt has {{decide_prompt}} tokens and every answer {{decide_answer}}. Choose `--max-num-seqs`, `--max-model-len` or
+# `--gpu-memory-utilization`, and the largest value with which nobody can be preempted.
 
 # %%
 choice = {"--flag": None}
 ### BEGIN SOLUTION
 # Longer answers would change my mind: they change what a request holds at its end. A longer queue or more users do not.
-choice = {"--max-num-seqs": 41_408 // (2_000 + 800)}
+choice = {"--max-num-seqs": (170 - 1) // 5}
 ### END SOLUTION
 lab.check("decide", choice)
 

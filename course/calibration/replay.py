@@ -80,4 +80,8 @@ def _dealt(load: Workload, replicas: int) -> list[Workload]:
         raise ValueError("requests whose arrivals follow answers cannot be dealt out to replicas: serve one replica")
     columns = ("arrival", "prompt_tokens", "output_tokens")
     parts = [{name: getattr(load, name)[first::replicas] for name in columns} for first in range(replicas)]
-    return [replace(load, **part, class_=None, tenant=None, prefix=None) for part in parts if len(part["arrival"])]
+    return [
+        replace(load, **part, class_=None, tenant=None, prefix=None, prefix_block_size=None, prefix_answers=False)
+        for part in parts
+        if len(part["arrival"])
+    ]

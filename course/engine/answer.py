@@ -9,7 +9,7 @@ from numbers import Real
 from typing import Any
 
 from course.base import settings
-from course.memory.block_pool import BlockPool
+from course.memory.block_pool import BlockPool, Plan
 from course.policies.base import NOTHING, Limits, Request, Schedule
 
 PATIENCE = 20_000  # times in a row that a policy may wait, or preempt, while no token leaves
@@ -246,27 +246,37 @@ def planned(schedule: Schedule, engine: Any) -> dict[Request, int]:
         plan.release(victim)
     if engine.fruitless + len(victims) > PATIENCE:
         raise fruitless(PATIENCE, victims)
-    decodes = [request for request in engine.decoding if request not in victims]
+    decodes, short = [request for request in engine.decoding if request not in victims], None
     tokens = {request: 1 for request in decodes if schedule.decodes or request in schedule.tokens}
     if limits.padded:
         return _padded(schedule.tokens or tokens, engine)
+    for request in tokens:  # decodes take their blocks first
+        short = short or _taken(plan, engine, request, 1)
     joining = []
     for request, count in schedule.tokens.items():
         if request not in running and request not in engine.waiting:
             raise unknown(request)
         joins = request not in running or request in victims
         remaining = 1 if request in decodes else request.known - plan.hit(request)
-        tokens[request] = chunk_of(request, count, remaining, joins)
+        count = chunk_of(request, count, remaining, joins)
+        short = short or (_taken(plan, engine, request, count) if request not in tokens else None)
+        tokens[request] = count
         joining += [request] if joins else []
     total, free_slots = sum(tokens.values()), limits.max_num_seqs - len(running) + len(victims) - len(joining)
     if total > limits.max_num_batched_tokens or free_slots < 0:
         raise too_much(limits, free_slots, total, engine.pool, tokens)
-    for request, count in tokens.items():
-        if not plan.take(request, count, if_fit=count):
-            raise no_blocks(engine.pool, plan.need(request, count) - plan.free, (request,))
+    if short:
+        raise short
     if victims and not tokens:
         raise preempts_only(engine.pool, victims)
     return tokens
+
+
+def _taken(plan: Plan, engine: Any, request: Request, tokens: int) -> Broken | None:
+    """The request takes blocks for so many tokens in the plan; what to raise if there are none."""
+    if plan.take(request, tokens, if_fit=tokens):
+        return None
+    return no_blocks(engine.pool, plan.need(request, tokens) - plan.free, (request,))
 
 
 def _padded(tokens: Mapping[Request, int], engine: Any) -> dict[Request, int]:

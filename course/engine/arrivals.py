@@ -11,7 +11,7 @@ from course.policies.request import Life, Request, give_life
 from course.workload import Workload
 
 NEVER = float("inf")
-_NO_LABELS = (None, None, (), None, (), None)
+_NO_LABELS = (None, None, (), None, (), None, None, False)
 _new = Request.__new__  # made by the thousand: without the checks and defaults of the constructor
 
 
@@ -32,6 +32,7 @@ class Arrivals:
         self.next_turns: dict[int, list[int]] = {}
         self._given: dict[int, Request] = {}
         self._labels: tuple[Any, ...] = ()  # columns of the workload, None if it has none
+        self._blocks: tuple[int | None, bool] = (None, False)  # what its prefixes are made of
 
     def follow(self, load: Workload) -> None:
         """All requests of a workload. Raises ValueError if requests are known already."""
@@ -42,6 +43,7 @@ class Arrivals:
         self.load = load
         self.arrival, self.prompt = load.arrival.tolist(), load.prompt_tokens.tolist()
         columns = (load.class_, load.tenant, load.prefix, load.guess, load.tags, load.deadline)
+        self._blocks = load.prefix_block_size, load.prefix_answers
         if any(column is not None for column in columns):
             self._labels = tuple(column.tolist() if isinstance(column, np.ndarray) else column for column in columns)
         if load.after is None or not (load.after >= 0).any():
@@ -87,4 +89,4 @@ class Arrivals:
     def _labels_of(self, row: int) -> tuple:
         values = (None if column is None else column[row] for column in self._labels)
         class_, tenant, prefix, guess, tags, deadline = (None if value != value else value for value in values)  # NaN
-        return class_, tenant, prefix or (), guess, tags or (), deadline
+        return class_, tenant, prefix or (), guess, tags or (), deadline, *self._blocks

@@ -134,7 +134,7 @@ class Intake:
 
     def log(self) -> Log:
         """What happened."""
-        return self.notes.log(self.arrivals.arrival, self.arrivals.prompt, self.clock, self.idle, self.pool.column)
+        return self.notes.log(self.arrivals.arrival, self.arrivals.prompt, self.clock, self.idle, self.pool)
 
     def rest(self, until: float | None, stop: float = NEVER) -> None:
         """Nothing runs until then, or until a request comes, or until `stop`. Broken if nothing would ever change."""

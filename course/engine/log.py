@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from course.base.settings import MAX_CHUNKS, MAX_STEPS
+from course.memory.block_pool import BlockPool
 from course.policies.request import Request
 
 
@@ -26,6 +27,8 @@ class Log:
     more: (request, step, cached, tokens): so many tokens besides its decode left in this step, and are in the cache
         after it, behind `cached` others.
     blocks: (m,) KV blocks held in each step, if the pool counted them; else they follow from the other rows.
+    shared: (m,) blocks that requests would hold besides if each had its own; None where none are shared.
+    lookups: (request, tokens known, tokens of these in the cache) of each admission, in order; of a prefix cache only.
     budgets: (step, tokens): the token budget from this step on. cancelled: rows of requests that were given up.
     """
 
@@ -41,6 +44,8 @@ class Log:
     preemptions: np.ndarray
     more: np.ndarray
     blocks: np.ndarray | None = None
+    shared: np.ndarray | None = None
+    lookups: np.ndarray | None = None
     budgets: tuple[tuple[int, float], ...] = ()
     cancelled: frozenset[int] = frozenset()
 
@@ -95,12 +100,12 @@ class Notes:
         self.preemptions.extend((request.life.row, step, request.life.computed_before))
 
     def log(
-        self, arrival: list[float], prompt: list[int], clock: array, idle: list[tuple[int, float]], column: array | None
+        self, arrival: list[float], prompt: list[int], clock: array, idle: list[tuple[int, float]], pool: BlockPool
     ) -> Log:
         """The Log of a run that is over.
 
-        idle: (step, seconds); if two are given for one step, the later one counts. column: blocks held in each step, or
-        None. Raises ValueError if the clock stood still.
+        idle: (step, seconds); if two are given for one step, the later one counts. pool: what it counted of its blocks.
+        Raises ValueError if the clock stood still.
         """
         check_length(clock, self.chunks)
         ends = np.frombuffer(clock, dtype=np.float64)
@@ -128,7 +133,9 @@ class Notes:
             stays=_both((request, first, last), self.stays),
             preemptions=_rows(self.preemptions, 3),
             more=_rows(self.more, 4),
-            blocks=None if column is None else np.array(column, dtype=np.int64),
+            blocks=None if pool.column is None else np.array(pool.column, dtype=np.int64),
+            shared=None if pool.shared is None else np.array(pool.shared, dtype=np.int64),
+            lookups=None if pool.lookups is None else _rows(pool.lookups, 3).copy(),
             budgets=tuple(self.budgets),
             cancelled=frozenset(self.cancelled),
         )

@@ -173,7 +173,7 @@ class PlainEngine(Intake):
 
     def _let_go(self, gone: Sequence[Request], last: int) -> None:
         """They give back what they have, which they held up to this step."""
-        for request in list(gone):
+        for request in [request for request in self.running if request in gone]:
             self.notes.stay(request, last)
             self.pool.release(request)
             self.running.remove(request)

@@ -113,6 +113,11 @@ class Steps:
         computed = self._computed_at_end()
         return held.one_by_one(many, log.chunks, log.decodes, log.more, log.stays, computed, self._cache.block_size)
 
+    @cached_property
+    def shared(self) -> np.ndarray:
+        """KV blocks that sequences would hold besides if each had its own; 0 where no prefixes are shared."""
+        return np.zeros(len(self), dtype=np.int64) if self._log.shared is None else self._log.shared
+
     def _computed_at_end(self) -> np.ndarray:
         """Tokens in the cache at the end of each stay."""
         lost = {(request, step - 1): tokens for request, step, tokens in self._log.preemptions.tolist()}

@@ -205,7 +205,7 @@ class _Reader:
 
     def exercise(self, id: str, node: Node, of: Exercise | None = None) -> Exercise:
         """An exercise, or the twin of one, which has its title, kind, tolerance and hints unless it gives its own."""
-        known = ("title", "probes", "evaluate", "flag", "rtol", "hint", "plain", "slips", "worked", "mistakes")
+        known = ("title", "probes", "evaluate", "flag", "rtol", "shown", "hint", "plain", "slips", "worked", "mistakes")
         parts = node.fields(*known, "twin", needs=("solution",)) if of is None else node.fields(
             *known, needs=("ask", "solution"))  # fmt: skip
         made: dict[str, Any] = {"id": id, "solution": self.answer(parts["solution"])}
@@ -219,8 +219,9 @@ class _Reader:
             made["evaluate"] = self.name(parts["evaluate"])
         if "flag" in parts:
             made["evaluate"] = one_flag(parts["flag"].text())
-        if "rtol" in parts:
-            made["rtol"] = parts["rtol"].number()
+        for name in ("rtol", "shown"):
+            if name in parts:
+                made[name] = parts[name].number()
         if "slips" in parts:
             made["slips"] = [self.slip(key, value) for key, value in parts["slips"].pairs()]
         mistakes = parts["mistakes"].pairs() if "mistakes" in parts else []
@@ -229,7 +230,7 @@ class _Reader:
         ]
         if of is not None:
             made["question"] = self.text(parts["ask"])
-            for name in ("title", "probes", "evaluate", "rtol", "hint", "plain"):
+            for name in ("title", "probes", "evaluate", "rtol", "shown", "hint", "plain"):
                 made.setdefault(name, getattr(of, name))
             if isinstance(of.solution, dict):  # a choice among the same flags and values
                 own = [made["solution"], *(mistake.answer for mistake in made["mistakes"])]

@@ -14,12 +14,25 @@ ATOL = 1e-9
 """Absolute tolerance if the reference is 0, in the answer's own unit: far below anything a lab computes."""
 
 
-def same(got: Any, want: Any, rtol: float) -> bool:
-    """Whether `got` equals `want`, numbers within the relative tolerance `rtol`."""
-    return difference(got, want, rtol) is None
+def near(value: float, want: float, rtol: float, shown: float = 0.0) -> bool:
+    """Whether a number is right: within the relative tolerance `rtol`, or rounded as the text rounds.
+
+    shown: the last digit of such a number in the text, such as 0.01; 0 if the text shows none. What is rounded to it,
+    or to one digit more, is off by at most half a unit of the digit that it is rounded to.
+    """
+    off = abs(value - want)
+    if off <= max(rtol * abs(want), ATOL):
+        return True
+    digits = (shown, shown / 10) if shown > 0 else ()
+    return any(off <= 0.5001 * digit and abs(value / digit - round(value / digit)) < 1e-6 for digit in digits)
 
 
-def difference(got: Any, want: Any, rtol: float, name: str = "your answer") -> str | None:
+def same(got: Any, want: Any, rtol: float, shown: float = 0.0) -> bool:
+    """Whether `got` equals `want`, numbers as in `near`."""
+    return difference(got, want, rtol, shown=shown) is None
+
+
+def difference(got: Any, want: Any, rtol: float, name: str = "your answer", shown: float = 0.0) -> str | None:
     """Describe the first difference, or return None if there is none.
 
     Ints, floats, NumPy scalars, fractions and decimals count as numbers alike; lists, tuples and arrays as sequences
@@ -27,7 +40,7 @@ def difference(got: Any, want: Any, rtol: float, name: str = "your answer") -> s
 
     got: the learner's value.
     want: the reference.
-    rtol: relative tolerance for numbers.
+    rtol, shown: see `near`.
     name: what the sentence calls the value.
     """
     if _is_bool(want):
@@ -36,7 +49,7 @@ def difference(got: Any, want: Any, rtol: float, name: str = "your answer") -> s
         return None if bool(got) == bool(want) else f"{name} is {bool(got)}, which is not right"
     number = as_number(want)
     if number is not None:
-        return _number_difference(got, number, rtol, name)
+        return _number_difference(got, number, rtol, name, shown)
     if isinstance(want, str):
         if not isinstance(got, str):
             return f"{name} is {brief(got)}: give text in quotes"
@@ -44,13 +57,13 @@ def difference(got: Any, want: Any, rtol: float, name: str = "your answer") -> s
             None if got.strip().casefold() == want.strip().casefold() else f"{name} is {brief(got)}, which is not right"
         )
     if isinstance(want, Mapping):
-        return _mapping_difference(got, want, rtol, name)
+        return _mapping_difference(got, want, rtol, name, shown)
     if isinstance(want, set | frozenset):
         if not isinstance(got, set | frozenset):
             return f"{name} is {brief(got)}: give a set"
         return None if got == want else f"{name} does not have the right elements"
     if isinstance(want, Sequence | np.ndarray):
-        return _sequence_difference(got, want, rtol, name)
+        return _sequence_difference(got, want, rtol, name, shown)
     try:
         return None if bool(got == want) else f"{name} is {brief(got)}, which is not right"
     except Exception:
@@ -89,7 +102,7 @@ def _is_bool(value: Any) -> bool:
     return isinstance(value, bool | np.bool_)
 
 
-def _number_difference(got: Any, want: float, rtol: float, name: str) -> str | None:
+def _number_difference(got: Any, want: float, rtol: float, name: str, shown: float) -> str | None:
     value = as_number(got)
     if value is None:
         return f"{name} is {_no_number(got)}"
@@ -100,7 +113,7 @@ def _number_difference(got: Any, want: float, rtol: float, name: str) -> str | N
         return f"{name} is NaN, not a number: look for 0/0, or for a value that was never set"
     if math.isinf(value):
         return f"{name} is infinite: look for a division by 0"
-    if abs(value - want) <= max(rtol * abs(want), ATOL):
+    if near(value, want, rtol, shown):
         return None
     return f"{name} is {brief(value)}, which is too {'high' if value > want else 'low'}"
 
@@ -119,20 +132,20 @@ def _no_number(got: Any) -> str:
     return f"{brief(got)}: give a number"
 
 
-def _mapping_difference(got: Any, want: Mapping[Any, Any], rtol: float, name: str) -> str | None:
+def _mapping_difference(got: Any, want: Mapping[Any, Any], rtol: float, name: str, shown: float) -> str | None:
     if not isinstance(got, Mapping):
         return f"{name} is {brief(got)}: give a dictionary with the keys {', '.join(map(repr, want))}"
     for key, value in want.items():
         if key not in got:
             return f"{name} has no key {key!r}"
-        found = difference(got[key], value, rtol, f"{name}[{key!r}]")
+        found = difference(got[key], value, rtol, f"{name}[{key!r}]", shown)
         if found:
             return found
     extra = [key for key in got if key not in want]
     return f"{name} has a key {extra[0]!r} that is not expected" if extra else None
 
 
-def _sequence_difference(got: Any, want: Any, rtol: float, name: str) -> str | None:
+def _sequence_difference(got: Any, want: Any, rtol: float, name: str, shown: float) -> str | None:
     if isinstance(got, str | Mapping) or not (hasattr(got, "__len__") and hasattr(got, "__iter__")):
         if hasattr(got, "__next__"):
             return f"{name} is a generator, which can be read only once: give a list"
@@ -142,7 +155,7 @@ def _sequence_difference(got: Any, want: Any, rtol: float, name: str) -> str | N
     if len(got) != len(want):
         return f"{name} has {len(got)} elements where {len(want)} are expected"
     for index, (mine, reference) in enumerate(zip(got, want, strict=True)):
-        found = difference(mine, reference, rtol, f"{name}[{index}]")
+        found = difference(mine, reference, rtol, f"{name}[{index}]", shown)
         if found:
             return found
     return None

@@ -10,9 +10,10 @@ from typing import Any
 
 from course.exercises import slips
 from course.exercises.compare import brief, difference, same
-from course.exercises.learner import describe, describe_error, watch
+from course.exercises.learner import describe, describe_error, stopped_at, watch
 from course.exercises.printing import limited
 from course.exercises.spec import Exercise
+from course.exercises.time_limit import OutOfTime, TimeLimit
 
 NOT_ATTEMPTED, RIGHT, WRONG = "not attempted yet", "right", "not right yet"
 
@@ -46,11 +47,20 @@ class Outcome:
 
 
 def judge(exercise: Exercise, answer: Any) -> Verdict:
-    """Judge an answer to an exercise. Never raises for what the answer does, except when a learner interrupts it."""
+    """Judge an answer to an exercise: what it does has `time_limit.SECONDS` of CPU time, and is stopped then.
+
+    Never raises for what the answer does, except when a learner interrupts it.
+    """
+    # Ours first, whose time is not the learner's.
+    for own in range(-1, len(exercise.mistakes)):
+        _own_outcome(exercise, own)
+    limit = TimeLimit()
     try:
-        return _judge(exercise, answer)
+        return limit.run(_judge, exercise, answer)
     except KeyboardInterrupt:
         raise
+    except OutOfTime as error:
+        return Verdict(WRONG, stopped_at(error, answer, limit.seconds))
     except BaseException as error:  # an object may raise anything at whatever it is asked, its own name included
         kind = type(answer).__name__ if type(type(answer)) is type else "its own kind"
         return Verdict(
@@ -71,12 +81,12 @@ def _judge(exercise: Exercise, answer: Any) -> Verdict:
         )
     with limited():
         got = outcome(exercise, answer)
-    if _alike(got, _solution(exercise), exercise.rtol):
+    if _alike(got, _solution(exercise), exercise):
         return Verdict(RIGHT)
     if got.empty:
         return Verdict(NOT_ATTEMPTED)
     for position, mistake in enumerate(exercise.mistakes):
-        if _alike(got, _mistake(exercise, position), exercise.rtol):
+        if _alike(got, _mistake(exercise, position), exercise):
             return Verdict(WRONG, mistake.hint, position)
     slip = _slip(exercise, answer, got)
     hint = slip or _describe(exercise, answer, got)
@@ -107,37 +117,38 @@ def overlaps(exercise: Exercise) -> str | None:
     seen: list[tuple[int, Outcome]] = []
     for position, mistake in enumerate(exercise.mistakes):
         wrong = _mistake(exercise, position)
-        if _alike(wrong, solution, exercise.rtol):
+        if _alike(wrong, solution, exercise):
             return f"mistake {position} ({brief(mistake.answer)}) is within the tolerance of the solution"
         if wrong.empty:
             return f"mistake {position} ({brief(mistake.answer)}) returns nothing, which counts as not attempted"
         for other, earlier in seen:
-            if _alike(wrong, earlier, exercise.rtol):
+            if _alike(wrong, earlier, exercise):
                 return f"mistakes {other} and {position} give the same result, so the second hint never shows"
         seen.append((position, wrong))
     return None
 
 
 def _solution(exercise: Exercise) -> Outcome:
-    return _own_outcome(exercise, -1, exercise.solution)
+    return _own_outcome(exercise, -1)
 
 
 def _mistake(exercise: Exercise, position: int) -> Outcome:
-    return _own_outcome(exercise, position, exercise.mistakes[position].answer)
+    return _own_outcome(exercise, position)
 
 
-def _own_outcome(exercise: Exercise, key: int, answer: Any) -> Outcome:
-    """Return the outcome of one of the exercise's own answers, which `evaluate` may take a while to find, once."""
+def _own_outcome(exercise: Exercise, position: int) -> Outcome:
+    """Return the outcome of a mistake, or of the solution at -1, which `evaluate` may take a while to find, once."""
     memory = exercise.__dict__.setdefault("_outcomes", {})
-    if key not in memory:
-        memory[key] = outcome(exercise, answer)
-    return memory[key]
+    if position not in memory:
+        own = exercise.solution if position < 0 else exercise.mistakes[position].answer
+        memory[position] = outcome(exercise, own)
+    return memory[position]
 
 
 def _attempt(function: Any, arguments: tuple[Any, ...]) -> Any:
     try:
         return function(*arguments)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, OutOfTime):
         raise
     except BaseException as error:  # also what is no Exception, such as sys.exit() or a class of the learner's
         return RaisedError(error)
@@ -151,17 +162,17 @@ def _nothing(result: Any) -> bool:
     return result is None or result is ...
 
 
-def _alike(a: Outcome, b: Outcome, rtol: float) -> bool:
-    return all(_alike_one(x, y, rtol) for x, y in zip(a.results, b.results, strict=True))
+def _alike(a: Outcome, b: Outcome, exercise: Exercise) -> bool:
+    return all(_alike_one(x, y, exercise) for x, y in zip(a.results, b.results, strict=True))
 
 
-def _alike_one(got: Any, want: Any, rtol: float) -> bool:
+def _alike_one(got: Any, want: Any, exercise: Exercise) -> bool:
     if isinstance(got, RaisedError) or isinstance(want, RaisedError):
         if not (isinstance(got, RaisedError) and isinstance(want, RaisedError) and type(got.error) is type(want.error)):
             return False
         # The engine says by its sentences which rule was broken; Python's own messages differ between versions.
         return not isinstance(got.error, ValueError) or describe(got.error) == describe(want.error)
-    return same(got, want, rtol)
+    return same(got, want, exercise.rtol, exercise.shown)
 
 
 def _slip(exercise: Exercise, answer: Any, got: Outcome) -> str:
@@ -169,7 +180,8 @@ def _slip(exercise: Exercise, answer: Any, got: Outcome) -> str:
     if exercise.evaluate is not None:
         return ""  # what is compared there is what the answer did, not what it says
     want = _solution(exercise).results
-    hint = slips.found(got.results, want, exercise.rtol, exercise.slips)
+    wrong = [(_mistake(exercise, place).results, mistake.hint) for place, mistake in enumerate(exercise.mistakes)]
+    hint = slips.found(got.results, want, exercise.rtol, exercise.slips, exercise.shown, wrong)
     if hint or exercise.probes is None or any(isinstance(result, RaisedError) for result in got.results):
         return hint
     return slips.typed_in(answer, exercise.solution, exercise.probes)
@@ -178,7 +190,7 @@ def _slip(exercise: Exercise, answer: Any, got: Outcome) -> str:
 def _describe(exercise: Exercise, answer: Any, got: Outcome) -> str:
     """Return the general hint: the first probe that differs and how, never the reference."""
     for index, (mine, reference) in enumerate(zip(got.results, _solution(exercise).results, strict=True)):
-        if _alike_one(mine, reference, exercise.rtol):
+        if _alike_one(mine, reference, exercise):
             continue
         call = ""
         if exercise.probes is not None:
@@ -196,6 +208,6 @@ def _describe(exercise: Exercise, answer: Any, got: Outcome) -> str:
             name = f"the result of {call}"
         if mine is None:
             return f"{name[0].upper()}{name[1:]} is None: does every path of your code return a value?"
-        found = difference(mine, reference, exercise.rtol, name) or f"{name} is not right"
+        found = difference(mine, reference, exercise.rtol, name, exercise.shown) or f"{name} is not right"
         return found[0].upper() + found[1:] + "."
     return ""

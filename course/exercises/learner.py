@@ -6,10 +6,14 @@ import functools
 import inspect
 import linecache
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar
+
+from course.exercises.time_limit import OutOfTime, TimeLimit
+
+T = TypeVar("T")
 
 LONGEST = 300  # characters of an error's message
 CELL = ("<ipython-input", "/ipykernel_", "\\ipykernel_", "<stdin>", "<string>")
@@ -39,6 +43,33 @@ def describe_error(error: BaseException, answer: Any) -> str:
         return words
     source = (frame.line or linecache.getline(frame.filename, frame.lineno or 0)).strip()
     return f"{words} It happened in line {frame.lineno} of your cell" + (f": {source}" if source else ".")
+
+
+def stopped_at(error: BaseException, answer: Any, seconds: float) -> str:
+    """Return the sentences for an answer that `time_limit` stopped: after how long, and in which line of the code."""
+    if not callable(answer) and not hasattr(answer, "schedule"):
+        return f"Trying your answer took more than {seconds:g} s of computing and was stopped."
+    frame = _learner_frame(error, _files_of(answer))
+    where = f", in line {frame.lineno} of your cell" if frame is not None else ""
+    return (
+        f"Your code computed for {seconds:g} s without an end and was stopped{where}."
+        " Look for a loop whose condition never changes."
+    )
+
+
+def tried(answer: Any, function: Callable[..., T], *arguments: Any) -> tuple[T | None, str]:
+    """Return what `function` makes of a learner's answer, and ""; or None and a sentence that says why it fails.
+
+    What it runs has `time_limit.SECONDS` of CPU time.
+    """
+    limit = TimeLimit()
+    try:
+        return limit.run(function, *arguments), ""
+    except OutOfTime as error:
+        return None, stopped_at(error, answer, limit.seconds)
+    except Exception as error:  # whatever a learner's function raises
+        said = str(error) or type(error).__name__
+        return None, f"{said[0].upper()}{said[1:].rstrip('.')}."
 
 
 @contextmanager

@@ -15,18 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from course.exercises.compare import as_number
+from course.exercises.compare import as_number, near
 
 
 @dataclass(frozen=True)
 class Slip:
     """An answer that is off by a factor.
 
-    factor: answer / what was asked; None: the answer is the reciprocal. hint: one sentence that names the slip.
+    factor: answer / what was asked; None: the answer is the reciprocal. hint: one sentence that names the slip. unit:
+    the same in a few words, for an answer that has a mistake as well; "" if the slip is not one of units.
     """
 
     factor: float | None
     hint: str
+    unit: str = ""
 
     def of(self, right: float) -> float:
         """Return the answer with this slip if `right` was asked."""
@@ -38,12 +40,32 @@ class Slip:
 RECIPROCAL = Slip(None, "That is the reciprocal, one divided by the right value. Write the unit beside each number.")
 EVERYWHERE = (
     RECIPROCAL,
-    Slip(1e3, "That is a thousand times the right value. Is it in milliseconds, or is a prefix such as k missing?"),
-    Slip(1e-3, "That is a thousandth of the right value. Is it in seconds instead of milliseconds, or in thousands?"),
-    Slip(1e6, "That is a million times the right value. Look at the prefixes of the units."),
-    Slip(1e-6, "That is a millionth of the right value. Look at the prefixes of the units."),
-    Slip(100, "That is a percentage. Give a share between 0 and 1."),
-    Slip(0.01, "That is a hundredth of the right value. Is it a share where a percentage is expected?"),
+    Slip(
+        1e3,
+        "That is a thousand times the right value. Is it in milliseconds, or is a prefix such as k missing?",
+        "a thousand times too large, as milliseconds for seconds are",
+    ),
+    Slip(
+        1e-3,
+        "That is a thousandth of the right value. Is it in seconds instead of milliseconds, or in thousands?",
+        "a thousand times too small, as seconds for milliseconds are",
+    ),
+    Slip(
+        1e6,
+        "That is a million times the right value. Look at the prefixes of the units.",
+        "a million times too large",
+    ),
+    Slip(
+        1e-6,
+        "That is a millionth of the right value. Look at the prefixes of the units.",
+        "a million times too small",
+    ),
+    Slip(100, "That is a percentage. Give a share between 0 and 1.", "a hundred times too large, as per cent are"),
+    Slip(
+        0.01,
+        "That is a hundredth of the right value. Is it a share where a percentage is expected?",
+        "a hundred times too small",
+    ),
     Slip(2**30 / 1e9, "GiB and GB are mixed: 2^30 bytes and 10^9 bytes."),
     Slip(1e9 / 2**30, "GiB and GB are mixed: 2^30 bytes and 10^9 bytes."),
 )
@@ -70,21 +92,42 @@ def all_slots(slots: float) -> Slip:
     return Slip(slots, "That is for all the slots together. The question is about one.")
 
 
-def found(got: Sequence[Any], want: Sequence[Any], rtol: float, known: Sequence[Slip] = ()) -> str:
+def found(
+    got: Sequence[Any],
+    want: Sequence[Any],
+    rtol: float,
+    known: Sequence[Slip] = (),
+    shown: float = 0.0,
+    mistakes: Sequence[tuple[Sequence[Any], str]] = (),
+) -> str:
     """Return the hint for the slip that explains every result, "" if none does.
 
-    got: the learner's results, one for each probe. want: those of the solution. rtol: relative tolerance. known: slips
-    of the exercise, which come before those known everywhere.
+    got: the learner's results, one for each probe. want: those of the solution. rtol, shown: as in `compare.near`.
+    known: slips of the exercise, which come before those known everywhere. mistakes: what known mistakes give, each
+    with its hint: an answer may have a slip of units and one of them, and is then told both.
     """
     mine, right = _numbers(got), _numbers(want)
     if mine is None or right is None or len(mine) != len(right):
         return ""
-    for slip in (*known, *EVERYWHERE):
-        wrong = [slip.of(value) for value in right]
+
+    def fits(slip: Slip, meant: Sequence[float]) -> bool:
+        wrong = [slip.of(value) for value in meant]
         if any(abs(a - b) <= rtol * abs(b) for a, b in zip(wrong, right, strict=True)):
-            continue  # not to be told from the right answer
-        if all(math.isfinite(w) and abs(g - w) <= rtol * abs(w) for g, w in zip(mine, wrong, strict=True)):
+            return False  # not to be told from the right answer
+        digit = shown * abs(slip.factor or 0)
+        return all(math.isfinite(w) and near(g, w, rtol, digit) for g, w in zip(mine, wrong, strict=True))
+
+    slips = (*known, *EVERYWHERE)
+    for slip in slips:
+        if fits(slip, right):
             return slip.hint
+    for results, hint in mistakes:
+        meant = _numbers(results)
+        if meant is None or len(meant) != len(mine):
+            continue
+        for slip in slips:
+            if slip.unit and fits(slip, meant):
+                return f"Two things. Your value is {slip.unit}. And beside that: {hint}"
     return ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,6 +46,8 @@ class Exercise:
     evaluate: turns an answer into the value to compare, applied to the learner's, the solution and every mistake. For a
         mistake it may raise: then the error is what is compared.
     rtol: relative tolerance for numbers; 1% suits values worked out by hand.
+    shown: the last digit of such a number in the text, such as 0.01 where a worked example ends with 0.15 dollars: what
+        is rounded like that is right too. 0: the text shows none.
     hint: one more sentence for wrong answers that fit no mistake.
     plain: the second, plainer hint, added from the third wrong answer on: the steps in words, without the answer.
     slips: slips of units that only this exercise knows, such as `slips.per_token(256)`; those that every exercise
@@ -65,6 +68,7 @@ class Exercise:
     probes: tuple[tuple[Any, ...], ...] | None = None
     evaluate: Callable[[Any], Any] | None = None
     rtol: float = 1e-2
+    shown: float = 0.0
     hint: str = ""
     plain: str = ""
     slips: tuple[Slip, ...] = ()
@@ -88,6 +92,8 @@ class Exercise:
             raise ValueError(f"exercise {self.id!r} asks for a function: give probes (arguments to call it with)")
         if not 0 <= self.rtol < 1:
             raise ValueError(f"exercise {self.id!r} has rtol {self.rtol}: choose a tolerance from 0 to below 1")
+        if not 0 <= self.shown < math.inf:
+            raise ValueError(f"exercise {self.id!r} has shown {self.shown}: write the last digit of the text, as 0.01")
 
 
 @dataclass(frozen=True)

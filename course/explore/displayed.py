@@ -148,7 +148,10 @@ class Displayed:
 
     def _judge(self, now: Shown, moved: bool) -> None:
         """Say what changed, and judge the task after a move."""
-        change = what_changed(self.explorer.controls, self._before, now) if self._before else ""
+        change = self._change(self._before, now) if self._before else ""
         self.changed.value = f'<div role="status">{escape(change)}</div>' if change else ""
         if self.tasks is not None and moved:
             self.tasks.rested(self.settings, self.result)
+
+    def _change(self, before: Shown, now: Shown) -> str:
+        return what_changed(self.explorer.controls, before, now)

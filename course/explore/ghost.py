@@ -11,7 +11,12 @@ from typing import Any
 
 from course.explore import amounts
 from course.explore.controls import Control
-from course.explore.table import Rows
+from course.explore.table import Rows, short
+
+SOLID = ("bar", "heatmap")
+"""Traces of which two on top of each other cannot be read: their panels have no ghost (plot.js)."""
+PALE, LINE = " Pale: before.", 122
+"""What a ghost is, said where so many characters have room for it."""
 
 Ranges = dict[str, tuple[float, float, str]]
 """Of axes by name: where they begin and end (exponents on a log axis), and their type, "" if plotly chooses it."""
@@ -57,11 +62,17 @@ def what_changed(controls: Sequence[Control], before: Shown, now: Shown) -> str:
         return ""
     first = moved[0]
     was, is_ = (first.text(run.settings[first.name]) for run in (before, now))
-    head = f"{first.label}: {was} → {is_}." if len(moved) == 1 else f"{len(moved)} controls moved."
+    head = f"{first.label}: {short(was, is_)} → {is_}." if len(moved) == 1 else f"{len(moved)} controls moved."
     if before.rows == now.rows:
         return f"{head} The table stays the same."
     most = _largest_change(before.rows, now.rows)
     return f"{head} " + (f"Largest change: {most}." if most else "The table has other rows.")
+
+
+def has_ghost(traces: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a panel of these traces has none that is solid."""
+    panels = [((trace.get("xaxis") or "x", trace.get("yaxis") or "y"), trace.get("type") in SOLID) for trace in traces]
+    return bool({panel for panel, _ in panels} - {panel for panel, solid in panels if solid})
 
 
 def _largest_change(before: Rows, now: Rows) -> str:
@@ -73,7 +84,7 @@ def _largest_change(before: Rows, now: Rows) -> str:
         for column, (old, new) in enumerate(zip(old_rows.get(row[0], row)[1:], row[1:], strict=False), start=1):
             if (change := _change(old, new)) > largest:
                 names = (row[0].lstrip("+- "), heads[column] if heads and len(row) > 2 else "")
-                most, largest = f"{', '.join(filter(None, names))}, {old} → {new}", change
+                most, largest = f"{', '.join(filter(None, names))}, {short(old, new)} → {new}", change
     return most
 
 

@@ -61,7 +61,8 @@ function margins(box) {
 }
 
 // The ghost: a pale copy of what is drawn when a move begins, in an SVG of its own, so that plotly never draws it again.
-// Where an axis has changed its range since, the copy is moved and stretched with it.
+// Where an axis has changed its range since, the copy is moved and stretched with it. Bars and tiles on top of each other
+// cannot be read: their panels have no ghost, and a button shows the whole picture before while it is held.
 const SVG = "http://www.w3.org/2000/svg";
 
 function axes(box) {
@@ -87,12 +88,15 @@ function along(old, now) {
   return { scale, shift: c - scale * a };
 }
 
-function capture(box) {
+const panel = ({ xaxis = "x", yaxis = "y" }) => xaxis + yaxis;
+const solid = (traces) => new Set(traces.filter(({ type }) => type === "bar" || type === "heatmap").map(panel));
+
+function capture(box, filled) {
   const groups = [];
   for (const plot of box.querySelectorAll(".cartesianlayer > .subplot")) {
     const id = [...plot.classList].find((name) => /^x\d*y\d*$/.test(name));
     const marks = plot.querySelector(`.overplot > .${id}`);
-    if (!id || !marks) continue;
+    if (!id || !marks || filled.has(id)) continue;
     const copy = marks.cloneNode(true);
     for (const text of copy.querySelectorAll("text, .errorbars")) text.remove();
     for (const line of copy.querySelectorAll("path")) line.style.vectorEffect = "non-scaling-stroke";
@@ -119,10 +123,10 @@ function place(ghost, box, layer) {
     const h = along(ox, nx);
     const v = along(oy, ny);
     if (![h.scale, h.shift, v.scale, v.shift].every(Number.isFinite)) continue;
-    // The panel as a window: what the stretched copy has outside of the axes is not shown.
-    const panel = document.createElementNS(SVG, "svg");
+    // A window onto the panel: what the stretched copy has outside of the axes is not shown.
+    const pane = document.createElementNS(SVG, "svg");
     for (const [name, value] of Object.entries({ x: nx.offset, y: ny.offset, width: nx.length, height: ny.length })) {
-      panel.setAttribute(name, value);
+      pane.setAttribute(name, value);
     }
     const moved = document.createElementNS(SVG, "g");
     moved.setAttribute(
@@ -130,8 +134,8 @@ function place(ghost, box, layer) {
       `translate(${h.shift - nx.offset} ${v.shift - ny.offset}) scale(${h.scale} ${v.scale})`,
     );
     moved.appendChild(copy);
-    panel.appendChild(moved);
-    layer.appendChild(panel);
+    pane.appendChild(moved);
+    layer.appendChild(pane);
     // Marks keep their shape.
     for (const mark of copy.querySelectorAll(".points > path")) {
       const at = (mark.dataset.at ??= mark.getAttribute("transform") ?? "");
@@ -186,8 +190,65 @@ function carry(box, changed, traces) {
 
 // Whether every panel has one of these traces. Plotly's animation empties a panel where none of its traces moves.
 function everywhere(indices, traces) {
-  const panel = ({ xaxis = "x", yaxis = "y" }) => xaxis + yaxis;
   return new Set([...indices].map((index) => panel(traces[index]))).size === new Set(traces.map(panel)).size;
+}
+
+// The button, in the line that says what changed. While the mouse, Space or Enter holds it, the picture before stands in
+// place of the present one, on the axes of the present one.
+function hold(el, box, drawing, Plotly) {
+  const button = document.createElement("button");
+  button.className = "course-hold jupyter-button";
+  button.type = "button";
+  button.textContent = "Hold to see before";
+  button.setAttribute("aria-pressed", "false");
+  let before = null;
+  let over = null;
+  const release = () => {
+    if (!over) return;
+    Plotly.purge(over.firstChild);
+    over.remove();
+    over = null;
+    box.style.visibility = "";
+    button.setAttribute("aria-pressed", "false");
+  };
+  const press = (event) => {
+    event.preventDefault();
+    if (over || !before) return;
+    button.focus();
+    over = document.createElement("div");
+    over.className = "course-held";
+    over.append(document.createElement("div"));
+    el.append(over);
+    box.style.visibility = "hidden";
+    button.setAttribute("aria-pressed", "true");
+    const layout = structuredClone(before.layout);
+    const present = drawing.get("plot_layout");
+    for (const [name, axis] of Object.entries(layout)) {
+      if (axis.range && present[name]?.range && axis.type === present[name].type) {
+        axis.range = [...box._fullLayout[name].range]; // as zoomed
+      }
+    }
+    const size = { autosize: false, width: box._fullLayout.width, height: box._fullLayout.height };
+    Plotly.newPlot(over.firstChild, structuredClone(before.traces), { ...layout, ...size }, { staticPlot: true });
+  };
+  const held = (work) => (event) => (event.key === " " || event.key === "Enter") && work(event);
+  button.addEventListener("pointerdown", press);
+  for (const end of ["pointerup", "pointercancel", "pointerleave", "blur"]) button.addEventListener(end, release);
+  button.addEventListener("keydown", held(press));
+  button.addEventListener("keyup", held(release));
+  return {
+    /** Offer this picture; none takes the button away. */
+    offer(picture) {
+      release();
+      before = picture;
+      if (!picture) button.remove();
+      else (el.closest(".course-explorer")?.querySelector(".course-changed") ?? el).prepend(button);
+    },
+    end() {
+      release();
+      button.remove();
+    },
+  };
 }
 
 const REST = 200; // ms after the last move; then plotly itself learns where the marks are, for who points at them or zooms
@@ -207,6 +268,7 @@ async function render({ model, el }) {
   layer.setAttribute("aria-hidden", "true");
   el.append(box, layer);
   const Plotly = await plotly(drawing);
+  const holding = hold(el, box, drawing, Plotly);
 
   let busy = false;
   let stale = true;
@@ -225,7 +287,10 @@ async function render({ model, el }) {
         stale = false;
         if (drawing.get("move") !== move) {
           move = drawing.get("move");
-          ghost = move && box._fullLayout ? capture(box) : null;
+          const stood = move && box._fullLayout ? last : null;
+          const filled = solid(stood?.traces ?? []);
+          ghost = stood && capture(box, filled);
+          holding.offer(filled.size ? { traces: stood.traces, layout: JSON.parse(stood.layout) } : null);
           layer.replaceChildren();
         }
         const layout = structuredClone(drawing.get("plot_layout"));
@@ -272,6 +337,7 @@ async function render({ model, el }) {
     width.disconnect();
     clearTimeout(timer);
     drawing.off("change", draw);
+    holding.end();
     Plotly.purge(box);
   };
 }

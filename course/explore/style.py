@@ -47,6 +47,10 @@ EXPLORER = (
 .course-explorer .course-stale { opacity: 0.35; }
 .course-ghost { position: absolute; left: 0; top: 0; opacity: 0.3; pointer-events: none;
   overflow: hidden; }
+.course-explorer .course-hold { flex: none; height: 20px; line-height: 18px; width: auto; margin: 0 8px 0 0;
+  padding: 0 8px; font-size: 13px; touch-action: none; }
+.course-held { position: absolute; left: 0; top: 0; background: #fff; outline: 2px solid #8a8a8a;
+  outline-offset: -2px; }
 .course-explorer .course-tasks { border-left: 4px solid #0072B2; padding: 0 10px; margin: 2px 0; overflow: visible;
   min-height: 92px; }
 .course-explorer .course-tasks > * { margin: 0; }

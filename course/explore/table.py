@@ -78,7 +78,7 @@ def html_table(rows: Rows, caption: str, before: Rows | None = None) -> str:
         elif before is not None and len(was) == len(values):
             cells = [
                 f'<td role="cell">{escape(value)}'
-                + (f'<span class="course-before"> was {escape(_short(w, value))}</span>' if w != value else "")
+                + (f'<span class="course-before"> was {escape(short(w, value))}</span>' if w != value else "")
                 + "</td>"
                 for value, w in zip(values, was, strict=True)
             ]
@@ -87,8 +87,8 @@ def html_table(rows: Rows, caption: str, before: Rows | None = None) -> str:
     return "".join(parts)
 
 
-def _short(old: str, new: str) -> str:
-    """Return the old value without its unit if the new one has the same, so that both fit into a cell."""
+def short(old: str, new: str) -> str:
+    """Return the old value without its unit if the new one has the same, so that both fit where one did."""
     number, _, unit = old.partition(" ")
     return number if unit and unit == new.partition(" ")[2] else old
 

@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 from course.explore.ahead import QUICK, Ahead, next_stop
 from course.explore.displayed import Displayed
 from course.explore.fit import beside, blocks, figure_height
-from course.explore.ghost import Ranges, Shown, joined, ranges_of
+from course.explore.ghost import LINE, PALE, Ranges, Shown, has_ghost, joined, ranges_of
 from course.explore.plot import Plot, picture
 from course.explore.style import notice
 from course.explore.table import Rows, html_tables, warnings_of
@@ -41,7 +41,8 @@ def set_aside() -> None:
 class View(Displayed):
     """One display of an explorer: tasks, controls, figure, table, and the wiring between them.
 
-    What stood at rest before a move stays as a ghost: pale in the figure and as a column in the table.
+    What stood at rest before a move stays as a ghost: pale in the figure and as a column in the table. Bars and tiles
+    have a button in its place.
     """
 
     def __init__(self, explorer: Explorer) -> None:
@@ -73,7 +74,7 @@ class View(Displayed):
     def _first(self) -> tuple[go.Figure, Rows]:
         """Return figure and rows at the default settings; empty ones if they fail, with the reason in the notice."""
         try:
-            self.result = self.explorer.default_result()
+            self.result = self._begun(self.settings, first=True)
             figure = self.explorer.drawn(self.result)
             rows = self.explorer.rows(self.result)
             self._say(self.result, rows)
@@ -92,27 +93,35 @@ class View(Displayed):
             settings = self.explorer.settings(positions)  # a browser's sums of steps are off by a rounding
             ready = self._ahead.take(settings)
             result, drawing, layout = ready or self._computed(settings)
-            ranges = ranges_of(layout)
-            self._leave(settings, ranges)
-            # The figure goes first: it is what the eye waits for.
-            self.plot.put(drawing, layout | {"height": self.height}, self._held, self._moves if self._before else 0)
-            now = Shown(settings, self.explorer.rows(result), ranges)
-            self._say(result, now.rows)
+            self._draw(settings, result, drawing, layout)
         except Exception as error:
             self._fail(error)
             self._ahead.drop()
         else:
-            self._drawn = now
-            self.settings, self.result, self.error = settings, result, None
             quick = self.explorer.pure and self._seconds <= QUICK
             self._ahead.plan(next_stop(self.explorer.controls, stood, settings) if quick else None)
         self._mark()
         self._rest.moved()
 
+    def _draw(self, settings: Mapping[str, Any], result: Any, drawing: Any, layout: Any) -> None:
+        """Show a result, and where the settings moved, what stood before them."""
+        ranges = ranges_of(layout)
+        self._leave(settings, ranges)
+        # The figure goes first: it is what the eye waits for.
+        self.plot.put(drawing, layout | {"height": self.height}, self._held, self._moves if self._before else 0)
+        now = Shown(settings, self.explorer.rows(result), ranges)
+        self._say(result, now.rows)
+        self._drawn = now
+        self.settings, self.result, self.error = dict(settings), result, None
+
+    def _begun(self, settings: Mapping[str, Any], first: bool = False) -> Any:
+        """Return the result of these settings, the whole of it. first: for the first picture of the display."""
+        return self.explorer.default_result() if first else self.explorer.compute(**settings)
+
     def _computed(self, settings: Mapping[str, Any]) -> tuple[Any, Any, Any]:
         """Return the result, and traces and layout of its figure; remember how long that took, asked for or ahead."""
         began = time.monotonic()
-        result = self.explorer.compute(**settings)
+        result = self._begun(settings)
         pictured = picture(self.explorer.drawn(result))
         self._seconds = time.monotonic() - began
         return result, *pictured
@@ -134,6 +143,10 @@ class View(Displayed):
         if self.error is None and self._drawn is not None:
             self._resting = self._drawn
             self._judge(self._drawn, moved)
+
+    def _change(self, before: Shown, now: Shown) -> str:
+        change = super()._change(before, now)
+        return change + PALE if change and len(change + PALE) <= LINE and has_ghost(self.plot.traces) else change
 
     def _mark(self) -> None:
         """Fade the figure while it does not belong to the settings shown."""

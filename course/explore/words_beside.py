@@ -84,9 +84,17 @@ def played_beside(
 
 
 def policies_beside(
-    prompts: Sequence[Prompt], names: Sequence[str], play: Callable[..., Play], step: Recorded, model: str
+    prompts: Sequence[Prompt],
+    names: Sequence[str],
+    play: Callable[..., Play],
+    step: Recorded,
+    model: str,
+    engine: Callable[[Settings], Line],
 ) -> Compare:
-    """A column for each policy: time and tokens/s on the card, with this model, and here; padding; the words."""
+    """A column for each policy: time and tokens/s on the card, with this model, and here; padding; the words.
+
+    engine: the line of an engine that was recorded with the small model, at these settings.
+    """
 
     def pace(side: Timed) -> str:
         return f"{side.time(side.run.makespan)}, {side.speed}"
@@ -113,6 +121,7 @@ def policies_beside(
             ("", *names, "gain"),
             line(f"{_head(step)}, {model}", card, pace, gain(card)),
             line("counted in steps" if any(one.counted for one in here.values()) else HERE, here, pace, gain(here)),
+            engine(settings),
             line("padding computed here", here, lambda one: f"{one.padding:,} of {one.computed:,} tokens"),
             line("words", here, words),
         ]

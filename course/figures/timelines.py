@@ -87,8 +87,9 @@ def timelines(runs: Mapping[str, Run], follow: int = 0, *, height: int = 540, no
     title_size = int(min(15, max(11, 0.8 * HEADER * lane_pixels)))  # a title leaves the waiting line below it free
 
     data = [_bars(kind, bars, tops, thin, follow) for kind in KINDS]
+    size = int(min(12, 0.8 * lane_pixels))
     for kind in ("prefill", "decode"):
-        _fit_numbers(data[KINDS.index(kind)], lane_pixels, end)
+        _fit_numbers(data[KINDS.index(kind)], size, end)
 
     ticks, names, labels = [], [], []
     for name, run in runs.items():
@@ -97,6 +98,12 @@ def timelines(runs: Mapping[str, Run], follow: int = 0, *, height: int = 540, no
         names += ["queue", *(str(slot + 1) for slot in range(slots))]
         font = {"size": title_size, "color": theme.INK}
         labels.append(_label(_title(name, run, follow), y=round(tops[name] - HEADER / 2 - 0.05, 6), font=font))
+        here = bars[name]["prefill"]
+        for bar in np.flatnonzero(here.request == follow - 1).tolist():
+            # Its bars may be too narrow for a number, so it stands before them.
+            place = {"x": float(f"{here.start[bar]:.4g}"), "y": round(top - STRIP - here.lane[bar] - 0.5, 6)}
+            look = {"bgcolor": theme.PAPER, "borderpad": 0, "font": {"size": max(size, 8), "color": theme.INK}}
+            labels.append(_label(f"<b>{follow}</b>", xanchor="right", xshift=-2, **place, **look))
     key = [f'<span style="color:{theme.COLOURS[kind]}">■</span> {WORDS[kind]}' for kind in KINDS]
     labels.append(
         _label("   ".join([*key, f"<b>{note}</b>"]), y=1, xref="paper", yref="paper", yanchor="bottom", yshift=6)
@@ -135,10 +142,11 @@ def _label(text: str, **where: Any) -> dict[str, Any]:
     } | where
 
 
-def _fit_numbers(bars: dict[str, Any], lane_pixels: float, end: float) -> None:
+def _fit_numbers(bars: dict[str, Any], size: int, end: float) -> None:
     """Leave the numbers where they fit their bars: plotly would shrink them, or hide them all."""
-    size = int(min(12, 0.8 * lane_pixels))
-    bars["textfont"] = {"size": max(size, 1), "color": "#FFFFFF" if bars["name"] == "decode" else theme.INK}
+    dark = bars["name"] == "decode"
+    inks = ["#FFFFFF" if dark and opacity == 1 else theme.INK for opacity in bars["marker"]["opacity"]]
+    bars["textfont"] = {"size": max(size, 1), "color": inks}
     bars["text"] = [
         text if size >= 8 and length > 0.0012 * size * len(text) * end else ""
         for length, text in zip(bars["x"], bars["text"], strict=True)
@@ -162,7 +170,7 @@ def _bars(
         numbers = (span.request + 1).tolist()
         decoded = set(of_panel["decode"].request.tolist()) if kind == "prefill" else set()
         # An answer of one token has no decode: its prefill has the number.
-        named = [kind == "decode" or (kind == "prefill" and n - 1 not in decoded) for n in numbers]
+        named = [n != follow and (kind == "decode" or (kind == "prefill" and n - 1 not in decoded)) for n in numbers]
         text += [str(n) if shown else "" for n, shown in zip(numbers, named, strict=True)]
         hover += [
             f"request {n}, {name}<br>{WORDS[kind]} {a:.3f} to {b:.3f} s"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections.abc import Container, Iterable
 from typing import Any, Protocol, TypeVar
 
 Count = TypeVar("Count", int, Any)  # one number, or an array of them
@@ -28,13 +29,17 @@ class BlockPool:
     `hit` looks what is there of a request that waits, `admit` holds it, `take` adds blocks for the tokens that are
     about to be computed, `release` gives everything back when the answer is complete, and `preempt` when the request
     loses its slot before. In a plain pool nothing is ever there: `hit` is 0. A pool of another kind overrides these
-    verbs, and `plan` if its blocks are shared.
+    verbs, and `plan` if its blocks are shared (`PrefixPool`).
 
     free: blocks that no request holds, infinite without a limit. It is negative if more was taken than there is: the
-    engine looks at it before the step runs. column: blocks held in each step, if a count of them is kept.
+    engine looks at it before the step runs. column: blocks held in each step, if a count of them is kept. shared,
+    lookups: see PrefixPool; None of a pool in which nothing is shared.
     """
 
     __slots__ = ("_numbers", "_reserved", "_returned", "_tables", "block_size", "column", "free", "num_blocks")
+
+    shared: array | None = None
+    lookups: array | None = None
 
     def __init__(self, num_blocks: float = math.inf, block_size: int = 1):
         self.num_blocks, self.block_size, self.free = num_blocks, block_size, num_blocks
@@ -83,8 +88,11 @@ class BlockPool:
         if not self._reserved or request not in self._reserved:
             self.free -= -(-(computed + tokens) // self.block_size) - -(-computed // self.block_size)
 
-    def spend(self, blocks: int) -> None:
-        """So many blocks go to those that decode, in one step or several; which to whom is left to `table`."""
+    def spend(self, blocks: int, decoding: Container = ()) -> None:
+        """So many blocks go to those that decode, in one step or several; which to whom is left to `table`.
+
+        decoding: who decodes in this step, if others join in it.
+        """
         self.free -= blocks
 
     def reserve(self, request: Holder, tokens: int) -> None:
@@ -101,14 +109,19 @@ class BlockPool:
         if self._tables:
             self._returned.extend(reversed(self._tables.pop(request, [])))
 
+    def release_all(self, gone: Iterable[tuple[Holder, int]]) -> None:
+        """`release` for all of (request, its tokens in the cache), which leave with the same step."""
+        for request, computed in gone:
+            self.release(request, computed)
+
     def preempt(self, request: Holder) -> None:
         """The request loses its slot and what it has computed."""
         self.release(request)
 
     # Of a step
 
-    def plan(self, due: int = 0) -> Plan:
-        """A scratch copy for a step that is being planned. due: blocks that are taken already."""
+    def plan(self, due: int = 0, decoding: Container = ()) -> Plan:
+        """A scratch copy for a step that is being planned. due: blocks that are taken already, by those `decoding`."""
         return Plan(self, due)
 
     def note(self) -> None:
@@ -153,6 +166,10 @@ class Plan:
         if there is None:
             there = request.computed
         return there if there > 0 else self._pool.hit(request)
+
+    def remaining(self, request: Any) -> int:
+        """Tokens that a request still has to compute, as far as the step is planned: see `Request.remaining`."""
+        return request.remaining if self._plain else request.known - self.hit(request)
 
     def need(self, request: Holder, tokens: int) -> int:
         """Free blocks that `tokens` more tokens of the request take."""

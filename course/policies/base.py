@@ -97,7 +97,7 @@ class State:
     def plan(self, *, decodes: bool = True) -> Plan:
         """A scratch copy of the KV blocks, to see what fits. decodes: what all decodes need in this step is taken."""
         engine = self._engine
-        return engine.pool.plan(engine.due if decodes else 0)
+        return engine.pool.plan(engine.due, engine.decoding) if decodes else engine.pool.plan()
 
 
 NOTHING: Mapping[Request, int] = MappingProxyType({})

@@ -158,7 +158,7 @@ class Continuous(Policy):
         order = self.queue(state, state.waiting)
         holds = order.until if isinstance(order, Order) else None
         for request in order.requests if type(order) is Order else order:
-            remaining = request.remaining
+            remaining = plan.remaining(request)
             chunk = min(remaining, cap) if cap else remaining
             if chunk > left:
                 if not self.enable_chunked_prefill:

@@ -82,10 +82,11 @@ class PrefillFirst(Policy):
             tokens[request] = chunk
             left -= chunk
         for request in state.waiting if slots else ():
-            chunk = min(request.remaining, left)
-            if chunk < request.remaining and not self.enable_chunked_prefill:
+            remaining = plan.remaining(request)
+            chunk = min(remaining, left)
+            if chunk < remaining and not self.enable_chunked_prefill:
                 break
-            if not chunk or not plan.take(request, chunk, request.remaining):
+            if not chunk or not plan.take(request, chunk, remaining):
                 break
             tokens[request] = chunk
             left -= chunk

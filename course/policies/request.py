@@ -11,8 +11,8 @@ from course.base import settings
 class Life:
     """What an engine keeps of one request, and changes. A policy reads the Request, which is a view of this.
 
-    row: in the workload. labels: class_, tenant, prefix, guess, tags, deadline. engine: the one that
-    serves it, None before and after.
+    row: in the workload. labels: class_, tenant, prefix, guess, tags, deadline, prefix_block_size,
+    prefix_answers. engine: the one that serves it, None before and after.
     emitted_before, computed_before: output tokens and tokens in the cache when its decodes under way began; now, where
     it does not decode. decodes_from: the first step of those decodes, -1 where it does not decode. The counters of a
     request that decodes so follow from the number of the step, and a step costs nothing for those that only go on.
@@ -91,9 +91,11 @@ class Request:
         guess: float | None = None,
         tags: Mapping[str, Any] | tuple = (),
         deadline: float | None = None,
+        prefix_block_size: int | None = None,
+        prefix_answers: bool = False,
         index: int = -1,
     ):
-        labels = class_, tenant, prefix, guess, tags, deadline
+        labels = class_, tenant, prefix, guess, tags, deadline, prefix_block_size, prefix_answers
         give_life(self, Life(arrival, prompt_tokens, index, None, labels))
 
     index = _read_only("index", "Its row in the workload.", attrgetter("life.row"))
@@ -105,6 +107,12 @@ class Request:
         "prefix",
         "Hashes of the blocks of its prompt, each standing for all up to there.",
         lambda self: self.life.labels[2],
+    )
+    prefix_block_size = _read_only(
+        "prefix_block_size", "Tokens of such a block, or None.", lambda self: self.life.labels[6]
+    )
+    prefix_answers = _read_only(
+        "prefix_answers", "Whether the hashes go on over its answer.", lambda self: self.life.labels[7]
     )
     guess = _read_only(
         "guess", "A predictor's guess of the tokens of its answer, or None.", lambda self: self.life.labels[3]

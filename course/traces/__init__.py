@@ -84,7 +84,9 @@ def read(
     if not columns:
         nothing = "a header but no rows" if kind in detect.WITH_HEADER else "no rows"
         raise ValueError(trouble[0] if trouble else f"{path.name} has {nothing}: there is nothing to replay")
-    load, remarks_on_times = columns.workload(path, sort=sort, spread=spread, rate=rate, seed=seed)
+    load, remarks_on_times = columns.workload(
+        path, sort=sort, spread=spread, rate=rate, seed=seed, block_tokens=getattr(reader, "block_tokens", None)
+    )
     notes = [*trouble, *filter(None, [remarks.on_columns(path.name, getattr(reader, "unread", ()))]), *remarks_on_times]
     for note in notes:
         warnings.warn(note, stacklevel=2)

@@ -35,9 +35,12 @@ class Columns:
         self.prefixes.append(row.prefix)
 
     def workload(
-        self, path: Path, *, sort: bool, spread: bool, rate: float | None, seed: int
+        self, path: Path, *, sort: bool, spread: bool, rate: float | None, seed: int, block_tokens: int | None
     ) -> tuple[Workload, list[str]]:
-        """The workload, and sentences about its times. ValueError, with the row, if time runs back."""
+        """The workload, and sentences about its times. ValueError, with the row, if time runs back.
+
+        block_tokens: what a prefix id stands for.
+        """
         order: Sequence[int] = range(len(self))
         times = [time for time in self.times if time is not None]
         if not times:
@@ -59,6 +62,7 @@ class Columns:
             output_tokens=np.array(self.output, dtype=np.int64)[order],
             class_=np.array([self.labels[i] or "" for i in order]) if some_label else None,
             prefix=tuple(self.prefixes[i] or () for i in order) if some_prefix else None,
+            prefix_block_size=block_tokens if some_prefix else None,
         )
         return load, [sentence] if sentence else []
 

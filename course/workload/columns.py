@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from course.base.settings import MAX_REQUESTS, MAX_SECONDS, MAX_TOKENS, quote, reason
+from course.base.settings import MAX_REQUESTS, MAX_SECONDS, MAX_TOKENS, flag, quote, reason, whole
 
 
 def column(name: str, values: Any) -> np.ndarray:
@@ -128,6 +128,31 @@ def _blocks(row: Any) -> tuple:
     blocks = tuple(row)
     hash(blocks)
     return blocks
+
+
+def prefix_blocks(
+    size: Any, answers: Any, prefix: tuple[tuple, ...] | None, prompts: np.ndarray, outputs: np.ndarray
+) -> tuple[int | None, bool]:
+    """Tokens of a block that a hash stands for, and whether hashes go on over the answer; else a ValueError.
+
+    So it is for hashes of more blocks than a request has.
+    """
+    answers = flag("prefix_answers", answers)
+    if size is None:
+        if answers:
+            raise ValueError("prefix_answers needs prefix_block_size, the tokens of a block that a hash stands for")
+        return None, False
+    size = whole("prefix_block_size", size, high=MAX_TOKENS)
+    if prefix is None:
+        raise ValueError("prefix_block_size says what the hashes in prefix stand for, and there is no prefix")
+    tokens = prompts + outputs if answers else prompts
+    for row, (ids, most) in enumerate(zip(prefix, (-(-tokens // size)).tolist(), strict=False)):
+        if len(ids) > most:
+            raise ValueError(
+                f"request {row} has hashes of {len(ids)} blocks of {size} tokens, and its {int(tokens[row])} tokens "
+                f"are at most {most}: shorten its prefix{'' if answers else ', or say prefix_answers'}"
+            )
+    return size, answers
 
 
 def tags(values: Any) -> tuple[Mapping[str, Any] | tuple, ...] | None:

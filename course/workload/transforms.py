@@ -72,6 +72,15 @@ def merge(parts: Sequence[Workload], name: str = "") -> Workload:
         if any(getattr(part, key) is not None for part in parts):
             rows = [row for part, size in zip(parts, sizes, strict=True) for row in getattr(part, key) or ((),) * size]
             columns[key] = tuple(rows[i] for i in order)
+    blocks = {(part.prefix_block_size, part.prefix_answers) for part in parts if part.prefix is not None}
+    if len(blocks) > 1:
+        sizes_said = sorted(str(size) for size, _ in blocks)
+        raise ValueError(
+            f"prefixes of unlike blocks cannot be merged: prefix_block_size is {' and '.join(sizes_said)}, and "
+            "prefix_answers must be the same too"
+        )
+    if blocks:
+        ((columns["prefix_block_size"], columns["prefix_answers"]),) = blocks
     for key in ("guess", "deadline"):
         if any(getattr(part, key) is not None for part in parts):
             numbers = [getattr(part, key) for part in parts]

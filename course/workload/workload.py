@@ -15,6 +15,7 @@ from course.workload.columns import (
     guesses,
     label,
     labels,
+    prefix_blocks,
     prefixes,
     references,
     same,
@@ -48,6 +49,9 @@ class Workload:
     - prompt_tokens, output_tokens: int64, 1 to 1e9. What the model will say is known here; no policy may look at it.
     - class_, tenant: int64 or str labels, or None.
     - prefix: for each request a tuple of hashes, one a block of its prompt, each standing for all up to there; or None.
+      The last block may be partial.
+    - prefix_block_size: tokens of such a block; a cache of smaller or larger blocks works out its own. None if nobody
+      said so: then no prefix cache can serve these requests. prefix_answers: whether the hashes go on over the answer.
     - after: int64, or None. after[i] = j >= 0: request i arrives think_time[i] after request j was answered. -1:
       arrival[i] counts. Always after[i] < i, so there are no cycles and `head` cuts no chain.
     - think_time: float64 [s], 0 where `after` is -1; None without `after`.
@@ -71,6 +75,8 @@ class Workload:
     guess: np.ndarray | None = None
     tags: tuple[Mapping[str, Any] | tuple, ...] | None = None
     deadline: np.ndarray | None = None
+    prefix_block_size: int | None = None
+    prefix_answers: bool = False
     name: str = ""
     notes: tuple[str, ...] = ()
 
@@ -94,6 +100,10 @@ class Workload:
             )
         check_sizes({name: value for name, value in checked.items() if value is not None})
         check_order(checked["arrival"], checked["after"], checked.get("think_time"))
+        checked["prefix_block_size"], checked["prefix_answers"] = prefix_blocks(
+            self.prefix_block_size, self.prefix_answers, checked["prefix"], checked["prompt_tokens"],
+            checked["output_tokens"],
+        )  # fmt: skip
         checked["name"], checked["notes"] = label(self.name), sentences(self.notes)
         for name, value in checked.items():
             if isinstance(value, np.ndarray):
@@ -106,6 +116,9 @@ class Workload:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Workload):
             return NotImplemented
+        blocks = self.prefix_block_size, self.prefix_answers
+        if blocks != (other.prefix_block_size, other.prefix_answers):
+            return False
         return all(same(getattr(self, name), getattr(other, name)) for name in PER_REQUEST)
 
     def __hash__(self) -> int:

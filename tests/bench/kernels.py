@@ -171,16 +171,29 @@ class Caches:
         return found
 
 
-def attend(b: Bench, caches: Caches, attention: DecodeAttention, lengths: np.ndarray, plan: tuple[int, int]) -> float:
-    """Seconds of a launch."""
+def attend(
+    b: Bench,
+    caches: Caches,
+    attention: DecodeAttention,
+    lengths: np.ndarray,
+    plan: tuple[int, int],
+    in_step: bool = False,
+) -> float:
+    """Seconds of a launch; in_step: with RoPE before it and dependent launch, as a step has both."""
     put, sequences = b.q.device.to_device, len(lengths)
     q, out = (b.random(sequences, attention.heads, attention.width, seed=s) for s in (5, 6))
     warps, blocks = plan
     cut = work_list.cut(lengths, blocks)
     given = [put(one) for one in (lengths.astype(np.int32), cut.items, cut.spans)]
-    tables = caches.tables(lengths)
-    launches = [attention.prepare(q, caches.k, caches.v, table, *given, out, warps=warps) for table in tables]
-    return b.each(launches * max(1, 4 // len(launches)))
+    qkv = b.random(sequences, attention.heads + 2 * attention.kv_heads, attention.width)
+    turns, last = put(rope.turns(int(lengths.max()), attention.width)), lengths - 1
+    launches: list = []
+    for table in caches.tables(lengths):
+        at = table.get()[np.arange(sequences), last // 16] * 16 + last % 16
+        before = (q, caches.k, caches.v, turns, put(last.astype(np.int32)), put(at.astype(np.int32)))
+        own = attention.prepare(q, caches.k, caches.v, table, *given, out, warps=warps, chained=in_step)
+        launches += [rope_append.prepare(b.q, qkv, *before, chained=True), own] if in_step else [own]
+    return b.each(launches * max(1, 4 // len(launches))) * (1 + in_step)
 
 
 FORMS = {
@@ -208,6 +221,7 @@ def attention(b: Bench) -> None:
                 moved = sequences * length * 4096
                 chosen = one.plan(lengths)
                 seconds = attend(b, caches, one, lengths, chosen)
+                inside = attend(b, caches, one, lengths, chosen, in_step=True)
                 best = (seconds, chosen)
                 for parts in (1, 2, 4, 8, 16):
                     for warps in (4, 8) if one.tensor else (4,):
@@ -216,7 +230,8 @@ def attention(b: Bench) -> None:
                             best = min(best, (attend(b, caches, one, lengths, plan), plan))
                 b.keep(
                     "attention", group=group, form=form, sequences=sequences, length=length, us=1e6 * seconds,
-                    share=moved / seconds / b.bandwidth, plan=chosen, best_us=1e6 * best[0], best_plan=best[1],
+                    share=moved / seconds / b.bandwidth, in_step=moved / inside / b.bandwidth, plan=chosen,
+                    best_us=1e6 * best[0], best_plan=best[1],
                     best_share=moved / best[0] / b.bandwidth,
                 )  # fmt: skip
 
@@ -242,6 +257,7 @@ def ragged(b: Bench) -> None:
             best = min(tried, key=tried.__getitem__)
             b.keep(
                 "ragged", case=name, form=form, share=moved / tried[chosen] / b.bandwidth, plan=chosen,
+                in_step=moved / attend(b, caches, one, lengths, chosen, in_step=True) / b.bandwidth,
                 best_share=moved / tried[best] / b.bandwidth, best_plan=best,
             )  # fmt: skip
 

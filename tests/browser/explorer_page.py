@@ -127,6 +127,14 @@ class ExplorerPage:
         """Return the marks of the setting before that are shown."""
         return self.root.locator(".course-ghost path")
 
+    def hold(self) -> Locator:
+        """Return the button that shows the picture before, where bars or tiles leave no room for a ghost."""
+        return self.root.get_by_role("button", name="Hold to see before")
+
+    def said_by_bars(self, within: str = "") -> list[str]:
+        """Return what stands in the bars of the figure and above its panels."""
+        return self.root.locator(f"{within} .bars text, {within} .annotation").all_text_contents()
+
     def tasks_by_show_me(self) -> dict[str, float]:
         """Go through all tasks, missing each twice before it is shown, and return the heights on the way."""
         heights = {}

@@ -128,12 +128,38 @@ def test_a_ghost_of_the_last_setting_stays(lab: LabPage) -> None:
     for explorer in explorers(lab):
         explorer.settle()
         expect(explorer.ghosts()).to_have_count(0, timeout=SLOW)
-        control = explorer.controls()[0]
+        control, before = explorer.controls()[0], explorer.said_by_bars()
         assert explorer.moves(control)
         expect(explorer.root.locator(".course-changed")).to_contain_text(control.label.split(" (")[0], timeout=SLOW)
-        assert explorer.ghosts().count() > 0, f"{explorer.title!r} shows nothing of the setting before"
+        if explorer.root.locator(".barlayer .bars").count():
+            assert explorer.root.locator(".course-ghost .bars").count() == 0, "bars on top of each other"
+            held_shows_the_picture_before(explorer, before)
+        else:
+            assert explorer.ghosts().count() > 0, f"{explorer.title!r} shows nothing of the setting before"
         explorer.reset()
         expect(explorer.ghosts()).to_have_count(0, timeout=SLOW)
+        expect(explorer.hold()).to_have_count(0)
+
+
+def held_shows_the_picture_before(explorer: ExplorerPage, before: list[str]) -> None:
+    """By key and by mouse, for as long as the button is held; then the present one is there again."""
+    page, button, held = explorer.page, explorer.hold(), explorer.root.locator(".course-held")
+    now = explorer.said_by_bars()
+    assert now != before
+    for press, release in (
+        (lambda: page.keyboard.down(" "), lambda: page.keyboard.up(" ")),
+        (lambda: page.keyboard.down("Enter"), lambda: page.keyboard.up("Enter")),
+        (page.mouse.down, page.mouse.up),
+    ):
+        button.hover()
+        button.focus()
+        press()
+        expect(held.locator(".main-svg").first).to_be_visible()
+        expect(button).to_have_attribute("aria-pressed", "true")
+        assert explorer.said_by_bars(".course-held") == before
+        release()
+        expect(held).to_have_count(0)
+        assert explorer.said_by_bars() == now
 
 
 def test_every_question_shows_its_form(lab: LabPage) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from course.exercises.compare import difference, same
+from course.exercises.compare import difference, near, same
 from course.exercises.judge import RIGHT, WRONG, judge
 from tests.helpers.toy_lab import TOY
 
@@ -143,3 +144,30 @@ def test_objects_that_cannot_be_compared_or_shown_do_no_harm():
 
 def test_long_values_are_shortened():
     assert len(difference("x" * 10_000, 1.0, 0.01)) < 150
+
+
+@pytest.mark.parametrize(
+    ("value", "right"),
+    [(0.08, True), (0.079, True), (0.0788, True), (0.07, False), (0.09, False), (0.083, False), (0.077, False)],
+)
+def test_what_is_rounded_as_the_text_rounds_is_right(value, right):
+    """0.0788 dollars, where the text shows 0.15: 0.08 is off by 1.5%, more than 1% of tolerance."""
+    assert near(value, 0.0788, 0.01, shown=0.01) is right
+    assert same([value], [0.0788], 0.01, shown=0.01) is right
+    assert same({"a": value}, {"a": 0.0788}, 0.01, shown=0.01) is right
+
+
+def test_half_a_unit_is_the_most():
+    for value in (2.5, 3.5):
+        assert near(3.0, value, 0.0, shown=1.0)
+    assert not near(3.0, 2.49, 0.0, shown=1.0) and not near(3.0, 3.51, 0.0, shown=1.0)
+    assert not near(3.0, 3.1, 0.0), "without a digit shown nothing is rounded"
+
+
+def test_no_sentence_has_more_digits_than_the_answer():
+    for value in (2.84, 0.1, 1 / 4, 1e-9, 123_456, 7.5e22):
+        said = judge(LITTLE, value).hint
+        digits = max(
+            len(re.sub(r"e.*|\D", "", number).strip("0")) for number in re.findall(r"[\d.]+(?:e[+-]?\d+)?", said)
+        )
+        assert digits <= len(f"{value:.6g}".split("e")[0].replace(".", "").strip("0")), said

@@ -89,3 +89,27 @@ def test_both_ways_between_a_token_and_a_request():
     assert slips.per_token(200).of(100.0) == 0.5 and slips.per_request(200).of(0.5) == 100
     assert slips.per_slot(4).of(8.0) == 2 and slips.all_slots(4).of(2.0) == 8
     assert slips.RECIPROCAL.of(0.0) == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("answer", "unit"),
+    [
+        (1_210, "a thousand times too large"),
+        (1.21e-3, "a thousand times too small"),
+        (121, "a hundred times too large"),
+        (1.21e6, "a million times too large"),
+    ],
+)
+def test_a_slip_of_units_and_a_mistake_together_are_both_named(answer, unit):
+    gap_more = Exercise("t", "t", 1.2, (Mistake(1.21, "Between which tokens are gaps?"),), rtol=2e-3)
+    hint = judge(gap_more, answer).hint
+    assert hint.startswith("Two things.") and unit in hint and hint.endswith("Between which tokens are gaps?")
+    assert "Two things" not in judge(gap_more, 1.21).hint and "Two things" not in judge(gap_more, 1_200).hint
+
+
+def test_so_they_are_in_a_function():
+    one_more = Exercise(
+        "r", "r", rate, (Mistake(lambda n, s: (n + 1) / s, "One too many."),), probes=RATE.probes, rtol=1e-3
+    )
+    hint = judge(one_more, lambda tokens, seconds: 1e3 * (tokens + 1) / seconds).hint
+    assert "a thousand times too large" in hint and hint.endswith("One too many.")

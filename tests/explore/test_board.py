@@ -14,7 +14,6 @@ from course.engine.serving import serve
 from course.explore import board_text
 from course.explore.board import MOST_STEPS, Ask, Board, Game, Refused, played
 from course.explore.board_view import Match, Memory
-from course.explore.bounded import Endless, bounded
 from course.explore.scores import values, verdict
 from course.workload import Workload
 from tests.helpers.games import BLOCKS, BUDGET, DUE, GAMES, ORDER, SLOTS, TENANTS, best_answer, one
@@ -192,28 +191,28 @@ def test_a_game_that_cannot_be_played_is_refused(change, words):
 # A function that plays
 
 
-def test_a_function_that_raises_or_never_ends_is_refused_with_a_sentence():
+def watched(function) -> Match:
+    policy = policies.FromFunction(function, max_num_seqs=2)
+    return Match(SLOTS, own=played(SLOTS, policy), name="yours")
+
+
+def test_a_function_that_raises_is_refused_with_a_sentence():
     def raises(_state):
         raise KeyError("nope")
 
-    def endless(_state):
-        while True:
-            pass
-
-    for function, words in ((raises, "nope"), (endless, "never end"), (lambda state: {"a": 1}, "'a'")):
-        match = Match(SLOTS, own=lambda f=function: policies.FromFunction(f, max_num_seqs=2), name="yours")
-        assert words in match.text() and "breaks off in step 1" in match.text()
-    with pytest.raises(Endless):
-        bounded(lambda: exec("while True: pass"), steps=100)
-    assert bounded(lambda: 7) == 7
+    for function, words in ((raises, "KeyError: 'nope'"), (lambda state: {"a": 1}, "'a'"), (lambda state: 3, "3")):
+        assert words in watched(function).text() and "breaks off in step 1" in watched(function).text()
+    assert watched(raises).own[1].rule == "function"
 
 
 def test_what_a_function_asked_for_is_there_where_it_breaks_a_rule():
-    match = Match(SLOTS, own=lambda: policies.FromFunction(lambda s: dict.fromkeys(s.waiting, 1), 2), name="yours")
+    match = watched(lambda state: dict.fromkeys(state.waiting, 1))
     match._repr_mimebundle_()
     shown = match._state.board["others"]["yours"]
     assert shown["rows"] == [2] and shown["asked"] == [[0, 1], [1, 1], [2, 1]] and not shown["over"]
     assert "it needs 3 slots" in match._state.board["said"]
+    match._asked(None, {"play": {"tokens": [[0, 1]]}}, [])  # nobody plays by hand
+    assert match.board.moves == []
 
 
 # Verdicts

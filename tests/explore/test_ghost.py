@@ -11,10 +11,10 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from course.explore import Choice, Explorer, Toggle
-from course.explore.ghost import Shown, joined, ranges_of, what_changed
+from course.explore import Choice, Explorer, Slider, Toggle
+from course.explore.ghost import LINE, PALE, Shown, has_ghost, joined, ranges_of, what_changed
 from course.explore.plot import picture
-from course.explore.table import html_table
+from course.explore.table import html_table, short
 from tests.helpers.toy_tasks import RATE, SLOTS, explorer
 
 POLICY = Choice("policy", "Policy", ["static", "continuous"], "static")
@@ -27,7 +27,7 @@ def sentence(before: Any, now: Any, moved: bool = True) -> str:
     return what_changed([RATE], *(Shown(at, tuple(rows)) for at, rows in zip(settings, (before, now), strict=True)))
 
 
-HEAD = "Arrival rate: 20 requests/s → 30 requests/s."
+HEAD = "Arrival rate: 20 → 30 requests/s."
 
 
 # The sentence
@@ -35,8 +35,8 @@ HEAD = "Arrival rate: 20 requests/s → 30 requests/s."
 
 def test_it_names_the_control_and_the_row_that_changed_most():
     before, now = [("load", "0.5"), ("wait", "10 ms")], [("load", "0.75"), ("wait", "40 ms")]
-    assert sentence(before, now) == f"{HEAD} Largest change: wait, 10 ms → 40 ms."
-    assert sentence(now, before) == f"{HEAD} Largest change: wait, 40 ms → 10 ms."
+    assert sentence(before, now) == f"{HEAD} Largest change: wait, 10 → 40 ms."
+    assert sentence(now, before) == f"{HEAD} Largest change: wait, 40 → 10 ms."
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_values_are_compared_by_their_ratio_in_one_unit(smaller, larger):
     for swapped in (False, True):
         rows = [("a", smaller), ("b", larger)][:: -1 if swapped else 1]
         said = sentence([(name, cells[0]) for name, cells in rows], [(name, cells[1]) for name, cells in rows])
-        assert said == f"{HEAD} Largest change: b, {larger[0]} → {larger[1]}."
+        assert said == f"{HEAD} Largest change: b, {short(*larger)} → {larger[1]}."
 
 
 def test_a_text_that_changes_is_a_change():
@@ -72,12 +72,12 @@ def test_every_column_counts_and_is_named():
     heads = ("", "static", "dynamic")
     before = [heads, ("TTFT", "1 s", "1.0 s"), ("+ tokens", "5", "5")]
     now = [heads, ("TTFT", "1 s", "9.5 s"), ("+ tokens", "6", "5")]
-    assert sentence(before, now) == f"{HEAD} Largest change: TTFT, dynamic, 1.0 s → 9.5 s."
+    assert sentence(before, now) == f"{HEAD} Largest change: TTFT, dynamic, 1.0 → 9.5 s."
     assert sentence(now, [heads, ("TTFT", "1 s", "9.5 s"), ("+ tokens", "1", "5")]).endswith(
         "Largest change: tokens, static, 6 → 1."
     )
     assert sentence([("", "H100"), ("TTFT", "1 s")], [("", "H100"), ("TTFT", "2 s")]).endswith(
-        "Largest change: TTFT, 1 s → 2 s."
+        "Largest change: TTFT, 1 → 2 s."
     )
 
 
@@ -153,7 +153,7 @@ def axes(result: dict[str, float]) -> go.Figure:
 
 
 def shown(**other: Any) -> Any:
-    made = explorer((), figure=axes, **other)
+    made = explorer((), **{"figure": axes} | other)
     made._repr_mimebundle_()
     return made.view
 
@@ -197,12 +197,31 @@ def test_the_column_shows_the_setting_before_and_a_sentence_says_what_changed():
     assert before(view) == ["before", "", ""] and view.changed.value == ""
     view.controls["rate"].value = 10
     assert before(view) == ["before", "0.500", "20 ms"]
-    assert "Arrival rate: 20 requests/s → 10 requests/s. Largest change: " in view.changed.value
+    assert "Arrival rate: 20 → 10 requests/s. Largest change: " in view.changed.value
     assert 'role="status"' in view.changed.value
     view.controls["rate"].value = 40
     assert before(view) == ["before", "0.250", "10 ms"]
     view.reset.click()
     assert before(view) == ["before", "", ""] and view.changed.value == ""
+
+
+def test_where_a_ghost_stands_and_has_room_the_sentence_says_what_is_pale():
+    view = shown()
+    view.controls["rate"].value = 10
+    assert f"{PALE}<" in view.changed.value
+    named = [Slider("rate", "Rate of arrivals at the door " * 4, 0, 50, 1, 20)]
+    long = Explorer(lambda rate: rate, named, lambda _: go.Figure(go.Scatter(y=[1])), lambda rate: [("a", rate)])
+    long.set(rate=1)
+    assert PALE not in long.view.changed.value and len(long.view.changed.value) > LINE
+    bars = shown(figure=lambda _: go.Figure(go.Bar(y=[1, 2])))
+    bars.controls["rate"].value = 10
+    assert "20 → 10 requests/s" in bars.changed.value and PALE not in bars.changed.value
+
+
+def test_a_panel_of_bars_or_tiles_has_no_ghost():
+    line, bar, other = {"type": "scatter"}, {"type": "bar"}, {"type": "scatter", "xaxis": "x2", "yaxis": "y2"}
+    assert has_ghost([line]) and has_ghost([bar, other]) and has_ghost([line, bar, other])
+    assert not has_ghost([bar]) and not has_ghost([bar, line]) and not has_ghost([{"type": "heatmap"}])
 
 
 def test_a_setting_that_failed_leaves_no_ghost():
@@ -215,7 +234,7 @@ def test_a_setting_that_failed_leaves_no_ghost():
     view.controls["rate"].value = 13
     assert view.changed.value == ""
     view.controls["rate"].value = 10
-    assert before(view) == ["before", "0.500", "0 ms"] and "20 requests/s → 10" in view.changed.value
+    assert before(view) == ["before", "0.500", "0 ms"] and "20 → 10 requests/s" in view.changed.value
 
 
 def test_wide_rows_say_what_was_in_the_cell_that_changed():

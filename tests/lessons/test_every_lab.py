@@ -58,6 +58,37 @@ def test_the_solution_is_right(exercise):
     assert judge(exercise, exercise.solution).status == RIGHT
 
 
+def rounded(value, digit):
+    """What a function or a value gives, its numbers rounded to a digit such as 0.01."""
+    if callable(value):
+        return lambda *arguments: rounded(value(*arguments), digit)
+    if isinstance(value, list | tuple):
+        return [rounded(part, digit) for part in value]
+    return round(value / digit) * digit
+
+
+@pytest.mark.parametrize("exercise", EXERCISES)
+def test_a_right_answer_may_be_rounded_as_the_text_rounds(exercise):
+    """To the last digit that the text shows, where that is given, and else to three digits of a value with decimals."""
+    for one in filter(None, (exercise, exercise.twin)):
+        number = as_number(one.solution)
+        if one.shown:
+            assert judge(one, rounded(one.solution, one.shown)).status == RIGHT
+            assert judge(one, rounded(one.solution, one.shown / 10)).status == RIGHT
+        elif number is not None and number != int(number):
+            assert judge(one, float(f"{number:.3g}")).status == RIGHT
+
+
+@pytest.mark.parametrize(
+    ("number", "id", "answer"),
+    [("00", "answer", 0.11), ("02", "cost", 0.08), ("02", "knee", 44), ("02", "knee", 43), ("08", "residents", 21),
+     ("08", "residents", 22)],
+)  # fmt: skip
+def test_roundings_that_learners_typed(number, id, answer):
+    exercise = next(exercise for exercise in LABS[number].exercises if exercise.id == id)
+    assert judge(exercise, answer).status == RIGHT
+
+
 @pytest.mark.parametrize("exercise", EXERCISES)
 def test_at_least_two_mistakes_get_the_hint_meant_for_them(exercise):
     assert len(exercise.mistakes) >= 2

@@ -14,12 +14,10 @@ from course.gpu.errors import not_measured
 from course.lessons.lab02 import on_device
 from course.lessons.lab02.launch import launch_explorer
 from course.lessons.lab07 import chunk_explorer as lab07
-from course.lessons.lab08.reading import reading_explorer
 
 EXPLORERS: dict[str, Callable[..., Explorer]] = {
     "lab02": launch_explorer,
     "lab07": lab07.chunk_explorer,
-    "lab08": reading_explorer,
 }
 
 

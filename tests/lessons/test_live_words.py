@@ -219,15 +219,15 @@ class TestThreePolicies:
     def test_a_column_fills_when_its_policy_was_played(self) -> None:
         fresh = lab04.three_policies_speak()
         fresh._repr_mimebundle_()
-        head, card, here, padding, said = fresh.compared(fresh.defaults)
+        head, card, here, engine, padding, said = fresh.compared(fresh.defaults)
         assert head == ("", *NAMES, "gain") and "-" not in card
         assert here == ("measured here", *["-"] * 4) and padding[1:4] == said[1:4] == ("-",) * 3
         makespans = {}
         for done, name in enumerate(NAMES, start=1):
             result = fresh.set(policy=name)
             makespans[name] = result.run.makespan
-            _, again, here, padding, said = fresh.compared(fresh.view.settings)
-            assert again == card  # what is recorded does not hang on this machine
+            _, again, here, vllm, padding, said = fresh.compared(fresh.view.settings)
+            assert again == card and vllm == engine  # what is recorded does not hang on this machine
             assert [cell == "-" for cell in here[1:4]] == [place >= done for place in range(3)]
             assert here[done] == f"{result.time(result.run.makespan)}, {result.speed}"
             assert padding[done] == f"{result.padding:,} of {result.computed:,} tokens"

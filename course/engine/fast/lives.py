@@ -148,8 +148,8 @@ class Lives(Intake):
         decodes, context, total = self.decodes, self.context, self.decodes
         chunks, prompts = [], []
         blocks = self.due
-        if blocks:
-            pool.spend(blocks)  # the decodes take their blocks before all others
+        if blocks or self.counts:
+            pool.spend(blocks, self.decoding)  # the decodes take their blocks before all others
         self.phases.step += 1
         for request, chunk in tokens.items():
             if type(request) is not Request or request.life.engine is not self:
@@ -255,7 +255,7 @@ class Lives(Intake):
     def let_go(self) -> None:
         """The slots and the blocks of those whose last token left with the step that ended now."""
         step, finishes, notes, phases, pool = self.steps, self.finishes, self.notes, self.phases, self.pool
-        turns = self.arrivals.next_turns
+        turns, gone = self.arrivals.next_turns, list[tuple[Request, int]]()
         self.running_shown = None
         while finishes[0][0] <= step:
             _, _, request = heappop(finishes)
@@ -275,11 +275,12 @@ class Lives(Intake):
             self.decodes -= 1
             self.context -= life.prompt_tokens + emitted
             phases.pause(computed)
-            pool.release(request, computed)
+            gone.append((request, computed))
             life.decodes_from, life.engine = -1, None
             self.answered += 1
             if turns:
                 self.arrivals.answered(life.row, self.now)
+        pool.release_all(gone)
 
     def pause(self, request: Request) -> None:
         """It stops decoding for now; what it has stays."""

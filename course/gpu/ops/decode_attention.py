@@ -72,7 +72,7 @@ class DecodeAttention:
         block_seconds = BLOCK * self.token_bytes / self.kv_heads / self.queue.read_bandwidth
         most = max(1, self.max_items // max(1, len(lengths)))
         # Seconds a block of 16 tokens by warps when no other thread block competes for memory.
-        latencies = {4: 0.44e-6, 8: 0.25e-6} if self.tensor else {4: 0.55e-6}
+        latencies = {4: 0.52e-6, 8: 0.23e-6} if self.tensor else {4: 0.65e-6}
         found = []
         for many in [self.warps] if self.warps else warps or latencies:
             latency = latencies.get(many, latencies[max(latencies)])

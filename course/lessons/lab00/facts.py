@@ -76,12 +76,9 @@ def facts() -> dict[str, Any]:
         # Check 1
         "answer_s": prefill + (TOKENS - 1) * decode,
         "one_more_s": prefill + TOKENS * decode,
-        "one_more_ms": 1e3 * (prefill + TOKENS * decode),
         "decodes_s": (TOKENS - 1) * decode,
-        "decodes_ms": 1e3 * (TOKENS - 1) * decode,
         "prefills_s": TOKENS * prefill,
         "each_prefill_s": PROMPT * prefill,
-        "each_prefill_ms": 1e3 * PROMPT * prefill,
         "step_each_s": prefill + (PROMPT + TOKENS - 1) * decode,
         "thousand": 1_000,
         "prefill_s": prefill,

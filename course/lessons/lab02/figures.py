@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, isfinite, log2, log10
+from math import ceil, floor, isfinite, log2, log10
 
 import numpy as np
 import plotly.graph_objects as go
@@ -162,9 +162,10 @@ def two_machines(recorded: Here, here: Here, batch: int, *, height: int = 290) -
             if batch in each:
                 dot = parts.dots([batch], [1e3 * each[batch]], [colour], name, panel)
                 marks.append(dot | _spread(latest[name]) if name in latest else dot)
-        low, high = (min(values), max(values)) if values else (0.1, 10)
-        ticks = [10.0**k for k in range(-3, 5) if low / 12 <= 10.0**k <= high * 12]
-        axes.append((_log("batch [sequences]", 0.9, 300, BATCH_TICKS), _log("time [ms]", low / 2, high * 2, ticks)))
+        # Whole decades: the axis rests while more is measured.
+        low, high = (floor(log10(min(values) / 1.2)), ceil(log10(max(values) * 1.2))) if values else (-1, 1)
+        ticks = [10.0**k for k in range(low, high + 1)]
+        axes.append((_log("batch [sequences]", 0.9, 300, BATCH_TICKS), _log("time [ms]", ticks[0], ticks[-1], ticks)))
     first = {name: 1e3 * each[1] for name, each in recorded.times.items()}
     read, product, attention = recorded.times
     under = 1e3 * recorded.times[attention][4]

@@ -11,7 +11,7 @@ from typing import Any
 
 from course import gpu
 from course.explore import Explorer, Slider
-from course.explore.live import LiveExplorer
+from course.explore.live import Measuring, MeasuringExplorer
 from course.figures.words import seconds
 from course.lessons.lab02 import figures
 from course.lessons.lab02.figures import label
@@ -69,16 +69,19 @@ def launch_explorer(device: gpu.Device | None = None, *, max_seconds: float = EN
     """Sliders for batch and context: each move launches here, beside the same launches as recorded on a card.
 
     device: where to run; the best there is, found when the explorer is shown. max_seconds: after which nothing is
-    launched another time. A device that fails leaves the recording and a sentence. As text the explorer is the recorded
-    part alone, which is the same on every machine.
+    launched a fourth time. A device that fails leaves the recording and a sentence. As text the explorer is the
+    recorded part alone, which is the same on every machine.
     """
     bench = Bench(device, max_seconds)
 
     def on_the_card(batch: int, context: int) -> Launched:
         return Launched(batch, context, recording().at(context))
 
-    def both(batch: int, context: int) -> Launched:
-        return replace(on_the_card(batch, context), here=bench(batch, context))
+    def measuring(batch: int, context: int) -> Measuring:
+        shown = on_the_card(batch, context)
+        for here in bench.measuring(batch, context):
+            shown = shown if here is None else replace(shown, here=here)
+            yield shown
 
     shared: dict[str, Any] = {
         "controls": CONTROLS,
@@ -88,7 +91,7 @@ def launch_explorer(device: gpu.Device | None = None, *, max_seconds: float = EN
         "badge": recording().badge,
         "beside": False,
     }
-    return LiveExplorer(Explorer(on_the_card, **shared), both, **shared)
+    return MeasuringExplorer(Explorer(on_the_card, **shared), measuring, **shared)
 
 
 def rows(found: Launched) -> list[tuple[str, ...]]:

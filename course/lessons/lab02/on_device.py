@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from itertools import product as product_of
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from course.gpu.errors import FAILS, not_measured
 from course.gpu.one_layer import GPU_KIND, WIDTH, in_numpy, on_a_gpu
 from course.gpu.ops import numbers, product, read_probe
 from course.gpu.ops.queue import Queue, queue
-from course.gpu.timing import Timing, measure
+from course.gpu.timing import Launch, Timing, measure, measuring
 from course.lm.threads import one_thread
 
 BATCHES = (1, 4, 16, 64, 256)
@@ -26,8 +27,10 @@ MOST_HERE = 300e6
 BLOCKS_EACH = 32
 """Thread blocks of the read probe for each multiprocessor: more than run at once, which reads fastest."""
 READS_AT_ONCE = 20
-LAUNCHES, ENOUGH = 5, 0.2
-"""Launches of which the median is taken, and seconds after which no other begins."""
+LEAST, LAUNCHES, ENOUGH = 3, 50, 0.2
+"""Launches of which the median is taken, at least and at most, and seconds after which no further one begins."""
+PARTS = 8
+"""Of a product on a CPU, one after the other, so that a move need not wait for the whole of a large one."""
 
 Times = dict[str, dict[int, float]]
 """Seconds by what was launched and by batch; NaN where nothing was."""
@@ -50,97 +53,101 @@ class Here:
 
 
 class Bench:
-    """Launches all three anew with every move; the other batches of a context once, for the lines to stand on."""
+    """Launches all three anew with every move, and once what the lines of its context stand on."""
 
     def __init__(self, device: gpu.Device | None, max_seconds: float) -> None:
         self._device, self._max_seconds = device, max_seconds
         self._made: tuple[Queue, Pair] | None = None
-        self._products: Times = {}
-        self._known: dict[int, Here] = {}
+        self._known: dict[tuple[str, int, int], float] = {}
+        """Seconds by what was launched, its batch, and its context, where these make a difference; 0 otherwise."""
 
     def __call__(self, batch: int, context: int) -> Here:
         """All three over the batches, and those of this batch measured now."""
-        with one_thread():
-            if context not in self._known:
-                self._known[context] = self._measure(context)
-            self._known[context] = self._again(self._known[context], batch, context)
-        return self._known[context]
+        *_, found = filter(None, self.measuring(batch, context))
+        return found
 
-    def _again(self, found: Here, batch: int, context: int) -> Here:
-        if not found.times or self._made is None:
-            return found
-        work, (probe, multiply) = self._made
-        fits = np.isfinite(found.times[WHAT[2]][batch])
-        launches: dict[str, tuple[Callable[[], Any], Callable[[], Any] | None]] = {WHAT[0]: (probe, None)}
-        try:
-            launches[WHAT[1]] = multiply(batch), None
-            if fits:
-                before = probe if work.device.is_gpu else None
-                launches[WHAT[2]] = _attention(work, context, batch), before
-            latest = {
-                what: timed(work, launch, self._max_seconds, before) for what, (launch, before) in launches.items()
-            }
-        except FAILS as error:
-            return Here("", warnings=(not_measured(error),))
-        read = latest[WHAT[0]].seconds
-        times = {what: dict(each) for what, each in found.times.items()}
-        for what, timing in latest.items():
-            times[what][batch] = timing.seconds
-        times[WHAT[0]] = dict.fromkeys(BATCHES, read)
-        self._products = {what: times[what] for what in WHAT[:2]}
-        return replace(found, times=times, latest=latest)
+    def measuring(self, batch: int, context: int) -> Iterator[Here | None]:
+        """What is known, then more of what is measured now: all three of this batch, and what others still lack.
 
-    def _measure(self, context: int) -> Here:
+        None while a launch goes on: nothing between two yields takes longer than a part of one, but the first time.
+        """
+        yield self._here(context)
+        latest: dict[str, Timing] = {}
         try:
-            device = self._device = self._device or gpu.device()
-            work, (probe, multiply) = self._made = self._made or _made(device)
-            if not self._products:
-                self._products = {
-                    WHAT[0]: dict.fromkeys(BATCHES, self._median(work, probe)),
-                    WHAT[1]: {batch: self._median(work, multiply(batch)) for batch in BATCHES},
-                }
-            size = 2 * KV_HEADS * WIDTH * (2 if device.is_gpu else 4) * context
-            attention = {}
-            for batch in BATCHES:
-                fits = device.is_gpu or batch * size <= MOST_HERE
-                launch = _attention(work, context, batch) if fits else None
-                # In a step the weights pass through a GPU's cache between two layers.
-                before = probe if device.is_gpu else None
-                attention[batch] = self._median(work, launch, before) if launch else float("nan")
+            with one_thread():
+                self._made = self._made or _made(self._device or gpu.device())
+                self._device = self._made[0].device
+                for place, (each, what) in enumerate(product_of((batch, *BATCHES), WHAT)):
+                    key, now = _key(what, each, context), place < len(WHAT)
+                    if not self._fits(what, each, context) or (key in self._known and not now):
+                        continue
+                    timing = yield from self._launched(what, each, context)
+                    self._known[key] = timing.seconds
+                    if now:
+                        latest[what] = timing
+                    yield replace(self._here(context), latest=dict(latest))
         except FAILS as error:
-            return Here("", warnings=(not_measured(error),))
-        left_out = [batch for batch, took in attention.items() if not np.isfinite(took)]
-        said = f"The K and V of {left_out[0]} sequences are too much for this machine." if left_out else ""
+            yield Here("", warnings=(not_measured(error),))
+
+    def _launched(self, what: str, batch: int, context: int) -> Generator[None, None, Timing]:
+        assert self._made is not None
+        (work, (probe, multiply)), before = self._made, None
+        if what == WHAT[0]:
+            launch: Launch | Sequence[Launch] = probe
+        elif what == WHAT[1]:
+            launch = multiply(batch)
+        else:
+            launch = _attention(work, context, batch)
+            # In a step the weights pass through a GPU's cache between two layers.
+            before = probe if work.device.is_gpu else None
+        yield
+        return (yield from timed(work, launch, self._max_seconds, before))
+
+    def _fits(self, what: str, batch: int, context: int) -> bool:
+        gpu_here = self._device is not None and self._device.is_gpu
+        return what != WHAT[2] or gpu_here or batch * self._kv(context) <= MOST_HERE
+
+    def _kv(self, context: int) -> int:
+        """Bytes of one sequence's K and V."""
+        return 2 * KV_HEADS * WIDTH * (2 if self._device is not None and self._device.is_gpu else 4) * context
+
+    def _here(self, context: int) -> Here:
+        if self._device is None:
+            return Here("")
+        device = self._device
+        times = {what: {b: self._known.get(_key(what, b, context), float("nan")) for b in BATCHES} for what in WHAT}
+        left_out = [batch for batch in BATCHES if not self._fits(WHAT[2], batch, context)]
+        said = (f"The K and V of {left_out[0]} sequences are too much for this machine.",) if left_out else ()
         name = device.name if device.is_gpu else f"{device.name}, NumPy"
         matrix = ROWS[device.is_gpu] * COLUMNS * (2 if device.is_gpu else 4)
-        return Here(name, self._products | {WHAT[2]: attention}, matrix, size, (said,) if said else ())
-
-    def _median(self, work: Queue, launch: Callable[[], Any], before: Callable[[], Any] | None = None) -> float:
-        return seconds_of(work, launch, self._max_seconds, before)
+        return Here(name, times, matrix, self._kv(context), said)
 
 
-def seconds_of(
-    work: Queue, launch: Callable[[], Any], max_seconds: float, before: Callable[[], Any] | None = None
-) -> float:
+def _key(what: str, batch: int, context: int) -> tuple[str, int, int]:
+    """A read has neither batch nor context, a product no context."""
+    return (what, 0 if what == WHAT[0] else batch, context if what == WHAT[2] else 0)
+
+
+def seconds_of(work: Queue, launch: Launch, max_seconds: float) -> float:
     """The median of some launches. Raises KernelError."""
-    return timed(work, launch, max_seconds, before).seconds
+    return measure(work, launch, launches=LAUNCHES, max_seconds=max_seconds, warm=1).seconds
 
 
 def timed(
-    work: Queue, launch: Callable[[], Any], max_seconds: float, before: Callable[[], Any] | None = None
-) -> Timing:
-    """LAUNCHES launches, or as many as begin in max_seconds, after one that is not counted. Raises KernelError."""
-    return measure(work, launch, launches=LAUNCHES, max_seconds=max_seconds, warm=1, before=before)
+    work: Queue, launch: Launch | Sequence[Launch], max_seconds: float, before: Launch | None = None
+) -> Generator[None, None, Timing]:
+    """LEAST launches, and more as long as they begin in max_seconds, after one that is not counted. KernelError."""
+    return measuring(work, launch, launches=LAUNCHES, max_seconds=max_seconds, warm=1, least=LEAST, before=before)
 
 
-def _attention(work: Queue, context: int, batch: int) -> Callable[[], Any]:
+def _attention(work: Queue, context: int, batch: int) -> Launch:
     if work.device.is_gpu:
         return on_a_gpu(work, context, KV_HEADS, batch)
     return in_numpy(context, KV_HEADS, batch)
 
 
-Pair = tuple[Callable[[], Any], Callable[[int], Callable[[], Any]]]
-"""A launch that reads the matrix, and from a batch to the launch of its product."""
+Pair = tuple[Launch, Callable[[int], Launch | Sequence[Launch]]]
+"""A launch that reads the matrix, and from a batch to the launch of its product, perhaps in parts."""
 
 
 def _made(device: gpu.Device) -> tuple[Queue, Pair]:
@@ -153,10 +160,10 @@ def _in_numpy() -> Pair:
     rng = np.random.default_rng(0)
     w = rng.standard_normal((ROWS[False], COLUMNS), dtype=np.float32)
 
-    def multiply(batch: int) -> Callable[[], Any]:
+    def multiply(batch: int) -> Sequence[Launch]:
         x = rng.standard_normal((batch, COLUMNS), dtype=np.float32)
-        out = np.empty((batch, len(w)), np.float32)
-        return lambda: np.matmul(x, w.T, out=out)
+        rows = [w[start : start + len(w) // PARTS] for start in range(0, len(w), len(w) // PARTS)]
+        return [partial(np.matmul, x, part.T, out=np.empty((batch, len(part)), np.float32)) for part in rows]
 
     return w.max, multiply
 
@@ -168,7 +175,7 @@ def _on_a_gpu(work: Queue) -> Pair:
     words = w.view(np.uint32).reshape(-1)
     out = device.empty((BLOCKS_EACH * work.multiprocessors,), np.uint32)
 
-    def multiply(batch: int) -> Callable[[], Any]:
+    def multiply(batch: int) -> Launch:
         x = device.to_device(numbers.encode(rng.standard_normal((batch, COLUMNS), dtype=np.float32), GPU_KIND))
         return product.prepare(work, x, w, device.empty((batch, rows), numbers.dtype(GPU_KIND)), kind=GPU_KIND)
 

@@ -10,7 +10,7 @@ import numpy as np
 from course import policies, queueing
 from course.engine.run import Run
 from course.engine.serving import serve
-from course.lessons.lab04 import live_words, night, other_loads, refill, side_by_side, tasks, three_batchers
+from course.lessons.lab04 import as_vllm, live_words, night, other_loads, refill, side_by_side, tasks, three_batchers
 from course.lessons.lab04.other_loads import IMAGE, MOST_IMAGES, TRACE
 from course.lessons.lab04.side_by_side import at_once, slot_utilisation
 from course.lessons.lab04.three_batchers import BUDGET, BY_HAND, CHAT, CLAIM, FEW, FOLLOWED, SLOTS, STEP
@@ -83,6 +83,8 @@ def facts() -> dict[str, Any]:
         "close": tasks.CLOSE,
         "short_answer": few_answers[FOLLOWED - 1],
         "asked": len(live_words.ASKED),
+        "vllm_asked": len(as_vllm.run()),
+        "vllm_same": as_vllm.same_words(),
         # By hand
         "hand_answers": listed(BY_HAND),
         "hand_slots": HAND_SLOTS,
@@ -250,6 +252,10 @@ def claims() -> dict[str, bool]:
         "batches of images are full before the delay is over": abs(later.e2e.mean() / late.e2e.mean() - 1) < 0.05,
         "a longer delay makes latency grow and the GPU less busy": image[1].e2e.mean() > image[0].e2e.mean()
         and image[1].steps.seconds.sum() < image[0].steps.seconds.sum(),
+        "vLLM's refills are those of the exercise, in every step": all(
+            refill.refill(one.running, one.waiting, as_vllm.run().engine["max_num_seqs"]) == one.tokens
+            for one in as_vllm.decisions()
+        ),
         "no larger step was recorded": _was_recorded(RECORDED) and not _was_recorded(RECORDED + 1),
         "a delay of ten seconds helps nobody at a low rate": _median(1, 10.0) > 3 * _median(1, 0.1),
     }

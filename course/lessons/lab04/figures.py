@@ -42,11 +42,10 @@ def gain(sweep: Sequence[Gain], point: Gain, *, height: int = 400) -> go.Figure:
              "line": {"width": 0}}
         )  # fmt: skip
     end, highest, highest_bound = by_spread[-1]
-    middle = by_spread[len(by_spread) // 2]
     labels = [
-        _label(end, 1.16, 'the claim, "20 to 30%"', theme.INK, "right"),
-        _label(end, highest_bound, "E[max] / mean", "theory", "right", above=highest_bound > highest),
-        _label(middle[0], middle[1], "simulated", "continuous", above=False),
+        _label(end, 1.16, 'often said: "20 to 30%"', theme.INK, "right"),
+        _label(end, max(highest, highest_bound), *_line_name(highest_bound > highest), "right"),
+        _label(end, min(highest, highest_bound), *_line_name(highest_bound <= highest), "right", above=False),
     ]
     headings = [parts.heading(1, f"<b>{slots} slots</b>"), parts.heading(2, f"<b>CV {spread:g}</b>")]
     gains = {
@@ -61,6 +60,10 @@ def gain(sweep: Sequence[Gain], point: Gain, *, height: int = 400) -> go.Figure:
     return parts.pair(
         [*data, *_words(labels)], (spreads, gains), (sizes, gains), height, annotations=headings, shapes=shapes
     )
+
+
+def _line_name(bound: bool) -> tuple[str, str]:
+    return ("longest of a batch / mean", "theory") if bound else ("simulated", "continuous")
 
 
 def _at_spread(sweep: Sequence[Gain], slots: int, spread: float) -> tuple[float, float]:

@@ -8,16 +8,19 @@ import plotly.graph_objects as go
 
 from course.exercises import GameRecord, tasks_of
 from course.exercises.cards import Card
+from course.exercises.learner import tried
 from course.explore import Choice, Explorer, Slider
+from course.explore.board import played
 from course.explore.board_view import Match
 from course.explore.table import Table, table
 from course.figures.timelines import timelines
-from course.lessons.lab04 import figures, game, live_words, night, other_loads, refill, three_batchers
+from course.lessons.lab04 import as_vllm, figures, game, live_words, night, other_loads, refill, three_batchers
 from course.lessons.lab04.three_batchers import FOLLOWED, SLOTS, STEP
 
 __all__ = [
-    "at_saturation", "at_work", "be_the_scheduler", "busy_and_waiting", "chat_under_load", "four_by_hand",
-    "image_service", "one_trace", "three_policies_speak", "ticket_graphs", "trace_under_load", "with_a_predictor",
+    "at_saturation", "at_work", "be_the_scheduler", "beside_vllm", "busy_and_waiting", "chat_under_load",
+    "four_by_hand", "image_service", "one_trace", "three_policies_speak", "ticket_graphs", "trace_under_load",
+    "with_a_predictor",
 ]  # fmt: skip
 
 SPREAD = Slider("output_cv", "Spread of answers (CV)", 0.0, 2.0, 0.1, 1.0)
@@ -77,18 +80,23 @@ def with_a_predictor() -> Match:
 
 
 def at_work(function: refill.Refill) -> Match | Card:
-    """The learner's refill on the board, step by step; a sentence while it is empty."""
-    if _empty(function):
+    """The learner's refill on the board, step by step; a sentence for one that is empty, or never ends."""
+    if tried(function, _empty, function)[0]:
         return Card("Your refill does not run yet.", ["It returns nothing yet."])
-    return Match(game.REPLAYED, own=lambda: refill.as_policy(function, game.SLOTS), name="your refill")
+    found, said = tried(function, played, game.REPLAYED, refill.as_policy(function, game.SLOTS))
+    if found is None:
+        return Card("Your refill does not run yet.", [said])
+    return Match(game.REPLAYED, own=found, name="your refill")
+
+
+def beside_vllm(function: refill.Refill) -> Table:
+    """The refills of vLLM as recorded, and what the learner's refill does with the same requests."""
+    return as_vllm.beside_vllm(function)
 
 
 def _empty(function: refill.Refill) -> bool:
     """Whether the function is still the stub."""
-    try:
-        return function({1: 1}, {2: 8}, 2) is None
-    except Exception:
-        return False
+    return function({1: 1}, {2: 8}, 2) is None
 
 
 def ticket_graphs() -> go.Figure:

@@ -115,7 +115,7 @@ def saturated_rows(result: Saturated) -> list[tuple[str, ...]]:
             (label, f"{g.static:,.0f} tokens/s", f"{g.continuous:,.0f} tokens/s", f"{g.gain:.2f}x")
             for label, g in (("recorded steps", found), ("roofline (theory)", result.theory))
         ),
-        ("slot-steps a token, as drawn", f"{found.drawn_bound:.2f}", "1.00", f"{found.drawn_bound:.2f}x"),
+        ("slot-steps for each token", f"{found.drawn_bound:.2f}", "1.00", f"{found.drawn_bound:.2f}x"),
     ]
 
 

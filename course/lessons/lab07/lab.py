@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 from course.engine.serving import serve
 from course.exercises import tasks_of
 from course.exercises.cards import Card
+from course.exercises.learner import tried
 from course.explore import Choice, Explorer, Slider
 from course.explore.table import Table, table
 from course.figures.words import seconds
@@ -107,21 +108,17 @@ def metrics_page() -> Card:
 
 def at_work(function: share.Share) -> go.Figure | Card:
     """The learner's share in the engine, with a long prompt among chats; a sentence where it is empty or refused."""
-    if _empty(function):
+    empty, _ = tried(function, _empty, function)
+    if empty:
         return Card("Your share returns nothing yet.")
     policy = share.as_policy(function, SLOTS, WORK_BUDGET, WORK_CAP)
-    try:
-        theirs = long_prompt.moment(WORK_BUDGET, WORK_CAP)
-        mine = long_prompt.Moment(serve(theirs.run.workload, policy, STEP), theirs.start, theirs.streaming)
-        return figures.moment(mine)
-    except Exception as error:  # whatever a learner's function raises
-        said = str(error) or type(error).__name__
-        return Card("Your share does not run yet.", [f"{said[0].upper()}{said[1:].rstrip('.')}."])
+    theirs = long_prompt.moment(WORK_BUDGET, WORK_CAP)
+    mine, said = tried(function, serve, theirs.run.workload, policy, STEP)
+    if mine is None:
+        return Card("Your share does not run yet.", [said])
+    return figures.moment(long_prompt.Moment(mine, theirs.start, theirs.streaming))
 
 
 def _empty(function: share.Share) -> bool:
     """Whether the function is still the stub."""
-    try:
-        return function([1], {2: 8}, 4, 2) is None
-    except Exception:
-        return False
+    return function([1], {2: 8}, 4, 2) is None

@@ -1,21 +1,40 @@
-"""The decision of lab 08: a queue behind five slots, with the engine's own metrics, and one flag to choose."""
+"""The decision of lab 08: a queue behind four slots of the real vLLM, with its own log, and one flag to choose."""
 
-from course.lessons.lab08 import kv_pool
+from functools import cache
 
-PROMPT, ANSWER = 2_000, 800  # tokens; every answer is as long
-FIVE, WAITING = 5, 34
-AT_ITS_END = -(-(PROMPT + ANSWER) // kv_pool.BLOCK_SIZE)  # blocks
-SLOTS = kv_pool.BLOCKS // AT_ITS_END
-ON_AVERAGE = round(kv_pool.TOKENS / (PROMPT + ANSWER / 2))
+from course.calibration import vllm_live
+from course.engine.run import Run
+from course.engine.serving import serve
+from course.memory.kvcache import KVCache
+from course.policies import Continuous
+from course.steptime import recorded
+from course.workload import Workload
+
+LIVE = vllm_live.read("questions_4")
+BLOCKS, FREE, BLOCK_SIZE = (LIVE.engine[name] for name in ("num_gpu_blocks", "free_blocks", "block_size"))
+TOKENS = BLOCKS * BLOCK_SIZE  # as the log counts them
+PROMPT, ANSWER = 90, 70  # tokens of tomorrow's requests
+AT_ITS_END = -(-(PROMPT + ANSWER) // BLOCK_SIZE)  # blocks
+SLOTS = FREE // AT_ITS_END
+ON_AVERAGE = TOKENS // (PROMPT + ANSWER // 2)
 
 
-def metrics() -> str:
-    """Lines of a page as vLLM serves it at /metrics, in its format; nobody ran an engine for it."""
-    used = FIVE * (PROMPT + ANSWER / 2) / kv_pool.TOKENS
-    values = {
-        "num_requests_running": FIVE,
-        "num_requests_waiting": WAITING,
-        "kv_cache_usage_perc": round(used, 2),
-        "num_preemptions_total": 0,
-    }
-    return "\n".join(f'vllm:{name}{{engine="0"}} {float(value)}' for name, value in values.items())
+def label(run: vllm_live.VllmRun = LIVE) -> str:
+    """Who wrote a recorded page, where and when."""
+    return f"vLLM {run.engine['version']}, small model, two cores, {run.engine['date']}"
+
+
+@cache
+def log() -> str:
+    """The line of its KV cache and the last in which requests waited, shortened to what counts here."""
+    lines = (vllm_live.FOLDER / f"serve_{LIVE.engine['server']}.log").read_text(encoding="utf-8").splitlines()
+    size = [line.split("] ", 1)[1] for line in lines if "KV cache size" in line]
+    busy = [
+        "... " + line[line.index("Running") :] for line in lines if "Waiting: " in line and "Waiting: 0" not in line
+    ]
+    return "\n".join([*size, busy[-1]])
+
+
+def served(slots: int, load: Workload, budget: int = LIVE.engine["max_num_batched_tokens"]) -> Run:
+    """Requests on the recorded pool with so many slots; simulated on steps of an H100, whose seconds decide nothing."""
+    return serve(load, Continuous(slots, budget), recorded("h100-llama3-8b"), KVCache(FREE, BLOCK_SIZE))

@@ -1,11 +1,9 @@
-"""What real engines printed about their KV pool, and what the ledger of this course says for the same settings.
+"""What real engines printed about their KV pool: start-up logs that somebody published; `source` says where.
 
-Each row is a start-up log that somebody published; `source` says where. Settings that a log does not show are vLLM's
-defaults of that version for that card (assumed).
+Settings that a log does not show are vLLM's defaults of that version for that card (assumed).
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from course import memory
 from course.lessons.lab08 import card_memory
@@ -32,19 +30,6 @@ class Print:
     @property
     def ledger(self) -> Ledger:
         """The ledger by its own estimates: weights from the config, activation and other as modelled."""
-        return self._ledger()
-
-    @property
-    def with_its_weights(self) -> Ledger:
-        """The same with the weights that the engine printed."""
-        return self._ledger(weights_bytes=self.weights_gib * GIB)
-
-    @property
-    def engine_rest_gib(self) -> float:
-        """Activation and other, as they follow from the log: usable - weights - KV."""
-        return self.utilization * self.memory_gib - self.weights_gib - self.kv_gib
-
-    def _ledger(self, **known: Any) -> Ledger:
         return memory.ledger(
             card_memory.spec(self.model_name),
             memory_bytes=self.memory_gib * GIB,
@@ -52,8 +37,17 @@ class Print:
             gpu_memory_utilization=self.utilization,
             max_num_batched_tokens=self.max_num_batched_tokens,
             max_num_seqs=self.max_num_seqs,
-            **known,
         )
+
+    @property
+    def engine_rest_gib(self) -> float:
+        """Activation and other, as they follow from the log: usable - weights - KV."""
+        return self.utilization * self.memory_gib - self.weights_gib - self.kv_gib
+
+    @property
+    def rest_gib(self) -> float:
+        """The same as the ledger estimates them."""
+        return (self.ledger.activation_bytes + self.ledger.other_bytes) / GIB
 
 
 PRINTS = (

@@ -30,12 +30,11 @@ BUDGET = 2_048
 BANDWIDTH, FLOPS = 0.90 * 1.008e12, 0.79 * 165e12
 PER_SEQUENCE = 50e-6  # seconds of scheduling and sampling; assumed
 
-MHA, GQA, FP8, MQA = "MHA, 32 KV heads", "GQA, 8 KV heads", "GQA, fp8 KV", "MQA, 1 KV head"
+MHA, GQA, FP8 = "MHA, 32 KV heads", "GQA, 8 KV heads", "GQA, fp8 KV"
 BYTES: Mapping[str, int] = {
     MHA: 4 * SPEC.kv_bytes_per_token,
     GQA: SPEC.kv_bytes_per_token,
     FP8: SPEC.kv_bytes_per_token // 2,
-    MQA: SPEC.kv_bytes_per_token // 8,
 }
 """KV bytes a token: as the model is, and with other heads or another type of K and V in the same pool."""
 
@@ -44,7 +43,7 @@ SHORT = 240  # requests of a run behind a slider; those of the text have 2,000
 
 
 def start_up_log(length: int = 8_192) -> str:
-    """What vLLM 0.19 prints of this pool at its start, with so many tokens as max_model_len."""
+    """The two lines that vLLM 0.19 prints of so many blocks, with so many tokens as max_model_len."""
     return (
         f"GPU KV cache size: {TOKENS:,} tokens\n"
         f"Maximum concurrency for {length:,} tokens per request: {TOKENS / length:.2f}x"
@@ -74,8 +73,8 @@ def step_time(kind: str = GQA) -> PowerLaw:
 
 
 def cache(kind: str = GQA) -> KVCache:
-    """The same bytes of pool in blocks of this kind."""
-    return KVCache(POOL_BYTES // (BLOCK_SIZE * BYTES[kind]), BLOCK_SIZE)
+    """The same bytes of pool in blocks of this kind, but for the one that vLLM keeps for itself."""
+    return KVCache(POOL_BYTES // (BLOCK_SIZE * BYTES[kind]) - 1, BLOCK_SIZE)
 
 
 @dataclass(frozen=True)
@@ -176,7 +175,7 @@ def hour_rows(result: UnderLoad) -> list[tuple[str, str]]:
         ("longest gap", seconds(result.longest_gap)),
         ("output, to the last arrival", f"{result.arriving_tokens_per_second:,.0f} tokens/s"),
         ("answers, to the last arrival", f"{result.arriving_answers_per_second:.2f} a second"),
-        ("blocks in the pool", f"{cache(result.kind).num_blocks:,}"),
+        ("blocks for requests", f"{cache(result.kind).num_blocks:,}"),
         ("pool in use, most", f"{result.pool_used.max():.0%}"),
         ("preemptions", f"{result.preemptions:,}"),
         ("computed twice", f"{result.recomputed:.1%}"),

@@ -28,8 +28,8 @@ def preemptions(run: Run) -> str:
     return f"{run.preempted.sum()} ({who})" if who else "0"
 
 
-def explorer() -> WordsExplorer:
-    """A slider for the blocks over the model that speaks."""
+def words_again() -> WordsExplorer:
+    """The small model tells stories on the machine at hand, in a pool that may be too small for them."""
     rows = {
         "preemptions": lambda side: preemptions(side.run),
         "computed again": lambda side: f"{int(side.run.steps.dropped.sum()):,} tokens",

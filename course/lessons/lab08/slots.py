@@ -7,23 +7,31 @@ import numpy as np
 from course.lessons.lab08 import kv_pool
 
 
-def slots(num_blocks, block_size, tokens):
-    """The most slots whose sequences need at most `num_blocks`, two standard deviations above their mean."""
-    blocks = np.ceil(np.asarray(tokens) / block_size)
-    mean, deviation, n = blocks.mean(), blocks.std(), 1
-    while (n + 1) * mean + 2 * sqrt(n + 1) * deviation <= num_blocks:
+def _most(num_blocks, blocks, deviations=2, ddof=0):
+    """The largest n, at least 1, whose n sequences fit with so many standard deviations to spare."""
+    mean, deviation, n = blocks.mean(), blocks.std(ddof=ddof), 1
+    while (n + 1) * mean + deviations * sqrt(n + 1) * deviation <= num_blocks:
         n += 1
     return n
 
 
+def _blocks(block_size, tokens):
+    return np.ceil(np.asarray(tokens) / block_size)
+
+
+def slots(num_blocks, block_size, tokens):
+    """The most slots whose sequences need at most `num_blocks`, two standard deviations above their mean."""
+    return _most(num_blocks, _blocks(block_size, tokens))
+
+
 def forgets_the_spread(num_blocks, block_size, tokens):
     """As many as fit on average."""
-    return int(num_blocks / np.ceil(np.asarray(tokens) / block_size).mean())
+    return int(num_blocks / _blocks(block_size, tokens).mean())
 
 
 def without_the_root(num_blocks, block_size, tokens):
     """Two deviations for every sequence."""
-    blocks = np.ceil(np.asarray(tokens) / block_size)
+    blocks = _blocks(block_size, tokens)
     return int(num_blocks / (blocks.mean() + 2 * blocks.std()))
 
 
@@ -34,20 +42,12 @@ def for_the_longest(num_blocks, block_size, tokens):
 
 def without_rounding(num_blocks, block_size, tokens):
     """Parts of blocks are counted."""
-    parts = np.asarray(tokens) / block_size
-    n = 1
-    while (n + 1) * parts.mean() + 2 * sqrt(n + 1) * parts.std() <= num_blocks:
-        n += 1
-    return n
+    return _most(num_blocks, np.asarray(tokens) / block_size)
 
 
 def rounds_down(num_blocks, block_size, tokens):
     """The last block of a sequence is forgotten."""
-    blocks = np.asarray(tokens) // block_size
-    n = 1
-    while (n + 1) * blocks.mean() + 2 * sqrt(n + 1) * blocks.std() <= num_blocks:
-        n += 1
-    return n
+    return _most(num_blocks, np.asarray(tokens) // block_size)
 
 
 def one_too_many(num_blocks, block_size, tokens):
@@ -57,20 +57,12 @@ def one_too_many(num_blocks, block_size, tokens):
 
 def with_the_samples_deviation(num_blocks, block_size, tokens):
     """The deviation with the divisor n - 1."""
-    blocks = np.ceil(np.asarray(tokens) / block_size)
-    n = 1
-    while (n + 1) * blocks.mean() + 2 * sqrt(n + 1) * blocks.std(ddof=1) <= num_blocks:
-        n += 1
-    return n
+    return _most(num_blocks, _blocks(block_size, tokens), ddof=1)
 
 
 def three_deviations(num_blocks, block_size, tokens):
     """The same with three standard deviations to spare: the twin."""
-    blocks = np.ceil(np.asarray(tokens) / block_size)
-    n = 1
-    while (n + 1) * blocks.mean() + 3 * sqrt(n + 1) * blocks.std() <= num_blocks:
-        n += 1
-    return n
+    return _most(num_blocks, _blocks(block_size, tokens), deviations=3)
 
 
 PROBES = (

@@ -5,33 +5,15 @@ from functools import lru_cache
 
 import numpy as np
 
+from course.calibration.vllm_live import schedule_of
 from course.engine.run import Run
 from course.engine.serving import serve
 from course.memory.kvcache import KVCache
 from course.policies import Continuous
-from course.policies.base import Schedule, State
 from course.workload import Workload
 
 REQUESTS, PROMPT, ANSWER = 4, 8, 12
 BLOCKS, BLOCK_SIZE = 12, 4
-
-
-class Noted(Continuous):
-    """Continuous batching that notes, before each step, which blocks a request holds while that step runs."""
-
-    def __init__(self) -> None:
-        super().__init__(max_num_seqs=REQUESTS, max_num_batched_tokens=64)
-        self.held: list[list[int]] = []
-
-    def schedule(self, state: State) -> Schedule:
-        """See Policy: what vLLM's order gives, asked again before every step."""
-        answer = super().schedule(state)
-        row = [0] * REQUESTS
-        for request in (*state.running, *answer.tokens):
-            if request not in answer.preempt:
-                row[request.index] = -(-request.known // BLOCK_SIZE)
-        self.held.append(row)
-        return Schedule(answer.tokens, answer.preempt, answer.decodes)
 
 
 @dataclass(frozen=True)
@@ -44,10 +26,12 @@ class Small:
 
 @lru_cache(maxsize=1)
 def small() -> Small:
-    """All four arrive at once; a step takes one second, whatever is in it."""
-    policy = Noted()
+    """All four arrive at once; a step takes one second, whatever is in it, and whoever holds blocks is in it."""
     prompts, answers = np.full(REQUESTS, PROMPT), np.full(REQUESTS, ANSWER)
     load = Workload(arrival=np.zeros(REQUESTS), prompt_tokens=prompts, output_tokens=answers)
-    run = serve(load, policy, lambda step: 1.0, KVCache(BLOCKS, BLOCK_SIZE))
-    assert isinstance(run.policy, Noted)  # the copy that was served, with its notes
-    return Small(run, np.array(run.policy.held))
+    run = serve(load, Continuous(REQUESTS, 64), lambda step: 1.0, KVCache(BLOCKS, BLOCK_SIZE))
+    held = np.zeros((len(run.steps), REQUESTS), dtype=int)
+    for step, scheduled in enumerate(schedule_of(run)):
+        for request, (tokens, cached) in scheduled.items():
+            held[step, request] = -(-(cached + tokens) // BLOCK_SIZE)
+    return Small(run, held)

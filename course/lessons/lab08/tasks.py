@@ -84,7 +84,6 @@ def card(settings: Settings, result: Fit) -> Mapping[str, Any]:
     ledger, spec, llama = result.ledger, result.ledger.spec, card_memory.spec("llama-3.1-8b")
     share = settings["gpu_memory_utilization"]
     return {
-        "length": f"{settings['max_model_len']:,}",
         "printed": f"{_printed(result):.1f}x",
         "printed_before": f"{_printed(_at(settings, max_model_len=CARD['max_model_len'])):.1f}x",
         "tokens": f"{ledger.kv_tokens:,}",

@@ -1,6 +1,6 @@
 """Lab 00: what it asks and says, and what its figures show."""
 
-from tests.bench.mutants import BOUNDARY, CONSTANT, KEY, NUMBER, PERCENTILE, TERM, UNIT, Mutant
+from tests.bench.mutants import BOUNDARY, CONSTANT, KEY, NUMBER, PERCENTILE, TERM, Mutant
 
 TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab00", "tests/lessons/test_every_lab.py")
 EXPLORERS = ("tests/lessons/test_every_explorer.py",)
@@ -16,7 +16,6 @@ MUTANTS = (
     Mutant(ASKS, "    solution: answer_s\n", "    solution: one_more_s\n", TERM),
     Mutant(ASKS, "      minute_people: ", "      second_people: ", TERM),
     Mutant(ASKS, "reading the weights: They", "looking at the weights: They", KEY),
-    Mutant(FACTS, '"one_more_ms": 1e3 *', '"one_more_ms": 1e6 *', UNIT),
     Mutant(FACTS, '"each_prefill_s": PROMPT * prefill', '"each_prefill_s": PROMPT * decode', TERM),
     Mutant(FACTS, '"check_p99_ms": 1e3 * calm.percentile(99)', '"check_p99_ms": 1e3 * calm.percentile(95)', PERCENTILE),
     Mutant(

@@ -20,13 +20,8 @@ MUTANTS = (
     Mutant(FACTS, "(1 + kv_pool.ANSWER_CV**2) / 2", "(1 + kv_pool.ANSWER_CV**2)", TERM),
     Mutant(FACTS, '"lost_24": few.preemptions', '"lost_24": many.preemptions', ORDER),
     Mutant(FACTS, '"ticket_gap_s": today.longest_gap', '"ticket_gap_s": before.longest_gap', ORDER),
-    Mutant(
-        SLOTS,
-        "while (n + 1) * mean + 2 * sqrt(n + 1) * deviation <= num_blocks",
-        "while (n + 1) * mean + 2 * sqrt(n + 1) * deviation < num_blocks - mean",
-        BOUNDARY,
-    ),
-    Mutant(DECISION, "SLOTS = kv_pool.BLOCKS // AT_ITS_END", "SLOTS = kv_pool.BLOCKS // AT_ITS_END + 1", BOUNDARY),
+    Mutant(SLOTS, "sqrt(n + 1) * deviation <= num_blocks", "sqrt(n + 1) * deviation < num_blocks - mean", BOUNDARY),
+    Mutant(DECISION, "SLOTS = FREE // AT_ITS_END", "SLOTS = BLOCKS // AT_ITS_END", BOUNDARY),
     Mutant(TASKS, "TEN, GROWN = 10, 1.5", "TEN, GROWN = 4, 1.5", CONSTANT),
     Mutant(TASKS, "NEARLY = 0.95", "NEARLY = 0.8", CONSTANT),
     Mutant(POOL, "BLOCKS, BLOCK_SIZE = 2_588, 16", "BLOCKS, BLOCK_SIZE = 2_558, 16", CONSTANT),
@@ -34,14 +29,10 @@ MUTANTS = (
     Mutant(POOL, "prefill=2 * SPEC.layer_parameters / FLOPS", "prefill=SPEC.layer_parameters / FLOPS", TERM),
     Mutant(POOL, "float(np.percentile(self.run.ttft, 95))", "float(np.percentile(self.run.ttft, 90))", PERCENTILE),
     Mutant(POOL, "float(steps.decodes.sum() + steps.prefill_tokens.sum())", "float(steps.decodes.sum())", TERM),
-    Mutant(
-        POOL, "said = moments - (ends[request] - load.output_tokens[request])", "said = ends[request] - moments", ORDER
-    ),
+    Mutant(POOL, "BYTES[kind]) - 1, BLOCK_SIZE)", "BYTES[kind]), BLOCK_SIZE)", BOUNDARY),
     Mutant(POOL, "steps.running.max() < slots", "steps.running.max() <= slots", COMPARISON),
     Mutant(CARD, "model_spec.kv_bytes_after_window * length", "model_spec.kv_bytes_per_token * length", TERM),
-    Mutant(
-        CARD, "each * min(length, layer.attention.window)", "each * max(length, layer.attention.window)", COMPARISON
-    ),
+    Mutant(CARD, "each * min(length, ", "each * max(length, ", COMPARISON),
     Mutant(CARD, "GIB = 2**30", "GIB = 10**9", UNIT),
     Mutant(TEXT, "all end after {{hand_steps}} steps", "all end after 18 steps", NUMBER),
 )

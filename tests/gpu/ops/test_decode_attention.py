@@ -27,7 +27,7 @@ def attend(queue: Queue, lengths: list[int], blocks: int, *, kind: str, width: i
     shape = packing.shape(groups, heads * width) if groups else (len(lengths), heads, width)
     out = poisoned(queue, *shape, kind=kind)
     attention = DecodeAttention(
-        queue, heads=heads, kv_heads=kv_heads, width=width, kind=kind, max_sequences=8, max_items=64, **how
+        queue, heads=heads, kv_heads=kv_heads, width=width, kind=kind, max_sequences=8, max_items=80, **how
     )
     launch = attention.prepare(*given, out, groups=groups)
     launch()
@@ -40,11 +40,11 @@ def attend(queue: Queue, lengths: list[int], blocks: int, *, kind: str, width: i
         found = packing.rows_of(found, len(lengths)).reshape(len(lengths), heads, width)
     right = reference(q, k, v, table, lengths, kind)
     # The output is rounded once. With tensor cores each weight is rounded to `kind` too, while their sum is not: a
-    # weighted mean of values up to `size` moves by at most twice that share of it. Float32 sums of up to 150 terms,
-    # and an exponent of up to about 30 in size, add 200 units of 2^-24.
+    # weighted mean of values up to `size` moves by at most twice that share of it. Float32 sums of a term a token, and
+    # an exponent of up to about 30 in size, add 50 units of 2^-24 and one a token.
     size = np.nanmax(np.abs(numbers.decode(v, kind)))
     tensor = roundoff(kind) if attention.tensor else 0.0
-    return found, right, roundoff(kind) * np.abs(right) + (2 * tensor + 200 * 2.0**-24) * size + 6e-8
+    return found, right, roundoff(kind) * np.abs(right) + (2 * tensor + (50 + max(lengths)) * 2.0**-24) * size + 6e-8
 
 
 # In the small form each value is met, and not each with each.
@@ -76,6 +76,13 @@ def test_plain(on: Queue, kind: str, width: int, group: int, blocks: int) -> Non
 @pytest.mark.parametrize(("kind", "width", "group", "blocks", "warps"), TENSOR)
 def test_tensor_cores(compiled: Queue, kind: str, width: int, group: int, blocks: int, warps: int) -> None:
     close(*attend(compiled, LENGTHS, blocks, kind=kind, width=width, group=group, seed=2, tensor=True, warps=warps))
+
+
+@pytest.mark.parametrize(("kind", "tensor"), [("fp32", False), ("bf16", True)])
+def test_many_parts_are_added_up(compiled: Queue, kind: str, tensor: bool) -> None:
+    # 16 parts are fetched side by side: one that is full, one part more, and more than twice as many.
+    lengths = [256, 270, 1, 560]
+    close(*attend(compiled, lengths, 1, kind=kind, width=64, group=2, seed=5, tensor=tensor))
 
 
 @pytest.mark.parametrize("tensor", [False, True])

@@ -205,17 +205,21 @@ def test_what_was_not_recorded_is_refused():
 
 def test_each_move_launches_again_and_keeps_the_other_batches(small, monkeypatch):
     calls = []
-    timed = on_device.timed
+    timed, now = on_device.timed, Timing(2.0, 1.0, 3.0, 5, 0.0, 0.0)
     monkeypatch.setattr(on_device, "timed", lambda *given: calls.append(1) or timed(*given))
     first = small.compute(batch=4, context=256).here
-    swept = len(calls)
-    # The K and V of 256 are too much for a CPU; then this batch once more.
-    assert swept == 1 + 4 + 3 + 3 and list(first.latest) == list(launch.WHAT)
-    now = Timing(2.0, 1.0, 3.0, 5, 0.0, 0.0)
-    monkeypatch.setattr(on_device, "timed", lambda *given: calls.append(1) or now)
+    # This batch, then products and attention of the others; the K and V of 256 are too much for a CPU.
+    assert len(calls) == 3 + 3 + 2 and list(first.latest) == list(launch.WHAT)
+
+    def at_once(*_given):
+        calls.append(1)
+        return now
+        yield
+
+    monkeypatch.setattr(on_device, "timed", at_once)
     found = small.compute(batch=16, context=256)
     second = found.here
-    assert len(calls) == swept + 3  # read, product and attention of this batch alone
+    assert len(calls) == 8 + 3  # read, product and attention of this batch alone
     for what in launch.WHAT[1:]:
         assert second.times[what][4] == first.times[what][4] and second.times[what][16] == 2.0
     assert small.rows(found)[-1][2] == "2 s (1 s to 3 s, 5 launches)"
@@ -225,14 +229,40 @@ def test_each_move_launches_again_and_keeps_the_other_batches(small, monkeypatch
     assert small.compute(batch=16, context=512).here.times["matrix product"][1] == before
 
 
-def test_a_move_launches_several_times_or_for_a_while():
-    """By a stopwatch that says a second for everything; five launches unless the time is over."""
-    seen = []
-    work = queue(gpu.device("numpy"))
-    assert on_device.timed(work, lambda: seen.append(1), 60.0).launches == on_device.LAUNCHES >= 3
-    assert len(seen) == on_device.LAUNCHES + 1  # one is not counted
-    assert on_device.timed(work, lambda: seen.append(1), 0.0).launches == 1
-    assert launch.launch_explorer.__kwdefaults__["max_seconds"] == 0.2
+def test_a_move_shows_the_recording_first_and_is_measured_in_parts_of_launches(small):
+    pieces = list(small.measuring(batch=4, context=256))
+    assert math.isnan(pieces[0].here.times["matrix product"][4])
+    assert pieces[0].recorded == launch.recording().at(256)
+    found = [piece.here for piece in pieces if piece.here.latest]
+    assert [list(here.latest) for here in found[:: len(found) - 1]] == [[launch.WHAT[0]], list(launch.WHAT)]
+    # One launch that does not count and three that do: of the read, of eight parts of each product, of the attention.
+    assert len(pieces) > 4 * (1 + 4 * on_device.PARTS + 3)
+    again = next(iter(small.measuring(batch=16, context=256)))
+    assert again.here.times == found[-1].times and not again.here.latest  # what is known stands there at once
+
+
+def test_a_product_in_parts_is_the_product(monkeypatch):
+    made = []
+    monkeypatch.setattr(np, "matmul", lambda x, w, out: made.append((x, w)))
+    monkeypatch.setattr(on_device, "ROWS", {True: 28_672, False: 64})
+    _, multiply = on_device._in_numpy()
+    for part in multiply(4):
+        part()
+    assert len(made) == on_device.PARTS and sum(w.shape[1] for _, w in made) == 64
+    assert {w.base is made[0][1].base for _, w in made} == {True} and {x.shape for x, _ in made} == {(4, 4_096)}
+
+
+def test_at_least_three_launches_however_long_they_take():
+    explorer = launch.launch_explorer(gpu.device("numpy"))
+    assert on_device.LEAST >= 3 and on_device.ENOUGH >= 0.2 and explorer.measuring
+    seen, work = [], queue(gpu.device("numpy"))
+    steps = on_device.timed(work, [lambda: seen.append(1)] * 2, 0.0)
+    pieces = 0
+    with pytest.raises(StopIteration) as done:
+        while True:
+            next(steps)
+            pieces += 1
+    assert done.value.value.launches == on_device.LEAST and pieces == len(seen) == 2 * (1 + on_device.LEAST)
 
 
 def test_what_is_too_much_for_a_cpu_is_left_out_and_said(small, monkeypatch):

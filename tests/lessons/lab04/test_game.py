@@ -68,7 +68,7 @@ def test_a_refill_is_watched_step_by_step_and_an_empty_one_is_not_run():
     assert "mean time to an answer 5.83 steps, wasted slot-steps 0" in at_work(refill.refill).text()
     assert "It returns nothing yet." in repr(at_work(lambda running, waiting, slots: None))
     assert "breaks off in step 1: " in at_work(lambda running, waiting, slots: {99: 1}).text()
-    assert "breaks off in step 1: " in at_work(lambda running, waiting, slots: [][0]).text()
+    assert "breaks off in step 1: IndexError" in at_work(lambda running, waiting, slots: [][0]).text()
 
 
 def test_the_board_before_one_trace_says_nothing_of_lengths():

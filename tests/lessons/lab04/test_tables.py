@@ -56,7 +56,7 @@ def test_timelines_and_gain():
         assert rows[label] == [
             f"{one.static:,.0f} tokens/s", f"{one.continuous:,.0f} tokens/s", f"{one.gain:.2f}x"
         ]  # fmt: skip
-    assert rows["slot-steps a token, as drawn"][-1] == f"{found.recorded.drawn_bound:.2f}x"
+    assert rows["slot-steps for each token"][-1] == f"{found.recorded.drawn_bound:.2f}x"
 
 
 def test_the_table_of_the_question():

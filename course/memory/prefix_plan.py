@@ -1,0 +1,197 @@
+"""A step that is being planned on a pool of shared blocks: what those ahead bring in and push out counts for all behind."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Container
+from typing import TYPE_CHECKING, Any
+
+from course.memory.block_pool import Plan
+from course.memory.prefix_spans import Chain, Copy, Node, Span
+
+if TYPE_CHECKING:
+    from course.memory.prefix_pool import PrefixPool
+
+
+class PrefixPlan(Plan):
+    """See Plan. The pool is only read: what the plan takes, holds and forgets stands here."""
+
+    __slots__ = (
+        "_added", "_blank", "_decoding", "_end", "_gone", "_keep", "_looked", "_lost", "_lost_blocks", "_next", "_tail",
+    )  # fmt: skip
+
+    _pool: PrefixPool
+
+    def __init__(self, pool: PrefixPool, due: int = 0, decoding: Container = ()):
+        super().__init__(pool, due)
+        self._decoding = decoding
+        self._added: dict[Any, list[tuple[Chain, int]]] = {}  # by first key: who computes up to which full block
+        self._blank, self._next = pool._blank, pool._queue.after  # the queue from here on is still there
+        self._end: dict[Copy, int] = {}  # of copies that lose blocks: where they end then
+        self._keep: dict[Copy, int] = {}  # of free copies that somebody finds: up to which block
+        self._gone: set[Chain] = set()  # victims
+        self._lost: list[tuple[int, list[Node]]] = []  # what they had, not in the queue yet
+        self._lost_blocks = 0
+        self._tail: deque[Node] = deque()  # what came behind the queue
+        self._looked: dict[Any, tuple[list[tuple[Span, int, int]], int]] = {}
+        self._pop(due)
+
+    def hit(self, request: Any) -> int:
+        """See Plan."""
+        there = self._there.get(request)
+        if there is None:
+            there = request.computed
+        return there if there > 0 else self._found(request)[1] * self._size
+
+    def need(self, request: Any, tokens: int) -> int:
+        """See Plan."""
+        there, size = self._there.get(request), self._size
+        if there is None:
+            there = request.computed
+        if there > 0:
+            return -(-(there + tokens) // size) - -(-there // size)
+        uses, end = self._found(request)
+        return -(-(end * size + tokens) // size) - end + sum(blocks for *_, blocks in self._revived(uses))
+
+    def take(self, request: Any, tokens: int, if_fit: int = 0) -> bool:
+        """See Plan."""
+        there, size = self._there.get(request), self._size
+        if there is None:
+            there = request.computed
+        joins = there <= 0
+        if joins:
+            self._bring_home(len(self._lost))
+            uses, end = self._found(request)
+            there, held, revived = end * size, end, self._revived(uses)
+        else:
+            held, revived = -(-there // size), []
+        woken = sum(blocks for *_, blocks in revived)
+        need = -(-(there + (if_fit or tokens)) // size) - held + woken
+        if need > self.free:
+            if if_fit:
+                return False
+            raise ValueError(
+                f"the plan has {self.free} free blocks, and {tokens} tokens of {request!r} take {need}: ask `fits` "
+                "before, or say if_fit"
+            )
+        self.free -= woken
+        for copy, stop, _ in revived:
+            self._keep[copy] = stop
+        new = -(-(there + tokens) // size) - held
+        self._pop(new)
+        self.free -= new
+        self._there[request] = there + tokens
+        chain, full = self._pool.chain(request), (there + tokens) // size
+        if full > (end if joins else chain.hashed):
+            self._added.setdefault(chain.key(0), []).append((chain, full))
+        self._looked.clear()
+        return True
+
+    def release(self, request: Any) -> None:
+        """See Plan. What others hold too stays with them."""
+        pool, there = self._pool, self._there.get(request)
+        chain = pool.chain(request)
+        if there is None or there > 0:
+            pool._settle(chain, request.computed)
+            planned = 0 if there is None else -(-there // self._size) - -(-request.computed // self._size)
+            self._gone.add(chain)
+            blank, nodes, free = chain.blocks - chain.hashed + planned, list[Node](), self.free
+            self.free += blank
+            for copy in reversed(chain.copies):
+                if copy.holders <= self._gone:
+                    nodes.append(copy)
+                    self.free += self._size_of(copy)
+            if not pool._unhashed_first:
+                nodes, blank = [Node(blank), *nodes], 0
+            self._lost.append((blank, nodes))
+            self._lost_blocks += self.free - free
+        self._there[request] = -1
+        self._looked.clear()
+
+    # What is there
+
+    def _found(self, request: Any) -> tuple[list[tuple[Span, int, int]], int]:
+        """(span, first block, end) of what a request finds, and how many blocks it finds in all."""
+        looked = self._looked.get(request)
+        if looked is not None:
+            return looked
+        pool, uses, place = self._pool, list[tuple[Span, int, int]](), 0
+        chain, known = pool.chain(request), request.known
+        spans, end = pool.found(chain, known)
+        for span in spans:
+            stop = min(end, span.hi, max(self._end.get(copy, span.hi) for copy in span.copies))
+            uses.append((span, place, stop))
+            place = stop
+            if stop < span.hi:
+                break
+        most = (known - 1) // self._size
+        if self._added and chain.shared > place and most > place:
+            for other, full in self._added.get(chain.key(0), ()):
+                place = max(place, chain.alike(other, 0, min(full, other.shared, chain.shared, most)))
+        if place < most:
+            for other in pool._growing.get(chain.key(place), ()):
+                # One more token of those that decode fills a block in this step.
+                if other.request in self._decoding and (other.request.computed + 1) // self._size > place:
+                    place += 1
+                    break
+        self._looked[request] = uses, place
+        return uses, place
+
+    def _revived(self, uses: list[tuple[Span, int, int]]) -> list[tuple[Copy, int, int]]:
+        """(copy, up to which block, how many free blocks) of the copies that somebody who finds this will hold."""
+        found = []
+        for span, place, stop in uses:
+            for copy in span.copies:
+                end = min(stop, self._end.get(copy, span.hi))
+                if end > place:
+                    if copy.holders <= self._gone:
+                        kept = self._keep.get(copy, span.lo)
+                        if end > kept:
+                            found.append((copy, end, end - max(place, kept)))
+                    place = end
+        return found
+
+    # The queue of free blocks, as the pool goes through it
+
+    def _size_of(self, node: Node) -> int:
+        """Blocks of it that are free and not taken or held yet."""
+        if not isinstance(node, Copy):
+            return node.blocks
+        span = node.span
+        return self._end.get(node, span.hi) - self._keep.get(node, span.lo)
+
+    def _bring_home(self, victims: int) -> None:
+        for blank, nodes in self._lost[:victims]:
+            self._blank += blank
+            self._tail.extend(nodes)
+            self._lost_blocks -= blank + sum(map(self._size_of, nodes))
+        del self._lost[:victims]
+
+    def _pop(self, blocks: int) -> None:
+        """So many blocks from the head are taken: what is in them cannot be found any more."""
+        while self._lost and blocks > self.free - self._lost_blocks:
+            self._bring_home(1)
+        queue = self._pool._queue
+        while blocks > 0:
+            if self._blank:
+                taken = min(blocks, self._blank)
+                self._blank -= taken
+                blocks -= taken
+                continue
+            node = self._next
+            if node is queue:
+                if not self._tail:
+                    return
+                node = self._tail[0]
+            size = self._size_of(node)
+            if not isinstance(node, Copy):
+                self._blank += size
+            else:
+                taken = min(blocks, size)
+                self._end[node] = self._end.get(node, node.span.hi) - taken
+                blocks -= taken
+            if not isinstance(node, Copy) or taken == size:
+                if node is self._next:
+                    self._next = node.after
+                else:
+                    self._tail.popleft()

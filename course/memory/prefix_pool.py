@@ -1,0 +1,324 @@
+"""KV blocks that keep what was computed in them until somebody else needs the room, found again by what they hold.
+
+The rules are those of vLLM V1's KVCacheManager:
+
+- Only a full block can be found, and it can from the moment when its last token is scheduled, answers included. What
+  is found is a request's leading blocks up to the first that is missing, and never its last token.
+- Several blocks may hold the same. The first registered is shared; if it is gone, the next.
+- Blocks that nobody holds stand in a queue and are taken from its head, whatever is in them. A request gives its blocks
+  back from its last one to its first. Up to 0.32 all go to the end of the queue; from 0.33 on one that cannot be found
+  goes to its head.
+- A victim's blocks are free when whoever needs them takes his, not before: those ahead of him take others.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import insort
+from collections.abc import Container, Iterable
+from typing import Any
+
+from course.memory.block_pool import BlockPool
+from course.memory.prefix_plan import PrefixPlan
+from course.memory.prefix_spans import Chain, Copy, Key, Node, Queue, Span, split
+
+
+class PrefixPool(BlockPool):
+    """Blocks that are shared by those who begin alike.
+
+    unhashed_first: whether freed blocks that cannot be found are reused before all others. shared: blocks that requests
+    would hold besides in each step if each had its own. lookups: (row, tokens known, tokens found) of each admission.
+    Not thought of: executors that ask for block tables.
+    """
+
+    __slots__ = (
+        "_admissions", "_bag", "_blank", "_chains", "_decoding", "_growing", "_held", "_lost", "_lost_blocks", "_queue",
+        "_spans", "_step", "_unhashed_first", "lookups", "shared",
+    )  # fmt: skip
+
+    def __init__(self, num_blocks: int, block_size: int, unhashed_first: bool = False):
+        super().__init__(num_blocks, block_size)
+        self._unhashed_first = unhashed_first
+        self._spans: dict[Key, Span] = {}  # by the key of their first block
+        self._chains: dict[Any, Chain] = {}
+        self._growing: dict[Key, list[Chain]] = {}  # who has a slot, by the next block of theirs that others may know
+        self._queue, self._blank = Queue(), num_blocks  # free blocks; how many at its head hold nothing
+        self._lost: list[tuple[int, Queue]] = []  # what victims of this step had, not in the queue yet
+        self._lost_blocks = self._held = self._step = self._admissions = 0
+        self._bag = 0  # blocks that decodes took, and which are not in anybody's chain yet
+        self._decoding: Container = ()  # who decodes in the step that is being made
+        self.shared, self.lookups = array("q"), array("q")
+
+    # Of one request
+
+    def hit(self, request: Any) -> int:
+        """See BlockPool. 0 for a request with a slot."""
+        chain = self.chain(request)
+        return 0 if chain.blocks else self.found(chain, request.known)[1] * self.block_size
+
+    def admit(self, request: Any) -> int:
+        """See BlockPool."""
+        self._bring_home(len(self._lost))
+        chain = self.chain(request)
+        spans, end = self.found(chain, request.known)
+        if spans and end < spans[-1].hi:
+            split(self._spans, spans[-1], end)
+        for span in spans:
+            copy = span.copies[0]
+            if not copy.holders:
+                copy.unlink()
+                self.free -= span.hi - span.lo
+            copy.holders.add(chain)
+            chain.copies.append(copy)
+        self._admissions += 1
+        chain.hashed, chain.blocks, chain.rank = end, end, self._admissions
+        self._held += end
+        self._grows(chain)
+        self.lookups.extend((request.index, request.known, end * self.block_size))
+        return end * self.block_size
+
+    def need(self, request: Any, tokens: int) -> int:
+        """See BlockPool."""
+        there, size = request.computed, self.block_size
+        if there or request in self._reserved:
+            return super().need(request, tokens)
+        return PrefixPlan(self).need(request, tokens)
+
+    def take(self, request: Any, tokens: int, computed: int | None = None) -> None:
+        """See BlockPool."""
+        if computed is None:
+            computed = request.computed
+        chain = self._chains[request]
+        self._settle(chain, computed)
+        blocks = self.blocks_for(computed + tokens)
+        if blocks > chain.blocks:
+            self._take_blocks(blocks - chain.blocks)
+            self._held += blocks - chain.blocks
+            chain.blocks = blocks
+        self._register(chain, (computed + tokens) // self.block_size, self._step, 0)
+
+    def spend(self, blocks: int, decoding: Container = ()) -> None:
+        """See BlockPool."""
+        self._decoding = decoding
+        while blocks > self.free - self._lost_blocks and self._lost:  # one after the other, each takes one
+            ready = max(self.free - self._lost_blocks, 0)
+            self._take_blocks(ready)
+            self._bag, self._held, blocks = self._bag + ready, self._held + ready, blocks - ready
+            self._bring_home(1)
+        self._take_blocks(blocks)
+        self._bag += blocks
+        self._held += blocks
+
+    def reserve(self, request: Any, tokens: int) -> None:
+        """See BlockPool. A padded batch finds nothing, and nothing of it can be found."""
+        self._reserved[request] = blocks = self.blocks_for(tokens)
+        self._take_blocks(blocks)
+        self._held += blocks
+
+    def release(self, request: Any, computed: int | None = None) -> None:
+        """See BlockPool. What others hold too stays with them."""
+        if request in self._reserved:
+            blocks = self._reserved.pop(request)
+            self.free += blocks
+            self._held -= blocks
+            self._blank += blocks
+            return
+        blank = self._give_back(request, self._queue, request.computed if computed is None else computed)
+        self._blank += blank if self._unhashed_first else 0
+        del self._chains[request]
+
+    def release_all(self, gone: Iterable[tuple[Any, int]]) -> None:
+        """See BlockPool. In order of admission, as vLLM goes through a batch."""
+        for request, computed in sorted(gone, key=lambda one: self._chains[one[0]].rank):
+            self.release(request, computed)
+
+    def preempt(self, request: Any) -> None:
+        """See BlockPool."""
+        queue, before = Queue(), self.free
+        self._lost.append((self._give_back(request, queue, request.computed), queue))
+        self._lost_blocks += self.free - before
+
+    # Of a step
+
+    def plan(self, due: int = 0, decoding: Container = ()) -> PrefixPlan:
+        """See BlockPool."""
+        for chain in [chain for chains in self._growing.values() for chain in chains]:
+            self._settle(chain, chain.request.computed)
+        return PrefixPlan(self, due, decoding)
+
+    def note(self) -> None:
+        """See BlockPool."""
+        super().note()
+        self.shared.append(int(self._held - (self.num_blocks - self.free)))
+        self._bring_home(len(self._lost))
+        self._step += 1
+        self._decoding = ()
+
+    def table(self, request: Any, tokens: int = 0) -> list[int]:
+        """Raises ValueError: which block has which number is not kept."""
+        raise ValueError("prefix_caching is simulated only: serve for real with prefix_caching=False")
+
+    # What is there
+
+    def chain(self, request: Any) -> Chain:
+        """Of a request that has come."""
+        chain = self._chains.get(request)
+        if chain is None:
+            chain = self._chains[request] = self._new_chain(request)
+        return chain
+
+    def _new_chain(self, request: Any) -> Chain:
+        ids, size, each = request.prefix, self.block_size, request.prefix_block_size
+        if not ids:
+            return Chain(request, (), 1, 0)
+        if each < size:  # the hash of the last one stands for all up to there
+            ids, each = ids[size // each - 1 :: size // each], size
+        tokens = len(ids) * each
+        tokens = tokens if request.prefix_answers else min(tokens, request.prompt_tokens)
+        return Chain(request, ids, each // size, tokens // size)
+
+    def found(self, chain: Chain, known: int) -> tuple[list[Span], int]:
+        """The spans that hold a request's leading blocks, and how many these are, where it knows so many tokens.
+
+        The last of the spans may be longer.
+        """
+        spans: list[Span] = []
+        place, most = 0, (known - 1) // self.block_size
+        while place < most:
+            key = chain.key(place)
+            for other in list(self._growing.get(key, ())):
+                self._settle(other, other.request.computed + (other.request in self._decoding))
+            span = self._spans.get(key)
+            if span is None:
+                break
+            spans.append(span)
+            place = chain.same(span, most)
+            if place < span.hi:
+                break
+        return spans, place
+
+    def _settle(self, chain: Chain, computed: int) -> None:
+        """What a request that decodes has taken and filled since the last look."""
+        size = self.block_size
+        blocks, full = -(-computed // size), computed // size
+        if blocks > chain.blocks:
+            self._bag -= blocks - chain.blocks
+            chain.blocks = blocks
+        if full > chain.hashed:
+            step = self._step if chain.request in self._decoding else self._step - 1
+            self._register(chain, full, step - (computed - (chain.hashed + 1) * size), size)
+
+    def _register(self, chain: Chain, end: int, since: int, stride: int) -> None:
+        """The blocks up to `end` can be found from now on. since, stride: see Copy."""
+        place, spans = chain.hashed, self._spans
+        if place >= end:
+            return
+        if place < chain.shared:
+            self._growing[chain.key(place)].remove(chain)
+            if not self._growing[chain.key(place)]:
+                del self._growing[chain.key(place)]
+        while place < end:
+            key, own = chain.key(place), place >= chain.shared
+            stop = end if own else min(end, chain.shared)
+            span = spans.get(key)
+            last = chain.copies[-1].span if own and chain.copies else None
+            if span is None and last is not None and last.lo >= chain.shared and len(last.copies) == 1:
+                last.hi = stop
+            elif span is None:
+                span = spans[key] = Span(place, stop, chain)
+            else:  # computed a second time
+                by_chunks = not stride and not any(copy.stride for copy in span.copies)
+                stop = chain.same(span, stop if own or by_chunks else place + 1)
+                if stop < span.hi:
+                    split(spans, span, stop)
+            if span is not None:
+                copy = Copy(span, {chain}, since, stride, chain.rank)
+                insort(span.copies, copy, key=lambda one: one.age)
+                chain.copies.append(copy)
+            since += stride * (stop - place)
+            place = stop
+        chain.hashed = end
+        self._grows(chain)
+
+    def _grows(self, chain: Chain) -> None:
+        if chain.hashed < chain.shared:
+            self._growing.setdefault(chain.key(chain.hashed), []).append(chain)
+
+    # The queue of free blocks
+
+    def _take_blocks(self, blocks: int) -> None:
+        """So many from the head of the queue; what was in them is gone."""
+        while blocks > self.free - self._lost_blocks and self._lost:
+            self._bring_home(1)
+        self.free -= blocks
+        while blocks > 0:
+            if self._blank:
+                taken = min(blocks, self._blank)
+                self._blank -= taken
+            else:
+                node = self._queue.after
+                if node is self._queue:
+                    return  # more than there are: the engine takes notice
+                taken = self._evict(node, blocks) if isinstance(node, Copy) else self._use(node)
+            blocks -= taken
+
+    def _use(self, node: Node) -> int:
+        node.unlink()
+        self._blank += node.blocks
+        return 0
+
+    def _evict(self, copy: Copy, most: int) -> int:
+        """Forget up to `most` blocks of a free copy, the last ones; how many these are."""
+        span = copy.span
+        size = span.hi - span.lo
+        if most < size:
+            if len(span.copies) == 1:
+                span.hi -= most
+                return most
+            split(self._spans, span, span.hi - most)
+            return self._evict(copy.before, most)  # type: ignore[arg-type]
+        copy.unlink()
+        span.copies.remove(copy)
+        if not span.copies:
+            del self._spans[span.key]
+        return size
+
+    def _give_back(self, request: Any, queue: Queue, computed: int) -> int:
+        """All that a request holds; what nobody else holds goes to the end of this queue.
+
+        Returns the blocks that cannot be found, if they are reused first: these are not in the queue.
+        """
+        chain = self._chains[request]
+        self._settle(chain, computed)
+        if chain.hashed < chain.shared:
+            key = chain.key(chain.hashed)
+            self._growing[key].remove(chain)
+            if not self._growing[key]:
+                del self._growing[key]
+        blank = chain.blocks - chain.hashed
+        self.free += blank
+        self._held -= chain.blocks
+        if blank and not self._unhashed_first:
+            queue.append(Node(blank))
+        for copy in reversed(chain.copies):
+            copy.holders.remove(chain)
+            if not copy.holders:
+                queue.append(copy)
+                self.free += copy.span.hi - copy.span.lo
+        chain.copies.clear()
+        chain.blocks = chain.hashed = 0
+        return blank if self._unhashed_first else 0
+
+    def _bring_home(self, victims: int) -> None:
+        """What the first of the victims had goes to the queue."""
+        if not victims:
+            return
+        for blank, queue in self._lost[:victims]:
+            self._blank += blank
+            self._lost_blocks -= blank
+            node = queue.after
+            while node is not queue:
+                self._lost_blocks -= node.blocks if not isinstance(node, Copy) else node.span.hi - node.span.lo
+                node = node.after
+            self._queue.extend(queue)
+        del self._lost[:victims]
