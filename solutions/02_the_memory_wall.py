@@ -22,7 +22,8 @@ lab02.one_at_a_time()
 
 # %% [markdown]
 # A step **reads** the weights, and K and V of each sequence, at the card's bandwidth. And it **multiplies**: two FLOP
-# for each weight and token. The step is the card's alone: a host adds up to {{host_ms:.1f}} ms, mostly hidden. A switch adds it below.
+# for each weight and token. These steps are the card's alone. Where an engine's host does not work ahead, it adds its own
+# time: up to {{host_ms:.1f}} ms in a live run of ours. A switch adds that below.
 
 # %% [markdown]
 # ## Predict
@@ -38,8 +39,9 @@ lab.predict("twice")
 #
 # ### A step on the roofline
 #
-# No step is 1% above the **roofline**. **Intensity** is FLOP for each byte read. On the slope a step is bound by memory, on
-# the flat part by compute.
+# **Intensity** is how many FLOP a step does for each byte that it reads. The **roofline** is the most FLOP/s that a card
+# reaches at that intensity: on the slope it waits for memory, on the flat part it multiplies all the time. What is pale
+# stood there before your move; bars have a button for it.
 
 # %%
 lab02.a_step_on_the_roofline()
@@ -57,8 +59,9 @@ lab02.a_curve_and_its_knee()
 # %% [markdown]
 # ## Measure
 #
-# Each move: your machine reads a matrix, multiplies it by a batch, and computes attention, as an H200 did. There the
-# product leaves the line of reading beyond 64. A CPU leaves at once.
+# After each move your machine reads a matrix, multiplies it by a batch, and computes attention, as an H200 did. There
+# the product takes about as long as reading, up to 64 sequences: that is the wall. A CPU has no such flat part. It reads
+# well and multiplies slowly, so a product with 4 already takes several times as long. Attention grows on both.
 
 # %%
 lab02.launched_here()
@@ -103,7 +106,7 @@ lab02.machine_by_hand()
 # Weights in 8 bits, multiplied in 16, halve $W$ and nearly the steps of few decodes, but no prefill.
 #
 # A service pays for both: with prompts of {{service_prompt}} and answers of {{service_answer}} tokens, 64 slots have a TPOT of {{kept_tpot_ms:.1f}} ms, and a million
-# tokens cost {{kept_cost:.2f}} dollars.
+# tokens of answers cost {{kept_cost:.2f}} dollars.
 #
 # **The fit.** Points up to 32 gave {{short_ms:.0f}} ms at 256, not {{largest_ms:.0f}}: their bend does not go on.
 

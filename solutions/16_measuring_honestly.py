@@ -54,6 +54,12 @@ lab16.one_test_two_clocks()
 lab16.one_run_many_tools()
 
 # %% [markdown]
+# The same of a file that vLLM's benchmark wrote. In {{file_pieces}} of {{file_answers}} answers two tokens came in one piece:
+
+# %%
+lab16.vllms_own_file()
+
+# %% [markdown]
 # ## Measure
 #
 # With each move, a small language model answers 30 questions on your CPU, 20 a second, with one stall, beside recorded

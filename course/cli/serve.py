@@ -43,7 +43,8 @@ def serve(
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise ValueError(
-            f"the server needs {', '.join(missing)}, which is not installed: pip install 'llm-batching-course[serve]'"
+            f"the server needs {', '.join(missing)}, which is not installed: "
+            f"pip install {' '.join(NEEDED).replace('_', '-')}"
         )
     options = {**settings, "policy": [policy], "block_size": block_size}
     with build.spoken_in_flags(options):

@@ -27,8 +27,8 @@ on a GPU, or measured on your machine.
 """
 
 PRIMER_FIRST = """\
-{primer}, is the primer: it explains what a token, a step and a percentile are. It begins with six questions: if you get
-five right, go on to the next lab.
+{primer}, is the primer: it explains what a token, a step and a percentile are. It ends with six questions: whoever gets
+five right without reading the rest goes on to the next lab.
 """
 
 AROUND = """\

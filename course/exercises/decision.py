@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from course.exercises.compare import as_number
+
 
 def flag_typed(flag: object) -> str:
     """A flag as on a command line, "--max-num-seqs", whatever its dashes, underscores and capitals were."""
@@ -12,11 +14,12 @@ def flag_typed(flag: object) -> str:
 
 
 def value_typed(value: Any) -> Any:
-    """A value as typed: "2,048" and "2_048" are 2048; anything that is no whole number stays what it is."""
-    if not isinstance(value, str):
-        return value
-    digits = value.strip().replace(",", "").replace("_", "")
-    return int(digits) if digits.isdecimal() else value
+    """A value as typed: "2,048", "2_048" and 2048.0 are 2048; anything that is no whole number stays what it is."""
+    if isinstance(value, str):
+        digits = value.strip().replace(",", "").replace("_", "")
+        return int(digits) if digits.isdecimal() else value
+    number = as_number(value)
+    return value if number is None or not number.is_integer() else int(number)
 
 
 def one_flag(right: str) -> Callable[[Any], dict[str, Any]]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from course.exercises import slips
@@ -15,6 +16,8 @@ from course.exercises.printing import limited
 from course.exercises.spec import Exercise
 from course.exercises.time_limit import OutOfTime, TimeLimit
 
+MOST_ELEMENTS = 10_000
+"""That are read of a generator: far more than any result has."""
 NOT_ATTEMPTED, RIGHT, WRONG = "not attempted yet", "right", "not right yet"
 
 
@@ -40,10 +43,14 @@ class RaisedError:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an answer did: one result (or error) for each probe, and whether it did nothing at all."""
+    """What an answer did: one result (or error) for each probe, and whether it did nothing at all.
+
+    changed: names a parameter whose list or dictionary the function changed; "" if it changed none.
+    """
 
     results: tuple[Any, ...]
     empty: bool
+    changed: str = ""
 
 
 def judge(exercise: Exercise, answer: Any) -> Verdict:
@@ -82,6 +89,11 @@ def _judge(exercise: Exercise, answer: Any) -> Verdict:
     with limited():
         got = outcome(exercise, answer)
     if _alike(got, _solution(exercise), exercise):
+        if got.changed:
+            hint = (
+                f"Your function changes {got.changed}, which its caller goes on using: take nothing out of it and put"
+            )
+            return Verdict(WRONG, f"{hint} nothing into it, or work on a copy.")
         return Verdict(RIGHT)
     if got.empty:
         return Verdict(NOT_ATTEMPTED)
@@ -103,8 +115,9 @@ def outcome(exercise: Exercise, answer: Any) -> Outcome:
         return Outcome((result,), stub or (bool(calls) and not any(calls)))
     if exercise.probes is not None:
         # A copy each time: a function may change its arguments, and the next answer needs them whole.
-        results = tuple(_attempt(answer, copy.deepcopy(probe)) for probe in exercise.probes)
-        return Outcome(results, all(_nothing(result) for result in results))
+        given = copy.deepcopy(exercise.probes)
+        results = tuple(_settled(_attempt(answer, arguments)) for arguments in given)
+        return Outcome(results, all(_nothing(result) for result in results), _changed(answer, exercise.probes, given))
     return Outcome((answer,), _nothing(answer))
 
 
@@ -152,6 +165,27 @@ def _attempt(function: Any, arguments: tuple[Any, ...]) -> Any:
         raise
     except BaseException as error:  # also what is no Exception, such as sys.exit() or a class of the learner's
         return RaisedError(error)
+
+
+def _settled(result: Any) -> Any:
+    """A result that can be read only once, such as a generator or a map, as a list."""
+    if not isinstance(result, Iterator):
+        return result
+    try:
+        return list(islice(result, MOST_ELEMENTS))
+    except (KeyboardInterrupt, OutOfTime):
+        raise
+    except BaseException as error:
+        return RaisedError(error)
+
+
+def _changed(function: Any, before: tuple[tuple[Any, ...], ...], after: tuple[tuple[Any, ...], ...]) -> str:
+    """Return the name of a parameter whose list, dictionary or set is not what it was, "" if there is none."""
+    for probe, given in zip(before, after, strict=True):
+        for position, (was, now) in enumerate(zip(probe, given, strict=True)):
+            if isinstance(was, list | dict | set) and now != was:
+                return slips.name_of(function, position)
+    return ""
 
 
 def _nothing(result: Any) -> bool:
@@ -209,5 +243,7 @@ def _describe(exercise: Exercise, answer: Any, got: Outcome) -> str:
         if mine is None:
             return f"{name[0].upper()}{name[1:]} is None: does every path of your code return a value?"
         found = difference(mine, reference, exercise.rtol, name, exercise.shown) or f"{name} is not right"
+        for part in ("flag", "value"):  # of a decision
+            found = found.replace(f"your answer['{part}']", f"the {part}")
         return found[0].upper() + found[1:] + "."
     return ""

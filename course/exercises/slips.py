@@ -60,14 +60,8 @@ EVERYWHERE = (
         "That is a millionth of the right value. Look at the prefixes of the units.",
         "a million times too small",
     ),
-    Slip(100, "That is a percentage. Give a share between 0 and 1.", "a hundred times too large, as per cent are"),
-    Slip(
-        0.01,
-        "That is a hundredth of the right value. Is it a share where a percentage is expected?",
-        "a hundred times too small",
-    ),
-    Slip(2**30 / 1e9, "GiB and GB are mixed: 2^30 bytes and 10^9 bytes."),
-    Slip(1e9 / 2**30, "GiB and GB are mixed: 2^30 bytes and 10^9 bytes."),
+    Slip(100, "That is a hundred times the right value. Is it a percentage where a share or a factor is expected?"),
+    Slip(0.01, "That is a hundredth of the right value. Is it a share where a percentage is expected?"),
 )
 """Known to every exercise."""
 
@@ -149,7 +143,7 @@ def typed_in(answer: Callable[..., Any], solution: Callable[..., Any], probes: S
         except Exception:
             return ""
         if _same(*pairs[0]) and not _same(*pairs[1]):
-            name = _name(answer, position)
+            name = name_of(answer, position)
             return f"The result does not change with {name}, and it should. Did you type a number where {name} belongs?"
     return ""
 
@@ -159,7 +153,8 @@ def _same(a: Any, b: Any) -> bool:
     return repr(a) == repr(b) if mine is None or yours is None else mine == yours
 
 
-def _name(function: Callable[..., Any], position: int) -> str:
+def name_of(function: Callable[..., Any], position: int) -> str:
+    """Return a parameter of a function as a sentence names it."""
     try:
         return f'"{list(inspect.signature(function).parameters)[position]}"'
     except (TypeError, ValueError, IndexError):

@@ -137,7 +137,9 @@ class Table:
         return f"{self.caption}\n{text_table(self.rows, indent='  ')}"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": html_table(self.rows, self.caption)}
+        """As text, and as HTML with the caption in sight; to a screen reader the table itself says it."""
+        caption = f'<div aria-hidden="true" style="font-size:14px">{escape(self.caption)}</div>'
+        return {"text/plain": repr(self), "text/html": caption + html_table(self.rows, self.caption)}
 
 
 def table(rows: Iterable[Sequence[Any]], caption: str) -> Table:

@@ -33,7 +33,7 @@ class PrefixPool(BlockPool):
 
     __slots__ = (
         "_admissions", "_bag", "_blank", "_chains", "_decoding", "_growing", "_held", "_lost", "_lost_blocks", "_queue",
-        "_spans", "_step", "_unhashed_first", "lookups", "shared",
+        "_spans", "_step", "_unhashed_first", "lookups", "shared", "steady",
     )  # fmt: skip
 
     def __init__(self, num_blocks: int, block_size: int, unhashed_first: bool = False):
@@ -47,7 +47,7 @@ class PrefixPool(BlockPool):
         self._lost_blocks = self._held = self._step = self._admissions = 0
         self._bag = 0  # blocks that decodes took, and which are not in anybody's chain yet
         self._decoding: Container = ()  # who decodes in the step that is being made
-        self.shared, self.lookups = array("q"), array("q")
+        self.shared, self.lookups, self.steady = array("q"), array("q"), True
 
     # Of one request
 
@@ -173,6 +173,7 @@ class PrefixPool(BlockPool):
             return Chain(request, (), 1, 0)
         if each < size:  # the hash of the last one stands for all up to there
             ids, each = ids[size // each - 1 :: size // each], size
+        self.steady = self.steady and not request.prefix_answers  # an answer under way may be what another waits for
         tokens = len(ids) * each
         tokens = tokens if request.prefix_answers else min(tokens, request.prompt_tokens)
         return Chain(request, ids, each // size, tokens // size)

@@ -21,7 +21,7 @@ IGNORE_TAG = "nbval-ignore-output"
 DEEPER = "_deeper"
 """Ends the name of a source that goes deeper: optional, with a question of its own, and without the eight sections."""
 HEADINGS = ("The question", "Predict", "Explore", "Measure", "Explain", "Exercises", "Break it", "Take away")
-PRIMER_HEADINGS = ("Can you skip it", "Part 1", "Part 2")
+PRIMER_HEADINGS = ("A model speaks", "Part 1", "Part 2", "Six questions")
 """Those of the primer, which is exempt from the eight sections."""
 
 # The kernel's patch version would differ between 3.11 and 3.13, so the metadata says only what every Python 3 shares.

@@ -10,8 +10,10 @@ from course.exercises import Lab, asks, minutes
 from course.exercises.curve import Drawing
 from course.exercises.progress import Progress
 from course.exercises.standing import done_so_far
+from course.explore.board_view import Match
 from course.explore.sketch_view import SketchForm
 from tests.helpers import sketches
+from tests.helpers.games import SLOTS
 from tests.helpers.toy_lab import TOY
 
 AREA = Drawing(
@@ -125,6 +127,8 @@ def test_minutes_of_a_sketch_and_of_a_board():
     heading = {"cell_type": "markdown", "source": "## Predict"}
     found = minutes.count([heading, cell], SPEC).whole
     assert (found.drawings, found.predictions, found.lines) == (1, 0, 1)
-    assert found.words == 1 + minutes.words(
-        "Draw: How? across: side [m]; up: area [m²], 0.5 to 2000, logarithmic. Given: 1 m² at 1 m."
-    )
+    assert found.words == 1 + minutes.words("Draw: How?")
+    board = {"output_type": "execute_result", "data": {"text/plain": repr(Match(SLOTS))}}
+    cell = {"cell_type": "code", "source": "lab.board()", "outputs": [board], "metadata": {}}
+    found = minutes.count([heading, cell], SPEC).whole
+    assert (found.boards, found.words, found.lines) == (1, 1, 1)

@@ -87,7 +87,7 @@ def test_rtol_of_the_exercise_counts():
     assert judge(exact, 7).status == RIGHT and judge(exact, 7.001).status == WRONG
 
 
-def test_a_function_that_changes_its_arguments_harms_nobody():
+def test_a_function_that_changes_its_arguments_is_told_so_and_harms_nobody():
     exercise = Exercise(
         "total", "total", sum, (Mistake(len, "counts"), Mistake(max, "largest")), probes=([[3, 1, 2]], [[5, 5]])
     )
@@ -99,7 +99,9 @@ def test_a_function_that_changes_its_arguments_harms_nobody():
         return result
 
     exercise = Exercise("total", "total", sum, exercise.mistakes, probes=(([3, 1, 2],), ([5, 5],)))
-    assert judge(exercise, total).status == RIGHT
+    verdict = judge(exercise, total)
+    assert verdict.status == WRONG and 'changes "values"' in verdict.hint and "work on a copy" in verdict.hint
+    assert judge(exercise, lambda values: total(list(values))).status == RIGHT
     assert judge(exercise, sum).status == RIGHT
     assert exercise.probes == (([3, 1, 2],), ([5, 5],))
 

@@ -19,7 +19,6 @@ TIME = Exercise("t", "a time", 0.25, slips=(slips.per_token(200), slips.all_slot
         (25, "percentage"),
         (0.25 / 200, "for one token"),
         (0.25 * 32, "for all the slots together"),
-        (0.25 * 2**30 / 1e9, "GiB and GB"),
     ],
 )
 def test_a_value_with_a_slip(answer, says):
@@ -39,9 +38,9 @@ def test_a_mistake_of_the_exercise_comes_first():
 
 
 def test_a_slip_that_the_tolerance_hides_is_none():
-    """With an answer of 1 the reciprocal is the answer, and 7% of tolerance swallow GiB for GB."""
+    """With an answer of 1 the reciprocal is the answer."""
     assert judge(Exercise("x", "x", 1.0), 1.0).status == RIGHT
-    assert "GiB" not in judge(Exercise("x", "x", 1.0, rtol=0.1), 1.2).hint
+    assert "reciprocal" not in judge(Exercise("x", "x", 0.96, rtol=0.1), 1.1).hint
     assert judge(Exercise("x", "x", 0), 5).status == WRONG
 
 
@@ -96,7 +95,6 @@ def test_both_ways_between_a_token_and_a_request():
     [
         (1_210, "a thousand times too large"),
         (1.21e-3, "a thousand times too small"),
-        (121, "a hundred times too large"),
         (1.21e6, "a million times too large"),
     ],
 )

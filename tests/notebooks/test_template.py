@@ -131,7 +131,7 @@ PRIMER = replace(
     terms=tuple("abcdefghijkl"),
 )
 TASK = "One server [modelled]\nAt the start: Load 0.5\n  wait 3 s\nTask 1. Find it.\n"
-PARTS = [text("## Can you skip it?"), text("## Part 1: A"), code("one", TASK), text("## Part 2: B"), code("two", TASK)]
+PARTS = [text("## A model speaks"), text("## Part 1: A"), code("one", TASK), text("## Part 2: B"), code("two", TASK)]
 
 
 def test_the_primer_has_two_parts_in_place_of_the_sections():

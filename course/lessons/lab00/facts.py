@@ -79,6 +79,7 @@ def facts() -> dict[str, Any]:
         "decodes_s": (TOKENS - 1) * decode,
         "prefills_s": TOKENS * prefill,
         "each_prefill_s": PROMPT * prefill,
+        "mixed": 1e3 * prefill + (TOKENS - 1) * decode,
         "step_each_s": prefill + (PROMPT + TOKENS - 1) * decode,
         "thousand": 1_000,
         "prefill_s": prefill,

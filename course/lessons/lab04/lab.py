@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import plotly.graph_objects as go
 
 from course.exercises import GameRecord, tasks_of
@@ -19,8 +17,7 @@ from course.lessons.lab04.three_batchers import FOLLOWED, SLOTS, STEP
 
 __all__ = [
     "at_saturation", "at_work", "be_the_scheduler", "beside_vllm", "busy_and_waiting", "chat_under_load",
-    "four_by_hand", "image_service", "one_trace", "three_policies_speak", "ticket_graphs", "trace_under_load",
-    "with_a_predictor",
+    "four_by_hand", "one_trace", "three_policies_speak", "ticket_graphs", "with_a_predictor",
 ]  # fmt: skip
 
 SPREAD = Slider("output_cv", "Spread of answers (CV)", 0.0, 2.0, 0.1, 1.0)
@@ -82,7 +79,7 @@ def with_a_predictor() -> Match:
 def at_work(function: refill.Refill) -> Match | Card:
     """The learner's refill on the board, step by step; a sentence for one that is empty, or never ends."""
     if tried(function, _empty, function)[0]:
-        return Card("Your refill does not run yet.", ["It returns nothing yet."])
+        return Card("Your refill returns nothing yet.")
     found, said = tried(function, played, game.REPLAYED, refill.as_policy(function, game.SLOTS))
     if found is None:
         return Card("Your refill does not run yet.", [said])
@@ -106,20 +103,7 @@ def ticket_graphs() -> go.Figure:
 
 def chat_under_load() -> Explorer:
     """The chat below saturation and at it."""
-    return _under_load("chat", STEP.simulated)
-
-
-def trace_under_load() -> Explorer:
-    """The same for an Azure-style trace."""
-    return _under_load("trace", "theory: roofline of an H100")
-
-
-def _under_load(load: str, badge: str) -> Explorer:
-    other_loads.compute_lines(load)  # the lines behind the dots, once
-
-    def simulate(rate: float, max_queue_delay: float, metric: tuple[str, int]) -> dict[str, Any]:
-        return other_loads.under_load(load, rate, max_queue_delay, metric)
-
+    other_loads.compute_lines()  # the lines behind the dots, once
     metrics = {
         "p50 of the whole answer": ("e2e", 50),
         "p95 of the whole answer": ("e2e", 95),
@@ -127,7 +111,7 @@ def _under_load(load: str, badge: str) -> Explorer:
         "p95 of the first token": ("ttft", 95),
     }
     return Explorer(
-        simulate,
+        other_loads.under_load,
         controls=[
             Slider("rate", "Arrival rate", 0.5, 20.0, 0.5, 6.0, unit="requests/s"),
             Slider("max_queue_delay", "Delay of dynamic", 0.1, 10.0, 10, 0.1, unit="s", log=True),
@@ -135,21 +119,6 @@ def _under_load(load: str, badge: str) -> Explorer:
         ],
         figure=lambda result: figures.against_load(result["curves"], result["points"], *result["metric"]),
         summary=other_loads.load_rows,
-        title=f"The {load} under load, {SLOTS} slots",
-        badge=badge,
-    )
-
-
-def image_service() -> Explorer:
-    """An image classifier behind a dynamic batcher, where every request is one step."""
-    return Explorer(
-        other_loads.image_service,
-        controls=[
-            Slider("rate", "Arrival rate", 100, 2_600, 100, 1_000, unit="images/s"),
-            Slider("delay_ms", "max_queue_delay", 1, 50, 1, 10, unit="ms"),
-        ],
-        figure=lambda runs: figures.shares(runs, dict(zip(runs, ("continuous", "dynamic"), strict=True))),
-        summary=other_loads.image_rows,
-        title="Images: 2 ms a step + 0.25 ms an image, at most 16",
-        beside=False,
+        title=f"The chat under load, {SLOTS} slots",
+        badge=STEP.simulated,
     )

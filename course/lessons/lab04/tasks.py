@@ -51,7 +51,6 @@ def trace(settings: Settings, runs: Runs) -> Mapping[str, Any]:
         "static": seconds(_waited(static)),
         "own": seconds(_own(static)),
         "continuous": seconds(_waited(runs["continuous"])),
-        "tokens": f"{static.workload.output_tokens[0]:,}",
         "padding": f"{wasted:,}",
         "share": f"{wasted / (wasted + useful):.0%}",
         "mean": seconds(static.e2e.mean()),

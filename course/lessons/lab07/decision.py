@@ -14,10 +14,7 @@ GAP, GAP_TWIN = 0.1, 0.06  # seconds that are promised of every gap, and in the 
 FIRST = 0.25  # of the p99 of a chat's TTFT
 START = 4_096  # the budget of the service, without a cap
 LEAST_CAP = 16  # tokens: fewer take the simulator too long
-ITL_EDGES = (0.1, 0.5)  # some of the engine's, in seconds
-TTFT_EDGES = (0.1, 1.0)
-
-
+ITL_EDGES, TTFT_EDGES = (0.1,), (0.25,)  # some of the engine's, in seconds
 SINCE = 1.0  # seconds from the arrival of the last contract to the moment of the page
 
 

@@ -99,7 +99,7 @@ def facts() -> dict[str, Any]:
         "drawn_cv": drawn.std() / drawn.mean(),
         "blocks": BLOCKS,
         "log_of": PRINTS[0].engine,
-        "live": decision.label(),
+        "live": decision.LIVE.label,
         "live_slots": decision.LIVE.engine["max_num_seqs"],
         "live_blocks": small.engine["num_gpu_blocks"],
         "live_block": small.engine["block_size"],

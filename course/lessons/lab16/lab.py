@@ -8,13 +8,13 @@ import plotly.graph_objects as go
 from course.exercises import tasks_of
 from course.explore import Choice, Explorer, Slider
 from course.explore.table import Table, table
-from course.lessons.lab16 import figures, load_test, many_tools, pictures, steady_window, three_files
+from course.lessons.lab16 import figures, load_test, many_tools, pictures, three_files
 from course.lessons.lab16.launched import launch_explorer
 from course.lessons.lab16.load_test import STEP, run_test, seconds
 
 __all__ = [
     "a_client_by_hand", "a_client_that_waits", "one_run_many_tools", "one_test_two_clocks", "report_and_users",
-    "result_file", "the_window_that_counts", "ticket_graphs", "what_a_limit_hides",
+    "result_file", "ticket_graphs", "vllms_own_file", "vllms_own_page", "what_a_limit_hides",
 ]  # fmt: skip
 
 
@@ -93,21 +93,26 @@ def what_a_limit_hides() -> Table:
     return table(rows, f"One stall of 5 s and more, 12 requests/s [{STEP.simulated}]")
 
 
-def the_window_that_counts() -> Explorer:
-    """A closed-loop test, a window of it, and how sure the percentiles in that window are."""
-    steady_window.compute_tests()  # the tests, once
-    return Explorer(
-        steady_window.window,
-        controls=[
-            Choice("users", "Users", list(steady_window.USERS), 64),
-            Slider("start", "Window starts at", 0, 100, 1, 0, unit="s"),
-            Slider("length", "Window length", 1, 60, 1, 20, unit="s"),
-        ],
-        figure=lambda result: figures.window(result, height=330),
-        summary=steady_window.rows,
-        title="The window that counts",
-        badge=STEP.simulated,
-    )
+def vllms_own_file() -> Table:
+    """What vLLM's benchmark wrote of a real run, and what other tools would have."""
+    found, seen = many_tools.vllms_file(), many_tools.from_vllms_file()
+    rows = [("", "mean", "how"), ("its own TPOT", f"{found['mean_tpot_ms']:.2f} ms", "(E2E - TTFT) / (n - 1)"),
+            ("its own ITL", f"{found['mean_itl_ms']:.2f} ms", "gaps between pieces")]  # fmt: skip
+    others = (("this course", "ITL"), ("llmperf", "inter token latency"), ("guidellm 0.2, 0.3", "TPOT"))
+    for one in many_tools.readings(seen):
+        if (one.tool, one.metric) in others:
+            rows.append((f"{one.tool}: {one.metric}", f"{one.mean * 1e3:.2f} ms", one.how.split(", mean")[0]))
+    return table(rows, f"{len(seen.tokens)} answers, a file of vllm bench serve [{many_tools.LIVE.label}]")
+
+
+def vllms_own_page() -> Table:
+    """TTFT and E2E of a real run by the client's two clocks and by vLLM's page, scraped before and after."""
+    run, server = many_tools.LIVE, many_tools.vllms_page()
+    rows: list[tuple[str, ...]] = [("", "from the plan", "from sending", "vLLM's /metrics")]
+    for name, at in (("ttft", run.client_first), ("e2e", run.client_last)):
+        ways = (at - run.due).mean(), (at - run.sent).mean(), server.summary[name]["mean"]
+        rows.append((f"mean {name.upper()}", *(f"{1e3 * float(way):,.0f} ms" for way in ways)))
+    return table(rows, f"{len(run)} requests [{run.label}]")
 
 
 def result_file(name: str) -> Table:

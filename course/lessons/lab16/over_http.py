@@ -89,7 +89,7 @@ def a_client_and_a_server(limits: Sequence[int] = (1, 16)) -> BothSides:
     """A test for each limit in flight, one after the other; a problem where the server's packages are missing."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        advice = f"the server needs {', '.join(missing)}: pip install 'llm-batching-course[serve]'"
+        advice = f"the server needs {', '.join(missing)}: pip install {' '.join(missing).replace('_', '-')}"
         return BothSides((), advice)
     return BothSides(tuple(measure(limit) for limit in limits))
 

@@ -66,7 +66,7 @@ def test_a_refill_is_watched_step_by_step_and_an_empty_one_is_not_run():
     assert "Your refill breaks off in step 2: it needs 4 slots, and max_num_seqs is 2." in match.text()
     assert "step 1: slot 1: request 1 prefill 3; slot 2: request 2 prefill 4; in line: 3" in match.text()
     assert "mean time to an answer 5.83 steps, wasted slot-steps 0" in at_work(refill.refill).text()
-    assert "It returns nothing yet." in repr(at_work(lambda running, waiting, slots: None))
+    assert "returns nothing yet." in repr(at_work(lambda running, waiting, slots: None))
     assert "breaks off in step 1: " in at_work(lambda running, waiting, slots: {99: 1}).text()
     assert "breaks off in step 1: IndexError" in at_work(lambda running, waiting, slots: [][0]).text()
 

@@ -6,7 +6,7 @@ import pytest
 from course import policies, results, serve, steptime
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, judge
 from course.lessons import load
-from course.lessons.lab16 import facts, load_test, many_tools, replica, steady_window, three_files
+from course.lessons.lab16 import facts, load_test, steady_window, three_files
 from course.lessons.lab16.tasks import p99
 from tests.helpers.places import SOLUTIONS
 
@@ -88,12 +88,6 @@ def test_the_reader_of_result_files_finds_the_flaw_and_no_other(name, note):
     assert sum("cannot be" in text or "one of them is wrong" in text for text in result.notes) == (name == "nightly")
 
 
-def test_the_gateway_streams_nothing():
-    gateway = three_files.contents("gateway")
-    assert gateway["mean_ttft_ms"] == pytest.approx(gateway["mean_e2e_latency_ms"], rel=1e-3)
-    assert "tpot" not in results.read(three_files.path("gateway")).summary
-
-
 def test_the_decision_is_about_the_file_peak():
     """The notebook prints what the file says, and asks with the command that made it."""
     peak = three_files.contents("peak")
@@ -107,11 +101,6 @@ def test_the_decision_is_about_the_file_peak():
         f"Mean E2EL (ms):                          {peak['mean_e2el_ms']:.2f}\n",
     ):
         assert line in CORE
-
-
-def test_no_other_file_has_a_name():
-    with pytest.raises(ValueError, match="choose from nightly, gateway, peak"):
-        three_files.path("weekly")
 
 
 # The scenario
@@ -132,39 +121,6 @@ def test_the_table_of_limits():
         assert p99(test.run.ttft) > 0.8 * test.stall
     seen, unseen = (p99(load_test.run_test(12, limit, 65_536).written) for limit in (64, 32))
     assert seen > 0.8 * test.stall > 0.05 > unseen
-
-
-def test_requests_or_tokens():
-    burst = many_tools.read_by_all(128, 1.0, 1)
-    tpot, gaps = burst.seen.tpot, burst.seen.tokens - 1
-    assert np.concatenate(burst.seen.gaps).mean() == pytest.approx(gaps @ tpot / gaps.sum())
-    short = gaps < np.median(gaps)
-    assert tpot[short].mean() > 1.5 * tpot[~short].mean()
-
-
-def test_pieces_are_not_tokens():
-    calm, by_four = many_tools.read_by_all(4, 1.0, 1).seen, many_tools.read_by_all(4, 1.0, 4).seen
-    assert np.concatenate(by_four.gaps).mean() / np.nanmean(calm.tpot) == pytest.approx(4, abs=0.2)
-    assert np.array_equal(by_four.tpot, calm.tpot)
-    assert (calm.ttft - 0.002).mean() > 1.5 * np.mean([gap[0] for gap in calm.gaps])  # the first gap by pieces
-    assert sum(k.sum() for k in by_four.piece_tokens) == (calm.tokens - 1).sum()
-
-
-def test_independent_values_are_another_matter():
-    long = replica.under_load(14, num_requests=100_000).ttft
-    held = []
-    for values in (long, np.random.default_rng(0).permutation(long)):
-        bands = [steady_window.percentile_interval(part, 99) for part in values.reshape(100, 1_000)]
-        held.append(sum(band.low <= p99(long) <= band.high for band in bands))
-    # 95 of 100 expected, with a standard deviation of at most 2.2; the queue's own come nowhere near.
-    assert held[0] < 40 and held[1] >= 88
-
-
-def test_rates_from_gaps():
-    arrival = load_test.requests(12).arrival
-    single, counted = 1 / np.diff(arrival), np.histogram(arrival, np.arange(0, 166))[0]
-    assert single.std() > 100 * 12 and counted.mean() == pytest.approx(12, abs=0.3)
-    assert counted.std() == pytest.approx(12**0.5, rel=0.15)  # Poisson; 165 windows give it to 6% or so
 
 
 def test_a_closed_loop_slows_down_with_its_engine():

@@ -1,0 +1,87 @@
+"""Random inputs for the functions that the labs ask for, drawn without a look at their probes."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from course.lessons.lab03.one_engine import STEP
+from course.steptime import PowerLaw
+
+
+def refills(draw: random.Random) -> tuple[Any, ...]:
+    """Some run, some wait, and at least as many slots as run."""
+    running = draw.randint(0, 6)
+    waiting = draw.randint(0, 8)
+    names = iter(range(1, 99, draw.randint(1, 2)))
+    return (
+        {next(names): 1 for _ in range(running)},
+        {next(names): draw.randint(1, 600) for _ in range(waiting)},
+        max(1, running + draw.randint(0, 5)),
+    )
+
+
+def shares(draw: random.Random) -> tuple[Any, ...]:
+    """Decodes, prompts, a budget that holds at least the decodes, and a cap."""
+    names = iter(range(1, 99, draw.randint(1, 2)))
+    decoding = [next(names) for _ in range(draw.randint(0, 6))]
+    prompts = {next(names): draw.randint(1, 50) for _ in range(draw.randint(0, 6))}
+    return decoding, prompts, max(1, len(decoding) + draw.randint(0, 60)), draw.randint(1, 40)
+
+
+def streams(draw: random.Random) -> tuple[Any, ...]:
+    """A request that was sent, and the moments of two tokens or more."""
+    sent = draw.uniform(0, 20)
+    moments, now = [], sent
+    for _ in range(draw.randint(2, 9)):
+        now += draw.uniform(0.01, 2)
+        moments.append(now)
+    return sent, moments
+
+
+def floors(draw: random.Random) -> tuple[Any, ...]:
+    """A batch and a context."""
+    return draw.choice([1, 2, 7, 64, 300, 1_000]), draw.choice([16, 128, 1_024, 8_192])
+
+
+def capacities(draw: random.Random) -> tuple[Any, ...]:
+    """A step time, a prompt, an answer, a context and slots: of lab 03's curve, or small ones that weigh more."""
+    if draw.random() < 0.5:
+        slots, prompt, output = draw.randint(8, 128), draw.randint(16, 2_000), draw.randint(128, 600)
+        return STEP, prompt, output, prompt + output // 2, slots
+    slots, prompt, output = draw.randint(2, 5), draw.randint(2, 60), draw.randint(5, 20)
+    step = PowerLaw(
+        1e-4, draw.uniform(1e-3, 3e-3), 1, prefill=draw.uniform(1e-4, 1e-3), context=draw.uniform(1e-4, 1e-3)
+    )
+    return step, prompt, output, prompt + output // 2, slots
+
+
+def pools(draw: random.Random) -> tuple[Any, ...]:
+    """Blocks, tokens of a block, and the lengths of some sequences, of which one fits with its deviation."""
+    if draw.random() < 0.1:  # all as long: as many as the pool holds to the last block
+        many, blocks = draw.randint(2, 9), draw.randint(1, 9)
+        return many * blocks, 16, [16 * blocks] * draw.randint(2, 5)
+    block = draw.choice([1, 16, 64])
+    tokens = [draw.randint(1, 900) for _ in range(draw.randint(2, 40))]
+    return draw.randint(m := 3 * (max(tokens) // block + 1), 20 * m), block, tokens
+
+
+def plans(draw: random.Random) -> tuple[Any, ...]:
+    """Moments of a plan, and how long each request took."""
+    planned, now = [], 0.0
+    for _ in range(draw.randint(1, 9)):
+        planned.append(now)
+        now += draw.choice([0.25, 0.5, 1.0, 3.0])
+    return planned, [draw.choice([0.125, 0.5, 1.25, 4.0]) for _ in planned]
+
+
+DRAWS = {
+    ("01", "reader"): streams,
+    ("02", "floor"): floors,
+    ("03", "capacity"): capacities,
+    ("04", "refill"): refills,
+    ("07", "share"): shares,
+    ("08", "slots"): pools,
+    ("16", "felt"): plans,
+}
+"""By lab and exercise."""
