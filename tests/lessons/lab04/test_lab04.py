@@ -55,11 +55,11 @@ def test_the_refill_is_the_packages_own_policy():
 
 
 def test_a_refill_at_work():
-    """A figure for one that works; a sentence for the stub, for one that raises, and for what the engine refuses."""
-    assert "yours" in " ".join(note.text for note in lab04.at_work(refill.refill).layout.annotations)
+    """A board for one that works; a sentence for the stub, for one that raises, and for what the engine refuses."""
+    assert "Your refill has answered everybody" in lab04.at_work(refill.refill).text()
     assert "returns nothing yet" in lab04.at_work(lambda running, waiting, slots: None).text()
     assert "no request that runs or waits" in lab04.at_work(lambda running, waiting, slots: {99: 1}).text()
-    assert "does not run yet" in lab04.at_work(refill.ignores_the_slots).text()
+    assert "it needs 3 slots" in lab04.at_work(refill.ignores_the_slots).text()
 
 
 def test_a_decision_is_read_as_people_write_it():
