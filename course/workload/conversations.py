@@ -10,6 +10,7 @@ import numpy as np
 from course.base.settings import MAX_REQUESTS, MAX_TOKENS, real, seed_sequence, whole
 from course.workload import arrivals
 from course.workload.lengths import as_lengths, sample_lengths
+from course.workload.sharing import histories
 
 
 def closed_loop(
@@ -54,6 +55,7 @@ def turns(
     think_cv: float,
     system_tokens: int,
     seed: int,
+    prefix_block_size: int | None,
 ) -> dict[str, Any]:
     """See `Workload.turns`."""
     rate = arrivals.checked_rate(rate)
@@ -78,7 +80,12 @@ def turns(
     think = arrivals.gaps(think_rng, think_time, think_cv, n)
     think[first] = 0.0
     columns = {"arrival": arrival, "prompt_tokens": prompts, "output_tokens": outputs}
-    return columns | {"after": after, "think_time": think, "name": "conversations"}
+    columns |= {"after": after, "think_time": think, "name": "conversations"}
+    if prefix_block_size is None:
+        return columns
+    size = whole("prefix_block_size", prefix_block_size, high=MAX_TOKENS)
+    prefix = histories(np.cumsum(after < 0) - 1, prompts + outputs, system_tokens, size)
+    return columns | {"prefix": prefix, "prefix_block_size": size, "prefix_answers": True}
 
 
 def _history(turn_tokens: np.ndarray, first: np.ndarray, counts: np.ndarray) -> np.ndarray:

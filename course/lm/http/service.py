@@ -150,7 +150,7 @@ class Service:
         self._rows[request.index] = ticket
         self._speaking.ask(
             request.index, ticket.tokens, ticket.max_tokens, ticket.sampling, ticket.number,
-            lambda _, text, ended: self._hear(ticket, text, ended), ticket.ignore_end,
+            lambda _, text, ended: self._hear(ticket, text, ended), ticket.ignore_end, ticket.stop,
         )  # fmt: skip
 
     def _leave(self, ticket: Ticket) -> None:

@@ -25,6 +25,7 @@ class Ticket:
     sampling: Sampling = GREEDY
     number: int | None = None
     ignore_end: bool = False
+    stop: Sequence[str] = ()
     created: float = field(default_factory=time.monotonic)
     started: float = 0.0
     first: float = 0.0
