@@ -2,6 +2,8 @@
 # # Lab 00: How a language model answers
 
 # %%
+from textwrap import fill
+
 from course import lm
 from course.exercises import Lab
 from course.lessons import lab00
@@ -10,27 +12,20 @@ from course.lessons.lab00 import machines
 lab = Lab("00")
 
 # %% [markdown]
-# Run the next cell. A small language model tells you a story, on your machine:
+# ## A model speaks
+#
+# A small language model tells you a story, on your machine. Run the cell, then put another animal and another thing in:
 
 # %%
 model = lm.load()
-model.answer(
-    "Tell a short sad story about Mia, a fox. It happens in the garden, and there is a red kite."
-)
+story = "Tell a short sad story about Mia, a fox. It happens in the garden, and there is a red kite."
+print(fill(model.answer(story), 88))
 
 # %% [markdown]
 # How did it do that, and what does it cost when many people ask at once? This primer says so in two parts of
-# {{part_minutes}} minutes. You may stop after the first.
+# {{part_minutes}} minutes. You may stop after the first. (Have you served language models before? Then try the
+# [six questions](#Six-questions) at the end. With five right, take the next lab.)
 #
-# ## Can you skip it?
-#
-# If you have served language models before, try these six questions. With five right, go on with the next lab.
-# Otherwise leave them, take both parts, and come back.
-
-# %%
-lab.quiz()
-
-# %% [markdown]
 # ## Part 1: How a model answers
 #
 # A language model reads text as **tokens**: words or pieces of words, each with a number. It does one thing. Given some
@@ -178,4 +173,9 @@ machines.side_by_side([h100, here])
 #   exercise.
 # - What you do is kept. Stop anywhere; after a restart, choose *Run > Run All Cells*.
 #
-# Now the six questions at the top should be easy. The start page says which lab comes next.
+# ## Six questions
+#
+# The start page says which lab comes next.
+
+# %%
+lab.quiz()

@@ -100,7 +100,7 @@ lab01.four_by_hand()
 # | E2E | last token | s | {{fourth_e2e:g}} | {{e2e_s:.2f}} | {{e2e_formula_s:.2f}} |
 # | outside | network, text | s | 0 | {{outside_s:.3f}} | |
 # | window | $D$ = {{window_given_s:g}}, $\lambda$ = 10 | s | 0 | {{window_s:.4f}} | {{window_formula_s:.4f}} |
-# | queue | for a step | s | {{fourth_wait:g}} | {{queue_s:.4f}} | |
+# | queue | for slot or step | s | {{fourth_wait:g}} | {{queue_s:.4f}} | |
 # | prefill | prompts of a window, together | s | {{fourth_prefill:g}} | {{prefill_s:.4f}} | |
 #
 # **Means and percentiles.** The four TTFTs are {{hand_ttfts}} s, with a mean of {{hand_mean:g}} s. At {{busy}}
@@ -181,26 +181,27 @@ lab.recap("window")
 lab.recap("hundred")
 
 # %% [markdown]
-# **Decide.** Two scrapes of the chat's metrics page, five minutes apart. Our simulator wrote them in vLLM's format:
+# **Decide.** A gateway with this window stands before an engine with {{vllm_slots}} slots. Beside the engine, without gateway,
+# `vllm bench serve` measured [{{vllm}}]:
 #
 # ```
-# vllm:time_to_first_token_seconds_count      615.0      3602.0
-# vllm:time_to_first_token_seconds_sum      21.7406    125.9869
-# vllm:request_queue_time_seconds_sum        2.0206     11.7093
-# vllm:request_prefill_time_seconds_sum     19.7200    114.2776
+# request_throughput           3.849
+# mean_ttft_ms                43.518
+# p99_ttft_ms                139.476
+# max_concurrent_requests      7
 # ```
 #
 # Users spend {{outside_ms}} ms outside; you promise a mean TTFT of {{goal_ms:g}} ms. Choose `--max-num-seqs` (slots),
 # `--max-num-batched-tokens` (tokens a step) or the gateway's `max_queue_delay_microseconds` (the window, now {{window_us:,}}).
-# For the last, give the largest of {{choices_us}} that keeps the promise. What on the page would
+# For the last, give the largest of {{choices_us}} that keeps the promise. What in the file would
 # change your mind?
 
 # %%
 decision = None  # {"name": value}
 ### BEGIN SOLUTION
-# 60 + 35 ms leave 30 ms for the window: 18 ms with a delay of 20 ms, 42 ms with one of 50 ms.
-# Simulated it is 100 ms: the prefill gets shorter too.
-# A queue sum that grew as fast as the TTFT sum would change my mind: then slots are short.
+# 60 + 44 ms leave 31 ms for the window: 19 ms with a delay of 20 ms, 46 ms with one of 50 ms.
+# Had a gateway held vLLM's own 32 requests so, their mean would be 123 ms.
+# 8 in flight or more would change my mind: then slots can be short.
 decision = {"max_queue_delay_microseconds": 20_000}
 ### END SOLUTION
 

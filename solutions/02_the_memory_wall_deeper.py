@@ -8,7 +8,7 @@ from course.lessons import lab02
 # ## The question
 #
 # Lab 02 put a step on a roofline and fitted a curve to steps. **How much of that is the card, how much the model, and
-# how well do a dozen points know a curve?** This notebook is optional; nothing in it is asked elsewhere.
+# what changes with experts?** This notebook is optional; nothing in it is asked elsewhere.
 
 # %% [markdown]
 # ## Two limits, and only one has the card in it
@@ -38,74 +38,11 @@ lab02.floor_and_recording()
 # products read more slowly, and above 32 other kernels run. Prompts of 256 tokens and more take {{prompt_over_floor:.2f}} times the floor or
 # more: it takes the rate of one large product, a layer has smaller ones, and attention of long prompts is slower.
 #
-# ## Three contexts
+# A benchmark that reads a small matrix again and again measures the cache. In a real step {{weights_gb:.0f}} GB of weights go through
+# it in between, and none of them is still there.
 #
-# The last column is $W / K$.
-
-# %%
-lab02.three_contexts()
-
-# %% [markdown]
-# The knee of the fit comes before $W / K$, since other things grow with the batch too. With short contexts they are
-# most of it, and the knee is far from the limit of K and V.
-#
-# An alpha near 1 says that each sequence adds as much as the one before. Below 1 they become cheaper, which is seldom
-# physics: here it is a curve that bends for a smooth law where the recording has a jump.
-#
-# ## How well do the points know it?
-#
-# The band is a straight-line estimate. A check that needs no such line: draw points around the curve, with the spread
-# that the fit found, and fit again.
-
-# %%
-lab02.two_bands()
-
-# %% [markdown]
-# Both agree, so the estimate is good here. Neither would notice that the curve is not of this form: in the lab a band
-# from points up to 32 missed the step of 256. The points miss the curve by {{miss:.1%}}, and in a pattern, not by chance. A
-# plot of the misses over the batch shows that; an interval does not.
-#
-# ## Weights in 8 bits
-#
-# The weights are stored in 8 bits, and multiplied in 16.
-
-# %%
-lab02.narrow_weights()
-
-# %% [markdown]
-# The gain is for few sequences. It shrinks as K and V take over, and ends where multiplying takes as long as reading
-# did: a step of 256 and a prompt of {{gains_nothing}} gain nothing. (With units that multiply in 8 bits they gain as well.) What it
-# costs in quality is measured on the model, not on a roofline.
-#
-# ## Caches
-#
-# What is small enough to stay in a cache is read faster the second time. Each row reads so many bytes again and
-# again, on your machine.
-
-# %% tags=["nbval-ignore-output"]
-rates = lab02.read_here()
-assert len(rates.rows) == 7  # six sizes
-rates
-
-# %% [markdown]
-# Where the rate falls, a cache ends. A GPU has such a cliff as well: the L2 cache of an H100 holds {{cache_mb}} MB, and the K
-# and V of a single short sequence stay in it when a kernel is timed again and again. So a benchmark that reads a
-# small matrix repeatedly measures the cache. In a real step {{weights_gb:.0f}} GB of weights go through it in between, and none of
-# them is still there.
-#
-# The last column counts only the bytes that are used. A CPU reads memory in lines of 64 bytes, 16 numbers, and a GPU
-# in sectors of 32: who takes one number of each pays for all of them. So where memory is the limit, the last column
-# comes near a sixteenth of the one before. Kernels let neighbouring threads read neighbouring numbers (coalescing),
-# and lay K and V out in blocks in which the numbers of a token lie side by side.
-#
-# ## A smaller model
-
-# %%
-lab02.small_model()
-
-# %% [markdown]
-# The weights are a sixth, and $t_0$ is a little more: parts of a step do not shrink with the weights. K and V shrink
-# to a quarter only, {{small_kv:,}} bytes a token. So the knee comes earlier.
+# A recorded step is one CUDA graph. Launched one by one, ahead of the card, its kernels took {{one_by_one_ms:.2f}} ms. Neither says
+# how long a card waits for an engine that launches from Python without graphs.
 #
 # ## Sixteen for the price of one?
 #
@@ -118,15 +55,5 @@ lab02.experts()
 
 # %% [markdown]
 # This is modelled, on no card. Tokens of one text resemble each other, so that a real batch touches fewer experts.
-#
-# ## What is often said
-
-# %%
-lab02.claims()
-
-# %% [markdown]
-# GPU utilisation of a dashboard is the share of time in which some kernel runs. It is {{busy}}% in every row.
-# A recorded step is one CUDA graph, whose nodes take that time. Launched one by one, ahead of the card, it took
-# {{one_by_one_ms:.2f}} ms. Neither says how long a card waits for an engine that launches from Python without graphs.
 #
 # **Read next.** Williams, Waterman and Patterson, *Roofline*, CACM 52(4), 2009.

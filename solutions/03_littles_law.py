@@ -44,7 +44,7 @@ lab.predict("window")
 #
 # ### Load and slots
 #
-# Each move serves 2,000 requests. Lines are theory for **Poisson** arrivals (CV 1). Beyond {{beyond}} decodes steps are modelled.
+# Each move serves 2,000 requests. Lines: theory for **Poisson** arrivals (CV 1).
 
 # %%
 lab03.under_load()
@@ -60,7 +60,7 @@ lab03.law_in_a_window()
 # %% [markdown]
 # ## Measure
 #
-# Each move asks a small language model 60 questions on your machine. Compare λ W and L.
+# Each move asks a small language model 60 questions. Compare λ W and L.
 
 # %%
 lab03.law_on_live_words()
@@ -78,13 +78,13 @@ lab03.by_hand()
 # %% [markdown]
 # They stay {{stays}} seconds, {{stayed}} in all. By request: 4 arrivals in {{over_s}} s, each staying {{mean_stay:g}} s on average, give
 # λ W = {{hand_rate:g}} x {{mean_stay:g}} = {{hand_in_system:g}}. By the clock: {{stayed}} request-seconds in {{over_s}} s are {{hand_in_system:g}} in the system. Both add up the
-# same {{stayed}} seconds, Little's law:
+# same {{stayed}} seconds:
 #
 # $$L = \lambda W$$
 #
 # In the shaded 4 s λ W is {{shaded_rate:g}} x {{shaded_stay:g}} = {{shaded_product:g}}, but L is {{shaded_in_system:g}}: requests 1 and 2 bring {{brought}} seconds in, request 4 takes {{taken}} out.
 #
-# It holds for any part of the system: the queue, say, or the batch. `vllm bench serve` fixes λ with `--request-rate`, or L,
+# The law holds for any part, such as the queue. `vllm bench serve` fixes λ with `--request-rate`, or L,
 # the number in flight, with `--max-concurrency`.
 #
 # **Capacity.** With all $B$ slots taken, each step gives $B$ requests a token. So a request of $N$ tokens costs $N/B$
@@ -102,10 +102,9 @@ lab03.by_hand()
 # | $t_p$ | step of $B - 1$ decodes and a prompt | ms | {{mixed_ms:.1f}} |
 # | capacity | formula; simulated | requests/s | {{capacity:.1f}}; {{capacity_simulated:.1f}} |
 #
-# **The tail.** Once 1 in {{hundred}} requests finds all slots taken, by theory from {{leaves:.1f}} requests/s on, the p99 of TTFT is a wait.
-#
-# **Slots.** With {{price_slots}} slots the p99 of TTFT at 14 requests/s is {{many_soon_ms:.0f}} ms, and TPOT stays {{many_soon_tpot_ms:.1f}} ms. At {{price_rate:g}} it is {{price_tpot_ms:.0f}} ms;
-# from {{most:.1f}} on no slots help.
+# **Slots.** With {{price_slots}} of them the p99 of TTFT at 14 requests/s is {{many_soon_ms:.0f}} ms, and TPOT stays {{many_soon_tpot_ms:.1f}} ms; at {{price_rate:g}} TPOT is {{price_tpot_ms:.0f}} ms. From
+# {{most:.1f}} on more do not help, and memory ends near {{room_requests}} requests. {{vllm}}: a mean TTFT
+# of {{few_vllm_ms:,}} ms with {{few_vllm}} slots, of {{many_vllm_ms}} ms with {{many_vllm}}.
 #
 # **Above capacity** the queue grows by λ minus capacity each second, and drains by capacity minus λ.
 
@@ -129,8 +128,7 @@ answer = len(run) / run.makespan * run.e2e.mean()
 lab.check("little", answer)
 
 # %% [markdown]
-# **2.** On average 30 requests run and {{waits}} wait; 16 finish each second. How many seconds does a request wait for its
-# slot?
+# **2.** As in the example, but {{waits}} wait. How many seconds does a request wait for its slot?
 
 # %%
 answer = None
@@ -176,7 +174,7 @@ lab.ticket()
 #
 # 1. L = λ W for any policy and any part of a system; a short window needs its edges.
 # 2. Capacity: a request costs N/B steps of a full batch, one with its prompt.
-# 3. The p99 of TTFT leaves its floor when 1 in {{hundred}} arrivals finds no slot.
+# 3. The p99 of TTFT leaves its floor when 1 in {{hundred}} arrivals finds no slot. More slots help, while TPOT allows.
 
 # %%
 lab.recap("p99")
@@ -185,25 +183,26 @@ lab.recap("p99")
 lab.recap("window")
 
 # %% [markdown]
-# **Decide.** Two scrapes of the simulated engine, in the format of {{engine}}'s metrics page, five minutes apart:
+# **Decide.** vLLM with {{vllm_slots}} slots took {{page_s:.2f}} s for {{page_count}} requests. Its metrics page before, within and after [{{vllm}}]:
 #
 # ```
-# vllm:num_requests_running                   23.0        32.0
-# vllm:num_requests_waiting                    0.0        12.0
-# vllm:e2e_request_latency_seconds_count    8937.0     13183.0
-# vllm:e2e_request_latency_seconds_sum     16901.0     25263.4
+# vllm:num_requests_running                  0.0      4.0      0.0
+# vllm:num_requests_waiting                  0.0      5.0      0.0
+# vllm:request_queue_time_seconds_sum       10.8     11.0     69.4
+# vllm:e2e_request_latency_seconds_count    17.0     21.0     37.0
+# vllm:e2e_request_latency_seconds_sum      25.9     29.7    116.8
 # ```
 #
-# Test the next version with as many in flight as there were on average. Choose `--request-rate`,
+# Test the next version with the mean number in flight. Choose `--request-rate`,
 # `--max-concurrency` or `--num-prompts`, and its value.
 
 # %%
 decision = None  # {"--flag": value}
 ### BEGIN SOLUTION
-# λ = 4,246 / 300 s, W = 8,362.4 s / 4,246. A rate that moved within the five minutes would change my mind.
-# 28 in flight never wait for one of 32 slots, so this test shows no tail: its p99 of TTFT is 27 ms, and here it was
-# 1.6 s. --request-rate shows the tail; lab 16 says more.
-decision = {"--max-concurrency": 28}
+# λ = 20 / 8.56 s, W = 90.8 s / 20. Somebody in flight at a scrape would change my mind: edges.
+# Nearly 7 of the 11 wait. Up to 16 were in flight: a test with 11 shows no such tail, and
+# --request-rate does.
+decision = {"--max-concurrency": 11}
 ### END SOLUTION
 
 # %%

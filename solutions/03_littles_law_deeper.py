@@ -5,15 +5,13 @@
 from textwrap import fill
 
 import numpy as np
-from course import Workload, lengths, policies, queueing, serve, steptime
-from course.lessons.lab03 import figures as draw
+from course import Workload, lengths, policies, queueing, serve
 from course.lessons.lab03 import one_engine
-from course.steptime import Step
 
 # %% [markdown]
 # ## The question
 #
-# The lines of lab {{lab}} are theory: they fit at most loads, and miss bursts by a factor of a hundred. **Which queueing
+# The lines of the lab are theory: they fit at most loads, and miss bursts by a factor of a hundred. **Which queueing
 # formula fits batching, where does it stop, and what can one load test show?** This notebook is optional; nothing in it
 # is asked elsewhere.
 #
@@ -153,34 +151,8 @@ for cv in (0, 1, 2):
     )
 
 # %% [markdown]
-# M/M/c asks for more: exponential service times, steps that take equally long whatever they hold, and short steps,
-# since nobody starts in the middle of one. With constant steps and geometric answers (exponential lengths in whole
-# tokens) of four tokens on average the first two hold, and Erlang says that {{stepped_waits:.0%}} of the requests wait. In fact nearly all
-# do, until the step in progress ends. `stepped_servers` takes that into account:
-
-# %%
-step_s, tokens = 0.01, 4
-rate = 0.5 * 8 / (tokens * step_s)  # a load of 0.5 on 8 slots
-answers = lengths.geometric(tokens)
-load = Workload.poisson(
-    rate=rate, num_requests=20_000, prompt_tokens=1, output_tokens=answers, seed=0
-)
-run = serve(
-    load,
-    policies.Continuous(max_num_seqs=8, max_num_batched_tokens=8),
-    steptime.PowerLaw(step_s, 0, 1),
-)
-erlang = queueing.mmc(arrival_rate=rate, service_s=tokens * step_s, servers=8)
-stepped = queueing.stepped_servers(
-    arrival_rate=rate, step_s=step_s, mean_tokens=tokens, max_num_seqs=8
-)
-waited = (run.queue_wait > 0).mean()
-print(
-    f"share of requests that wait:  M/M/c {erlang.p_wait:.1%}   stepped "
-    f"{stepped.p_wait:.1%}   simulated {waited:.1%}"
-)
-
-# %% [markdown]
+# M/M/c asks for more: exponential service times, and steps that take equally long whatever they hold.
+#
 # ## Why the p99 of TTFT explodes long before its mean
 #
 # In M/M/1 the time in the system is exponential: its p99 is ln {{hundred}} = {{tail_over_mean:.1f}} times its mean at every load, so both explode
@@ -188,102 +160,48 @@ print(
 # the p99 of TTFT shows no queue at all. Once more do, the p99 *is* the queue, and the mean hardly shows it.
 
 # %%
-print("rate    find all slots taken   p99 TTFT   mean TTFT   (theory)")
-for rate in (10, 11, 12, 13, 14, 16):
+print("            find all slots taken     mean TTFT                 p99 TTFT")
+print("             theory  simulated    theory  simulated     theory  simulated")
+for rate, cv in ((10, 1), (11, 1), (12, 1), (14, 1), (16, 1), (10, 4)):
     known = one_engine.forecast(rate)
-    p99, mean = known.ttft_percentile_s(0.99), known.mean_ttft_s
-    print(f"{rate}/s {known.sharing.p_wait:18.2%} {p99 * 1e3:14.0f} ms {mean * 1e3:8.0f} ms")
-
-# %% [markdown]
-# That was theory. Next, each line simulates 2,000 requests, the last one with bursts. Bursts fill the slots at a load
-# at which Poisson arrivals hardly ever do, and no formula on this page takes them into account.
-
-# %%
-print("simulated       find all slots taken   mean TTFT       p95       p99")
-for rate, cv in ((10, 1), (14, 1), (10, 4)):
-    run = serve(one_engine.requests(rate, arrival_cv=cv), one_engine.engine(), one_engine.STEP)
-    mean, (p95, p99) = run.ttft.mean(), np.percentile(run.ttft, (95, 99))
-    taken = one_engine.slots_taken(run)
+    run = serve(one_engine.requests(rate, cv), one_engine.engine(), one_engine.STEP)
+    mean, p99 = 1e3 * run.ttft.mean(), 1e3 * np.percentile(run.ttft, 99)
     print(
-        f"{rate}/s, gaps CV {cv} {taken:16.1%} {mean * 1e3:14.0f} ms {p95 * 1e3:6.0f} ms "
-        f"{p99 * 1e3:6.0f} ms"
+        f"{rate}/s, CV {cv} {known.sharing.p_wait:9.2%} {one_engine.slots_taken(run):10.2%} "
+        f"{known.mean_ttft_s * 1e3:6.0f} ms {mean:7.0f} ms "
+        f"{known.ttft_percentile_s(0.99) * 1e3:7.0f} ms {p99:7.0f} ms"
     )
 
 # %% [markdown]
-# Each line is one draw of 2,000 requests. A percentile that comes from a queue depends on a few busy spells, so it
-# differs a lot from draw to draw, and a load test of three minutes is one such draw:
+# The last line has bursts. They fill the slots at a load at which Poisson arrivals hardly ever do, and no formula on
+# this page takes them into account. Each line is one draw of 2,000 requests. A percentile that comes from a queue
+# depends on a few busy spells, so it differs a lot from draw to draw, and a load test of three minutes is one such draw:
 
 
 # %%
-def ttft_percentile(rate, cv, percent, num_requests=2_000, seed=0):
-    load = one_engine.requests(rate, cv, num_requests, seed)
-    return np.percentile(serve(load, one_engine.engine(), one_engine.STEP).ttft, percent)
+def p99_ttft(rate, seed, slots=32):
+    load = one_engine.requests(rate, seed=seed)
+    run = serve(load, one_engine.engine(slots), one_engine.STEP)
+    return 1e3 * np.percentile(run.ttft, 99)
 
 
-print("TTFT               20 other draws: least   median     most   100,000 requests")
-for rate, cv, percent in ((10, 1, 99), (14, 1, 99), (10, 4, 95)):
-    draws = [ttft_percentile(rate, cv, percent, seed=seed) for seed in range(1, 21)]
-    low, middle, high = np.percentile(draws, (0, 50, 100)) * 1e3
-    long = ttft_percentile(rate, cv, percent, num_requests=100_000) * 1e3
-    print(
-        f"{rate}/s, gaps CV {cv}, p{percent} {low:17.0f} ms {middle:5.0f} ms {high:5.0f} ms "
-        f"{long:15.0f} ms"
-    )
-
-# %%
-loads = np.linspace(0.05, 0.98, 60)
-single = [queueing.mm1(arrival_rate=load, service_s=1) for load in loads]
-batched = [one_engine.forecast(load * one_engine.capacity()) for load in loads]
-draw.tail_over_mean(
-    loads,
-    {
-        "M/M/1, time in system": [
-            q.time_in_system_percentile_s(0.99) / q.mean_time_in_system_s for q in single
-        ],
-        "32 slots, TTFT": [q.ttft_percentile_s(0.99) / q.mean_ttft_s for q in batched],
-    },
-)
+print("p99 of TTFT, 20 draws      least   median     most")
+for rate, slots in ((10, 32), (14, 32), (14, 256)):
+    draws = [p99_ttft(rate, seed, slots) for seed in range(1, 21)]
+    low, middle, high = np.percentile(draws, (0, 50, 100))
+    print(f"{rate}/s, {slots:3d} slots {low:15.0f} ms {middle:5.0f} ms {high:5.0f} ms")
 
 # %% [markdown]
 # ## Capacity by hand
 #
-# When somebody always waits, a request of $N$ tokens costs $N/B$ steps of a full batch of $B$ slots. One of them
-# carries its prompt as well:
+# How much context does a decode read, on average? The prompt, and the answer so far. Long answers decode more often, so
+# an average decode sees $N (1 + CV^2) / 2$ tokens of answer: with a CV of 1 that is a whole mean answer, so 512 + 256 =
+# 768 tokens in all.
 #
-# $$\frac{1}{\text{capacity}} = \left(\frac{N}{B} - 1\right) t_{\text{decode}} + t_{\text{with prompt}}$$
-#
-# | symbol | meaning | here |
-# |---|---|---|
-# | $N$ | mean answer, tokens | 256 |
-# | $B$ | slots | 32 |
-# | $t_{\text{decode}}$ | seconds of a step with $B$ decodes | see below |
-# | $t_{\text{with prompt}}$ | seconds of a step with $B - 1$ decodes and one prompt | see below |
-#
-# How much context does a decode read? The prompt, and the answer so far. Long answers decode more often, so an average
-# decode sees $N (1 + CV^2) / 2$ tokens of answer: with a CV of 1 that is a whole mean answer, so 512 + 256 = 768 tokens
-# in all.
-
-# %%
-B, context = 32, 768
-decode = one_engine.STEP(Step(B, B * context, ()))
-with_prompt = one_engine.STEP(Step(B - 1, (B - 1) * context, ((512, 0),)))
-alone = one_engine.STEP(Step(1, context, ()))
-print(f"a step with 1 decode              {alone * 1e3:6.2f} ms")
-print(f"a step with 32 decodes            {decode * 1e3:6.2f} ms")
-print(f"a step with 31 decodes, 1 prompt  {with_prompt * 1e3:6.2f} ms")
-full = serve(
-    one_engine.requests(1e6, num_requests=20_000), one_engine.engine(), one_engine.STEP
-)
-print(
-    f"served when somebody always waits {len(full) / full.makespan:6.2f} requests/s (simulated)"
-)
-
-# %% [markdown]
-# The formula puts these together. It assumes memory for the KV cache of $B$ requests, and steps with at most one
-# prompt, which fits the token budget beside the decodes. Two prompts in one step cost more than twice one: by the
-# roofline a first prompt of 512 tokens adds {{first_roofline_ms:.1f}} ms to a step with {{other_slots}} decodes and a second one {{second_roofline_ms:.1f}}, on the recorded card
-# {{first_recorded_ms:.1f}} and {{second_recorded_ms:.1f}}, since part of the first is computed while the weights are read. So $N$ must be several times $B$, and
-# answers must differ: equal ones that start together also end together, and the next prompts start together again.
+# The formula assumes memory for the KV cache of $B$ requests, and steps with at most one
+# prompt, which fits the token budget beside the decodes. A second prompt in a step costs more than the first, part
+# of which is computed while the weights are read. So $N$ must be several times $B$, and answers must differ: equal ones
+# that start together also end together, and the next prompts start together again.
 
 # %%
 print("32 slots: answers     formula against simulation")
@@ -306,155 +224,33 @@ for tokens, cv in ((256, 1), (128, 1), (64, 1), (32, 1), (256, 0)):
 # the promise?
 
 # %%
-for rate in np.arange(1, one_engine.capacity(), 0.1):
-    if one_engine.forecast(float(rate)).ttft_percentile_s(0.99) <= 0.200:
-        best = float(rate)
-trial = serve(
-    one_engine.requests(best, num_requests=40_000), one_engine.engine(), one_engine.STEP
-)
-print(
-    f"{best:.1f} of {one_engine.capacity():.1f} requests/s: "
-    f"p99 of TTFT {np.percentile(trial.ttft, 99) * 1e3:.0f} ms simulated"
-)
-
-# %% [markdown]
-# That is {{keeps:.1f}} of {{capacity:.1f}} requests/s, if arrivals are Poisson. Plan with this rate, not with capacity.
-#
-# ## The same on a trace
-#
-# The course ships a trace in the format of the Azure LLM inference traces (synthetic, 2,000 requests): prompts of {{trace_prompt:,.0f}}
-# tokens on average, answers of {{trace_answer:.0f}}, gaps with a CV of {{trace_cv:.2f}}. Theory gets its mean lengths and contexts, and nothing
-# else.
-
-# %%
-trace = one_engine.trace()
-kind = one_engine.TRACE
-full = serve(trace.scaled(1e6), one_engine.engine(), one_engine.STEP)
-print(
-    f"capacity: by hand {one_engine.capacity(kind=kind):.2f}/s, "
-    f"simulated {len(full) / full.makespan:.2f}/s"
-)
-print("rate      E2E: theory  simulated      mean TTFT: theory  simulated")
-for rate in (4, 6, 8, 10):
-    known = one_engine.forecast(rate, kind=kind)
-    run = serve(trace.scaled(rate), one_engine.engine(), one_engine.STEP)
+for slots in (32, 256):
+    most = one_engine.capacity(slots)
+    for rate in np.arange(1, most, 0.1).tolist():
+        if one_engine.forecast(rate, slots).ttft_percentile_s(0.99) <= 0.200:
+            best = rate
+    load = one_engine.requests(best, num_requests=40_000)
+    p99 = np.percentile(serve(load, one_engine.engine(slots), one_engine.STEP).ttft, 99)
     print(
-        f"{rate:2d}/s {known.mean_e2e_s:13.2f} s {run.e2e.mean():8.2f} s "
-        f"{known.mean_ttft_s * 1e3:19.0f} ms {run.ttft.mean() * 1e3:7.0f} ms"
+        f"{slots:3d} slots: {best:.1f} of {most:.1f} requests/s, "
+        f"p99 of TTFT {1e3 * p99:.0f} ms simulated"
     )
 
-means = []
-for seed in range(20):
-    rng = np.random.default_rng(seed)
-    gaps, rows = rng.permutation(np.diff(trace.arrival)), rng.permutation(len(trace))
-    prompts, answers = trace.prompt_tokens[rows], trace.output_tokens[rows]
-    load = Workload(
-        arrival=np.append(0, np.cumsum(gaps)), prompt_tokens=prompts, output_tokens=answers
-    ).scaled(10)
-    means.append(serve(load, one_engine.engine(), one_engine.STEP).ttft.mean() * 1e3)
-print(
-    "10/s, the same gaps and requests in 20 other orders: "
-    f"mean TTFT {min(means):.0f} to {max(means):.0f} ms"
-)
-
 # %% [markdown]
-# E2E fits up to {{fits_up_to}} requests/s. At 10 it does not, and TTFT even less: near capacity a queue outlasts the busy spell that
-# caused it, and 2,000 requests hold few such spells. Theory gives the mean over all traffic of that kind; one trace is
-# one draw, and the same requests in another order are another.
+# With 32 slots that is {{keeps:.1f}} of {{capacity:.1f}} requests/s, if arrivals are Poisson. With {{price_slots}} theory allows {{keeps_many:.1f}} of {{most_of_many:.1f}}, and there
+# the simulation breaks the promise: so close to capacity a few busy spells decide. Plan with a rate below, and look at
+# the TPOT that comes with it.
 #
-# ## Rules that do not survive a check
+# ## Little's law with L forgotten
 #
-# You will meet these rules in blog posts and on some dashboards. Here each is computed on the run at 14 requests/s.
-
-# %%
-run = serve(one_engine.requests(14), one_engine.engine(), one_engine.STEP)
-tokens, tpot, e2e = run.workload.output_tokens, np.nanmean(run.tpot), run.e2e.mean()
-many = tokens > 1
-off = [abs(run.ttft + n * run.tpot - run.e2e)[many].mean() for n in (tokens - 1, tokens)]
-decoding = float(run.steps.decodes @ run.steps.seconds) / run.makespan
-print("time to last token = TTFT + N x TPOT?")
-print(
-    f"   off by {off[1] * 1e3:.2f} ms, one token too many; "
-    f"with N - 1 off by {off[0] * 1e3:.2f} ms"
-)
-print("tokens/s = 1 / TPOT?")
-print(
-    f"   {1 / tpot:.0f}, measured {tokens.sum() / run.makespan:.0f}; "
-    f"number decoding / TPOT = {decoding / tpot:.0f}"
-)
-print("mean latency = duration / requests?")
-print(
-    f"   {run.makespan / len(run):.3f} s, and the mean E2E is {e2e:.2f} s: "
-    "that is 1 / throughput, too small by L"
-)
-
-# %% [markdown]
-# The second and third are Little's law with L forgotten: tokens/s = (number decoding) / TPOT, and E2E = L / rate.
+# "Tokens/s = 1 / TPOT" holds for a single sequence: tokens/s = (number decoding) / TPOT. "Mean latency = duration / requests"
+# is 1 / throughput: too small by the factor L, since E2E = L / rate.
 #
-# Two more are about an **admission window**, the delay D for which a batcher waits for more requests. "The mean wait is
-# half the window" holds if windows run all the time. If the first arrival opens the window, that one waits all of D,
-# and the mean wait is D (1 + λD/2) / (1 + λD), as long as the batch never fills and the engine is free when the window
-# closes. And "a window of {{rule_window_ms}} ms makes batches of 16" forgets that the size of a batch is a number in a system, too. With
-# {{rule_rate}} requests/s of 32 tokens and a step of {{rule_t0:.2f}} + {{rule_c:.3f}} b ms, Little's law gives b = λ N t(b) if b never changes;
-# processor sharing lets it vary.
-
-# %%
-D, rate = 0.006, 80
-opened = D * (1 + rate * D / 2) / (1 + rate * D)
-load = Workload.poisson(
-    rate=rate, num_requests=20_000, prompt_tokens=1, output_tokens=1, seed=0
-)
-run = serve(
-    load, policies.Dynamic(max_num_seqs=1_000, max_queue_delay=D), steptime.PowerLaw(1e-6, 0, 1)
-)
-print("mean wait in a window of 6 ms")
-print(
-    f"   half of it {D / 2 * 1e3:.2f} ms, formula {opened * 1e3:.2f} ms, "
-    f"simulated {run.queue_wait.mean() * 1e3:.2f} ms"
-)
-
-t0, c, N = 0.567e-3, 0.0833e-3, 32
-still = rate * N * t0 / (1 - rate * N * c)  # b = rate N (t0 + c b), solved for b
-sharing = queueing.processor_sharing(
-    arrival_rate=rate, rates=[n / (N * (t0 + c * n)) for n in range(1, 17)]
-)
-load = Workload.poisson(
-    rate=rate, num_requests=20_000, prompt_tokens=1, output_tokens=N, seed=0
-)
-run = serve(
-    load,
-    policies.Continuous(max_num_seqs=16, max_num_batched_tokens=16),
-    steptime.PowerLaw(t0, c, 1),
-)
-mean_batch = run.steps.running @ run.steps.seconds / run.makespan
-print("mean batch with room for 16")
-print(
-    f"   constant {still:.2f}, sharing {sharing.mean_in_batch_requests:.2f}, "
-    f"simulated {mean_batch:.2f}"
-)
-
-# %% [markdown]
 # ## Above capacity
 #
-# Capacity is 16 requests/s. A campaign brings 20. Every formula above refuses to answer, and this is why: the queue
-# grows by {{over_by:.0f}} requests each second, and there is no mean for it to settle on.
-
-# %%
-try:
-    one_engine.forecast(20)
-except ValueError as error:
-    print(fill(str(error), 96))
-
-# %%
-runs = {
-    f"{rate}/s": serve(
-        one_engine.requests(rate, 1, 4_000), one_engine.engine(), one_engine.STEP
-    )
-    for rate in (15, 20)
-}
-draw.overload(runs, {"20/s": 20 - one_engine.capacity()})
-
-# %% [markdown]
+# Capacity is 16 requests/s. A campaign brings 20. Every formula above refuses to answer: the queue
+# grows by {{grows:.0f}} requests each second, and there is no mean for it to settle on.
+#
 # What an operator sees, in this order: the number running stays at 32. The number waiting climbs in
 # a straight line. TTFT climbs with it, for everybody, while TPOT levels off at {{tpot_full_ms:.1f}} ms. Tokens/s look excellent: they
 # are at their maximum. A test of one minute shows a mean TTFT of {{minute_ttft_s:.0f}} s, one of a quarter of an hour shows {{quarter_ttft_s:.0f}} s. The
@@ -492,5 +288,4 @@ print(fill(f"Warning of the last run: {run.warnings[0]}", 96))
 # not measured where you think it is.
 #
 # **Read next.** J. D. C. Little, "Little's Law as Viewed on Its {{anniversary}}th Anniversary", Operations Research 59(3), 2011.
-# M. Harchol-Balter, *Performance Modeling and Design of Computer Systems*, 2013: chapters {{chapter_little}} (Little), {{chapter_many}} (M/M/c), {{chapter_one}}
-# (M/G/1), {{chapter_sharing}} (processor sharing). L. Kleinrock, *Queueing Systems*, vol. 1, 1975.
+# M. Harchol-Balter, *Performance Modeling and Design of Computer Systems*, 2013. L. Kleinrock, *Queueing Systems*, vol. 1, 1975.

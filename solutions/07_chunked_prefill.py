@@ -14,11 +14,11 @@ lab = Lab("07")
 lab.earlier()
 
 # %% [markdown]
-# A chat assistant streams its answers: Llama-3.1-8B on one H200. Eight chats arrive each second, with 200 tokens in and
-# about 300 out, and once a minute a class of {{class}} asks at once. Every 20 seconds a customer pastes a contract of
-# 32,768 tokens; at times three at once. Somebody raised the **token budget**, the most tokens that a step
-# may compute, from {{vllm}}'s 8,192 to 65,536. Now **the text stops for a second or two**,
-# yet the p99 of the gaps is {{p99_ms:.0f}} ms, as before. (64 slots, of {{engines_slots:,}} by default, suffice.)
+# Llama-3.1-8B streams chats on one H200. Eight arrive each second, with 200 tokens in and about 300 out; once a
+# minute a class of {{class}} asks at once. Every 20 seconds somebody pastes a contract of 32,768 tokens; at times three do.
+# The **token budget**, the most tokens that a step may compute, was raised from {{vllm}}'s 8,192 to 65,536. Now
+# **the text stops for a second or two**, yet the p99 of the gaps is {{p99_ms:.0f}} ms, as before. (64 slots, of {{engines_slots:,}} by
+# default, suffice; vLLM refuses smaller budgets.)
 
 # %%
 lab07.people_and_dashboard()
@@ -40,11 +40,16 @@ lab.predict("newcomers")
 # %% [markdown]
 # ## Explore
 #
+# ### Hand out tokens
+
+# %%
+lab07.hand_out_tokens()
+
+# %% [markdown]
 # ### One long prompt
 #
-# A long prompt arrives while chats stream; newcomers with 200 tokens each follow after {{newcomers_ms}} ms. The
-# **cap for one prompt** is the most tokens of it that a step may compute. Steps were recorded
-# without sampling and host; the rest is simulated.
+# Newcomers with 200 tokens follow it after {{newcomers_ms}} ms. The **cap for one prompt** is the most tokens of it in a
+# step. Steps were recorded without sampling and host.
 
 # %%
 lab07.one_long_prompt()
@@ -52,7 +57,7 @@ lab07.one_long_prompt()
 # %% [markdown]
 # ### What a percentile hides
 #
-# {{chats:,}} chats. The p99 is where a line crosses 1%.
+# The p99 is where a line crosses 1%.
 
 # %%
 lab07.what_a_percentile_hides()
@@ -60,25 +65,31 @@ lab07.what_a_percentile_hides()
 # %% [markdown]
 # ## Measure
 #
-# A small language model tells four stories here, and a long prompt arrives. Play it: the stories stop.
-# Halve the budget and play again: they go on, with the same words. This is **measured**; beside it is a contract
-# **simulated** on recorded steps of an H200, with {{on_the_card}} times the budget.
+# Four stories are told, and a long prompt arrives. Play it, halve the budget, and play again. This is **measured**; beside it is a contract, **simulated** on an H200's recorded steps with {{on_the_card}}
+# times the budget.
 
 # %%
 lab07.words_that_stop()
 
 # %% [markdown]
+# In vLLM a chat of the same model stops too, while two prompts of over {{vllm_over}} tokens are read. (The machine was busy.)
+# With these step times, this course's engine schedules the same tokens.
+
+# %%
+lab07.vllm_stops()
+
+# %% [markdown]
 # ## Explain
 #
-# Chats A and B stream. A long prompt of {{hand_prompt}} tokens arrives, and {{hand_later:.0f}} ms later a new chat with {{hand_new}}. A step takes 1 ms a token,
-# but at least {{hand_least:.0f}} ms, to read the weights.
+# Chats A and B stream. A prompt of {{hand_prompt}} tokens arrives, and {{hand_later:.0f}} ms later a new chat with {{hand_new}}. A step takes 1 ms a token,
+# {{hand_least:.0f}} ms at least, to read the weights.
 
 # %%
 lab07.four_by_hand()
 
 # %% [markdown]
 # - **Head-of-line blocking**: in one step, the prompt in front stops A and B for {{hand_stop:.0f}} ms.
-# - A budget of {{hand_budget}} leaves the prompt {{hand_chunk}} tokens a step. The longest gap is {{hand_gap:.0f}} ms, but the new chat waits for the last chunk.
+# - A budget of {{hand_budget}} leaves the prompt {{hand_chunk}}. The longest gap is {{hand_gap:.0f}} ms, but the new chat waits for the last chunk.
 # - A cap of {{hand_cap}} leaves room for the new chat.
 #
 # To remember: decodes first, then
@@ -92,22 +103,21 @@ lab07.four_by_hand()
 # | decodes | tokens a step | {{hand_decodes}} | 12 |
 # | chunk | tokens | {{hand_chunk}} | {{chunk_of_512}} |
 # | prompt | tokens | 12 | 32,768 |
-# | steps | | {{hand_steps}} | {{chunks}}, as simulated |
+# | steps | | {{hand_steps}} | {{chunks}} |
 #
 # **Small steps.** A budget of 1,024 makes the contract's TTFT {{longer_1024:.0%}} longer, 512 makes it {{longer_512:.0%}}: each step reads
-# the weights. Below some {{floor}} tokens ({{knee:.0f}} in theory) every step takes as long as reading
-# the weights.
+# the weights. Below some {{floor}} tokens a step is hardly shorter.
 #
-# **The p99.** By Little's law {{caught:.0f}} chats stream: {{chat_rate:.1f}} a second x 300 gaps of {{gap_mean_ms:.1f}} ms. One step makes {{caught:.0f}} long gaps among the
-# {{tokens_between:,.0f}} tokens of 20 s: {{caught_share:.2%}}, too few for a p99. Some {{chunks}} chunks make {{caught_share_cut:.1%}}, and now the p99 is a step with a chunk.
+# **The p99.** By Little's law {{caught:.0f}} chats stream: {{chat_rate:.1f}} a second x 300 gaps of {{gap_mean_ms:.1f}} ms. One step makes {{caught:.0f}} long gaps among
+# {{tokens_between:,.0f}} tokens in 20 s: {{caught_share:.2%}}. Some {{chunks}} chunks make {{caught_share_cut:.1%}}: now the p99 has a chunk.
 
 # %% [markdown]
 # ## Exercises
 #
-# **Worked example.** 12 chats, a budget of 512: a chunk has 512 - 12 = 500 tokens. A prompt of 2,000 tokens takes
+# **Worked example.** 12 chats, a budget of 512: a chunk has 512 - 12 = 500 tokens, a prompt of 2,000 takes
 # 2,000 / 500 = 4 steps.
 #
-# **1.** Complete it: {{steps_decodes}} chats, a prompt of {{steps_prompt:,}} tokens, 512 - {{steps_decodes}} in a chunk. How many steps?
+# **1.** {{steps_decodes}} chats, the same budget, a prompt of {{steps_prompt:,}} tokens. How many steps?
 
 # %%
 answer = None
@@ -122,8 +132,7 @@ lab.check("steps", answer)
 # A contract's last step beside {{beside}} decodes with {{beside_tokens}} tokens each, in ms (recorded):
 
 # %%
-chunk = 512
-# decodes, all their tokens, ((tokens of the chunk, prompt tokens before it),)
+chunk = 512  # tokens, behind all others of the prompt
 last = lab07.Step(32, 32 * 700, ((chunk, 32_768 - chunk),))
 round(lab07.STEP(last) * 1e3, 1)
 
@@ -140,7 +149,7 @@ answer = 320
 lab.check("chunk", answer)
 
 # %% [markdown]
-# **3.** Write the rule. `decoding` lists requests, `prompts` is {request: prompt tokens left}, oldest first.
+# **3.** Write the rule. `decoding` lists requests, `prompts` is {request: tokens left}, oldest first.
 # Return {request: tokens in the next step}, without zeros. `share([1, 3], {5: 40, 6: 7, 7: 30}, 12, 5)` is {1: 1, 3: 1,
 # 5: 5, 6: 5}.
 
@@ -180,7 +189,7 @@ lab.ticket()
 #
 # 1. Everybody in a step waits for all of it: the budget bounds the longest gap, however many arrive.
 # 2. The cap leaves room for those who arrive. The long prompt pays.
-# 3. A p99 over tokens hides a stall. Watch each request's longest gap.
+# 3. A p99 over tokens hides a stall: count people.
 
 # %%
 lab.recap("p99")
@@ -189,15 +198,15 @@ lab.recap("p99")
 lab.recap("newcomers")
 
 # %% [markdown]
-# **Decide.** The budget is {{budget_now:,}} now. You promise gaps of at most {{gap_promised_ms:.0f}} ms, also when contracts meet,
-# and a p99 TTFT of chats below {{first_ms:.0f}} ms. Buckets count up to `le` seconds:
+# **Decide.** The budget is {{budget_now:,}}. You promise gaps of at most {{gap_promised_ms:.0f}} ms, also when contracts meet,
+# and a p99 TTFT of chats below {{first_ms:.0f}} ms:
 
 # %%
 lab07.metrics_page()
 
 # %% [markdown]
 # Choose `--max-num-batched-tokens` (budget), `--long-prefill-token-threshold` (cap) or `--max-num-seqs` (slots), and a
-# value that keeps both in the second explorer. What does it cost a contract?
+# value that keeps both in the second explorer. What does a contract pay?
 
 # %%
 decision = None  # {"--flag": value}

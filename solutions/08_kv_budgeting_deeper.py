@@ -5,7 +5,6 @@
 from course.lessons import lab08
 from course.lessons.lab08 import card_memory, kv_pool
 
-
 # %% [markdown]
 # ## The question
 #
@@ -150,7 +149,7 @@ lab08.what_a_sequence_keeps()
 # If you count K and V for all {{hybrid_layers}} layers of Nemotron-H-56B, of which {{hybrid_attention}} have attention, you are wrong by an order of
 # magnitude. If you leave out the state, you are wrong in the other direction.
 #
-# vLLM's printed *tokens* of such a model are no capacity up to 0.20: they are counted as if all layers kept every token.
+# vLLM's printed *tokens* of such a model are no capacity up to {{graphs}}: they are counted as if all layers kept every token.
 # From {{tool_tokens}} on they are the concurrency times `max_model_len`; the concurrency takes windows into account in both.
 #
 # ## A storm of preemptions

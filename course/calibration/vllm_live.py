@@ -122,6 +122,12 @@ class VllmRun:
     def __repr__(self) -> str:
         return f"VllmRun({self.title}: {len(self)} requests, {len(self.schedule)} steps, vLLM {self.engine['version']})"
 
+    @property
+    def label(self) -> str:
+        """What stands on a page of it: who wrote it, where and when."""
+        cores = self.engine["machine"].split(",")[0].replace("2 cores", "two cores")
+        return f"vLLM {self.engine['version']}, small model, {cores}, {self.engine['date']}"
+
     # The settings
 
     @property
@@ -133,7 +139,8 @@ class VllmRun:
     @property
     def cache(self) -> KVCache:
         """The blocks that requests can have: one less than vLLM logs, which keeps one for itself."""
-        return KVCache(self.engine["free_blocks"], self.engine["block_size"])
+        caching = self.engine["enable_prefix_caching"]
+        return KVCache(self.engine["free_blocks"], self.engine["block_size"], self.engine["version"], caching)
 
     @cached_property
     def workload(self) -> Workload:
@@ -142,7 +149,10 @@ class VllmRun:
         for step in self._after_idle:
             since = self.done[step - 1] if step else -np.inf
             seen[(seen > since) & (seen <= self.looks[step])] = self.looks[step]
-        return Workload(seen, self.prompt_tokens, self.output_tokens, prefix=self.prefix, name=self.title)
+        size = None if self.prefix is None else self.engine["block_size"]
+        return Workload(
+            seen, self.prompt_tokens, self.output_tokens, prefix=self.prefix, prefix_block_size=size, name=self.title
+        )
 
     # Its steps
 
@@ -191,6 +201,12 @@ class VllmRun:
                 if np.isnan(found[request]) and cached + tokens >= self.prompt_tokens[request]:
                     found[request] = self.done[k]
         return found
+
+    @cached_property
+    def queue_wait(self) -> np.ndarray:
+        """From the scheduler to the look that gave each request its slot; 0 for who came while it decided."""
+        begun = {request: step for step, there in reversed(list(enumerate(self.schedule))) for request in there}
+        return np.maximum(self.looks[[begun[request] for request in range(len(self))]] - self.arrival, 0)
 
     @cached_property
     def last(self) -> np.ndarray:

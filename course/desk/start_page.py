@@ -27,8 +27,8 @@ on a GPU, or measured on your machine.
 """
 
 PRIMER_FIRST = """\
-{primer}, is the primer: it explains what a token, a step and a percentile are. It begins with six questions: if you get
-five right, go on to the next lab.
+{primer}, is the primer: it explains what a token, a step and a percentile are. It ends with six questions: whoever gets
+five right without reading the rest goes on to the next lab.
 """
 
 AROUND = """\
@@ -54,8 +54,7 @@ A lab's solutions appear in the table above once one of your answers to its exer
 """
 
 THIS_PAGE = """\
-The course writes this page again at each start and whenever a lab is saved. Close it and open it again to see where you
-are, and keep your notes in another file."""
+The course writes this page again at each start and whenever a lab is saved, so keep your notes in another file."""
 
 
 @dataclass(frozen=True)

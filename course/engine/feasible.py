@@ -1,5 +1,8 @@
 """Requests that no engine of these settings can serve, found before the first step."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from course.base import settings
@@ -37,4 +40,23 @@ def check_feasible(
             f"request {row + worst} may need {longest[worst]} tokens in one step (its prompt, or all of it after a "
             f"preemption), and max_num_batched_tokens is {budget} with enable_chunked_prefill=False: raise the budget "
             f"to {longest[worst]}, or turn chunking on"
+        )
+
+
+def check_prefixes(cache: KVCache | None, prefixes: Sequence[Sequence], size: Any, row: int) -> None:
+    """Raises ValueError for hashes of blocks that a prefix cache can make no blocks of its own of.
+
+    prefixes: of requests whose numbers count from `row`. size: tokens of a block that a hash stands for.
+    """
+    if cache is None or not cache.prefix_caching or not any(prefixes):
+        return
+    if size is None:
+        raise ValueError(
+            f"request {row + next(place for place, ids in enumerate(prefixes) if ids)} has prefix hashes, and nobody "
+            "said of how many tokens each: set prefix_block_size"
+        )
+    if size % cache.block_size and cache.block_size % size:
+        raise ValueError(
+            f"a prefix hash stands for {size} tokens and a block of the cache has {cache.block_size}: choose a "
+            "block_size that divides the former, or is a multiple of it"
         )

@@ -13,13 +13,14 @@ from course.base import settings
 from course.engine import answer
 from course.engine.arrivals import NEVER, Arrivals
 from course.engine.executor import Executor, Simulated, as_executor
-from course.engine.feasible import check_feasible
+from course.engine.feasible import check_feasible, check_prefixes
 from course.engine.log import Log, Notes
 from course.engine.step import LONGEST, StepTime
 from course.memory.block_pool import BlockPool
 from course.memory.kvcache import KVCache
 from course.policies.base import Limits, Policy, Request, State
 from course.workload import Workload
+from course.workload.columns import prefix_blocks
 
 
 class Intake:
@@ -50,6 +51,11 @@ class Intake:
         self.simulated = self.executor if isinstance(self.executor, Simulated) else None  # knows lengths beforehand
         self.policy, self.limits, self.cache = policy, Limits.of(policy), cache
         self.pool = cache.open() if cache else BlockPool()
+        if self.pool.lookups is not None and not self.simulated:
+            raise ValueError(
+                "prefix_caching is simulated only: an executor that really runs its steps needs block tables, which a "
+                "prefix cache does not keep; serve with prefix_caching=False"
+            )
         self.honour_until = settings.flag("honour_until", honour_until)
         self.arrivals, self.notes = Arrivals(), Notes()
         self.now = self.present = self.last_step_end = 0.0
@@ -88,6 +94,13 @@ class Intake:
             self.executor.expect(request, output_tokens)
             known = self.simulated.lengths[-1] if self.simulated else 1
             self._check_feasible(np.array([life.prompt_tokens]), np.array([known]), life.row)
+            if request.prefix:
+                answers = np.array([known if request.prefix_answers else 0])
+                prefix_blocks(
+                    request.prefix_block_size, request.prefix_answers, (request.prefix,),
+                    np.array([life.prompt_tokens]), answers, life.row,
+                )  # fmt: skip
+                check_prefixes(self.cache, [request.prefix], request.prefix_block_size, life.row)
         except Exception:
             if self.simulated:
                 del self.simulated.lengths[life.row :]
@@ -104,6 +117,7 @@ class Intake:
         self.must_rest()
         known = load.output_tokens if self.simulated else np.ones_like(load.output_tokens)
         self._check_feasible(load.prompt_tokens, known, 0)
+        check_prefixes(self.cache, load.prefix or (), load.prefix_block_size, 0)
         self.arrivals.follow(load)
         self.executor.follow(load)
 

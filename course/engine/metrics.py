@@ -164,8 +164,13 @@ def summary(
     tokens computed between the end of the warm-up and the last arrival, NaN if that window is empty. goodput:
     requests a second that met every SLO given. slot_utilisation: share of slots x makespan that held work for an answer
     not yet complete. token_utilisation: tokens computed over the budgets of all steps, NaN without a budget. kv_peak,
-    kv_mean: share of the blocks, NaN without a cache. Raises ValueError for an SLO that is not positive and a warm-up
-    after which no request arrives.
+    kv_mean: share of the blocks, NaN without a cache.
+
+    With a prefix cache also prefix_cache_hits: of the prefix_cache_queries tokens known of requests that got a slot,
+    those found in the cache. Their share is prefix_hit_rate; prefix_hit_rate_first counts each request's first slot
+    only. Tokens computed are those needed + recomputed_tokens - prefix_cache_hits + padding_tokens.
+
+    Raises ValueError for an SLO that is not positive and a warm-up after which no request arrives.
     """
     load, steps = run.workload, run.steps
     first, last = float(run.arrival.min()), float(run.arrival.max())
@@ -209,12 +214,27 @@ def summary(
         "padding_tokens": computed - _needed(load) if run.batch_answers else 0,
         "recomputed_tokens": int(steps.dropped.sum()),
         "preemptions": int(run.preempted.sum()),
+        **_hits(run),
         "kv_peak": float(steps.blocks.max()) / blocks,
         "kv_mean": float(np.dot(steps.blocks, steps.seconds)) / (blocks * makespan),
         "mean_in_system": little.L,
         "little_residual": little.residual,
     }
     return numbers
+
+
+def _hits(run: Run) -> dict[str, float]:
+    """What the prefix cache had: see `summary`."""
+    if run.log.lookups is None:
+        return {}
+    request, known, found = run.log.lookups.T
+    _, first = np.unique(request, return_index=True)  # rows are in order of admission
+    return {
+        "prefix_cache_queries": int(known.sum()),
+        "prefix_cache_hits": int(found.sum()),
+        "prefix_hit_rate": float(found.sum() / known.sum()) if len(known) else float("nan"),
+        "prefix_hit_rate_first": float(found[first].sum() / known[first].sum()) if len(known) else float("nan"),
+    }
 
 
 def _needed(load) -> int:

@@ -48,6 +48,8 @@ class PlainEngine(Intake):
             raise ValueError(
                 f"{type(policy).__name__} answers whole batches: it cannot be served with async_scheduling"
             )
+        if async_scheduling and self.cache and self.cache.prefix_caching:
+            raise ValueError("prefix_caching with async_scheduling is not modelled: turn one of them off")
         self.queue, self.sent_back = dict[Request, None](), list[Request]()
         self.waiting, self.running = Waiting(self.queue, self.sent_back), list[Request]()
         self.decoding, self.prefilling, self.unfinished = list[Request](), list[Request](), list[Request]()

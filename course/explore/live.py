@@ -16,7 +16,7 @@ Measuring = Generator[Any, None, None]
 """Results of one setting, of which more is measured with each; the first has nothing that was measured for it."""
 PAUSE = 0.002
 """Seconds between two pieces, in which the kernel reads whether something moved."""
-REDRAW = 0.25
+REDRAW = 0.5
 """Seconds between two pictures of what is measured so far: each takes about as long as a piece."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,12 @@ def _repeated(one: np.ndarray, sequences: int, axis: int) -> np.ndarray:
     return np.concatenate([one] * sequences, axis=axis)
 
 
+@lru_cache(maxsize=4)
+def _drawn(blocks: int, kv_heads: int) -> np.ndarray:
+    """K and V of one sequence; to draw them takes longer than to copy them."""
+    return np.random.default_rng(0).standard_normal((2, blocks, BLOCK, kv_heads, WIDTH), dtype=np.float32)
+
+
 def in_numpy(context: int, kv_heads: int, sequences: int = 1) -> Callable[[], Any]:
     """Sequences one after the other, in float32; their blocks lie scattered over the pool.
 
@@ -42,7 +49,7 @@ def in_numpy(context: int, kv_heads: int, sequences: int = 1) -> Callable[[], An
     multiple("context", context, BLOCK, "full blocks of the KV cache")
     rng = np.random.default_rng(0)
     blocks = context // BLOCK
-    pool = _repeated(rng.standard_normal((2, blocks, BLOCK, kv_heads, WIDTH), dtype=np.float32), sequences, axis=1)
+    pool = _repeated(_drawn(blocks, kv_heads), sequences, axis=1)
     tables = rng.permutation(sequences * blocks).reshape(sequences, blocks)
     queries = rng.standard_normal((sequences, kv_heads, HEADS // kv_heads, WIDTH), dtype=np.float32)
     gathered = np.empty((2, blocks, BLOCK, kv_heads, WIDTH), np.float32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
 Count = TypeVar("Count", int, Any)  # one number, or an array of them
@@ -33,13 +33,15 @@ class BlockPool:
 
     free: blocks that no request holds, infinite without a limit. It is negative if more was taken than there is: the
     engine looks at it before the step runs. column: blocks held in each step, if a count of them is kept. shared,
-    lookups: see PrefixPool; None of a pool in which nothing is shared.
+    lookups: see PrefixPool; None of a pool in which nothing is shared. steady: while all that run go on decoding,
+    nobody who waits comes to need fewer blocks.
     """
 
     __slots__ = ("_numbers", "_reserved", "_returned", "_tables", "block_size", "column", "free", "num_blocks")
 
     shared: array | None = None
     lookups: array | None = None
+    steady: bool = True
 
     def __init__(self, num_blocks: float = math.inf, block_size: int = 1):
         self.num_blocks, self.block_size, self.free = num_blocks, block_size, num_blocks
@@ -129,6 +131,12 @@ class BlockPool:
         if self.column is not None:
             self.column.append(0 if self.free == math.inf else int(self.num_blocks - self.free))
 
+    def decode(self, blocks: Iterator[int]) -> None:
+        """Steps of decodes alone, at least one, that take so many blocks each."""
+        for taken in blocks:
+            self.spend(taken)
+            self.note()
+
     # By number
 
     def table(self, request: Holder, tokens: int = 0) -> list[int]:
@@ -166,6 +174,11 @@ class Plan:
         if there is None:
             there = request.computed
         return there if there > 0 else self._pool.hit(request)
+
+    @property
+    def steady(self) -> bool:
+        """Whether who finds no room will not while nobody leaves: see BlockPool."""
+        return self._pool.steady
 
     def remaining(self, request: Any) -> int:
         """Tokens that a request still has to compute, as far as the step is planned: see `Request.remaining`."""

@@ -21,9 +21,9 @@ from course.notebooks.source import HEADINGS, PRIMER_HEADINGS
 LARGEST = 100_000_000  # bytes of a notebook or a text
 BEGIN, END = "<!-- counted minutes: written by `make notebooks` -->", "<!-- end of counted minutes -->"
 ROWS = (
-    ("Primer: its test", PRIMER_HEADINGS[:1]),
     ("Primer: part 1", PRIMER_HEADINGS[1:2]),
-    ("Primer: part 2", PRIMER_HEADINGS[2:]),
+    ("Primer: part 2", PRIMER_HEADINGS[2:3]),
+    ("Primer: its story and its test", (PRIMER_HEADINGS[0], PRIMER_HEADINGS[3])),
     ("The question, Predict", ("The question", "Predict")),
     ("Explore", ("Explore",)),
     ("Measure, Explain", ("Measure", "Explain")),

@@ -21,7 +21,7 @@ OBJECTIVES, QUIZ, TASKS, TERMS, PREDICTIONS, EXERCISES = 3, 4, 8, 8, 2, (3, 4)
 BESIDE_A_BOARD = 6
 """Tasks of a lab in which a board is played."""
 PART_MINUTES, PRIMER_TERMS, PRIMER_TEST = 15, 12, 6
-PARTS = PRIMER_HEADINGS[1:]
+PARTS = PRIMER_HEADINGS[1:3]
 """Of the primer; each has one prediction, one task and one check."""
 
 Cell = Mapping[str, Any]

@@ -32,7 +32,7 @@ class Continuous(Policy):
     a request beside which no other runs or waits.
 
     Out of blocks, the running request admitted last is preempted, and nobody is admitted in that step.
-    Not modelled: prefix caching, asynchronous scheduling, the watermark of 0.33. Raises ValueError for settings that
+    Not modelled: the watermark of 0.33. Raises ValueError for settings that
     contradict each other.
     """
 
@@ -162,7 +162,7 @@ class Continuous(Policy):
             chunk = min(remaining, cap) if cap else remaining
             if chunk > left:
                 if not self.enable_chunked_prefill:
-                    return None if tokens else holds
+                    return None if tokens or not plan.steady else holds
                 chunk = left
             if not plan.take(request, chunk, remaining if whole else chunk):
                 break
@@ -173,7 +173,9 @@ class Continuous(Policy):
                 return None
             if not slots:
                 return math.inf
-        return holds if holds == math.inf or len(state.waiting) > len(tokens) - begun else math.inf
+        if len(state.waiting) == len(tokens) - begun:
+            return math.inf
+        return holds if plan.steady else None
 
     def make_room(self, state: State) -> Schedule:
         """Those that run, in order of admission, where blocks or budget do not suffice for all: victims give way."""

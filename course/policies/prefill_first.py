@@ -68,6 +68,8 @@ class PrefillFirst(Policy):
         if not paused and not state.decodes:
             return self.nobody(state)
         # Whoever waits has no slot or no blocks, and gets neither before somebody leaves: decodes take blocks.
+        if state.waiting and not plan.steady:
+            return Schedule(paused, decodes=True)
         return Schedule(paused, decodes=True, until=math.inf) if paused else DECODES
 
     def prompts(self, state: State, begun: list[Request], plan: Plan) -> dict[Request, int]:

@@ -61,6 +61,7 @@ MEANINGS = {
     "ttft_from_plan": ("client_wait + TTFT", True),
     "e2e_from_plan": ("client_wait + E2E", True),
 }
+LATE = 1e-3  # seconds: what a client without a limit takes to get a request out of the door is no delay
 LACKS = "--percentile-metrics ttft,tpot,itl,e2el adds it"
 SETUP = ("model_id", "endpoint_type", "backend", "num_prompts", "request_rate", "burstiness", "max_concurrency", "date")
 
@@ -152,10 +153,13 @@ def from_plan(
         mean = means.get(name, {}).get("mean", NAN) + wait
         if f"{name}_from_plan" not in means and mean > 0:
             more[f"{name}_from_plan"] = {"mean": mean}
-    return more, [
-        f"The client held requests back for {wait:.4g} s on average at its limit of "
-        f"{totals.get('max_concurrency', NAN):,.0f} in flight: users would have waited for TTFT and E2E from the plan"
-    ]
+    limit = totals.get("max_concurrency", NAN)
+    if limit > 0:
+        why = f"at its limit of {limit:,.0f} in flight: users would have waited for TTFT and E2E from the plan"
+        return more, [f"The client held requests back for {wait:.4g} s on average {why}"]
+    if wait < LATE:
+        return more, []
+    return more, [f"The client sent requests {wait:.4g} s late on average, without a limit in flight: it was too busy"]
 
 
 def totals_of(place: str, doc: Mapping) -> dict[str, float]:

@@ -131,11 +131,16 @@ def _blocks(row: Any) -> tuple:
 
 
 def prefix_blocks(
-    size: Any, answers: Any, prefix: tuple[tuple, ...] | None, prompts: np.ndarray, outputs: np.ndarray
+    size: Any,
+    answers: Any,
+    prefix: tuple[tuple, ...] | None,
+    prompts: np.ndarray,
+    outputs: np.ndarray,
+    number: int = 0,
 ) -> tuple[int | None, bool]:
     """Tokens of a block that a hash stands for, and whether hashes go on over the answer; else a ValueError.
 
-    So it is for hashes of more blocks than a request has.
+    So it is for hashes of more blocks than a request has. number: of the first request.
     """
     answers = flag("prefix_answers", answers)
     if size is None:
@@ -149,8 +154,8 @@ def prefix_blocks(
     for row, (ids, most) in enumerate(zip(prefix, (-(-tokens // size)).tolist(), strict=False)):
         if len(ids) > most:
             raise ValueError(
-                f"request {row} has hashes of {len(ids)} blocks of {size} tokens, and its {int(tokens[row])} tokens "
-                f"are at most {most}: shorten its prefix{'' if answers else ', or say prefix_answers'}"
+                f"request {number + row} has hashes of {len(ids)} blocks of {size} tokens, and its {int(tokens[row])} "
+                f"tokens are at most {most}: shorten its prefix{'' if answers else ', or say prefix_answers'}"
             )
     return size, answers
 

@@ -23,8 +23,7 @@ from course.policies import Continuous
 
 NAMES = vllm_live.names()
 SERVERS = {"wide": "questions_8", "wide_uncached": "prefix_off", "four_slots": "questions_4", "small_pool": "preempted"}
-HITS = pytest.mark.xfail(reason="prompts that share blocks are computed whole in the simulator", strict=True)
-LOADS = [pytest.param(name, marks=HITS) if name == "prefix_on" else name for name in NAMES]
+
 MS = 1e-3
 
 
@@ -45,13 +44,13 @@ def log(server):
 # The schedule
 
 
-@pytest.mark.parametrize("name", LOADS)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_step_computes_the_same_tokens(name):
     same = run(name).equal_steps(replayed(name))
     assert same.all(), f"{same.sum()} of {len(same)} steps, the first difference in step {np.argmin(same)}"
 
 
-@pytest.mark.parametrize("name", LOADS)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_step_holds_the_same_blocks_and_preempts_the_same_requests(name):
     one, other = run(name), replayed(name)
     assert other.steps.blocks.tolist() == one.blocks.tolist()
@@ -104,14 +103,14 @@ def test_a_step_begins_when_the_scheduler_looks():
     wrong = 0
     for name in NAMES:
         one = replace(run(name), looks=np.append(run(name).looks[0], run(name).done[:-1]))
-        wrong += int((~one.equal_steps(one.replay())).sum()) if name != "prefix_on" else 0
+        wrong += int((~one.equal_steps(one.replay())).sum())
     assert wrong > 0
 
 
 # The times
 
 
-@pytest.mark.parametrize("name", LOADS)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_token_leaves_when_it_left_the_engine(name):
     """In the simulator a step's tokens leave behind the pause before the next look; without it times are equal.
 
@@ -123,7 +122,7 @@ def test_every_token_leaves_when_it_left_the_engine(name):
         assert ours - one.pauses[step] == pytest.approx(theirs, abs=1e-5)
 
 
-@pytest.mark.parametrize("name", LOADS)
+@pytest.mark.parametrize("name", NAMES)
 def test_percentiles_are_within_a_millisecond_of_the_engines_own(name):
     """Or within the pauses: most are some tenths of a millisecond, a few 15, where another program had the core."""
     one, other = run(name), replayed(name)

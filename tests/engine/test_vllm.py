@@ -18,7 +18,8 @@ from tests.helpers import vllm_runs
 
 VERSIONS = ("0.19.1", "0.33.0")
 EQUAL = ("roomy", "tight", "nochunk", "labs")
-"""Kinds in which all runs are equal."""
+SHARING = ("prefix", "turns", "crowded")
+"""Kinds in which all runs are equal, without prefix caching and with it."""
 SECOND = steptime.PowerLaw(t0=1, c=0, alpha=1)
 
 
@@ -62,7 +63,7 @@ def differences(kind, version, serve_it=ENGINES["fast"], policy=policies.Continu
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("kind", EQUAL)
+@pytest.mark.parametrize("kind", EQUAL + SHARING)
 def test_every_run_is_equal_to_vllms(kind, version, engine):
     assert differences(kind, version, ENGINES[engine]) == {}
 
@@ -82,6 +83,24 @@ def test_what_is_recorded_has_what_is_hard(version):
             seen["pauses"] += any(b[0] > a[0] + 1 for a, b in zip(run.steps, run.steps[1:], strict=False))
             seen["every block in use"] += any(step[3] == load["blocks"] for step in run.steps)
     assert min(seen.values()) >= 20, seen
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_is_recorded_of_prefixes_has_what_is_hard(version):
+    seen = Counter()
+    for kind in SHARING:
+        for load, run in recorded(kind, version):
+            again = Counter(request for _, request, _ in run.hits)
+            seen["a hit"] += bool(again)
+            seen["found after a preemption"] += max(again.values(), default=0) > 1
+            seen["preempted"] += any(step[2] for step in run.steps)
+            seen["part of an answer found"] += any(
+                source < 0 and found > load["prompt"][-1 - source]
+                for _, request, found in run.hits
+                for source, _ in [load["starts"][request]]
+            )
+            seen["every block in use"] += any(step[3] == load["blocks"] for step in run.steps)
+    assert min(seen.values()) >= 30, seen
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -118,6 +137,13 @@ def test_another_rule_is_noticed(version, change, at_least):
     assert len(differences("tight", version, **change)) >= at_least
 
 
+@pytest.mark.parametrize(("version", "other"), [("0.19.1", "0.33"), ("0.33.0", "0.19")])
+def test_which_blocks_are_reused_first_is_noticed(version, other):
+    """By the other release's rule: of the crowded runs without a threshold, whose meaning 0.33 also changed."""
+    plain_ones = {load["seed"] for load, _ in recorded("crowded", version) if "threshold" not in load}
+    assert len(differences("crowded", version, follow=other).keys() & plain_ones) >= 15
+
+
 def test_the_versions_differ_where_the_table_says_so():
     """0.33 spares a request that is alone from the threshold: by 0.19's rule some runs of 0.33 come out otherwise."""
     other = differences("roomy", "0.33.0", follow="0.19")
@@ -128,10 +154,6 @@ def test_the_versions_differ_where_the_table_says_so():
 
 
 NOT_MODELLED = {
-    ("prefix", "0.19.1"): 2,
-    ("prefix", "0.33.0"): 2,
-    ("turns", "0.19.1"): 3,
-    ("turns", "0.33.0"): 3,
     ("watermark", "0.33.0"): 29,
 }
 """What the course does not model, and how many of the recorded runs it serves as vLLM all the same."""
@@ -147,7 +169,7 @@ def test_what_is_not_modelled_is_counted(kind, version):
 def test_the_docs_say_how_many_are_equal(root):
     table = (root / "docs" / "calibration.md").read_text().partition("## Equal to vLLM's own scheduler")[2]
     rows = {line.split("|")[1].strip(): line for line in table.splitlines() if line.startswith("|")}
-    for kind in dict.fromkeys([*EQUAL, "async", *(kind for kind, _ in NOT_MODELLED)]):
+    for kind in dict.fromkeys([*EQUAL, *SHARING, "async", *(kind for kind, _ in NOT_MODELLED)]):
         for version, one in vllm_runs.recorded(kind)[1].items():
             many, cell = len(one["runs"]), rows[kind].split("|")[3 + VERSIONS.index(version)]
             assert cell.strip() == f"{NOT_MODELLED.get((kind, version), many)} of {many}"
@@ -187,9 +209,12 @@ def test_what_is_no_version_is_refused(bad):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("kind", ["roomy", "tight", "nochunk"])
+@pytest.mark.parametrize("kind", ["roomy", "tight", "nochunk", "prefix"])
 def test_a_set_recorded_by_others(kind, version, shared):
-    """As ours, but times and chunks one by one, and free blocks, which the roomy ones leave out."""
+    """As ours, but times and chunks one by one, and free blocks, which the roomy ones leave out.
+
+    Where prefixes are shared, the tokens of the prompts are there; those of the answers are like no others.
+    """
     path = shared / "accept" / "vllm_oracle" / f"{kind}-{version}.json"
     if not path.exists():
         pytest.skip("no sets of vLLM runs beside the project")
@@ -200,6 +225,7 @@ def test_a_set_recorded_by_others(kind, version, shared):
             "times": [[(end, 1) for end in ends] for ends in load["times"]],
             "chunks": [(*chunk, 1) for chunk in load["chunks"]],
             "preempted": load["preempted"],
+            "hits": load["hits"] if load.get("prefix") else (),
             "used": [load["blocks"] - free for free in load["free"]] or [step[3] for step in mine.steps],
         })  # fmt: skip
         assert vllm_runs.first_difference(mine, theirs) is None, load["seed"]

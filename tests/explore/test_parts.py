@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from course.explore import Choice, Explorer, Slider, Toggle
 from course.explore.plot import Drawing, Plot, picture
-from course.explore.table import failure, html_table, rows_of, text_table, warnings_of
+from course.explore.table import failure, html_table, rows_of, table, text_table, warnings_of
 from tests.helpers.toy_explorer import CV, RATE, SLOTS
 
 
@@ -117,6 +117,14 @@ def test_tables_of_several_columns():
 def test_ragged_tables_are_refused(summary):
     with pytest.raises(ValueError, match="give each a label"):
         rows_of(summary)
+
+
+def test_the_caption_of_a_table_is_seen_and_said_once():
+    """Where the numbers come from: in sight, and for a screen reader the name of the table."""
+    shown = table([("", "a"), ("b", "1")], "Two & three [recorded: a card]")._repr_mimebundle_()["text/html"]
+    seen, _, grid = shown.partition("<table")
+    assert seen.count("Two &amp; three [recorded: a card]") == 1 and 'aria-hidden="true"' in seen
+    assert 'aria-label="Two &amp; three [recorded: a card]"' in grid
 
 
 def test_an_empty_summary_is_no_table():

@@ -80,18 +80,20 @@ def of_course(run: Run) -> Served:
 
 
 def workload(load: dict[str, Any]) -> Workload:
-    """The requests of a recorded workload, with a name for each full block of their prompts if these share prefixes."""
-    prefix = None
-    if load.get("prefix"):
-        names: dict[tuple[int, ...], int] = {}
-        asked = [tokens_of(load, request)[:tokens] for request, tokens in enumerate(load["prompt"])]
-        ends = [range(load["size"], len(tokens) + 1, load["size"]) for tokens in asked]
-        prefix = tuple(
-            tuple(names.setdefault(tuple(tokens[:end]), len(names)) for end in each)
-            for tokens, each in zip(asked, ends, strict=True)
-        )
+    """The requests of a recorded workload, with a name for each full block of prompt and answer if they share some."""
     arrival, prompt, output = (np.array(load[name]) for name in ("arrival", "prompt", "output"))
-    return Workload(arrival.astype(float), prompt, output, prefix=prefix)
+    if not load.get("prefix"):
+        return Workload(arrival.astype(float), prompt, output)
+    names: dict[tuple[int, ...], int] = {}
+    texts = load.get("tokens") or [tokens_of(load, request) for request in range(len(prompt))]
+    prefix = [
+        tuple(
+            names.setdefault(tuple(text[:end]), len(names)) for end in range(load["size"], len(text) + 1, load["size"])
+        )
+        for text in texts
+    ]
+    blocks = {"prefix_block_size": load["size"], "prefix_answers": "tokens" not in load}
+    return Workload(arrival.astype(float), prompt, output, prefix=prefix, **blocks)
 
 
 def policy(load: dict[str, Any], version: str, kind: type[policies.Continuous] = policies.Continuous) -> Any:
@@ -108,7 +110,7 @@ def policy(load: dict[str, Any], version: str, kind: type[policies.Continuous] =
 
 def cache(load: dict[str, Any], version: str, more: int = 0) -> KVCache:
     """The KV blocks of a recorded workload, and `more`."""
-    return KVCache(load["blocks"] + more, load["size"], version)
+    return KVCache(load["blocks"] + more, load["size"], version, load.get("prefix", False))
 
 
 def first_difference(mine: Served, theirs: Served) -> str | None:

@@ -13,11 +13,9 @@ from course.explore import Explorer
 from course.gpu.errors import not_measured
 from course.lessons.lab02 import on_device
 from course.lessons.lab02.launch import launch_explorer
-from course.lessons.lab07 import chunk_explorer as lab07
 
 EXPLORERS: dict[str, Callable[..., Explorer]] = {
     "lab02": launch_explorer,
-    "lab07": lab07.chunk_explorer,
 }
 
 
@@ -54,7 +52,6 @@ def failing(error: BaseException, at: int) -> gpu.Device:
 def test_a_launch_that_fails_leaves_the_recording_and_a_sentence(lab, at, error, monkeypatch) -> None:
     monkeypatch.setattr(on_device, "ROWS", {False: 64, True: 28_672})
     monkeypatch.setattr(on_device, "BATCHES", (1, 4, 16))
-    monkeypatch.setattr(lab07, "HERE", {False: 2_048, True: 2_048})
     explorer = EXPLORERS[lab](failing(error, at), max_seconds=0)
     text = explorer.text()
     found = explorer.compute()

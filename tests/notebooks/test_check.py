@@ -116,7 +116,7 @@ def test_the_eight_headings_are_required_in_order() -> None:
 
 
 def test_the_primer_has_headings_of_its_own() -> None:
-    parts = "# %% [markdown]\n# ## Can you skip it?\n#\n# ## Part 1: A\n#\n# ## Part 2: B\n"
+    parts = "# %% [markdown]\n# ## A model speaks\n#\n# ## Part 1: A\n#\n# ## Part 2: B\n#\n# ## Six questions\n"
     assert check.source_faults(parts, "00") == []
     assert "heading '## Predict' is missing" in check.source_faults(parts, "07")
     assert check.source_faults(parts.replace("## Part 2: B", ""), "00") == ["heading '## Part 2' is missing"]

@@ -73,6 +73,13 @@ def test_a_notebook_beyond_a_limit(name, cells):
     assert exceeded(cells) == {name}
 
 
+def test_six_tasks_remain_where_a_board_is_played():
+    board = code("lab03.board()", "Be quick.\n2 requests, 1 slots.\nWithout the board: .play([[1]]).")
+    six = code("explorer", TASKS.replace("Task 7. Find it.\nTask 8. Find it.\n", ""))
+    assert exceeded([CELLS[0], six, board, CELLS[2]]) == set()
+    assert exceeded([CELLS[0], six, CELLS[2]]) == {"tasks"} == exceeded([*CELLS, board])
+
+
 def test_lists_are_no_story_and_tables_no_explanation():
     story = text("## The question\n\n" + "- word word word\n" * 100)
     table = text("## Explain\n\n| a | b |\n|---|---|\n" + "| word | word |\n" * 300)
@@ -124,7 +131,7 @@ PRIMER = replace(
     terms=tuple("abcdefghijkl"),
 )
 TASK = "One server [modelled]\nAt the start: Load 0.5\n  wait 3 s\nTask 1. Find it.\n"
-PARTS = [text("## Can you skip it?"), text("## Part 1: A"), code("one", TASK), text("## Part 2: B"), code("two", TASK)]
+PARTS = [text("## A model speaks"), text("## Part 1: A"), code("one", TASK), text("## Part 2: B"), code("two", TASK)]
 
 
 def test_the_primer_has_two_parts_in_place_of_the_sections():

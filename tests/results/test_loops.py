@@ -156,6 +156,10 @@ def test_the_wait_in_the_client_counts_from_the_plan(result):
     assert there.ours["e2e_from_plan"] == pytest.approx({"mean": 1.49, "p99": 2.0})
     lists = result(held | {"mean_client_queue_time_ms": None, "queue_times": [1.0, 1.2] * 20})  # as vLLM 0.30 writes
     assert lists.ours["client_wait"]["mean"] == pytest.approx(1.1) and said(lists, "held requests back for 1.1 s")
+    free = result(held | {"max_concurrency": None})  # as in the recorded file: no limit, so none held anything back
+    assert said(free, "sent requests 1.1 s late on average, without a limit in flight") and not said(free, "nan")
+    prompt = result(held | {"max_concurrency": None, "mean_client_queue_time_ms": 0.085})
+    assert not said(prompt, "late") and not said(prompt, "held") and not said(prompt, "nan")
 
 
 def test_a_wait_that_the_file_has_is_not_called_uncounted(result):

@@ -11,9 +11,11 @@ import random
 from typing import Any
 
 COUNTS = {
-    "roomy": 100, "tight": 200, "nochunk": 50, "labs": 40, "prefix": 100, "turns": 100, "watermark": 60, "async": 60,
+    "roomy": 100, "tight": 200, "nochunk": 50, "labs": 40, "prefix": 100, "turns": 100, "crowded": 150,
+    "watermark": 60, "async": 60,
 }  # fmt: skip
-"""Workloads of each kind. prefix: prompts start alike; turns: a prompt may also start with an earlier answer."""
+"""Workloads of each kind. prefix: prompts start alike; turns: a prompt may also start with an earlier answer; crowded:
+most do, of few texts, more come at once and blocks are fewer."""
 SETTINGS_OF_LABS = ((4, 6, 2), (4, 6, 0), (64, 2_048, 512), (64, 512, 256), (64, 8_192, 1_024), (256, 2_048, 0))
 """Slots, token budget and threshold as the labs on long prompts and on KV memory have them."""
 
@@ -31,10 +33,16 @@ def make(kind: str, seed: int) -> dict[str, Any]:
     gap = draw.choice([0, 1, 2, 6, 20])
     arrival = [sum(gaps) for gaps in _prefixes([draw.randint(0, gap) for _ in range(many)])]
     made: dict[str, Any] = {"seed": seed, "arrival": arrival, "prompt": prompt, "output": output}
-    if kind in ("prefix", "turns"):
-        made |= {"prefix": True, "starts": _starts(draw, made, 0.35 if kind == "turns" else 0)}
+    if kind == "crowded":
+        slots, made["arrival"] = slots + draw.randint(2, 8), [step // 3 for step in arrival]
+        budget = max(slots, budget)
+    if kind in ("prefix", "turns", "crowded"):
+        share = {"prefix": 0, "turns": 0.35, "crowded": 0.6}[kind]
+        made |= {"prefix": True, "starts": _starts(draw, made, share, 1 if kind == "crowded" else 3)}
     most = max(-(-(asked + answer) // size) for asked, answer in zip(prompt, output, strict=True))
-    spare = {"roomy": most * slots, "tight": most // 2, "prefix": 2 * most, "turns": 2 * most}.get(kind, most)
+    spare = {"roomy": most * slots, "tight": most // 2, "prefix": 2 * most, "turns": 2 * most, "crowded": most}.get(
+        kind, most
+    )
     blocks = most + (spare if kind == "roomy" else draw.randint(0, spare))
     if kind == "nochunk":
         longest = max(asked + answer for asked, answer in zip(prompt, output, strict=True))
@@ -67,8 +75,8 @@ def _labs(draw: random.Random) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _starts(draw: random.Random, made: dict[str, Any], turns: float) -> list[tuple[int, int]]:
-    """How prompts start: with a text that many share, or, that share of them, with an earlier prompt and its answer."""
+def _starts(draw: random.Random, made: dict[str, Any], turns: float, texts: int) -> list[tuple[int, int]]:
+    """How prompts start: with one of so many texts, or, that share of them, with an earlier prompt and its answer."""
     starts: list[tuple[int, int]] = []
     for i, tokens in enumerate(made["prompt"]):
         if i and draw.random() < turns:
@@ -77,7 +85,7 @@ def _starts(draw: random.Random, made: dict[str, Any], turns: float) -> list[tup
             starts.append((-1 - before, shared))
             made["prompt"][i] = shared + draw.choice([0, 0, draw.randint(1, 20)])
         else:
-            starts.append((draw.randrange(3), min(tokens, draw.randint(1, 120))))
+            starts.append((draw.randrange(texts), min(tokens, draw.randint(1, 120))))
     return starts
 
 

@@ -42,7 +42,7 @@ def answer(result: Answer, *, height: int = 380) -> go.Figure:
     boxes = _bars(np.full(len(pieces), 0.94), -(spots // ACROSS), fill, "tokens") | {
         "orientation": "h", "base": (spots % ACROSS).tolist(), "width": 0.8, "text": pieces, "textangle": 0,
         "textposition": "inside", "insidetextanchor": "middle", "hoverinfo": "text", "constraintext": "none",
-        "textfont": {"color": inks, "size": 11},
+        "textfont": {"color": inks, "size": [11 if len(piece) < 9 else 9 for piece in pieces]},
         "marker": {"color": fill, "line": {"width": 1.5, "color": [theme.COLOURS[kind] for kind in kinds]}},
     }  # fmt: skip
     lines = max(5, ceil((len(result.prompt) + len(result.said)) / ACROSS))
@@ -52,7 +52,7 @@ def answer(result: Answer, *, height: int = 380) -> go.Figure:
     times = _bars(steps, taken, [theme.COLOURS[kind] for kind in shown], "seconds of a step", 2, width=0.8)
     most = 1e3 * max(result.seconds, default=1e-3)
     blank = {"showticklabels": False, "showgrid": False, "showline": False, "ticks": ""}
-    key = [f'<span style="color:{INKS[kind]}">■</span> {what}' for kind, what in
+    key = [f'<span style="color:{theme.COLOURS[kind]}">■</span> {what}' for kind, what in
            (("prefill", "question"), ("decode", "answer"))]  # fmt: skip
     return pair(
         [boxes, times],
@@ -64,7 +64,7 @@ def answer(result: Answer, *, height: int = 380) -> go.Figure:
         height,
         columns=WIDE,
         margin=MARGIN | {"l": 12},
-        annotations=[heading(1, "  ".join([*key, "□ newest"])), heading(2, "this machine, measured")],
+        annotations=[heading(1, "  ".join([*key, "□ newest"])), heading(2, "measured here")],
     )
 
 
@@ -158,7 +158,7 @@ def traffic(result: Traffic, *, height: int = 360) -> go.Figure:
                   "anchor": "x"},
         f"xaxis{panel}": {"title": {"text": f"TTFT, {scale} scale [s]"}, "range": ends, "domain": RIGHT,
                           "anchor": f"y{panel}"} | (ticks if result.log else {}),
-        f"yaxis{panel}": {"title": {"text": "how many [requests]"}, "range": [0, float(f"{most:.4g}")],
+        f"yaxis{panel}": {"title": {"text": "count [requests]"}, "range": [0, float(f"{most:.4g}")],
                           "anchor": f"x{panel}"},
     }  # fmt: skip
     bars = [

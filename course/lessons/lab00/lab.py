@@ -49,7 +49,7 @@ def requests_and_waits() -> Explorer:
         ],
         figure=figures.traffic,
         summary=traffic.rows,
-        title="When requests come, and how long they wait",
+        title="Requests and waits",
         badge=together.STEP.simulated,
         **tasks_of("00", "requests_and_waits"),
     )

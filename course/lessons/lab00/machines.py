@@ -60,7 +60,7 @@ def side_by_side(machines: Sequence[Machine]) -> Table:
         for m in machines
     ]  # fmt: skip
     body = zip(labels, *columns, strict=True)
-    return table([("", *(m.name for m in machines)), *body], "Bandwidth against FLOPs")
+    return table([("", *(m.name for m in machines)), *body], "Recorded on such a card, and measured on this one")
 
 
 def _three(value: float) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import log10
 
 import numpy as np
 import plotly.graph_objects as go
@@ -112,27 +111,9 @@ def operators_graphs(found: Service, *, height: int = 320) -> go.Figure:
     return parts.pair(
         data,
         (time, {"title": {"text": "time [s]"}, "range": [0, 1.4]}),
-        (time, {"title": {"text": "running [requests]"}, "range": [0, 36]}),
+        (time, {"title": {"text": "running, of 32 [requests]"}, "range": [0, 36]}),
         height,
         annotations=[
-            parts.heading(1, "p99 of TTFT by minute, mean of A, B, C"),
-            parts.heading(2, "running, of 32 slots: mean by minute"),
+            parts.heading(1, "p99 of TTFT by minute, mean of A, B, C [simulated on recorded steps]"),
         ],
     )
-
-
-def draws(found: Mapping[str, Sequence[float]], *, height: int = 300) -> go.Figure:
-    """Each draw's percentile as a mark, a row for each test. found: seconds by the name of a test."""
-    data: list[Part] = []
-    for name, values in found.items():
-        marks = parts.trace([1e3 * value for value in values], [0.0] * len(values), name)
-        look = {"mode": "markers", "marker": {"color": theme.COLOURS["continuous"], "size": 9, "opacity": 0.6}}
-        data.append(marks | look | {"y": [name] * len(values)})
-    ticks = [20, 30, 50, 100, 200, 300, 500, 1_000]
-    layout = {
-        "template": theme.TEMPLATE, "height": height, "margin": parts.MARGIN,
-        "xaxis": {"title": {"text": "p99 of TTFT [ms]"}, "type": "log", "tickvals": ticks,
-                  "range": theme.round_digits([log10(150), log10(1_000)])},
-        "yaxis": {"autorange": "reversed", "ticks": "", "type": "category"},
-    }  # fmt: skip
-    return theme.plain_figure(data, layout)

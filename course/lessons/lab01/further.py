@@ -1,21 +1,19 @@
-"""The tables and the figure of lab 01's optional notebook."""
+"""The tables of lab 01's optional notebook."""
 
 from __future__ import annotations
 
 import numpy as np
-import plotly.graph_objects as go
 
+from course.calibration import vllm_live, vllm_pages
 from course.explore.table import Table, table
 from course.figures.words import seconds
-from course.lessons.lab01 import chat, figures, replicas
+from course.lessons.lab01 import chat
 from course.lessons.lab01.chat import PARTS, STEP
 
-__all__ = ["a_user_a_month", "parts_of_a_p99", "replicas_and_all", "the_last_token", "twenty_draws", "windows"]
+__all__ = ["parts_of_a_p99", "twenty_draws", "vllm_by_parts", "windows"]
 
 DRAWS = 20
 BUSY = 12  # requests/s
-QUESTIONS = 100
-"""Of each user in a month."""
 
 
 def windows() -> Table:
@@ -29,19 +27,15 @@ def windows() -> Table:
     return table(rows, f"A window of {chat.WINDOW_MS} ms [{STEP.simulated}]")
 
 
-def the_last_token() -> Table:
-    """E2E of some requests, and two formulas for it."""
-    run = chat.chat().run
-    rows: list[tuple[str, ...]] = [("", "tokens", "E2E", "TTFT + (N - 1) TPOT", "TTFT + N TPOT")]
-    order = np.argsort(run.workload.output_tokens, kind="stable")
-    for place in (20, 1_000, 1_980):
-        one = int(order[place])
-        tokens = int(run.workload.output_tokens[one])
-        ttft, tpot = float(run.ttft[one]), float(run.tpot[one])
-        sums = (ttft + (tokens - 1) * tpot, ttft + tokens * tpot)
-        cells = [f"{1e3 * value:,.1f} ms" for value in (float(run.e2e[one]), *sums)]
-        rows.append((f"request {one + 1}", f"{tokens:,}", *cells))
-    return table(rows, f"The time to the last token [{STEP.simulated}]")
+def vllm_by_parts() -> Table:
+    """Mean TTFT of 24 questions to vLLM with 8 slots and with 4, from sending to the client's first token, in parts."""
+    columns: list[list[str]] = []
+    for slots in (8, 4):
+        run = vllm_live.read(f"questions_{slots}")
+        parts = [*run.around.values(), run.queue_wait, run.ttft - run.queue_wait]
+        columns.append([f"{slots} slots", *(seconds(float(part.mean())) for part in (*parts, sum(parts)))])
+    names = ("", "read by the API server", "handed to the scheduler", "back to the client", "queue", "prefill", "TTFT")
+    return table(zip(names, *columns, strict=True), f"The same 24 questions, means [{vllm_pages.label()}]")
 
 
 def draws(num_requests: int) -> list[float]:
@@ -49,9 +43,14 @@ def draws(num_requests: int) -> list[float]:
     return [chat.chat(rate=BUSY, num_requests=num_requests, seed=seed).percentile(99) for seed in range(DRAWS)]
 
 
-def twenty_draws() -> go.Figure:
-    """The p99 of TTFT of twenty draws: tests of 100, 500 and 2,000 requests."""
-    return figures.draws({f"{count:,} requests": draws(count) for count in (100, 500, 2_000)})
+def twenty_draws() -> Table:
+    """The p99 of TTFT of twenty draws, over the length of the test."""
+    rows: list[tuple[str, ...]] = [("", "least", "median", "most")]
+    for count in (100, 500, 2_000):
+        rows.append(
+            (f"{count:,} requests", *(seconds(float(value)) for value in np.percentile(draws(count), (0, 50, 100))))
+        )
+    return table(rows, f"p99 of TTFT, {DRAWS} draws at {BUSY} requests/s [{STEP.simulated}]")
 
 
 def parts_of_a_p99() -> Table:
@@ -63,36 +62,3 @@ def parts_of_a_p99() -> Table:
     rows.append(("sum of the four", *(seconds(sum(tail)) for tail in tails)))
     rows.append(("p99 of TTFT", *(seconds(found.percentile(99)) for found in both)))
     return table(rows, f"Percentiles do not add up [{STEP.simulated}]")
-
-
-def share_of_users(questions: int, seed: int = 0) -> float:
-    """Share of users who meet a TTFT above the p99 at least once; each request belongs to a user drawn at random."""
-    ttft = chat.chat(rate=BUSY, num_requests=20_000).ttft
-    late = ttft > np.percentile(ttft, 99)
-    asked = np.random.default_rng(seed).permutation(len(ttft)).reshape(-1, questions)
-    return float(late[asked].any(axis=1).mean())
-
-
-def a_user_a_month() -> Table:
-    """Share of users who meet the p99, drawn and by formula, over questions a month."""
-    rows: list[tuple[str, ...]] = [("", "drawn", "1 - 0.99 to the power of n")]
-    rows += [
-        (f"{count} questions" if count > 1 else "1 question", f"{share_of_users(count):.0%}", f"{1 - 0.99**count:.0%}")
-        for count in (1, 10, QUESTIONS)
-    ]
-    return table(rows, f"Users who see a TTFT above the p99 [{STEP.simulated}]")
-
-
-def replicas_and_all() -> Table:
-    """The p99s of the ticket: each replica's, three ways to make one of them, and that of all requests."""
-    found = replicas.service()
-    each = [float(np.percentile(run.ttft, 99)) for run in found.runs]
-    counts = [len(run) for run in found.runs]
-    values = {
-        **{f"replica {name}": value for name, value in zip("ABC", each, strict=True)},
-        "mean of the three": float(np.mean(each)),
-        "mean weighted by requests": float(np.average(each, weights=counts)),
-        "median of the three": float(np.median(each)),
-        "of all requests": float(np.percentile(found.ttft, 99)),
-    }
-    return table([(name, seconds(value)) for name, value in values.items()], f"p99 of TTFT [{STEP.simulated}]")

@@ -10,7 +10,7 @@ from course.explore.table import Table, table
 from course.explore.words import WordsExplorer, words_on_the_screen
 from course.figures.timelines import timelines
 from course.lessons.lab01 import chat, figures, replicas, tasks
-from course.lessons.lab01.part_by_part import launch_explorer
+from course.lessons.lab01.part_by_part import launch_explorer as one_question
 
 __all__ = [
     "dashboard_and_users", "four_by_hand", "one_question", "ticket_graphs", "where_the_time_goes", "words_and_waits",
@@ -39,16 +39,11 @@ def where_the_time_goes() -> Explorer:
         ],
         figure=figures.where_it_goes,
         summary=chat.rows,
-        title="Where the time before the first token goes",
+        title="Where the time goes",
         badge=chat.STEP.simulated,
         beside=False,
         **tasks_of("01", "where_the_time_goes"),
     )
-
-
-def one_question() -> Explorer:
-    """One question, part by part, on the machine at hand beside the recording."""
-    return launch_explorer()
 
 
 def four_by_hand() -> go.Figure:

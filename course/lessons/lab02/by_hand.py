@@ -27,8 +27,3 @@ class Steps:
 def step_of(batch: int) -> Steps:
     """A step of so many sequences: two operations for each weight and sequence."""
     return Steps(batch, WEIGHTS / READ, batch * OWN / READ, batch * 2 * WEIGHTS / COMPUTE)
-
-
-def knee() -> float:
-    """Sequences whose K and V take as long as the weights."""
-    return WEIGHTS / OWN

@@ -49,11 +49,8 @@ class Recorded(files.Recording):
         self.provenance, self._found = found["provenance"], found
 
     def at(self, context: int) -> Here:
-        """What was launched over this context. Raises ValueError where nothing was."""
-        found = self._found["contexts"].get(str(context))
-        if found is None:
-            there = ", ".join(self._found["contexts"])
-            raise ValueError(f"nothing was recorded over a context of {context}: there are {there}")
+        """What was launched over this context, one of those of the slider."""
+        found = self._found["contexts"][str(context)]
         times = {what: dict(zip(self._found["batches"], found[what], strict=True)) for what in WHAT}
         kv = self._found["kv_bytes_per_token"] * context
         return Here(self.card, times, self._found["matrix_bytes"], kv)
@@ -99,14 +96,16 @@ def rows(found: Launched) -> list[tuple[str, ...]]:
     columns = [_column(found.recorded, "recorded", found.batch)]
     if found.here.times:
         columns.append(_column(found.here, "measured", found.batch))
-    labels = ("", "weights", "read them", "multiply by them", "K and V", "attention")
+    labels = ("", "weights", "read them", "multiply by them", "multiply / read", "K and V", "attention")
     return [(name, *values) for name, *values in zip(labels, *columns, strict=True)]
 
 
 def _column(found: Here, badge: str, batch: int) -> tuple[str, ...]:
     read, product, attention = (_took(found, what, batch) for what in WHAT)
-    sizes = amount(found.matrix_bytes, "B"), amount(found.kv_bytes * batch, "B")
-    return f"{found.where}, {badge}", sizes[0], read, product, sizes[1], attention
+    sizes = [amount(size, "B") if size else "-" for size in (found.matrix_bytes, found.kv_bytes * batch)]
+    ratio = f"{found.times[WHAT[1]][batch] / found.times[WHAT[0]][batch]:.2g}"
+    times = "-" if ratio == "nan" else f"{ratio} times"
+    return f"{found.where}, {badge}", sizes[0], read, product, times, sizes[1], attention
 
 
 def _took(found: Here, what: str, batch: int) -> str:

@@ -14,7 +14,7 @@ from course.gpu.errors import FAILS, not_measured
 from course.gpu.one_layer import GPU_KIND, WIDTH, in_numpy, on_a_gpu
 from course.gpu.ops import numbers, product, read_probe
 from course.gpu.ops.queue import Queue, queue
-from course.gpu.timing import Launch, Timing, measure, measuring
+from course.gpu.timing import Launch, Timing, measuring
 from course.lm.threads import one_thread
 
 BATCHES = (1, 4, 16, 64, 256)
@@ -26,11 +26,13 @@ MOST_HERE = 300e6
 """Bytes of K and V that a CPU is given."""
 BLOCKS_EACH = 32
 """Thread blocks of the read probe for each multiprocessor: more than run at once, which reads fastest."""
-READS_AT_ONCE = 20
 LEAST, LAUNCHES, ENOUGH = 3, 50, 0.2
 """Launches of which the median is taken, at least and at most, and seconds after which no further one begins."""
-PARTS = 8
-"""Of a product on a CPU, one after the other, so that a move need not wait for the whole of a large one."""
+AT_ONCE = 8_192, 4
+"""Of what a CPU computes in one part of a launch: rows of the matrix times sequences, and sequences of the attention.
+
+A move waits for one part at most, a few milliseconds, and not for a whole launch of a large batch.
+"""
 
 Times = dict[str, dict[int, float]]
 """Seconds by what was launched and by batch; NaN where nothing was."""
@@ -96,10 +98,14 @@ class Bench:
             launch: Launch | Sequence[Launch] = probe
         elif what == WHAT[1]:
             launch = multiply(batch)
-        else:
-            launch = _attention(work, context, batch)
+        elif work.device.is_gpu:
             # In a step the weights pass through a GPU's cache between two layers.
-            before = probe if work.device.is_gpu else None
+            launch, before = on_a_gpu(work, context, KV_HEADS, batch), probe
+        else:
+            launch = []
+            for start in range(0, batch, AT_ONCE[1]):
+                launch.append(in_numpy(context, KV_HEADS, min(AT_ONCE[1], batch - start)))
+                yield
         yield
         return (yield from timed(work, launch, self._max_seconds, before))
 
@@ -112,10 +118,10 @@ class Bench:
         return 2 * KV_HEADS * WIDTH * (2 if self._device is not None and self._device.is_gpu else 4) * context
 
     def _here(self, context: int) -> Here:
-        if self._device is None:
-            return Here("")
-        device = self._device
         times = {what: {b: self._known.get(_key(what, b, context), float("nan")) for b in BATCHES} for what in WHAT}
+        if self._device is None:
+            return Here("this machine", times)
+        device = self._device
         left_out = [batch for batch in BATCHES if not self._fits(WHAT[2], batch, context)]
         said = (f"The K and V of {left_out[0]} sequences are too much for this machine.",) if left_out else ()
         name = device.name if device.is_gpu else f"{device.name}, NumPy"
@@ -128,22 +134,11 @@ def _key(what: str, batch: int, context: int) -> tuple[str, int, int]:
     return (what, 0 if what == WHAT[0] else batch, context if what == WHAT[2] else 0)
 
 
-def seconds_of(work: Queue, launch: Launch, max_seconds: float) -> float:
-    """The median of some launches. Raises KernelError."""
-    return measure(work, launch, launches=LAUNCHES, max_seconds=max_seconds, warm=1).seconds
-
-
 def timed(
     work: Queue, launch: Launch | Sequence[Launch], max_seconds: float, before: Launch | None = None
 ) -> Generator[None, None, Timing]:
     """LEAST launches, and more as long as they begin in max_seconds, after one that is not counted. KernelError."""
     return measuring(work, launch, launches=LAUNCHES, max_seconds=max_seconds, warm=1, least=LEAST, before=before)
-
-
-def _attention(work: Queue, context: int, batch: int) -> Launch:
-    if work.device.is_gpu:
-        return on_a_gpu(work, context, KV_HEADS, batch)
-    return in_numpy(context, KV_HEADS, batch)
 
 
 Pair = tuple[Launch, Callable[[int], Launch | Sequence[Launch]]]
@@ -162,8 +157,9 @@ def _in_numpy() -> Pair:
 
     def multiply(batch: int) -> Sequence[Launch]:
         x = rng.standard_normal((batch, COLUMNS), dtype=np.float32)
-        rows = [w[start : start + len(w) // PARTS] for start in range(0, len(w), len(w) // PARTS)]
-        return [partial(np.matmul, x, part.T, out=np.empty((batch, len(part)), np.float32)) for part in rows]
+        rows = min(AT_ONCE[0] // batch, 512)
+        parts = [w[start : start + rows] for start in range(0, len(w), rows)]
+        return [partial(np.matmul, x, part.T, out=np.empty((batch, len(part)), np.float32)) for part in parts]
 
     return w.max, multiply
 
@@ -186,20 +182,3 @@ def _encoded(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:
     """Random bf16 numbers, the same in every eighth of the rows: to draw all of them would take seconds."""
     piece = numbers.encode(rng.standard_normal((rows // 8, columns), dtype=np.float32), GPU_KIND)
     return np.tile(piece, (8, 1))
-
-
-def read_rate(device: gpu.Device, size: int, every: int = 1, *, max_seconds: float = ENOUGH) -> float:
-    """Bytes/s at which so many bytes are read again and again; on a CPU perhaps only every so many numbers one.
-
-    Raises KernelError.
-    """
-    work = queue(device)
-    if device.is_gpu:
-        words = device.to_device(_encoded(np.random.default_rng(0), size // 128, 64)).view(np.uint32).reshape(-1)
-        out = device.empty((BLOCKS_EACH * work.multiprocessors,), np.uint32)
-        # A launch by itself takes longer than to read a small array.
-        many = work.captured([read_probe.prepare(work, words, out)] * READS_AT_ONCE)
-        return READS_AT_ONCE * size / seconds_of(work, many, max_seconds)
-    # Ones: pages of zeros that nobody wrote are all one page.
-    numbers_there = np.ones(size // 4, np.float32)[::every]
-    return 4 * numbers_there.size / seconds_of(work, numbers_there.max, max_seconds)

@@ -100,16 +100,13 @@ def mostly_own(settings: Settings, found: OneCurve) -> bool:
 
 def curve(settings: Settings, found: OneCurve) -> Mapping[str, Any]:
     """What the answers name."""
-    low, high = found.curve.band(LARGEST)
     return {
         "knee": f"{found.curve.knee:.0f}",
-        "t0": seconds(found.curve.t0),
         "twice": seconds(2 * found.curve.t0),
         "most": f"{found.most}",
         "largest": seconds(found.largest),
         "recorded": seconds(found.recorded_largest),
-        "low": seconds(float(low)),
-        "high": seconds(float(high)),
+        "low": seconds(float(found.curve.band(LARGEST)[0])),
         "batch": f"{found.batch}",
         "cost": f"{found.cost:.2g}",
         "step": seconds(found.step),

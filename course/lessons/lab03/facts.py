@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from course import queueing
+from course.calibration import vllm_live, vllm_pages
 from course.engine.run import Run
 from course.engine.serving import serve
 from course.lessons.lab03 import evening, lab, live_words, metrics_page, one_engine, tasks
@@ -15,12 +16,11 @@ from course.lessons.lab03.one_engine import CONTEXT, OUTPUT, OUTPUT_CV, PROMPT, 
 from course.models import engine_defaults
 from course.models.gpus import gpu
 from course.steptime import Step
-from course.workload import Workload, lengths
 
 SOON, FULL, COUNT = 14, 17, 2_000  # requests/s: soon, and of exercise 1; requests of a run
-RUNNING, WAITING, FINISHED = 30, 8, 16  # requests on average, and requests/s: exercise 2
+WAITING, FINISHED = 8, 16  # requests on average, and requests/s: exercise 2
 TWIN_RUNNING, TWIN_WAITING, TWIN_FINISHED = 60, 30, 12.0
-TWIN_IN_SYSTEM, TWIN_COUNT, TWIN_SUM = 100, 3_000, 4_800  # requests; and seconds of five minutes
+TWIN_IN_SYSTEM, TWIN_COUNT, TWIN_SUM, TWIN_SECONDS = 100, 3_000, 4_800, 300
 WHOLE = (0.5, 20, 51)  # TTFT [s], TPOT [ms], and a token
 PADDED = (10, 4)  # tokens of a static batch
 NEAR_FULL, HUNDRED = 0.9, 100
@@ -30,12 +30,10 @@ CLIENTS, RUNS_HERE, WAITS_HERE = 2.5, 30, 2  # seconds, requests
 IN_FLIGHT, FAST = 64, 32
 QUIZ_CAPACITY, QUIZ_RATE, HOUR = 18, 20, 3_600
 CAMPAIGN, MINUTE_TEST, QUARTER = 20, 1_000, 16_000  # requests/s; requests of a minute, and of a quarter of an hour
-FOUR_TOKENS, TWO = 4, 2
-RULE_T0, RULE_C = 0.567, 0.0833  # ms, of the rules that do not survive
 PROMISE_MS = 200
 
-GIVEN = (SLOTS, PROMPT, OUTPUT, lab.RATE, SOON, FULL, COUNT, CONTEXT, live_words.REQUESTS, TWO, FOUR_TOKENS, CAMPAIGN,
-         RUNNING, FINISHED)  # fmt: skip
+GIVEN = (SLOTS, PROMPT, OUTPUT, lab.RATE, SOON, FULL, COUNT, CONTEXT, live_words.REQUESTS, CAMPAIGN, FINISHED,
+         lab.WINDOW[0], len(lab.FOUR))  # fmt: skip
 
 
 @cache
@@ -44,22 +42,12 @@ def served(rate: float, cv: float = 1.0, count: int = COUNT, slots: int = SLOTS)
     return serve(one_engine.requests(rate, cv, count), one_engine.engine(slots), STEP)
 
 
-def ttft(rate: float, percent: float, cv: float = 1.0) -> float:
-    """A percentile of TTFT [s]."""
-    return float(np.percentile(served(rate, cv).ttft, percent))
-
-
 def _p99(run: Run) -> float:
     return float(np.percentile(run.ttft, 99))
 
 
 def _tpot_ms(run: Run) -> float:
     return 1e3 * float(np.nanmean(run.tpot))
-
-
-def engine_slots_recorded() -> int:
-    """The most decodes of a recorded step."""
-    return next(decodes for decodes in range(1, 2_000) if STEP.beyond(decodes=decodes + 1))
 
 
 def clock(minute: float) -> str:
@@ -78,8 +66,8 @@ def _load() -> dict[str, Any]:
     decode, mixed = STEP(Step(SLOTS, SLOTS * CONTEXT, ())), STEP(Step(SLOTS - 1, (SLOTS - 1) * CONTEXT, ((PROMPT, 0),)))
     return {
         "load_now": lab.RATE / most,
-        "p99_now_ms": 1e3 * ttft(lab.RATE, 99),
-        "p99_soon_ms": 1e3 * ttft(SOON, 99),
+        "p99_now_ms": 1e3 * _p99(served(lab.RATE)),
+        "p99_soon_ms": 1e3 * _p99(served(SOON)),
         "e2e_now_s": float(now.e2e.mean()),
         "e2e_soon_s": float(soon.e2e.mean()),
         "traffic_grows": SOON / lab.RATE - 1,
@@ -91,7 +79,6 @@ def _load() -> dict[str, Any]:
         "rate_now": now.little().arrival_rate,
         "decode_ms": 1e3 * decode,
         "mixed_ms": 1e3 * mixed,
-        "leaves": _leaves(),
         "engine": engine_defaults.VERSION,
         "default_slots": engine_defaults.batch(gpu("H100"))[0],
         "host_ms": HOST_MS,
@@ -103,15 +90,9 @@ def _load() -> dict[str, Any]:
         "many_soon_tpot_ms": _tpot_ms(served(SOON, slots=many)),
         "price_tpot_ms": _tpot_ms(served(fast, slots=many)),
         "most": max(one_engine.capacity(slots) for slots in one_engine.CHOICES),
-        "beyond": engine_slots_recorded(),
+        "room_requests": 10 * (one_engine.room() // CONTEXT // 10),
         "soon_running": int(served(SOON, slots=many).steps.running.max()),
     }
-
-
-@cache
-def _leaves() -> float:
-    """The first rate, in tenths, at which 1% or more find all slots taken, by theory."""
-    return next(ten / 10 for ten in range(100, 160) if one_engine.forecast(ten / 10).sharing.p_wait >= 0.01)
 
 
 def _law() -> dict[str, Any]:
@@ -191,26 +172,27 @@ def _asked() -> dict[str, Any]:
     }
 
 
-@cache
-def _tails() -> tuple[Run, float]:
-    """A test with the decision's number in flight, and the p99 of TTFT between the scrapes of the page [s]."""
-    users = round(metrics_page.from_page())
-    answers = lengths.lognormal(OUTPUT, OUTPUT_CV)
-    load = Workload.closed_loop(users, 0, metrics_page.REQUESTS // users, PROMPT, answers, seed=0)
-    page = served(metrics_page.RATE, count=metrics_page.REQUESTS)
-    between = (page.response > metrics_page.SCRAPES[0]) & (page.response <= metrics_page.SCRAPES[1])
-    return serve(load, one_engine.engine(), STEP), float(np.percentile(page.ttft[between], 99))
-
-
 def _decision() -> dict[str, Any]:
-    fixed, page = _tails()
+    slots = {number: vllm_live.read(f"questions_{number}") for number in (4, 8)}
+    few, many = (float((run.client_first - run.sent).mean()) for run in slots.values())
+    load = metrics_page.load()
     return {
+        "vllm": vllm_pages.label(),
+        "few_vllm": slots[4].policy.max_num_seqs,
+        "many_vllm": slots[8].policy.max_num_seqs,
+        "few_vllm_ms": 10 * round(100 * few),
+        "many_vllm_ms": 10 * round(100 * many),
+        "vllm_slots": load.policy.max_num_seqs,
+        "page_count": round(metrics_page.growth(metrics_page.COUNT)),
+        "page_sum_s": metrics_page.growth(metrics_page.E2E),
+        "page_s": metrics_page.seconds(),
+        "page_in_flight": metrics_page.from_page(),
+        "page_waiting": metrics_page.growth(metrics_page.QUEUE) / metrics_page.seconds(),
+        "page_most": int((load.running + load.waiting).max()),
         "decision": round(metrics_page.from_page()),
-        "decision_twin": round(TWIN_SUM / np.ptp(metrics_page.SCRAPES)),
+        "decision_twin": round(TWIN_SUM / TWIN_SECONDS),
         "twin_count": TWIN_COUNT,
         "twin_sum": TWIN_SUM,
-        "fixed_p99_ms": 1e3 * float(np.percentile(fixed.ttft, 99)),
-        "page_p99_s": page,
     }
 
 
@@ -246,56 +228,32 @@ def _evening() -> dict[str, Any]:
 
 def _deeper() -> dict[str, Any]:
     short, long = served(CAMPAIGN, count=MINUTE_TEST), served(CAMPAIGN, count=QUARTER)
-    trace = one_engine.trace()
-    gaps = np.diff(trace.arrival)
-    erlang = queueing.mmc(arrival_rate=0.5 * 8 / 0.04, service_s=0.04, servers=8)
-    first, second = (
-        {name: 1e3 * (step(_prompts(many)) - step(_prompts(many - 1))) for name, step in
-         {"recorded": STEP, "roofline": one_engine.ROOFLINE}.items()}
-        for many in (1, 2)
-    )  # fmt: skip
-    rates = (tenths / 10 for tenths in range(10, int(10 * one_engine.capacity())))
     return {
         "one_slot": 1 / float(served(1e-4, slots=1).e2e.mean()),
-        "stepped_waits": erlang.p_wait,
         "tail_over_mean": float(np.log(HUNDRED)),
-        "first_roofline_ms": first["roofline"],
-        "second_roofline_ms": second["roofline"],
-        "first_recorded_ms": first["recorded"],
-        "second_recorded_ms": second["recorded"],
         "other_slots": SLOTS - 1,
         "promise_ms": PROMISE_MS,
-        "keeps": max(r for r in rates if one_engine.forecast(r).ttft_percentile_s(0.99) <= PROMISE_MS / 1e3),
-        "trace_prompt": float(trace.prompt_tokens.mean()),
-        "trace_answer": float(trace.output_tokens.mean()),
-        "trace_cv": float(gaps.std() / gaps.mean()),
-        "fits_up_to": FITS,
-        "over_by": CAMPAIGN - one_engine.capacity(),
+        "keeps": _keeps(SLOTS),
+        "keeps_many": _keeps(tasks.PRICE["max_num_seqs"]),
+        "most_of_many": one_engine.capacity(tasks.PRICE["max_num_seqs"]),
         "tpot_full_ms": 1e3 * float(np.nanmean(long.tpot)),
         "minute_ttft_s": float(short.ttft.mean()),
         "quarter_ttft_s": float(long.ttft.mean()),
-        "rule_t0": RULE_T0,
-        "rule_c": RULE_C,
-        **RULES,
-        **READ_NEXT,
-        "lab": "03",
+        "anniversary": 50,
         "in_time": HUNDRED - 1,
     }
 
 
-FITS = 8  # requests/s up to which theory fits the trace
-RULES = {"rule_window_ms": 6, "rule_rate": 80}
-READ_NEXT = {"anniversary": 50, "chapter_little": 6, "chapter_many": 14, "chapter_one": 23, "chapter_sharing": 30}
-
-
-def _prompts(many: int) -> Step:
-    """A step of the other slots' decodes and so many prompts."""
-    return Step(SLOTS - 1, (SLOTS - 1) * CONTEXT, ((PROMPT, 0),) * many)
+@cache
+def _keeps(slots: int) -> float:
+    """The largest rate, in tenths, at which theory says that the promise is kept."""
+    rates = (tenths / 10 for tenths in range(10, int(10 * one_engine.capacity(slots))))
+    return max(r for r in rates if one_engine.forecast(r, slots).ttft_percentile_s(0.99) <= PROMISE_MS / 1e3)
 
 
 def keys() -> dict[str, tuple[bool, ...] | str]:
     """Which option of each question is true; of a question about no number, words of the right one."""
-    grows, off = ttft(SOON, 99) / ttft(lab.RATE, 99), abs(tasks.off(tasks.window()))
+    grows, off = _p99(served(SOON)) / _p99(served(lab.RATE)), abs(tasks.off(tasks.window()))
     night = evening.evening()
     minutes = slice(*evening.SHOWN)
     finished, arrived = night.finished[minutes], night.arrived[minutes]
@@ -332,12 +290,11 @@ def _more_slots() -> float:
 def claims() -> dict[str, bool]:
     """What the texts say without a number."""
     night, soon, now = evening.evening(), served(SOON), served(lab.RATE)
-    fixed, _ = _tails()
-    found = metrics_page.scrapes()
+    load, lasted = metrics_page.load(), metrics_page.seconds()
+    counted = float((load.looks[1:] - load.looks[:-1]) @ (load.running + load.waiting)[:-1]) / lasted
     mm1, md1 = (kind(arrival_rate=10, service_s=0.05).mean_wait_s for kind in (queueing.mm1, queueing.md1))
-    decode, mixed = STEP(Step(SLOTS, SLOTS * CONTEXT, ())), STEP(_prompts(1))
-    full = served(1e6, count=20_000)
-    formula = 1 / ((OUTPUT / SLOTS - 1) * decode + mixed)
+    said = _load()
+    formula = 1e3 / ((OUTPUT / SLOTS - 1) * said["decode_ms"] + said["mixed_ms"])
     minute = evening.SHOWN[1] - 1
     answers = queueing.demand(prompt_tokens=PROMPT, output_tokens=OUTPUT, output_cv=OUTPUT_CV)
     return {
@@ -346,21 +303,24 @@ def claims() -> dict[str, bool]:
         "the first token takes more than a minute": night.ttft[minute - 1] > night.ttft[minute] > 60,
         "the queue is longest at the campaign's end": int(night.waiting.argmax()) == evening.END,
         "finished are as many as ever": abs(one_engine.capacity() - FINISHED) < 0.5,
-        "the page is what the run says": all(
-            (a.running, a.waiting, a.count) == (b.running, b.waiting, b.count) and abs(a.e2e_sum / b.e2e_sum - 1) < 1e-9
-            for a, b in zip(found, metrics_page.PAGE, strict=True)
+        # The recorder counted in each step; the page also has what the API server adds.
+        "the page's L is what a recorder in the scheduler counted": abs(metrics_page.from_page() / counted - 1) < 0.02,
+        "before and after the load the engine is empty": not any(
+            metrics_page.on_page(name, when) for name in metrics_page.GAUGES for when in ("before", "after")
         ),
-        "of those in flight nobody waits": not fixed.queue_wait[fixed.arrival > 0].any(),  # the first come at once
         "four arrivals in the shaded part bring three seconds and take one": (
             _law()["brought"], _law()["taken"], lab.WINDOW[1] - lab.WINDOW[0],
         ) == (3, 1, 4),
-        "capacity by hand is that of the simulation": abs(formula / (len(full) / full.makespan) - 1) < 0.01,
+        "capacity by hand is that of the simulation": abs(formula / said["capacity_simulated"] - 1) < 0.01,
         "a decode attends to 768 tokens": abs(answers.context_tokens / CONTEXT - 1) < 2e-3,
         "a window four times as close": tasks.longer() == {"length": 40},
-        "with 256 slots TPOT is as before": abs(_load()["many_soon_tpot_ms"] / _tpot_ms(served(SOON)) - 1) < 0.02,
-        "the page's last scrape finds a full engine": metrics_page.PAGE[1].running == SLOTS,
+        "with 256 slots TPOT is as before": abs(said["many_soon_tpot_ms"] / _tpot_ms(served(SOON)) - 1) < 0.02,
+        "with more slots than questions at a time nobody waits for one in vLLM": not vllm_live.read(
+            "questions_8").waiting.any(),
+        "a KV cache has no room for the default's slots": one_engine.room() < CONTEXT * engine_defaults.batch(
+            gpu("H100"))[0],
         "M/M/1 waits twice as long as M/D/1": abs(mm1 / md1 - 2) < 1e-9,
-        "bursts are missed by a factor of a hundred": 80 < ttft(10, 95, 4.0) / ttft(10, 95) < 120,
+        "bursts are missed by a factor of a hundred": 80 < _p99(served(10, 4.0)) / _p99(served(10)) < 120,
         "a campaign's test shows how long it lasted": abs(served(CAMPAIGN, count=MINUTE_TEST).makespan - 60) < 10
         and abs(served(CAMPAIGN, count=QUARTER).makespan - 900) < 100,
     }  # fmt: skip

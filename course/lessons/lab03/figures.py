@@ -1,4 +1,4 @@
-"""Figures of lab 03: latency against load with theory beside it, the number in the system, and an overload."""
+"""Figures of lab 03: latency against load with theory beside it, and the number in the system."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from course.engine.run import Run
 from course.figures import theme
 from course.lessons.lab03.one_engine import UnderLoad, Window
 
 OUTLINE = {"width": 1.5, "color": theme.INK}
-SECONDS = {"tickvals": [0.01, 0.1, 1, 10, 100], "ticktext": ["10 ms", "100 ms", "1 s", "10 s", "100 s"]}
+SECONDS = {"tickvals": [0.01, 0.1, 1, 10, 100], "ticktext": ["0.01", "0.1", "1", "10", "100"]}
 
 
 def _note(x: float, y: float, text: str, colour: str, **more: Any) -> dict[str, Any]:
@@ -55,9 +54,9 @@ def latency_against_load(result: UnderLoad) -> go.Figure:
     # Wide enough for every rate of the explorer: a new axis takes the browser many times as long as marks that move.
     right = float(f"{max(42.0, known.capacity * 1.08, result.rate * 1.05):.3g}")
     lines = (
-        ("mean E2E", known.mean_e2e, float(run.e2e.mean()), "decode", "solid", 12),
-        ("p99 TTFT", known.p99_ttft, float(np.percentile(run.ttft, 99)), "wasted", "solid", 12),
-        ("mean TTFT", known.mean_ttft, float(run.ttft.mean()), "prefill", "dash", -16),
+        ("mean E2E", known.mean_e2e, float(run.e2e.mean()), "decode", "solid", 20),
+        ("p99 TTFT", known.p99_ttft, float(np.percentile(run.ttft, 99)), "wasted", "solid", 20),
+        ("mean TTFT", known.mean_ttft, float(run.ttft.mean()), "prefill", "dash", -20),
     )
     rates, at = theme.round_digits(known.rate), 0.06 * right
     traces = [
@@ -133,68 +132,3 @@ def number_over_time(result: Window) -> go.Figure:
             _note(1, product - sign * apart, f"λ W = {product:.1f}", "wasted", xref="paper"),
         ],
     )
-
-
-def tail_over_mean(load: Sequence[float], ratios: Mapping[str, Sequence[float]]) -> go.Figure:
-    """p99 over mean against load, one line a queue, each labelled at its highest point (a level one in its middle)."""
-    figure = theme.new_figure("load [share of capacity]", "p99 / mean [ratio]", height=360)
-    styles = zip(ratios.items(), ("dash", "solid", "dot"), ("theory", "modelled", "decode"), strict=False)
-    for (name, ratio), dash, colour in styles:
-        values = np.asarray(ratio)
-        figure.add_scatter(
-            x=theme.round_digits(np.asarray(load)),
-            y=theme.round_digits(values),
-            mode="lines",
-            line={"color": theme.COLOURS[colour], "width": 2.5, "dash": dash},
-            name=name,
-        )
-        top = int(values.argmax()) if np.ptp(values) > 0.01 * values.max() else len(values) // 3
-        theme.label_line(figure, float(load[top]), float(values[top]), name, colour, anchor="center", yshift=14)
-    figure.update_yaxes(range=[0, float(f"{1.15 * max(max(v) for v in ratios.values()):.4g}")])
-    figure.update_xaxes(range=[0, 1])
-    return figure
-
-
-def overload(runs: Mapping[str, Run], slopes: Mapping[str, float]) -> go.Figure:
-    """Who is in the system (above) and the TTFT of each request by its arrival (below), a line a run.
-
-    slopes: requests/s by which theory says each queue grows, drawn from the origin; 0 draws none.
-    """
-    figure = theme.new_panels("time since start [s]", ("number [requests]", "TTFT [s]"), height=480, margin={"r": 90})
-    colours = ("continuous", "wasted", "prefill")
-    end = max(float(run.arrival.max()) for run in runs.values())
-    for (name, run), colour in zip(runs.items(), colours, strict=False):
-        times, counts = run.number_in_system()
-        grid = np.linspace(0, float(run.arrival.max()), 300)
-        seen = np.append(0, counts)[np.searchsorted(times, grid, side="right")]
-        line = {"color": theme.COLOURS[colour], "width": 2}
-        figure.add_scatter(
-            x=theme.round_digits(grid), y=seen.tolist(), mode="lines", line=line, name=name, row=1, col=1
-        )
-        few = np.linspace(0, len(run) - 1, 300).astype(int)
-        figure.add_scatter(
-            x=theme.round_digits(run.arrival[few]),
-            y=theme.round_digits(run.ttft[few]),
-            mode="lines",
-            line=line,
-            name=name,
-            row=2,
-            col=1,
-        )
-        theme.label_line(figure, float(grid[-1]), float(seen[-1]), name, colour, row=1, col=1)
-        theme.label_line(figure, float(grid[-1]), float(run.ttft[few[-1]]), name, colour, row=2, col=1)
-        if slope := slopes.get(name, 0.0):
-            figure.add_scatter(
-                x=theme.round_digits([0, grid[-1]]),
-                y=theme.round_digits([0, slope * grid[-1]]),
-                mode="lines",
-                line={"color": theme.COLOURS["theory"], "width": 2, "dash": "dash"},
-                row=1,
-                col=1,
-            )
-            theme.label_line(
-                figure, 0.5 * grid[-1], 0.5 * slope * grid[-1], f"grows by {slope:.1f}/s", "theory", yshift=-12,
-                row=1, col=1,
-            )  # fmt: skip
-    figure.update_xaxes(range=[0, float(f"{end * 1.02:.4g}")])
-    return figure

@@ -94,6 +94,7 @@ def load(settings: Settings, result: UnderLoad) -> Mapping[str, Any]:
         "enough": f"{PRICE['max_num_seqs']:,}",
         "carries": f"{one_engine.capacity(PRICE['max_num_seqs']):.1f}",
         "capacity": f"{result.curve.capacity:.1f}",
+        "room": f"{10 * (one_engine.room() // one_engine.CONTEXT // 10)}",
     }
 
 
@@ -149,7 +150,7 @@ def exact_with_edges(settings: Settings, result: Window) -> bool:
 def after_its_end(settings: Settings, result: Window) -> bool:
     """Whether what is carried out are the seconds after the end, and more than is carried in."""
     law = result.little
-    out = stay_on(result)[1] / settings["length"]
+    out = stay_on(result) / settings["length"]
     return law.carried_out > law.carried_in and abs(out - law.carried_out) < 1e-6
 
 
@@ -170,7 +171,6 @@ def short_window() -> Settings:
 def law(settings: Settings, result: Window) -> Mapping[str, Any]:
     """What the answers name."""
     found = result.little
-    staying, after = stay_on(result)
     return {
         "start": f"{result.start:g}",
         "end": f"{result.end:g}",
@@ -181,8 +181,7 @@ def law(settings: Settings, result: Window) -> Mapping[str, Any]:
         "product": f"{found.arrival_rate * found.W:.2f}",
         "carried_in": f"{found.carried_in:.2f}",
         "carried_out": f"{found.carried_out:.2f}",
-        "staying": f"{staying}",
-        "after": f"{after:.1f}",
+        "after": f"{stay_on(result):.1f}",
         "edges": f"{found.carried_in - found.carried_out:.2f}",
     }
 
@@ -198,8 +197,8 @@ def off(result: Window) -> float:
     return found.arrival_rate * found.W / found.L - 1 if found.L else 0.0
 
 
-def stay_on(result: Window) -> tuple[int, float]:
-    """How many arrive in the window and are answered after it, and their seconds after it, added up."""
+def stay_on(result: Window) -> float:
+    """The seconds that those who arrive in the window stay after it, added up."""
     run = result.run
-    stays = (run.arrival >= result.start) & (run.arrival < result.end) & (run.response > result.end)
-    return int(stays.sum()), float((run.response[stays] - result.end).sum())
+    here = (run.arrival >= result.start) & (run.arrival < result.end)
+    return float(np.maximum(run.response[here] - result.end, 0).sum())

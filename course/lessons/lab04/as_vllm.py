@@ -11,6 +11,7 @@ import numpy as np
 
 from course.calibration import vllm_live
 from course.calibration.vllm_live import VllmRun
+from course.exercises.learner import tried
 from course.explore.table import Table, table
 from course.explore.tasks import Settings
 
@@ -86,21 +87,15 @@ def decisions() -> tuple[Decision, ...]:
 
 def beside_vllm(refill: Callable[[Tokens, Tokens, int], Tokens]) -> Table:
     """The refills of vLLM when all slots were taken, beside what the learner's function returns for the same."""
-    slots = run().engine["max_num_seqs"]
-
-    def yours(one: Decision) -> str:
-        try:
-            tokens = refill(dict(one.running), dict(one.waiting), slots)
-        except Exception as error:  # whatever a learner's function raises
-            return type(error).__name__
-        return "-" if tokens is None else "the same" if tokens == one.tokens else str(tokens)
-
-    full = [one for one in decisions() if one.ended and one.waiting]
+    slots, asked = run().engine["max_num_seqs"], decisions()
+    answers, _ = tried(refill, lambda: [refill(dict(one.running), dict(one.waiting), slots) for one in asked])
+    same = [answers is not None and answers[k] == one.tokens for k, one in enumerate(asked)]
     rows: list[tuple[str, ...]] = [("step", "ended before it", "waiting", "vLLM computes", "your refill")]
-    for one in full[:SHOWN]:
-        rows.append((str(one.step), _listed(one.ended), _listed(one.waiting), str(one.tokens), yours(one)))
-    same = sum(yours(one) == "the same" for one in decisions())
-    rows.append((f"all {len(decisions())}", "", "", "", f"the same in {same}"))
+    for place in [k for k, one in enumerate(asked) if one.ended and one.waiting][:SHOWN]:
+        one, mine = asked[place], answers[place] if answers else None
+        yours = "the same" if same[place] else "-" if mine is None else str(mine)
+        rows.append((str(one.step), _listed(one.ended), _listed(one.waiting), str(one.tokens), yours))
+    rows.append((f"all {len(asked)}", "", "", "", f"the same in {sum(same)}"))
     return table(rows, f"{name()}: {len(run())} questions, {slots} slots [recorded]")
 
 

@@ -11,7 +11,7 @@ from course import policies, queueing
 from course.engine.run import Run
 from course.engine.serving import serve
 from course.lessons.lab04 import as_vllm, live_words, night, other_loads, refill, side_by_side, tasks, three_batchers
-from course.lessons.lab04.other_loads import IMAGE, MOST_IMAGES, TRACE
+from course.lessons.lab04.other_loads import TRACE
 from course.lessons.lab04.side_by_side import at_once, slot_utilisation
 from course.lessons.lab04.three_batchers import BUDGET, BY_HAND, CHAT, CLAIM, FEW, FOLLOWED, SLOTS, STEP
 from course.models import engine_defaults
@@ -19,7 +19,7 @@ from course.models.gpus import gpu
 
 WASTE, WASTE_TWIN = (100, 20, 80), (60, 10, 30, 50)
 RATIO, RATIO_TWIN = (400, 50, 110, 80), (90, 20, 40)  # answers [tokens] of one static batch
-WORKED, HAND_SLOTS = (6, 1), 2
+HAND_SLOTS = 2
 ARRIVE, ARRIVE_TWIN = 20, 28  # requests/s of the decision
 CHOICES = (16, 32, 64, 128, 256)  # slots that the decision offers
 FLOOR_GB, FLOOR_TB_S = 16, 2  # of the earlier question
@@ -27,7 +27,6 @@ PROMPT, ANSWER, LIGHT = 512, 256, 3  # tokens of the chat on average; requests/s
 FEW_SLOTS, SHORT, LONG = 8, 20, 2_000
 RECORDED = 65_536  # prompt tokens of the largest step that was recorded
 QUIET = slice(5, 8)  # hours of the night, from 1 o'clock
-BATCHED = {"busy_rate": 2_400, "busy_short_ms": 20, "busy_long_ms": 50, "image_rate": 1_000, "image_short_ms": 1}
 
 GIVEN = (SLOTS, PROMPT, ANSWER, three_batchers.GRUMBLED, three_batchers.WAITED, FOLLOWED,
          FEW["num_requests"], FEW["slots"], len(CHAT), SHORT, ARRIVE, ARRIVE_TWIN)  # fmt: skip
@@ -145,8 +144,6 @@ def _deeper() -> dict[str, Any]:
         "most_slots": max(three_batchers.BATCHES),
         "batches_most": len(CHAT) // max(three_batchers.BATCHES),
         "widest": int(max(three_batchers.SPREADS)),
-        "equal_step_ms": 5,
-        "equal_requests": 20_000,
         "trace_prompt": TRACE.prompt_tokens.mean(),
         "trace_answer": TRACE.output_tokens.mean(),
         "trace_shortest": TRACE.prompt_tokens.min(),
@@ -155,18 +152,7 @@ def _deeper() -> dict[str, Any]:
         "recorded_step": RECORDED,
         "said_static": "50 to 70%",  # published, without a source that could be run
         "said_continuous": "80 to 95%",
-        "said_sooner": "3 to 5",
-        "equal_at_once": 100,
-        "benchmark_delay_ms": 100,
         "window_s": 30,
-        "image_step_ms": int(1e3 * IMAGE.t0),
-        "image_ms": 1e3 * IMAGE.prefill,
-        "image_most": MOST_IMAGES,
-        "image_headroom": MOST_IMAGES / (IMAGE.t0 + MOST_IMAGES * IMAGE.prefill) / BATCHED["image_rate"],
-        "think_ms": 1,
-        "clients": 16,
-        "few_clients": 8,
-        **BATCHED,
     }
 
 
@@ -178,7 +164,7 @@ def full(slots: int = SLOTS) -> dict[str, Run]:
 
 def keys() -> dict[str, tuple[bool, ...] | str]:
     """Which option of each question is true; of a question about no number, words of the right one."""
-    times, few = three_batchers.gain(SLOTS, 1.0).gain, three_batchers.gain(FEW_SLOTS, 1.0).gain
+    times = three_batchers.gain(SLOTS, 1.0).gain
     runs, dark = full(), night.night()
     waits = bool((dark.median_wait > 0.8 * dark.median)[QUIET].all())
     equal = three_batchers.gain(SLOTS, 0.0).gain
@@ -186,7 +172,6 @@ def keys() -> dict[str, tuple[bool, ...] | str]:
     more = light["static"].makespan / light["continuous"].makespan  # the tokens are the same
     return {
         "gain": (times > 0.8 * SLOTS, 3.6 < times < 4.4, CLAIM[0] <= times <= CLAIM[1], times < 1.1),
-        "bigger": (times > 1.1 * few, times < few / 1.1, abs(times / few - 1) <= 0.1),
         "floor": (False, 1e3 * FLOOR_GB / (1e3 * FLOOR_TB_S) == FLOOR_GB // FLOOR_TB_S, False),
         "cause": (dark.busy[QUIET].min() > 0.5, waits, False),
         "measure": "before the first step",
@@ -215,10 +200,6 @@ def claims() -> dict[str, bool]:
     }
     dynamic = serve(night.load(), policies.Dynamic(SLOTS, 0.1), STEP)
     steps = len(runs["continuous"].steps)
-    late, later = (other_loads.image_run(BATCHED["busy_rate"], BATCHED[d] / 1e3) for d in ("busy_short_ms",
-                                                                                           "busy_long_ms"))  # fmt: skip
-    image = [other_loads.image_run(BATCHED["image_rate"], BATCHED[d] / 1e3) for d in ("image_short_ms",
-                                                                                      "busy_short_ms")]  # fmt: skip
     return {
         "at 4 requests/s people grumble": 30 < np.percentile(four.e2e, 95) < 60,
         "at 6 they wait for minutes, and the GPU is busy": (
@@ -237,12 +218,12 @@ def claims() -> dict[str, bool]:
         "most slot-steps of static batching are padding": slot_utilisation(runs["static"]) < 0.5,
         "prompts make the gain smaller than the formula": chat.gain < chat.drawn_bound < chat.bound
         and chat.gain < alone.gain,
-        "the worked example has 5 of padding": padding(WORKED) == 5,
+        "the worked example has 5 of padding": padding((6, 1)) == 5,
         "a step with 32 requests has fewer than a hundred tokens": (
             (CHAT.output_tokens.sum() + CHAT.prompt_tokens.sum()) / steps < 100
         ),
         "the smallest that keeps up is more than the server has": SLOTS < keeps_up(ARRIVE) < keeps_up(ARRIVE_TWIN),
-        "the evening has fifteen times the traffic": round(max(night.RATES) / min(night.RATES)) == 15,
+        "the evening has fifteen times the traffic": max(night.RATES) == 15 * min(night.RATES),
         "the wait is nine tenths of the time": abs((dark.median_wait / dark.median)[QUIET].mean() - 0.9) < 0.05,
         "twice the slots wait for more requests": by_night["more"] > 1.5 * dark.median[QUIET].max(),
         "a dynamic batcher helps by night": by_night["dynamic"] < 0.1 * dark.median[QUIET].min(),
@@ -250,20 +231,13 @@ def claims() -> dict[str, bool]:
         "by night a batch takes a minute and more to fill": (
             np.median(serve(CHAT.scaled(min(night.RATES)), policies.Static(SLOTS), STEP).e2e) > 60
         ),
-        "batches of images are full before the delay is over": abs(later.e2e.mean() / late.e2e.mean() - 1) < 0.05,
-        "a longer delay makes latency grow and the GPU less busy": image[1].e2e.mean() > image[0].e2e.mean()
-        and image[1].steps.seconds.sum() < image[0].steps.seconds.sum(),
         "vLLM's refills are those of the exercise, in every step": all(
             refill.refill(one.running, one.waiting, as_vllm.run().engine["max_num_seqs"]) == one.tokens
             for one in as_vllm.decisions()
         ),
-        "no larger step was recorded": _was_recorded(RECORDED) and not _was_recorded(RECORDED + 1),
+        "no larger step was recorded": not STEP.beyond(prompt=RECORDED) and bool(STEP.beyond(prompt=RECORDED + 1)),
         "a delay of ten seconds helps nobody at a low rate": _median(1, 10.0) > 3 * _median(1, 0.1),
     }
-
-
-def _was_recorded(tokens: int) -> bool:
-    return not STEP.beyond(prompt=tokens)
 
 
 def _median(rate: float, delay: float) -> float:

@@ -10,7 +10,6 @@ from math import exp, log, log10
 import numpy as np
 import plotly.graph_objects as go
 
-from course.engine.run import Run
 from course.figures import parts, theme
 from course.figures.parts import Part
 from course.lessons.lab04.night import EVENING, Night
@@ -43,15 +42,16 @@ def gain(sweep: Sequence[Gain], point: Gain, *, height: int = 400) -> go.Figure:
         )  # fmt: skip
     end, highest, highest_bound = by_spread[-1]
     labels = [
-        _label(end, 1.16, 'often said: "20 to 30%"', theme.INK, "right"),
+        _label(end, CLAIM[0], 'often said: "20 to 30%"', theme.INK, "right", above=False),
         _label(end, max(highest, highest_bound), *_line_name(highest_bound > highest), "right"),
-        _label(end, min(highest, highest_bound), *_line_name(highest_bound <= highest), "right", above=False),
+        # Lower than its line, which falls to the left.
+        _label(end, min(highest, highest_bound) / 1.25, *_line_name(highest_bound <= highest), "right", above=False),
     ]
     headings = [parts.heading(1, f"<b>{slots} slots</b>"), parts.heading(2, f"<b>CV {spread:g}</b>")]
     gains = {
         "title": {"text": "gain in tokens/s [ratio]"},
         "type": "log",
-        "range": [-0.05, round(log10(max(g.gain for g in sweep) * 1.5), 4)],
+        "range": [-0.16, round(log10(max(g.gain for g in sweep) * 1.5), 4)],
         "tickvals": [1, 2, 3, 5, 10, 20, 50],
     }
     ends = theme.round_digits([log10(batches[0] / 1.1), log10(batches[-1] * 1.1)])
@@ -118,25 +118,6 @@ def against_load(
     y_axis["range"] = theme.round_digits([low - 0.06 * (high - low), high + 0.06 * (high - low)], 4)
     output = {"title": {"text": "output [tokens/s]"}, "range": theme.round_digits([0, 1.06 * most], 4)}
     return parts.pair([*data, *_words(labels)], (x_axis, y_axis), (x_axis, output), height)
-
-
-def shares(runs: Mapping[str, Run], colours: Mapping[str, str], *, height: int = 340) -> go.Figure:
-    """Share of the requests answered within a time, one line a run: how a delay moves everybody's latency."""
-    data, labels = [], []
-    share = np.linspace(0, 1, 101)
-    for place, (name, run) in enumerate(runs.items()):
-        latency = np.quantile(run.e2e, share) * 1e3
-        data.append(parts.line(latency, share, colours[name], name))
-        at, side, above = ((60, "right", True), (35, "left", False))[place % 2]
-        labels.append(_label(latency[at], float(share[at]), name, colours[name], side, above=above))
-    ticks = [1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000]
-    layout = {
-        "template": theme.TEMPLATE,
-        "height": height,
-        "xaxis": {"title": {"text": "latency [ms]"}, "type": "log", "tickvals": ticks},
-        "yaxis": {"title": {"text": "answered [share of requests]"}, "range": [0, 1.02]},
-    }
-    return theme.plain_figure([*data, *_words(labels)], layout)
 
 
 def operators_graphs(found: Night, *, height: int = 400) -> go.Figure:

@@ -14,21 +14,13 @@ GAP, GAP_TWIN = 0.1, 0.06  # seconds that are promised of every gap, and in the 
 FIRST = 0.25  # of the p99 of a chat's TTFT
 START = 4_096  # the budget of the service, without a cap
 LEAST_CAP = 16  # tokens: fewer take the simulator too long
-ITL_EDGES = (0.1, 0.5)  # some of the engine's, in seconds
-TTFT_EDGES = (0.1, 1.0)
-
-
+ITL_EDGES, TTFT_EDGES = (0.1,), (0.25,)  # some of the engine's, in seconds
 SINCE = 1.0  # seconds from the arrival of the last contract to the moment of the page
 
 
 def now() -> Outcome:
     """The service as it is."""
-    return served(START, 0)
-
-
-def served(budget: int, cap: int) -> Outcome:
-    """The service with these two limits."""
-    return long_prompt.hidden(budget, cap, long_prompt.EVERY, 1e3 * GAP).outcome
+    return long_prompt.served(START)
 
 
 def kept(answer: Any) -> str:
@@ -59,7 +51,7 @@ def _kept(answer: Any, gap: float) -> str:
     for flag, value, least in ((BUDGET, budget, long_prompt.SLOTS), (CAP, cap, LEAST_CAP)):
         if isinstance(value, bool) or not isinstance(value, int) or (value < least and flags.get(flag, 0) != 0):
             raise ValueError(f"{flag} is {value!r}: give a whole number of tokens, {least} or more")
-    found = served(min(budget, long_prompt.WHOLE), cap)
+    found = long_prompt.served(min(budget, long_prompt.WHOLE), cap)
     gaps, first = found.itl["max"] <= gap, found.chat_ttft["p99"] <= FIRST
     if gaps and first:
         return "both promises hold"

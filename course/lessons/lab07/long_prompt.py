@@ -6,7 +6,6 @@ times are those recorded on that card, with the attention of prompts that engine
 roofline stands beside them as theory.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -22,6 +21,7 @@ from course.steptime import Roofline, StepTime, recorded
 from course.workload import Workload, lengths
 
 STEP = recorded("h200-llama3-8b-flash")
+BADGE = STEP.simulated.partition(", prompts")[0]  # of an explorer, on one line; tables name the kernels too
 THEORY = Roofline("llama-3.1-8b", "H200")
 SLOTS = 64  # chosen, and never all taken by the chats of this lab; `vllm serve` takes 1,024 on this card
 PROMPT, EVERY = 32_768, 20.0  # tokens of a long prompt, seconds from one to the next
@@ -114,11 +114,6 @@ class Outcome:
         """Share of the chats with a gap above `limit`."""
         return float((self.chat_gaps > limit).mean())
 
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Those of the run."""
-        return self.run.warnings
-
 
 def outcome(load: Workload, policy: Policy, step_time: StepTime = STEP) -> Outcome:
     """Serve the load and see who waited for whom."""
@@ -127,18 +122,9 @@ def outcome(load: Workload, policy: Policy, step_time: StepTime = STEP) -> Outco
 
 
 @lru_cache(maxsize=256)
-def _outcome(budget: int, threshold: int, every: float = EVERY) -> Outcome:
-    return outcome(requests(every), engine(budget, threshold))
-
-
-def row(found: Outcome) -> list[str]:
-    """Who waited how long, as texts: the columns of the tables of this lab."""
-    ttft, gaps = (found.long_ttft, found.chat_ttft["p99"]), (found.itl["p99"], found.itl["max"])
-    times = [f"{1e3 * value:,.0f} ms" for value in ttft] + [f"{1e3 * value:,.1f} ms" for value in gaps]
-    return [*times, f"{found.stalled():.1%}"]
-
-
-HEADS = ("long TTFT", "chat p99 TTFT", "ITL p99", "longest gap", "chats stalled")
+def served(budget: int, cap: int = 0, every: float = EVERY, step_time: StepTime = STEP) -> Outcome:
+    """The service with this budget and cap."""
+    return outcome(requests(every), engine(budget, cap), step_time)
 
 
 # One long prompt among streaming chats, step by step.
@@ -192,6 +178,11 @@ class Moment:
         at = int(np.diff(tokens).argmax())
         return float(tokens[at]), float(tokens[at + 1])
 
+    @property
+    def gap(self) -> float:
+        """How long that was [s]."""
+        return self.longest_gap[1] - self.longest_gap[0]
+
 
 NEWCOMERS = (0.02, 0.06, 0.2)  # seconds after the long prompt; a class comes with the last
 
@@ -220,39 +211,14 @@ def moment(
 
 def moment_rows(found: Moment) -> list[tuple[str, str]]:
     """How long each of them waited."""
-    run, (begin, end) = found.run, found.longest_gap
-    begins, _ = found.chunk_steps
+    run = found.run
     return [
         ("long prompt: TTFT" if found.at_once == 1 else "first long prompt: TTFT", seconds(run.ttft[found.long])),
-        ("steps it took", f"{len(begins):,}"),
-        ("longest gap of a chat", seconds(end - begin)),
+        ("steps it took", f"{len(found.chunk_steps[0]):,}"),
+        ("longest gap of a chat", seconds(found.gap)),
         ("newcomer 1: TTFT", seconds(float(run.ttft[found.newcomers.start]))),
         ("last newcomer: TTFT", seconds(float(run.ttft[found.later].max()))),
     ]
-
-
-# The trade, over all budgets.
-
-
-@dataclass(frozen=True)
-class Trade:
-    """The outcome at one budget, and those at all budgets for the lines."""
-
-    budget: int
-    here: Outcome
-    line: Sequence[Outcome]
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Those of the run at this budget."""
-        return self.here.warnings
-
-
-def trade(max_num_batched_tokens: int, long_prefill_token_threshold: int) -> Trade:
-    """Everybody's waits for one setting, and for all budgets with this threshold."""
-    line = [_outcome(budget, long_prefill_token_threshold) for budget in BUDGETS]
-    here = _outcome(max_num_batched_tokens, long_prefill_token_threshold)
-    return Trade(max_num_batched_tokens, here, line)
 
 
 # What a percentile over tokens hides.
@@ -266,27 +232,37 @@ class Hidden:
     every: float
     limit: float
 
+    @cached_property
+    def tokens(self) -> float:
+        """Share of the tokens that come after a gap above the limit."""
+        gaps, weights = self.outcome.run.itl_weighted
+        return float(weights[gaps > self.limit].sum() / weights.sum())
+
+    @cached_property
+    def p99(self) -> float:
+        """Over chats, of each one's longest gap [s]."""
+        return float(np.percentile(self.outcome.chat_gaps, 99))
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """Those of the run."""
-        return self.outcome.warnings
+        return self.outcome.run.warnings
 
 
 def hidden(max_num_batched_tokens: int, long_prefill_token_threshold: int, every: float, limit_ms: float) -> Hidden:
     """Long prompts each `every` seconds; a gap above `limit_ms` counts as a stall."""
-    found = _outcome(max_num_batched_tokens, long_prefill_token_threshold, float(every))
+    found = served(max_num_batched_tokens, long_prefill_token_threshold, float(every))
     return Hidden(found, every, limit_ms / 1e3)
 
 
 def hidden_rows(result: Hidden) -> list[tuple[str, str]]:
     """The same gaps, counted by tokens and by chats."""
-    found, (gaps, weights) = result.outcome, result.outcome.run.itl_weighted
-    tokens = float(weights[gaps > result.limit].sum() / weights.sum())
+    found = result.outcome
     return [
         ("p99 over all tokens", seconds(found.itl["p99"])),
         ("longest gap", seconds(found.itl["max"])),
-        ("p99 over chats, of each one's longest gap", seconds(float(np.percentile(found.chat_gaps, 99)))),
-        (f"tokens after a gap above {seconds(result.limit)}", f"{tokens:.3%}"),
+        ("p99 over chats' longest gaps", seconds(result.p99)),
+        (f"tokens after a gap above {seconds(result.limit)}", f"{result.tokens:.3%}"),
         (f"chats with a gap above {seconds(result.limit)}", f"{found.stalled(result.limit):.1%}"),
         ("TTFT of a chat, p99", seconds(found.chat_ttft["p99"])),
         ("TTFT of a long prompt", seconds(found.long_ttft)),

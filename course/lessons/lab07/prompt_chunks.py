@@ -1,10 +1,13 @@
-"""Lab 07's long prompt without the chats: its steps in chunks, the price in throughput, and another order of work."""
+"""Lab 07's long prompt without the chats: its steps in chunks, and the price in throughput."""
+
+from functools import cache
 
 import numpy as np
 
+from course import traces
 from course.engine.serving import serve
-from course.lessons.lab07.long_prompt import STEP
-from course.policies import Policy, Schedule, State
+from course.lessons.lab07.long_prompt import PROMPT, STEP, THEORY, engine
+from course.policies import Policy
 from course.steptime import Step, StepTime
 from course.workload import Workload
 
@@ -12,21 +15,15 @@ DECODES, CONTEXT = 32, 1_024  # beside each chunk, as in the steps that were rec
 CHUNKS = tuple(2**k for k in range(6, 16))
 
 
-def chunk_steps(prompt: int, chunk: int, decodes: int = DECODES, decode_context: int = DECODES * CONTEXT) -> list[Step]:
-    """The steps that compute a prompt in chunks, each beside decodes that attend to `decode_context` tokens in all."""
-    return [
-        Step(decodes, decode_context, ((min(chunk, prompt - cached), cached),)) for cached in range(0, prompt, chunk)
-    ]
+def chunk_steps(prompt: int, chunk: int) -> list[Step]:
+    """The steps that compute a prompt in chunks, each beside the decodes; the chunks before it are cached."""
+    starts = range(0, prompt, chunk)
+    return [Step(DECODES, DECODES * CONTEXT, ((min(chunk, prompt - cached), cached),)) for cached in starts]
 
 
-def seconds_of_steps(prompt: int, chunk: int, step_time: StepTime = STEP) -> np.ndarray:
-    """Seconds of each of these steps."""
-    return np.array([step_time(step) for step in chunk_steps(prompt, chunk)])
-
-
-def prefill_seconds(step_time: StepTime, prompt: int, chunk: int) -> float:
-    """Seconds of the steps that compute a prompt in chunks, alone: each has the earlier ones in the cache."""
-    return float(sum(step_time(step) for step in chunk_steps(prompt, chunk, 0, 0)))
+def seconds_of_steps(chunk: int, step_time: StepTime = STEP) -> np.ndarray:
+    """Seconds of each of the long prompt's steps."""
+    return np.array([step_time(step) for step in chunk_steps(PROMPT, chunk)])
 
 
 def seconds_a_pair(chunk: int, step_time: StepTime = STEP, cached: int = 24_576) -> float:
@@ -43,24 +40,9 @@ def saturated_tokens_per_second(load: Workload, policy: Policy, step_time: StepT
     return float((run.steps.useful + run.steps.prefill_tokens)[until].sum() / run.admitted.max())
 
 
-class PrefillFirst(Policy):
-    """Prompt chunks or decodes in a step, never both, and chunks first: chunking without mixing.
-
-    The order of SGLang where --enable-mixed-chunk is not given.
-    """
-
-    def __init__(self, max_num_seqs: int, chunked_prefill_size: int):
-        self.max_num_seqs, self.chunked_prefill_size = max_num_seqs, chunked_prefill_size
-
-    def __repr__(self) -> str:
-        return f"PrefillFirst(max_num_seqs={self.max_num_seqs}, chunked_prefill_size={self.chunked_prefill_size})"
-
-    def schedule(self, state: State) -> Schedule:
-        """Prompts while there are any, in chunks; else everybody decodes."""
-        left, tokens = self.chunked_prefill_size, {}
-        free = self.max_num_seqs - len(state.running)
-        for request in [*(r for r in state.running if not r.emitted), *state.waiting[:free]]:
-            if left > 0:
-                tokens[request] = min(request.remaining, left)
-                left -= tokens[request]
-        return Schedule(tokens or dict.fromkeys(state.running, 1))
+@cache
+def throughput(budget: int) -> tuple[float, float]:
+    """Tokens/s of the trace, in theory and recorded."""
+    trace = traces.read(traces.example())
+    theory, recorded = (saturated_tokens_per_second(trace, engine(budget), t) for t in (THEORY, STEP))
+    return theory, recorded

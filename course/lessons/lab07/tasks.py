@@ -16,12 +16,6 @@ GAP, FIRST = 0.11, 0.4  # seconds: every gap, and every first token, when all co
 # One long prompt among streaming chats
 
 
-def gap(result: Moment) -> float:
-    """The longest time without a token for a chat that streams [s]."""
-    begin, end = result.longest_gap
-    return end - begin
-
-
 def waits(result: Moment) -> np.ndarray:
     """TTFT of those who come just after the long prompt [s]."""
     return result.run.ttft[list(result.newcomers)]
@@ -35,23 +29,13 @@ def whole(settings: Settings) -> Moment:
 def streams(settings: Settings, result: Moment) -> bool:
     """Whether the budget alone keeps the chats streaming past the long prompt."""
     alone = settings["at_once"] == 1 and not settings["crowd"] and settings["long_prefill_token_threshold"] == 0
-    return alone and gap(result) <= SHORT
-
-
-def newcomer_ms(settings: Settings, result: Moment) -> float:
-    """TTFT of the first newcomer [ms]."""
-    return 1e3 * float(waits(result)[0])
-
-
-def newcomer_waits_as_long(settings: Settings, result: Moment) -> bool:
-    """Whether the first newcomer waits as long as behind the whole prompt in one step."""
-    return bool(waits(result)[0] >= 0.95 * waits(whole(settings))[0])
+    return alone and result.gap <= SHORT
 
 
 def both(settings: Settings, result: Moment) -> bool:
     """Whether nobody waits for long when MEET long prompts come at once, and a class with them."""
     meet = settings["at_once"] == MEET and settings["crowd"] == CLASS
-    return bool(meet and gap(result) <= GAP and result.run.ttft[result.later].max() <= FIRST)
+    return bool(meet and result.gap <= GAP and result.run.ttft[result.later].max() <= FIRST)
 
 
 def needs_both(settings: Settings, result: Moment) -> bool:
@@ -59,47 +43,22 @@ def needs_both(settings: Settings, result: Moment) -> bool:
     here = {"at_once": MEET, "crowd": CLASS}
     budget = long_prompt.moment(settings["max_num_batched_tokens"], 0, MEET, CLASS)
     cap = long_prompt.moment(WHOLE, settings["long_prefill_token_threshold"], MEET, CLASS)
-    return long_prompt_pays(settings, result) and not (both(here, budget) or both(here, cap))
-
-
-def long_prompt_pays(settings: Settings, result: Moment) -> bool:
-    """Whether the long prompt waits longer than in one step."""
-    return bool(result.run.ttft[result.long] > whole(settings).run.ttft[result.long])
-
-
-def newcomer_waits_for_the_last_chunk(settings: Settings, result: Moment) -> bool:
-    """Whether the first newcomer waits for nearly all of the long prompt."""
-    return bool(waits(result)[0] > 0.8 * result.run.ttft[result.long])
+    pays = result.run.ttft[result.long] > whole(settings).run.ttft[result.long]
+    return bool(pays and not (both(here, budget) or both(here, cap)))
 
 
 def moment(settings: Settings, result: Moment) -> Mapping[str, Any]:
     """What the answers name."""
-    one_step = whole(settings)
-    cap = settings["long_prefill_token_threshold"]
     return {
         "budget": f"{settings['max_num_batched_tokens']:,}",
-        "cap": f"{cap:,}" if cap else "no",
-        "gap": seconds(gap(result)),
+        "gap": seconds(result.gap),
         "steps": f"{len(result.chunk_steps[0]):,}",
         "ttft": seconds(result.run.ttft[result.long]),
-        "first": seconds(waits(result)[0]),
-        "first_whole": seconds(waits(one_step)[0]),
         "worst": seconds(float(result.run.ttft[result.later].max())),
     }
 
 
 # Gaps, by tokens and by chats
-
-
-def share_of_tokens(result: Hidden) -> float:
-    """Share of the tokens that come after a gap above the limit."""
-    gaps, weights = result.outcome.run.itl_weighted
-    return float(weights[gaps > result.limit].sum() / weights.sum())
-
-
-def p99_over_chats(result: Hidden) -> float:
-    """Of each chat's longest gap [s]."""
-    return float(np.percentile(result.outcome.chat_gaps, 99))
 
 
 def at_the_start() -> Hidden:
@@ -114,22 +73,12 @@ def stopped_percent(settings: Settings, result: Hidden) -> float:
 
 def hidden_in_tokens(settings: Settings, result: Hidden) -> bool:
     """Whether a percentile sees the gaps over chats, and not over tokens."""
-    return share_of_tokens(result) < 0.01 < result.outcome.stalled(result.limit)
-
-
-def p99_jumps(settings: Settings, result: Hidden) -> bool:
-    """Whether the p99 over tokens is ten times that of the start."""
-    return result.outcome.itl["p99"] >= 10 * at_the_start().outcome.itl["p99"]
-
-
-def seen_in_tokens(settings: Settings, result: Hidden) -> bool:
-    """Whether a percentile over tokens sees the gaps too."""
-    return share_of_tokens(result) > 0.01
+    return result.tokens < 0.01 < result.outcome.stalled(result.limit)
 
 
 def promise_to_chats(settings: Settings, result: Hidden) -> bool:
     """Whether all but one chat in a hundred stream without a gap above SHORT."""
-    return p99_over_chats(result) < SHORT
+    return result.p99 < SHORT
 
 
 def p99_over_tokens_rises(settings: Settings, result: Hidden) -> bool:
@@ -142,11 +91,9 @@ def gaps(settings: Settings, result: Hidden) -> Mapping[str, Any]:
     before, found = at_the_start(), result.outcome
     return {
         "budget": f"{settings['max_num_batched_tokens']:,}",
-        "every": f"{settings['every']:g}",
         "p99": seconds(found.itl["p99"]),
-        "p99_before": seconds(before.outcome.itl["p99"]),
-        "chats_p99": seconds(p99_over_chats(result)),
-        "chats_p99_before": seconds(p99_over_chats(before)),
+        "chats_p99": seconds(result.p99),
+        "chats_p99_before": seconds(before.p99),
         "chats": f"{found.stalled(result.limit):.1%}",
-        "tokens": f"{share_of_tokens(result):.3%}",
+        "tokens": f"{result.tokens:.3%}",
     }

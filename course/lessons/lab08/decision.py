@@ -19,11 +19,6 @@ SLOTS = FREE // AT_ITS_END
 ON_AVERAGE = TOKENS // (PROMPT + ANSWER // 2)
 
 
-def label(run: vllm_live.VllmRun = LIVE) -> str:
-    """Who wrote a recorded page, where and when."""
-    return f"vLLM {run.engine['version']}, small model, two cores, {run.engine['date']}"
-
-
 @cache
 def log() -> str:
     """The line of its KV cache and the last in which requests waited, shortened to what counts here."""

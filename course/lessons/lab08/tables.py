@@ -33,7 +33,7 @@ def preempted_page() -> Table:
     for name in ON_THE_PAGE:
         lines = (next(x for x in page.splitlines() if x.startswith(f"vllm:{name}{{")) for page in pages)
         rows.append((f"vllm:{name}", *(f"{float(line.split()[-1]):g}" for line in lines)))
-    return table(rows, f"/metrics [{decision.label()}]")
+    return table(rows, f"/metrics [{decision.LIVE.label}]")
 
 
 def two_cards() -> Table:

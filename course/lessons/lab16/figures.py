@@ -1,10 +1,9 @@
-"""Figures of lab 16's explorers: two clocks, one run read by many tools, a launched stall, and a window that counts.
+"""Figures of lab 16's explorers: two clocks, one run read by many tools, a launched stall.
 
 Put together as plain data, since an explorer builds one with each key press: the tests have plotly check them.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from math import log10
 from typing import Any
 
@@ -12,12 +11,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from course.figures import theme
-from course.figures.parts import INKS, Part, line, trace, words
+from course.figures.parts import INKS, Part, heading, line, note
 from course.figures.parts import pair as side_by_side
-from course.lessons.lab16 import steady_window
 from course.lessons.lab16.load_test import LoadTest, seconds
 from course.lessons.lab16.many_tools import SAME_AS_OTHERS, OneRun
-from course.lessons.lab16.steady_window import Window
 
 LEFT, RIGHT = (0.0, 0.425), (0.59, 1.0)  # two panels side by side, as shares of the width
 MARGIN = {"l": 64, "r": 24, "t": 54, "b": 52}
@@ -25,7 +22,6 @@ TIMES = [0.01, 0.1, 1.0, 10.0, 100.0]
 TIME_TICKS = {"tickvals": TIMES, "ticktext": [seconds(value) for value in TIMES]}
 SLOWER = [1.0, 0.1, 0.01, 0.001]  # shares of requests; a percentile is one minus this
 REPORT, PLAN, FREE = "decode", "wasted", "theory"
-INK = theme.INK
 BINS = 120  # along the time of a test
 
 
@@ -73,22 +69,14 @@ def two_clocks(result: LoadTest, *, height: int = 420) -> go.Figure:
             "line": {"color": "#666666", "width": 1, "dash": "dot"}}  # fmt: skip
     left = {**title("planned at [s]"), "range": [0, end]}
     key = legend([(name, colour) for _, colour, name, _ in reversed(ways)])
-    notes = [*headings("slowest in each interval", "all requests; dotted: the p99"), key]
+    notes = [heading(1, "slowest in each interval"), heading(2, "all requests; dotted: the p99"), key]
     return pair(data, (left, times), (slower, times), height, shapes=[mark], annotations=notes)
 
 
-def legend(names: Sequence[tuple[str, str]]) -> Part:
-    """One row over both panels: what the lines are, each word in the colour of its line."""
-    text = " &nbsp;·&nbsp; ".join(f'<span style="color:{INKS.get(c, c)}">{name}</span>' for name, c in names)
-    where = {"x": 0, "y": 1, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "yshift": 22}
-    return where | {"text": text, "showarrow": False, "font": {"size": 15}}
-
-
-def headings(left: str, right: str) -> list[Part]:
-    """A heading over each of two panels."""
-    where = ({"xref": "x domain", "yref": "y domain"}, {"xref": "x2 domain", "yref": "y2 domain"})
-    look = {"x": 0, "y": 1, "xanchor": "left", "yanchor": "bottom", "showarrow": False, "font": {"size": 15}}
-    return [look | {"text": text} | place for text, place in zip((left, right), where, strict=True)]
+def legend(names: Sequence[tuple[str, str]], shift: int = 22) -> Part:
+    """One row over the panels: what the lines are, each word in the colour of its line."""
+    text = " &nbsp;·&nbsp; ".join(f'<span style="color:{INKS[colour]}">{name}</span>' for name, colour in names)
+    return note(0, 1, text, xref="paper", yref="paper", yanchor="bottom", yshift=shift)
 
 
 TOOL_COLOURS = {"ours": "theory", "same": "decode", "other": "wasted"}
@@ -128,85 +116,13 @@ def launched(panels: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]], *,
     """
     data, notes, axes = [], [], []
     most = max(float(plan.max()) for _, _, plan in panels.values())
-    for panel, (heading, (moments, written, plan)) in enumerate(panels.items(), start=1):
+    for panel, (name_of, (moments, written, plan)) in enumerate(panels.items(), start=1):
         for values, colour, name in ((plan, PLAN, "from the plan"), (written, REPORT, "written down")):
             data.append(line(moments, values, colour, name, panel))
-        notes.append(headings(heading, heading)[panel - 1])
+        notes.append(heading(panel, name_of))
         span = theme.round_digits([0, 1.1 * most])
         axes.append(({**title("planned at [s]"), "range": theme.round_digits([0, float(moments[-1])])},
                      {**title("TTFT [s]"), "range": span}))  # fmt: skip
     axes += [({"visible": False}, {"visible": False})] * (2 - len(axes))
     key = legend([("written down", REPORT), ("from the plan", PLAN)])
     return pair(data, axes[0], axes[1], height, annotations=[*notes, key])
-
-
-WINDOW_KEY = legend(
-    [
-        ("shaded: the window", "prefill"),
-        ("dot: in it", "decode"),
-        ("band: 95% sure", "prefill"),
-        ("bar: whole run", INK),
-    ]
-)
-
-
-@lru_cache(maxsize=8)
-def _course_of(users: int) -> tuple[Part, float, float]:
-    """The line of a whole test, its end, and its longest TTFT: the same wherever the window is."""
-    run = steady_window.closed_loop(users)
-    end = float(f"{run.response.max():.4g}")
-    return line(*slowest(run.arrival, run.ttft, end), "decode", "slowest"), end, float(run.ttft.max())
-
-
-def window(result: Window, *, height: int = 400) -> go.Figure:
-    """TTFT over a closed-loop test with the window that counts (left), and its percentiles with their intervals."""
-    course, end, longest = _course_of(result.users)
-    floor, ceiling = 0.008, longest * 1.6
-    data = [course]
-    ticks = list(range(len(steady_window.PERCENTILES)))
-    whole = np.percentile(result.run.ttft, steady_window.PERCENTILES)
-    if len(inside := result.ttft):
-        found = [steady_window.percentile_interval(inside, q) for q in steady_window.PERCENTILES]
-        bands = [
-            {"type": "rect", "xref": "x2", "yref": "y2", "x0": k - 0.22, "x1": k + 0.22, "opacity": 0.35,
-             "y0": theme.round_digits([max(i.low, floor)])[0], "y1": theme.round_digits([min(i.high, ceiling)])[0],
-             "fillcolor": theme.COLOURS["prefill"], "line": {"width": 0}, "layer": "below"}
-            for k, i in zip(ticks, found, strict=True)
-        ]  # fmt: skip
-        values = [i.value for i in found]
-        dots = {"mode": "markers", "marker": {"color": theme.COLOURS["decode"], "size": 12,
-                                              "line": {"width": 1.5, "color": theme.INK}}}  # fmt: skip
-        data.append(trace(ticks, values, "in the window", 2) | dots)
-        open_ended = [k for k, i in zip(ticks, found, strict=True) if not np.isfinite(i.high)]
-        data.append(words(open_ended, [ceiling * 0.8] * len(open_ended), ["no bound"] * len(open_ended),
-                          ["wasted"] * len(open_ended), 2, corner="bottom center"))  # fmt: skip
-    else:
-        bands = []
-    look = {"mode": "markers", "marker": {"symbol": "line-ew", "size": 26, "line": {"width": 2, "color": theme.INK}}}
-    data.append(trace(ticks, whole, "whole run", 2) | look)
-    start, stop = (float(f"{edge:.6g}") for edge in (result.start, result.end))
-    shade = {"type": "rect", "xref": "x", "yref": "y domain", "x0": start, "x1": stop, "y0": 0, "y1": 1,
-             "fillcolor": theme.COLOURS["prefill"], "opacity": 0.25, "line": {"width": 0},
-             "layer": "below"}  # fmt: skip
-    times = {**title("TTFT, log scale [s]"), "type": "log", **TIME_TICKS,
-             "range": theme.round_digits([log10(floor), log10(ceiling)])}  # fmt: skip
-    names = {"tickvals": ticks, "ticktext": [f"p{q}" for q in steady_window.PERCENTILES], "range": [-0.5, 3.5]}
-    return pair(
-        data,
-        ({**title("sent at [s]"), "range": [0, end]}, times),
-        ({**title("percentile of TTFT [share of requests]"), **names}, times),
-        height,
-        shapes=[shade, *bands],
-        annotations=[*headings("slowest in each interval", "percentiles"), WINDOW_KEY],
-    )
-
-
-def lateness(tests: Mapping[str, LoadTest], colours: Sequence[str], *, height: int = 340) -> go.Figure:
-    """Seconds between plan and sending over the time of the plan, one line a test: the queue inside the client."""
-    figure = theme.new_figure("planned at [s]", "sent later than planned [s]", height=height)
-    for (name, test), colour in zip(tests.items(), colours, strict=True):
-        few = np.linspace(0, len(test.sent) - 1, 200).astype(int)
-        moments, late = test.run.arrival[few], (test.sent - test.run.arrival)[few]
-        figure.add_trace(line(moments, late, colour, name))
-        theme.label_line(figure, float(moments[-1]), float(late[-1]), name, colour, anchor="right", yshift=16)
-    return figure

@@ -4,19 +4,27 @@ The definitions are those that the readers of `course.results` found in the tool
 docstrings.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from course import policies
+from course import policies, results
+from course.calibration import vllm_live
 from course.engine.run import Run
 from course.engine.serving import serve
 from course.lessons.lab16.load_test import OUTPUT, PROMPT, SLOTS, STEP
+from course.results.result import Result
 from course.workload import Workload, lengths
 
 REQUESTS = 300
+LIVE = vllm_live.read("preempted")
+PEAK = Path(vllm_live.__file__).parents[1] / "data" / "results" / "peak.json"
+"""The file of the decision, in the schema of `vllm bench serve` and written by hand: no run of an engine made it."""
 SAME_AS_OTHERS = {
     ("genai-perf, aiperf", "inter token latency"),
     ("aiperf", "inter chunk latency"),
@@ -95,6 +103,26 @@ def readings(seen: Streams) -> list[Reading]:
         Reading("llmperf", "inter token latency", "(TTFT + later gaps) / n, mean over requests",
                 float((seen.e2e / n).mean())),
     ]  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def vllms_file() -> dict[str, Any]:
+    """What `vllm bench serve` wrote of a load that vLLM answered."""
+    return json.loads((vllm_live.FOLDER / "bench_serve.json").read_text(encoding="utf-8"))
+
+
+@lru_cache(maxsize=1)
+def vllms_page() -> Result:
+    """What vLLM's /metrics counted from before the recorded load to after it."""
+    pages = [vllm_live.FOLDER / f"metrics_preempted_{when}.txt" for when in ("before", "after")]
+    return results.read_files(pages, interval=float(LIVE.client_last.max()))[0]
+
+
+def from_vllms_file() -> Streams:
+    """The same answers; how many tokens each piece brought is not in the file, so that a request's are together."""
+    found = vllms_file()
+    ttft, e2e, tokens = (np.array(found[name]) for name in ("ttfts", "latencies", "output_lens"))
+    return Streams(ttft, e2e, tokens, [np.array(gaps) for gaps in found["itls"]], [np.array([n - 1]) for n in tokens])
 
 
 @dataclass(frozen=True)

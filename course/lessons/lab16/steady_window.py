@@ -10,12 +10,10 @@ from scipy.special import bdtr
 from course import policies
 from course.engine.run import Run
 from course.engine.serving import serve
-from course.lessons.lab16.load_test import OUTPUT, OUTPUT_CV, PROMPT, STEP, seconds
+from course.lessons.lab16.load_test import OUTPUT, OUTPUT_CV, PROMPT, STEP
 from course.workload import Workload, lengths
 
 REQUESTS = 3_000
-USERS = (16, 32, 64, 128)
-PERCENTILES = (50, 90, 95, 99)
 
 
 @dataclass(frozen=True)
@@ -57,40 +55,6 @@ def percentile_interval(values: Sequence[float] | np.ndarray, percent: float, co
     )
 
 
-@dataclass(frozen=True)
-class Window:
-    """A closed-loop test of `users`, and the window [start, end) of it that is counted, by the time of sending [s]."""
-
-    run: Run
-    users: int
-    start: float
-    end: float
-
-    @property
-    def inside(self) -> np.ndarray:
-        """Which requests were sent in the window."""
-        return (self.run.arrival >= self.start) & (self.run.arrival < self.end)
-
-    @property
-    def ttft(self) -> np.ndarray:
-        """TTFT of those [s]."""
-        return self.run.ttft[self.inside]
-
-    @property
-    def tokens_per_second(self) -> float:
-        """Output tokens computed in the window over its seconds."""
-        steps = self.run.steps
-        counted = (steps.end > self.start) & (steps.end <= self.end)
-        return float(steps.useful[counted].sum()) / (self.end - self.start)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Says so where nobody sent anything in the window."""
-        if self.inside.any():
-            return ()
-        return ("Nobody sent a request in this window: the test has ended. Move the window to the left.",)
-
-
 @lru_cache(maxsize=16)
 def closed_loop(users: int) -> Run:
     """`users` who all begin at time 0 and ask again as soon as they are answered; 3,000 requests or a few less."""
@@ -98,30 +62,8 @@ def closed_loop(users: int) -> Run:
     return serve(load, policies.Continuous(max_num_seqs=256, max_num_batched_tokens=2_048), STEP)
 
 
-def compute_tests() -> None:
-    """Serve every test that `window` may have to show, so that no move of a slider has to wait for one."""
-    for users in USERS:
-        closed_loop(users)
-
-
-def window(users: int, start: float, length: float) -> Window:
-    """The test and the window of `length` seconds that starts `start` seconds into it."""
-    return Window(closed_loop(users), users, start, start + length)
-
-
-def rows(result: Window) -> list[tuple[str, ...]]:
-    """Percentiles of TTFT in the window with their intervals, beside those of the whole run."""
-    inside = result.ttft
-    table: list[tuple[str, ...]] = [("", "in the window", "95% sure between", "whole run")]
-    for q in PERCENTILES:
-        whole = seconds(float(np.percentile(result.run.ttft, q)))
-        if not len(inside):
-            table.append((f"TTFT p{q}", "none", "", whole))
-            continue
-        found = percentile_interval(inside, q)
-        ends = [seconds(end) if np.isfinite(end) else "no bound" for end in (found.low, found.high)]
-        table.append((f"TTFT p{q}", seconds(found.value), " and ".join(ends), whole))
-    throughput = float(result.run.workload.output_tokens.sum()) / result.run.makespan
-    table.append(("requests", f"{len(inside):,}", "", f"{len(result.run):,}"))
-    table.append(("output, tokens/s", f"{result.tokens_per_second:,.0f}", "", f"{throughput:,.0f}"))
-    return table
+def between(run: Run, start: float, end: float) -> tuple[np.ndarray, float]:
+    """TTFT [s] of the requests that were sent in [start, end), and output tokens/s of the steps that ended there."""
+    inside = (run.arrival >= start) & (run.arrival < end)
+    counted = (run.steps.end > start) & (run.steps.end <= end)
+    return run.ttft[inside], float(run.steps.useful[counted].sum()) / (end - start)

@@ -34,12 +34,3 @@ def test_the_accepted_slots_keep_the_promise_and_the_others_break_it_or_cost_mor
         assert accepted == (RIGHT if slots == right else WRONG)
         keeps = tpot[slots] <= promise
         assert keeps if slots == right else not keeps or cost[slots] > 1.1 * cost[right]
-
-
-def test_with_these_slots_somebody_always_waits() -> None:
-    """So the slots decide TPOT, and not the rate."""
-    for times, seed in OTHERS:
-        for slots in (16, 32, 64, 128):
-            run = engine_log.served(slots, times, seed)
-            late = run.arrival > engine_log.INTERVAL[0]
-            assert (run.queue_wait[late] > 0).all()
