@@ -100,7 +100,7 @@ lab01.four_by_hand()
 # | E2E | last token | s | {{fourth_e2e:g}} | {{e2e_s:.2f}} | {{e2e_formula_s:.2f}} |
 # | outside | network, text | s | 0 | {{outside_s:.3f}} | |
 # | window | $D$ = {{window_given_s:g}}, $\lambda$ = 10 | s | 0 | {{window_s:.4f}} | {{window_formula_s:.4f}} |
-# | queue | for a step | s | {{fourth_wait:g}} | {{queue_s:.4f}} | |
+# | queue | for slot or step | s | {{fourth_wait:g}} | {{queue_s:.4f}} | |
 # | prefill | prompts of a window, together | s | {{fourth_prefill:g}} | {{prefill_s:.4f}} | |
 #
 # **Means and percentiles.** The four TTFTs are {{hand_ttfts}} s, with a mean of {{hand_mean:g}} s. At {{busy}}
@@ -181,7 +181,7 @@ lab.recap("window")
 lab.recap("hundred")
 
 # %% [markdown]
-# **Decide.** Such a gateway stands before an engine with {{vllm_slots}} slots. Beside the engine, without gateway and network,
+# **Decide.** A gateway with this window stands before an engine with {{vllm_slots}} slots. Beside the engine, without gateway,
 # `vllm bench serve` measured [{{vllm}}]:
 #
 # ```

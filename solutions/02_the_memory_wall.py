@@ -22,8 +22,8 @@ lab02.one_at_a_time()
 
 # %% [markdown]
 # A step **reads** the weights, and K and V of each sequence, at the card's bandwidth. And it **multiplies**: two FLOP
-# for each weight and token. These steps are the card's alone. Where an engine's host does not work ahead, it adds its own
-# time: up to {{host_ms:.1f}} ms in a live run of ours. A switch adds that below.
+# for each weight and token. These steps are the card's alone. If an engine's host does not work ahead, it adds its part:
+# up to {{host_ms:.1f}} ms in a live run of ours. A switch below adds it.
 
 # %% [markdown]
 # ## Predict
@@ -39,9 +39,8 @@ lab.predict("twice")
 #
 # ### A step on the roofline
 #
-# **Intensity** is how many FLOP a step does for each byte that it reads. The **roofline** is the most FLOP/s that a card
-# reaches at that intensity: on the slope it waits for memory, on the flat part it multiplies all the time. What is pale
-# stood there before your move; bars have a button for it.
+# **Intensity** is FLOP for each byte read. The **roofline** is the most FLOP/s that a card reaches at an intensity: on the
+# slope it waits for memory, on the flat part it always multiplies.
 
 # %%
 lab02.a_step_on_the_roofline()
@@ -49,9 +48,8 @@ lab02.a_step_on_the_roofline()
 # %% [markdown]
 # ### A curve and its knee
 #
-# The curve $t_0 + c\,b^\alpha$ is fitted to recorded steps of $b$ decodes: $t_0$ is for everybody, the rest came with
-# the sequences. At the **knee** the two are equal. The band has {{confidence:.0%}} confidence. These
-# steps hold no prompt.
+# The curve $t_0 + c\,b^\alpha$ is fitted to recorded steps of $b$ decodes, without prompts: $t_0$ is for everybody, the
+# rest came with the sequences. At the **knee** the two are equal. The band has {{confidence:.0%}} confidence.
 
 # %%
 lab02.a_curve_and_its_knee()
@@ -60,8 +58,8 @@ lab02.a_curve_and_its_knee()
 # ## Measure
 #
 # After each move your machine reads a matrix, multiplies it by a batch, and computes attention, as an H200 did. There
-# the product takes about as long as reading, up to 64 sequences: that is the wall. A CPU has no such flat part. It reads
-# well and multiplies slowly, so a product with 4 already takes several times as long. Attention grows on both.
+# the product takes about as long as reading, up to 64 sequences. A CPU has no such flat part: it multiplies slowly, so
+# a product with 4 already takes much longer.
 
 # %%
 lab02.launched_here()
@@ -96,19 +94,15 @@ lab02.machine_by_hand()
 # | $R$ | multiplied in a second | 200 operations | {{multiply_tflops:.0f}} TFLOP |
 # | $K$ | K and V of a sequence | 10 numbers | {{kv_gb:.3f}} GB |
 # | $t(1)$ | floor, recorded | 3 s | {{reading_ms:.2f}} ms, {{step_1_ms:.2f}} ms |
-# | $t(64)$ | floor, recorded | | {{floor_64_ms:.2f}} ms, {{step_64_ms:.2f}} ms |
 #
-# **The wall.** With 2 bytes and 2 FLOP for each weight, $b$ sequences make $b$ FLOP for each byte. The H100 needs {{ridge:.0f}}
-# to keep its units busy. Decodes do not get there: at 1,024 tokens K and V take as
-# long as the weights at {{kv_even:.0f}}. Other kernels grow too, so the recorded knee is at {{knee_1k:.0f}}, and at {{longer:,}} tokens at {{knee_4k:.0f}}.
+# **The wall.** With 2 bytes and 2 FLOP for each weight, $b$ sequences make $b$ FLOP for each byte. To keep its units busy
+# the H100 needs {{ridge:.0f}}. Decodes stay below: at 1,024 tokens K and V take as long as the weights at {{kv_even:.0f}}. Other kernels grow
+# too, so the recorded knee is at {{knee_1k:.0f}}, and at {{longer:,}} tokens at {{knee_4k:.0f}}.
 #
 # **Prompts.** The tokens of a prompt share the weights, and K and V too. So a prefill multiplies, and decodes read.
 # Weights in 8 bits, multiplied in 16, halve $W$ and nearly the steps of few decodes, but no prefill.
 #
-# A service pays for both: with prompts of {{service_prompt}} and answers of {{service_answer}} tokens, 64 slots have a TPOT of {{kept_tpot_ms:.1f}} ms, and a million
-# tokens of answers cost {{kept_cost:.2f}} dollars.
-#
-# **The fit.** Points up to 32 gave {{short_ms:.0f}} ms at 256, not {{largest_ms:.0f}}: their bend does not go on.
+# A service pays for both: its steps take longer than those of decodes alone, and so do its TPOT and its cost.
 
 # %% [markdown]
 # ## Exercises

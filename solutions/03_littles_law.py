@@ -84,7 +84,7 @@ lab03.by_hand()
 #
 # In the shaded 4 s λ W is {{shaded_rate:g}} x {{shaded_stay:g}} = {{shaded_product:g}}, but L is {{shaded_in_system:g}}: requests 1 and 2 bring {{brought}} seconds in, request 4 takes {{taken}} out.
 #
-# It holds for any part, such as the queue. `vllm bench serve` fixes λ with `--request-rate`, or L,
+# The law holds for any part, such as the queue. `vllm bench serve` fixes λ with `--request-rate`, or L,
 # the number in flight, with `--max-concurrency`.
 #
 # **Capacity.** With all $B$ slots taken, each step gives $B$ requests a token. So a request of $N$ tokens costs $N/B$
@@ -102,8 +102,8 @@ lab03.by_hand()
 # | $t_p$ | step of $B - 1$ decodes and a prompt | ms | {{mixed_ms:.1f}} |
 # | capacity | formula; simulated | requests/s | {{capacity:.1f}}; {{capacity_simulated:.1f}} |
 #
-# **Slots.** With {{price_slots}} the p99 of TTFT at 14 requests/s is {{many_soon_ms:.0f}} ms, and TPOT stays {{many_soon_tpot_ms:.1f}} ms; at {{price_rate:g}} TPOT is {{price_tpot_ms:.0f}} ms. From
-# {{most:.1f}} on none help, and memory ends near {{room_requests}} requests. {{vllm}}: a mean TTFT
+# **Slots.** With {{price_slots}} of them the p99 of TTFT at 14 requests/s is {{many_soon_ms:.0f}} ms, and TPOT stays {{many_soon_tpot_ms:.1f}} ms; at {{price_rate:g}} TPOT is {{price_tpot_ms:.0f}} ms. From
+# {{most:.1f}} on more do not help, and memory ends near {{room_requests}} requests. {{vllm}}: a mean TTFT
 # of {{few_vllm_ms:,}} ms with {{few_vllm}} slots, of {{many_vllm_ms}} ms with {{many_vllm}}.
 #
 # **Above capacity** the queue grows by λ minus capacity each second, and drains by capacity minus λ.
@@ -141,7 +141,7 @@ lab.check("waiting", answer)
 
 # %% [markdown]
 # **3.** Write capacity. The next cell times a step of {{other_slots}} decodes over 768 tokens each and a prompt of 512. Without a prompt
-# write `()`. Call `step_time` like it.
+# write `()`. Call `step_time` like `one_engine.STEP`.
 
 # %%
 round(one_engine.STEP(Step(31, 31 * 768, ((512, 0),))), 4)  # s
@@ -193,7 +193,7 @@ lab.recap("window")
 # vllm:e2e_request_latency_seconds_sum      25.9     29.7    116.8
 # ```
 #
-# Test the next version with as many in flight as on average. Choose `--request-rate`,
+# Test the next version with the mean number in flight. Choose `--request-rate`,
 # `--max-concurrency` or `--num-prompts`, and its value.
 
 # %%

@@ -25,8 +25,8 @@ lab.earlier()
 lab04.busy_and_waiting()
 
 # %% [markdown]
-# At 6 requests per second nobody wants three of four slot-steps. They are **padding**: the answer is complete, but its
-# slot computes until the batch ends. Three policies:
+# The GPU is busy, and many of its slot-steps nobody wants. They are **padding**: the answer is complete, but its slot
+# computes until the batch ends. Three policies:
 #
 # - **static batching**: a batch starts when all slots are taken, and ends with its longest answer;
 # - **dynamic batching**: a batch also starts once its oldest request has waited for a given delay;

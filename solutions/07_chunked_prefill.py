@@ -18,7 +18,7 @@ lab.earlier()
 # minute a class of {{class}} asks at once. Every 20 seconds somebody pastes a contract of 32,768 tokens; at times three do.
 # The **token budget**, the most tokens that a step may compute, was raised from {{vllm}}'s 8,192 to 65,536. Now
 # **the text stops for a second or two**, yet the p99 of the gaps is {{p99_ms:.0f}} ms. (64 slots, of {{engines_slots:,}} by
-# default, suffice.)
+# default, suffice; vLLM refuses smaller budgets.)
 
 # %%
 lab07.people_and_dashboard()
@@ -48,7 +48,7 @@ lab07.hand_out_tokens()
 # %% [markdown]
 # ### One long prompt
 #
-# Newcomers with 200 tokens follow it after {{newcomers_ms}} ms. The **cap for one prompt** is the most tokens of it in a
+# Newcomers follow it after {{newcomers_ms}} ms. The **cap for one prompt** is the most tokens of it in a
 # step.
 
 # %%
@@ -183,7 +183,7 @@ lab.ticket()
 # ## Take away
 #
 # 1. Everybody in a step waits for all of it: the budget bounds the longest gap.
-# 2. The cap leaves room for those who arrive. The long prompt pays.
+# 2. The cap leaves room for those who arrive.
 # 3. A p99 over tokens hides a stall: count people.
 
 # %%

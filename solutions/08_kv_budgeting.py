@@ -38,7 +38,7 @@ lab.predict("slots")
 # %% [markdown]
 # ## Explore
 #
-# A card's **ledger** goes from its memory to the pool. Activation and other are estimates: they leave {{ledger_less:.0%}} less than
+# A card's **ledger** goes from its memory to the pool. Activation and other are estimated: {{ledger_less:.0%}} less than
 # the engine found.
 
 # %%
@@ -65,7 +65,7 @@ lab08.full_pool()
 lab08.words_again()
 
 # %% [markdown]
-# vLLM with this model, {{live_slots}} slots and {{live_blocks}} blocks of {{live_block}} tokens. **It keeps one block for itself**: it logs {{live_tokens:,}} tokens, and
+# vLLM with this model, {{live_slots}} slots and {{live_blocks}} blocks of {{live_block}} tokens. **It keeps one block for itself**: it logs {{live_tokens:,}} tokens,
 # requests get {{live_usable}}. Its page around {{live_requests}} requests that outgrow them:
 
 # %%
@@ -80,10 +80,10 @@ print(lab08.preempted_page())
 lab08.four_requests()
 
 # %% [markdown]
-# In the sixth step each needs a fourth block, so the engine preempts D, admitted last, and later C. All end after {{hand_steps}}
+# In the sixth step each needs a fourth block, so the engine preempts D, admitted last. All end after {{hand_steps}}
 # steps instead of {{hand_answer}}.
 #
-# **To remember**: the KV bytes of a token. **To look up**: sequences in the pool at a random moment.
+# **To remember**: the KV bytes of a token. **To look up**: how many fit.
 #
 # $$ k = 2 \cdot n_{\text{layers}} \cdot n_{\text{KV heads}} \cdot d_{\text{head}} \cdot s \qquad
 # \text{residents} = \frac{\text{tokens in the pool}}{P + N\,(1 + CV^2)/2} $$
@@ -172,7 +172,7 @@ lab.ticket()
 #
 # 1. Bytes a token come from the **config**; the pool is what the **ledger** leaves.
 # 2. The printed concurrency is a worst case: {{residents:.0f}} fit on average, not {{by_limit}}.
-# 3. Past the limit requests are **preempted**, and nothing fails. Watch the counter; set fewer slots.
+# 3. Past the limit requests are **preempted**. Watch the counter; set fewer slots.
 
 # %%
 lab.recap("five")

@@ -17,6 +17,7 @@ OWN = (
     "--ip=127.0.0.1",
     "--LabApp.news_url=None",
     f"--LabApp.app_settings_dir={Path(__file__).parent / 'lab_settings'}",
+    f"--LabApp.extra_labextensions_path={Path(__file__).parent / 'lab_extensions'}",
     "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     "--LabApp.extension_manager=readonly",
     "--ServerApp.jpserver_extensions=jupyterlab_jupytext=False",
@@ -35,8 +36,8 @@ ALIASES = {
     "--ServerApp.log_level": "--Application.log_level",
     "--LabApp.log_level": "--Application.log_level",
 }
-MANY = {"--ServerApp.jpserver_extensions"}
-"""Options that hold a table, one row each time they are given."""
+MANY = {"--ServerApp.jpserver_extensions", "--LabApp.extra_labextensions_path"}
+"""Options that hold a table or a list, one row each time they are given."""
 
 
 def with_others(own: Sequence[str], others: Sequence[str]) -> list[str]:

@@ -106,7 +106,7 @@ def _solutions(labs: Path, mine: Path, progress: Progress, names: list[str]) -> 
         try:
             content = files.read(source / name, LARGEST_LAB)
             (mine / SOLUTIONS).mkdir(exist_ok=True)
-            for copy in _names(mine / SOLUTIONS / name):
+            for copy in _names(mine / SOLUTIONS / name.replace(".ipynb", "_solutions.ipynb")):
                 key = f"{SOLUTIONS}/{copy.name}"
                 # A solution that the learner has changed stays theirs, and is still what the link opens.
                 if bring(copy, key, content, record) != "yours" or key in record.digests:

@@ -54,8 +54,7 @@ A lab's solutions appear in the table above once one of your answers to its exer
 """
 
 THIS_PAGE = """\
-The course writes this page again at each start and whenever a lab is saved. Close it and open it again to see where you
-are, and keep your notes in another file."""
+The course writes this page again at each start and whenever a lab is saved, so keep your notes in another file."""
 
 
 @dataclass(frozen=True)

@@ -86,20 +86,27 @@ def prediction_form(prediction: Prediction, stored: int | None, commit: Callable
 Answer = Callable[[Question, int], Feedback]
 
 
-def quiz_form(questions: Sequence[Question], stored: Mapping[str, Feedback], answer: Answer, text: str) -> Form:
+def quiz_form(
+    questions: Sequence[Question],
+    stored: Mapping[str, Feedback],
+    answer: Answer,
+    text: str,
+    then: Callable[[], str] | None = None,
+) -> Form:
     """Return the form of a quiz. The feedback stands below its own question, with a mark and a colour.
 
     questions: the questions.
     stored: what was said to the answers given before, by question id.
     answer: stores a position and returns what to say.
     text: the text form.
+    then: says where to go on; it stands last, where "Run All Cells" ends.
     """
 
     def build() -> widgets.Widget:
-        score = widgets.HTML()
+        last = widgets.HTML(_said(then()) if then else "")
 
         def answered(_question: Question, feedback: Feedback) -> None:
-            score.value = _said(feedback.score, "course-score")
+            last.value = _said(feedback.score, "course-score") + (_said(then()) if then else "")
 
         asked = [
             _question(f"{number}. ", question, stored.get(question.id), answer, answered)
@@ -108,7 +115,7 @@ def quiz_form(questions: Sequence[Question], stored: Mapping[str, Feedback], ans
         for question in questions:
             if question.id in stored:
                 answered(question, stored[question.id])
-        return _form([widgets.HTML(FORM + dead("store nothing")), *asked, score])
+        return _form([widgets.HTML(FORM + dead("store nothing")), *asked, last])
 
     return Form(text, build)
 

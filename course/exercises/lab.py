@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -47,7 +47,7 @@ class Lab:
 
     def where(self) -> Card:
         """Return a card with the title, the minutes, the objectives, and where the learner left off."""
-        finished = done_so_far(self.spec, self.progress)
+        finished = self._finished()
         lines = []
         if any(finished.values()):
             lines += [f"So far: {in_words(self.spec, finished)}.", self._next(finished)]
@@ -59,7 +59,8 @@ class Lab:
         before = [f"Before you start: {spec.needs}"] if spec.needs else []
         if spec.objectives:
             before += ["After this lab you can", *(f"- {objective.text}" for objective in spec.objectives)]
-        return Card(heading, before + lines + self._notices())
+        kept = Card(heading, [*before, "Run this cell: it says where you left off."]).text()
+        return Card(heading, before + lines + self._notices(), kept=kept)
 
     def predict(self, id: str, choice: str | int | Sequence[float] | None = None) -> Card | Form | SketchForm:
         """Ask for a prediction, or store one from Python.
@@ -146,7 +147,7 @@ class Lab:
 
     def quiz(self, **choices: str | int) -> Card | Form:
         """Show the quiz, or answer questions from Python: `lab.quiz(q1="b")`."""
-        return self._questions("quiz", self.spec.quiz, choices)
+        return self._questions("quiz", self.spec.quiz, choices, then=lambda: self._next(self._finished()))
 
     def ticket(self, **choices: str | int) -> Card | Form:
         """Show the ticket of "Break it", one question after the other, or answer from Python."""
@@ -158,12 +159,18 @@ class Lab:
         text = "\n".join([ticket.story, *_as_text(ticket.questions)])
         return ticket_form(ticket, self._stored(ticket.questions), self._answer, text)
 
-    def _questions(self, kind: str, questions: Sequence[Question], choices: dict[str, str | int]) -> Card | Form:
+    def _questions(
+        self,
+        kind: str,
+        questions: Sequence[Question],
+        choices: dict[str, str | int],
+        then: Callable[[], str] | None = None,
+    ) -> Card | Form:
         if not questions:
             return Card(f"Lab {self.spec.number} has no {kind}.")
         if choices:
             return self._from_python(questions, choices)
-        return quiz_form(questions, self._stored(questions), self._answer, "\n".join(_as_text(questions)))
+        return quiz_form(questions, self._stored(questions), self._answer, "\n".join(_as_text(questions)), then)
 
     def _stored(self, questions: Sequence[Question]) -> dict[str, Feedback]:
         """Return what the last answer to each question was, and what was said to it."""
@@ -225,6 +232,9 @@ class Lab:
         """Return the stored answers as positions; those that are no option any more are left out."""
         given = answers(self.progress.lab(self.spec.number)[part].get(item.id))
         return [item.options.index(a["answer"]) for a in given if a["answer"] in item.options]
+
+    def _finished(self) -> dict[str, list[str]]:
+        return done_so_far(self.spec, self.progress)
 
     def _next(self, finished: dict[str, list[str]]) -> str:
         seen = solutions.shown(self.progress, self.spec)

@@ -24,7 +24,7 @@ from course.base.filelock import file_lock
 SCHEMA = 1
 FOLDER = "COURSE_PROGRESS_DIR"
 NAME = "progress.json"
-PARTS = ("predictions", "tasks", "exercises", "quiz", "boards")
+PARTS = ("predictions", "tasks", "exercises", "quiz", "boards", "explorers")
 LARGEST = 8_000_000
 """Bytes. A learner who does everything a hundred times comes to a tenth of it."""
 DEEPEST = 50
@@ -95,7 +95,7 @@ class Progress:
 
         number: the lab, "03".
         part: one of PARTS.
-        name: id of the prediction, task, exercise, question or game.
+        name: id of the prediction, task, exercise, question or game, or the name of an explorer.
         edit: returns the new entry, made of plain JSON values.
         """
 

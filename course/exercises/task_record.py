@@ -1,4 +1,4 @@
-"""Where the tasks of a lab's explorers are kept: done by oneself, or shown."""
+"""Where the tasks of a lab's explorers are kept, done by oneself or shown, and where their controls were left."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from course.explore.tasks import DONE
 
 
 class TaskRecord:
-    """The record of one lab's tasks in a learner's progress.
+    """The record of one lab's tasks, and of where an explorer was left, in a learner's progress.
 
-    number: the lab, "03". progress: by default the learner's own file, opened when it is first needed.
+    number: the lab, "03". progress: by default the learner's own file, opened when it is first needed. explorer: the
+    name under which it is kept where the controls of one explorer were left; "" keeps no such thing.
     """
 
-    def __init__(self, number: str, progress: Progress | None = None) -> None:
+    def __init__(self, number: str, progress: Progress | None = None, explorer: str = "") -> None:
         self.number = number
+        self.explorer = explorer
         self._progress = progress
 
     @property
@@ -43,7 +45,22 @@ class TaskRecord:
 
         self.progress.change(self.number, "tasks", id, edit)
 
+    def left(self) -> Mapping[str, Any]:
+        """Return what `leave` kept last, {} if there is nothing."""
+        stored = self.progress.lab(self.number)["explorers"].get(self.explorer) if self.explorer else None
+        return stored if isinstance(stored, dict) else {}
+
+    def leave(self, entry: Mapping[str, Any]) -> None:
+        """Keep these settings, or tables of measurements, over what was there under the same names."""
+        if self.explorer:
+            self.progress.change(
+                self.number,
+                "explorers",
+                self.explorer,
+                lambda before: {**(before if isinstance(before, dict) else {}), **entry},
+            )
+
 
 def tasks_of(number: str, explorer: str) -> dict[str, Any]:
     """Return the arguments `tasks` and `record` of an explorer: its tasks, as the lab's questions name them."""
-    return {"tasks": load(number).by_explorer[explorer], "record": TaskRecord(number)}
+    return {"tasks": load(number).by_explorer[explorer], "record": TaskRecord(number, explorer=explorer)}

@@ -40,7 +40,7 @@ class Displayed:
 
     def __init__(self, explorer: Explorer) -> None:
         self.explorer: Any = explorer
-        self.settings = dict(explorer.defaults)
+        self.settings = explorer.left()
         self.result: Any = None
         self.error: Exception | None = None
         self.tasks: TaskView | None = None
@@ -49,6 +49,7 @@ class Displayed:
         self._before: Shown | None = None
         self._latest, self._rest = Latest(self._run), Rest(self._rested)
         self.controls = {control.name: control.widget() for control in explorer.controls}
+        self._put(self.settings)
         for widget in self.controls.values():
             widget.observe(self._moved, names="value")
         self.reset = widgets.Button(description="Reset", tooltip=self.tooltip)
@@ -121,6 +122,10 @@ class Displayed:
         self._forget()
         self._latest.now()
         self._rest.now()
+        self._leave_settings()
+
+    def _leave_settings(self) -> None:
+        self.explorer.record.leave({"settings": self.settings})
 
     def _forget(self) -> None:
         """What stood before has no ghost any more."""
@@ -150,6 +155,8 @@ class Displayed:
         """Say what changed, and judge the task after a move."""
         change = self._change(self._before, now) if self._before else ""
         self.changed.value = f'<div role="status">{escape(change)}</div>' if change else ""
+        if moved:
+            self._leave_settings()
         if self.tasks is not None and moved:
             self.tasks.rested(self.settings, self.result)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import plotly.graph_objects as go
@@ -32,8 +33,8 @@ class Explorer:
         colon ("recorded: H100 SXM"); "" shows none.
 
     tasks: what the learner is to find, read and explain with it, in order (`course.explore.tasks`).
-    record: where the tasks that are done or shown are kept; a lesson gives `course.exercises.TaskRecord`. By default
-        they last as long as this object.
+    record: where the tasks that are done or shown are kept, and where the controls were left, at which the next display
+        begins; a lesson gives `course.exercises.TaskRecord`. By default tasks last as long as this object.
     beside: whether the table stands beside the figure; None: if it has at most two values a row.
 
     Warnings of a run are shown when the result, or a run inside a mapping or sequence, has `warnings`.
@@ -72,6 +73,16 @@ class Explorer:
     def defaults(self) -> dict[str, Any]:
         """The settings at the start."""
         return {control.name: control.default for control in self.controls}
+
+    def left(self) -> dict[str, Any]:
+        """Return the settings at which the learner left it; the default where none is kept, or one that is no stop."""
+        stored = self.record.left().get("settings")
+        settings = self.defaults
+        for control in self.controls:
+            if isinstance(stored, dict) and control.name in stored:
+                with suppress(ValueError):
+                    settings[control.name] = control.at_stop(control.clean(stored[control.name]))
+        return settings
 
     def settings(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Return checked settings for every control, the default if none is given.

@@ -37,6 +37,7 @@ EXPLORER = (
   align-items: start; overflow: visible; }
 .course-explorer table td, .course-explorer .course-below .course-grid th { white-space: nowrap; }
 .course-explorer .course-below .course-blocks .course-grid th { white-space: normal; }
+.course-explorer.course-words .course-below .course-grid th[role=rowheader] { white-space: normal; max-width: 230px; }
 .course-explorer table { border-collapse: collapse; font-size: 13px; line-height: 1.3; margin: 0; }
 .course-explorer table th { font-weight: normal; text-align: left; padding: 1px 6px; overflow-wrap: normal; }
 .course-explorer table td { text-align: right; padding: 1px 6px; font-variant-numeric: tabular-nums; font-weight: 600; }

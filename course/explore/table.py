@@ -12,6 +12,10 @@ from course.explore.controls import show
 Rows = tuple[tuple[str, ...], ...]
 
 
+NOTHING, EARLIER = "-", " (earlier)"
+"""A cell that nothing has filled yet, and what stands behind one that was filled before the kernel started."""
+
+
 def rows_of(summary: Iterable[Sequence[Any]]) -> Rows:
     """Return the summary as rows of texts of one length.
 
@@ -24,6 +28,23 @@ def rows_of(summary: Iterable[Sequence[Any]]) -> Rows:
     if len(lengths) > 1 or (lengths and min(lengths) < 2):
         raise ValueError(f"the rows of a summary have {sorted(lengths)} parts: give each a label and as many values")
     return rows
+
+
+def with_earlier(rows: Rows, kept: Any) -> Rows:
+    """Return the rows with the cells of kept ones, marked, where they have NOTHING; unless those have another shape."""
+    if not isinstance(kept, list) or len(kept) != len(rows):
+        return rows
+
+    def filled(row: tuple[str, ...], old: Any) -> tuple[str, ...]:
+        if not isinstance(old, list) or len(old) != len(row) or old[0] != row[0]:
+            return row
+        pairs = zip(row, old, strict=True)
+        return tuple(
+            f"{was}{EARLIER}" if cell == NOTHING and isinstance(was, str) and was != NOTHING else cell
+            for cell, was in pairs
+        )
+
+    return tuple(filled(row, old) for row, old in zip(rows, kept, strict=True))
 
 
 def text_table(rows: Rows, indent: str = "") -> str:

@@ -137,7 +137,10 @@ def check_tasks(tasks: Sequence[Task]) -> tuple[Task, ...]:
 
 
 class Record(Protocol):
-    """Where done and shown tasks are kept. `course.exercises.TaskRecord` keeps them in a learner's progress."""
+    """Where done and shown tasks are kept, and how an explorer was left.
+
+    `course.exercises.TaskRecord` keeps both in a learner's progress.
+    """
 
     def states(self) -> Mapping[str, str]:
         """Return "done" or "shown" by the id of a task; others are left out."""
@@ -145,9 +148,15 @@ class Record(Protocol):
     def keep(self, id: str, state: str) -> None:
         """Keep the state of a task; one that was done stays done."""
 
+    def left(self) -> Mapping[str, Any]:
+        """Return what `leave` kept, {} if there is nothing; it may have been written by another version."""
+
+    def leave(self, entry: Mapping[str, Any]) -> None:
+        """Keep JSON values by name, over what was there under the same names."""
+
 
 class Memory:
-    """A record that lasts as long as the explorer."""
+    """A record that lasts as long as the explorer, whose displays all begin at its defaults."""
 
     def __init__(self) -> None:
         self._states: dict[str, str] = {}
@@ -160,6 +169,13 @@ class Memory:
         """See Record."""
         if self._states.get(id) != DONE:
             self._states[id] = state
+
+    def left(self) -> Mapping[str, Any]:
+        """See Record."""
+        return {}
+
+    def leave(self, entry: Mapping[str, Any]) -> None:
+        """See Record."""
 
 
 @dataclass

@@ -72,7 +72,7 @@ class View(Displayed):
         self._assemble([body])
 
     def _first(self) -> tuple[go.Figure, Rows]:
-        """Return figure and rows at the default settings; empty ones if they fail, with the reason in the notice."""
+        """Return figure and rows of the first picture; empty ones if it fails, with the reason in the notice."""
         try:
             self.result = self._begun(self.settings, first=True)
             figure = self.explorer.drawn(self.result)
@@ -116,7 +116,8 @@ class View(Displayed):
 
     def _begun(self, settings: Mapping[str, Any], first: bool = False) -> Any:
         """Return the result of these settings, the whole of it. first: for the first picture of the display."""
-        return self.explorer.default_result() if first else self.explorer.compute(**settings)
+        known = first and settings == self.explorer.defaults
+        return self.explorer.default_result() if known else self.explorer.compute(**settings)
 
     def _computed(self, settings: Mapping[str, Any]) -> tuple[Any, Any, Any]:
         """Return the result, and traces and layout of its figure; remember how long that took, asked for or ahead."""

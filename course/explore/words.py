@@ -18,9 +18,9 @@ import numpy as np
 
 from course import lm
 from course.engine.run import Run
-from course.explore.controls import Choice, Slider
+from course.explore.controls import Choice, Slider, show
 from course.explore.explorer import Explorer
-from course.explore.table import Rows, failure, rows_of, text_table
+from course.explore.table import EARLIER, Rows, failure, rows_of, text_table, with_earlier
 from course.explore.tasks import Record, Settings, Task, in_words
 from course.explore.words_tasks import TASKS
 from course.explore.words_view import WordsView
@@ -181,8 +181,22 @@ class WordsExplorer(Explorer):
         return rows_of(self._compare(result.settings, {result.policy: result}))
 
     def compared(self, settings: Settings) -> Rows:
-        """The table of the policies at these settings, with what views have measured there; () where there is none."""
-        return self._under(settings, lambda **each: self._measured.get(tuple(each.values())))
+        """The table of the policies at these settings, with what views have measured there; () where there is none.
+
+        What was measured there before the kernel started stands in the cells that have nothing yet, and says so.
+        """
+        rows = self._under(settings, lambda **each: self._measured.get(tuple(each.values())))
+        return with_earlier(rows, self.record.left().get(self._place(settings)))
+
+    def keep_compared(self, settings: Settings) -> None:
+        """Keep the table at these settings in the record."""
+        rows = self.compared(settings)
+        if rows:
+            self.record.leave({self._place(settings): [[cell.removesuffix(EARLIER) for cell in row] for row in rows]})
+
+    def _place(self, settings: Settings) -> str:
+        fixed = {control.name: settings[control.name] for control in self.controls if control.name != "policy"}
+        return "measured at " + ", ".join(f"{name} {show(value)}" for name, value in fixed.items())
 
     def _under(self, settings: Settings, run_at: Callable[..., Spoken | None]) -> Rows:
         if self._compare is None:

@@ -140,7 +140,7 @@ class Both:
     @property
     def runs(self) -> dict[str, Run]:
         """What there is, by where its step times come from."""
-        return {"recorded": self.recorded} | ({} if self.here is None else {HERE: self.here})
+        return {"simulated": self.recorded} | ({} if self.here is None else {HERE: self.here})
 
 
 def served_beside(
@@ -173,7 +173,7 @@ def served_beside(
         return Both(card, known[key])
 
     def rows(found: Both) -> list[Line]:
-        names = {"recorded": f"simulated: {step.card}"}
+        names = {"simulated": f"simulated: {step.card}"}
         sides = {names.get(name, name): Timed(run) for name, run in found.runs.items()}
         return table(sides, quantities, spoken if found.here else {})
 

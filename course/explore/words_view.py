@@ -128,6 +128,7 @@ class WordsView(Displayed):
         assert self._spoken is not None
         self.result = self._spoken
         self.explorer.remember(self.settings, self.result)
+        self.explorer.keep_compared(self.settings)
         self._put_side_by_side()
         self._settle(moved=True)
 

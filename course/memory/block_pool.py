@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
 Count = TypeVar("Count", int, Any)  # one number, or an array of them
@@ -33,8 +33,8 @@ class BlockPool:
 
     free: blocks that no request holds, infinite without a limit. It is negative if more was taken than there is: the
     engine looks at it before the step runs. column: blocks held in each step, if a count of them is kept. shared,
-    lookups: see PrefixPool; None of a pool in which nothing is shared. steady: while all that run go on decoding, nobody
-    who waits comes to need fewer blocks.
+    lookups: see PrefixPool; None of a pool in which nothing is shared. steady: while all that run go on decoding,
+    nobody who waits comes to need fewer blocks.
     """
 
     __slots__ = ("_numbers", "_reserved", "_returned", "_tables", "block_size", "column", "free", "num_blocks")
@@ -130,6 +130,12 @@ class BlockPool:
         """A step begins with what is held now."""
         if self.column is not None:
             self.column.append(0 if self.free == math.inf else int(self.num_blocks - self.free))
+
+    def decode(self, blocks: Iterator[int]) -> None:
+        """Steps of decodes alone, at least one, that take so many blocks each."""
+        for taken in blocks:
+            self.spend(taken)
+            self.note()
 
     # By number
 

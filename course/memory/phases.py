@@ -1,6 +1,7 @@
 """Blocks of those that decode, counted without touching any of them."""
 
 from collections.abc import Iterator
+from itertools import cycle, islice
 
 
 class Phases:
@@ -56,4 +57,6 @@ class Phases:
 
     def one_by_one(self, steps: int) -> Iterator[int]:
         """`advance` with the blocks of each step."""
-        return (self.advance(1) for _ in range(steps))
+        at = self.step % self.block_size
+        self.step += steps
+        return islice(cycle(self.counts[at:] + self.counts[:at]), steps)

@@ -1,4 +1,4 @@
-"""A step that is being planned on a pool of shared blocks: what those ahead bring in and push out counts for all behind."""
+"""A step that is being planned on shared blocks: what those ahead bring in and push out counts for all behind."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ class PrefixPlan(Plan):
     """See Plan. The pool is only read: what the plan takes, holds and forgets stands here."""
 
     __slots__ = (
-        "_added", "_blank", "_decoding", "_end", "_gone", "_keep", "_looked", "_lost", "_lost_blocks", "_next", "_tail",
+        "_added", "_blank", "_decoding", "_end", "_gone", "_keep", "_looked", "_lost", "_lost_blocks", "_next", "_owed",
+        "_tail",
     )  # fmt: skip
 
     _pool: PrefixPool
+    _next: Node | None
 
     def __init__(self, pool: PrefixPool, due: int = 0, decoding: Container = ()):
         super().__init__(pool, due)
         self._decoding = decoding
         self._added: dict[Any, list[tuple[Chain, int]]] = {}  # by first key: who computes up to which full block
-        self._blank, self._next = pool._blank, pool._queue.after  # the queue from here on is still there
+        self._blank, self._next = 0, None  # the queue from here on is still there; None: all of the pool's
         self._end: dict[Copy, int] = {}  # of copies that lose blocks: where they end then
         self._keep: dict[Copy, int] = {}  # of free copies that somebody finds: up to which block
         self._gone: set[Chain] = set()  # victims
@@ -34,7 +36,7 @@ class PrefixPlan(Plan):
         self._lost_blocks = 0
         self._tail: deque[Node] = deque()  # what came behind the queue
         self._looked: dict[Any, tuple[list[tuple[Span, int, int]], int]] = {}
-        self._pop(due)
+        self._owed = due  # blocks to be taken from the head, once it matters whose
 
     def hit(self, request: Any) -> int:
         """See Plan."""
@@ -60,12 +62,13 @@ class PrefixPlan(Plan):
             there = request.computed
         joins = there <= 0
         if joins:
-            self._bring_home(len(self._lost))
+            if self._lost:
+                self._bring_home(len(self._lost))
             uses, end = self._found(request)
-            there, held, revived = end * size, end, self._revived(uses)
+            there, held, revived = end * size, end, self._revived(uses) if uses else []
         else:
             held, revived = -(-there // size), []
-        woken = sum(blocks for *_, blocks in revived)
+        woken = sum(blocks for *_, blocks in revived) if revived else 0
         need = -(-(there + (if_fit or tokens)) // size) - held + woken
         if need > self.free:
             if if_fit:
@@ -78,11 +81,13 @@ class PrefixPlan(Plan):
         for copy, stop, _ in revived:
             self._keep[copy] = stop
         new = -(-(there + tokens) // size) - held
-        self._pop(new)
+        while self._lost and new > self.free - self._lost_blocks:
+            self._bring_home(1)
+        self._owed += new
         self.free -= new
         self._there[request] = there + tokens
         chain, full = self._pool.chain(request), (there + tokens) // size
-        if full > (end if joins else chain.hashed):
+        if chain.shared and full > (end if joins else chain.hashed):
             self._added.setdefault(chain.key(0), []).append((chain, full))
         self._looked.clear()
         return True
@@ -92,10 +97,11 @@ class PrefixPlan(Plan):
         pool, there = self._pool, self._there.get(request)
         chain = pool.chain(request)
         if there is None or there > 0:
+            self._pop()
             pool._settle(chain, request.computed)
             planned = 0 if there is None else -(-there // self._size) - -(-request.computed // self._size)
             self._gone.add(chain)
-            blank, nodes, free = chain.blocks - chain.hashed + planned, list[Node](), self.free
+            blank, nodes, free = chain.blocks - chain.hashed + planned, list[Node](), int(self.free)
             self.free += blank
             for copy in reversed(chain.copies):
                 if copy.holders <= self._gone:
@@ -104,7 +110,7 @@ class PrefixPlan(Plan):
             if not pool._unhashed_first:
                 nodes, blank = [Node(blank), *nodes], 0
             self._lost.append((blank, nodes))
-            self._lost_blocks += self.free - free
+            self._lost_blocks += int(self.free) - free
         self._there[request] = -1
         self._looked.clear()
 
@@ -115,8 +121,14 @@ class PrefixPlan(Plan):
         looked = self._looked.get(request)
         if looked is not None:
             return looked
-        pool, uses, place = self._pool, list[tuple[Span, int, int]](), 0
+        pool, place = self._pool, 0
+        uses: list[tuple[Span, int, int]] = []
         chain, known = pool.chain(request), request.known
+        if not chain.shared and not chain.rank:  # nobody has anything of it
+            self._looked[request] = uses, 0
+            return uses, 0
+        if self._owed:
+            self._pop()
         spans, end = pool.found(chain, known)
         for span in spans:
             stop = min(end, span.hi, max(self._end.get(copy, span.hi) for copy in span.copies))
@@ -128,7 +140,7 @@ class PrefixPlan(Plan):
         if self._added and chain.shared > place and most > place:
             for other, full in self._added.get(chain.key(0), ()):
                 place = max(place, chain.alike(other, 0, min(full, other.shared, chain.shared, most)))
-        if place < most:
+        if place < most and self._decoding and pool._growing:
             for other in pool._growing.get(chain.key(place), ()):
                 # One more token of those that decode fills a block in this step.
                 if other.request in self._decoding and (other.request.computed + 1) // self._size > place:
@@ -161,17 +173,20 @@ class PrefixPlan(Plan):
         return self._end.get(node, span.hi) - self._keep.get(node, span.lo)
 
     def _bring_home(self, victims: int) -> None:
+        if victims:
+            self._pop()
         for blank, nodes in self._lost[:victims]:
             self._blank += blank
             self._tail.extend(nodes)
             self._lost_blocks -= blank + sum(map(self._size_of, nodes))
         del self._lost[:victims]
 
-    def _pop(self, blocks: int) -> None:
-        """So many blocks from the head are taken: what is in them cannot be found any more."""
-        while self._lost and blocks > self.free - self._lost_blocks:
-            self._bring_home(1)
-        queue = self._pool._queue
+    def _pop(self) -> None:
+        """What is owed is taken from the head: what was in it cannot be found any more."""
+        queue, blocks, self._owed = self._pool._queue, self._owed, 0
+        if self._next is None:
+            self._pool._evict_owed()
+            self._blank, self._next = self._pool._blank, queue.after
         while blocks > 0:
             if self._blank:
                 taken = min(blocks, self._blank)

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from array import array
 from bisect import insort
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
+from itertools import accumulate, repeat
 from typing import Any
 
 from course.memory.block_pool import BlockPool
@@ -32,9 +33,16 @@ class PrefixPool(BlockPool):
     """
 
     __slots__ = (
-        "_admissions", "_bag", "_blank", "_chains", "_decoding", "_growing", "_held", "_lost", "_lost_blocks", "_queue",
-        "_spans", "_step", "_unhashed_first", "lookups", "shared", "steady",
+        "_admissions", "_bag", "_blank", "_chains", "_decoding", "_growing", "_held", "_lost", "_lost_blocks", "_owed",
+        "_queue", "_spans", "_step", "_unhashed_first", "lookups", "shared", "steady",
     )  # fmt: skip
+
+    # As in BlockPool, but never infinite, and never missing.
+    free: int
+    num_blocks: int
+    column: array
+    shared: array
+    lookups: array
 
     def __init__(self, num_blocks: int, block_size: int, unhashed_first: bool = False):
         super().__init__(num_blocks, block_size)
@@ -45,6 +53,7 @@ class PrefixPool(BlockPool):
         self._queue, self._blank = Queue(), num_blocks  # free blocks; how many at its head hold nothing
         self._lost: list[tuple[int, Queue]] = []  # what victims of this step had, not in the queue yet
         self._lost_blocks = self._held = self._step = self._admissions = 0
+        self._owed = 0  # blocks that are taken, but still stand at the head of the queue: it is seldom asked which
         self._bag = 0  # blocks that decodes took, and which are not in anybody's chain yet
         self._decoding: Container = ()  # who decodes in the step that is being made
         self.shared, self.lookups, self.steady = array("q"), array("q"), True
@@ -73,14 +82,12 @@ class PrefixPool(BlockPool):
         self._admissions += 1
         chain.hashed, chain.blocks, chain.rank = end, end, self._admissions
         self._held += end
-        self._grows(chain)
         self.lookups.extend((request.index, request.known, end * self.block_size))
         return end * self.block_size
 
     def need(self, request: Any, tokens: int) -> int:
         """See BlockPool."""
-        there, size = request.computed, self.block_size
-        if there or request in self._reserved:
+        if request.computed or request in self._reserved:
             return super().need(request, tokens)
         return PrefixPlan(self).need(request, tokens)
 
@@ -88,19 +95,27 @@ class PrefixPool(BlockPool):
         """See BlockPool."""
         if computed is None:
             computed = request.computed
-        chain = self._chains[request]
-        self._settle(chain, computed)
-        blocks = self.blocks_for(computed + tokens)
+        if self._reserved and request in self._reserved:
+            return
+        chain, size = self._chains[request], self.block_size
+        if computed > chain.hashed * size:
+            self._settle(chain, computed)
+        blocks, full = -(-(computed + tokens) // size), (computed + tokens) // size
         if blocks > chain.blocks:
             self._take_blocks(blocks - chain.blocks)
             self._held += blocks - chain.blocks
             chain.blocks = blocks
-        self._register(chain, (computed + tokens) // self.block_size, self._step, 0)
+        if full > chain.hashed:
+            self._register(chain, full, self._step, 0)
+        if chain.next is None and chain.hashed < chain.shared:
+            self._grows(chain)
 
     def spend(self, blocks: int, decoding: Container = ()) -> None:
         """See BlockPool."""
         self._decoding = decoding
-        while blocks > self.free - self._lost_blocks and self._lost:  # one after the other, each takes one
+        if not blocks:
+            return
+        while self._lost and blocks > self.free - self._lost_blocks:  # one after the other, each takes one
             ready = max(self.free - self._lost_blocks, 0)
             self._take_blocks(ready)
             self._bag, self._held, blocks = self._bag + ready, self._held + ready, blocks - ready
@@ -121,14 +136,20 @@ class PrefixPool(BlockPool):
             blocks = self._reserved.pop(request)
             self.free += blocks
             self._held -= blocks
+            self._evict_owed()
             self._blank += blocks
             return
         blank = self._give_back(request, self._queue, request.computed if computed is None else computed)
-        self._blank += blank if self._unhashed_first else 0
+        if blank:
+            self._evict_owed()
+            self._blank += blank
         del self._chains[request]
 
     def release_all(self, gone: Iterable[tuple[Any, int]]) -> None:
         """See BlockPool. In order of admission, as vLLM goes through a batch."""
+        gone = list(gone)
+        if len(gone) == 1:
+            return self.release(*gone[0])
         for request, computed in sorted(gone, key=lambda one: self._chains[one[0]].rank):
             self.release(request, computed)
 
@@ -142,17 +163,34 @@ class PrefixPool(BlockPool):
 
     def plan(self, due: int = 0, decoding: Container = ()) -> PrefixPlan:
         """See BlockPool."""
-        for chain in [chain for chains in self._growing.values() for chain in chains]:
-            self._settle(chain, chain.request.computed)
+        if self._growing:
+            for chain in [chain for chains in self._growing.values() for chain in chains]:
+                self._settle(chain, chain.request.computed)
         return PrefixPlan(self, due, decoding)
 
     def note(self) -> None:
         """See BlockPool."""
-        super().note()
-        self.shared.append(int(self._held - (self.num_blocks - self.free)))
-        self._bring_home(len(self._lost))
+        used = self.num_blocks - self.free
+        self.column.append(used)
+        self.shared.append(self._held - used)
+        if self._lost:
+            self._bring_home(len(self._lost))
         self._step += 1
         self._decoding = ()
+
+    def decode(self, blocks: Iterator[int]) -> None:
+        """See BlockPool."""
+        self.spend(next(blocks))
+        self.note()
+        used = array("q", accumulate(blocks, initial=self.num_blocks - self.free))
+        more = used[-1] - used[0]
+        self._take_blocks(more)
+        self._bag += more
+        self._held += more
+        del used[0]
+        self.column.extend(used)
+        self.shared.extend(repeat(self.shared[-1], len(used)))
+        self._step += len(used)
 
     def table(self, request: Any, tokens: int = 0) -> list[int]:
         """Raises ValueError: which block has which number is not kept."""
@@ -184,11 +222,16 @@ class PrefixPool(BlockPool):
         The last of the spans may be longer.
         """
         spans: list[Span] = []
-        place, most = 0, (known - 1) // self.block_size
+        if not chain.shared and not chain.rank:
+            return spans, 0
+        if self._owed:
+            self._evict_owed()
+        place, most, growing = 0, (known - 1) // self.block_size, self._growing
         while place < most:
             key = chain.key(place)
-            for other in list(self._growing.get(key, ())):
-                self._settle(other, other.request.computed + (other.request in self._decoding))
+            if key in growing:
+                for other in growing[key].copy():
+                    self._settle(other, other.request.computed + (other.request in self._decoding))
             span = self._spans.get(key)
             if span is None:
                 break
@@ -212,12 +255,7 @@ class PrefixPool(BlockPool):
     def _register(self, chain: Chain, end: int, since: int, stride: int) -> None:
         """The blocks up to `end` can be found from now on. since, stride: see Copy."""
         place, spans = chain.hashed, self._spans
-        if place >= end:
-            return
-        if place < chain.shared:
-            self._growing[chain.key(place)].remove(chain)
-            if not self._growing[chain.key(place)]:
-                del self._growing[chain.key(place)]
+        self._stands_still(chain)
         while place < end:
             key, own = chain.key(place), place >= chain.shared
             stop = end if own else min(end, chain.shared)
@@ -239,19 +277,31 @@ class PrefixPool(BlockPool):
             since += stride * (stop - place)
             place = stop
         chain.hashed = end
-        self._grows(chain)
+        if end < chain.shared:
+            self._grows(chain)
 
     def _grows(self, chain: Chain) -> None:
-        if chain.hashed < chain.shared:
-            self._growing.setdefault(chain.key(chain.hashed), []).append(chain)
+        chain.next = chain.key(chain.hashed)
+        self._growing.setdefault(chain.next, []).append(chain)
+
+    def _stands_still(self, chain: Chain) -> None:
+        if chain.next is not None:
+            self._growing[chain.next].remove(chain)
+            if not self._growing[chain.next]:
+                del self._growing[chain.next]
+            chain.next = None
 
     # The queue of free blocks
 
     def _take_blocks(self, blocks: int) -> None:
         """So many from the head of the queue; what was in them is gone."""
-        while blocks > self.free - self._lost_blocks and self._lost:
+        while self._lost and blocks > self.free - self._lost_blocks:
             self._bring_home(1)
         self.free -= blocks
+        self._owed += blocks
+
+    def _evict_owed(self) -> None:
+        blocks, self._owed = self._owed, 0
         while blocks > 0:
             if self._blank:
                 taken = min(blocks, self._blank)
@@ -291,11 +341,7 @@ class PrefixPool(BlockPool):
         """
         chain = self._chains[request]
         self._settle(chain, computed)
-        if chain.hashed < chain.shared:
-            key = chain.key(chain.hashed)
-            self._growing[key].remove(chain)
-            if not self._growing[key]:
-                del self._growing[key]
+        self._stands_still(chain)
         blank = chain.blocks - chain.hashed
         self.free += blank
         self._held -= chain.blocks
@@ -314,6 +360,7 @@ class PrefixPool(BlockPool):
         """What the first of the victims had goes to the queue."""
         if not victims:
             return
+        self._evict_owed()
         for blank, queue in self._lost[:victims]:
             self._blank += blank
             self._lost_blocks -= blank

@@ -19,15 +19,17 @@ class Chain:
     ids: hashes of its prefix. parts: blocks that each of these stands for. shared: leading blocks that have such a
     hash; a block behind them is like no other request's.
     blocks: how many it holds. hashed: how many of these can be found, the leading ones. copies: those, in spans, by
-    place. rank: the how many-th to get a slot, of all who did.
+    place. rank: the how many-th to get a slot, of all who did; 0 before. next: the key of the block that it fills next,
+    if others may know that; None if not, and without a slot.
     """
 
-    __slots__ = ("blocks", "copies", "hashed", "ids", "parts", "rank", "request", "shared")
+    __slots__ = ("blocks", "copies", "hashed", "ids", "next", "parts", "rank", "request", "shared")
 
     def __init__(self, request: Any, ids: Sequence, parts: int, shared: int):
         self.request, self.ids, self.parts, self.shared = request, ids, parts, shared
         self.blocks = self.hashed = self.rank = 0
         self.copies: list[Copy] = []
+        self.next: Key = None
 
     def key(self, place: int) -> Key:
         """The key of its block number `place`."""

@@ -102,6 +102,12 @@ def _line_of(hole: str, text: str) -> int:
     return next((number for number, line in lines if line.startswith("#") and hole in line), 1)
 
 
+SOLUTION_NOTE = (
+    '<div class="alert alert-block alert-warning">These are the solutions of the course. Your own copy of the lab is '
+    "in the folder above.</div>"
+)
+
+
 def notebooks(text: str, number: str, facts: Mapping[str, Fact] | None = None) -> Pair:
     """The lab and the solution that `text` describes. Raises SourceError as `parse`, or for unpaired markers."""
     lab, solution = parse(text, number, facts), parse(text, number, facts)
@@ -112,7 +118,15 @@ def notebooks(text: str, number: str, facts: Mapping[str, Fact] | None = None) -
         if lab_cell.cell_type == "code":
             lab_cell.source = with_stubs(lab_cell.source)
             solution_cell.source = without_markers(solution_cell.source)
+    if any(mine.source != its.source for mine, its in zip(lab.cells, solution.cells, strict=True)):
+        _mark_as_solution(solution.cells[0])
     return Pair(lab=lab, solution=solution)
+
+
+def _mark_as_solution(title: NotebookNode) -> None:
+    """Say in the title cell, and in colour, that this is not the learner's own copy."""
+    heading, _, rest = title.source.partition("\n")
+    title.source = f"{heading.replace('# Lab', '# Solutions of lab', 1)}\n\n{SOLUTION_NOTE}\n{rest}".rstrip("\n")
 
 
 def marker_faults(cell: NotebookNode, index: int) -> list[str]:

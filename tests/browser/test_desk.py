@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from course.desk import server as saving
+from course.desk.pages import START, sealed
 from course.lessons import load
 from tests.browser.lab_page import LOCAL, SECOND, LabPage, opened
 from tests.browser.lab_server import HEIGHT, WIDTH, Server
@@ -127,3 +128,21 @@ def explorer_cell(lab: LabPage) -> int:
         for output in cell.get("outputs", ())
         if saving.AGAIN in "".join(output.get("data", {}).get("text/plain", ""))
     )
+
+
+def test_an_open_start_page_shows_what_was_written_since(browser: Browser, server: Server) -> None:
+    start = server.labs / START
+    before = start.read_bytes()
+    with started(browser, server) as page:
+        try:
+            start.write_bytes(sealed("# Written since"))
+            page.evaluate("window.dispatchEvent(new Event('focus'))")
+            expect(page.locator(".jp-RenderedMarkdown h1")).to_contain_text("Written since", timeout=60 * SECOND)
+        finally:
+            start.write_bytes(before)
+
+
+def test_the_names_of_the_labs_have_the_whole_width(browser: Browser, server: Server) -> None:
+    with started(browser, server) as page:
+        expect(page.locator(".jp-DirListing-itemName").first).to_be_visible(timeout=60 * SECOND)
+        assert page.locator(".jp-DirListing-headerItem:visible").all_inner_texts() == ["Name"]

@@ -160,6 +160,9 @@ def test_what_is_no_file_is_left_alone(labs: Path, tmp_path: Path, make) -> None
 
 # Solutions
 
+SOLVED = NAME.replace(".ipynb", "_solutions.ipynb")
+"""What a learner's copy of the solutions is called, so that its tab is not that of their lab."""
+
 
 @pytest.mark.parametrize("right", [True, False])
 def test_solutions_open_once_an_answer_was_checked(labs: Path, tmp_path: Path, progress: Progress, right: bool) -> None:
@@ -168,9 +171,9 @@ def test_solutions_open_once_an_answer_was_checked(labs: Path, tmp_path: Path, p
     assert "](solutions" not in pages.write_pages(labs, mine)[0].read_text() and not (mine / "solutions").exists()
     tried(progress, right)
     text = pages.write_pages(labs, mine)[0].read_text()
-    assert f"[open](solutions/{NAME})" in text and text.count("after your first answer") == 1
-    assert [path.name for path in (mine / "solutions").iterdir()] == [NAME]
-    assert (mine / "solutions" / NAME).read_text() == f"solutions {NAME}"
+    assert f"[open](solutions/{SOLVED})" in text and text.count("after your first answer") == 1
+    assert [path.name for path in (mine / "solutions").iterdir()] == [SOLVED]
+    assert (mine / "solutions" / SOLVED).read_text() == f"solutions {NAME}"
 
 
 def test_an_open_solution_follows_the_course_unless_it_was_changed(
@@ -181,12 +184,12 @@ def test_an_open_solution_follows_the_course_unless_it_was_changed(
     pages.write_pages(labs, mine)
     (tmp_path / "solutions" / NAME).write_text("corrected")
     pages.write_pages(labs, mine)
-    assert (mine / "solutions" / NAME).read_text() == "corrected"
-    (mine / "solutions" / NAME).write_text("my remarks")
+    assert (mine / "solutions" / SOLVED).read_text() == "corrected"
+    (mine / "solutions" / SOLVED).write_text("my remarks")
     (tmp_path / "solutions" / NAME).write_text("corrected twice")
     text = pages.write_pages(labs, mine)[0].read_text()
-    assert (mine / "solutions" / NAME).read_text() == "my remarks"
-    assert f"[open](solutions/{NAME})" in text and len(list((mine / "solutions").iterdir())) == 1
+    assert (mine / "solutions" / SOLVED).read_text() == "my remarks"
+    assert f"[open](solutions/{SOLVED})" in text and len(list((mine / "solutions").iterdir())) == 1
 
 
 def test_a_file_of_that_name_from_before_is_not_taken_for_the_solution(
@@ -194,11 +197,11 @@ def test_a_file_of_that_name_from_before_is_not_taken_for_the_solution(
 ) -> None:
     mine = tmp_path / "mine"
     (mine / "solutions").mkdir()
-    (mine / "solutions" / NAME).write_text("my own attempt")
+    (mine / "solutions" / SOLVED).write_text("my own attempt")
     tried(progress, True)
     text = pages.write_pages(labs, mine)[0].read_text()
-    assert (mine / "solutions" / NAME).read_text() == "my own attempt"
-    other = f"solutions/{NAME.replace('.ipynb', '-2.ipynb')}"
+    assert (mine / "solutions" / SOLVED).read_text() == "my own attempt"
+    other = f"solutions/{SOLVED.replace('.ipynb', '-2.ipynb')}"
     assert f"[open]({other})" in text and (mine / other).read_text() == f"solutions {NAME}"
 
 

@@ -15,7 +15,7 @@ from course.exercises import progress as module
 from course.exercises.progress import Progress
 from tests.helpers.sizes import PATIENCE
 
-EMPTY = {"predictions": {}, "tasks": {}, "exercises": {}, "quiz": {}, "boards": {}}
+EMPTY = {"predictions": {}, "tasks": {}, "exercises": {}, "quiz": {}, "boards": {}, "explorers": {}}
 
 
 @pytest.fixture

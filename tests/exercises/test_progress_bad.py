@@ -12,7 +12,7 @@ from course.exercises import progress as module
 from course.exercises.progress import LARGEST, SCHEMA, Progress
 from tests.helpers.odd_files import link_to, pipe
 
-EMPTY = {"predictions": {}, "tasks": {}, "exercises": {}, "quiz": {}, "boards": {}}
+EMPTY = {"predictions": {}, "tasks": {}, "exercises": {}, "quiz": {}, "boards": {}, "explorers": {}}
 
 
 @pytest.fixture

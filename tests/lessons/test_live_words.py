@@ -107,7 +107,7 @@ def test_damaged_weights_leave_the_recording_and_a_sentence(lab: str, monkeypatc
     if lab == "03":
         found = fresh.default_result()
         assert found.warnings == ("Nothing is measured here: The weights model.safetensors are damaged.",)
-        assert list(found.runs) == ["recorded"] and {len(row) for row in fresh.rows(found)} == {2}
+        assert list(found.runs) == ["simulated"] and {len(row) for row in fresh.rows(found)} == {2}
         valid(fresh.drawn(found))
 
 
@@ -129,7 +129,7 @@ class TestLittlesLaw:
         law, stays = run.little(), run.response - run.arrival
         assert law.arrival_rate * law.W == pytest.approx(law.L, rel=1e-9)
         assert stays.sum() / (run.response.max() - run.arrival.min()) == pytest.approx(law.L)  # by hand
-        valid(words03.shown_figures.numbers_in_system({"recorded": run}))
+        valid(words03.shown_figures.numbers_in_system({"simulated": run}))
 
     def test_more_are_in_the_system_where_the_rate_is_higher_or_the_slots_are_fewer(self) -> None:
         rates = [card_at("03", rate=rate).little().L for rate in (16, 64, 128)]

@@ -95,9 +95,7 @@ class Passes(Lives):
         self.last_step_end = self.now
         self.context += decodes * taken
         if self.counts:
-            for blocks in self.phases.one_by_one(taken):
-                pool.spend(blocks)
-                pool.note()
+            pool.decode(self.phases.one_by_one(taken))
         else:
             pool.spend(self.phases.advance(taken))
         self.steps += taken

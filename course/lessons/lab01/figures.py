@@ -111,10 +111,9 @@ def operators_graphs(found: Service, *, height: int = 320) -> go.Figure:
     return parts.pair(
         data,
         (time, {"title": {"text": "time [s]"}, "range": [0, 1.4]}),
-        (time, {"title": {"text": "running [requests]"}, "range": [0, 36]}),
+        (time, {"title": {"text": "running, of 32 [requests]"}, "range": [0, 36]}),
         height,
         annotations=[
-            parts.heading(1, "p99 of TTFT by minute, mean of A, B, C"),
-            parts.heading(2, "running, of 32 slots: mean by minute"),
+            parts.heading(1, "p99 of TTFT by minute, mean of A, B, C [simulated on recorded steps]"),
         ],
     )

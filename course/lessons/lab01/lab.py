@@ -39,7 +39,7 @@ def where_the_time_goes() -> Explorer:
         ],
         figure=figures.where_it_goes,
         summary=chat.rows,
-        title="Where the time before the first token goes",
+        title="Where the time goes",
         badge=chat.STEP.simulated,
         beside=False,
         **tasks_of("01", "where_the_time_goes"),

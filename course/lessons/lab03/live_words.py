@@ -38,5 +38,5 @@ def play(rate: float, max_num_seqs: int) -> Play:
 def explorer() -> Explorer:
     """Sliders for rate and slots; every move lets the model answer the questions, by the clock of this machine."""
     last = {"the last answer": lambda side: side.run.words[int(np.argmax(side.run.response))]}
-    title = f"{REQUESTS} questions, answered here"
+    title = f"{REQUESTS} questions"
     return served_beside(PROMPTS, CONTROLS, play, STEP, LAW, last, shown_figures.numbers_in_system, title)

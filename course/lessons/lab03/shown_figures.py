@@ -10,6 +10,7 @@ from course.engine.run import Run
 from course.figures import parts, theme
 from course.figures.parts import Part
 from course.lessons.lab03.evening import SHOWN, Evening
+from course.lessons.lab03.one_engine import STEP
 
 
 def four_by_hand(stays: Sequence[tuple[float, float]], window: tuple[float, float], *, height: int = 330) -> go.Figure:
@@ -62,7 +63,8 @@ def operators_graphs(found: Evening, *, height: int = 400) -> go.Figure:
     )
     x = np.arange(begin, end) + 0.5
     data: list[Part] = []
-    layout = {"template": theme.TEMPLATE, "height": height, "margin": parts.MARGIN | {"l": 90}}
+    layout = {"template": theme.TEMPLATE, "height": height, "margin": parts.MARGIN | {"l": 90},
+              "annotations": [parts.heading(1, f"<i>{STEP.simulated}</i>")]}  # fmt: skip
     for row, (title, lines) in enumerate(rows, start=1):
         for name, values, colour in lines:
             data.append(parts.line(x, values[minutes], colour, name, row))
@@ -98,7 +100,7 @@ def numbers_in_system(runs: Mapping[str, Run], *, height: int = 300) -> go.Figur
             parts.line([0, end], [law.L] * 2, "decode", "L", panel, width=4),
             parts.line([0, end], [law.arrival_rate * law.W] * 2, "wasted", "λ W", panel, width=4, dash="6px,4px"),
         ]
-        headings.append(parts.heading(panel, f"<b>{name}:</b> L = λ W = {law.L:.3g}"))
+        headings.append(parts.heading(panel, f"<b>{name}:</b> L = {law.L:.3g}"))
         clocks.append({"title": {"text": "time [s]"}, "range": [0, float(f"{1.02 * end:.4g}")]})
         counts.append({"title": {"text": "in the system [requests]"}, "range": [0, 1 + int(seen.max())]})
     hidden: list[Part] = [{"visible": False}] * (2 - len(clocks))

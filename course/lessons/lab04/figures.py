@@ -42,15 +42,16 @@ def gain(sweep: Sequence[Gain], point: Gain, *, height: int = 400) -> go.Figure:
         )  # fmt: skip
     end, highest, highest_bound = by_spread[-1]
     labels = [
-        _label(end, 1.16, 'often said: "20 to 30%"', theme.INK, "right"),
+        _label(end, CLAIM[0], 'often said: "20 to 30%"', theme.INK, "right", above=False),
         _label(end, max(highest, highest_bound), *_line_name(highest_bound > highest), "right"),
-        _label(end, min(highest, highest_bound), *_line_name(highest_bound <= highest), "right", above=False),
+        # Lower than its line, which falls to the left.
+        _label(end, min(highest, highest_bound) / 1.25, *_line_name(highest_bound <= highest), "right", above=False),
     ]
     headings = [parts.heading(1, f"<b>{slots} slots</b>"), parts.heading(2, f"<b>CV {spread:g}</b>")]
     gains = {
         "title": {"text": "gain in tokens/s [ratio]"},
         "type": "log",
-        "range": [-0.05, round(log10(max(g.gain for g in sweep) * 1.5), 4)],
+        "range": [-0.16, round(log10(max(g.gain for g in sweep) * 1.5), 4)],
         "tickvals": [1, 2, 3, 5, 10, 20, 50],
     }
     ends = theme.round_digits([log10(batches[0] / 1.1), log10(batches[-1] * 1.1)])

@@ -35,7 +35,7 @@ AT_WORK = 2_048, 512  # budget and cap where the learner's share is at work
 
 def people_and_dashboard() -> Table:
     """The service with the engine's default budget and with one that holds any prompt."""
-    found = [long_prompt.hidden(budget, 0, long_prompt.EVERY, 1e3 * STALL).outcome for budget in (DEFAULT, WHOLE)]
+    found = [long_prompt.served(budget) for budget in (DEFAULT, WHOLE)]
     rows = [
         ("", f"budget {DEFAULT:,}", f"budget {WHOLE:,}"),
         ("gap, p99", *(seconds(each.itl["p99"]) for each in found)),

@@ -47,11 +47,6 @@ def needs_both(settings: Settings, result: Moment) -> bool:
     return bool(pays and not (both(here, budget) or both(here, cap)))
 
 
-def newcomer_waits_for_the_last_chunk(settings: Settings, result: Moment) -> bool:
-    """Whether the first newcomer waits for nearly all of the long prompt."""
-    return bool(waits(result)[0] > 0.8 * result.run.ttft[result.long])
-
-
 def moment(settings: Settings, result: Moment) -> Mapping[str, Any]:
     """What the answers name."""
     return {

@@ -158,22 +158,21 @@ def test_the_gain_its_dot_and_its_rows(slots, output_cv):
 @pytest.mark.parametrize("slots", three_batchers.BATCHES)
 @pytest.mark.parametrize("output_cv", [0.0, 1.0, 2.0])
 def test_the_labels_of_the_gain_are_apart(slots, output_cv):
-    """In decades of the axis, of which a label takes 0.15 at the height of the lab."""
+    """In decades of the axis, of which a label takes 0.15 at the height of the lab; the claim is below its band."""
     figure = draw.gain(three_batchers.gain_sweep(), three_batchers.gain(slots, output_cv))
     (words,) = (trace for trace in figure.data if trace.name == "labels")
-    said, upper, lower = (np.log10(y) for y in words.y)
-    assert words.textposition[1:] == ("top left", "bottom left") and upper >= lower > said + 0.3
+    said, _, lower = (np.log10(y) for y in words.y)
+    assert words.textposition == ("bottom left", "top left", "bottom left")
+    assert words.y[1] == max(line.y[-1] for line in figure.data[:2]) and lower - 0.15 > said
 
 
 def test_the_table_of_the_question():
     rows = table(three_batchers.weeks())
     for rate in (4, 6):
         run = serve(CHAT.scaled(rate), policies.Static(32), STEP)
-        wasted, useful = run.steps.wasted.sum(), run.steps.useful.sum()
         assert rows[f"{rate} requests/s"] == [
             f"{np.percentile(run.e2e, 95):.0f} s",
             f"{run.steps.seconds.sum() / run.makespan:.0%}",
-            f"{useful / (useful + wasted):.0%}",
         ]
 
 
