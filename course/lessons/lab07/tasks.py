@@ -47,6 +47,11 @@ def needs_both(settings: Settings, result: Moment) -> bool:
     return bool(pays and not (both(here, budget) or both(here, cap)))
 
 
+def newcomer_waits_as_long(settings: Settings, result: Moment) -> bool:
+    """Whether the first newcomer waits as long as behind the whole prompt in one step."""
+    return bool(waits(result)[0] >= 0.95 * waits(whole(settings))[0])
+
+
 def moment(settings: Settings, result: Moment) -> Mapping[str, Any]:
     """What the answers name."""
     return {
