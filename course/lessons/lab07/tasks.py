@@ -47,9 +47,9 @@ def needs_both(settings: Settings, result: Moment) -> bool:
     return bool(pays and not (both(here, budget) or both(here, cap)))
 
 
-def newcomer_waits_for_the_last_chunk(settings: Settings, result: Moment) -> bool:
-    """Whether the first newcomer waits for nearly all of the long prompt."""
-    return bool(waits(result)[0] > 0.8 * result.run.ttft[result.long])
+def newcomer_waits_as_long(settings: Settings, result: Moment) -> bool:
+    """Whether the first newcomer waits as long as behind the whole prompt in one step."""
+    return bool(waits(result)[0] >= 0.95 * waits(whole(settings))[0])
 
 
 def moment(settings: Settings, result: Moment) -> Mapping[str, Any]:
