@@ -18,7 +18,7 @@ lab.earlier()
 # minute a class of {{class}} asks at once. Every 20 seconds somebody pastes a contract of 32,768 tokens; at times three do.
 # The **token budget**, the most tokens that a step may compute, was raised from {{vllm}}'s 8,192 to 65,536. Now
 # **the text stops for a second or two**, yet the p99 of the gaps is {{p99_ms:.0f}} ms, as before. (64 slots, of {{engines_slots:,}} by
-# default, suffice.)
+# default, suffice; vLLM refuses smaller budgets.)
 
 # %%
 lab07.people_and_dashboard()
@@ -40,10 +40,16 @@ lab.predict("newcomers")
 # %% [markdown]
 # ## Explore
 #
+# ### Hand out tokens
+
+# %%
+lab07.hand_out_tokens()
+
+# %% [markdown]
 # ### One long prompt
 #
-# A long prompt arrives while chats stream; newcomers with 200 tokens follow after {{newcomers_ms}} ms. The
-# **cap for one prompt** is the most tokens of it in a step. Steps were recorded without sampling and host.
+# Newcomers with 200 tokens follow it after {{newcomers_ms}} ms. The **cap for one prompt** is the most tokens of it in a
+# step. Steps were recorded without sampling and host.
 
 # %%
 lab07.one_long_prompt()
@@ -59,16 +65,15 @@ lab07.what_a_percentile_hides()
 # %% [markdown]
 # ## Measure
 #
-# Four stories are told, and a long prompt arrives. Play it: they stop. Halve the budget and play again: they go on, with
-# the same words. This is **measured**; beside it is a contract, **simulated** on an H200's recorded steps with {{on_the_card}}
+# Four stories are told, and a long prompt arrives. Play it, halve the budget, and play again. This is **measured**; beside it is a contract, **simulated** on an H200's recorded steps with {{on_the_card}}
 # times the budget.
 
 # %%
 lab07.words_that_stop()
 
 # %% [markdown]
-# In vLLM the same model's chats stop too: here one streams while two prompts of over {{vllm_over}} tokens are read. (The machine
-# was busy: others vary too.) With these step times, this course's engine schedules the same tokens.
+# In vLLM a chat of the same model stops too, while two prompts of over {{vllm_over}} tokens are read. (The machine was busy.)
+# With these step times, this course's engine schedules the same tokens.
 
 # %%
 lab07.vllm_stops()
@@ -84,7 +89,7 @@ lab07.four_by_hand()
 
 # %% [markdown]
 # - **Head-of-line blocking**: in one step, the prompt in front stops A and B for {{hand_stop:.0f}} ms.
-# - A budget of {{hand_budget}} leaves the prompt {{hand_chunk}} tokens a step. The longest gap is {{hand_gap:.0f}} ms, but the new chat waits for the last chunk.
+# - A budget of {{hand_budget}} leaves the prompt {{hand_chunk}}. The longest gap is {{hand_gap:.0f}} ms, but the new chat waits for the last chunk.
 # - A cap of {{hand_cap}} leaves room for the new chat.
 #
 # To remember: decodes first, then
@@ -109,7 +114,7 @@ lab07.four_by_hand()
 # %% [markdown]
 # ## Exercises
 #
-# **Worked example.** 12 chats, a budget of 512: a chunk has 512 - 12 = 500 tokens. A prompt of 2,000 takes
+# **Worked example.** 12 chats, a budget of 512: a chunk has 512 - 12 = 500 tokens, a prompt of 2,000 takes
 # 2,000 / 500 = 4 steps.
 #
 # **1.** {{steps_decodes}} chats, the same budget, a prompt of {{steps_prompt:,}} tokens. How many steps?

@@ -95,7 +95,7 @@ lab07.throughput()
 #
 # | here | engine | knob | default |
 # |---|---|---|---|
-# | token budget | {{vllm}} | `--max-num-batched-tokens` | `vllm serve`: 8,192 on an H100 or H200, 2,048 on an A100 |
+# | token budget | {{vllm}} | `--max-num-batched-tokens` | 8,192 on an H100 or H200, 2,048 on an A100; fewer than `--max-num-seqs` are refused |
 # | cap for one prompt | {{vllm}} | `--long-prefill-token-threshold` | 0: none; vLLM 0.33 cuts no prompt that is alone |
 # | chunking at all | {{vllm}} | `--enable-chunked-prefill` | on; without it a prompt above the budget is refused |
 # | prompts at a time | vLLM 0.19 | `--max-num-partial-prefills` | 1; V1 refuses to start with another |

@@ -164,11 +164,13 @@ def summary(
     tokens computed between the end of the warm-up and the last arrival, NaN if that window is empty. goodput:
     requests a second that met every SLO given. slot_utilisation: share of slots x makespan that held work for an answer
     not yet complete. token_utilisation: tokens computed over the budgets of all steps, NaN without a budget. kv_peak,
-    kv_mean: share of the blocks, NaN without a cache. prefix_cache_hits: of the prefix_cache_queries tokens known of
-    requests that got a slot, those found in the cache, which were not computed; their share is prefix_hit_rate, and
-    prefix_hit_rate_first counts each request's first slot only, as vLLM's log does. NaN without a prefix cache. Tokens
-    computed are those needed + recomputed_tokens - prefix_cache_hits + padding_tokens. Raises ValueError for an SLO that is not positive and a warm-up
-    after which no request arrives.
+    kv_mean: share of the blocks, NaN without a cache.
+
+    With a prefix cache also prefix_cache_hits: of the prefix_cache_queries tokens known of requests that got a slot,
+    those found in the cache. Their share is prefix_hit_rate; prefix_hit_rate_first counts each request's first slot
+    only. Tokens computed are those needed + recomputed_tokens - prefix_cache_hits + padding_tokens.
+
+    Raises ValueError for an SLO that is not positive and a warm-up after which no request arrives.
     """
     load, steps = run.workload, run.steps
     first, last = float(run.arrival.min()), float(run.arrival.max())
@@ -224,9 +226,7 @@ def summary(
 def _hits(run: Run) -> dict[str, float]:
     """What the prefix cache had: see `summary`."""
     if run.log.lookups is None:
-        nothing = float("nan")
-        names = ("prefix_cache_queries", "prefix_cache_hits", "prefix_hit_rate", "prefix_hit_rate_first")
-        return dict.fromkeys(names, nothing)
+        return {}
     request, known, found = run.log.lookups.T
     _, first = np.unique(request, return_index=True)  # rows are in order of admission
     return {

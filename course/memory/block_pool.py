@@ -33,8 +33,8 @@ class BlockPool:
 
     free: blocks that no request holds, infinite without a limit. It is negative if more was taken than there is: the
     engine looks at it before the step runs. column: blocks held in each step, if a count of them is kept. shared,
-    lookups: see PrefixPool; None of a pool in which nothing is shared. steady: while all that run go on decoding, nobody
-    who waits comes to need fewer blocks.
+    lookups: see PrefixPool; None of a pool in which nothing is shared. steady: while all that run go on decoding,
+    nobody who waits comes to need fewer blocks.
     """
 
     __slots__ = ("_numbers", "_reserved", "_returned", "_tables", "block_size", "column", "free", "num_blocks")

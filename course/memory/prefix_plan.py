@@ -1,4 +1,4 @@
-"""A step that is being planned on a pool of shared blocks: what those ahead bring in and push out counts for all behind."""
+"""A step that is being planned on shared blocks: what those ahead bring in and push out counts for all behind."""
 
 from __future__ import annotations
 
@@ -62,12 +62,13 @@ class PrefixPlan(Plan):
             there = request.computed
         joins = there <= 0
         if joins:
-            self._bring_home(len(self._lost))
+            if self._lost:
+                self._bring_home(len(self._lost))
             uses, end = self._found(request)
-            there, held, revived = end * size, end, self._revived(uses)
+            there, held, revived = end * size, end, self._revived(uses) if uses else []
         else:
             held, revived = -(-there // size), []
-        woken = sum(blocks for *_, blocks in revived)
+        woken = sum(blocks for *_, blocks in revived) if revived else 0
         need = -(-(there + (if_fit or tokens)) // size) - held + woken
         if need > self.free:
             if if_fit:
@@ -86,7 +87,7 @@ class PrefixPlan(Plan):
         self.free -= new
         self._there[request] = there + tokens
         chain, full = self._pool.chain(request), (there + tokens) // size
-        if full > (end if joins else chain.hashed):
+        if chain.shared and full > (end if joins else chain.hashed):
             self._added.setdefault(chain.key(0), []).append((chain, full))
         self._looked.clear()
         return True
@@ -100,7 +101,7 @@ class PrefixPlan(Plan):
             pool._settle(chain, request.computed)
             planned = 0 if there is None else -(-there // self._size) - -(-request.computed // self._size)
             self._gone.add(chain)
-            blank, nodes, free = chain.blocks - chain.hashed + planned, list[Node](), self.free
+            blank, nodes, free = chain.blocks - chain.hashed + planned, list[Node](), int(self.free)
             self.free += blank
             for copy in reversed(chain.copies):
                 if copy.holders <= self._gone:
@@ -109,7 +110,7 @@ class PrefixPlan(Plan):
             if not pool._unhashed_first:
                 nodes, blank = [Node(blank), *nodes], 0
             self._lost.append((blank, nodes))
-            self._lost_blocks += self.free - free
+            self._lost_blocks += int(self.free) - free
         self._there[request] = -1
         self._looked.clear()
 
@@ -120,8 +121,12 @@ class PrefixPlan(Plan):
         looked = self._looked.get(request)
         if looked is not None:
             return looked
-        pool, uses, place = self._pool, list[tuple[Span, int, int]](), 0
+        pool, place = self._pool, 0
+        uses: list[tuple[Span, int, int]] = []
         chain, known = pool.chain(request), request.known
+        if not chain.shared and not chain.rank:  # nobody has anything of it
+            self._looked[request] = uses, 0
+            return uses, 0
         if self._owed:
             self._pop()
         spans, end = pool.found(chain, known)
@@ -135,7 +140,7 @@ class PrefixPlan(Plan):
         if self._added and chain.shared > place and most > place:
             for other, full in self._added.get(chain.key(0), ()):
                 place = max(place, chain.alike(other, 0, min(full, other.shared, chain.shared, most)))
-        if place < most:
+        if place < most and self._decoding and pool._growing:
             for other in pool._growing.get(chain.key(place), ()):
                 # One more token of those that decode fills a block in this step.
                 if other.request in self._decoding and (other.request.computed + 1) // self._size > place:

@@ -37,6 +37,13 @@ class PrefixPool(BlockPool):
         "_queue", "_spans", "_step", "_unhashed_first", "lookups", "shared", "steady",
     )  # fmt: skip
 
+    # As in BlockPool, but never infinite, and never missing.
+    free: int
+    num_blocks: int
+    column: array
+    shared: array
+    lookups: array
+
     def __init__(self, num_blocks: int, block_size: int, unhashed_first: bool = False):
         super().__init__(num_blocks, block_size)
         self._unhashed_first = unhashed_first
@@ -80,8 +87,7 @@ class PrefixPool(BlockPool):
 
     def need(self, request: Any, tokens: int) -> int:
         """See BlockPool."""
-        there, size = request.computed, self.block_size
-        if there or request in self._reserved:
+        if request.computed or request in self._reserved:
             return super().need(request, tokens)
         return PrefixPlan(self).need(request, tokens)
 
@@ -89,6 +95,8 @@ class PrefixPool(BlockPool):
         """See BlockPool."""
         if computed is None:
             computed = request.computed
+        if self._reserved and request in self._reserved:
+            return
         chain, size = self._chains[request], self.block_size
         if computed > chain.hashed * size:
             self._settle(chain, computed)
@@ -163,7 +171,7 @@ class PrefixPool(BlockPool):
     def note(self) -> None:
         """See BlockPool."""
         used = self.num_blocks - self.free
-        self.column.append(used)  # type: ignore[union-attr, arg-type]
+        self.column.append(used)
         self.shared.append(self._held - used)
         if self._lost:
             self._bring_home(len(self._lost))
@@ -174,13 +182,13 @@ class PrefixPool(BlockPool):
         """See BlockPool."""
         self.spend(next(blocks))
         self.note()
-        used = array("q", accumulate(blocks, initial=int(self.num_blocks - self.free)))
+        used = array("q", accumulate(blocks, initial=self.num_blocks - self.free))
         more = used[-1] - used[0]
         self._take_blocks(more)
         self._bag += more
         self._held += more
         del used[0]
-        self.column.extend(used)  # type: ignore[union-attr]
+        self.column.extend(used)
         self.shared.extend(repeat(self.shared[-1], len(used)))
         self._step += len(used)
 

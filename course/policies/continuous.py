@@ -32,7 +32,7 @@ class Continuous(Policy):
     a request beside which no other runs or waits.
 
     Out of blocks, the running request admitted last is preempted, and nobody is admitted in that step.
-    Not modelled: prefix caching, asynchronous scheduling, the watermark of 0.33. Raises ValueError for settings that
+    Not modelled: the watermark of 0.33. Raises ValueError for settings that
     contradict each other.
     """
 

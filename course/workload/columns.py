@@ -154,8 +154,8 @@ def prefix_blocks(
     for row, (ids, most) in enumerate(zip(prefix, (-(-tokens // size)).tolist(), strict=False)):
         if len(ids) > most:
             raise ValueError(
-                f"request {number + row} has hashes of {len(ids)} blocks of {size} tokens, and its {int(tokens[row])} tokens "
-                f"are at most {most}: shorten its prefix{'' if answers else ', or say prefix_answers'}"
+                f"request {number + row} has hashes of {len(ids)} blocks of {size} tokens, and its {int(tokens[row])} "
+                f"tokens are at most {most}: shorten its prefix{'' if answers else ', or say prefix_answers'}"
             )
     return size, answers
 

@@ -1,5 +1,6 @@
 """Requests that wait for answers: closed loops of users, and conversations whose prompts grow by their history."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from course.base.settings import MAX_REQUESTS, MAX_TOKENS, real, seed_sequence, whole
 from course.workload import arrivals
 from course.workload.lengths import as_lengths, sample_lengths
+from course.workload.sharing import histories
 from course.workload.workload import Workload
 
 
@@ -52,6 +54,7 @@ def turns(
     think_cv: float,
     system_tokens: int,
     seed: int,
+    prefix_block_size: int | None,
 ) -> Workload:
     """See `Workload.turns`."""
     rate = arrivals.checked_rate(rate)
@@ -75,7 +78,12 @@ def turns(
     after[first] = -1
     think = arrivals.gaps(think_rng, think_time, think_cv, n)
     think[first] = 0.0
-    return Workload(arrival, prompts, outputs, after=after, think_time=think, name="conversations")
+    load = Workload(arrival, prompts, outputs, after=after, think_time=think, name="conversations")
+    if prefix_block_size is None:
+        return load
+    size = whole("prefix_block_size", prefix_block_size, high=MAX_TOKENS)
+    prefix = histories(np.cumsum(after < 0) - 1, prompts + outputs, system_tokens, size)
+    return replace(load, prefix=prefix, prefix_block_size=size, prefix_answers=True)
 
 
 def _history(turn_tokens: np.ndarray, first: np.ndarray, counts: np.ndarray) -> np.ndarray:

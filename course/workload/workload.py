@@ -185,6 +185,16 @@ class Workload:
 
         return replace(self, guess=guesses(self.output_tokens, noise, settings))
 
+    def with_system_prompt(self, tokens: int, prefix_block_size: int = 16) -> "Workload":
+        """The same requests behind one system prompt of so many tokens, which a prefix cache computes once.
+
+        prefix_block_size: tokens of a block that a hash stands for; the blocks of the cache should be as large. Raises
+        ValueError for sizes below 1, and for requests that share prefixes already.
+        """
+        from course.workload.sharing import with_system_prompt
+
+        return with_system_prompt(self, tokens, prefix_block_size)
+
     def head(self, n: int) -> "Workload":
         """The first `n` requests; all of them if there are fewer, as the shell command of that name does."""
         n = min(whole("n", n, high=10**18), len(self))
@@ -320,19 +330,22 @@ class Workload:
         think_cv: float = 1.0,
         system_tokens: int = 0,
         seed: int = 0,
+        prefix_block_size: int | None = None,
     ) -> "Workload":
         """Conversations that begin as a Poisson process of `rate` a second and go on for `turns` turns each.
 
         `prompt_tokens` are what the user types in a turn, `output_tokens` what the model answers. The prompt that the
         engine sees is the whole history: system_tokens, then all that was said before, then the new text. Each next
         turn comes a think time after the answer before it. Conversations stand one after the other, in order of their
-        start.
+        start. prefix_block_size: hashes of blocks of so many tokens say what turns have in common (`prefix`); a prefix
+        cache finds nothing without.
         """
         from course.workload.conversations import turns as build
 
         return build(
-            rate, num_conversations, turns, prompt_tokens, output_tokens, think_time, think_cv, system_tokens, seed
-        )
+            rate, num_conversations, turns, prompt_tokens, output_tokens, think_time, think_cv, system_tokens, seed,
+            prefix_block_size,
+        )  # fmt: skip
 
 
 def _draw(draw: Callable[..., np.ndarray], n: int, prompts: Any, outputs: Any, seed: int, name: str) -> Workload:

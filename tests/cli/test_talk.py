@@ -211,4 +211,4 @@ def test_what_is_missing_is_named(monkeypatch):
 
     monkeypatch.setattr(serve, "find_spec", lambda name: None)
     found = call("serve")
-    assert found.exit_code == 2 and "pip install starlette uvicorn prometheus-client" in found.stderr
+    assert found.exit_code == 2 and "which is not installed: run `" in found.stderr

@@ -1,27 +1,30 @@
-"""Prefixes that are shared: both loops, honouring `until` and not, are a naive third one; and what can be counted by hand."""
+"""Prefixes that are shared: both loops are a naive third one; and what can be counted by hand."""
 
 from dataclasses import dataclass, replace
+from random import Random
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course import KVCache, Workload, policies, serve, steptime
+from course import KVCache, Workload, policies, serve, steptime, traces
 from course.engine.plain import PlainEngine
 from course.engine.serving import Engine, finish
+from course.memory.prefixes import lru_hits
 from course.policies import Request
 from tests.engine import test_plain
-from tests.helpers import oracle, oracle_prefix, strategies
-from tests.helpers.asking import BOTH, serve_asking
+from tests.helpers import executors, oracle, oracle_prefix, strategies
+from tests.helpers.asking import BOTH
 from tests.helpers.sizes import size
 from tests.helpers.strategies import Case, examples
 
 
 @dataclass(frozen=True)
 class Sharing(Case):
-    """starts: (request, tokens) of each: its prompt begins as so many tokens of that one's prompt and answer; -1: a text
-    that many share; None: its own. hash_tokens: of a block that a hash stands for. answers: hashes go on over answers.
+    """starts: (request, tokens) of each: its prompt begins as so many tokens of that one's prompt and answer; -1: a
+    text that many share; None: its own. hash_tokens: of a block that a hash stands for. answers: hashes go on over
+    answers.
     """
 
     starts: tuple = ()
@@ -144,3 +147,299 @@ def test_both_loops_are_the_oracle():
 
     equal()
     assert min(seen.values()) >= size(5, 100), seen
+
+
+class AtRandom(policies.Policy):
+    """Who runs, rests, joins and is sent away is drawn; a plan says what fits."""
+
+    def __init__(self, seed, max_num_seqs, max_num_batched_tokens):
+        self.draw, self.max_num_seqs, self.max_num_batched_tokens = Random(seed), max_num_seqs, max_num_batched_tokens
+
+    def schedule(self, state):
+        plan, left, tokens, preempt = state.plan(decodes=False), self.max_num_batched_tokens, {}, []
+        running = list(state.running)
+        while len(running) > 1 and self.draw.random() < 0.1:
+            preempt.append(running.pop(self.draw.randrange(len(running))))
+            plan.release(preempt[-1])
+        rest = 0.2 if len(running) > 1 else 0
+        for request in list(running):
+            if request in running and left and self.draw.random() >= rest:
+                chunk = min(request.remaining, left)
+                while not plan.take(request, chunk, if_fit=chunk):
+                    preempt.append(running.pop())
+                    plan.release(preempt[-1])
+                    left += tokens.pop(preempt[-1], 0)
+                    if preempt[-1] is request:
+                        break
+                else:
+                    tokens[request] = chunk
+                    left -= chunk
+        waiting = self.draw.sample(list(state.waiting), len(state.waiting))
+        for request in waiting[: self.max_num_seqs - len(running)]:
+            chunk = min(plan.remaining(request), left, self.draw.choice([3, 100]))
+            if chunk and plan.take(request, chunk, if_fit=chunk):
+                tokens[request] = chunk
+                left -= chunk
+        if not tokens and not preempt and running:
+            tokens = {running[0]: 1}  # refused if there is no block for it
+        return policies.Schedule(tokens, preempt)
+
+
+def outcome(how, case):
+    """The run, or what was refused: a policy of one's own may plan on what the step does not have."""
+    try:
+        return how(case)
+    except ValueError as error:
+        return str(error).partition(" has ")[0]
+
+
+WAYS = (lambda case: case.served(), lambda case: case.served_asking(), plainly)
+
+
+@pytest.mark.parametrize("kind", ["at random", "shortest first", "prefill first"])
+def test_the_loops_are_one_under_other_policies(kind):
+    ran = [0, 0]
+
+    @given(sharing(), st.integers(0, 2**16))
+    @examples(400, 40)
+    def equal(case, seed):
+        chosen = vars(case.policy)
+        limits = chosen["max_num_seqs"], chosen["max_num_batched_tokens"]
+        policy = {
+            "at random": lambda: AtRandom(seed, *limits),
+            "shortest first": lambda: policies.ShortestFirst(*limits, engine_version=case.policy.engine_version),
+            "prefill first": lambda: policies.PrefillFirst(*limits),
+        }[kind]()
+        case = replace(case, policy=policy)
+        fast, *others = (outcome(way, case) for way in WAYS)
+        ran[isinstance(fast, str)] += 1
+        for other in others:
+            if isinstance(fast, str) or isinstance(other, str):
+                assert fast == other, case
+            else:
+                assert not test_plain.differences(fast, other), case
+                assert np.array_equal(fast.log.lookups, other.log.lookups), case
+                assert np.array_equal(fast.steps.shared, other.steps.shared), case
+
+    equal()
+    assert ran[0] > 9 * ran[1]
+
+
+# By hand
+
+SECOND = steptime.PowerLaw(t0=1, c=0, alpha=1)
+
+
+def served(run, load, blocks, slots=8, budget=64, block_size=4, **cache):
+    return run(
+        load, policies.Continuous(slots, budget), SECOND, KVCache(blocks, block_size, prefix_caching=True, **cache)
+    )
+
+
+def plain_serve(load, policy, step_time, cache):
+    engine = PlainEngine(policy, step_time, cache)
+    engine.follow(load)
+    return finish(engine)
+
+
+LOOPS = (*BOTH, plain_serve)
+
+
+@pytest.mark.parametrize("run", LOOPS)
+def test_the_second_finds_what_the_first_has(run):
+    """Ten tokens in blocks of 4: two are full. Of eight only one is found, since the last token is always computed."""
+    load = Workload([0.0, 5.0, 9.0], [10, 10, 8], [3, 1, 1], prefix=[("a", "b", "c"), ("a", "b", "c"), ("a", "b")],
+                    prefix_block_size=4)  # fmt: skip
+    done = served(run, load, 10)
+    assert done.log.lookups.tolist() == [[0, 10, 0], [1, 10, 8], [2, 8, 4]]
+    assert done.steps.prefill_tokens.tolist() == [10, 0, 0, 2, 4]
+    numbers = done.summary()
+    assert numbers["prefix_cache_queries"] == 28 and numbers["prefix_cache_hits"] == 12
+    assert numbers["prefix_hit_rate"] == numbers["prefix_hit_rate_first"] == 12 / 28
+
+
+@pytest.mark.parametrize("run", LOOPS)
+def test_in_one_step_and_at_one_time(run):
+    """Both come at once: the second finds what the first is only about to compute, and its block counts once."""
+    load = Workload([0.0, 0.0], [9, 9], [2, 2], prefix=[("a", "b"), ("a", "x")], prefix_block_size=4)
+    done = served(run, load, 10)
+    assert done.log.lookups.tolist() == [[0, 9, 0], [1, 9, 4]]
+    assert done.steps.blocks.tolist() == [5, 5] and done.steps.shared.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("run", LOOPS)
+@pytest.mark.parametrize(
+    ("hash_tokens", "block", "found"), [(512, 16, 512), (512, 64, 512), (16, 64, 576), (16, 16, 592)]
+)
+def test_a_hash_of_512_tokens_serves_smaller_blocks(run, hash_tokens, block, found):
+    """Two prompts of 600 tokens that are the same up to token 592, or only up to 512 for all that hashes of 512 say."""
+    one = [("same", place) for place in range(600 // hash_tokens)]
+    first, second = (tuple([*one, (name, "last")]) for name in ("one", "other"))
+    load = Workload([0.0, 9.0], [600, 600], [1, 1], prefix=[first, second], prefix_block_size=hash_tokens)
+    done = served(run, load, 1200 // block, budget=2048, block_size=block)
+    assert done.log.lookups.tolist() == [[0, 600, 0], [1, 600, found]]
+
+
+@pytest.mark.parametrize("run", LOOPS)
+def test_an_answer_counts_if_the_hashes_go_on_over_it(run):
+    for answers, found in ((True, 12), (False, 8)):
+        ids = ("a", "b", "c", "d")
+        load = Workload([0.0, 9.0], [9, 15], [5, 1], prefix=[ids if answers else ids[:3], ids], prefix_block_size=4,
+                        prefix_answers=answers)  # fmt: skip
+        assert served(run, load, 20).log.lookups.tolist() == [[0, 9, 0], [1, 15, found]]
+
+
+@pytest.mark.parametrize("run", LOOPS)
+def test_a_preempted_request_finds_its_own_blocks(run):
+    """Two of 8 tokens grow until six blocks of 4 are full; the second gives way and comes back to what is left."""
+    done = served(run, Workload([0.0, 0.0], [8, 8], [8, 8]), 6)
+    assert done.preempted.tolist() == [0, 1]
+    assert done.log.lookups.tolist() == [[0, 8, 0], [1, 8, 0], [1, 13, 8]]
+    numbers = done.summary()
+    assert numbers["prefix_hit_rate_first"] == 0 and numbers["prefix_hit_rate"] == 8 / 29
+    assert numbers["computed_tokens"] == 2 * 15 + numbers["recomputed_tokens"] - 8
+
+
+@pytest.mark.parametrize("run", LOOPS)
+@pytest.mark.parametrize(("version", "found"), [("0.19", 4), ("0.33", 8)])
+def test_which_free_blocks_are_reused_first(run, version, found):
+    """Five blocks of 4, of which the first two requests leave four full ones behind. Then one of a single token comes
+    twice. Its block goes to the head of the queue in 0.33, and is used again; in 0.19 the second takes the oldest of
+    the full ones, which is the last of the first request's two.
+    """
+    ids = [("a", "b"), ("x", "y"), (), (), ("a", "b")]
+    load = Workload([0.0, 3.0, 6.0, 7.0, 9.0], [9, 8, 1, 1, 9], [1] * 5, prefix=ids, prefix_block_size=4)
+    assert served(run, load, 5, engine_version=version).log.lookups[-1].tolist() == [4, 9, found]
+
+
+def test_a_padded_batch_finds_nothing():
+    ids = [("a", "b")] * 2
+    load = Workload([0.0, 0.0], [8, 8], [3, 3], prefix=ids, prefix_block_size=4)
+    for run in LOOPS:
+        done = run(load, policies.Static(1), SECOND, KVCache(4, 4, prefix_caching=True))
+        assert done.steps.prefill_tokens.tolist() == [8, 0, 0, 8, 0, 0] and not len(done.log.lookups)
+
+
+def test_all_blocks_come_home():
+    for loop in (Engine, PlainEngine):
+        engine = loop(policies.Continuous(4, 30), SECOND, KVCache(12, 4, prefix_caching=True))
+        engine.follow(Workload(np.arange(30.0) / 3, [14] * 30, [9] * 30, prefix=[("a", "b")] * 30, prefix_block_size=4))
+        assert finish(engine).preempted.sum() > 0
+        assert engine.pool.free == 12 and engine.steps == len(engine.pool.column) == len(engine.pool.shared)
+
+
+def test_mooncake_one_after_the_other(shared):
+    """25,332 hit blocks by the trace's ids; 23 of these are partial, or hold a prompt's last token."""
+    path = shared / "realinputs" / "traces" / "mooncake_conversation_head3000.jsonl"
+    if not path.exists():
+        pytest.skip("no traces beside the project")
+    with pytest.warns():
+        load = traces.read(path)
+    apart = replace(load, arrival=np.arange(3000) * 1e6, output_tokens=np.ones(3000, dtype=int))
+    for tokens in (512, 256):
+        run = serve(apart, policies.Continuous(1, 10**6), SECOND, KVCache(512 * 200_000 // tokens, tokens,
+                    prefix_caching=True))  # fmt: skip
+        full = np.minimum(lru_hits(load).hit_blocks * 512, (load.prompt_tokens - 1) // tokens * tokens)
+        assert run.log.lookups[:, 2].tolist() == (full // tokens * tokens).tolist()
+        assert tokens != 512 or full.sum() == 25_309 * 512
+
+
+# Loads that share
+
+
+@pytest.mark.parametrize("run", LOOPS)
+def test_one_system_prompt_is_computed_once(run):
+    """Of 70 tokens 64 are full blocks of 16; each request computes the other 6 and its own 10."""
+    load = Workload(np.arange(5.0) * 9, [10] * 5, [2] * 5).with_system_prompt(70)
+    done = run(load, policies.Continuous(4, 200), SECOND, KVCache(40, prefix_caching=True))
+    assert load.prompt_tokens.tolist() == [80] * 5
+    assert done.log.lookups[:, 2].tolist() == [0, 64, 64, 64, 64]
+    assert done.steps.prefill_tokens.sum() == 80 + 4 * 16
+
+
+@pytest.mark.parametrize("run", LOOPS)
+@pytest.mark.parametrize("block", [8, 16, 32])
+def test_a_turn_finds_the_turns_before_it(run, block):
+    """All but what is not in a full block, and the last token, which was never computed; across conversations the
+    system prompt only.
+    """
+    load = Workload.turns(0.01, 4, 3, 30, 20, think_time=1.0, system_tokens=40, seed=1, prefix_block_size=16)
+    done = run(load, policies.Continuous(8, 400), SECOND, KVCache(200, block, prefix_caching=True))
+    before = np.where(load.after < 0, 0, (load.prompt_tokens + load.output_tokens)[load.after] - 1)
+    found = before // block * block
+    first = load.after < 0
+    found[first] = 40 // max(block, 16) * max(block, 16)
+    found[0] = 0
+    by_row = done.log.lookups[np.argsort(done.log.lookups[:, 0])]
+    assert by_row[:, 2].tolist() == found.tolist()
+
+
+def test_loads_that_share_refuse_what_cannot_be():
+    load = Workload([0.0], [10], [2])
+    with pytest.raises(ValueError, match="share prefixes already"):
+        load.with_system_prompt(32).with_system_prompt(32)
+    with pytest.raises(ValueError, match="tokens must be"):
+        load.with_system_prompt(0)
+    with pytest.raises(ValueError, match="prefix_block_size must be"):
+        load.with_system_prompt(32, prefix_block_size=0)
+    with pytest.raises(ValueError, match="prefix_block_size must be"):
+        Workload.turns(1.0, 2, 2, 5, 5, prefix_block_size=0)
+    assert Workload.turns(1.0, 2, 2, 5, 5).prefix is None
+
+
+# What is refused
+
+
+def test_input_that_cannot_be_gets_a_sentence():
+    ids = {"prefix": [("a", "b")], "prefix_block_size": 4}
+    for wrong, sentence in (
+        ({**ids, "prefix_block_size": 0}, "prefix_block_size must be"),
+        (
+            {**ids, "prefix": [("a", "b", "c")]},
+            "request 0 has hashes of 3 blocks of 4 tokens, and its 8 tokens are at most 2",
+        ),
+        ({"prefix_block_size": 4}, "there is no prefix"),
+        ({"prefix": [("a",)], "prefix_answers": True}, "prefix_answers needs prefix_block_size"),
+        ({**ids, "prefix_answers": 1}, "prefix_answers must be True or False"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            Workload([0.0], [8], [2], **wrong)
+    cache, policy = KVCache(4, 4, prefix_caching=True), policies.Continuous(2, 8)
+    for load, pool, sentence in (
+        (Workload([0.0], [8], [2], prefix=[("a",)]), cache, "request 0 has prefix hashes, and nobody said of how many"),
+        (
+            Workload([0.0], [8], [2], **ids),
+            KVCache(4, 3, prefix_caching=True),
+            "stands for 4 tokens and a block of the c",
+        ),
+        (
+            Workload([0.0], [80], [2], **ids),
+            cache,
+            "81 tokens of KV cache, 21 blocks, and num_blocks is 4: it can never",
+        ),
+    ):
+        for run in LOOPS:
+            with pytest.raises(ValueError, match=sentence):
+                run(load, policy, SECOND, pool)
+    with pytest.raises(ValueError, match="block_size must be"):
+        KVCache(4, 0, prefix_caching=True)
+    with pytest.raises(ValueError, match="prefix_caching must be True or False, not 'on'"):
+        KVCache(4, 4, prefix_caching="on")
+    with pytest.raises(ValueError, match="prefix_caching with async_scheduling is not modelled"):
+        serve(Workload([0.0], [8], [2]), policy, SECOND, cache, async_scheduling=True)
+    with pytest.raises(ValueError, match="prefix_caching is simulated only"):
+        Engine(policy, executors.Toy(0), cache)
+    engine = Engine(policy, SECOND, cache)
+    with pytest.raises(ValueError, match="request 0 has hashes of 3 blocks of 4 tokens, and its 8 tokens"):
+        engine.submit(Request(0.0, 8, prefix=("a", "b", "c"), prefix_block_size=4), output_tokens=2)
+    engine.submit(Request(0.0, 8, prefix=("a", "b"), prefix_block_size=4), output_tokens=2)
+    engine.submit(Request(0.0, 9, prefix=("a", "b"), prefix_block_size=4), output_tokens=1)
+    assert finish(engine).log.lookups.tolist() == [[0, 8, 0], [1, 9, 8]]
+
+
+def test_loads_with_unlike_blocks_do_not_mix():
+    small, large = (Workload([0.0], [8], [1], prefix=[("a",)], prefix_block_size=size) for size in (4, 8))
+    with pytest.raises(ValueError, match="cannot be merged: prefix_block_size is 4 and 8"):
+        small.concat(large)
+    both = small.concat(Workload([1.0], [3], [1]))
+    assert both.prefix == (("a",), ()) and both.prefix_block_size == 4 and both != replace(both, prefix_block_size=8)

@@ -87,7 +87,9 @@ def workload(load: dict[str, Any]) -> Workload:
     names: dict[tuple[int, ...], int] = {}
     texts = load.get("tokens") or [tokens_of(load, request) for request in range(len(prompt))]
     prefix = [
-        tuple(names.setdefault(tuple(text[:end]), len(names)) for end in range(load["size"], len(text) + 1, load["size"]))
+        tuple(
+            names.setdefault(tuple(text[:end]), len(names)) for end in range(load["size"], len(text) + 1, load["size"])
+        )
         for text in texts
     ]
     blocks = {"prefix_block_size": load["size"], "prefix_answers": "tokens" not in load}

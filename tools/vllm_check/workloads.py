@@ -40,7 +40,9 @@ def make(kind: str, seed: int) -> dict[str, Any]:
         share = {"prefix": 0, "turns": 0.35, "crowded": 0.6}[kind]
         made |= {"prefix": True, "starts": _starts(draw, made, share, 1 if kind == "crowded" else 3)}
     most = max(-(-(asked + answer) // size) for asked, answer in zip(prompt, output, strict=True))
-    spare = {"roomy": most * slots, "tight": most // 2, "prefix": 2 * most, "turns": 2 * most, "crowded": most}.get(kind, most)
+    spare = {"roomy": most * slots, "tight": most // 2, "prefix": 2 * most, "turns": 2 * most, "crowded": most}.get(
+        kind, most
+    )
     blocks = most + (spare if kind == "roomy" else draw.randint(0, spare))
     if kind == "nochunk":
         longest = max(asked + answer for asked, answer in zip(prompt, output, strict=True))

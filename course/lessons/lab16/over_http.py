@@ -67,7 +67,7 @@ def a_client_and_a_server(limits: Sequence[int] = (1, 16)) -> tuple[list[Measure
         rows += [(f"limit {test.max_concurrency}, mean {name.upper()}", *map(seconds, found))
                  for name, found in test.means.items()]  # fmt: skip
     if missing:
-        advice = f"the server needs {', '.join(missing)}: pip install {' '.join(missing).replace('_', '-')}"
+        advice = f"the server needs {', '.join(missing)}: `course doctor` says how to install it"
         rows = [("", ""), ("not measured", advice)]
     caption = f"{REQUESTS} requests over HTTP, {RATE:g} a second planned [measured: this machine's CPU]"
     return tests, table(rows, caption)

@@ -48,6 +48,7 @@ class Ticket:
     sampling: Sampling = GREEDY
     number: int | None = None
     ignore_end: bool = False
+    stop: Sequence[str] = ()
     created: float = field(default_factory=time.monotonic)
     started: float = 0.0
     first: float = 0.0
@@ -174,7 +175,7 @@ class Service:
         self._rows[request.index] = ticket
         self._speaking.ask(
             request.index, ticket.tokens, ticket.max_tokens, ticket.sampling, ticket.number,
-            lambda _, text, ended: self._hear(ticket, text, ended), ticket.ignore_end,
+            lambda _, text, ended: self._hear(ticket, text, ended), ticket.ignore_end, ticket.stop,
         )  # fmt: skip
 
     def _leave(self, ticket: Ticket) -> None:

@@ -9,10 +9,16 @@ ASKS, FACTS, REFILL, TASKS, THREE, SIDE, OTHER, NIGHT, SPEAK, VLLM, FIGURES = (
     ("asks.yaml", "facts.py", "refill.py", "tasks.py", "three_batchers.py", "side_by_side.py", "other_loads.py",
      "night.py", "live_words.py", "as_vllm.py", "figures.py")
 )  # fmt: skip
+GAME, SKETCH = "course/lessons/lab04/game.py", "course/lessons/lab04/sketch.py"
 BESIDE, TEXT = "course/explore/words_beside.py", "solutions/04_static_dynamic_continuous.py"
 
 MUTANTS = (
     Mutant(ASKS, "    right: b\n    why: A batch runs", "    right: c\n    why: A batch runs", KEY),
+    Mutant(GAME, "SIX = ((0, 2), (0, 7)", "SIX = ((0, 2), (0, 6)", CONSTANT),
+    Mutant(GAME, "    best=14 / 3,", "    best=29 / 6,", CONSTANT),
+    Mutant(GAME, "PROMPTS = (3, 4, 5, 3, 4, 5)", "PROMPTS = (1, 1, 1, 1, 1, 1)", CONSTANT),
+    Mutant(SKETCH, "0.8 * max(y)", "1.2 * max(y)", COMPARISON, ("tests/lessons/test_misconceptions.py",)),
+    Mutant(SKETCH, "flat(y) > 1.5", "flat(y) > 1.1", BOUNDARY, ("tests/lessons/test_misconceptions.py",)),
     Mutant(ASKS, "{{gain_few:.1f}} with", "{{drawn:.1f}} with", NUMBER),
     Mutant(ASKS, "    solution: waste\n", "    solution: waste_twin\n", TERM),
     Mutant(FACTS, "len(answers) * max(answers) - sum(answers)", "len(answers) * max(answers)", TERM),

@@ -1,0 +1,80 @@
+"""Prefix caching: the pool, the spans it is made of, the plan, and what the engine says of it."""
+
+from tests.bench.mutants import BOUNDARY, COMPARISON, ORDER, TERM, Mutant
+
+TESTS = ("tests/engine/test_prefix_caching.py", "tests/engine/test_vllm.py", "tests/calibration/test_vllm_live.py")
+POOL, SPANS, PLAN = (f"course/memory/prefix_{name}.py" for name in ("pool", "spans", "plan"))
+SHARING, FEASIBLE = "course/workload/sharing.py", "course/engine/feasible.py"
+METRICS = "course/engine/metrics.py"
+MUTANTS = (
+    Mutant(POOL, "place, most, growing = 0, (known - 1)", "place, most, growing = 0, known", BOUNDARY),
+    Mutant(POOL, "if spans and end < spans[-1].hi:", "if spans and end <= spans[-1].hi:", COMPARISON),
+    Mutant(POOL, "copy = span.copies[0]", "copy = span.copies[-1]", ORDER),
+    Mutant(POOL, "self.free -= span.hi - span.lo", "pass", TERM),
+    Mutant(
+        POOL,
+        "chain.hashed, chain.blocks, chain.rank = end, end",
+        "chain.hashed, chain.blocks, chain.rank = end, 0",
+        TERM,
+    ),
+    Mutant(
+        POOL,
+        "-(-(computed + tokens) // size), (computed + tokens) // size",
+        "-(-(computed + tokens) // size), computed // size",
+        TERM,
+    ),
+    Mutant(POOL, "sorted(gone, key=lambda one: self._chains[one[0]].rank)", "reversed(gone)", ORDER),
+    Mutant(
+        POOL,
+        "self._lost.append((self._give_back(request, queue, request.computed), queue))\n        self._lost_blocks += self.free - before",
+        "blank = self._give_back(request, self._queue, request.computed)\n        self._evict_owed()\n        self._blank += blank",
+        ORDER,
+    ),
+    Mutant(POOL, "self.shared.append(self._held - used)", "self.shared.append(used)", TERM),
+    Mutant(POOL, "tokens if request.prefix_answers else min(tokens, request.prompt_tokens)", "tokens", TERM),
+    Mutant(POOL, "ids[size // each - 1 :: size // each]", "ids[:: size // each]", BOUNDARY),
+    Mutant(POOL, "other.request.computed + (other.request in self._decoding)", "other.request.computed", BOUNDARY),
+    Mutant(POOL, "self.steady = self.steady and not request.prefix_answers", "self.steady = True", TERM),
+    Mutant(POOL, "queue.append(Node(blank))", "self._blank += blank", ORDER),
+    Mutant(POOL, "for copy in reversed(chain.copies):", "for copy in list(chain.copies):", ORDER),
+    Mutant(
+        POOL,
+        "if not copy.holders:\n                queue.append(copy)",
+        "if True:\n                queue.append(copy)",
+        TERM,
+    ),
+    Mutant(POOL, "span.hi -= most\n", "span.lo += most\n", ORDER),
+    Mutant(POOL, "if not span.copies:\n            del", "if True:\n            del", TERM),
+    Mutant(POOL, "return blank if self._unhashed_first else 0", "return 0", TERM),
+    Mutant(POOL, "insort(span.copies, copy, key=lambda one: one.age)", "span.copies.insert(0, copy)", ORDER),
+    Mutant(POOL, "return 0 if chain.blocks else self.found", "return self.found", TERM),
+    Mutant(SPANS, "twin.link(copy)", "twin.link(copy.after)", ORDER),
+    Mutant(SPANS, "return max(start, equal * parts)", "return end", TERM),
+    Mutant(SPANS, "end = min(end, span.hi)", "end = span.hi", TERM),
+    Mutant(PLAN, "woken = sum(blocks for *_, blocks in revived) if revived else 0", "woken = 0", TERM),
+    Mutant(PLAN, "self._keep[copy] = stop", "pass", TERM),
+    Mutant(PLAN, "self._owed += new", "pass", TERM),
+    Mutant(PLAN, "if chain.shared and full > (end if joins else chain.hashed):", "if False:", TERM),
+    Mutant(PLAN, "self._end[node] = self._end.get(node, node.span.hi) - taken", "pass", TERM),
+    Mutant(
+        PLAN,
+        "(other.request.computed + 1) // self._size > place",
+        "other.request.computed // self._size > place",
+        BOUNDARY,
+    ),
+    Mutant(
+        PLAN,
+        "if copy.holders <= self._gone:\n                    nodes",
+        "if not copy.holders:\n                    nodes",
+        TERM,
+    ),
+    Mutant("course/memory/block_pool.py", "if self._plain else request.known - self.hit(request)", "", TERM),
+    Mutant("course/policies/continuous.py", "return holds if plan.steady else None", "return holds", TERM),
+    Mutant("course/policies/prefill_first.py", "if state.waiting and not plan.steady:", "if False:", TERM),
+    Mutant(METRICS, "found[first].sum() / known[first].sum()", "found.sum() / known.sum()", TERM),
+    Mutant(
+        FEASIBLE, "if size % cache.block_size and cache.block_size % size:", "if size < cache.block_size:", COMPARISON
+    ),
+    Mutant(SHARING, "np.cumsum(most) - most + system", "np.cumsum(most) - most", TERM),
+    Mutant(SHARING, "shared = tuple(range(tokens // size))", "shared = tuple(range(-(-tokens // size)))", BOUNDARY),
+)
