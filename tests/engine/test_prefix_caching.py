@@ -95,15 +95,13 @@ def sharing(draw, most=14):
     prompt = tuple(prompt)
     block = draw(st.sampled_from([1, 2, 4, 8]))
     longest = -(-max(map(sum, zip(prompt, output, strict=True))) // block)
-    version = draw(strategies.VERSIONS)
     blocks = int(longest * draw(st.sampled_from([1, 1, 1.3, 2, 6]))) + draw(st.integers(0, 2))
     policy = draw(strategies.continuous_policies(max(map(sum, zip(prompt, output, strict=True)))))
-    policy.engine_version = version
     hash_tokens = draw(st.sampled_from([block, block, 1, 2 * block, 4 * block]))
     arrival, after, think = draw(strategies.arrivals(n))
     return Sharing(
         arrival, prompt, output, after, think, policy, draw(strategies.STEP_TIMES),
-        KVCache(blocks, block, version, prefix_caching=True), None, tuple(starts), hash_tokens, draw(st.booleans()),
+        KVCache(blocks, block, policy.engine_version, prefix_caching=True), None, tuple(starts), hash_tokens, draw(st.booleans()),
     )  # fmt: skip
 
 
@@ -180,8 +178,9 @@ class AtRandom(policies.Policy):
             if chunk and plan.take(request, chunk, if_fit=chunk):
                 tokens[request] = chunk
                 left -= chunk
-        if not tokens and not preempt and running:
-            tokens = {running[0]: 1}  # refused if there is no block for it
+        if not tokens and state.running:
+            first, *others = state.running
+            return policies.Schedule({first: min(first.remaining, self.max_num_batched_tokens)}, others)
         return policies.Schedule(tokens, preempt)
 
 
