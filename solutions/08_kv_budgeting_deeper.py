@@ -5,7 +5,6 @@
 from course.lessons import lab08
 from course.lessons.lab08 import card_memory, kv_pool
 
-
 # %% [markdown]
 # ## The question
 #

@@ -29,8 +29,8 @@ class Continuous(Policy):
     enable_chunked_prefill: a prompt that does not fit the budget left runs in chunks; otherwise it waits for its turn.
     long_prefill_token_threshold: the most tokens one request may take in a step, 0 for no such limit.
     scheduler_reserve_full_isl: admit a request only if its whole prompt fits the free blocks, not only its first chunk.
-    watermark: while anybody runs, who joins must leave int(watermark x (num_blocks + 1)) blocks free besides: vLLM counts
-    the block that it keeps for itself. 0.33 has it, with 0 as default; earlier releases have none.
+    watermark: while anybody runs, who joins must leave int(watermark x (num_blocks + 1)) blocks free besides: vLLM
+    counts the block that it keeps for itself. 0.33 has it, with 0 as default; earlier releases have none.
     engine_version: the release whose rules count (`models.engine_defaults.RELEASES`). From 0.33 on the threshold spares
     a request beside which no other runs or waits.
 
