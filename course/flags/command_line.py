@@ -98,7 +98,8 @@ def words(parts: Sequence[str], *, ignore_unknown: bool = False) -> Words:
         if kind in ("flag", "switch"):
             if equals and list(variables.empty(value)):
                 raise ValueError(
-                    f"{name} is {quote(value)}, a variable without a value: write its value instead, or give it with --env"
+                    f"{name} is {quote(value)}, a variable without a value: write its value "
+                    "instead, or give it with --env"
                 )
             if equals:
                 raise ValueError(f"{name} takes no value: write {option} or --no-{option[2:]}, not {quote(word)}")

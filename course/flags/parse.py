@@ -28,8 +28,8 @@ def parse(
 
     line: the command, a script with it, a file of docker compose or a manifest of Kubernetes (as text, or the name of
     the file). gpu_name: the card, on which defaults depend; without one, a card below 70 GiB. ignore_unknown: options
-    that vLLM 0.19 does not have become a note. service: of a YAML file in which several run an engine. env: values of shell
-    variables, by name.
+    that vLLM 0.19 does not have become a note. service: of a YAML file in which several run an engine. env: values
+    of shell variables, by name.
 
     Raises ValueError, in a sentence, for a line that the engine refuses, and for settings that the simulator cannot
     have; OSError for a file that cannot be opened.
