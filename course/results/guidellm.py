@@ -301,7 +301,7 @@ def _row(place: str, value: Any, failed: bool) -> tuple:
     start, end = moment("request_start", "start_time"), moment("request_end", "end_time")
     first, last = moment("first_token_iteration", "first_token_time"), moment("last_token_iteration", "last_token_time")
     if np.isnan(start):
-        raise ValueError(f"{place}: no time at which it was sent")
+        raise ValueError(f"{place}: no time at which it was sent: info.timings.request_start or start_time is needed")
     last = end if np.isnan(last) else last
     prompt, output = tokens(place, row, "prompt_tokens"), tokens(place, row, "output_tokens")
     if failed or not output > 0:

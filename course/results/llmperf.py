@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from course.base.textfiles import finite
 from course.engine.metrics import percentiles
 from course.results.assemble import Draft, finish, tpot_of
 from course.results.documents import Document
@@ -117,15 +118,30 @@ def _summary(path: Path, document: Document) -> Result:
     if each > 1:
         values["tpot"] = without_missing({"mean": (whole - first) / (each - 1)})
     notes = ["TPOT is from the means of E2E, TTFT and tokens: the mean over requests differs with unequal answers"]
-    notes = (notes if values.get("tpot") else []) + [OWN_COUNT]
+    notes = (notes if values.get("tpot") else []) + [OWN_COUNT, *_unread(doc)]
     setup = {key: doc[key] for key in ("model", "framework", "timestamp") if isinstance(doc.get(key), str | int)}
     return finish(Draft(TOOL, path.stem, MEANINGS, None, reported, values, totals, setup, {}, notes))
+
+
+def _unread(doc: Mapping) -> list[str]:
+    """A sentence for each number of a metric whose statistic or unit is not known."""
+    metrics = [f"results_{key}_" for key in KEYS.values()]
+    return [
+        f"{key} looks like a metric, and is not read: its statistic or its unit is not known"
+        for key, value in doc.items()
+        for prefix in metrics
+        if finite(value) and key.startswith(prefix) and statistic(_name(key, prefix)) is None
+    ]
+
+
+def _name(key: str, prefix: str) -> str:
+    return key.removeprefix(prefix).removeprefix("quantiles_")
 
 
 def _statistics(place: str, doc: Mapping, prefix: str) -> dict[str, float]:
     numbers = {}
     for key in doc:
-        name = statistic(key.removeprefix(prefix).removeprefix("quantiles_")) if key.startswith(prefix) else None
+        name = statistic(_name(key, prefix)) if key.startswith(prefix) else None
         if name is not None:
             numbers[name] = number(place, doc, key)
     return without_missing(numbers)

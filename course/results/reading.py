@@ -18,6 +18,7 @@ from course.results import (
     llmperf,
     llmservingsim,
     printed,
+    seen,
     sglang_bench,
     trtllm_bench,
     vllm_bench,
@@ -113,10 +114,16 @@ def _runs(path: Path, content: str, format: str | None) -> list[Result]:
     parsed = _printed(path, content, format) or documents(path, content)
     if format is None and _matching(parsed[0].value) is None:
         parsed = runs(parsed)
-    results = READERS[format or _format_of(path, parsed[0].value)].read(path, parsed)
+    reader = READERS[format or _format_of(path, parsed[0].value)]
+    first = [one._replace(value=seen.watched(one.value)) for one in parsed[: seen.ROWS]]
+    parsed = first + parsed[seen.ROWS :]
+    results = reader.read(path, parsed)
     if not any(map(_holds_a_number, results)):
         raise ValueError(f"{path.name} holds no measured number. Check that the benchmark ran to its end")
-    return results
+    said = " ".join(note for result in results for note in result.notes)
+    notes = dict.fromkeys(note for one in first for note in seen.renamed(one.value))
+    more = tuple(note for note in notes if note.partition(" ")[0] not in said)
+    return [replace(one, notes=(*one.notes, *more)) for one in results] if more else results
 
 
 def _holds_a_number(result: Result) -> bool:

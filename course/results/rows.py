@@ -4,6 +4,7 @@ import difflib
 import math
 import re
 from collections.abc import Collection, Mapping
+from copy import copy
 from typing import Any
 
 from course.base.settings import MAX_TOKENS, quote
@@ -38,9 +39,11 @@ def items(place: str, row: Mapping, key: str) -> list | None:
     return value
 
 
-def numeric(row: Mapping) -> dict:
+def numeric(row: dict) -> dict:
     """The object with numbers that were written as text ("550") as numbers; for the tools that do that."""
-    return {key: _of_text(value) if isinstance(value, str) else value for key, value in row.items()}
+    found = copy(row)  # which keeps what is known of the keys that were read
+    found.update({key: _of_text(value) for key, value in row.items() if isinstance(value, str)})
+    return found
 
 
 def _of_text(value: str) -> Any:
@@ -162,7 +165,7 @@ def unread(doc: Mapping, metrics: Mapping[str, str], known: Collection[str]) -> 
     words = "|".join(map(re.escape, metrics))
     keys = [key for key, value in doc.items() if finite(value) and re.search(rf"(?:^|_)(?:{words})(?:_|$)", key)]
     missing = [key for key in known if key not in doc]
-    near = {key: one for one in missing for key in doc if key not in known and _alike(str(key), one)}
+    near = {key: one for one in missing for key in doc if key not in known and alike(str(key), one)}
     return [
         *(f"{key} looks like a metric, and is not read: its statistic or its unit is not known"
           for key in keys if _of_a_metric(key, metrics) is None),
@@ -170,7 +173,8 @@ def unread(doc: Mapping, metrics: Mapping[str, str], known: Collection[str]) -> 
     ]  # fmt: skip
 
 
-def _alike(key: str, known: str) -> bool:
+def alike(key: str, known: str) -> bool:
+    """Whether a key is almost `known`: with a word more, or with letters missing or wrong."""
     return key.startswith(f"{known}_") or bool(difflib.get_close_matches(key, [known], cutoff=ALIKE))
 
 
