@@ -27,6 +27,11 @@ lab07.settings()
 # small and many, as with a small budget, and they share their steps with the prompts of newcomers. Even so, nobody
 # stalls.
 #
+# ## Why a p99 over tokens hides a stall
+#
+# By Little's law {{caught:.0f}} chats stream: {{chat_rate:.1f}} a second x 300 gaps of {{gap_mean_ms:.1f}} ms. One step makes {{caught:.0f}} long gaps among
+# {{tokens_between:,.0f}} tokens in 20 s: {{caught_share:.2%}}. Some {{chunks}} chunks make {{caught_share_cut:.1%}}: now the p99 has a chunk.
+#
 # ## What a step with a chunk costs
 #
 # $$ t = t_0 + \max\!\left(\frac{W}{B},\ p\,(b + c)\right) + \frac{m\,K}{B}

@@ -34,7 +34,8 @@ class Release:
     threshold_alone: whether long_prefill_token_threshold also cuts the prompt of a request beside which no other runs
     or waits (v1/core/sched/scheduler.py: 409 of 0.19.1; 754 of 0.33.0). unhashed_first: whether freed blocks without a
     hash, which no prefix can hit, are reused before all others (v1/core/block_pool.py: 816 of 0.33.0); 0.19.1 puts all
-    freed blocks behind the others (409).
+    freed blocks behind the others (409). watermark: whether there is that setting (v1/core/kv_cache_manager.py: 210,
+    518 of 0.33.0).
     """
 
     name: str
@@ -44,6 +45,7 @@ class Release:
     whole_prompts: bool = False
     threshold_alone: bool = True
     unhashed_first: bool = False
+    watermark: bool = False
 
 
 RELEASES = {
@@ -52,7 +54,7 @@ RELEASES = {
     (0, 19): Release("vLLM 0.19"),
     (0, 20): Release("vLLM 0.20", 0.92, True),
     (0, 21): Release("vLLM 0.21 to 0.32", 0.92, True, True),
-    (0, 33): Release("vLLM 0.33 and later", 0.92, True, True, threshold_alone=False, unhashed_first=True),
+    (0, 33): Release("vLLM 0.33 and later", 0.92, True, True, False, False, True, True),
 }
 
 

@@ -80,6 +80,11 @@ class State:
         return self._engine.pool.free
 
     @property
+    def num_blocks(self) -> float:
+        """KV blocks in all, infinite where memory is unlimited."""
+        return self._engine.pool.num_blocks
+
+    @property
     def spare_blocks(self) -> float:
         """Free blocks once all decodes have what they need in the coming step; below 0 if they cannot all run."""
         return self._engine.pool.free - self._engine.due

@@ -15,6 +15,7 @@ MaxNumBatchedTokens = Annotated[int, Knob("The most tokens in a step.", 2_048)]
 EnableChunkedPrefill = Annotated[bool, Knob("Split prompts that exceed what is left of the step.")]
 LongPrefillTokenThreshold = Annotated[int, Knob("The most tokens of one prompt in a step; 0: no limit.")]
 SchedulerReserveFullISL = Annotated[bool, Knob("Admit only if the whole prompt fits the free blocks.")]
+Watermark = Annotated[float, Knob("While anybody runs, admission leaves this share of the blocks free; from 0.33 on.")]
 EngineVersion = Annotated[str, Knob("The release of vLLM whose scheduler is followed, such as 0.19.")]
 
 
@@ -28,11 +29,13 @@ class Continuous(Policy):
     enable_chunked_prefill: a prompt that does not fit the budget left runs in chunks; otherwise it waits for its turn.
     long_prefill_token_threshold: the most tokens one request may take in a step, 0 for no such limit.
     scheduler_reserve_full_isl: admit a request only if its whole prompt fits the free blocks, not only its first chunk.
+    watermark: while anybody runs, who joins must leave int(watermark x (num_blocks + 1)) blocks free besides: vLLM
+    counts the block that it keeps for itself. 0.33 has it, with 0 as default; earlier releases have none.
     engine_version: the release whose rules count (`models.engine_defaults.RELEASES`). From 0.33 on the threshold spares
     a request beside which no other runs or waits.
 
     Out of blocks, the running request admitted last is preempted, and none is admitted in that step.
-    Not modelled: the watermark of 0.33. Raises ValueError for settings that contradict each other.
+    Raises ValueError for settings that contradict each other.
     """
 
     max_num_batched_tokens: int
@@ -47,13 +50,14 @@ class Continuous(Policy):
         long_prefill_token_threshold: LongPrefillTokenThreshold = 0,
         scheduler_reserve_full_isl: SchedulerReserveFullISL = True,
         engine_version: EngineVersion = DEFAULT_ENGINE_VERSION,
+        watermark: Watermark = 0.0,
     ):
         self.max_num_seqs = max_num_seqs
         self.max_num_batched_tokens = max_num_batched_tokens
         self.enable_chunked_prefill = enable_chunked_prefill
         self.long_prefill_token_threshold = long_prefill_token_threshold
         self.scheduler_reserve_full_isl = scheduler_reserve_full_isl
-        self.engine_version = engine_version
+        self.engine_version, self.watermark = engine_version, watermark
         self.check_settings()
 
     def check_settings(self) -> None:
@@ -63,6 +67,11 @@ class Continuous(Policy):
         for name in ("enable_chunked_prefill", "scheduler_reserve_full_isl"):
             setattr(self, name, settings.flag(name, getattr(self, name, None)))
         release(str(getattr(self, "engine_version", None)))  # refuses what is no version
+        self.watermark = settings.real("watermark", getattr(self, "watermark", None), low=0, high=1)
+        if self.watermark and not release(self.engine_version).watermark:
+            raise ValueError(
+                f"vLLM {self.engine_version} has no watermark: set it to 0, or follow engine_version='0.33'"
+            )
         if self.max_num_batched_tokens < self.max_num_seqs:
             raise ValueError(
                 f"max_num_batched_tokens={self.max_num_batched_tokens} is smaller than one decode for each of "
@@ -89,6 +98,8 @@ class Continuous(Policy):
             extras += ", scheduler_reserve_full_isl=False"
         if release(self.engine_version) is not release(DEFAULT_ENGINE_VERSION):
             extras += f", engine_version={self.engine_version!r}"
+        if self.watermark:
+            extras += f", watermark={self.watermark:g}"
         sizes = f"max_num_seqs={self.max_num_seqs}, max_num_batched_tokens={self.max_num_batched_tokens}"
         return f"{type(self).__name__}({sizes}{extras})"
 
@@ -162,6 +173,7 @@ class Continuous(Policy):
         slots, begun, whole = state.free_slots, len(tokens), self.scheduler_reserve_full_isl
         order = self.queue(state, state.waiting)
         holds = order.until if isinstance(order, Order) else None
+        kept_free = int(self.watermark * (state.num_blocks + 1)) if self.watermark and plan.free < math.inf else 0
         for request in order.requests if type(order) is Order else order:
             remaining = plan.remaining(request)
             chunk = min(remaining, cap) if cap else remaining
@@ -169,6 +181,10 @@ class Continuous(Policy):
                 if not self.enable_chunked_prefill:
                     return None if tokens or not plan.steady else holds
                 chunk = left
+            if kept_free and (tokens or state.running):
+                must_fit = plan.need(request, remaining if whole else chunk) + kept_free
+                if must_fit > plan.free:
+                    break
             if not plan.take(request, chunk, remaining if whole else chunk):
                 break
             tokens[request] = chunk

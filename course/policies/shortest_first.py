@@ -13,6 +13,7 @@ from course.policies.continuous import (
     LongPrefillTokenThreshold,
     MaxNumBatchedTokens,
     SchedulerReserveFullISL,
+    Watermark,
 )
 from course.policies.registry import Knob, MaxNumSeqs, registered
 from course.policies.waiting import Waiting
@@ -39,6 +40,7 @@ class ShortestFirst(Continuous):
         scheduler_reserve_full_isl: SchedulerReserveFullISL = True,
         by: Annotated[str, Knob("What is short: the prompt, or the guess of the answer.")] = "prompt",
         engine_version: EngineVersion = DEFAULT_ENGINE_VERSION,
+        watermark: Watermark = 0.0,
     ):
         self.by = by
         super().__init__(
@@ -48,6 +50,7 @@ class ShortestFirst(Continuous):
             long_prefill_token_threshold,
             scheduler_reserve_full_isl,
             engine_version,
+            watermark,
         )
 
     def check_settings(self) -> None:

@@ -32,6 +32,8 @@ def shortcut(engine: Passes) -> Shortcut | None:
         return None
     if type(policy) is not Continuous or vars(policy).keys() & {"schedule", "queue", "victim", "admit", "make_room"}:
         return None
+    if policy.watermark:
+        return None
     if simulated is None or simulated.model is None or engine.limits.padded or not engine.honour_until:
         return None
     load = arrivals.load

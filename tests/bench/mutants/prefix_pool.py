@@ -24,13 +24,12 @@ MUTANTS = (
         TERM,
     ),
     Mutant(POOL, "sorted(gone, key=lambda one: self._chains[one[0]].rank)", "reversed(gone)", ORDER),
+    Mutant(POOL, "self._bring_home(len(self._lost))\n        self._step += 1", "self._step += 1", TERM),
     Mutant(
         POOL,
-        "self._lost.append((self._give_back(request, queue, request.computed), queue))\n"
-        "        self._lost_blocks += self.free - before",
-        "blank = self._give_back(request, self.queue, request.computed)\n        self.evict_owed()\n"
-        "        self.blank += blank",
-        ORDER,
+        "while self._lost and blocks > self.free - self._lost_blocks:\n            self._bring",
+        "while self._lost:\n            self._bring",
+        TERM,
     ),
     Mutant(POOL, "self.shared.append(self._held - used)", "self.shared.append(used)", TERM),
     Mutant(POOL, "tokens if request.prefix_answers else min(tokens, request.prompt_tokens)", "tokens", TERM),
