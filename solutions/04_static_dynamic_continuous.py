@@ -15,7 +15,7 @@ lab.earlier()
 #
 # You run a chat assistant: Llama-3.1-8B on one H100. Prompts have 512 tokens; answers have 256 on average, some only 20
 # and some 2,000. The server runs 32 requests as one batch until the longest answer is complete, and then sends all 32.
-# At 4 requests per second people grumbled. Now 6 arrive, people wait for minutes, and a colleague wants a second GPU.
+# At 4 requests per second people grumbled. Now 6 arrive, and people wait for minutes.
 # **What is the GPU that you have busy with?** (32 slots are this lab's choice; {{engine}} takes {{default_slots:,}}.)
 #
 # One **step** adds one token to every answer in the batch. A **slot** holds one request; engines call their number
@@ -72,7 +72,7 @@ lab04.at_saturation()
 # ## Measure
 #
 # On your machine, a small language model answers {{asked}} questions. Play each policy:
-# watch the padding (hatched; short prompts have it in front), and who starts when an answer ends. vLLM's own run, of
+# watch the padding (hatched), and who starts when an answer ends. vLLM's own run, of
 # {{vllm_asked}} questions, is in steps. To all {{vllm_same}} committed prompts it gave the same words.
 
 # %%
@@ -83,7 +83,7 @@ lab04.three_policies_speak()
 #
 # ## Explain
 #
-# Four requests wait for two slots. Their answers have {{hand_answers}} tokens.
+# Four requests, two slots. Their answers have {{hand_answers}} tokens.
 
 # %%
 lab04.four_by_hand()
@@ -160,7 +160,7 @@ lab.check("refill", refill)
 lab04.at_work(refill)
 
 # %% [markdown]
-# vLLM's own answers:
+# vLLM:
 
 # %%
 lab04.beside_vllm(refill)

@@ -335,7 +335,7 @@ async function render({ model, el }) {
     clearTimeout(timer);
     [shown, upTo] = [board.own || null, Infinity];
     goal.replaceChildren(make("b", "", board.title + (board.title.endsWith("?") ? " " : ". ")), board.goal);
-    lanes.style.gridTemplateColumns = `${board.own ? 64 : by("preempt") ? 268 : by("tokens") ? 250 : 170}px minmax(0, 1fr)`;
+    lanes.style.gridTemplateColumns = `${board.own ? 64 : by("preempt") ? 284 : by("tokens") ? 250 : 170}px minmax(0, 1fr)`;
     root.setAttribute("aria-label", `${board.title}. ${board.own ? "N shows one step more, U one less." : "Keys: a number lays a request down, N takes the step, U takes it back."}`);
     said.textContent = board.said;
     said.classList.toggle("course-broken", Boolean(board.broken) || Boolean(board.own && other().refused));

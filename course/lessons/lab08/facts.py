@@ -68,12 +68,12 @@ def facts() -> dict[str, Any]:
         "printed": TOKENS / LENGTH, "residents": TOKENS / held(), "by_prompts": TOKENS / PROMPT, "held": held(),
         "with_prefixes": (TOKENS - SHARED) / (held() - SHARED), "vllm": engine_defaults.VERSION,
         "speed_24": few.tokens_per_second, "speed_48": many.tokens_per_second, "lost_24": few.preemptions,
-        "lost_48": many.preemptions, "ten_times": tasks.TEN, "more_tokens": tasks.GROWN,
+        "lost_48": many.preemptions, "ten_times": tasks.TEN,
         "default_share": tasks.CARD["gpu_memory_utilization"], "nearly": tasks.NEARLY, "room_slots": ROOM,
         # The text
         "ledger_less": 1 - ledger / TOKENS, "story_block": live_words.BLOCK_SIZE, "hand_blocks": small_pool.BLOCKS,
         "hand_block": small_pool.BLOCK_SIZE, "hand_prompt": small_pool.PROMPT, "hand_answer": small_pool.ANSWER,
-        "hand_soon": case.held[1, 0], "hand_steps": len(case.run.steps),
+        "hand_steps": len(case.run.steps),
         "in_batch": kv_pool.under_load(rate=2.0).in_batch, "a_token": SPEC.kv_bytes_per_token,
         "by_limit": TOKENS // LENGTH, "drawn_mean": drawn.mean(), "drawn_cv": drawn.std() / drawn.mean(),
         "blocks": BLOCKS, "log_of": PRINTS[0].engine, "live": decision.LIVE.label,
@@ -81,7 +81,7 @@ def facts() -> dict[str, Any]:
         "live_block": small.engine["block_size"],
         "live_tokens": small.engine["num_gpu_blocks"] * small.engine["block_size"],
         "live_usable": small.engine["free_blocks"] * small.engine["block_size"], "live_requests": len(small),
-        "decide_prompt": decision.PROMPT, "decide_answer": decision.ANSWER, "decide_blocks": decision.BLOCKS,
+        "decide_prompt": decision.PROMPT, "decide_limit": 512, "decide_answer": decision.ANSWER, "decide_blocks": decision.BLOCKS,
         "decide_average": decision.ON_AVERAGE, "decide_prompts": decision.TOKENS // decision.PROMPT,
         "decide_all": decision.BLOCKS // decision.AT_ITS_END,
         # Exercises
