@@ -288,5 +288,4 @@ print(fill(f"Warning of the last run: {run.warnings[0]}", 96))
 # not measured where you think it is.
 #
 # **Read next.** J. D. C. Little, "Little's Law as Viewed on Its {{anniversary}}th Anniversary", Operations Research 59(3), 2011.
-# M. Harchol-Balter, *Performance Modeling and Design of Computer Systems*, 2013: chapters {{chapter_little}} (Little), {{chapter_many}} (M/M/c), {{chapter_one}}
-# (M/G/1), {{chapter_sharing}} (processor sharing). L. Kleinrock, *Queueing Systems*, vol. 1, 1975.
+# M. Harchol-Balter, *Performance Modeling and Design of Computer Systems*, 2013. L. Kleinrock, *Queueing Systems*, vol. 1, 1975.

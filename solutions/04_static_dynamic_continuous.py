@@ -15,7 +15,7 @@ lab.earlier()
 #
 # You run a chat assistant: Llama-3.1-8B on one H100. Prompts have 512 tokens; answers have 256 on average, some only 20
 # and some 2,000. The server runs 32 requests as one batch until the longest answer is complete, and then sends all 32.
-# At 4 requests per second people grumbled. Now 6 arrive, people wait for minutes, and a colleague wants a second GPU.
+# At 4 requests per second people grumbled. Now 6 arrive, and people wait for minutes.
 # **What is the GPU that you have busy with?** (32 slots are this lab's choice; {{engine}} takes {{default_slots:,}}.)
 #
 # One **step** adds one token to every answer in the batch. A **slot** holds one request; engines call their number
@@ -47,10 +47,15 @@ lab.predict("bigger")
 # %% [markdown]
 # ## Explore
 #
+# ### Be the scheduler
+
+# %%
+lab04.be_the_scheduler()
+
+# %% [markdown]
 # ### One trace, three policies
 #
-# The same 12 requests get 3 slots, a lane for each. Thin lines are requests that wait. *Prefill* reads the prompt,
-# *decode* adds tokens. Request 5, outlined, has an answer of {{short_answer}} tokens.
+# The same 12 requests get 3 slots. Thin lines are requests that wait. Request 5, outlined, has an answer of {{short_answer}} tokens.
 
 # %%
 lab04.one_trace()
@@ -58,8 +63,7 @@ lab04.one_trace()
 # %% [markdown]
 # ### Spread and slots
 #
-# Now all 2,000 requests are there at the start, so somebody always waits. This is **saturation**; below its own, a policy
-# delivers what arrives. The dashed line is a formula: the longest answer of a batch, over the mean.
+# Now all 2,000 requests are there at the start: **saturation**. Below its own, a policy delivers what arrives.
 
 # %%
 lab04.at_saturation()
@@ -67,9 +71,9 @@ lab04.at_saturation()
 # %% [markdown]
 # ## Measure
 #
-# Are wasted slot-steps wasted seconds? On your machine, a small language model answers {{asked}} questions. Play each policy:
-# watch the padding (hatched; short prompts have it in front), and who starts when an answer ends. vLLM's own run, of
-# {{vllm_asked}} questions, is in steps: its machine was busy, so its seconds say little. To all {{vllm_same}} committed prompts it gave the same words.
+# On your machine, a small language model answers {{asked}} questions. Play each policy:
+# watch the padding (hatched), and who starts when an answer ends. vLLM's own run, of
+# {{vllm_asked}} questions, is in steps. To all {{vllm_same}} committed prompts it gave the same words.
 
 # %%
 lab04.three_policies_speak()
@@ -79,7 +83,7 @@ lab04.three_policies_speak()
 #
 # ## Explain
 #
-# Four requests wait for two slots. Their answers have {{hand_answers}} tokens.
+# Four requests, two slots. Their answers have {{hand_answers}} tokens.
 
 # %%
 lab04.four_by_hand()
@@ -88,8 +92,7 @@ lab04.four_by_hand()
 # Static batching needs 6 + 3 = 9 steps, or {{hand_slot_steps}} slot-steps, for {{hand_tokens}} tokens: {{hand_padding}} slot-steps are padding. Continuous batching
 # refills the second slot at once and needs {{hand_refilled}} steps. The gain is 9 / 6 = 1.5.
 #
-# A static batch pays for its longest answer in every slot. A continuous batch pays only for wanted tokens, as long as
-# somebody waits. If every step takes the same time, the gain in tokens/s is
+# If somebody always waits and every step takes the same time, the gain in tokens/s is
 #
 # $$ \text{gain} = E[\max(L_1 \dots L_b)] \,/\, E[L] $$
 #
@@ -100,15 +103,14 @@ lab04.four_by_hand()
 # | $E[L]$ | answer, mean | tokens | {{hand_mean}} | 256 |
 # | gain | | | {{hand_gain}} | {{formula:.2f}} |
 #
-# The simulated chat gained {{gain:.2f}}. In its draw, the longest answers were {{drawn:.2f}} times the mean, and both policies spend the
-# same time on prompts.
+# The simulated chat gained {{gain:.2f}}. In its draw, the longest answers were {{drawn:.2f}} times the mean.
 #
-# So the GPU was busy with padding. Static batching serves {{static_rate:.0f}} requests/s, continuous batching {{continuous_rate:.0f}} **on the same card**, with as many slots.
+# Static batching serves {{static_rate:.0f}} requests/s, continuous batching {{continuous_rate:.0f}} **on the same card**.
 
 # %% [markdown]
 # ## Exercises
 #
-# **Worked example.** Two slots hold answers of 6 and 1 tokens. You pay for 2 x 6 = 12 slot-steps and want 6 + 1 = 7, so
+# **Worked example.** Two slots, answers of 6 and 1 tokens: you pay for 2 x 6 = 12 slot-steps and want 6 + 1 = 7, so
 # 12 - 7 = 5 are padding.
 #
 # **1.** How many are padding with three slots and answers of {{waste_answers}} tokens?
@@ -158,7 +160,7 @@ lab.check("refill", refill)
 lab04.at_work(refill)
 
 # %% [markdown]
-# vLLM answered the same question before each of its steps:
+# vLLM:
 
 # %%
 lab04.beside_vllm(refill)
@@ -198,8 +200,7 @@ lab.recap("bigger")
 # ```
 #
 # Which flag do you change, `--max-num-seqs` (slots), `--max-num-batched-tokens` (tokens per step) or
-# `--gpu-memory-utilization`? Which is the smallest of {{choices}} that keeps up, by "Spread and slots"? (Larger ones do no
-# harm here.)
+# `--gpu-memory-utilization`? Which is the smallest of {{choices}} that keeps up, by "Spread and slots"?
 # What in the log would change your mind?
 
 # %%
@@ -216,4 +217,4 @@ lab.check("decision", decision)
 lab.quiz()
 
 # %% [markdown]
-# **Read next:** Yu et al., *Orca*, OSDI 2022, and the optional notebook.
+# **Read next:** Yu et al., *Orca*, OSDI 2022.

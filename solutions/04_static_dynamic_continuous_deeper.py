@@ -12,6 +12,20 @@ from course.lessons import lab04
 # it is asked elsewhere. An **open loop** is a load whose requests arrive whether or not the server keeps up.
 
 # %% [markdown]
+# ## Be the scheduler, with a predictor
+#
+# Refilling at once is not the best that there is: it takes whoever came first. A predictor of lengths changes that, and
+# somebody pays for it. Who?
+
+# %%
+lab04.with_a_predictor()
+
+# %% [markdown]
+# And two more tasks for the explorers of the lab. In "One trace, three policies", raise only the delay until dynamic
+# batching answers each request when static does: every batch is then full before the delay is over. In "Spread and
+# slots", read how far the gain at the start is from the one that is often quoted.
+
+# %% [markdown]
 # ## Below saturation and at it
 #
 # People arrive one by one, 2,000 of them, in an open loop. **Goodput** counts the requests a second that are answered
@@ -73,12 +87,8 @@ lab04.wanted_shares()
 # padding, and continuous batching has nothing to win. With a delay of 0, whoever waits when the model gets free makes
 # the next batch: that is continuous batching, to the last bit, and queueing theory calls it **bulk service**.
 #
-# In front of an LLM engine that batches by iteration, a dynamic batcher only delays admission:
-
-# %%
-lab04.through_a_batcher()
-
-# %% [markdown]
+# In front of an LLM engine that batches by iteration, a dynamic batcher only delays admission.
+#
 # For whoever operates Triton:
 #
 # - With a delay of 0 there are still batches, and they grow with the load by themselves.

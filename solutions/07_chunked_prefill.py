@@ -17,8 +17,8 @@ lab.earlier()
 # Llama-3.1-8B streams chats on one H200. Eight arrive each second, with 200 tokens in and about 300 out; once a
 # minute a class of {{class}} asks at once. Every 20 seconds somebody pastes a contract of 32,768 tokens; at times three do.
 # The **token budget**, the most tokens that a step may compute, was raised from {{vllm}}'s 8,192 to 65,536. Now
-# **the text stops for a second or two**, yet the p99 of the gaps is {{p99_ms:.0f}} ms, as before. (64 slots, of {{engines_slots:,}} by
-# default, suffice.)
+# **the text stops for a second or two**, yet the p99 of the gaps is {{p99_ms:.0f}} ms. (64 slots, of {{engines_slots:,}} by
+# default, suffice; vLLM refuses smaller budgets.)
 
 # %%
 lab07.people_and_dashboard()
@@ -40,10 +40,16 @@ lab.predict("newcomers")
 # %% [markdown]
 # ## Explore
 #
+# ### Hand out tokens
+
+# %%
+lab07.hand_out_tokens()
+
+# %% [markdown]
 # ### One long prompt
 #
-# A long prompt arrives while chats stream; newcomers with 200 tokens follow after {{newcomers_ms}} ms. The
-# **cap for one prompt** is the most tokens of it in a step. Steps were recorded without sampling and host.
+# Newcomers follow it after {{newcomers_ms}} ms. The **cap for one prompt** is the most tokens of it in a
+# step.
 
 # %%
 lab07.one_long_prompt()
@@ -59,16 +65,16 @@ lab07.what_a_percentile_hides()
 # %% [markdown]
 # ## Measure
 #
-# Four stories are told, and a long prompt arrives. Play it: they stop. Halve the budget and play again: they go on, with
-# the same words. This is **measured**; beside it is a contract, **simulated** on an H200's recorded steps with {{on_the_card}}
+# Four stories, and a long prompt. Play, halve the budget, and play again. This is **measured**; beside it is a
+# contract, **simulated** on an H200's recorded steps with {{on_the_card}}
 # times the budget.
 
 # %%
 lab07.words_that_stop()
 
 # %% [markdown]
-# In vLLM the same model's chats stop too: here one streams while two prompts of over {{vllm_over}} tokens are read. (The machine
-# was busy: others vary too.) With these step times, this course's engine schedules the same tokens.
+# In vLLM a chat of the same model stops too, while two prompts of over {{vllm_over}} tokens are read. (The
+# machine was busy.)
 
 # %%
 lab07.vllm_stops()
@@ -77,14 +83,14 @@ lab07.vllm_stops()
 # ## Explain
 #
 # Chats A and B stream. A prompt of {{hand_prompt}} tokens arrives, and {{hand_later:.0f}} ms later a new chat with {{hand_new}}. A step takes 1 ms a token,
-# {{hand_least:.0f}} ms at least, to read the weights.
+# {{hand_least:.0f}} ms at least.
 
 # %%
 lab07.four_by_hand()
 
 # %% [markdown]
-# - **Head-of-line blocking**: in one step, the prompt in front stops A and B for {{hand_stop:.0f}} ms.
-# - A budget of {{hand_budget}} leaves the prompt {{hand_chunk}} tokens a step. The longest gap is {{hand_gap:.0f}} ms, but the new chat waits for the last chunk.
+# - **Head-of-line blocking**: the prompt in front stops A and B for {{hand_stop:.0f}} ms.
+# - A budget of {{hand_budget}} leaves the prompt {{hand_chunk}}. The longest gap is {{hand_gap:.0f}} ms, but the new chat waits for the last chunk.
 # - A cap of {{hand_cap}} leaves room for the new chat.
 #
 # To remember: decodes first, then
@@ -102,14 +108,11 @@ lab07.four_by_hand()
 #
 # **Small steps.** A budget of 1,024 makes the contract's TTFT {{longer_1024:.0%}} longer, 512 makes it {{longer_512:.0%}}: each step reads
 # the weights. Below some {{floor}} tokens a step is hardly shorter.
-#
-# **The p99.** By Little's law {{caught:.0f}} chats stream: {{chat_rate:.1f}} a second x 300 gaps of {{gap_mean_ms:.1f}} ms. One step makes {{caught:.0f}} long gaps among
-# {{tokens_between:,.0f}} tokens in 20 s: {{caught_share:.2%}}. Some {{chunks}} chunks make {{caught_share_cut:.1%}}: now the p99 has a chunk.
 
 # %% [markdown]
 # ## Exercises
 #
-# **Worked example.** 12 chats, a budget of 512: a chunk has 512 - 12 = 500 tokens. A prompt of 2,000 takes
+# **Worked example.** 12 chats, a budget of 512: a chunk has 512 - 12 = 500 tokens, a prompt of 2,000 takes
 # 2,000 / 500 = 4 steps.
 #
 # **1.** {{steps_decodes}} chats, the same budget, a prompt of {{steps_prompt:,}} tokens. How many steps?
@@ -170,8 +173,6 @@ lab07.at_work(share)
 
 # %% [markdown]
 # ## Break it
-#
-# Another service:
 
 # %%
 lab07.ticket_graphs()
@@ -182,8 +183,8 @@ lab.ticket()
 # %% [markdown]
 # ## Take away
 #
-# 1. Everybody in a step waits for all of it: the budget bounds the longest gap, however many arrive.
-# 2. The cap leaves room for those who arrive. The long prompt pays.
+# 1. Everybody in a step waits for all of it: the budget bounds the longest gap.
+# 2. The cap leaves room for those who arrive.
 # 3. A p99 over tokens hides a stall: count people.
 
 # %%

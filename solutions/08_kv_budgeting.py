@@ -38,14 +38,19 @@ lab.predict("slots")
 # %% [markdown]
 # ## Explore
 #
-# A card's **ledger** goes from its memory to the pool. Activation and other are estimates: they leave {{ledger_less:.0%}} less than
+# A card's **ledger** goes from its memory to the pool. Activation and other are estimated: {{ledger_less:.0%}} less than
 # the engine found.
 
 # %%
 lab08.what_fits()
 
 # %% [markdown]
-# A **preemption** takes all blocks from the sequence admitted last, which is computed again later. Times are *modelled*.
+# ### A pool that is too small
+#
+# That is a **preemption**; engines preempt the sequence admitted last.
+
+# %%
+lab08.a_small_pool()
 
 # %%
 lab08.full_pool()
@@ -60,7 +65,7 @@ lab08.full_pool()
 lab08.words_again()
 
 # %% [markdown]
-# vLLM with this model, {{live_slots}} slots and {{live_blocks}} blocks of {{live_block}} tokens. **It keeps one block for itself**: it logs {{live_tokens:,}} tokens, and
+# vLLM with this model, {{live_slots}} slots and {{live_blocks}} blocks of {{live_block}} tokens. **It keeps one block for itself**: it logs {{live_tokens:,}} tokens,
 # requests get {{live_usable}}. Its page around {{live_requests}} requests that outgrow them:
 
 # %%
@@ -75,10 +80,10 @@ print(lab08.preempted_page())
 lab08.four_requests()
 
 # %% [markdown]
-# They soon hold {{hand_soon}} blocks each: the pool is full. In the sixth step each needs a fourth, so the engine preempts D, admitted
-# last, and later C. D gets no token for seven steps, and all end after {{hand_steps}} steps instead of {{hand_answer}}.
+# In the sixth step each needs a fourth block, so the engine preempts D, admitted last. All end after {{hand_steps}}
+# steps instead of {{hand_answer}}.
 #
-# **To remember**: the KV bytes of a token. **To look up**: sequences in the pool at a random moment.
+# **To remember**: the KV bytes of a token. **To look up**: how many fit.
 #
 # $$ k = 2 \cdot n_{\text{layers}} \cdot n_{\text{KV heads}} \cdot d_{\text{head}} \cdot s \qquad
 # \text{residents} = \frac{\text{tokens in the pool}}{P + N\,(1 + CV^2)/2} $$
@@ -93,16 +98,14 @@ lab08.four_requests()
 # | $P$, $N$, $CV$ | prompt, mean answer [tokens], its spread | 1,024, 512, 1 | your traffic |
 # | residents | requests at once | {{residents:.0f}}, simulated {{in_batch:.1f}} | |
 #
-# Multi-head attention (**MHA**) has a KV head for each query head, grouped-query attention (**GQA**) one for several: no
-# flag changes that. fp8 K and V halve $k$. fp8 weights leave $k$ alone and make room for a larger pool.
+# Multi-head attention (**MHA**) has a KV head for each query head, grouped-query attention (**GQA**) one for several. fp8 K and V halve $k$. fp8 weights leave $k$ alone and make room for a larger pool.
 #
 # A sequence holds half of its own answer on average. But long answers stay longer, so the batch holds more of them:
 # with a CV of 1, a whole mean answer each. The printed **concurrency** divides by `max_model_len` instead: how many fit
 # if all grow to the limit.
 #
 # **Prefix caching**, on by default in vLLM, holds equal beginnings once: with a system prompt of 512 tokens
-# {{with_prefixes:.0f}} would fit. Freed blocks stay until others need them, so a preempted request computes less again. Here it
-# is off: no two prompts are alike.
+# {{with_prefixes:.0f}} would fit. Here it is off: no two prompts are alike.
 
 # %% [markdown]
 # ## Exercises
@@ -169,7 +172,7 @@ lab.ticket()
 #
 # 1. Bytes a token come from the **config**; the pool is what the **ledger** leaves.
 # 2. The printed concurrency is a worst case: {{residents:.0f}} fit on average, not {{by_limit}}.
-# 3. Past the limit requests are **preempted**, and nothing fails. Watch the counter, and set fewer slots (exercise 3: {{room_slots}}).
+# 3. Past the limit requests are **preempted**. Watch the counter; set fewer slots.
 
 # %%
 lab.recap("five")
@@ -184,8 +187,10 @@ lab.recap("slots")
 print(lab08.log_of_four_slots())
 
 # %% [markdown]
-# From now on every prompt has {{decide_prompt}} tokens and every answer {{decide_answer}}. Choose `--max-num-seqs`, `--max-model-len` or
-# `--gpu-memory-utilization`, and the largest value with which nobody can be preempted.
+# From now on every prompt has {{decide_prompt}} tokens and every answer {{decide_answer}}.
+#
+# Choose `--max-num-seqs`, `--max-model-len` or `--gpu-memory-utilization`, and the largest value with which nobody can be
+# preempted.
 
 # %%
 choice = {"--flag": None}

@@ -13,14 +13,14 @@ lab.earlier()
 # %% [markdown]
 # ## The question
 #
-# Before the launch you tested your service, Llama-3.1-8B on one H100: 12 requests a second, at most 16 in flight. {{percent}} of
+# You tested your service, Llama-3.1-8B on one H100: 12 requests a second, at most 16 in flight. {{percent}} of
 # {{hundred}} requests got their first token within {{written_ms:.0f}} ms. Now users wait for seconds. In the test and today, one document of
 # 65,536 tokens stalls the engine for {{stall_s:.1f}} seconds: nobody else gets a first token. **How can a test meet this and
 # not report it?**
 #
 # - A **client** sends the requests of a test.
-# - **In flight** are requests sent and not yet answered: at most 16 with `--max-concurrency 16`. The engine itself has
-#   256 slots, as many as were recorded ({{engine}}'s default here is {{default_slots:,}}). This load never takes all.
+# - **In flight** are requests sent and not answered: at most 16 with `--max-concurrency 16`. The engine has 256 slots
+#   ({{engine}}'s default here: {{default_slots:,}}); this load never takes all.
 
 # %%
 lab16.report_and_users()
@@ -37,16 +37,12 @@ lab.predict("weights")
 # %% [markdown]
 # ## Explore
 #
-# ### One test, two clocks
-#
 # 2,000 requests, with the document in the middle. "Written down" is TTFT from sending. "No limit" is what users feel.
 
 # %%
 lab16.one_test_two_clocks()
 
 # %% [markdown]
-# ### One run, many tools
-#
 # The token times of 300 requests, read by every tool. A **piece** is what a stream brings at once. The dotted line is
 # our TPOT, (E2E - TTFT) / (tokens - 1).
 
@@ -54,7 +50,7 @@ lab16.one_test_two_clocks()
 lab16.one_run_many_tools()
 
 # %% [markdown]
-# The same of a file that vLLM's benchmark wrote. In {{file_pieces}} of {{file_answers}} answers two tokens came in one piece:
+# A file that vLLM's benchmark wrote. In {{file_pieces}} of {{file_answers}} answers two tokens came in one piece:
 
 # %%
 lab16.vllms_own_file()
@@ -62,8 +58,8 @@ lab16.vllms_own_file()
 # %% [markdown]
 # ## Measure
 #
-# With each move, a small language model answers 30 questions on your CPU, 20 a second, with one stall, beside recorded
-# steps. The models differ; compare the clocks.
+# With each move, a small language model answers 30 questions on your CPU, 20 a second, with one stall. Beside it:
+# simulated on recorded steps of a larger model. Compare the clocks.
 
 # %%
 lab16.a_client_that_waits()
@@ -73,15 +69,14 @@ lab16.a_client_that_waits()
 #
 # ## Explain
 #
-# A client keeps one request in flight and plans one a second. Each answer is one token and takes 0.5 s; the second
-# meets a stall and takes 2.5 s.
+# A client keeps one request in flight and plans one a second. An answer is one token and takes 0.5 s, the second 2.5 s.
 
 # %%
 lab16.a_client_by_hand()
 
 # %% [markdown]
-# It writes down 0.5, 2.5, 0.5 and 0.5 s. Requests {{third}} and {{fourth}} waited in the client, in no record. This is
-# **coordinated omission**: a client that waits for the server leaves out requests that would have waited.
+# Requests {{third}} and {{fourth}} waited in the client, in no record. This is **coordinated omission**: a client that waits for the
+# server leaves out requests that would have waited.
 #
 # $$\text{TTFT}_{\text{plan}} = (\text{sent} - \text{planned}) + \text{TTFT}_{\text{written}}$$
 #
@@ -102,10 +97,10 @@ lab16.a_client_by_hand()
 # | E2E | mean, from sending | s | {{e2e_s:.3f}} | {{e2e_s:.3f}} |
 # | rate | sent, of {{asked}} asked for | requests/s | {{formula_rate:.1f}} | {{sent_rate:.1f}} |
 #
-# In an **open loop**, as with users, each request is sent as planned.
+# In an **open loop**, as with users, each is sent as planned.
 #
 # **Requests or gaps.** One answer has {{few_gaps}} gaps of {{few_ms}} ms, another {{more_gaps}} of {{more_ms}} ms. The mean TPOT counts answers:
-# ({{few_ms}} + {{more_ms}}) / {{two}} = {{by_answers_ms:g}} ms. The mean ITL counts gaps: ({{few_gaps}} x {{few_ms}} + {{more_gaps}} x {{more_ms}}) / {{all_gaps}} = {{by_gaps_ms:g}} ms. Both are right.
+# ({{few_ms}} + {{more_ms}}) / {{two}} = {{by_answers_ms:g}} ms. The mean ITL counts gaps: ({{few_gaps}} x {{few_ms}} + {{more_gaps}} x {{more_ms}}) / {{all_gaps}} = {{by_gaps_ms:g}} ms.
 
 # %% [markdown]
 # ## Exercises
@@ -114,7 +109,7 @@ lab16.a_client_by_hand()
 # answered at 4 s, 2 s after its plan. A tool that divides the 270 ms from first to last token by 10 tokens says 27 ms;
 # with 9 gaps TPOT is 30 ms.
 #
-# **1.** Complete it: the same plan; the client writes down {{took}} s. How many seconds after its plan
+# **1.** The same plan; the client writes down {{took}} s. How many seconds after its plan
 # does the fourth request get its first token?
 
 # %%
@@ -127,7 +122,7 @@ answer = (1 + 3.25) + 0.5 + 0.25 - 3
 lab.check("late", answer)
 
 # %% [markdown]
-# **2.** Change the tool: llmperf divides E2E by all tokens, and says {{told_ms}} ms for {{told_tokens}} tokens with a TTFT of {{told_ttft_ms}} ms. What is
+# **2.** llmperf divides E2E by all tokens, and says {{told_ms}} ms for {{told_tokens}} tokens with a TTFT of {{told_ttft_ms}} ms. What is
 # TPOT, in ms?
 
 # %%
@@ -146,14 +141,13 @@ lab.check("ours", answer)
 
 # %%
 def from_the_plan(planned, seconds):
-    found = None
     ### BEGIN SOLUTION
     found, free = [], 0.0  # free: when the client is free again
     for moment, took in zip(planned, seconds, strict=True):
         free = max(free, moment) + took
         found.append(free - moment)
-    ### END SOLUTION
     return found
+    ### END SOLUTION
 
 
 # %%
@@ -184,19 +178,15 @@ lab.recap("weights")
 # %% [markdown]
 # **Decide.** "At {{peak_rate:g}} requests/s the p99 of TTFT is {{peak_p99_ms:g}} ms", writes a colleague, from
 # `vllm bench serve --request-rate 40 --num-prompts 2000 --max-concurrency 32 --percentile-metrics ttft,e2el`
-# (some of its lines, made up in the form of {{engine}}):
+# (made up in its form):
 #
 # ```
-# ============ Serving Benchmark Result ============
-# Maximum request concurrency:             32
-# Request rate configured (RPS):           40.00
 # Request throughput (req/s):              16.00
 # P99 TTFT (ms):                           33.00
 # Mean E2EL (ms):                          1980.00
 # ```
 #
-# Choose one flag and the smallest power of two that reaches the rate, if E2E stays as it is. What in the file would
-# change your mind?
+# Choose one flag and the smallest power of two that reaches the rate, with E2E as it is.
 
 # %%
 decision = None  # {"--flag": value}
@@ -210,6 +200,3 @@ lab.check("decision", decision)
 
 # %%
 lab.quiz()
-
-# %% [markdown]
-# **Read next:** G. Tene, *How NOT to Measure Latency*, Strange Loop 2015.

@@ -5,9 +5,9 @@
 from textwrap import fill
 
 import numpy as np
-from course import results, serve
+from course import results
 from course.lessons import lab16
-from course.lessons.lab16 import load_test, many_tools, steady_window, three_files
+from course.lessons.lab16 import many_tools
 from course.lessons.lab16.steady_window import percentile_interval
 
 # %% [markdown]
@@ -17,24 +17,10 @@ from course.lessons.lab16.steady_window import percentile_interval
 # test should it come from, and what else does a result file show?** This notebook is optional; nothing in it is asked
 # elsewhere.
 #
-# The engine here has 256 slots, the largest batch that was recorded. The tests with a limit run with 8,192 tokens a
-# step, {{engine}}'s default on an H100; the burst, the replicas and the closed loop with {{small_tokens:,}}, its default on
-# an A100. Its default of slots on an H100 is {{default_slots:,}}.
+# The closed loop here has 256 slots, the largest batch that was recorded, and {{small_tokens:,}} tokens a step.
 #
 # ## What a client does
 #
-# ### The limit
-#
-# This is the test of lab 16 with other limits. The p99 of what is written down shows the stall once more than 1% of the
-# requests waited for it in the engine. With a limit of {{unseen_limit}} those were {{unseen}} of 2,000; the others in flight had their first
-# token before it. Counting from the plan is better, and still not what users see: with a limit of {{small_limit}} a queue grows in
-# the client, which users would not form, at 12 requests/s even without a document. The best test has no limit, or one
-# that is never reached.
-
-# %%
-lab16.what_a_limit_hides()
-
-# %% [markdown]
 # ### A client that is late
 #
 # A client that sleeps for the *gap* between two requests adds its own work to each gap. One user asked a tool for {{gap_rate}}
@@ -48,13 +34,13 @@ lab16.what_a_limit_hides()
 # clock, {{http_rate:g}} a second: once with 1 request in flight, once with at most {{http_slots}}. Each clock gives a TTFT of its own.
 
 # %% tags=["nbval-ignore-output"]
-both = lab16.a_client_and_a_server(limits=(1, 16))
-for test in both.tests:
-    assert test.answered == len(test.planned)  # client and server count the same requests
+tests, clocks = lab16.a_client_and_a_server(limits=(1, 16))
+for test in tests:
+    assert test.server.totals["requests"] == len(test.planned)
     for name in ("ttft", "e2e"):
         sent, plan, server = test.means[name]
         assert server <= sent <= plan  # the way there and back; the wait in the client
-both.table
+clocks
 
 # %% [markdown]
 # Counted from sending, client and server differ only by the way between them, which takes longer while all share these
@@ -70,22 +56,8 @@ lab16.vllms_own_page()
 # %% [markdown]
 # ## Requests, tokens, pieces
 #
-# "ITL is lower than TPOT, which is impossible" is a report that you will meet. After a burst it is lower:
-
-# %%
-burst = many_tools.read_by_all(128, 1.0, 1)
-gaps = burst.seen.tokens - 1
-print(f"mean over requests {burst.seen.tpot.mean() * 1e3:5.2f} ms (TPOT)")
-print(f"mean over gaps     {(gaps @ burst.seen.tpot) / gaps.sum() * 1e3:5.2f} ms (ITL)")
-for name, some in (
-    ("shorter half", gaps < np.median(gaps)),
-    ("longer half", gaps >= np.median(gaps)),
-):
-    share, tpot = gaps[some].sum() / gaps.sum(), burst.seen.tpot[some].mean() * 1e3
-    print(f"{name:12s} {share:4.0%} of the gaps, mean TPOT {tpot:5.2f} ms")
-
-# %% [markdown]
-# Two more reports are about pieces:
+# "ITL is lower than TPOT, which is impossible": after a burst it is lower, since long answers go on in faster steps and have
+# most of the gaps. Two more reports are about pieces:
 #
 # - "The first ITL is far too long." A chat stream may open with a piece that holds a role and no text. A client that
 #   takes it for the first token writes down the way to the server as TTFT, and the real TTFT as a gap.
@@ -94,24 +66,11 @@ for name, some in (
 #
 # ## What a p99 is of, and how sure it is
 #
-# ### People and gaps
-#
-# One prompt in {{short_each}} is a document of {{short_document:,}} tokens; its two steps take {{short_first_s:.2f}} and {{short_second_s:.2f}} s. Count tokens, then count people:
-
-# %%
-run = serve(load_test.requests(12, 16_384, documents=40), load_test.engine(), load_test.STEP)
-gaps = [np.diff(run.token_times(i)) for i in range(len(run))]
-longest, every = np.array([gap.max(initial=0) for gap in gaps]), np.concatenate(gaps)
-print(f"{len(every):,} gaps: p99 {np.percentile(every, 99) * 1e3:.1f} ms", end=", ")
-print(f"{(every > 0.2).mean():.2%} above 200 ms")
-print(f"requests whose longest gap is above 200 ms: {(longest > 0.2).mean():.0%}")
-
-# %% [markdown]
 # ### Percentiles cannot be averaged
 #
-# Two replicas behind a router that sends one of them more than its share: {{more_rate}} requests/s and {{less_rate}}. Their p99s of TTFT are
-# {{busy_p99:.2f}} and {{idle_p99:.2f}} s, whose mean is {{mean_p99:.2f}} s; the p99 of all requests together is {{joint_p99:.2f}} s. Keep the values, or histograms with
-# the same buckets, since counts can be added.
+# Of two replicas behind an uneven router one may have a p99 of seconds and the other of milliseconds: the p99 of all
+# requests is near that of the busy one, which had most of them, and not the mean of both. Keep the values, or histograms
+# with the same buckets, since counts can be added.
 #
 # ### How many requests for a p99
 #
@@ -138,53 +97,21 @@ for n in (100, 300, 500, 1_000, 2_000, 10_000):
 # "The p99 of TTFT is nine times what we see in production." In a closed loop {{users}} users who all begin at once make one
 # burst, and in a test of {{crowd:,}} requests those {{users}} are {{crowd_share:.0%}}. At the end they stop one after the other, and the tokens/s
 # fall. Leave out the start, and the end as well; a window of fewer than {{bounded}} requests has no upper bound for its p99.
-
-# %%
-run = steady_window.closed_loop(64)
-for name, start, end in (("whole test", 0, run.makespan), ("5 to 45 s", 5, 45)):
-    ttft, speed = steady_window.between(run, start, end)
-    print(
-        f"{name:10s} {len(ttft):5,} requests, p99 {np.percentile(ttft, 99) * 1e3:.0f} ms, "
-        f"{speed:,.0f} tokens/s"
-    )
-
-# %% [markdown]
+#
 # ## What is in a file
 #
-# **Rates from gaps.** A standard deviation of {{reported_std}} requests/s, where about {{reported_rate}} were served at most, was reported of
-# guidellm in February 2026 (its issue {{reported_issue}}). A rate taken from each single gap is 1 / gap, and two requests may end at
-# nearly the same moment. Count in windows instead.
+# **Rates from gaps.** A rate taken from each single gap is 1 / gap, and two requests may end at nearly the same moment: a
+# standard deviation of many times what was served. Count in windows instead.
 #
 # **A null that is read as zero.** {{inference_perf}} writes null as TTFT where nothing was streamed (`streaming: false`).
 # A dashboard that reads null as 0 makes you look faster than you are.
 #
-# **Three files, one flaw each.** Three result files of a colleague, in the tools' own schemas, made up for this lab. Each
-# has one flaw that changes a conclusion. Times in them are in milliseconds, `duration` in seconds.
-#
-# - **nightly** (vLLM bench serve): "it kept up with {{nightly_asked:g}} requests/s". How many requests a second were answered?
-# - **gateway** (SGLang bench_serving, through a company proxy): "0.00 ms a token". What is the mean TPOT?
-# - **peak** (vLLM bench serve): the file behind the decision of lab 16. When was the last request sent?
+# **Held back.** The file behind the decision of lab 16, made up: its last request was due at {{peak_due_s:.0f}} s and, judged by the mean
+# E2E, sent at {{peak_sent_s:.0f}} s. `course results FILE...` says such things about any file:
 
 # %%
-lab16.result_file("nightly")
-
-# %%
-lab16.result_file("gateway")
-
-# %%
-lab16.result_file("peak")
-
-# %% [markdown]
-# In nightly {{nightly_answered}} requests were answered in {{nightly_s:g}} s: {{nightly_rate:.1f}} a second. The rate in the file counts the failed ones too. In
-# gateway TTFT is E2E, so the answers came in one piece, and nobody can say how long a token took. In peak the last
-# request was due at {{peak_due_s:.0f}} s and, judged by the mean E2E, sent at {{peak_sent_s:.0f}} s. `course results FILE...` says such things about
-# any file:
-
-# %%
-for name in three_files.NAMES:
-    print(name)
-    for note in results.read(three_files.path(name)).notes:
-        print(fill(note, 96, initial_indent="   - ", subsequent_indent="     "))
+for note in results.read(many_tools.PEAK).notes:
+    print(fill(note, 96, initial_indent="- ", subsequent_indent="  "))
 
 # %% [markdown]
 # A result file has the times of requests, not of steps, and yet a step time is in it: TPOT is the step time averaged

@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from course.cli import COMMANDS
+from course.cli.serve import NEEDED
 from course.desk.jupyter_options import value_of
 from course.desk.workspace import jupyter_arguments
 
@@ -87,12 +88,29 @@ def test_environment_yml_lists_the_locked_versions(root: Path, project: dict) ->
     assert Requirement(f"python{project['project']['requires-python']}").specifier.contains(wanted.version)
 
 
-def test_what_the_server_needs_is_locked_for_its_tests(project: dict) -> None:
-    assert set(project["project"]["optional-dependencies"]["serve"]) <= set(project["dependency-groups"]["test"])
+def test_what_a_lab_needs_is_no_extra(project: dict) -> None:
+    """Lab 16 serves over HTTP."""
+    needed = {Requirement(text).name for text in project["project"]["dependencies"]}
+    assert {canonicalize_name(name) for name in NEEDED} <= {canonicalize_name(name) for name in needed}
+
+
+INSTALLED = re.compile(r"pip install (?:-\S+ )*['\"]?(?!-)(?!\.\[)([A-Za-z][\w.-]*)")
+
+
+def test_nothing_advises_to_install_this_package_by_its_name(root: Path, project: dict) -> None:
+    """Nobody has registered it: whoever does, gives learners whatever they like."""
+    ours = canonicalize_name(project["project"]["name"])
+    places = [root / "README.md", root / "Makefile", *root.glob("docs/*.md"), *root.glob("course/**/*.py")]
+    advised = {
+        canonicalize_name(name): path.name
+        for path in [*places, *root.glob("solutions/*.py")]
+        for name in INSTALLED.findall(path.read_text(encoding="utf-8"))
+    }
+    assert ours not in advised, advised[ours]
 
 
 def test_extras_for_each_gpu(project: dict) -> None:
-    extras = {name: one for name, one in project["project"]["optional-dependencies"].items() if name != "serve"}
+    extras = project["project"]["optional-dependencies"]
     assert {name: Requirement(text).name for name, (text,) in extras.items()} == {
         "cuda12": "cupy-cuda12x",
         "cuda13": "cupy-cuda13x",

@@ -38,14 +38,12 @@ def serve(
     curl localhost:8000/v1/completions -H "Authorization: Bearer API_KEY" -d '{"prompt": "Spell owl."}'
     """
     from course.cli import build, knobs
+    from course.desk.doctor import repair
     from course.memory.kvcache import KVCache
 
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        raise ValueError(
-            f"the server needs {', '.join(missing)}, which is not installed: "
-            f"pip install {' '.join(NEEDED).replace('_', '-')}"
-        )
+        raise ValueError(f"the server needs {', '.join(missing)}, which is not installed: run {repair.install()}")
     options = {**settings, "policy": [policy], "block_size": block_size}
     with build.spoken_in_flags(options):
         knobs.check(options)

@@ -48,7 +48,6 @@ def ask(drawing: Drawing, progress: Progress, number: str) -> SketchForm:
         drawing.question,
         stored(drawing, progress, number),
         lambda drawn: keep(drawing, progress, number, drawn),
-        drawing.said,
         f'lab.predict("{drawing.id}", [...])',
     )
 

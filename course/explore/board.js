@@ -130,12 +130,11 @@ async function render({ model, el }) {
   }
 
   function paintLine() {
-    line.hidden = board.over && !shown;
     const waits = board.requests.filter((one) => one.waits);
     const frames = shown ? other().frames : [];
     const rows = shown ? (frames[Math.min(upTo, frames.length) - 1]?.[3] ?? []) : [];
     lineHead.textContent = `In line: ${shown ? rows.length : waits.length}`;
-    coming.textContent = shown ? rows.map((row) => row + 1).join(", ") : board.coming ? `${board.coming} more will come` : "nobody else will come";
+    coming.textContent = shown ? rows.map((row) => row + 1).join(", ") : board.coming ? `${board.coming} more will come` : board.over ? "" : "nobody else will come";
     queue.hidden = Boolean(shown);
     const broken = board.broken?.rows ?? [];
     for (const [row, item] of cards) {
@@ -304,8 +303,11 @@ async function render({ model, el }) {
       hold.dataset.who = `hold ${who}`;
       const begin = () => look(who);
       const end = () => shown === who && look(board.own || null);
-      hold.onpointerdown = begin;
-      hold.onpointerup = hold.onpointerleave = hold.onblur = end;
+      hold.onpointerdown = (event) => {
+        hold.setPointerCapture(event.pointerId); // until it is let go, wherever the hand moves
+        begin();
+      };
+      hold.onpointerup = hold.onpointercancel = hold.onblur = end;
       hold.onkeydown = (event) => [" ", "Enter"].includes(event.key) && !event.repeat && begin();
       hold.onkeyup = end;
       cell.append(hold);
@@ -333,7 +335,7 @@ async function render({ model, el }) {
     clearTimeout(timer);
     [shown, upTo] = [board.own || null, Infinity];
     goal.replaceChildren(make("b", "", board.title + (board.title.endsWith("?") ? " " : ". ")), board.goal);
-    lanes.style.gridTemplateColumns = `${board.own ? 64 : by("preempt") ? 268 : by("tokens") ? 250 : 170}px minmax(0, 1fr)`;
+    lanes.style.gridTemplateColumns = `${board.own ? 64 : by("preempt") ? 284 : by("tokens") ? 250 : 170}px minmax(0, 1fr)`;
     root.setAttribute("aria-label", `${board.title}. ${board.own ? "N shows one step more, U one less." : "Keys: a number lays a request down, N takes the step, U takes it back."}`);
     said.textContent = board.said;
     said.classList.toggle("course-broken", Boolean(board.broken) || Boolean(board.own && other().refused));

@@ -61,6 +61,11 @@ class Score:
         """The number as the table shows it."""
         return self.text.format(value)
 
+    def said(self, value: float) -> str:
+        """Name, number and unit as a sentence has them."""
+        name, _, unit = self.name.rstrip("]").partition(" [")
+        return f"{name} {self.words(value)}{' ' if unit else ''}{unit}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Game:
@@ -236,7 +241,9 @@ class Board:
         except Broken as error:
             raise self._refused(error, self.asked()) from None
         except Exception as error:
-            raise Refused(str(error).rstrip(".") or type(error).__name__, "function") from error
+            kind, said = type(error).__name__, str(error).rstrip(".")
+            said = said if isinstance(error, ValueError) else f"{kind}: {said}".rstrip(": ")
+            raise Refused(said, "function") from error
 
     def asked(self) -> list[list[int]]:
         """What the last answer of the policy asked for, as pairs (row, tokens); what cannot be read is left out."""

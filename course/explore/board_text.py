@@ -61,7 +61,7 @@ def watched_verdict(name: str, board: Board, refused: Refused | None) -> str:
     if refused is not None:
         return f"{name[:1].upper()}{name[1:]} breaks off in step {len(board.frames) + 1}: {refused}."
     scores = zip(board.game.scores, values(board), strict=True)
-    said = ", ".join(f"{score.name} {score.words(value)}" for score, value in scores)
+    said = ", ".join(score.said(value) for score, value in scores)
     return f"{name[:1].upper()}{name[1:]} has answered everybody: {said}."
 
 

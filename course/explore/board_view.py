@@ -1,7 +1,7 @@
 """A game in a notebook: cards that are laid into slots, a step at a time, and afterwards the table of who did how well.
 
-    Match(GAME)                                         # to be played by hand
-    Match(GAME, own=lambda: as_policy(refill), ...)     # a learner's function plays, and is watched
+    Match(GAME)                                      # to be played by hand
+    Match(GAME, own=played(GAME, policy), name=...)  # a learner's policy has played, and is watched
 
 The browser's half is board.js. What nobody knows yet never leaves the kernel: lengths of answers, requests that are
 still to come, and rivals before the first finished game.
@@ -9,7 +9,7 @@ still to come, and rivals before the first finished game.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,15 +21,16 @@ import traitlets
 from course.engine.frame import Frame
 from course.explore import board_text
 from course.explore.board import MOST_STEPS, Board, Game, Refused, played
-from course.explore.bounded import bounded
 from course.explore.scores import kind, values, verdict
 from course.explore.style import EXPLORER, dead
 from course.explore.turn import in_turn
-from course.policies.base import Policy
 
 HERE = Path(__file__).parent
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 BEGIN = "Click, drag, or press the number of a waiting request to lay it into a free slot; then take the step."
+
+
+Played = tuple[Board, Refused | None]
 
 
 class Record(Protocol):
@@ -74,18 +75,18 @@ class BoardCanvas(anywidget.AnyWidget):
 class Match:
     """A game to be shown. End a cell with one.
 
-    game: what is played. record: where it is kept. own: makes a policy of the learner's, which then plays instead of a
-    hand; it may raise, and the board says so. name: what that policy is called.
+    game: what is played. record: where it is kept. own: how a policy of the learner's played it, as `played` returns
+    it; then nobody plays by hand. name: what that policy is called.
     """
 
     def __init__(
-        self, game: Game, record: Record | None = None, own: Callable[[], Policy] | None = None, name: str = "yours"
+        self, game: Game, record: Record | None = None, own: Played | None = None, name: str = "yours"
     ) -> None:
         self.game, self.record, self.own, self.name = game, record or Memory(), own, name
         self.board, self.best = self._left_off()
         self.said = ""
         self._count = 0
-        self._played: dict[str, tuple[Board, Refused | None]] = {}
+        self._played: dict[str, Played] = {name: own} if own else {}
 
     def _left_off(self) -> tuple[Board, Board | None]:
         """The board as it was left, and the best finished one; fresh ones for what cannot be read."""
@@ -169,14 +170,10 @@ class Match:
         best = self.best.moves if self.best else None
         self.record.keep({"moves": list(self.board.moves), "best": best})
 
-    def _of(self, name: str) -> tuple[Board, Refused | None]:
-        """A rival, or the learner's function, from the first to the last step."""
+    def _of(self, name: str) -> Played:
+        """A rival, or the learner's policy, from the first to the last step."""
         if name not in self._played:
-            make = self.own if name == self.name and self.own else self.game.rivals[name]
-            try:
-                self._played[name] = bounded(lambda: played(self.game, make()))
-            except Exception as error:  # of the learner's function, before its first step
-                self._played[name] = Board(self.game), Refused(str(error) or type(error).__name__, "function")
+            self._played[name] = played(self.game, self.game.rivals[name]())
         return self._played[name]
 
     # What is said

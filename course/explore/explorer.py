@@ -81,7 +81,8 @@ class Explorer:
         for control in self.controls:
             if isinstance(stored, dict) and control.name in stored:
                 with suppress(ValueError):
-                    settings[control.name] = control.at_stop(control.clean(stored[control.name]))
+                    value: Any = control.clean(stored[control.name])
+                    settings[control.name] = control.at_stop(value)
         return settings
 
     def settings(self, changes: Mapping[str, Any]) -> dict[str, Any]:

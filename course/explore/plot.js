@@ -255,6 +255,7 @@ const REST = 200; // ms after the last move; then plotly itself learns where the
 const AT_ONCE = { mode: "immediate", transition: { duration: 0 }, frame: { duration: 0, redraw: false } };
 
 async function render({ model, el }) {
+  seeWords();
   const drawing = await drawingOf(model);
   const box = document.createElement("div");
   box.style.width = "100%";

@@ -63,7 +63,7 @@ class Drawing(widgets.Widget):
 class Canvas(anywidget.AnyWidget):
     """Draws a Drawing; its own state never changes."""
 
-    _esm = HERE / "plot.js"
+    _esm = "".join((HERE / name).read_text(encoding="utf-8") for name in ("see.js", "plot.js"))
     drawing_id = traitlets.Unicode().tag(sync=True)
 
 

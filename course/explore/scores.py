@@ -87,9 +87,7 @@ def verdict(game: Game, mine: Sequence[float], theirs: Sequence[float], rival: s
     worse: list[str] = []
     for score, own, other in zip(game.scores, mine, theirs, strict=True):
         if abs(own - other) > CLOSE * max(abs(own), abs(other)):
-            name, _, unit = score.name.rstrip("]").partition(" [")
-            gap = f"{name} {score.words(own)}{' ' if unit else ''}{unit} for {score.words(other)}"
-            (better if own < other else worse).append(gap)
+            (better if own < other else worse).append(f"{score.said(own)} for {score.words(other)}")
     if not better and not worse:
         return f"Just as {rival}."
     if not worse:

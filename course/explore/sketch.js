@@ -201,8 +201,11 @@ async function render({ model, el }) {
     hidden = now;
     paint();
   };
-  hold.onpointerdown = () => hide(true);
-  hold.onpointerup = hold.onpointerleave = hold.onblur = () => hidden && hide(false);
+  hold.onpointerdown = (event) => {
+    hold.setPointerCapture(event.pointerId);
+    hide(true);
+  };
+  hold.onpointerup = hold.onpointercancel = hold.onblur = () => hidden && hide(false);
   hold.onkeydown = (event) => [" ", "Enter"].includes(event.key) && !event.repeat && hide(true);
   hold.onkeyup = () => hide(false);
   const keys = (event) => {

@@ -87,7 +87,7 @@ class Sketch:
 
     columns: where a value is set, from left to right. given: columns whose value is told, as anchors.
     truth: the points of the true curve in order of x, over all columns; asked for once, after the first drawing.
-    named: from a column to words, such as "{x:g} slots". value: the same for a value.
+    named: from a column to words, such as "{x:g} slots". value: the same for a value, "{y} times"; y has three digits.
     beliefs: by their ids in docs/misconceptions.md. close: see CLOSE_SHARE.
 
     Raises ValueError for columns outside of the axis, or too few or many.
@@ -98,7 +98,7 @@ class Sketch:
     columns: tuple[float, ...]
     truth: Callable[[], Points]
     named: str = "{x:g}"
-    value: str = "{y:.3g}"
+    value: str = "{y}"
     given: Mapping[float, float] = field(default_factory=dict)
     beliefs: Mapping[str, Belief] = field(default_factory=dict)
     close: float | None = None
@@ -128,6 +128,10 @@ class Sketch:
                 return self.y.between(ya, yb, share)
         return self.points[-1][1]
 
+    def words(self, y: float) -> str:
+        """A value as sentences have it, to three digits."""
+        return self.value.format(y=f"{float(f'{y:.3g}'):,.10g}")
+
     def cleaned(self, raw: Any) -> tuple[float, ...] | None:
         """A drawing from outside: a number in each column, anchors where they are; None for what is none."""
         if not isinstance(raw, list | tuple) or len(raw) != len(self.columns):
@@ -148,8 +152,8 @@ class Sketch:
 
     def _sentence(self, drawn: Sequence[float], worst: int, close: bool) -> str:
         mine, right = drawn[worst], self.true[worst]
-        there = f"At {self.named.format(x=self.columns[worst])} you drew {self.value.format(y=mine)}; it is " + (
-            f"{self.value.format(y=right)}."
+        there = f"At {self.named.format(x=self.columns[worst])} you drew {self.words(mine)}; it is " + (
+            f"{self.words(right)}."
         )
         if close:
             return f"Close all along. The largest gap: {there[0].lower()}{there[1:]}"

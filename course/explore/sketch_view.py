@@ -37,23 +37,24 @@ class Pencil(anywidget.AnyWidget):
 class SketchForm:
     """A sketch to be shown. End a cell with one.
 
-    question: what is asked. drawings: the first and the last one before now, if any. commit: keeps a drawing. says:
-    what is said to one beside the largest gap: of the belief that it shows, and why the curve is as it is. call: how to
-    draw from Python.
+    question: what is asked. drawings: the first and the last one before now, if any. commit: keeps a drawing. call: how
+    to draw from Python.
+
+    What is said to a drawing is where it is off most. Why the curve is as it is, the lab shows, and says at its end.
     """
 
     def __init__(
         self, sketch: Sketch, question: str, drawings: Sequence[Sequence[float]],
-        commit: Callable[[tuple[float, ...]], None], says: Callable[[Sequence[float]], str], call: str,
+        commit: Callable[[tuple[float, ...]], None], call: str,
     ) -> None:  # fmt: skip
         self.sketch, self.question, self.call = sketch, question, call
         self.drawings = [tuple(drawing) for drawing in drawings]
-        self._commit, self._says, self._count = commit, says, 0
+        self._commit, self._count = commit, 0
 
     def text(self) -> str:
         """The question and its axes, the same whatever was drawn; never the answer."""
         x, y = self.sketch.x, self.sketch.y
-        given = [f"{self.sketch.value.format(y=value)} at {self.sketch.named.format(x=column)}"
+        given = [f"{self.sketch.words(value)} at {self.sketch.named.format(x=column)}"
                  for column, value in self.sketch.given.items()]  # fmt: skip
         columns = ", ".join(f"{column:g}" for column in self.sketch.columns)
         return "\n".join(
@@ -74,7 +75,7 @@ class SketchForm:
             raise ValueError(f"draw one number in each of {len(self.sketch.columns)} columns")
         self._commit(drawn)
         self.drawings = [*self.drawings[:1], drawn]
-        return self._says(drawn)
+        return self.sketch.judge(drawn).sentence
 
     @cached_property
     def _paper(self) -> Paper:
@@ -100,8 +101,8 @@ class SketchForm:
         return {
             "count": self._count, "mine": list(self.drawings[-1]), "first": list(first) if first else None,
             "curve": [list(point) for point in self.sketch.points], "true": list(judged.true), "worst": judged.worst,
-            "close": judged.close, "said": self._says(self.drawings[-1]),
-            "values": [self.sketch.value.format(y=y) for y in judged.true],
+            "close": judged.close, "said": judged.sentence,
+            "values": [self.sketch.words(y) for y in judged.true],
         }  # fmt: skip
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:

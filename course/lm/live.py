@@ -49,7 +49,7 @@ class Answer:
     tokens: of the prompt, then of the answer. limit: how many there may be in all. number: what its random numbers
     depend on. ended: "" while it goes on, "stop" at the model's own end, "length" at the limit, "cancelled". heard:
     called with (number, text, ended) at each of its tokens. ignore_end: only the limit ends it, and no special token is
-    chosen.
+    chosen. stop: texts that end it where they begin; held: the end of the text, which may be the beginning of one.
     """
 
     tokens: list[int]
@@ -60,6 +60,8 @@ class Answer:
     heard: Heard | None = None
     ignore_end: bool = False
     ended: str = ""
+    stop: Sequence[str] = ()
+    held: str = ""
     padding: int = 0  # tokens of padding after the end
     text: list[str] = field(default_factory=list)
     stream: Any = None
@@ -68,6 +70,18 @@ class Answer:
     def words(self) -> str:
         """The text so far."""
         return "".join(self.text)
+
+    def until_stop(self, text: str) -> str:
+        """What may be said of a new piece of text. The answer ends with the first of its stop texts."""
+        text = self.held + text
+        found = [at for at in (text.find(one) for one in self.stop) if at >= 0]
+        if found:
+            self.ended, self.held = STOP, ""
+            return text[: min(found)]
+        begun = (n for one in self.stop for n in range(len(one) - 1, 0, -1) if text.endswith(one[:n]))
+        keep = 0 if self.ended else max(begun, default=0)
+        self.held = text[len(text) - keep :]
+        return text[: len(text) - keep]
 
 
 class Speaking(Live):
@@ -93,16 +107,18 @@ class Speaking(Live):
         number: int | None = None,
         heard: Heard | None = None,
         ignore_end: bool = False,
+        stop: Sequence[str] = (),
     ) -> Answer:
         """What the request of this row asks: the tokens of `LanguageModel.prompt`.
 
         max_tokens: of its answer; without it, until the context is full. number: what its random numbers depend on,
         its row by default. ignore_end: for load tests that ask for a length: the words past the end make no sense.
+        stop: texts, of which the first one that comes ends the answer.
         """
         context, count = self.model.config.max_position_embeddings, len(tokens)
         limit = context if max_tokens is None else min(context, count + settings.whole("max_tokens", max_tokens))
         answer = Answer(list(tokens), count, limit, sampling, row if number is None else number, heard)
-        answer.ignore_end = ignore_end
+        answer.ignore_end, answer.stop = ignore_end, stop
         answer.stream = self.model.tokenizer.stream()
         self.answers[row] = answer
         return answer
@@ -169,6 +185,8 @@ class Speaking(Live):
             if len(answer.tokens) >= answer.limit:
                 answer.ended = LENGTH
                 text += answer.stream.close()
+        if answer.stop:
+            text = answer.until_stop(text)
         answer.text.append(text)
         if answer.heard is not None:
             answer.heard(answer.number, text, answer.ended)

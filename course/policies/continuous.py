@@ -34,12 +34,13 @@ class Continuous(Policy):
     engine_version: the release whose rules count (`models.engine_defaults.RELEASES`). From 0.33 on the threshold spares
     a request beside which no other runs or waits.
 
-    Out of blocks, the running request admitted last is preempted, and nobody is admitted in that step.
-    Raises ValueError for settings that
-    contradict each other.
+    Out of blocks, the running request admitted last is preempted, and none is admitted in that step.
+    Raises ValueError for settings that contradict each other.
     """
 
     max_num_batched_tokens: int
+    budget_changes = False
+    """Whether `max_num_batched_tokens` was set since serving began."""
 
     def __init__(
         self,
@@ -80,12 +81,12 @@ class Continuous(Policy):
             raise ValueError(
                 "long_prefill_token_threshold needs enable_chunked_prefill=True: set it to 0 or turn chunking on"
             )
-        vars(self).pop("_set_while_serving", None)
+        vars(self).pop("budget_changes", None)
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
         if name == "max_num_batched_tokens":  # set in `schedule`, it may change again: no answer holds any more
-            vars(self)["_set_while_serving"] = True
+            self.budget_changes = True
 
     def __repr__(self) -> str:
         extras = ""
@@ -103,15 +104,18 @@ class Continuous(Policy):
         return f"{type(self).__name__}({sizes}{extras})"
 
     def queue(self, state: State, waiting: Waiting) -> Iterable[Request]:
-        """Those who wait, in the order in which they are admitted; who is left out waits on.
+        """Requests that wait, in the order in which they are admitted; one that is left out waits on.
 
-        A plain list holds for one step: while somebody waits whom slots and budget would let in, it is asked for before
-        every step. An `Order` says how long it holds. waiting: in order of arrival, preempted ones first.
+        A plain list holds for one step: while a request waits that slots and budget would let in, it is asked for
+        before every step. An `Order` says how long it holds. waiting: in order of arrival, preempted ones first.
         """
         return Order(waiting)
 
     def victim(self, state: State, running: Sequence[Request]) -> Request:
-        """Who gives way where blocks are short: the one admitted last, as in vLLM. running: in order of admission."""
+        """Which request gives way if blocks are short: the one admitted last, as in vLLM.
+
+        running: in order of admission.
+        """
         return running[-1]
 
     def cap(self, state: State) -> int:
@@ -127,23 +131,20 @@ class Continuous(Policy):
         return 0 if spared else self.long_prefill_token_threshold
 
     def schedule(self, state: State, *, holds: bool | None = None) -> Schedule:
-        """Decodes first, then prompts under way, then the queue. The answer holds while nobody waits for the budget.
+        """Decodes first, then prompts under way, then the queue. The answer holds while none waits for the budget.
 
-        holds: False: for one step only while anybody waits, which is so by default if a subclass has a `schedule` of
-        its own, since that may have a rule of its own for those who wait. One that has none says True.
+        holds: False: for one step only while a request waits, which is so by default if a subclass has a `schedule` of
+        its own, since that may have a rule of its own for those that wait. One that has none says True.
         """
-        own, prefilling, many = vars(self), state.prefilling, len(state.waiting)
-        if holds is None:
-            holds = type(self).schedule is Continuous.schedule and "schedule" not in own
-        left = own["max_num_batched_tokens"] - state.decodes
-        changes = "_set_while_serving" in own
+        prefilling, many = state.prefilling, len(state.waiting)
+        left = self.max_num_batched_tokens - state.decodes
         if left < 0:
             return self.make_room(state)
         joining = many and left and state.free_slots
         if not joining and not prefilling:
             if state.spare_blocks < 0:
                 return self.make_room(state)
-            return Schedule(decodes=True) if changes or not (holds or not many) else DECODES
+            return Schedule(decodes=True) if self.budget_changes or (many and not self._holds(holds)) else DECODES
         plan, tokens, cap = state.plan(), {}, self.cap(state)
         if plan.free < 0:
             return self.make_room(state)
@@ -157,11 +158,15 @@ class Continuous(Policy):
             left -= chunk
         begun = len(tokens)
         until = self.admit(state, plan, tokens, left, cap) if left and joining else math.inf if left else None
-        if changes or not (holds or many == len(tokens) - begun):
+        if self.budget_changes or (many > len(tokens) - begun and not self._holds(holds)):
             until = None
         if not tokens and until == math.inf:
             return DECODES
         return Schedule(tokens, decodes=True, until=until)
+
+    def _holds(self, holds: bool | None) -> bool:
+        """What `schedule` was told of `holds`, else whether no subclass and no object has a `schedule` of its own."""
+        return type(self).schedule is Continuous.schedule and "schedule" not in vars(self) if holds is None else holds
 
     def admit(self, state: State, plan: Plan, tokens: dict[Request, int], left: int, cap: int) -> float | None:
         """Add newcomers to `tokens` while slots, `left` tokens and blocks last; return until when the answer holds."""
@@ -194,7 +199,7 @@ class Continuous(Policy):
         return holds if plan.steady else None
 
     def make_room(self, state: State) -> Schedule:
-        """Those that run, in order of admission, where blocks or budget do not suffice for all: victims give way."""
+        """Those that run, in order of admission, if blocks or budget do not suffice for all: victims give way."""
         running, preempt = list(state.running), list[Request]()
         if state.decodes == len(running) <= self.max_num_batched_tokens:  # the same, without a look at each
             plan = state.plan()

@@ -23,10 +23,10 @@ BY = ("prompt", "guess")
 
 @registered("shortest-first")
 class ShortestFirst(Continuous):
-    """As Continuous, but the shortest of those who wait are admitted first.
+    """As Continuous, but the shortest of those that wait are admitted first.
 
     by: "prompt", the tokens of the prompt, or "guess", what a predictor says of the answer (`Workload.with_guesses`).
-    Equal ones keep their order, and so do those without a guess, behind all others. Nobody who runs is sent away for a
+    Equal ones keep their order, and so do those without a guess, behind all others. None that runs is sent away for a
     shorter one, and a long one may wait for as long as shorter ones come. Raises ValueError as Continuous does, and for
     another `by`.
     """
@@ -60,7 +60,7 @@ class ShortestFirst(Continuous):
             raise ValueError(f"by must be {' or '.join(BY)}, not {settings.quote(self.by)}")
 
     def queue(self, state: State, waiting: Waiting) -> Order:
-        """Those who wait, the shortest first: an order that time does not change."""
+        """Requests that wait, the shortest first: an order that time does not change."""
         return Order(waiting.sorted_by(_prompt if self.by == "prompt" else _guess))
 
 

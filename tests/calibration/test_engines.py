@@ -25,6 +25,8 @@ def test_sglang_files_are_served_prompts_first():
     assert repr(engine.policy) == "PrefillFirst(max_num_seqs=2048, max_num_batched_tokens=8192)"
     assert any("SGLang served, so the policy is PrefillFirst" in note for note in engine.notes)
     assert any("SGLang divides the card otherwise" in note for note in engine.notes)
+    small = engine_of(of("SGLang bench_serving", backend="sglang-oai"), LLAMA, CARD, max_num_batched_tokens=512)
+    assert small.policy.max_num_seqs == 512, "its own slots are not above the chunk"
     other = engine_of(of("SGLang bench_serving", backend="vllm"), LLAMA, CARD)
     assert isinstance(other.policy, policies.Continuous) and not any("not in the file: vLLM" in n for n in other.notes)
     given = engine_of(of("aiperf"), LLAMA, CARD, engine="SGLang", max_num_seqs=4, max_num_batched_tokens=512)

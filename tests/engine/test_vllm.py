@@ -13,7 +13,7 @@ import pytest
 from course import KVCache, Workload, policies, serve, steptime
 from course.engine.plain import PlainEngine
 from course.engine.serving import finish
-from course.models.engine_defaults import DEFAULT_ENGINE_VERSION
+from course.models.engine_defaults import DEFAULT_ENGINE_VERSION, RECORDED
 from tests.helpers import vllm_runs
 
 VERSIONS = ("0.19.1", "0.33.0")
@@ -192,6 +192,9 @@ def test_the_docs_say_how_many_are_equal(root):
 def test_the_docs_name_the_default(root):
     said = f"{DEFAULT_ENGINE_VERSION} if it is left out"
     assert all(said in (root / "docs" / name).read_text() for name in ("calibration.md", "policies.md"))
+    assert f"recorded on {RECORDED}" in (root / "docs" / "policies.md").read_text()
+    versions = [one for kind in EQUAL for one in vllm_runs.recorded(kind)[1].values()]
+    assert {one["date"] for one in versions if one["vllm"].startswith(DEFAULT_ENGINE_VERSION)} == {RECORDED}
     assert policies.Continuous(8, 16).engine_version == KVCache(8).engine_version == DEFAULT_ENGINE_VERSION
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import random
-from functools import cache
 
 import numpy as np
 import pytest
@@ -15,10 +14,9 @@ from course.engine.serving import serve
 from course.explore import board_text
 from course.explore.board import MOST_STEPS, Ask, Board, Game, Refused, played
 from course.explore.board_view import Match, Memory
-from course.explore.bounded import Endless, bounded
 from course.explore.scores import values, verdict
 from course.workload import Workload
-from tests.helpers.games import BLOCKS, BUDGET, DUE, GAMES, ORDER, SLOTS, TENANTS, one
+from tests.helpers.games import BLOCKS, BUDGET, DUE, GAMES, ORDER, SLOTS, TENANTS, best_answer, one
 
 RIVALS = [(game, name) for game in GAMES.values() for name in game.rivals]
 
@@ -53,28 +51,6 @@ def test_a_rival_on_the_board_has_the_times_of_serve_to_the_bit(game, name):
 # What a hand can reach, and what rivals do
 
 
-@cache
-def best_of(time: int, running: tuple, waiting: tuple) -> float:
-    """The least sum of the times at which SIX can be answered from here, by trying every admission.
-
-    running: (tokens left, row). Written without the engine: a step lasts one, a prompt is one token.
-    """
-    asks = SLOTS.asks
-    waiting = tuple(sorted({*waiting, *(row for row, ask in enumerate(asks) if ask.arrival == time)}))
-    if not running and not waiting and all(ask.arrival <= time for ask in asks):
-        return 0.0
-    found = float("inf")
-    for count in range(min(SLOTS.max_num_seqs - len(running), len(waiting)) + 1):
-        for new in itertools.combinations(waiting, count):
-            slots = (*running, *((asks[row].answer, row) for row in new))
-            if not slots and all(ask.arrival <= time for ask in asks):
-                continue
-            done = sum(left == 1 for left, _ in slots) * (time + 1)
-            rest = tuple(sorted((left - 1, row) for left, row in slots if left > 1))
-            found = min(found, done + best_of(time + 1, rest, tuple(row for row in waiting if row not in new)))
-    return found
-
-
 def refilled(game: Game, order) -> Board:
     """A hand that fills every free slot, in an order."""
     board = Board(game)
@@ -85,8 +61,7 @@ def refilled(game: Game, order) -> Board:
 
 
 def test_the_best_of_all_admissions_is_proved_by_trying_them():
-    arrivals = sum(ask.arrival for ask in SLOTS.asks)
-    assert SLOTS.best == pytest.approx((best_of(0, (), ()) - arrivals) / len(SLOTS.asks), rel=1e-12)
+    assert SLOTS.best == pytest.approx(best_answer(SLOTS), rel=1e-12)
     shortest = refilled(SLOTS, lambda board, rows: sorted(rows, key=lambda row: SLOTS.asks[row].answer))
     assert values(shortest)[0] == pytest.approx(SLOTS.best, rel=1e-12)
     assert len(shortest.moves) <= 14
@@ -216,28 +191,28 @@ def test_a_game_that_cannot_be_played_is_refused(change, words):
 # A function that plays
 
 
-def test_a_function_that_raises_or_never_ends_is_refused_with_a_sentence():
+def watched(function) -> Match:
+    policy = policies.FromFunction(function, max_num_seqs=2)
+    return Match(SLOTS, own=played(SLOTS, policy), name="yours")
+
+
+def test_a_function_that_raises_is_refused_with_a_sentence():
     def raises(_state):
         raise KeyError("nope")
 
-    def endless(_state):
-        while True:
-            pass
-
-    for function, words in ((raises, "nope"), (endless, "never end"), (lambda state: {"a": 1}, "'a'")):
-        match = Match(SLOTS, own=lambda f=function: policies.FromFunction(f, max_num_seqs=2), name="yours")
-        assert words in match.text() and "breaks off in step 1" in match.text()
-    with pytest.raises(Endless):
-        bounded(lambda: exec("while True: pass"), steps=100)
-    assert bounded(lambda: 7) == 7
+    for function, words in ((raises, "KeyError: 'nope'"), (lambda state: {"a": 1}, "'a'"), (lambda state: 3, "3")):
+        assert words in watched(function).text() and "breaks off in step 1" in watched(function).text()
+    assert watched(raises).own[1].rule == "function"
 
 
 def test_what_a_function_asked_for_is_there_where_it_breaks_a_rule():
-    match = Match(SLOTS, own=lambda: policies.FromFunction(lambda s: dict.fromkeys(s.waiting, 1), 2), name="yours")
+    match = watched(lambda state: dict.fromkeys(state.waiting, 1))
     match._repr_mimebundle_()
     shown = match._state.board["others"]["yours"]
     assert shown["rows"] == [2] and shown["asked"] == [[0, 1], [1, 1], [2, 1]] and not shown["over"]
     assert "it needs 3 slots" in match._state.board["said"]
+    match._asked(None, {"play": {"tokens": [[0, 1]]}}, [])  # nobody plays by hand
+    assert match.board.moves == []
 
 
 # Verdicts

@@ -15,7 +15,7 @@ from tests.helpers.sketches import QUEUE, SQUARE
 
 def form(sketch: Sketch = SQUARE, drawings=(), kept=None) -> SketchForm:
     kept = [] if kept is None else kept
-    return SketchForm(sketch, "How large?", drawings, kept.append, lambda drawn: sketch.judge(drawn).sentence, "draw")
+    return SketchForm(sketch, "How large?", drawings, kept.append, "draw")
 
 
 def test_the_truth_is_close_to_itself_and_shows_no_belief():
@@ -54,8 +54,8 @@ def test_the_sentence_names_the_column_with_the_largest_gap():
         drawn[column] /= 100
         judged = SQUARE.judge(drawn)
         assert judged.worst == column
-        x = SQUARE.columns[column]
-        assert f"At {x} m you drew {x * x / 100:.3g} m²; it is {float(f'{x * x:.3g}'):.3g} m²." in judged.sentence
+        x, true = SQUARE.columns[column], ("1", "4", "16", "64", "256", "1,020")[column]
+        assert f"At {x} m you drew {x * x / 100:.3g} m²; it is {true} m²." in judged.sentence
         assert "100 times too low" in judged.sentence
     assert "times too high" in SQUARE.judge([1, 40, 160, 600, 1500, 2000]).sentence
 

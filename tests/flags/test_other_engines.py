@@ -46,6 +46,12 @@ def test_sglang_chunks_by_card(card, chunk):
     assert "chunked-prefill-size" in found.defaults["max_num_batched_tokens"]
 
 
+@pytest.mark.parametrize(("options", "slots"), [("", 2_048), (" --chunked-prefill-size 1024", 1_024)])
+def test_sglangs_own_slots_are_not_above_the_chunk(options, slots):
+    found = parse(f"python -m sglang.launch_server --model-path m{options}")
+    assert found.policy.max_num_seqs == slots and found.policy.max_num_batched_tokens >= slots
+
+
 def test_sglang_notes():
     found = parse("python -m sglang.launch_server --model-path m --speculative-algorithm EAGLE --dp-size 2 "
                   "--schedule-policy lpm --max-running-requests 512 --chunked-prefill-size 256 $ARGS")  # fmt: skip

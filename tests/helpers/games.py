@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from itertools import combinations
+
 from course import policies
 from course.engine.step import Step
 from course.explore import scores
@@ -99,3 +102,31 @@ TENANTS = Game(  # 17: two tenants, of whom one asks more
             "shortest first": lambda: policies.ShortestFirst(2, 64, by="guess")},
 )  # fmt: skip
 GAMES = {game.id: game for game in (SLOTS, ORDER, BUDGET, BLOCKS, DUE, TENANTS)}
+
+
+def best_answer(game: Game) -> float:
+    """The least mean time to an answer of a game of slots, by trying every admission.
+
+    Written without the engine: a step lasts one, a prompt is computed in the step in which its first token leaves.
+    """
+    asks, slots = game.asks, game.max_num_seqs
+
+    @cache
+    def least(time: int, running: tuple, waiting: tuple) -> float:
+        waiting = tuple(sorted({*waiting, *(row for row, ask in enumerate(asks) if ask.arrival == time)}))
+        all_came = all(ask.arrival <= time for ask in asks)
+        if not running and not waiting and all_came:
+            return 0.0
+        found = float("inf")
+        for count in range(min(slots - len(running), len(waiting)) + 1):
+            for new in combinations(waiting, count):
+                here = (*running, *((asks[row].answer, row) for row in new))
+                if not here and all_came:
+                    continue
+                done = sum(left == 1 for left, _ in here) * (time + 1)
+                rest = tuple(sorted((left - 1, row) for left, row in here if left > 1))
+                left_over = tuple(row for row in waiting if row not in new)
+                found = min(found, done + least(time + 1, rest, left_over))
+        return found
+
+    return (least(0, (), ()) - sum(ask.arrival for ask in asks)) / len(asks)

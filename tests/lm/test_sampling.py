@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course.lm import Sampling
-from course.lm.sampling import uniform
+from course.lm.sampling import cumulate, uniform
 
 NUMBERS = st.integers(0, 2**40)
 
@@ -59,3 +59,29 @@ def test_top_k_leaves_the_k_most_likely():
 def test_what_is_out_of_range_gets_a_sentence(bad: dict):
     with pytest.raises(ValueError, match=f"{next(iter(bad))} must be"):
         Sampling(**bad)
+
+
+@pytest.mark.parametrize("temperature", [5e-324, 1e-308, 1e-300, 1e-30])
+def test_a_temperature_near_0_is_greedy(temperature):
+    """At 1e-308 a logit of 5 over the temperature is infinite, and infinite less infinite is no number."""
+    logits = np.array([[5.0, -np.inf, 7.0, 6.999], [-3.0, -2.0, -9.0, -2.5]], np.float32)
+    edges = cumulate(logits, temperature)
+    assert np.isfinite(edges).all() and (edges[:, -1] == 1).all()
+    chosen = Sampling(temperature).choose(logits, np.arange(2), np.arange(2))
+    assert (chosen == logits.argmax(-1)).all()
+
+
+def test_top_p_leaves_the_most_likely_tokens_that_have_that_probability_together():
+    logits = np.log(np.array([[0.1, 0.5, 0.05, 0.35]]))
+    for top_p, left in ((0.4, [1]), (0.49, [1]), (0.51, [1, 3]), (0.84, [1, 3]), (0.9, [0, 1, 3]), (1.0, [0, 1, 2, 3])):
+        edges = cumulate(logits, 1.0, top_p=top_p)[0]
+        weights = np.diff(edges, prepend=0.0)
+        assert np.flatnonzero(weights > 1e-12).tolist() == left, top_p
+        # What is left keeps its proportions.
+        assert weights[left] == pytest.approx(np.exp(logits[0, left]) / np.exp(logits[0, left]).sum())
+
+
+@pytest.mark.parametrize("top_p", [0, -0.1, 1.1, "x", float("nan")])
+def test_a_top_p_that_leaves_nothing_is_refused(top_p):
+    with pytest.raises((ValueError, TypeError), match="top_p"):
+        Sampling(1.0, top_p=top_p)

@@ -73,6 +73,13 @@ def test_a_notebook_beyond_a_limit(name, cells):
     assert exceeded(cells) == {name}
 
 
+def test_six_tasks_remain_where_a_board_is_played():
+    board = code("lab03.board()", "Be quick.\n2 requests, 1 slots.\nWithout the board: .play([[1]]).")
+    six = code("explorer", TASKS.replace("Task 7. Find it.\nTask 8. Find it.\n", ""))
+    assert exceeded([CELLS[0], six, board, CELLS[2]]) == set()
+    assert exceeded([CELLS[0], six, CELLS[2]]) == {"tasks"} == exceeded([*CELLS, board])
+
+
 def test_lists_are_no_story_and_tables_no_explanation():
     story = text("## The question\n\n" + "- word word word\n" * 100)
     table = text("## Explain\n\n| a | b |\n|---|---|\n" + "| word | word |\n" * 300)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from importlib import metadata
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 PACKAGE = "llm-batching-course"
 FOLDER = Path(__file__).resolve().parents[3]
@@ -23,7 +25,20 @@ def install() -> str:
     """What installs packages that are missing or of another version."""
     if (FOLDER / "Makefile").is_file():
         return f"`rm -f {shlex.quote(str(FOLDER / '.venv' / '.installed'))}`, then `make lab`"
-    return f"`{shlex.quote(sys.executable)} -m pip install --upgrade {PACKAGE}`"
+    return f"`{shlex.quote(sys.executable)} -m pip install --force-reinstall {_source()}`"
+
+
+def _source() -> str:
+    """The wheel or folder that the course was installed from; no index has it."""
+    try:
+        known = json.loads(metadata.distribution(PACKAGE).read_text("direct_url.json") or "{}")
+    except (metadata.PackageNotFoundError, ValueError):
+        known = {}
+    url = known.get("url", "") if isinstance(known, dict) else ""
+    path = unquote(urlsplit(url).path) if url.startswith("file:") else ""
+    return (
+        shlex.quote(path) if path and Path(path).exists() else "WHEEL` with the course's wheel in the place of `WHEEL"
+    )
 
 
 def files_of(*packages: str) -> str:

@@ -56,7 +56,6 @@ def facts() -> dict[str, Any]:
         "prefill_ms": 1e3 * prefill,
         "decode_ms": 1e3 * decode,
         "about_ms": ABOUT,
-        "four_ms": 4 * ABOUT,
         "all_ms": together.MOST * ABOUT,
         "sixteen_ms": 1e3 * sixteen,
         "sixteen_times": sixteen / decode,
@@ -128,7 +127,6 @@ def facts() -> dict[str, Any]:
 
 def keys() -> dict[str, tuple[bool, ...] | str]:
     """Which option of each question is true; of a question about no number, words of the right one."""
-    step_ms = 1e3 * together.on_h100(16)
     shares = (100 * traffic.traffic(float(BURSTS), float(CV)).above_mean, *draws())
     said = len(answer.tokens(answer.QUESTIONS[0])[1])
     steps = len(answer.seconds(answer.QUESTIONS[0])) - said  # beyond one for each token of an answer
@@ -136,7 +134,6 @@ def keys() -> dict[str, tuple[bool, ...] | str]:
     calm, wild = (traffic.traffic(float(BURSTS), cv) for cv in (1.0, float(CV)))
     ends = wild.run.arrival[-1] / calm.run.arrival[-1]
     return {
-        "sixteen": tuple(abs(step_ms - ms) < 0.1 * ms for ms in (ABOUT, 4 * ABOUT, 16 * ABOUT)),
         "mean": tuple(all(abs(share - about) <= 6 for share in shares) for about in (50, 20, 1)),
         "steps": tuple(
             one == QUIZ_ANSWER + steps for one in (QUIZ_PROMPT + QUIZ_ANSWER, QUIZ_ANSWER + 1, QUIZ_ANSWER, 5)

@@ -42,7 +42,7 @@ def answer(result: Answer, *, height: int = 380) -> go.Figure:
     boxes = _bars(np.full(len(pieces), 0.94), -(spots // ACROSS), fill, "tokens") | {
         "orientation": "h", "base": (spots % ACROSS).tolist(), "width": 0.8, "text": pieces, "textangle": 0,
         "textposition": "inside", "insidetextanchor": "middle", "hoverinfo": "text", "constraintext": "none",
-        "textfont": {"color": inks, "size": 11},
+        "textfont": {"color": inks, "size": [11 if len(piece) < 9 else 9 for piece in pieces]},
         "marker": {"color": fill, "line": {"width": 1.5, "color": [theme.COLOURS[kind] for kind in kinds]}},
     }  # fmt: skip
     lines = max(5, ceil((len(result.prompt) + len(result.said)) / ACROSS))

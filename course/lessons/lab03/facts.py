@@ -239,12 +239,9 @@ def _deeper() -> dict[str, Any]:
         "tpot_full_ms": 1e3 * float(np.nanmean(long.tpot)),
         "minute_ttft_s": float(short.ttft.mean()),
         "quarter_ttft_s": float(long.ttft.mean()),
-        **READ_NEXT,
+        "anniversary": 50,
         "in_time": HUNDRED - 1,
     }
-
-
-READ_NEXT = {"anniversary": 50, "chapter_little": 6, "chapter_many": 14, "chapter_one": 23, "chapter_sharing": 30}
 
 
 @cache

@@ -10,7 +10,8 @@ from course.exercises import tasks_of
 from course.explore import Choice, Explorer, Slider
 from course.explore.table import Table, table
 from course.figures.words import seconds
-from course.lessons.lab03 import evening, figures, live_words, one_engine, shown_figures
+from course.lessons.lab03 import evening, figures, one_engine, shown_figures
+from course.lessons.lab03.live_words import explorer as law_on_live_words
 from course.lessons.lab03.one_engine import STEP
 
 __all__ = ["by_hand", "law_in_a_window", "law_on_live_words", "ticket_graphs", "today", "under_load"]
@@ -54,11 +55,6 @@ def law_in_a_window() -> Explorer:
         badge=STEP.simulated,
         **tasks_of("03", "law_in_a_window"),
     )
-
-
-def law_on_live_words() -> Explorer:
-    """The small language model answers on the machine at hand with every move, beside the recording."""
-    return live_words.explorer()
 
 
 def today() -> Table:

@@ -10,7 +10,6 @@ QUEUE, COUNT, E2E = (
     "e2e_request_latency_seconds_count",
     "e2e_request_latency_seconds_sum",
 )
-"""The lines of the page that the notebook shows."""
 
 
 @cache

@@ -1,7 +1,6 @@
 """The scenario of lab 03: one engine under load, and what theory says beside each run.
 
-Llama-3.1-8B on one H100, continuous batching with 32 slots unless more are asked for; 512 prompt tokens and about 256
-output tokens a request (lognormal, coefficient of variation 1). Step times are those recorded on that card.
+Llama-3.1-8B on one H100, with its recorded steps; prompts of 512 tokens, answers of 256 on average (lognormal, CV 1).
 """
 
 from dataclasses import dataclass

@@ -89,7 +89,7 @@ def beside_vllm(refill: Callable[[Tokens, Tokens, int], Tokens]) -> Table:
     """The refills of vLLM when all slots were taken, beside what the learner's function returns for the same."""
     slots, asked = run().engine["max_num_seqs"], decisions()
     answers, _ = tried(refill, lambda: [refill(dict(one.running), dict(one.waiting), slots) for one in asked])
-    same = [tokens == one.tokens for one, tokens in zip(asked, answers or [None] * len(asked), strict=True)]
+    same = [answers is not None and answers[k] == one.tokens for k, one in enumerate(asked)]
     rows: list[tuple[str, ...]] = [("step", "ended before it", "waiting", "vLLM computes", "your refill")]
     for place in [k for k, one in enumerate(asked) if one.ended and one.waiting][:SHOWN]:
         one, mine = asked[place], answers[place] if answers else None

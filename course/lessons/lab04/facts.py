@@ -164,7 +164,7 @@ def full(slots: int = SLOTS) -> dict[str, Run]:
 
 def keys() -> dict[str, tuple[bool, ...] | str]:
     """Which option of each question is true; of a question about no number, words of the right one."""
-    times, few = three_batchers.gain(SLOTS, 1.0).gain, three_batchers.gain(FEW_SLOTS, 1.0).gain
+    times = three_batchers.gain(SLOTS, 1.0).gain
     runs, dark = full(), night.night()
     waits = bool((dark.median_wait > 0.8 * dark.median)[QUIET].all())
     equal = three_batchers.gain(SLOTS, 0.0).gain
@@ -172,7 +172,6 @@ def keys() -> dict[str, tuple[bool, ...] | str]:
     more = light["static"].makespan / light["continuous"].makespan  # the tokens are the same
     return {
         "gain": (times > 0.8 * SLOTS, 3.6 < times < 4.4, CLAIM[0] <= times <= CLAIM[1], times < 1.1),
-        "bigger": (times > 1.1 * few, times < few / 1.1, abs(times / few - 1) <= 0.1),
         "floor": (False, 1e3 * FLOOR_GB / (1e3 * FLOOR_TB_S) == FLOOR_GB // FLOOR_TB_S, False),
         "cause": (dark.busy[QUIET].min() > 0.5, waits, False),
         "measure": "before the first step",

@@ -20,8 +20,8 @@ def one_second(_step: Step) -> float:
 REFILL = Game(
     id="refill",
     title="Be the scheduler",
-    goal="Two slots, six questions. Nobody knows how long an answer will be. Lay waiting requests into free slots, "
-    "and take a step. Answer everybody as early as you can.",
+    goal="Two slots, six questions, and nobody knows how long an answer will be. Fill slots, take steps, and answer "
+    "everybody as early as you can.",
     asks=tuple(Ask(float(at), 1, answer, guess=answer) for at, answer in SIX),
     step_time=one_second,
     max_num_seqs=SLOTS,

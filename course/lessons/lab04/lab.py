@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from course.engine.serving import serve
-from course.exercises import tasks_of
+from course.exercises import GameRecord, tasks_of
 from course.exercises.cards import Card
 from course.exercises.learner import tried
 from course.explore import Choice, Explorer, Slider
+from course.explore.board import played
+from course.explore.board_view import Match
 from course.explore.table import Table, table
 from course.figures.timelines import timelines
-from course.lessons.lab04 import as_vllm, figures, live_words, night, other_loads, refill, three_batchers
-from course.lessons.lab04.side_by_side import three_policies
-from course.lessons.lab04.three_batchers import FEW, FOLLOWED, SLOTS, STEP
-from course.workload import Workload, lengths
+from course.lessons.lab04 import as_vllm, figures, game, live_words, night, other_loads, refill, three_batchers
+from course.lessons.lab04.three_batchers import FOLLOWED, SLOTS, STEP
 
 __all__ = [
-    "at_saturation", "at_work", "beside_vllm", "busy_and_waiting", "chat_under_load", "four_by_hand",
-    "one_trace", "three_policies_speak", "ticket_graphs",
+    "at_saturation", "at_work", "be_the_scheduler", "beside_vllm", "busy_and_waiting", "chat_under_load",
+    "four_by_hand", "one_trace", "three_policies_speak", "ticket_graphs", "with_a_predictor",
 ]  # fmt: skip
 
 SPREAD = Slider("output_cv", "Spread of answers (CV)", 0.0, 2.0, 0.1, 1.0)
@@ -67,16 +66,24 @@ def four_by_hand() -> go.Figure:
     return timelines(three_batchers.by_hand(), height=300, note="one step = 1 s")
 
 
-def at_work(function: refill.Refill) -> go.Figure | Card:
-    """The learner's refill in the engine, beside the package's policy; a sentence where it is empty or refused."""
-    slots = int(FEW["slots"])
-    few = Workload.poisson(FEW["rate"], int(FEW["num_requests"]), 1_024, lengths.lognormal(64, cv=1))
-    mine, said = tried(function, serve, few, refill.as_policy(function, slots), STEP)
-    if mine is None:
-        empty, _ = tried(function, _empty, function)
-        return Card("Your refill does not run yet.", ["It returns nothing yet." if empty else said])
-    theirs = serve(few, three_policies(slots)["continuous"], STEP)
-    return timelines({"yours": mine, "continuous": theirs}, follow=FOLLOWED, height=300)
+def be_the_scheduler() -> Match:
+    """Two slots and six questions, played by hand."""
+    return Match(game.REFILL, GameRecord("04", game.REFILL.id))
+
+
+def with_a_predictor() -> Match:
+    """The same with the lengths of the answers on the cards."""
+    return Match(game.GUESSED, GameRecord("04", game.GUESSED.id))
+
+
+def at_work(function: refill.Refill) -> Match | Card:
+    """The learner's refill on the board, step by step; a sentence for one that is empty, or never ends."""
+    if tried(function, _empty, function)[0]:
+        return Card("Your refill returns nothing yet.")
+    found, said = tried(function, played, game.REPLAYED, refill.as_policy(function, game.SLOTS))
+    if found is None:
+        return Card("Your refill does not run yet.", [said])
+    return Match(game.REPLAYED, own=found, name="your refill")
 
 
 def beside_vllm(function: refill.Refill) -> Table:

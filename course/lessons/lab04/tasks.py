@@ -1,17 +1,14 @@
 """Lab 04: what its two explorers ask of a result. Settings are searched for, so that they hold for other steps too."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
-
-import numpy as np
 
 from course.engine.run import Run
 from course.explore.tasks import Settings
 from course.figures.words import seconds
 from course.lessons.lab04 import three_batchers
 from course.lessons.lab04.side_by_side import Gain
-from course.lessons.lab04.three_batchers import CLAIM, FEW, FOLLOWED, SLOTS, Saturated
+from course.lessons.lab04.three_batchers import CLAIM, FOLLOWED, SLOTS, Saturated
 
 Runs = Mapping[str, Run]
 FOLLOW = FOLLOWED - 1  # counted from 0
@@ -45,39 +42,18 @@ def sooner(settings: Settings, runs: Runs) -> bool:
     return bool(runs["continuous"].e2e.mean() < runs["static"].e2e.mean())
 
 
-def alike(settings: Settings, runs: Runs) -> bool:
-    """Whether dynamic answers everybody when static does."""
-    return bool(np.array_equal(runs["dynamic"].response, runs["static"].response))
-
-
-def full(settings: Settings, runs: Runs) -> bool:
-    """Whether every dynamic batch starts with all slots taken."""
-    _, sizes = np.unique(runs["dynamic"].admitted, return_counts=True)
-    return bool((sizes == FEW["slots"]).all())
-
-
-@lru_cache(maxsize=1)
-def long_delay() -> Settings:
-    """The shortest delay of the slider with which dynamic is static."""
-    delays = np.arange(0.1, 1.01, 0.05).round(2).tolist()
-    return {"max_queue_delay": next(d for d in delays if alike({}, three_batchers.one_trace(1.0, d)))}
-
-
 def trace(settings: Settings, runs: Runs) -> Mapping[str, Any]:
     """What the answers name."""
     static = runs["static"]
     useful, wasted = static.steps.useful.sum(), static.steps.wasted.sum()
     return {
         "cv": f"{settings['output_cv']:g}",
-        "delay": seconds(settings["max_queue_delay"]),
         "static": seconds(_waited(static)),
         "own": seconds(_own(static)),
         "continuous": seconds(_waited(runs["continuous"])),
-        "tokens": f"{static.workload.output_tokens[0]:,}",
         "padding": f"{wasted:,}",
         "share": f"{wasted / (wasted + useful):.0%}",
         "mean": seconds(static.e2e.mean()),
-        "mean_dynamic": seconds(runs["dynamic"].e2e.mean()),
         "mean_continuous": seconds(runs["continuous"].e2e.mean()),
     }
 
@@ -92,16 +68,6 @@ def _own(run: Run) -> float:
 
 
 # Gain at saturation
-
-
-def gain(settings: Settings, result: Saturated) -> float:
-    """Continuous over static batching, in tokens/s."""
-    return result.recorded.gain
-
-
-def far_above_the_claim(settings: Settings, result: Saturated) -> bool:
-    """Whether the gain is twice what is often quoted, or more."""
-    return result.recorded.gain > 2 * CLAIM[1]
 
 
 def the_claim(settings: Settings, result: Saturated) -> bool:

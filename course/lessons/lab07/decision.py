@@ -20,12 +20,7 @@ SINCE = 1.0  # seconds from the arrival of the last contract to the moment of th
 
 def now() -> Outcome:
     """The service as it is."""
-    return served(START, 0)
-
-
-def served(budget: int, cap: int) -> Outcome:
-    """The service with these two limits."""
-    return long_prompt.hidden(budget, cap, long_prompt.EVERY, 1e3 * GAP).outcome
+    return long_prompt.served(START)
 
 
 def kept(answer: Any) -> str:
@@ -56,7 +51,7 @@ def _kept(answer: Any, gap: float) -> str:
     for flag, value, least in ((BUDGET, budget, long_prompt.SLOTS), (CAP, cap, LEAST_CAP)):
         if isinstance(value, bool) or not isinstance(value, int) or (value < least and flags.get(flag, 0) != 0):
             raise ValueError(f"{flag} is {value!r}: give a whole number of tokens, {least} or more")
-    found = served(min(budget, long_prompt.WHOLE), cap)
+    found = long_prompt.served(min(budget, long_prompt.WHOLE), cap)
     gaps, first = found.itl["max"] <= gap, found.chat_ttft["p99"] <= FIRST
     if gaps and first:
         return "both promises hold"

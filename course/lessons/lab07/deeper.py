@@ -14,10 +14,13 @@ SETTINGS = ((WHOLE, 0), (8_192, 0), (2_048, 0), (1_024, 0), (512, 0), (256, 0), 
 
 def settings() -> Table:
     """Who waits how long, by budget and cap."""
-    rows: list[tuple[str, ...]] = [("budget", "cap", *long_prompt.HEADS)]
+    heads = ("budget", "cap", "long TTFT", "chat p99 TTFT", "ITL p99", "longest gap", "chats stalled")
+    rows: list[tuple[str, ...]] = [heads]
     for budget, cap in SETTINGS:
-        found = long_prompt.outcome(long_prompt.requests(), long_prompt.engine(budget, cap))
-        rows.append((f"{budget:,}", f"{cap:,}" if cap else "none", *long_prompt.row(found)))
+        found = long_prompt.served(budget, cap)
+        times = (found.long_ttft, found.chat_ttft["p99"], found.itl["p99"], found.itl["max"])
+        limits = (f"{budget:,}", f"{cap:,}" if cap else "none")
+        rows.append((*limits, *map(seconds, times), f"{found.stalled():.1%}"))
     return table(rows, f"Chats, classes, and long prompts every 20 s [{STEP.simulated}]")
 
 

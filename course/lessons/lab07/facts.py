@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from math import ceil
 from typing import Any
 
@@ -11,20 +10,7 @@ import numpy as np
 from course import policies, traces
 from course.engine.serving import serve
 from course.lessons.lab07 import by_hand, decision, live_words, long_prompt, prompt_chunks, recorded_stops, rush, tasks
-from course.lessons.lab07.long_prompt import (
-    CHAT_ANSWER,
-    CHAT_PROMPT,
-    DEFAULT,
-    EVERY,
-    PROMPT,
-    SLOTS,
-    STALL,
-    STEP,
-    THEORY,
-    WHOLE,
-    Moment,
-    Outcome,
-)
+from course.lessons.lab07.long_prompt import DEFAULT, PROMPT, SLOTS, STEP, THEORY, WHOLE, served
 from course.lessons.lab07.prompt_chunks import seconds_a_pair, seconds_of_steps, throughput
 from course.models import engine_defaults
 from course.models.gpus import gpu
@@ -37,8 +23,8 @@ GRID = 64  # exercise 2: chunks are multiples of it
 LIMIT, LIMIT_TWIN = 0.025, 0.020  # seconds, of exercise 2
 DECODES, CONTEXT = 32, 700  # beside its chunk, tokens of each
 
-GIVEN = (SLOTS, PROMPT, WHOLE, DEFAULT, SHARED, rush.REPAIR, CUT, STEPS_TWIN[1], rush.NOW, EVERY, CHAT_ANSWER,
-         CHAT_PROMPT, 1e3 * STALL, STREAMING)  # fmt: skip
+GIVEN = (SLOTS, PROMPT, WHOLE, DEFAULT, SHARED, rush.REPAIR, CUT, STEPS_TWIN[1], rush.NOW, STREAMING, long_prompt.EVERY,
+         long_prompt.CHAT_ANSWER, long_prompt.CHAT_PROMPT, 1e3 * long_prompt.STALL)  # fmt: skip
 
 
 def steps(prompt: int, budget: int, decodes: int) -> int:
@@ -57,22 +43,9 @@ def largest_chunk(limit: float, *, first: bool = False) -> int:
     return max(chunk for chunk in chunks if step_with(chunk, 0 if first else PROMPT - chunk) <= limit)
 
 
-@cache
-def served(budget: int, cap: int = 0, *, theory: bool = False) -> Outcome:
-    """The chats and the contracts with this budget and cap."""
-    if not theory:
-        return decision.served(budget, cap)
-    return long_prompt.outcome(long_prompt.requests(), long_prompt.engine(budget, cap), THEORY)
-
-
-def moment(budget: int) -> Moment:
-    """The first explorer with this budget."""
-    return long_prompt.moment(budget, 0)
-
-
 def contract(budget: int) -> float:
-    """TTFT of its long prompt [s]."""
-    found = moment(budget)
+    """TTFT of the long prompt in the first explorer, with this budget [s]."""
+    found = long_prompt.moment(budget, 0)
     return float(found.run.ttft[found.long])
 
 
@@ -84,12 +57,6 @@ def longer(chunk: int, than: int = 8_192, step_time: StepTime = STEP) -> float:
 def alone(chunk: int) -> float:
     """Recorded seconds of a step with so many prompt tokens, and nothing else."""
     return STEP(Step(0, 0, ((chunk, 0),)))
-
-
-def streaming() -> float:
-    """Seconds that a chat streams."""
-    today = served(WHOLE)
-    return float((today.run.e2e - today.run.ttft)[today.chats].mean())
 
 
 def facts() -> dict[str, Any]:
@@ -105,7 +72,7 @@ def _story() -> dict[str, Any]:
         "kv_bytes": kv, "heads": model.num_heads, "kv_heads": model.num_kv_heads, "thousand": rush.PROMPT,
         "kv_gb": kv * PROMPT / 1e9, "kv_gb_thousand": kv * rush.PROMPT / 1e9,
         "kv_gb_heads": kv * PROMPT / 1e9 * model.num_heads / model.num_kv_heads,
-        "chunks": len(moment(CUT).chunk_steps[0]),
+        "chunks": len(long_prompt.moment(CUT, 0).chunk_steps[0]),
         "p99_ms": 1e3 * whole.itl["p99"], "p99_cut_ms": 1e3 * cut.itl["p99"],
         "gap_ms": 1e3 * whole.itl["max"], "gap_cut_ms": 1e3 * cut.itl["max"],
         "wait_s": whole.chat_ttft["p99"], "wait_half_s": whole.chat_ttft["p99"] / 2, "slip_in_ms": 20,
@@ -120,9 +87,10 @@ def _explain() -> dict[str, Any]:
     """Those of what was measured, of the case by hand, and of Little's law."""
     by_whole, by_budget, _ = by_hand.cases().values()
     budget, cap = by_hand.SETTINGS["budget of 6, cap of 2"]
-    whole, chunks = served(WHOLE), len(moment(CUT).chunk_steps[0])
+    whole, chunks = served(WHOLE), len(long_prompt.moment(CUT, 0).chunk_steps[0])
     rate = whole.chats.sum() / float(np.ptp(whole.run.arrival))
-    caught, tokens = rate * streaming(), rate * EVERY * CHAT_ANSWER
+    streams = (whole.run.e2e - whole.run.ttft)[whole.chats].mean()
+    caught, tokens = rate * streams, rate * long_prompt.EVERY * long_prompt.CHAT_ANSWER
     return {
         "on_the_card": live_words.ON_THE_CARD, "vllm_over": recorded_stops.LONG,
         "hand_prompt": by_hand.PROMPT, "hand_later": by_hand.LATER, "hand_new": by_hand.NEW_PROMPT,
@@ -167,7 +135,7 @@ def _ticket_and_quiz() -> dict[str, Any]:
         "rush_gb": running * held * THEORY.model.kv_bytes_per_token / 1e9,
         "rush_tokens": (now.run.steps.decodes + now.run.steps.prefill_tokens).mean(),
         "rush_gap_ms": 1e3 * now.run.itl.max(), "rush_repaired_s": np.percentile(repaired.run.ttft, 95),
-        "stall_tokens": weights[gaps > STALL].sum() / weights.sum(), "of_100": 99,
+        "stall_tokens": weights[gaps > long_prompt.STALL].sum() / weights.sum(), "of_100": 99,
         "left_over": 100 * ((SHARED - CUT) // 100), "step_128": alone(128) / alone(512),
         "contract_s": contract(WHOLE), "contract_cut_s": contract(CUT),
     }  # fmt: skip
@@ -190,7 +158,7 @@ def _deeper() -> dict[str, Any]:
         "longer_256": longer(256), "longer_512_8192": longer(CUT),
         "theory_256": longer(256, step_time=THEORY), "theory_512": longer(CUT, step_time=THEORY),
         "small_256": served(256).long_ttft / served(DEFAULT).long_ttft - 1,
-        "small_256_theory": served(256, theory=True).long_ttft / served(DEFAULT, theory=True).long_ttft - 1,
+        "small_256_theory": served(256, step_time=THEORY).long_ttft / served(DEFAULT, step_time=THEORY).long_ttft - 1,
         "long_capped_ms": 1e3 * capped.long_ttft, "long_uncapped_ms": 1e3 * uncapped.long_ttft,
         "long_capped_1024_ms": 1e3 * served(SHARED, 1_024).long_ttft,
         "itl_uncapped_ms": 1e3 * uncapped.itl["p99"], "itl_capped_ms": 1e3 * capped.itl["p99"],
@@ -199,6 +167,7 @@ def _deeper() -> dict[str, Any]:
         "read_gb_512": weights * len(many), "kv_gb_512": kv * sum(step.prefill_context for step in many),
         "read_gb_8192": weights * len(few), "kv_gb_8192": kv * sum(step.prefill_context for step in few),
         "vllm": engine_defaults.VERSION, "sglang_gb": 80,
+        "spares": next(one.name for one in engine_defaults.RELEASES.values() if not one.threshold_alone),
     }  # fmt: skip
 
 
@@ -245,12 +214,9 @@ def claims() -> dict[str, bool]:
     few = served(SHARED, CUT)
     wide, narrow = map(recorded_stops.answer, recorded_stops.LOADS)
     return {
-        "the text stops for a second, and for two where contracts meet": (
-            1 < moment(WHOLE).gap < 1.5 and 2 < today.itl["max"] < 2.5
-        ),
-        "vLLM takes 8,192 tokens and 1,024 slots on this card": (
-            engine_defaults.is_large(gpu("H200")) and engine_defaults.LARGE == (1_024, DEFAULT)
-        ),
+        "the text stops for a second": 1 < long_prompt.moment(WHOLE, 0).gap < 1.5,
+        "and for two where contracts meet": 2 < today.itl["max"] < 2.5,
+        "vLLM takes 8,192 tokens and 1,024 slots": engine_defaults.batch(gpu("H200")) == (1_024, DEFAULT),
         "slots are never all taken": all(
             served(*one).run.steps.running.max() < SLOTS for one in ((WHOLE,), (DEFAULT,), (CUT,), (SHARED, CUT))
         ),
@@ -283,10 +249,9 @@ def claims() -> dict[str, bool]:
         "beyond a few thousand tokens larger chunks gain nothing": abs(longer(2_048)) < 0.03 > abs(longer(PROMPT)),
         "with the cap nobody stalls": few.stalled() == 0,
         "the p99 over tokens is worst at 512 in both": all(
-            max((8_192, 2_048, 512, 256, 128), key=lambda size: served(size, theory=theory).itl["p99"]) == CUT
-            for theory in (False, True)
+            max((8_192, 2_048, 512, 256, 128), key=lambda size: served(size, step_time=one).itl["p99"]) == CUT
+            for one in (STEP, THEORY)
         ),
-        "2,048 breaks a promise of 100 ms, which 1,024 keeps": served(SHARED).itl["max"]
-        > 0.1
-        > served(1_024).itl["max"],
+        "2,048 breaks a promise of 100 ms": served(SHARED).itl["max"] > 0.1,
+        "which 1,024 keeps": served(1_024).itl["max"] <= 0.1,
     }

@@ -7,19 +7,20 @@ from dataclasses import replace
 import plotly.graph_objects as go
 
 from course.engine.serving import serve
-from course.exercises import tasks_of
+from course.exercises import GameRecord, tasks_of
 from course.exercises.cards import Card
 from course.exercises.learner import tried
 from course.explore import Choice, Explorer, Slider
+from course.explore.board_view import Match
 from course.explore.table import Table, table
 from course.figures.words import seconds
-from course.lessons.lab07 import by_hand, decision, figures, live_words, long_prompt, recorded_stops, rush, share
+from course.lessons.lab07 import by_hand, decision, figures, game, live_words, long_prompt, recorded_stops, rush, share
 from course.lessons.lab07.long_prompt import BADGE, DEFAULT, SLOTS, STALL, STEP, WHOLE
 from course.models.engine_defaults import VERSION
 from course.steptime import Step
 
 __all__ = [
-    "STEP", "Step", "at_work", "four_by_hand", "metrics_page", "one_long_prompt",
+    "STEP", "Step", "at_work", "four_by_hand", "hand_out_tokens", "metrics_page", "one_long_prompt",
     "people_and_dashboard", "ticket_graphs", "vllm_stops", "what_a_percentile_hides", "words_that_stop",
 ]  # fmt: skip
 
@@ -34,7 +35,7 @@ AT_WORK = 2_048, 512  # budget and cap where the learner's share is at work
 
 def people_and_dashboard() -> Table:
     """The service with the engine's default budget and with one that holds any prompt."""
-    found = [long_prompt.hidden(budget, 0, long_prompt.EVERY, 1e3 * STALL).outcome for budget in (DEFAULT, WHOLE)]
+    found = [long_prompt.served(budget) for budget in (DEFAULT, WHOLE)]
     rows = [
         ("", f"budget {DEFAULT:,}", f"budget {WHOLE:,}"),
         ("gap, p99", *(seconds(each.itl["p99"]) for each in found)),
@@ -42,6 +43,11 @@ def people_and_dashboard() -> Table:
         (f"chats that stop for over {seconds(STALL)}", *(f"{each.stalled():.1%}" for each in found)),
     ]
     return table(rows, f"{len(found[0].chat_gaps):,} chats [{STEP.simulated}]")
+
+
+def hand_out_tokens() -> Match:
+    """100 tokens a step and a prompt of 90 among decodes, played by hand."""
+    return Match(game.BUDGET, GameRecord("07", game.BUDGET.id))
 
 
 def one_long_prompt() -> Explorer:

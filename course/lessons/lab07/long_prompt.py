@@ -114,11 +114,6 @@ class Outcome:
         """Share of the chats with a gap above `limit`."""
         return float((self.chat_gaps > limit).mean())
 
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Those of the run."""
-        return self.run.warnings
-
 
 def outcome(load: Workload, policy: Policy, step_time: StepTime = STEP) -> Outcome:
     """Serve the load and see who waited for whom."""
@@ -127,18 +122,9 @@ def outcome(load: Workload, policy: Policy, step_time: StepTime = STEP) -> Outco
 
 
 @lru_cache(maxsize=256)
-def _outcome(budget: int, threshold: int, every: float = EVERY) -> Outcome:
-    return outcome(requests(every), engine(budget, threshold))
-
-
-def row(found: Outcome) -> list[str]:
-    """Who waited how long, as texts: the columns of the tables of this lab."""
-    ttft, gaps = (found.long_ttft, found.chat_ttft["p99"]), (found.itl["p99"], found.itl["max"])
-    times = [f"{1e3 * value:,.0f} ms" for value in ttft] + [f"{1e3 * value:,.1f} ms" for value in gaps]
-    return [*times, f"{found.stalled():.1%}"]
-
-
-HEADS = ("long TTFT", "chat p99 TTFT", "ITL p99", "longest gap", "chats stalled")
+def served(budget: int, cap: int = 0, every: float = EVERY, step_time: StepTime = STEP) -> Outcome:
+    """The service with this budget and cap."""
+    return outcome(requests(every), engine(budget, cap), step_time)
 
 
 # One long prompt among streaming chats, step by step.
@@ -260,12 +246,12 @@ class Hidden:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Those of the run."""
-        return self.outcome.warnings
+        return self.outcome.run.warnings
 
 
 def hidden(max_num_batched_tokens: int, long_prefill_token_threshold: int, every: float, limit_ms: float) -> Hidden:
     """Long prompts each `every` seconds; a gap above `limit_ms` counts as a stall."""
-    found = _outcome(max_num_batched_tokens, long_prefill_token_threshold, float(every))
+    found = served(max_num_batched_tokens, long_prefill_token_threshold, float(every))
     return Hidden(found, every, limit_ms / 1e3)
 
 

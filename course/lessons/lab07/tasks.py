@@ -32,11 +32,6 @@ def streams(settings: Settings, result: Moment) -> bool:
     return alone and result.gap <= SHORT
 
 
-def newcomer_ms(settings: Settings, result: Moment) -> float:
-    """TTFT of the first newcomer [ms]."""
-    return 1e3 * float(waits(result)[0])
-
-
 def newcomer_waits_as_long(settings: Settings, result: Moment) -> bool:
     """Whether the first newcomer waits as long as behind the whole prompt in one step."""
     return bool(waits(result)[0] >= 0.95 * waits(whole(settings))[0])
@@ -57,21 +52,18 @@ def needs_both(settings: Settings, result: Moment) -> bool:
     return bool(pays and not (both(here, budget) or both(here, cap)))
 
 
-def newcomer_waits_for_the_last_chunk(settings: Settings, result: Moment) -> bool:
-    """Whether the first newcomer waits for nearly all of the long prompt."""
-    return bool(waits(result)[0] > 0.8 * result.run.ttft[result.long])
+def newcomer_waits_as_long(settings: Settings, result: Moment) -> bool:
+    """Whether the first newcomer waits as long as behind the whole prompt in one step."""
+    return bool(waits(result)[0] >= 0.95 * waits(whole(settings))[0])
 
 
 def moment(settings: Settings, result: Moment) -> Mapping[str, Any]:
     """What the answers name."""
-    one_step = whole(settings)
     return {
         "budget": f"{settings['max_num_batched_tokens']:,}",
         "gap": seconds(result.gap),
         "steps": f"{len(result.chunk_steps[0]):,}",
         "ttft": seconds(result.run.ttft[result.long]),
-        "first": seconds(waits(result)[0]),
-        "first_whole": seconds(waits(one_step)[0]),
         "worst": seconds(float(result.run.ttft[result.later].max())),
     }
 
@@ -94,16 +86,6 @@ def hidden_in_tokens(settings: Settings, result: Hidden) -> bool:
     return result.tokens < 0.01 < result.outcome.stalled(result.limit)
 
 
-def p99_jumps(settings: Settings, result: Hidden) -> bool:
-    """Whether the p99 over tokens is ten times that of the start."""
-    return result.outcome.itl["p99"] >= 10 * at_the_start().outcome.itl["p99"]
-
-
-def seen_in_tokens(settings: Settings, result: Hidden) -> bool:
-    """Whether a percentile over tokens sees the gaps too."""
-    return result.tokens > 0.01
-
-
 def promise_to_chats(settings: Settings, result: Hidden) -> bool:
     """Whether all but one chat in a hundred stream without a gap above SHORT."""
     return result.p99 < SHORT
@@ -119,9 +101,7 @@ def gaps(settings: Settings, result: Hidden) -> Mapping[str, Any]:
     before, found = at_the_start(), result.outcome
     return {
         "budget": f"{settings['max_num_batched_tokens']:,}",
-        "every": f"{settings['every']:g}",
         "p99": seconds(found.itl["p99"]),
-        "p99_before": seconds(before.outcome.itl["p99"]),
         "chats_p99": seconds(result.p99),
         "chats_p99_before": seconds(before.p99),
         "chats": f"{found.stalled(result.limit):.1%}",

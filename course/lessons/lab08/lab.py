@@ -6,9 +6,10 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from course.exercises import tasks_of
+from course.exercises import GameRecord, tasks_of
 from course.explore import Choice, Explorer, Slider
-from course.lessons.lab08 import card_memory, figures, kv_pool, small_pool, tasks
+from course.explore.board_view import Match
+from course.lessons.lab08 import card_memory, figures, game, kv_pool, small_pool, tasks
 from course.lessons.lab08.card_memory import ENGINES_OWN
 from course.lessons.lab08.decision import log as log_of_four_slots
 from course.lessons.lab08.kv_pool import start_up_log, tokens_held
@@ -22,8 +23,9 @@ from course.lessons.lab08.tables import (
 )
 
 __all__ = [
-    "four_requests", "full_pool", "kinds_under_load", "log_of_four_slots", "preempted_page", "printed_and_estimated",
-    "start_up_log", "ticket_graphs", "tokens_held", "two_cards", "what_a_sequence_keeps", "what_fits", "words_again",
+    "a_small_pool", "four_requests", "full_pool", "kinds_under_load", "log_of_four_slots", "preempted_page",
+    "printed_and_estimated", "start_up_log", "ticket_graphs", "tokens_held", "two_cards", "what_a_sequence_keeps",
+    "what_fits", "words_again",
 ]  # fmt: skip
 
 
@@ -48,6 +50,11 @@ def what_fits() -> Explorer:
         beside=True,
         **tasks_of("08", "what_fits"),
     )
+
+
+def a_small_pool() -> Match:
+    """Five requests in a pool that cannot hold them, admitted by hand."""
+    return Match(game.BLOCKS, GameRecord("08", game.BLOCKS.id))
 
 
 def full_pool() -> Explorer:

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from course.explore.tasks import Settings
 from course.figures.words import seconds
 from course.lessons.lab08 import card_memory, kv_pool
@@ -18,7 +16,7 @@ CARD: dict[str, Any] = {
     "kv_dtype": "bfloat16", "max_model_len": 8_192,
 }  # fmt: skip
 BIG = {"model_name": "qwen3-32b", "card": "H100"}
-TEN, GROWN = 10, 1.5  # what the tasks ask for: the printed concurrency, and times the tokens
+TEN = 10  # what a task asks for: the printed concurrency
 
 
 def _at(settings: Settings, **moved: Any) -> Fit:
@@ -28,12 +26,6 @@ def _at(settings: Settings, **moved: Any) -> Fit:
 def _printed(result: Fit) -> float:
     """The concurrency that the engine's log prints."""
     return result.ledger.concurrency(result.ledger.max_model_len)
-
-
-def _grown(settings: Settings, result: Fit) -> float:
-    """Tokens of the pool, over those at the start's share of the card."""
-    before = _at(settings, gpu_memory_utilization=CARD["gpu_memory_utilization"]).ledger.kv_tokens
-    return (result.ledger.kv_tokens or 0) / before if before else 0.0
 
 
 def printed_ten_times(settings: Settings, result: Fit) -> bool:
@@ -62,18 +54,6 @@ def same_shape(settings: Settings, result: Fit) -> bool:
     return mine.num_layers == before.num_layers and mine.num_heads == before.num_heads
 
 
-def big_pool_grew(settings: Settings, result: Fit) -> bool:
-    """Whether the large model's pool has grown GROWN times, by its share of the card alone."""
-    start = CARD | BIG
-    alone = all(settings[name] == value for name, value in start.items() if name != "gpu_memory_utilization")
-    return alone and _grown(settings, result) >= GROWN
-
-
-def grew_more_than_the_share(settings: Settings, result: Fit) -> bool:
-    """Whether the pool has grown more than the share of the card."""
-    return _grown(settings, result) > settings["gpu_memory_utilization"] / CARD["gpu_memory_utilization"]
-
-
 def little_is_left(settings: Settings, result: Fit) -> bool:
     """Whether the pool is a small part of what may be used."""
     return result.ledger.kv_bytes < 0.15 * result.ledger.usable_bytes
@@ -82,7 +62,6 @@ def little_is_left(settings: Settings, result: Fit) -> bool:
 def card(settings: Settings, result: Fit) -> Mapping[str, Any]:
     """What the answers name."""
     ledger, spec, llama = result.ledger, result.ledger.spec, card_memory.spec("llama-3.1-8b")
-    share = settings["gpu_memory_utilization"]
     return {
         "printed": f"{_printed(result):.1f}x",
         "printed_before": f"{_printed(_at(settings, max_model_len=CARD['max_model_len'])):.1f}x",
@@ -92,9 +71,6 @@ def card(settings: Settings, result: Fit) -> Mapping[str, Any]:
         "heads": spec.num_kv_heads,
         "few": llama.num_kv_heads,
         "other": llama.name,
-        "share": f"{share:.2f}",
-        "share_before": f"{CARD['gpu_memory_utilization']:.2f}",
-        "grown": f"{_grown(settings, result):.2f}",
         "fixed": f"{(ledger.weights_bytes + ledger.activation_bytes + ledger.other_bytes) / GIB:.0f} GiB",
         "usable": f"{ledger.usable_bytes / GIB:.0f} GiB",
         "pool": f"{ledger.kv_bytes / GIB:.1f} GiB",
@@ -121,16 +97,12 @@ def pool(settings: Settings, result: UnderLoad) -> Mapping[str, Any]:
         "rate": f"{settings['rate']:g}",
         "slots": settings["slots"],
         "all_slots": POOL["slots"],
-        "used": f"{result.pool_used.max():.0%}",
         "lost": f"{result.preemptions:,}",
-        "requests": f"{len(result.run):,}",
-        "gap": seconds(result.longest_gap),
         "speed": f"{result.arriving_tokens_per_second:.0f}",
         "speed_all": f"{most.arriving_tokens_per_second:.0f}",
         "lost_all": f"{most.preemptions:,}",
         "twice_all": f"{most.recomputed:.0%}",
         "p95": seconds(result.p95_ttft),
-        "most": result.run.steps.running.max(),
         "blocks": f"{kv_pool.cache(settings['kind']).num_blocks:,}",
         "blocks_gqa": f"{gqa:,}",
         "out": f"{result.arriving_answers_per_second:.2f}",
@@ -150,16 +122,6 @@ def room(settings: Settings, result: UnderLoad) -> bool:
     here = settings["rate"] == BUSY and settings["kind"] == GQA
     enough = NEARLY * _all_slots(settings).arriving_tokens_per_second
     return here and not result.preemptions and result.arriving_tokens_per_second >= enough
-
-
-def preempted(settings: Settings, result: UnderLoad) -> bool:
-    """Whether somebody lost blocks."""
-    return result.preemptions > 0
-
-
-def all_answered(settings: Settings, result: UnderLoad) -> bool:
-    """Whether everybody got a whole answer."""
-    return bool(np.isfinite(result.run.e2e).all())
 
 
 def all_slots_preempt(settings: Settings, result: UnderLoad) -> bool:

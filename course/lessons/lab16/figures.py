@@ -11,7 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from course.figures import theme
-from course.figures.parts import INKS, Part, line
+from course.figures.parts import INKS, Part, heading, line, note
 from course.figures.parts import pair as side_by_side
 from course.lessons.lab16.load_test import LoadTest, seconds
 from course.lessons.lab16.many_tools import SAME_AS_OTHERS, OneRun
@@ -69,22 +69,14 @@ def two_clocks(result: LoadTest, *, height: int = 420) -> go.Figure:
             "line": {"color": "#666666", "width": 1, "dash": "dot"}}  # fmt: skip
     left = {**title("planned at [s]"), "range": [0, end]}
     key = legend([(name, colour) for _, colour, name, _ in reversed(ways)])
-    notes = [*headings("slowest in each interval", "all requests; dotted: the p99"), key]
+    notes = [heading(1, "slowest in each interval"), heading(2, "all requests; dotted: the p99"), key]
     return pair(data, (left, times), (slower, times), height, shapes=[mark], annotations=notes)
 
 
-def legend(names: Sequence[tuple[str, str]]) -> Part:
-    """One row over both panels: what the lines are, each word in the colour of its line."""
-    text = " &nbsp;·&nbsp; ".join(f'<span style="color:{INKS.get(c, c)}">{name}</span>' for name, c in names)
-    where = {"x": 0, "y": 1, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "yshift": 22}
-    return where | {"text": text, "showarrow": False, "font": {"size": 15}}
-
-
-def headings(left: str, right: str) -> list[Part]:
-    """A heading over each of two panels."""
-    where = ({"xref": "x domain", "yref": "y domain"}, {"xref": "x2 domain", "yref": "y2 domain"})
-    look = {"x": 0, "y": 1, "xanchor": "left", "yanchor": "bottom", "showarrow": False, "font": {"size": 15}}
-    return [look | {"text": text} | place for text, place in zip((left, right), where, strict=True)]
+def legend(names: Sequence[tuple[str, str]], shift: int = 22) -> Part:
+    """One row over the panels: what the lines are, each word in the colour of its line."""
+    text = " &nbsp;·&nbsp; ".join(f'<span style="color:{INKS[colour]}">{name}</span>' for name, colour in names)
+    return note(0, 1, text, xref="paper", yref="paper", yanchor="bottom", yshift=shift)
 
 
 TOOL_COLOURS = {"ours": "theory", "same": "decode", "other": "wasted"}
@@ -124,10 +116,10 @@ def launched(panels: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]], *,
     """
     data, notes, axes = [], [], []
     most = max(float(plan.max()) for _, _, plan in panels.values())
-    for panel, (heading, (moments, written, plan)) in enumerate(panels.items(), start=1):
+    for panel, (name_of, (moments, written, plan)) in enumerate(panels.items(), start=1):
         for values, colour, name in ((plan, PLAN, "from the plan"), (written, REPORT, "written down")):
             data.append(line(moments, values, colour, name, panel))
-        notes.append(headings(heading, heading)[panel - 1])
+        notes.append(heading(panel, name_of))
         span = theme.round_digits([0, 1.1 * most])
         axes.append(({**title("planned at [s]"), "range": theme.round_digits([0, float(moments[-1])])},
                      {**title("TTFT [s]"), "range": span}))  # fmt: skip

@@ -8,13 +8,13 @@ import plotly.graph_objects as go
 from course.exercises import tasks_of
 from course.explore import Choice, Explorer, Slider
 from course.explore.table import Table, table
-from course.lessons.lab16 import figures, load_test, many_tools, pictures, three_files
+from course.lessons.lab16 import figures, load_test, many_tools, pictures
 from course.lessons.lab16.launched import launch_explorer
 from course.lessons.lab16.load_test import STEP, run_test, seconds
 
 __all__ = [
     "a_client_by_hand", "a_client_that_waits", "one_run_many_tools", "one_test_two_clocks", "report_and_users",
-    "result_file", "ticket_graphs", "vllms_own_file", "vllms_own_page", "what_a_limit_hides",
+    "ticket_graphs", "vllms_own_file", "vllms_own_page",
 ]  # fmt: skip
 
 
@@ -83,16 +83,6 @@ def ticket_graphs() -> go.Figure:
     return pictures.ticket()
 
 
-def what_a_limit_hides() -> Table:
-    """p99 of TTFT by three clocks, for several limits in flight."""
-    rows: list[tuple[str, ...]] = [("", "written above 1 s", "p99 written", "p99 from the plan", "p99 no limit")]
-    for limit in (8, 16, 32, 64, 256):
-        test = run_test(12, limit, 65_536)
-        tails = (seconds(float(np.percentile(way, 99))) for way in (test.written, test.run.ttft, test.free.ttft))
-        rows.append((f"limit {limit}", f"{int((test.written > 1).sum())} of {len(test.run):,}", *tails))
-    return table(rows, f"One stall of 5 s and more, 12 requests/s [{STEP.simulated}]")
-
-
 def vllms_own_file() -> Table:
     """What vLLM's benchmark wrote of a real run, and what other tools would have."""
     found, seen = many_tools.vllms_file(), many_tools.from_vllms_file()
@@ -113,14 +103,3 @@ def vllms_own_page() -> Table:
         ways = (at - run.due).mean(), (at - run.sent).mean(), server.summary[name]["mean"]
         rows.append((f"mean {name.upper()}", *(f"{1e3 * float(way):,.0f} ms" for way in ways)))
     return table(rows, f"{len(run)} requests [{run.label}]")
-
-
-def result_file(name: str) -> Table:
-    """What one of the three files says, without what no question needs."""
-    needed = ("num", "request_", "max", "duration", "completed", "failed", "mean", "p99", "output", "total_output")
-    rows = [
-        (key, f"{value:g}" if isinstance(value, int | float) else str(value))
-        for key, value in three_files.contents(name).items()
-        if key.startswith(needed) and value is not None
-    ]
-    return table([("", "value"), *rows], name)

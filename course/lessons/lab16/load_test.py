@@ -15,11 +15,10 @@ from course import policies
 from course.engine.run import Run
 from course.engine.serving import serve
 from course.figures.words import seconds
-from course.steptime import Roofline, Step, StepTime, recorded
+from course.steptime import Step, StepTime, recorded
 from course.workload import Workload, lengths
 
 STEP = recorded("h100-llama3-8b")
-THEORY = Roofline("llama-3.1-8b", "H100")
 SLOTS = 256  # of the engine, as many as were recorded; the client's limit is never above it
 BUDGET = 8_192  # tokens a step: what `vllm serve` takes on an H100 (0.19)
 DOCUMENT = 65_536  # tokens: the longest prompt within the recording, whose last chunk is one of its points
@@ -29,20 +28,16 @@ LIMITS = (8, 16, 32, 64, 128, 256)
 PERCENTILES = (50, 99)
 
 
-def requests(
-    rate: float, document_tokens: int = 0, documents: int = 1, num_requests: int = REQUESTS, seed: int = 0
-) -> Workload:
+def requests(rate: float, document_tokens: int = 0, num_requests: int = REQUESTS, seed: int = 0) -> Workload:
     """Poisson arrivals at `rate` requests/s: what the client plans.
 
-    documents: how many of them, evenly spread over the test, are prompts of `document_tokens` with a one-token answer;
-    none where document_tokens is 0. Nothing else changes with either.
+    document_tokens: of the prompt in the middle, with a one-token answer; none where 0. Nothing else changes with it.
     """
     load = Workload.poisson(rate, num_requests, PROMPT, lengths.lognormal(OUTPUT, OUTPUT_CV), seed)
     if not document_tokens:
         return load
     prompts, answers = load.prompt_tokens.copy(), load.output_tokens.copy()
-    at = (np.arange(documents) + 0.5) * num_requests / documents
-    prompts[at.astype(int)], answers[at.astype(int)] = document_tokens, 1
+    prompts[num_requests // 2], answers[num_requests // 2] = document_tokens, 1
     return replace(load, prompt_tokens=prompts, output_tokens=answers)
 
 

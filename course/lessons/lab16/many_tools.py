@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from course.workload import Workload, lengths
 
 REQUESTS = 300
 LIVE = vllm_live.read("preempted")
+PEAK = Path(vllm_live.__file__).parents[1] / "data" / "results" / "peak.json"
+"""The file of the decision, in the schema of `vllm bench serve` and written by hand: no run of an engine made it."""
 SAME_AS_OTHERS = {
     ("genai-perf, aiperf", "inter token latency"),
     ("aiperf", "inter chunk latency"),

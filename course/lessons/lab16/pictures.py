@@ -1,13 +1,10 @@
 """Figures of lab 16 that are no explorers: a client by hand, and the graphs of the ticket."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 import plotly.graph_objects as go
 
 from course.figures import parts, theme
-from course.lessons.lab16 import honest, load_test
+from course.lessons.lab16 import figures, honest, load_test
 
 PLANNED, TOOK = (0.0, 1.0, 2.0, 3.0), (0.5, 2.5, 0.5, 0.5)
 """Four requests by hand: moments of the plan, and from sending to first token [s]."""
@@ -28,10 +25,7 @@ def by_hand(*, height: int = 230) -> go.Figure:
             "x": theme.round_digits(length), "name": name, "marker": {"color": theme.COLOURS[colour]},
             "hovertemplate": f"{name}: %{{x}} s<extra></extra>",
         })  # fmt: skip
-    key = " &nbsp;·&nbsp; ".join(
-        f'<span style="color:{parts.INKS[colour]}">{text}</span>'
-        for text, colour in (("waits in the client, in no record", "wasted"), ("written down", "decode"))
-    )
+    key = figures.legend([("waits in the client, in no record", "wasted"), ("written down", "decode")], shift=0)
     ends = [
         parts.note(moment + whole + 0.06, place, f"{whole:g} s from the plan")
         for place, (moment, whole) in enumerate(zip(PLANNED, felt.tolist(), strict=True))
@@ -40,37 +34,18 @@ def by_hand(*, height: int = 230) -> go.Figure:
         "template": theme.TEMPLATE, "height": height, "margin": {"l": 90, "r": 24, "t": 30, "b": 48},
         "barmode": "overlay", "bargap": 0.35, "xaxis": {"title": {"text": "time [s]"}, "range": [0, 6.2], "dtick": 1},
         "yaxis": {"autorange": "reversed", "ticks": ""},
-        "annotations": [*ends, parts.note(0, 1, key, xref="paper", yref="paper", yanchor="bottom")],
+        "annotations": [*ends, key],
     }  # fmt: skip
     return theme.plain_figure(data, layout)
 
 
-@dataclass(frozen=True)
-class Nightly:
-    """Tests at RATES through a client with LIMIT: requests/s answered, mean in flight, and p99 of TTFT written [ms]."""
-
-    answered: Sequence[float]
-    in_flight: Sequence[float]
-    p99: Sequence[float]
-
-
-def nightly() -> Nightly:
-    """The tests of the ticket."""
-    tests = [load_test.run_test(rate, LIMIT, 0) for rate in RATES]
-    return Nightly(
-        [len(test.run) / test.run.makespan for test in tests],
-        [test.in_flight for test in tests],
-        [1e3 * float(np.percentile(test.written, 99)) for test in tests],
-    )
-
-
 def ticket(*, height: int = 400) -> go.Figure:
     """Requests/s answered, mean in flight and p99 of TTFT over the rate asked for, one above the other."""
-    found = nightly()
+    tests = [load_test.run_test(rate, LIMIT, 0) for rate in RATES]
     rows = (
-        ("answered<br>[requests/s]", found.answered, "continuous"),
-        ("in flight<br>[requests]", found.in_flight, "waiting"),
-        ("p99 of TTFT<br>[ms]", found.p99, "decode"),
+        ("answered<br>[requests/s]", [len(test.run) / test.run.makespan for test in tests], "continuous"),
+        ("in flight<br>[requests]", [test.in_flight for test in tests], "waiting"),
+        ("p99 of TTFT<br>[ms]", [1e3 * float(np.percentile(test.written, 99)) for test in tests], "decode"),
     )
     data, layout = [], {"template": theme.TEMPLATE, "height": height, "margin": parts.MARGIN | {"l": 90}}
     for row, (title, values, colour) in enumerate(rows, start=1):

@@ -17,7 +17,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from course.lm.http.metrics import CONTENT_TYPE
 from course.lm.http.protocol import CHAT, COMPLETION, MODEL, Asked, Refused, Reply, read
-from course.lm.http.service import BROKEN, Full, Service, Ticket
+from course.lm.http.service import BROKEN, Full, Service
+from course.lm.http.ticket import Ticket
 
 MAX_BODY = 2**20  # bytes
 MAX_READ = 2**24  # bytes of a longer one that are read before it is refused: who still sends would not hear the answer
@@ -125,34 +126,53 @@ async def answer(request: Request, service: Service, kind: str) -> Response:
         question = read(await body_of(request), kind, service.model)
     except ClientDisconnect:
         return Response(status_code=499)
-    loop, heard = asyncio.get_running_loop(), asyncio.Queue[tuple[str, str]]()
+    loop, heard = asyncio.get_running_loop(), Heard()
 
-    def said(text: str, ended: str) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: the server goes down
-            loop.call_soon_threadsafe(heard.put_nowait, (text, ended))
+    def ticket_of(place: int) -> Ticket:
+        def said(text: str, ended: str) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the server goes down
+                loop.call_soon_threadsafe(heard.put_nowait, (place, text, ended))
 
-    ticket = Ticket(question.tokens, said, question.max_tokens, question.sampling, question.number, question.ignore_end)
+        return Ticket(
+            question.choices[place], said, question.max_tokens, question.sampling, question.numbers[place],
+            question.ignore_end, question.stop,
+        )  # fmt: skip
+
+    tickets = [ticket_of(place) for place in range(len(question.choices))]
+
+    def give_up() -> None:
+        for ticket in tickets:
+            service.cancel(ticket)
+
     try:
-        service.submit(ticket)
-    except Full as error:
-        raise Refused(str(error), 429, "rate_limit_error") from None
+        for ticket in tickets:
+            service.submit(ticket)
     except ValueError as error:
-        raise Refused(str(error)) from None
+        give_up()
+        raise Refused(str(error), *((429, "rate_limit_error") if isinstance(error, Full) else ())) from None
+    headers = {"X-Ignored-Fields": ", ".join(question.ignored)} if question.ignored else {}
     if question.stream:
-        return _Stream(_pieces(question, heard), lambda: service.cancel(ticket))
-    return await _whole(request, question, heard, lambda: service.cancel(ticket))
+        return _Stream(_pieces(question, heard), give_up, headers)
+    return await _whole(request, question, heard, give_up, headers)
 
 
-async def _whole(request: Request, question: Asked, heard: asyncio.Queue, give_up: Callable[[], None]) -> Response:
+Heard = asyncio.Queue[tuple[int, str, str]]
+"""(which answer, text, how it ended or "")."""
+
+
+async def _whole(
+    request: Request, question: Asked, heard: Heard, give_up: Callable[[], None], headers: dict[str, str]
+) -> Response:
     async def collect() -> Response:
-        texts = []
-        while True:
-            text, ended = await heard.get()
+        texts: list[list[str]] = [[] for _ in question.choices]
+        ends = [""] * len(texts)
+        while not all(ends):
+            place, text, ended = await heard.get()
             if ended == BROKEN:
                 raise Refused(text, 500, "internal_error")
-            texts.append(text)
-            if ended:
-                return JSONResponse(Reply(question).whole(texts, ended))
+            texts[place].append(text)
+            ends[place] = ended
+        return JSONResponse(Reply(question).whole(list(zip(texts, ends, strict=True))), headers=headers)
 
     async def gone() -> Response:
         while (await request.receive())["type"] != "http.disconnect":
@@ -169,16 +189,15 @@ async def _whole(request: Request, question: Asked, heard: asyncio.Queue, give_u
         give_up()
 
 
-async def _pieces(question: Asked, heard: asyncio.Queue) -> AsyncIterator[bytes]:
-    reply = Reply(question)
-    while True:
-        text, ended = await heard.get()
+async def _pieces(question: Asked, heard: Heard) -> AsyncIterator[bytes]:
+    reply, left = Reply(question), len(question.choices)
+    while left:
+        place, text, ended = await heard.get()
         if ended == BROKEN:
             yield _event(Refused(text, 500, "internal_error").body())
             return
-        yield _event(reply.piece(text, ended))
-        if ended:
-            break
+        yield _event(reply.piece(place, text, ended))
+        left -= bool(ended)
     if question.usage:
         yield _event(reply.last())
     yield b"data: [DONE]\n\n"
@@ -191,8 +210,8 @@ def _event(what: dict[str, Any]) -> bytes:
 class _Stream(StreamingResponse):
     """Server-sent events. A client that goes away, or takes a piece too late, gives the slot back."""
 
-    def __init__(self, pieces: AsyncIterator[bytes], give_up: Callable[[], None]):
-        super().__init__(pieces, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+    def __init__(self, pieces: AsyncIterator[bytes], give_up: Callable[[], None], headers: dict[str, str]):
+        super().__init__(pieces, media_type="text/event-stream", headers={"Cache-Control": "no-store", **headers})
         self._give_up = give_up
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,14 +1,15 @@
 """OpenAI's requests as questions to the model, and its answers as OpenAI's; what is not supported has its sentence.
 
 Of https://platform.openai.com/docs/api-reference the two endpoints that load generators use, with vLLM's `ignore_eos`,
-`top_k` and `continuous_usage_stats`. A field at the value that changes nothing, or null, is as good as not there.
+`top_k` and `continuous_usage_stats`. A field at the value that changes nothing, or null, is as good as not there; one
+that cannot matter is ignored, and a header says so.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -22,15 +23,18 @@ MODEL = "course-lm"
 COMPLETION, CHAT = "text_completion", "chat.completion"
 MAX_TOKENS = 16  # of a completion that does not say, as in OpenAI's and vLLM's
 UNCHANGED: dict[str, tuple[Any, ...]] = {  # fields that are not supported, and values that change nothing
-    "n": (1,), "best_of": (1,), "echo": (False,), "logprobs": (False,), "top_logprobs": (0,), "logit_bias": ({},),
-    "top_p": (1,), "min_p": (0,), "presence_penalty": (0,), "frequency_penalty": (0,), "repetition_penalty": (1,),
-    "stop": ([], ""), "stop_token_ids": ([],), "suffix": ("",), "tools": ([],), "tool_choice": ("none",),
+    "best_of": (1,), "echo": (False,), "logprobs": (False,), "top_logprobs": (0,), "logit_bias": ({},),
+    "min_p": (0,), "presence_penalty": (0,), "frequency_penalty": (0,), "repetition_penalty": (1,),
+    "stop_token_ids": ([],), "suffix": ("",), "tools": ([],), "tool_choice": ("none",),
     "min_tokens": (0,), "response_format": ({"type": "text"},), "use_beam_search": (False,),
     "skip_special_tokens": (True,),
 }  # fmt: skip
 IGNORED = {"user", "store", "metadata", "stream_options", "priority", "request_id"}
-KNOWN = {"model", "prompt", "messages", "max_tokens", "max_completion_tokens", "temperature", "top_k", "seed", "stream",
-         "ignore_eos"}  # fmt: skip
+KNOWN = {"model", "prompt", "messages", "max_tokens", "max_completion_tokens", "temperature", "top_k", "top_p", "seed",
+         "stream", "ignore_eos", "n", "stop"}  # fmt: skip
+GREEDY = ("top_k", "top_p", "min_p", "seed")
+"""What changes nothing at temperature 0, whatever its value."""
+MOST_CHOICES = 128  # answers to one request, as in OpenAI's
 
 
 class Refused(Exception):
@@ -47,17 +51,30 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Asked:
-    """What a request asks. tokens: of its prompt. usage, running_usage: at the end of a stream, in every piece."""
+    """What a request asks.
+
+    prompts: the tokens of each. n: answers to each. numbers: what the random numbers of each answer depend on, None
+    without a seed. stop: texts that end an answer. usage, running_usage: at the end of a stream, in every piece.
+    ignored: fields that change nothing here.
+    """
 
     kind: str
-    tokens: list[int]
+    prompts: list[list[int]]
+    n: int
     max_tokens: int
     sampling: Sampling
-    number: int | None
+    numbers: list[int | None]
+    stop: list[str]
     ignore_end: bool
     stream: bool
     usage: bool
     running_usage: bool
+    ignored: list[str]
+
+    @property
+    def choices(self) -> list[list[int]]:
+        """The prompt of each answer: all answers to the first one, then those to the next."""
+        return [prompt for prompt in self.prompts for _ in range(self.n)]
 
 
 def read(body: bytes, kind: str, model: LanguageModel) -> Asked:
@@ -69,31 +86,45 @@ def read(body: bytes, kind: str, model: LanguageModel) -> Asked:
         raise Refused(f"There is no model {quote(name)} here: it is called {MODEL}.", 404, "not_found_error")
     limit = _count(fields, "max_completion_tokens" if fields.get("max_completion_tokens") is not None else "max_tokens")
     context = model.config.max_position_embeddings
+    temperature = 1.0 if fields.get("temperature") is None else fields["temperature"]
+    greedy = temperature == 0 and not isinstance(temperature, bool)
     try:
-        tokens = _tokens(fields, kind, model)
-        room = context - len(tokens)
+        prompts = _prompts(fields, kind, model)
+        longest = max(map(len, prompts))
+        room = context - longest
         if limit is not None and limit > room:
             raise Refused(
-                f"The context has {context} tokens: {len(tokens)} of the prompt and max_tokens={limit} are "
-                f"{len(tokens) + limit - context} too many. Use a shorter prompt or a smaller max_tokens."
+                f"The context has {context} tokens: {longest} of the prompt and max_tokens={limit} are "
+                f"{longest + limit - context} too many. Use a shorter prompt or a smaller max_tokens."
             )
-        temperature = fields.get("temperature")
-        sampling = Sampling(1.0 if temperature is None else temperature, _top_k(fields), fields.get("seed") or 0)
+        top_p = 1.0 if greedy or fields.get("top_p") is None else fields["top_p"]
+        sampling = Sampling(temperature, _top_k(fields), fields.get("seed") or 0, top_p)
     except (ValueError, TypeError) as error:  # sentences of the model's
         raise Refused(str(error)) from None
+    n = _count(fields, "n") or 1
+    if n * len(prompts) > MOST_CHOICES:
+        raise Refused(f"{n * len(prompts)} answers to one request are too many: ask for {MOST_CHOICES} at most.")
     options = fields.get("stream_options") or {}
     if not isinstance(options, dict):
         raise Refused(f"stream_options must be an object, not {quote(options)}.")
+    seeded = fields.get("seed") is not None
     return Asked(
         kind,
-        tokens,
+        prompts,
+        n,
         limit if limit is not None else min(room, MAX_TOKENS) if kind == COMPLETION else room,
         sampling,
-        0 if fields.get("seed") is not None else None,
+        [place if seeded else None for place in range(n * len(prompts))],
+        _stop(fields.get("stop")),
         _flag(fields, "ignore_eos"),
         _flag(fields, "stream"),
         _flag(options, "include_usage"),
         _flag(options, "continuous_usage_stats"),
+        sorted(
+            name
+            for name, value in fields.items()
+            if value is not None and (name in IGNORED - {"stream_options"} or (greedy and name in GREEDY))
+        ),
     )
 
 
@@ -109,7 +140,7 @@ def _object(body: bytes) -> dict[str, Any]:
 
 def _check_fields(fields: Mapping[str, Any], kind: str) -> None:
     for name, value in fields.items():
-        if value is None or name in IGNORED or name in KNOWN:
+        if value is None or name in IGNORED or name in KNOWN or (name in GREEDY and fields.get("temperature") == 0):
             continue
         if name not in UNCHANGED:
             raise Refused(f"The field {quote(name)} is unknown: leave it out.")
@@ -144,37 +175,45 @@ def _flag(fields: Mapping[str, Any], name: str) -> bool:
     return bool(value)
 
 
-def _tokens(fields: Mapping[str, Any], kind: str, model: LanguageModel) -> list[int]:
+def _stop(value: Any) -> list[str]:
+    """The texts that end an answer: one, or a list of them; an empty one ends nothing."""
+    texts = [value] if isinstance(value, str) else [] if value is None else value
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise Refused(f"stop must be a text or a list of texts, not {quote(value)}.")
+    return [text for text in texts if text]
+
+
+def _prompts(fields: Mapping[str, Any], kind: str, model: LanguageModel) -> list[list[int]]:
     if kind == CHAT:
-        return model.prompt(_turns(fields.get("messages")))
+        return [model.prompt(_turns(fields.get("messages")))]
     prompt = fields.get("prompt")
-    if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], str):
-        prompt = prompt[0]
-    if not isinstance(prompt, str):
-        raise Refused(f"prompt must be one text, not {quote(prompt)}: a request has one prompt here.")
-    return model.prompt(prompt)
+    texts = [prompt] if isinstance(prompt, str) else prompt
+    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
+        raise Refused(f"prompt must be a text or a list of texts, not {quote(prompt)}.")
+    if len(texts) > MOST_CHOICES:
+        raise Refused(f"{len(texts)} prompts in one request are too many: send {MOST_CHOICES} at most.")
+    return [model.prompt(text) for text in texts]
 
 
 def _turns(messages: Any) -> list[str]:
     if not isinstance(messages, list) or not messages:
         raise Refused(f"messages must be a list with at least one message, not {quote(messages)}.")
     turns: list[str] = []
+    first: list[str] = []  # of the system: this model has no turn for it, so it stands before the user's first words
     for place, message in enumerate(messages):
         if not isinstance(message, dict):
             raise Refused(f"message {place} must be an object with role and content, not {quote(message)}.")
         role, text = message.get("role"), _text(message.get("content"), place)
         if role in ("system", "developer"):
             if text.strip():
-                raise Refused(
-                    f"message {place}: this model has no system prompts. Leave the message out, or its content empty."
-                )
+                first.append(text)
             continue
         if role != ("assistant" if len(turns) % 2 else "user"):
             raise Refused(f"message {place} is of {quote(role)}: user and assistant must alternate, the user first.")
         turns.append(text)
     if len(turns) % 2 == 0:
         raise Refused("The last message must be the user's.")
-    return turns
+    return ["\n".join([*first, turns[0]]), *turns[1:]]
 
 
 def _text(content: Any, place: int) -> str:
@@ -189,10 +228,10 @@ def _text(content: Any, place: int) -> str:
 
 
 class Reply:
-    """The answer to one request in OpenAI's form, whole or piece by piece."""
+    """The answers to one request in OpenAI's form, whole or piece by piece."""
 
     def __init__(self, question: Asked):
-        self.question, self.count = question, 0
+        self.question, self.counts = question, [0] * len(question.choices)
         self._head = {
             "id": f"{'cmpl' if question.kind == COMPLETION else 'chatcmpl'}-{uuid4().hex}",
             "created": int(time.time()),
@@ -200,18 +239,18 @@ class Reply:
         }
 
     def usage(self) -> dict[str, int]:
-        """Tokens so far, the end of the answer included."""
-        prompt = len(self.question.tokens)
-        return {"prompt_tokens": prompt, "completion_tokens": self.count, "total_tokens": prompt + self.count}
+        """Tokens so far, the ends of the answers included."""
+        prompt, completion = sum(map(len, self.question.prompts)), sum(self.counts)
+        return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
-    def piece(self, text: str, ended: str) -> dict[str, Any]:
-        """One token of a stream."""
-        self.count += 1
-        choice: dict[str, Any] = {"index": 0, "logprobs": None, "finish_reason": ended or None}
+    def piece(self, place: int, text: str, ended: str) -> dict[str, Any]:
+        """One token of a stream. place: which of the answers it belongs to."""
+        self.counts[place] += 1
+        choice: dict[str, Any] = {"index": place, "logprobs": None, "finish_reason": ended or None}
         if self.question.kind == COMPLETION:
             choice["text"] = text
         else:
-            choice["delta"] = {"role": "assistant", "content": text} if self.count == 1 else {"content": text}
+            choice["delta"] = {"role": "assistant", "content": text} if self.counts[place] == 1 else {"content": text}
         running = {"usage": self.usage()} if self.question.running_usage else {}
         return {**self._head, "object": self._stream_object, "choices": [choice], **running}
 
@@ -219,15 +258,18 @@ class Reply:
         """The piece with the usage, after all others."""
         return {**self._head, "object": self._stream_object, "choices": [], "usage": self.usage()}
 
-    def whole(self, texts: list[str], ended: str) -> dict[str, Any]:
-        """The whole answer in one piece. texts: one a token."""
-        self.count, text = len(texts), "".join(texts)
-        choice: dict[str, Any] = {"index": 0, "logprobs": None, "finish_reason": ended}
-        if self.question.kind == COMPLETION:
-            choice["text"] = text
-        else:
-            choice["message"] = {"role": "assistant", "content": text}
-        return {**self._head, "object": self.question.kind, "choices": [choice], "usage": self.usage()}
+    def whole(self, answers: Sequence[tuple[Sequence[str], str]]) -> dict[str, Any]:
+        """The whole answers in one piece: of each its texts, one a token, and how it ended."""
+        self.counts = [len(texts) for texts, _ in answers]
+        choices = []
+        for place, (texts, ended) in enumerate(answers):
+            choice: dict[str, Any] = {"index": place, "logprobs": None, "finish_reason": ended}
+            if self.question.kind == COMPLETION:
+                choice["text"] = "".join(texts)
+            else:
+                choice["message"] = {"role": "assistant", "content": "".join(texts)}
+            choices.append(choice)
+        return {**self._head, "object": self.question.kind, "choices": choices, "usage": self.usage()}
 
     @property
     def _stream_object(self) -> str:

@@ -1,6 +1,6 @@
 """Lab 00: what it asks and says, and what its figures show."""
 
-from tests.bench.mutants import BOUNDARY, CONSTANT, KEY, NUMBER, PERCENTILE, TERM, Mutant
+from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, PERCENTILE, TERM, Mutant
 
 TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab00", "tests/lessons/test_every_lab.py")
 EXPLORERS = ("tests/lessons/test_every_explorer.py",)
@@ -8,10 +8,12 @@ ASKS, FACTS, TASKS, FIGURES, TOGETHER, TRAFFIC = (
     f"course/lessons/lab00/{name}"
     for name in ("asks.yaml", "facts.py", "tasks.py", "figures.py", "together.py", "traffic.py")
 )
+DRAWN = ("tests/lessons/test_misconceptions.py",)
 TEXT = "solutions/00_how_a_model_answers.py"
 
 MUTANTS = (
-    Mutant(ASKS, '    right: a\n    why: "{{sixteen_ms', '    right: b\n    why: "{{sixteen_ms', KEY),
+    Mutant("course/lessons/lab00/sketch.py", "given={1: 5.0}", "given={1: 8.0}", CONSTANT, DRAWN),
+    Mutant("course/lessons/lab00/sketch.py", "y[4] > 40", "y[4] > 4", COMPARISON, DRAWN),
     Mutant(ASKS, '    right: b\n    why: "{{above', '    right: a\n    why: "{{above', KEY),
     Mutant(ASKS, "    solution: answer_s\n", "    solution: one_more_s\n", TERM),
     Mutant(ASKS, "      minute_people: ", "      second_people: ", TERM),

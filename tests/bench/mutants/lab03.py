@@ -4,15 +4,14 @@ from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, PER
 
 TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab03", "tests/lessons/test_every_lab.py")
 EXPLORERS = ("tests/lessons/test_every_explorer.py",)
-NAMES = ("facts", "one_engine", "full_batch", "metrics_page", "evening", "tasks", "live_words")
+NAMES = ("facts", "one_engine", "full_batch", "metrics_page", "evening", "live_words")
 ASKS = "course/lessons/lab03/asks.yaml"
-FACTS, ENGINE, FULL, PAGE, EVENING, TASKS, HERE = (f"course/lessons/lab03/{name}.py" for name in NAMES)
+FACTS, ENGINE, FULL, PAGE, EVENING, HERE = (f"course/lessons/lab03/{name}.py" for name in NAMES)
 BESIDE, LIVE = "course/explore/words_beside.py", ("tests/lessons/test_live_words.py",)
 TEXT, DEEPER = "solutions/03_littles_law.py", "solutions/03_littles_law_deeper.py"
 
 MUTANTS = (
     Mutant(ASKS, '    right: a\n    why: "From', '    right: b\n    why: "From', KEY),
-    Mutant(ASKS, "{{queue_peak:,}} until {{over}}", "{{queue_peak:,}} until 18:25", NUMBER),
     Mutant(FACTS, '"in_system": len(run) / run.makespan', '"in_system": FULL', TERM),
     Mutant(FACTS, '"waiting_s": WAITING / FINISHED', '"waiting_s": (RUNS_HERE + WAITING) / FINISHED', TERM),
     Mutant(FACTS, "ahead = (QUIZ_RATE - QUIZ_CAPACITY) * HOUR", "ahead = QUIZ_RATE * HOUR", TERM),
@@ -23,9 +22,7 @@ MUTANTS = (
     Mutant(PAGE, 'on_page(name, "after") - on_page(name, "before")', 'on_page(name, "after")', TERM),
     Mutant(PAGE, "(count / lasted) * (e2e_sum / count)", "count / lasted", TERM),
     Mutant(PAGE, "load().client_last.max()", "load().client_first.max()", TERM),
-    Mutant(EVENING, "USUAL, CAMPAIGN = 12, 20", "USUAL, CAMPAIGN = 12, 19", CONSTANT),
     Mutant(EVENING, "BEGIN, END, MINUTES = 10, 30, 55", "BEGIN, END, MINUTES = 10, 29, 55", CONSTANT),
-    Mutant(TASKS, "TIMES = 10.0", "TIMES = 100.0", CONSTANT, EXPLORERS),
     Mutant(HERE, "for prompt in PROMPTS], rate, SEED)", "for prompt in PROMPTS], 2 * rate, SEED)", TERM, LIVE),
     Mutant(BESIDE, "    @in_turn  # two runs at once would measure each other\n", "", TERM, LIVE),
     Mutant(ENGINE, "max_num_seqs, kind)[-1]", "max_num_seqs, kind)[-2]", BOUNDARY),

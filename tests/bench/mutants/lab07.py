@@ -4,6 +4,7 @@ from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORD
 
 TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab07", "tests/lessons/test_every_lab.py")
 ASKS, TEXT = "course/lessons/lab07/asks.yaml", "solutions/07_chunked_prefill.py"
+DEEPER = "solutions/07_chunked_prefill_deeper.py"
 FACTS, SHARE, DECISION, TASKS, BY_HAND, RUSH, LONG, CHUNKS, STOPS, FIGURES = (
     f"course/lessons/lab07/{name}.py"
     for name in ("facts", "share", "decision", "tasks", "by_hand", "rush", "long_prompt", "prompt_chunks",
@@ -26,7 +27,8 @@ MUTANTS = (
     Mutant(SHARE, "if request.remaining == 1]", "if request.remaining >= 1]", COMPARISON),
     Mutant(TASKS, "alone and result.gap <= SHORT", "alone or result.gap <= SHORT", COMPARISON),
     Mutant(TASKS, "ttft[result.later].max() <= FIRST", "ttft[result.later].min() <= FIRST", ORDER),
-    Mutant(TASKS, ">= 10 * at_the_start().outcome", ">= 1.5 * at_the_start().outcome", CONSTANT),
+    Mutant("course/lessons/lab07/game.py", "Ask(0.05, 90, 3)", "Ask(0.05, 60, 3)", CONSTANT),
+    Mutant("course/lessons/lab07/game.py", "0.001 * step.prefill_tokens", "0.002 * step.prefill_tokens", UNIT),
     Mutant(BY_HAND, "step.decodes + step.prefill_tokens", "step.prefill_tokens", TERM),
     Mutant(RUSH, "(run.arrival <= t) & (run.admitted > t)", "(run.arrival <= t) & (run.response > t)", TERM),
     Mutant(RUSH, "np.percentile(run.ttft[group == k], 95)", "np.percentile(run.ttft[group == k], 90)", PERCENTILE),
@@ -36,5 +38,5 @@ MUTANTS = (
     Mutant(CHUNKS, "(run.steps.useful + run.steps.prefill_tokens)[until]", "run.steps.useful[until]", TERM),
     Mutant(STOPS, "if step[one][1] < run.prompt_tokens[one]", "if step[one][1] >= 0", BOUNDARY),
     Mutant(FIGURES, "1e3 * one.gaps, 4)", "one.gaps, 4)", UNIT),
-    Mutant(TEXT, "Some {{chunks}} chunks make", "Some 66 chunks make", NUMBER),
+    Mutant(DEEPER, "Some {{chunks}} chunks make", "Some 66 chunks make", NUMBER),
 )

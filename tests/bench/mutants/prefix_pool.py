@@ -36,7 +36,7 @@ MUTANTS = (
     Mutant(POOL, "ids[size // each - 1 :: size // each]", "ids[:: size // each]", BOUNDARY),
     Mutant(POOL, "other.request.computed + (other.request in self._decoding)", "other.request.computed", BOUNDARY),
     Mutant(POOL, "self.steady = self.steady and not request.prefix_answers", "self.steady = True", TERM),
-    Mutant(POOL, "queue.append(Node(blank))", "self._blank += blank", ORDER),
+    Mutant(POOL, "queue.append(Node(blank))", "self.blank += blank", ORDER),
     Mutant(POOL, "for copy in reversed(chain.copies):", "for copy in list(chain.copies):", ORDER),
     Mutant(
         POOL,
@@ -46,7 +46,7 @@ MUTANTS = (
     ),
     Mutant(POOL, "span.hi -= most\n", "span.lo += most\n", ORDER),
     Mutant(POOL, "if not span.copies:\n            del", "if True:\n            del", TERM),
-    Mutant(POOL, "return blank if self._unhashed_first else 0", "return 0", TERM),
+    Mutant(POOL, "return blank if self.unhashed_first else 0", "return 0", TERM),
     Mutant(POOL, "insort(span.copies, copy, key=lambda one: one.age)", "span.copies.insert(0, copy)", ORDER),
     Mutant(POOL, "return 0 if chain.blocks else self.found", "return self.found", TERM),
     Mutant(SPANS, "twin.link(copy)", "twin.link(copy.after)", ORDER),

@@ -164,7 +164,28 @@ def test_repair_goes_by_what_is_installed(tmp_path, monkeypatch):
     assert "rm -f" in repair.install() and ".installed" in repair.install() and "`make lab`" in repair.install()
     assert repair.files_of("numpy", "no-such-package") == repair.install()  # what is missing is not reinstalled
     monkeypatch.setattr(repair, "FOLDER", tmp_path)  # installed from a wheel: there is no Makefile
-    assert repair.install() == f"`{shlex.quote(sys.executable)} -m pip install --upgrade llm-batching-course`"
+    pip = f"`{shlex.quote(sys.executable)} -m pip install --force-reinstall "
+    wheel = tmp_path / "a folder" / "llm_batching_course-1-py3-none-any.whl"
+    wheel.parent.mkdir()
+    unknown = "WHEEL` with the course's wheel in the place of `WHEEL`"
+    for text, there, advice in (
+        (json.dumps({"url": wheel.as_uri()}), True, f"{shlex.quote(str(wheel))}`"),
+        (json.dumps({"url": wheel.as_uri()}), False, unknown),
+        (
+            json.dumps({"url": "https://somewhere/else.whl"}),
+            True,
+            unknown,
+        ),
+        ("[]", True, unknown),
+        ("{", True, unknown),
+        (None, True, unknown),
+    ):
+        wheel.unlink(missing_ok=True)
+        if there:
+            wheel.touch()
+        installed = type("Installed", (), {"read_text": lambda self, name, text=text: text})()
+        monkeypatch.setattr(repair.metadata, "distribution", lambda name, one=installed: one)
+        assert repair.install() == pip + advice
 
 
 def kernelspec(folder: Path, *argv: str) -> None:

@@ -7,7 +7,7 @@ from course import Workload, policies, serve
 from course.exercises.cards import Card
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
 from course.lessons import lab07, load
-from course.lessons.lab07 import decision, facts, long_prompt, share
+from course.lessons.lab07 import decision, facts, long_prompt, rush, share
 from course.lessons.lab07.long_prompt import PROMPT, STEP
 from course.steptime import PowerLaw, Step
 
@@ -121,6 +121,15 @@ def test_the_decision_is_what_the_service_keeps_at_other_rates_and_in_another_dr
         verdict = judge(EXERCISES["decision"], answer)
         assert kept == (answer in KEPT) == (verdict.status == RIGHT), answer
         assert kept or verdict.mistake is not None  # a hint of its own
+
+
+@pytest.mark.parametrize(("seed", "faster"), [(0, 0.9), (0, 1.1), (1, 1.0)])
+def test_the_tickets_repair_works_at_other_rates_and_in_another_draw_and_the_others_do_not(seed, faster):
+    rate = rush.RATE * faster
+    load_ = Workload.poisson(rate, int(rate * rush.SECONDS), rush.PROMPT, rush.ANSWER, seed)
+    answers = (long_prompt.engine(rush.REPAIR), policies.Continuous(128, rush.NOW), long_prompt.engine(rush.NOW, 64))
+    repaired, slots, cap = (np.percentile(serve(load_, policy, STEP).ttft, 95) for policy in answers)
+    assert repaired < 1 and slots > 5 and cap > 5
 
 
 def test_a_decision_is_read_as_it_is_typed():

@@ -59,10 +59,8 @@ def test_one_long_prompt_in_the_engine(budget, cap, at_once, crowd):
     assert found.gap == pytest.approx(one_by_one(run)[:streaming].max())
     assert found.gap <= steps.seconds.max() * (1 + 1e-12)
     assert (run.response[:streaming] > ends[-1]).all()  # who streams, streams all the time
-    figure = figures.moment(found)
-    assert f"longest: {dict(long_prompt.moment_rows(found))['longest gap of a chat']}" in (
-        figure.layout.annotations[0].text
-    )
+    figure, rows = figures.moment(found), dict(long_prompt.moment_rows(found))
+    assert f"longest: {rows['longest gap of a chat']}" in figure.layout.annotations[0].text
     assert min(bar.base[0] for bar in figure.data[:-1] if len(bar.base)) >= 0
 
 
@@ -85,11 +83,6 @@ def test_the_same_gaps_are_counted_twice(budget, every, limit):
     assert rows["p99 over all tokens"] in figure.layout.annotations[0].text
 
 
-def test_survival_counts_what_is_above():
-    values, weights = np.array([3.0, 1.0, 2.0]), np.array([1, 2, 1])
-    assert figures.survival(values, weights, np.array([0.5, 1.0, 2.5, 3.0])) == pytest.approx([1, 0.5, 0.25, 0])
-
-
 def test_the_formula_of_a_step():
     bandwidth = THEORY.gpu.read_bandwidth
     for b, c, k, context in ((32, 512, 0, 700), (16, 64, 30_000, 500), (8, 4_096, 8_192, 900)):
@@ -108,8 +101,6 @@ def test_chunks_add_readings_and_no_pairs():
         assert sum(step.prefill_pairs for step in steps) == PROMPT * (PROMPT + 1) // 2 == 536_887_296
         gigabytes.append(sum(step.prefill_context for step in steps) * THEORY.model.kv_bytes_per_token / 1e9)
     assert [round(value) for value in gigabytes] == [1_102, 277, 140, 37, 11]
-    odd = prompt_chunks.chunk_steps(1_000, 300)
-    assert [step.prefill_chunks for step in odd] == [((300, 0),), ((300, 300),), ((300, 600),), ((100, 900),)]
     assert prompt_chunks.seconds_a_pair(2_048, THEORY) == pytest.approx(THEORY.per_pair)
     # A whole prompt was recorded, and what the model of the simulator reads off is that point.
     assert prompt_chunks.seconds_of_steps(PROMPT)[0] == pytest.approx(1.206, rel=0.01)

@@ -56,6 +56,91 @@ def test_parts_and_an_empty_system_message(server, model):
     assert found["choices"][0]["message"]["content"] == model.answer(ASK)
 
 
+# What load generators send beyond a prompt
+
+
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_a_system_message_stands_before_the_users_first_words(server, model, role):
+    messages = [{"role": role, "content": "You are kind."}, {"role": "user", "content": ASK}]
+    found = server.client.post("/v1/chat/completions", json={"messages": messages, "temperature": 0}).json()
+    assert found["choices"][0]["message"]["content"] == model.answer(f"You are kind.\n{ASK}")
+    assert found["usage"]["prompt_tokens"] == len(model.prompt(f"You are kind.\n{ASK}"))
+
+
+def test_several_prompts_and_several_answers(server, model):
+    texts = ["Count from 3 to 9.", "Spell owl."]
+    found = server.client.post("/v1/completions", json=completion(prompt=texts, n=2)).json()
+    assert [choice["index"] for choice in found["choices"]] == [0, 1, 2, 3]
+    assert [choice["text"] for choice in found["choices"]] == [model.answer(text) for text in texts for _ in range(2)]
+    lengths = [2 * (len(model.tokenizer.encode(model.answer(text))) + 1) for text in texts]
+    prompts = sum(len(model.prompt(text)) for text in texts)
+    assert found["usage"] == {
+        "prompt_tokens": prompts, "completion_tokens": sum(lengths), "total_tokens": prompts + sum(lengths),
+    }  # fmt: skip
+    server.wait_for(lambda: server.metric("vllm:num_requests_running") == 0)
+
+
+def test_several_answers_in_a_stream(server, model):
+    asked = completion(prompt=["Spell owl.", ASK], stream=True, stream_options={"include_usage": True})
+    *pieces, usage = events(server.client.post("/v1/completions", json=asked))
+    texts = ["", ""]
+    for piece in pieces:
+        texts[piece["choices"][0]["index"]] += piece["choices"][0]["text"]
+    assert texts == [model.answer("Spell owl."), model.answer(ASK)]
+    assert usage["usage"]["completion_tokens"] == len(pieces)
+
+
+def test_answers_drawn_for_one_request_differ_and_come_again(server):
+    asked = completion(n=3, temperature=4.0, seed=5, max_tokens=20)
+    first, second = (
+        [choice["text"] for choice in server.client.post("/v1/completions", json=asked).json()["choices"]] for _ in "ab"
+    )
+    assert first == second and len(set(first)) == 3
+
+
+def test_more_answers_than_may_be_here_are_refused_together(server):
+    assert server.client.post("/v1/completions", json=completion(n=100)).status_code == 429
+    server.wait_for(lambda: not server.service._here)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("stop", ["7", ["no such text", ", 7"], [" 5, 6", "9"], ["3", ""]])
+def test_a_stop_text_ends_the_answer_before_it(server, model, stop, stream):
+    whole = model.answer(ASK)
+    ends = [whole.index(one) for one in ([stop] if isinstance(stop, str) else stop) if one and one in whole]
+    response = server.client.post("/v1/completions", json=completion(stop=stop, stream=stream))
+    choices = [one["choices"][0] for one in (events(response) if stream else [response.json()])]
+    assert "".join(choice["text"] for choice in choices) == whole[: min(ends)]
+    assert choices[-1]["finish_reason"] == "stop"
+
+
+def test_a_stop_text_that_does_not_come_changes_nothing(server, model):
+    for stop in ("", [], "9x", whole_and_more(model)):
+        found = server.client.post("/v1/completions", json=completion(stop=stop)).json()
+        assert found["choices"][0]["text"] == model.answer(ASK)
+
+
+def whole_and_more(model):
+    return model.answer(ASK) + "x"
+
+
+def test_top_p(server, model):
+    def ask(**fields):
+        found = server.client.post("/v1/completions", json=completion(temperature=4.0, seed=3, max_tokens=20, **fields))
+        return found.json()["choices"][0]["text"]
+
+    assert ask(top_p=1e-9) == ask(top_k=1) and ask(top_p=1) == ask() != ask(top_p=1e-9)
+    assert model.answer(ASK).startswith(ask(top_p=1e-9)[:3])
+
+
+def test_what_cannot_matter_is_ignored_and_a_header_says_so(server, model):
+    for stream in (False, True):
+        asked = completion(top_p=0.9, top_k=5, user="me", seed=3, stream=stream)
+        response = server.client.post("/v1/completions", json=asked).raise_for_status()
+        assert response.headers["X-Ignored-Fields"] == "seed, top_k, top_p, user"
+    assert "X-Ignored-Fields" not in server.client.post("/v1/completions", json=completion()).headers
+
+
 @pytest.mark.parametrize("kind", ["completions", "chat/completions"])
 def test_a_stream(server, model, kind):
     asked = completion() if kind == "completions" else chat()

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from course import KVCache, policies
-from course.lm.http import app
+from course.lm.http import app, run
 from course.lm.http.run import open_port
 from course.policies import Policy
 from tests.helpers.sizes import PATIENCE
@@ -36,12 +36,19 @@ def sentence(response, status):
         ({"max_tokens": True}, "max_tokens"),
         ({"max_tokens": "7"}, "max_tokens"),
         ({"max_tokens": 511}, "The context has 512 tokens"),
-        ({"n": 2}, "n=2 is not supported"),
+        ({"n": 0}, "n must be a whole number of at least 1, not 0"),
+        ({"n": 129}, "129 answers to one request are too many"),
+        ({"n": 65, "prompt": ["one", "two"]}, "130 answers to one request are too many"),
+        ({"prompt": ["one"] * 129}, "129 prompts in one request are too many"),
         ({"best_of": 2}, "best_of=2"),
-        ({"stop": ["a"]}, "stop="),
+        ({"stop": [1]}, "stop must be a text or a list of texts, not [1]"),
+        ({"stop": 3}, "stop must be a text"),
         ({"logprobs": 5}, "logprobs=5"),
         ({"echo": True}, "echo=True"),
-        ({"top_p": 0.5}, "top_p=0.5"),
+        ({"top_p": 0, "temperature": 1}, "top_p must be above 0"),
+        ({"top_p": 1.5, "temperature": 1}, "top_p"),
+        ({"top_p": "x", "temperature": 1}, "top_p"),
+        ({"min_p": 0.1, "temperature": 1}, "min_p=0.1 is not supported"),
         ({"tools": [{"type": "function"}]}, "tools="),
         ({"wishes": "many"}, "'wishes' is unknown"),
         ({"temperature": -1}, "temperature"),
@@ -53,10 +60,11 @@ def sentence(response, status):
         ({"stream": "yes"}, "stream must be true or false"),
         ({"stream_options": 3}, "stream_options"),
         ({"ignore_eos": 1}, "ignore_eos"),
-        ({"prompt": None}, "prompt must be one text"),
-        ({"prompt": 3}, "prompt must be one text"),
-        ({"prompt": ["one", "two"]}, "a request has one prompt here"),
-        ({"prompt": [1, 2, 3]}, "prompt must be one text"),
+        ({"prompt": None}, "prompt must be a text or a list of texts"),
+        ({"prompt": 3}, "prompt must be a text or a list of texts"),
+        ({"prompt": []}, "prompt must be a text or a list of texts"),
+        ({"prompt": ["one", 2]}, "prompt must be a text or a list of texts"),
+        ({"prompt": [1, 2, 3]}, "prompt must be a text or a list of texts"),
         ({"prompt": ""}, "empty"),
         ({"prompt": "  \n"}, "empty"),
         ({"prompt": "owl " * 600}, "no room"),
@@ -83,7 +91,7 @@ def test_fields(server, fields, said):
         ([{"role": "user", "content": "Hi."}] * 2, "must alternate"),
         ([{"role": "tool", "content": "Hi."}], "must alternate"),
         ([{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello!"}], "last message"),
-        ([{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi."}], "no system prompts"),
+        ([{"role": "system", "content": "Be kind."}], "last message"),
     ],
 )
 def test_messages(server, messages, said):
@@ -273,3 +281,19 @@ class raw:
     def __exit__(self, *_):
         self.socket.close()
         time.sleep(0)
+
+
+@pytest.mark.parametrize("begun", [b"", b"POST /v1/completions HTTP/1.1\r\nHost: loc"], ids=["nothing", "half a head"])
+def test_a_connection_on_which_no_request_begins_is_closed(model, monkeypatch, begun):
+    monkeypatch.setattr(run, "IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(run, "MOST_CONNECTIONS", 3)
+    with serving(model, policies.Continuous(1, 64), max_waiting=0) as server:
+        silent = [socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE / 10) for _ in range(8)]
+        try:
+            for one in silent:
+                one.sendall(begun)
+            assert [one.recv(1) for one in silent] == [b""] * len(silent), "closed by the server"
+            assert server.client.post("/v1/completions", json=completion()).status_code == 200
+        finally:
+            for one in silent:
+                one.close()
