@@ -20,7 +20,7 @@ lab.earlier()
 # Today 10 requests arrive per second, soon 14 will. **How many requests will be in the system, how long will they
 # wait, and how many can one GPU take?**
 #
-# 32 slots are this lab's choice: {{engine}} takes {{default_slots:,}} by default. An engine's host adds up to {{host_ms:.1f}} ms a step, mostly
+# 32 slots are this lab's choice: {{engine}} takes {{default_slots:,}} by default. The host adds up to {{host_ms:.1f}} ms a step, mostly
 # hidden.
 
 # %%
@@ -77,7 +77,7 @@ lab03.by_hand()
 
 # %% [markdown]
 # They stay {{stays}} seconds, {{stayed}} in all. By request: 4 arrivals in {{over_s}} s, each staying {{mean_stay:g}} s on average, give
-# λ W = {{hand_rate:g}} x {{mean_stay:g}} = {{hand_in_system:g}}. By the clock: {{stayed}} request-seconds in {{over_s}} s are {{hand_in_system:g}} in the system. Both add up the
+# λ W = {{hand_rate:g}} x {{mean_stay:g}} = {{hand_in_system:g}}. By the clock: {{stayed}} request-seconds in {{over_s}} s are {{hand_in_system:g}} in the system. Both add the
 # same {{stayed}} seconds:
 #
 # $$L = \lambda W$$
@@ -102,7 +102,7 @@ lab03.by_hand()
 # | $t_p$ | step of $B - 1$ decodes and a prompt | ms | {{mixed_ms:.1f}} |
 # | capacity | formula; simulated | requests/s | {{capacity:.1f}}; {{capacity_simulated:.1f}} |
 #
-# **Slots.** With {{price_slots}} of them the p99 of TTFT at 14 requests/s is {{many_soon_ms:.0f}} ms, and TPOT stays {{many_soon_tpot_ms:.1f}} ms; at {{price_rate:g}} TPOT is {{price_tpot_ms:.0f}} ms. From
+# **Slots.** With {{price_slots}} the p99 of TTFT at 14 requests/s is {{many_soon_ms:.0f}} ms, and TPOT stays {{many_soon_tpot_ms:.1f}} ms; at {{price_rate:g}} TPOT is {{price_tpot_ms:.0f}} ms. From
 # {{most:.1f}} on more do not help, and memory ends near {{room_requests}} requests. {{vllm}}: a mean TTFT
 # of {{few_vllm_ms:,}} ms with {{few_vllm}} slots, of {{many_vllm_ms}} ms with {{many_vllm}}.
 #
@@ -172,7 +172,7 @@ lab.ticket()
 # %% [markdown]
 # ## Take away
 #
-# 1. L = λ W for any policy and any part of a system; a short window needs its edges.
+# 1. L = λ W for any policy and part of a system; a short window needs its edges.
 # 2. Capacity: a request costs N/B steps of a full batch, one with its prompt.
 # 3. The p99 of TTFT leaves its floor when 1 in {{hundred}} arrivals finds no slot. More slots help, while TPOT allows.
 

@@ -87,12 +87,8 @@ lab04.wanted_shares()
 # padding, and continuous batching has nothing to win. With a delay of 0, whoever waits when the model gets free makes
 # the next batch: that is continuous batching, to the last bit, and queueing theory calls it **bulk service**.
 #
-# In front of an LLM engine that batches by iteration, a dynamic batcher only delays admission:
-
-# %%
-lab04.through_a_batcher()
-
-# %% [markdown]
+# In front of an LLM engine that batches by iteration, a dynamic batcher only delays admission.
+#
 # For whoever operates Triton:
 #
 # - With a delay of 0 there are still batches, and they grow with the load by themselves.

@@ -65,8 +65,8 @@ lab07.what_a_percentile_hides()
 # %% [markdown]
 # ## Measure
 #
-# Four stories, and a long prompt. Play, halve the budget, and play again. This is **measured**; beside it is a contract, **simulated** on an H200's recorded steps with {{on_the_card}}
-# times the budget.
+# Four stories, and a long prompt. Play, halve the budget, and play again. This is **measured**; beside it is a
+# contract, **simulated** on an H200's recorded steps with {{on_the_card}} times the budget.
 
 # %%
 lab07.words_that_stop()
@@ -201,7 +201,7 @@ lab07.metrics_page()
 
 # %% [markdown]
 # Choose `--max-num-batched-tokens` (budget), `--long-prefill-token-threshold` (cap) or `--max-num-seqs` (slots), and a
-# value that keeps both in the second explorer. What does a contract pay?
+# value that keeps both in the second explorer.
 
 # %%
 decision = None  # {"--flag": value}

@@ -101,10 +101,10 @@ lab07.throughput()
 # | here | engine | knob | default |
 # |---|---|---|---|
 # | token budget | {{vllm}} | `--max-num-batched-tokens` | 8,192 on an H100 or H200, 2,048 on an A100; fewer than `--max-num-seqs` are refused |
-# | cap for one prompt | {{vllm}} | `--long-prefill-token-threshold` | 0: none; vLLM 0.33 cuts no prompt that is alone |
+# | cap for one prompt | {{vllm}} | `--long-prefill-token-threshold` | 0: none; {{spares}} cut no prompt that is alone |
 # | chunking at all | {{vllm}} | `--enable-chunked-prefill` | on; without it a prompt above the budget is refused |
-# | prompts at a time | vLLM 0.19 | `--max-num-partial-prefills` | 1; V1 refuses to start with another |
-# | long ones among them | vLLM 0.19 | `--max-long-partial-prefills` | the same; later versions dropped both |
+# | prompts at a time | {{vllm}} | `--max-num-partial-prefills` | 1; V1 refuses to start with another |
+# | long ones among them | {{vllm}} | `--max-long-partial-prefills` | the same; later versions dropped both |
 # | chunk | SGLang 0.5 | `--chunked-prefill-size` | 8,192 on a card of {{sglang_gb}} GB; -1 turns chunking off |
 # | chunks beside decodes | SGLang 0.5 | `--enable-mixed-chunk` | off: prompts first, decodes wait |
 # | chunking at all | TensorRT-LLM 1.x | `enable_chunked_prefill` | off; in Triton's config: `enable_chunked_context` |

@@ -187,8 +187,10 @@ lab.recap("slots")
 print(lab08.log_of_four_slots())
 
 # %% [markdown]
-# From now on every prompt has {{decide_prompt}} tokens and every answer {{decide_answer}}. Choose `--max-num-seqs`, `--max-model-len` or
-# `--gpu-memory-utilization`, and the largest value with which nobody can be preempted.
+# From now on every prompt has {{decide_prompt}} tokens and every answer {{decide_answer}}.
+#
+# Choose `--max-num-seqs`, `--max-model-len` or `--gpu-memory-utilization`, and the largest value with which nobody can be
+# preempted.
 
 # %%
 choice = {"--flag": None}

@@ -185,7 +185,7 @@ lab08.two_cards()
 # {{fits_length:,}} tokens and not with {{refused_length:,}}.
 #
 # `gpu_memory_utilization` is a share of the *whole* memory of the card, not of what is free. The rest of the card must
-# hold everything that nobody has counted: CUDA graphs (up to vLLM 0.19), fragments, a second process. From {{graphs}} on an
+# hold everything that nobody has counted: CUDA graphs (in vLLM before {{graphs}}), fragments, a second process. From there on an
 # estimate of the graphs is taken off the pool, and the default is {{share_now:.2f}}. On the RTX 4090, from {{default_share:.2f}} to {{share_last:.2f}}, the
 # pool grows by {{last_grows:.0%}}, and {{last_left_gib:.2f}} GiB are left; CUDA graphs alone were found to take up to {{graphs_gib:g}} GiB. The first long
 # batch then ends in `CUDA out of memory`, and this one *is* an error: it takes the engine down with everybody in it.

@@ -18,6 +18,8 @@ from course.base.settings import quote
 MAX_BYTES = 2**30  # four times what 5 million rows of a trace take
 MAX_JSON_BYTES = 2**28  # parsed, JSON takes about ten times its size
 MAX_LINE = 2**24  # of JSON lines; a prompt of a million tokens has 62,500 block ids, less than 1 MiB
+MOST_DIGITS = 300
+"""Of a whole number: sums and conversions to float go to 308."""
 PIPE_SECONDS = 5.0  # to wait for the program that writes into a named pipe
 _OTHER_FORMATS = {
     b"\x1f\x8b": "gzip",
@@ -102,17 +104,23 @@ def json_value(path: Path, content: str, row: int | None = None) -> Any:
     row: the line that `content` is, if it is one line of a file.
     """
     try:
-        return json.loads(content)
+        return json.loads(content, parse_int=_whole)
     except json.JSONDecodeError as error:
         where: int | None = row if row is not None else error.lineno
         why = f"this is not JSON ({error.msg} at character {error.colno})"
         cut = ". Is the file complete?" if error.pos >= len(content.rstrip()) else ""
     except RecursionError:
         where, why, cut = row, "its brackets are nested too deeply to be read", ""
-    except ValueError:  # an integer of more digits than Python converts
-        where, why, cut = row, "it has a number with thousands of digits", ""
+    except ValueError:
+        where, why, cut = row, f"it has a number with more than {MOST_DIGITS} digits", ""
     place = path.name if where is None else f"{path.name}, row {where}"
     raise ValueError(f"{place}: {why}{cut}") from None
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise ValueError
+    return int(digits)
 
 
 def json_lines(path: Path, content: str, limit: int = MAX_LINE) -> Iterator[tuple[int, Any]]:

@@ -58,6 +58,8 @@ def bench(
         where = gpu.device(device)
         live = LiveRun(where, settings)
         if batches is None:
+            if not where.is_gpu:
+                echo(f"measuring the steps of {nreq:,} requests on the CPU: this takes a while ...", err=True)
             text, numbers = _loop(live)
         else:
             if not where.is_gpu and max(batches) * work > MUCH_WORK:

@@ -14,6 +14,7 @@ from course.cli.common import AsTyped
 from course.engine.run import Run
 from course.memory.kvcache import KVCache
 from course.models import ModelSpec
+from course.models.engine_defaults import VERSION
 from course.policies import Policy
 from course.workload import Workload, lengths
 from course.workload.arrivals import HIGHEST_RATE, LOWEST_RATE
@@ -232,7 +233,7 @@ def cache(options: Options, given: set[str], load: Workload) -> tuple[KVCache | 
     # The simulator's cache has one kind of blocks: as many as make the longest sequence fit as often as it does there.
     size = options["block_size"]
     blocks = card.num_blocks * -(-longest // size) // card.pool.blocks_for(longest)
-    where = f"estimated: {card.kv_bytes / 2**30:.2f} GiB left of {options['gpu']}, as vLLM 0.19 lays them out"
+    where = f"estimated: {card.kv_bytes / 2**30:.2f} GiB left of {options['gpu']}, as {VERSION} lays them out"
     if len(card.pool.groups) > 1:
         where += f", as sequences of {longest:,} tokens fill it"
     return KVCache(max(blocks, 1), size, options["engine_version"]), where

@@ -34,6 +34,10 @@ WORDS = {
 }  # fmt: skip
 
 
+MANY = 100
+"""Requests from which on the run is announced: some thousands take seconds."""
+
+
 def compare(
     ctx: typer.Context,
     result: Annotated[Path, typer.Argument(help="Result file of a benchmark tool, with its requests.")],
@@ -119,6 +123,8 @@ def compare(
         serving_engine = calibration.engine_of(read, spec, card, **{name: ctx.params[name] for name in ENGINE})
         weights = _weights(step_weights_gib)
         timing, step_fit, account = _timing(read, spec, card, serving_engine, weights, ctx.params)
+        if read.requests is not None and len(read.requests) >= MANY:
+            echo(f"serving {len(read.requests):,} requests in the simulator ...", err=True)
         compared = calibration.compare(read, timing, serving_engine)
     if save_fit is not None and step_fit is not None:
         _write(

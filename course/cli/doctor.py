@@ -26,6 +26,7 @@ def doctor(
     if explain is not None:
         _explain(explain, as_json)
         return
+    echo(f"checking {len(ITEMS)} items; starting a kernel takes longest, up to a minute ...", err=True)
     width = max(map(len, ITEMS))
     answers = {}
     for name, answer in examine(handed_out, to):

@@ -8,11 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
+from course.base import textfiles
 from course.cli.common import Blocks, BlockSize, Computes
 from course.cli.knobs import NAMES, with_policy_options
 from course.cli.output import echo, json_text
 
 MOST = 1_000  # prompts of a replay
+MOST_BYTES = 2**22  # of their file: a thousand prompts that fill the context have 2 MB
 REFRESH = 0.05  # seconds between two pictures on a terminal
 TAIL = 60  # letters of an answer that a line shows
 
@@ -101,11 +103,17 @@ def _cache(num_blocks: int | None, block_size: int) -> Any:
 
 def _lines(path: Path) -> list[str]:
     """The prompts of a file. ValueError for none, and for bytes that are no text."""
-    data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
-    try:
-        texts = [line.strip() for line in data.decode().splitlines() if line.strip()]
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not text in UTF-8: byte {error.start} is {data[error.start]:#04x}") from None
+    if str(path) == "-":
+        data = sys.stdin.buffer.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise ValueError(f"standard input has more than {MOST_BYTES // 2**20} MiB of prompts: use fewer")
+        try:
+            content = data.decode()
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is not text in UTF-8: byte {error.start} is {data[error.start]:#04x}") from None
+    else:
+        content = textfiles.text(path, "prompts", "text", MOST_BYTES)
+    texts = [line.strip() for line in content.splitlines() if line.strip()]
     if not texts:
         raise ValueError(f"{path} has no prompts: write one per line")
     if len(texts) > MOST:

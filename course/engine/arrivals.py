@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from course.policies.request import Life, Request, give_life
+from course.policies.request import Request, give_life, new_life
 from course.workload import Workload
 
 NEVER = float("inf")
@@ -83,7 +83,7 @@ class Arrivals:
             return self._given[row]
         request = _new(Request)
         labels = _NO_LABELS if not self._labels else self._labels_of(row)
-        give_life(request, Life(self.arrival[row], self.prompt[row], row, engine, labels))
+        give_life(request, new_life(self.arrival[row], self.prompt[row], row, engine, labels))
         return request
 
     def _labels_of(self, row: int) -> tuple:

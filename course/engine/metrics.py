@@ -185,7 +185,7 @@ def summary(
     window = (steps.end > begin) & (steps.end <= last)
     computed = int(steps.decodes.sum() + steps.prefill_tokens.sum() + steps.drafted.sum())
     met = meets_slos(run, ttft_slo, tpot_slo, e2e_slo)
-    kept = (steps.running - steps.wasted) * steps.seconds
+    useful = (steps.running - steps.wasted) * steps.seconds
     budget = float(steps.budget.sum())
     blocks = run.cache.num_blocks if run.cache else float("nan")
     little = run.little()
@@ -206,7 +206,7 @@ def summary(
     numbers |= {f"itl_{key}": value for key, value in percentiles(*run.itl_weighted).items()}
     numbers |= {
         "steps": len(steps),
-        "slot_utilisation": float(kept.sum()) / (run.limits.max_num_seqs * makespan),
+        "slot_utilisation": float(useful.sum()) / (run.limits.max_num_seqs * makespan),
         "token_utilisation": computed / budget if budget < float("inf") else float("nan"),
         "useful_slot_steps": int((steps.running - steps.wasted).sum()),
         "wasted_slot_steps": int(steps.wasted.sum()),
@@ -244,21 +244,21 @@ def _needed(load) -> int:
 
 def warnings(run: Run) -> tuple[str, ...]:
     """Sentences for a reader of the numbers: a queue that grew to the end, and work thrown away by preemption."""
-    found = []
+    sentences = []
     last, first = run.arrival.max(), run.arrival.min()
     open_loop = run.workload.after is None
     waiting = int(((run.admitted > last) & (run.arrival <= last)).sum())
     if open_loop and last > first and waiting > max(2 * run.limits.max_num_seqs, len(run) // 10):
         offered = (len(run) - 1) / (last - first)
-        found.append(
+        sentences.append(
             f"The queue grew to the end: when the last request arrived, {waiting} of {len(run)} were still waiting for "
             f"a slot. {offered:.3g} requests/s were offered and {len(run) / run.makespan:.3g} served; a longer run "
             "would wait longer. Lower the rate or raise capacity."
         )
     preemptions = int(run.preempted.sum())
     if preemptions > len(run) // 10:
-        found.append(
+        sentences.append(
             f"{preemptions} preemptions threw away {int(run.steps.dropped.sum())} computed tokens: KV blocks are "
             "short. Lower max_num_seqs or give the cache more blocks."
         )
-    return tuple(found)
+    return tuple(sentences)

@@ -168,16 +168,16 @@ class PlainEngine(Intake):
         for request in finished:
             self.decoding.remove(request)
             self.arrivals.answered(request.index, self.now)  # its next turn comes, if it has one
-        gone, self.leaving = (self.leaving, list(finished)) if self.async_scheduling else (list(finished), [])
-        self._let_go(gone, self.steps)
+        leavers, self.leaving = (self.leaving, list(finished)) if self.async_scheduling else (list(finished), [])
+        self._let_go(leavers, self.steps)
         for request in self.leaving:
             fill_remaining(request, 0)
 
-    def _let_go(self, gone: Sequence[Request], last: int) -> None:
+    def _let_go(self, leavers: Sequence[Request], last: int) -> None:
         """They give back what they have, which they held up to this step."""
-        for request in [request for request in self.running if request in gone]:
+        for request in [request for request in self.running if request in leavers]:
             self.notes.stay(request, last)
             self.pool.release(request)
             self.running.remove(request)
             request.life.engine, self.answered = None, self.answered + 1
-        self.leaving = [request for request in self.leaving if request not in gone]
+        self.leaving = [request for request in self.leaving if request not in leavers]

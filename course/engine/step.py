@@ -106,14 +106,14 @@ def seconds_of(step_time: StepTime, step: Step) -> float:
     return check_seconds(step_time(step), step)
 
 
-def check_seconds(seconds: float, asked: object) -> float:
+def check_seconds(seconds: float, what: object) -> float:
     """The seconds if they are a finite number from SHORTEST to LONGEST; else a ValueError."""
     if type(seconds) is float and SHORTEST <= seconds <= LONGEST:
         return seconds
     try:
         return settings.real("the step time", seconds, low=SHORTEST, high=LONGEST)
     except ValueError as error:
-        raise ValueError(f"{error}; it was asked for {asked}") from None
+        raise ValueError(f"{error}; it was asked for {what}") from None
 
 
 def with_checks(model: StepTimeModel) -> StepTimeModel:
@@ -123,15 +123,15 @@ def with_checks(model: StepTimeModel) -> StepTimeModel:
 
 
 class _Checked(StepTimeModel):
-    """Somebody's own model, each answer looked at before the fast loops use it."""
+    """A model of a reader's own, each answer looked at before the fast loops use it."""
 
     def __init__(self, model: StepTimeModel):
         self.model, self.longest = model, model.longest
 
     def seconds(self, decodes: int, decode_context: int, tokens: int, pairs: int, prefill_context: int) -> float:
         """See StepTimeModel."""
-        asked = f"{decodes} decodes over {decode_context} tokens and {tokens} prompt tokens"
-        return check_seconds(self.model.seconds(decodes, decode_context, tokens, pairs, prefill_context), asked)
+        what = f"{decodes} decodes over {decode_context} tokens and {tokens} prompt tokens"
+        return check_seconds(self.model.seconds(decodes, decode_context, tokens, pairs, prefill_context), what)
 
     def decode_line(self, decodes: int) -> tuple[float, float]:
         """See StepTimeModel."""

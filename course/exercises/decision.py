@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from course.exercises import nodes
 from course.exercises.compare import as_number
 
 
@@ -14,10 +15,10 @@ def flag_typed(flag: object) -> str:
 
 
 def value_typed(value: Any) -> Any:
-    """A value as typed: "2,048", "2_048" and 2048.0 are 2048; anything that is no whole number stays what it is."""
+    """A value as typed: "2,048", "2_048" and 2048.0 are 2048; anything that is no number stays what it is."""
     if isinstance(value, str):
-        digits = value.strip().replace(",", "").replace("_", "")
-        return int(digits) if digits.isdecimal() else value
+        typed = nodes.as_number(value.strip())
+        value = value if typed is None else typed
     number = as_number(value)
     return value if number is None or not number.is_integer() else int(number)
 

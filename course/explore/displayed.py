@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ipywidgets as widgets
 
@@ -23,8 +23,7 @@ from course.explore.tasks import Task, Way
 from course.explore.turn import in_turn
 from course.figures.theme import badge_html
 
-if TYPE_CHECKING:
-    from course.explore.explorer import Explorer
+Explorer = Any  # course.explore.explorer.Explorer, which stands above
 
 
 class Displayed:

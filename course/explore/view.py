@@ -6,7 +6,7 @@ import gc
 import time
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ipywidgets as widgets
 import plotly.graph_objects as go
@@ -20,8 +20,7 @@ from course.explore.style import notice
 from course.explore.table import Rows, html_tables, warnings_of
 from course.figures.theme import HEIGHT, TEMPLATE
 
-if TYPE_CHECKING:
-    from course.explore.explorer import Explorer
+Explorer = Any  # course.explore.explorer.Explorer, which stands above
 
 SLOW = 0.4
 """Seconds a run may take before the explorer says that it is working."""
@@ -153,7 +152,7 @@ class View(Displayed):
         """Fade the figure while it does not belong to the settings shown."""
         if self.error is not None:
             self.plot.add_class("course-stale")
-        elif "course-stale" in self.plot._dom_classes:
+        else:
             self.plot.remove_class("course-stale")
 
     def _say(self, result: Any, rows: Rows) -> None:

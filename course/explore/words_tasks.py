@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from course.explore.tasks import Find, Read, Settings, Task, Why
 
-if TYPE_CHECKING:
-    from course.explore.words import Spoken
+Spoken = Any  # course.explore.words.Spoken, which stands above
 
 ROW = 7
 """The request whose TTFT is read: one that stands in line for a while."""

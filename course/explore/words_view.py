@@ -8,7 +8,7 @@ hidden and a page that is closed ask for nothing, so nothing runs on, and no thr
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anywidget
 import ipywidgets as widgets
@@ -20,8 +20,8 @@ from course.explore.table import html_table
 from course.explore.turn import in_turn
 from course.lm.watch import Frame
 
-if TYPE_CHECKING:
-    from course.explore.words import Spoken, WordsExplorer
+Spoken = Any  # course.explore.words.Spoken, which stands above
+WordsExplorer = Any  # in the same file
 
 HERE = Path(__file__).parent
 SLICE = 0.025

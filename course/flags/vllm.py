@@ -36,6 +36,10 @@ def export(wish: Wish) -> Export:
             options.append(
                 _switch("scheduler-reserve-full-isl", False, "admit when the first chunk fits the free blocks")
             )
+        if p.watermark:
+            options.append(
+                Setting("--watermark", f"{p.watermark:g}", "share of the blocks that admission leaves free; since 0.33")
+            )
         if wish.prefill_first:
             warnings.append(
                 "vLLM cannot run prompts first: a step of its scheduler has all decodes and the chunks of prompts "

@@ -9,14 +9,13 @@ import ctypes
 import glob
 import importlib.util
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from course.gpu.errors import KernelError
 
-if TYPE_CHECKING:
-    from course.gpu.cuda import CudaQueue
+CudaQueue = Any  # course.gpu.cuda.CudaQueue, which stands above
 
 CUDA_TYPES = {"bf16": 14, "fp16": 2, "fp32": 0}
 COMPUTE_32F = 68  # sums in float32, and no TF32 for float32 inputs

@@ -145,7 +145,7 @@ class CudaQueue(CupyQueue):
     def ready(self, kernel: Kernel, grid: tuple, block: tuple, args: tuple, shared: int, chained: bool) -> Launch:
         """See Queue."""
         assert isinstance(kernel, CupyKernel)
-        function = kernel._function
+        function = kernel.function
         if shared > SHARED_WITHOUT_ASKING:
             try:
                 function.max_dynamic_shared_size_bytes = shared

@@ -21,13 +21,13 @@ class CupyKernel(Kernel):
 
     def __init__(self, name: str, parameters: tuple[sources.Parameter, ...], function: Any) -> None:
         super().__init__(name, parameters)
-        self._function = function
+        self.function = function
 
     def ready(
         self, grid: tuple[int, int, int], block: tuple[int, int, int], args: tuple, shared_bytes: int
     ) -> Callable[[], None]:
         """See Kernel."""
-        function, name = self._function, self.name
+        function, name = self.function, self.name
 
         def launch() -> None:
             with while_it_answers(f"the GPU, with {name} launched,"):

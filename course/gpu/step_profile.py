@@ -19,7 +19,7 @@ import numpy as np
 from course.gpu import record as records
 from course.gpu.device import Device
 from course.gpu.errors import KernelError
-from course.gpu.ops.queue import queue as queue_of
+from course.gpu.queues import queue as queue_of
 from course.gpu.transformer import Llama, Shape, Step
 from course.models import ModelSpec
 

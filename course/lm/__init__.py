@@ -14,8 +14,9 @@ from course.lm.config import Config
 from course.lm.errors import LMError
 from course.lm.forward import Model
 from course.lm.live import Questions, Speaking, SpokenRun, full_cache, serve_live
+from course.lm.loading import load
 from course.lm.sampling import GREEDY, Sampling
-from course.lm.speaker import LanguageModel, load
+from course.lm.speaker import LanguageModel
 from course.lm.tokenizer import TextStream, Tokenizer
 from course.lm.watch import Frame, Part, Watch, step_clock
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from course import gpu
 from course.gpu.ops.append import BLOCK
-from course.gpu.ops.queue import Queue, queue
+from course.gpu.ops.queue import Queue
+from course.gpu.queues import queue
 from course.gpu.transformer import Llama, Shape, Step, Weights
 from course.lm.cache import Blocks
 from course.lm.errors import LMError

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from course.lm.config import Config
-from course.lm.speaker import FOLDERS, ROOM, load
+from course.lm.loading import FOLDERS, ROOM, load
 from course.lm.tokenizer import ASSISTANT, END, USER
 
 NAME = "course-lm"  # as `course serve` calls it

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from course.lm.forward import Model
-from course.lm.speaker import FOLDERS
+from course.lm.loading import FOLDERS
 from course.lm.threads import one_thread
 from course.models import ModelSpec
 from course.models.gpus import GPU

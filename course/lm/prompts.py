@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from course.lm.speaker import ROOM
+from course.lm.loading import ROOM
 from course.lm.tokenizer import Tokenizer
 from course.workload import Workload
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,11 +14,6 @@ from course.lm.forward import Model
 from course.lm.sampling import GREEDY, Sampling
 from course.lm.tokenizer import Tokenizer
 
-if TYPE_CHECKING:
-    from course.gpu import Device
-
-ROOM = Path(__file__).parent
-FOLDERS = {"model": ROOM, "draft": ROOM / "draft"}
 CHUNK = 256  # prompt tokens that `answers` computes in a step, of all rows together
 
 Conversation = str | bytes | Sequence[str]
@@ -98,32 +92,3 @@ class LanguageModel(Model):
     def answer(self, conversation: Conversation, *, sampling: Sampling = GREEDY) -> str:
         """The answer to one conversation."""
         return self.answers([conversation], sampling=sampling)[0]
-
-
-def load(name: str = "model", device: str | Device | None = None) -> LanguageModel:
-    """The course's own "model", or its "draft", which is a tenth of it and has the same vocabulary.
-
-    device: what computes: a device of `course.gpu`, or the name of one ("cuda"); None: this package's NumPy code.
-    LMError if a file is missing or its checksum is not the one in SHA256SUMS, and for a device that cannot be used.
-    """
-    if name not in FOLDERS:
-        raise LMError(f"There is no model {name!r}: choose {' or '.join(FOLDERS)}.")
-    return load_folder(FOLDERS[name], ROOM, device)
-
-
-def load_folder(folder: Path, room: Path, device: str | Device | None = None) -> LanguageModel:
-    """The model in `folder`, whose tokenizer and checksums are in `room`."""
-    try:
-        lines = (room / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise LMError(f"The checksums {room / 'SHA256SUMS'} cannot be read: {error.strerror or error}.") from None
-    digests = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-    path = (folder / "model.safetensors").relative_to(room).as_posix()
-    if path not in digests:
-        raise LMError(f"{room / 'SHA256SUMS'} has no checksum of {path}. Install the course again.")
-    tokenizer = Tokenizer(room / "tokenizer.json")
-    if device is None:
-        return LanguageModel(folder, tokenizer, digests[path])
-    from course.lm.device import DeviceModel  # it needs this module, and brings course.gpu
-
-    return DeviceModel(folder, tokenizer, digests[path], device=device)

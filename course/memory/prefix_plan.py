@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from course.memory.block_pool import Plan
 from course.memory.prefix_spans import Chain, Copy, Node, Span
 
-if TYPE_CHECKING:
-    from course.memory.prefix_pool import PrefixPool
+PrefixPool = Any  # course.memory.prefix_pool.PrefixPool, which stands above
 
 
 class PrefixPlan(Plan):
@@ -98,7 +97,7 @@ class PrefixPlan(Plan):
         chain = pool.chain(request)
         if there is None or there > 0:
             self._pop()
-            pool._settle(chain, request.computed)
+            pool.settle(chain, request.computed)
             planned = 0 if there is None else -(-there // self._size) - -(-request.computed // self._size)
             self._gone.add(chain)
             blank, nodes, free = chain.blocks - chain.hashed + planned, list[Node](), int(self.free)
@@ -107,7 +106,7 @@ class PrefixPlan(Plan):
                 if copy.holders <= self._gone:
                     nodes.append(copy)
                     self.free += self._size_of(copy)
-            if not pool._unhashed_first:
+            if not pool.unhashed_first:
                 nodes, blank = [Node(blank), *nodes], 0
             self._lost.append((blank, nodes))
             self._lost_blocks += int(self.free) - free
@@ -140,8 +139,8 @@ class PrefixPlan(Plan):
         if self._added and chain.shared > place and most > place:
             for other, full in self._added.get(chain.key(0), ()):
                 place = max(place, chain.alike(other, 0, min(full, other.shared, chain.shared, most)))
-        if place < most and self._decoding and pool._growing:
-            for other in pool._growing.get(chain.key(place), ()):
+        if place < most and self._decoding and pool.growing:
+            for other in pool.growing.get(chain.key(place), ()):
                 # One more token of those that decode fills a block in this step.
                 if other.request in self._decoding and (other.request.computed + 1) // self._size > place:
                     place += 1
@@ -183,10 +182,10 @@ class PrefixPlan(Plan):
 
     def _pop(self) -> None:
         """What is owed is taken from the head: what was in it cannot be found any more."""
-        queue, blocks, self._owed = self._pool._queue, self._owed, 0
+        queue, blocks, self._owed = self._pool.queue, self._owed, 0
         if self._next is None:
-            self._pool._evict_owed()
-            self._blank, self._next = self._pool._blank, queue.after
+            self._pool.evict_owed()
+            self._blank, self._next = self._pool.blank, queue.after
         while blocks > 0:
             if self._blank:
                 taken = min(blocks, self._blank)

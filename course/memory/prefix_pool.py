@@ -33,8 +33,23 @@ class PrefixPool(BlockPool):
     """
 
     __slots__ = (
-        "_admissions", "_bag", "_blank", "_chains", "_decoding", "_growing", "_held", "_lost", "_lost_blocks", "_owed",
-        "_queue", "_spans", "_step", "_unhashed_first", "lookups", "shared", "steady",
+        "_admissions",
+        "_bag",
+        "_chains",
+        "_decoding",
+        "_held",
+        "_lost",
+        "_lost_blocks",
+        "_owed",
+        "_spans",
+        "_step",
+        "blank",
+        "growing",
+        "lookups",
+        "queue",
+        "shared",
+        "steady",
+        "unhashed_first",
     )  # fmt: skip
 
     # As in BlockPool, but never infinite, and never missing.
@@ -46,11 +61,11 @@ class PrefixPool(BlockPool):
 
     def __init__(self, num_blocks: int, block_size: int, unhashed_first: bool = False):
         super().__init__(num_blocks, block_size)
-        self._unhashed_first = unhashed_first
+        self.unhashed_first = unhashed_first
         self._spans: dict[Key, Span] = {}  # by the key of their first block
         self._chains: dict[Any, Chain] = {}
-        self._growing: dict[Key, list[Chain]] = {}  # who has a slot, by the next block of theirs that others may know
-        self._queue, self._blank = Queue(), num_blocks  # free blocks; how many at its head hold nothing
+        self.growing: dict[Key, list[Chain]] = {}  # who has a slot, by the next block of theirs that others may know
+        self.queue, self.blank = Queue(), num_blocks  # free blocks; how many at its head hold nothing
         self._lost: list[tuple[int, Queue]] = []  # what victims of this step had, not in the queue yet
         self._lost_blocks = self._held = self._step = self._admissions = 0
         self._owed = 0  # blocks that are taken, but still stand at the head of the queue: it is seldom asked which
@@ -99,7 +114,7 @@ class PrefixPool(BlockPool):
             return
         chain, size = self._chains[request], self.block_size
         if computed > chain.hashed * size:
-            self._settle(chain, computed)
+            self.settle(chain, computed)
         blocks, full = -(-(computed + tokens) // size), (computed + tokens) // size
         if blocks > chain.blocks:
             self._take_blocks(blocks - chain.blocks)
@@ -136,13 +151,13 @@ class PrefixPool(BlockPool):
             blocks = self._reserved.pop(request)
             self.free += blocks
             self._held -= blocks
-            self._evict_owed()
-            self._blank += blocks
+            self.evict_owed()
+            self.blank += blocks
             return
-        blank = self._give_back(request, self._queue, request.computed if computed is None else computed)
+        blank = self._give_back(request, self.queue, request.computed if computed is None else computed)
         if blank:
-            self._evict_owed()
-            self._blank += blank
+            self.evict_owed()
+            self.blank += blank
         del self._chains[request]
 
     def release_all(self, gone: Iterable[tuple[Any, int]]) -> None:
@@ -163,9 +178,9 @@ class PrefixPool(BlockPool):
 
     def plan(self, due: int = 0, decoding: Container = ()) -> PrefixPlan:
         """See BlockPool."""
-        if self._growing:
-            for chain in [chain for chains in self._growing.values() for chain in chains]:
-                self._settle(chain, chain.request.computed)
+        if self.growing:
+            for chain in [chain for chains in self.growing.values() for chain in chains]:
+                self.settle(chain, chain.request.computed)
         return PrefixPlan(self, due, decoding)
 
     def note(self) -> None:
@@ -225,13 +240,13 @@ class PrefixPool(BlockPool):
         if not chain.shared and not chain.rank:
             return spans, 0
         if self._owed:
-            self._evict_owed()
-        place, most, growing = 0, (known - 1) // self.block_size, self._growing
+            self.evict_owed()
+        place, most, growing = 0, (known - 1) // self.block_size, self.growing
         while place < most:
             key = chain.key(place)
             if key in growing:
                 for other in growing[key].copy():
-                    self._settle(other, other.request.computed + (other.request in self._decoding))
+                    self.settle(other, other.request.computed + (other.request in self._decoding))
             span = self._spans.get(key)
             if span is None:
                 break
@@ -241,7 +256,7 @@ class PrefixPool(BlockPool):
                 break
         return spans, place
 
-    def _settle(self, chain: Chain, computed: int) -> None:
+    def settle(self, chain: Chain, computed: int) -> None:
         """What a request that decodes has taken and filled since the last look."""
         size = self.block_size
         blocks, full = -(-computed // size), computed // size
@@ -282,13 +297,13 @@ class PrefixPool(BlockPool):
 
     def _grows(self, chain: Chain) -> None:
         chain.next = chain.key(chain.hashed)
-        self._growing.setdefault(chain.next, []).append(chain)
+        self.growing.setdefault(chain.next, []).append(chain)
 
     def _stands_still(self, chain: Chain) -> None:
         if chain.next is not None:
-            self._growing[chain.next].remove(chain)
-            if not self._growing[chain.next]:
-                del self._growing[chain.next]
+            self.growing[chain.next].remove(chain)
+            if not self.growing[chain.next]:
+                del self.growing[chain.next]
             chain.next = None
 
     # The queue of free blocks
@@ -300,22 +315,23 @@ class PrefixPool(BlockPool):
         self.free -= blocks
         self._owed += blocks
 
-    def _evict_owed(self) -> None:
+    def evict_owed(self) -> None:
+        """Take the blocks that are owed from the head of the queue; what was in them cannot be found any more."""
         blocks, self._owed = self._owed, 0
         while blocks > 0:
-            if self._blank:
-                taken = min(blocks, self._blank)
-                self._blank -= taken
+            if self.blank:
+                taken = min(blocks, self.blank)
+                self.blank -= taken
             else:
-                node = self._queue.after
-                if node is self._queue:
+                node = self.queue.after
+                if node is self.queue:
                     return  # more than there are: the engine takes notice
                 taken = self._evict(node, blocks) if isinstance(node, Copy) else self._use(node)
             blocks -= taken
 
     def _use(self, node: Node) -> int:
         node.unlink()
-        self._blank += node.blocks
+        self.blank += node.blocks
         return 0
 
     def _evict(self, copy: Copy, most: int) -> int:
@@ -340,12 +356,12 @@ class PrefixPool(BlockPool):
         Returns the blocks that cannot be found, if they are reused first: these are not in the queue.
         """
         chain = self._chains[request]
-        self._settle(chain, computed)
+        self.settle(chain, computed)
         self._stands_still(chain)
         blank = chain.blocks - chain.hashed
         self.free += blank
         self._held -= chain.blocks
-        if blank and not self._unhashed_first:
+        if blank and not self.unhashed_first:
             queue.append(Node(blank))
         for copy in reversed(chain.copies):
             copy.holders.remove(chain)
@@ -354,19 +370,19 @@ class PrefixPool(BlockPool):
                 self.free += copy.span.hi - copy.span.lo
         chain.copies.clear()
         chain.blocks = chain.hashed = 0
-        return blank if self._unhashed_first else 0
+        return blank if self.unhashed_first else 0
 
     def _bring_home(self, victims: int) -> None:
         """What the first of the victims had goes to the queue."""
         if not victims:
             return
-        self._evict_owed()
+        self.evict_owed()
         for blank, queue in self._lost[:victims]:
-            self._blank += blank
+            self.blank += blank
             self._lost_blocks -= blank
             node = queue.after
             while node is not queue:
                 self._lost_blocks -= node.blocks if not isinstance(node, Copy) else node.span.hi - node.span.lo
                 node = node.after
-            self._queue.extend(queue)
+            self.queue.extend(queue)
         del self._lost[:victims]

@@ -1,6 +1,6 @@
 """From a Hugging Face config.json to a ModelSpec."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -11,17 +11,18 @@ from course.base.textfiles import json_value, path_of, text
 from course.models import attention, engine_defaults, families, pattern, quantisation, recurrent, unknown, weights
 from course.models.keys import CONTEXT, DRAFTS, HEAD_DIM, LAYERS, MAX_CONTEXT, MAX_LAYERS, VOCABULARY, WIDTH, Keys
 from course.models.layers import Heads, Layer
-from course.models.spec import ModelSpec
 
+ModelSpec = Any  # course.models.spec.ModelSpec, which stands above
+Make = Callable[..., ModelSpec]
 MAX_BYTES = 2**26
 INSIDE = ("text_config", "llm_config", "language_config", "thinker_config", "language_model_config", "lm_config")
 QUANTISATION = "hf_quant_config.json"
 
 
-def read(config: str | PathLike | Mapping[str, Any], name: str | None = None) -> ModelSpec:
-    """See `ModelSpec.from_config`."""
+def read(make: Make, config: str | PathLike | Mapping[str, Any], name: str | None = None) -> ModelSpec:
+    """See `ModelSpec.from_config`. make: that class."""
     if isinstance(config, Mapping):
-        return _spec(config, name or Keys(config, "").family or "model", "the config", {}, None)
+        return _spec(make, config, name or Keys(config, "").family or "model", "the config", {}, None)
     path = path_of(config, "a model's config")
     if path.is_dir():
         path = path / "config.json"
@@ -30,7 +31,7 @@ def read(config: str | PathLike | Mapping[str, Any], name: str | None = None) ->
     if path.name.endswith("config.json"):
         beside.append(path.with_name(path.name.removesuffix("config.json") + QUANTISATION))
     quantised = next((_object(one) for one in beside if one.is_file()), {})
-    return _spec(_object(path), name or stem, path.name, quantised, _checkpoint_bytes(path))
+    return _spec(make, _object(path), name or stem, path.name, quantised, _checkpoint_bytes(path))
 
 
 def _object(path: Path) -> dict[str, Any]:
@@ -50,7 +51,14 @@ def _checkpoint_bytes(path: Path) -> int | None:
     return size if isinstance(size, int) and not isinstance(size, bool) and 0 < size < 10**15 else None
 
 
-def _spec(config: Mapping[str, Any], name: str, place: str, quantised: Mapping, stored: int | None) -> ModelSpec:
+def _spec(
+    make: Make,
+    config: Mapping[str, Any],
+    name: str,
+    place: str,
+    quantised: Mapping,
+    stored: int | None,
+) -> ModelSpec:
     outer = Keys(config, place)
     keys, inside = _language(outer)
     keys, notes = families.with_defaults(keys, inside)
@@ -64,7 +72,7 @@ def _spec(config: Mapping[str, Any], name: str, place: str, quantised: Mapping, 
         kinds = [kind for kind in kinds for _ in (0, 1)]
     layers = _layers(keys, kinds)
     quantisation_of = quantisation.read(outer, quantised)
-    spec = _sizes(keys, kinds, layers, name, place)
+    spec = _sizes(make, keys, kinds, layers, name, place)
     weight_counts, more = weights.count(outer, keys, kinds, quantisation_of, stored, drafts)
     return replace(
         spec,
@@ -141,13 +149,13 @@ def _draft_layers(keys: Keys, layers: tuple[Layer, ...], drafts: int) -> tuple[L
     return (Layer(full[-1]),) * drafts if full else ()
 
 
-def _sizes(keys: Keys, kinds: list, layers: tuple[Layer, ...], name: str, place: str) -> ModelSpec:
+def _sizes(make: Make, keys: Keys, kinds: list, layers: tuple[Layer, ...], name: str, place: str) -> ModelSpec:
     """The sizes that describe the model as a whole; if layers differ, the largest."""
     heads = [layer.attention for layer in layers if isinstance(layer.attention, Heads)]
     caches = [layer.attention for layer in layers if layer.attention]
     wide = keys.raw("intermediate_size")
     widest = max((one for one in wide if isinstance(one, int)), default=0) if isinstance(wide, list) else 0
-    return ModelSpec(
+    return make(
         name=name,
         num_layers=len(kinds),
         hidden_size=keys.size(*WIDTH) or 0,

@@ -10,9 +10,11 @@ from functools import lru_cache
 from course.base.settings import quote
 from course.models.gpus import GPU
 
-VERSION = "vLLM 0.19"
 DEFAULT_ENGINE_VERSION = "0.19"
-"""The release whose scheduler and block pool a policy and a cache follow where none is named."""
+"""The release that a policy, a cache and a command line follow if none is named, and that all texts name."""
+VERSION = f"vLLM {DEFAULT_ENGINE_VERSION}"
+RECORDED = "2026-11-29"
+"""When vLLM's own scheduler of that release was recorded: tests/data/vllm/."""
 LARGE_MEMORY = 70 * 2**30  # bytes from which on a card that is no A100 gets the larger batch
 GPU_MEMORY_UTILIZATION = 0.9
 BLOCK_SIZE = 16
@@ -32,7 +34,8 @@ class Release:
     threshold_alone: whether long_prefill_token_threshold also cuts the prompt of a request beside which no other runs
     or waits (v1/core/sched/scheduler.py: 409 of 0.19.1; 754 of 0.33.0). unhashed_first: whether freed blocks without a
     hash, which no prefix can hit, are reused before all others (v1/core/block_pool.py: 816 of 0.33.0); 0.19.1 puts all
-    freed blocks behind the others (409).
+    freed blocks behind the others (409). watermark: whether there is that setting (v1/core/kv_cache_manager.py: 210,
+    518 of 0.33.0).
     """
 
     name: str
@@ -42,21 +45,25 @@ class Release:
     whole_prompts: bool = False
     threshold_alone: bool = True
     unhashed_first: bool = False
+    watermark: bool = False
 
 
 RELEASES = {
     (0, 0): Release("vLLM before 0.8", whole_prompts=True),
     (0, 8): Release("vLLM 0.8 to 0.18"),
-    (0, 19): Release(VERSION),
+    (0, 19): Release("vLLM 0.19"),
     (0, 20): Release("vLLM 0.20", 0.92, True),
     (0, 21): Release("vLLM 0.21 to 0.32", 0.92, True, True),
-    (0, 33): Release("vLLM 0.33 and later", 0.92, True, True, threshold_alone=False, unhashed_first=True),
+    (0, 33): Release("vLLM 0.33 and later", 0.92, True, True, False, False, True, True),
 }
 
 
 def release(version: str | None) -> Release:
-    """The rules of a version such as "0.19" or "vLLM 0.21.1"; of 0.19 for None. ValueError for what is no version."""
-    return RELEASES[0, 19] if version is None else _release(str(version))
+    """The rules of a version such as "0.19" or "vLLM 0.21.1"; of DEFAULT_ENGINE_VERSION for None.
+
+    Raises ValueError for what is no version.
+    """
+    return _release(DEFAULT_ENGINE_VERSION if version is None else str(version))
 
 
 @lru_cache(maxsize=64)

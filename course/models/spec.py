@@ -7,6 +7,7 @@ from typing import Any
 
 from course.base import settings
 from course.models.layers import Heads, Latent, Layer
+from course.models.parameters import Weights
 
 _SIZES = (
     "num_layers",
@@ -20,42 +21,6 @@ _SIZES = (
     "kv_bytes_per_element",
 )
 _MAY_BE_0 = ("hidden_size", "intermediate_size", "num_heads", "num_kv_heads", "head_dim", "vocab_size")
-
-
-@dataclass(frozen=True)
-class Weights:
-    """Where a model's parameters are, and the bytes they take as stored. Counts of parameters unless said otherwise.
-
-    layers: of all layers, every expert included. active: of those, what one token is multiplied with. embedding: the
-    input table. head: the output matrix, 0 if it is the input table again (tied). layer_bytes, other_bytes: memory
-    of the layers, and of embedding and head together.
-
-    expert_bytes: the part of layer_bytes that is experts of which a router chooses; num_experts of them in each such
-    layer, and experts_per_token for a token. fp8: parameters of `active` whose products are computed in 8-bit floats.
-    draft_bytes: memory of the layers that only speculative decoding runs, which layer_bytes leaves out.
-    """
-
-    layers: int
-    active: int
-    embedding: int
-    head: int
-    layer_bytes: int
-    other_bytes: int
-    expert_bytes: int = 0
-    num_experts: int = 0
-    experts_per_token: int = 0
-    fp8: int = 0
-    draft_bytes: int = 0
-
-    @property
-    def parameters(self) -> int:
-        """All parameters, embedding and output head included."""
-        return self.layers + self.embedding + self.head
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of the checkpoint."""
-        return self.layer_bytes + self.other_bytes
 
 
 def _pack(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
@@ -115,7 +80,7 @@ class ModelSpec:
         """
         from course.models.config import read
 
-        return read(config, name)
+        return read(cls, config, name)
 
     def with_kv_dtype(self, dtype: str | None) -> "ModelSpec":
         """The same model with K and V stored as `dtype`, by vLLM's names; "auto" takes what the checkpoint asks for.

@@ -13,9 +13,9 @@ from course.models.attention import Attention
 from course.models.families import ON_BY_DEFAULT
 from course.models.keys import VOCABULARY, WIDTH, Keys
 from course.models.layers import Heads, Latent
+from course.models.parameters import Weights
 from course.models.pattern import Kind
 from course.models.quantisation import Quantisation
-from course.models.spec import Weights
 
 HALF = 2
 MLP_WIDTH = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "d_ff", "block_ff_dim")

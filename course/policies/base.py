@@ -12,8 +12,8 @@ before every step:
             return Schedule(tokens={request: request.remaining for request in turn})
 
 A policy whose answer holds for a while says so with `until`, and is served many times faster, since the engine then
-takes all steps up to the next change at once. The answer below holds for as long as nobody comes or goes: whoever waits
-then waits for a slot, and all others decode:
+takes all steps up to the next change at once. The answer below holds for as long as no request comes or goes: those
+that wait then wait for a slot, and all others decode:
 
     class Refill(Policy):
         max_num_seqs = 8
@@ -44,7 +44,7 @@ class State:
     """What a policy decides on: the engine at the present moment. One object, brought up to date before each question.
 
     now: seconds. decodes: how many of those with a slot decode; each has one token to compute. prefilling: the others
-    with a slot, whose prompt is not complete, or who got no turn in the last step. free_slots: slots that nobody has.
+    with a slot, whose prompt is not complete, or which got no turn in the last step. free_slots: slots that are free.
     waiting: those without a slot: preempted ones first, then in order of arrival; or in an order of one's own.
     block_size: tokens of a KV block. max_num_seqs: slots.
     """
@@ -76,22 +76,27 @@ class State:
 
     @property
     def free_blocks(self) -> float:
-        """KV blocks that nobody holds, infinite where memory is unlimited."""
+        """KV blocks that no request holds, infinite if memory is unlimited."""
         return self._engine.pool.free
 
     @property
+    def num_blocks(self) -> float:
+        """KV blocks in all, infinite where memory is unlimited."""
+        return self._engine.pool.num_blocks
+
+    @property
     def spare_blocks(self) -> float:
-        """Free blocks once all decodes have what they need in the coming step; below 0 where they cannot all run."""
+        """Free blocks once all decodes have what they need in the coming step; below 0 if they cannot all run."""
         return self._engine.pool.free - self._engine.due
 
     @property
     def last_step_end(self) -> float:
-        """When the last step ended [s], 0 before the first; earlier than `now` where nothing ran since."""
+        """When the last step ended [s], 0 before the first; earlier than `now` if nothing ran since."""
         return self._engine.last_step_end
 
     @property
     def no_more_arrivals(self) -> bool:
-        """Whether nobody will come unless an answer goes out."""
+        """Whether no request will come unless an answer goes out."""
         return self._engine.no_more_arrivals
 
     def plan(self, *, decodes: bool = True) -> Plan:
@@ -108,10 +113,10 @@ class Schedule:
 
     tokens: how many tokens each request computes; a waiting request that gets some is admitted, in the order given.
     preempt: running requests that lose their blocks first and go back to the head of the queue, in the order given.
-    decodes: True: everybody who decodes gets one token, besides those in `tokens`.
-    until: a time [s] up to which the answer holds: asked again before it, with nobody arrived, nobody gone and blocks
-        enough for all decodes, the policy would let all decode and nothing else. None: ask before every step. Where
-        nothing runs: wait until then, or until somebody arrives.
+    decodes: True: each request that decodes gets one token, besides those in `tokens`.
+    until: a time [s] up to which the answer holds: asked again before it, with no request arrived or gone and blocks
+        enough for all decodes, the policy would let all decode and nothing else. None: ask before every step. If
+        nothing runs: wait until then, or until a request arrives.
     """
 
     __slots__ = ("decodes", "preempt", "tokens", "until")
@@ -139,7 +144,7 @@ def _refuse_unknown(given: Mapping[str, Any]) -> None:
 
 
 class _Shared(Schedule):
-    """An answer that all policies share, and so nobody may change."""
+    """An answer that all policies share, and that none may change."""
 
     __slots__ = ()
 
@@ -151,15 +156,15 @@ class _Shared(Schedule):
         raise ValueError(f"this answer is shared by all policies: make a Schedule of your own to change its {name}")
 
 
-# Everybody who decodes goes on, until something changes.
+# All requests that decode go on, until something changes.
 DECODES: Schedule = _Shared(tokens=NOTHING, preempt=(), decodes=True, until=math.inf)
 
 
 class Order:
-    """Those who wait, in the order in which they are admitted, and for how long this order holds.
+    """Requests that wait, in the order in which they are admitted, and for how long this order holds.
 
-    requests: any iterable; who is not in it is not admitted. until: a time [s] up to which the order stays as it is:
-        asked again before it, with nobody arrived or sent back, it would be the same without those who were admitted.
+    requests: any iterable; what is not in it is not admitted. until: a time [s] up to which the order stays as it is:
+        asked again before it, with none arrived or sent back, it would be the same without those that were admitted.
     """
 
     __slots__ = ("requests", "until")
@@ -189,7 +194,7 @@ class Policy:
         """Raises ValueError for settings that cannot be. `serve` asks too: they may have been changed since."""
 
     def fresh(self) -> "Policy":
-        """One like this that has served nobody yet; `serve` serves such a copy, and so leaves this one as it is.
+        """One like this that has served nothing yet; `serve` serves such a copy, and so leaves this one as it is.
 
         Every attribute is copied too, except those that Python cannot copy, such as open files: both share them.
         """

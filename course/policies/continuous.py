@@ -15,6 +15,7 @@ MaxNumBatchedTokens = Annotated[int, Knob("The most tokens in a step.", 2_048)]
 EnableChunkedPrefill = Annotated[bool, Knob("Split prompts that exceed what is left of the step.")]
 LongPrefillTokenThreshold = Annotated[int, Knob("The most tokens of one prompt in a step; 0: no limit.")]
 SchedulerReserveFullISL = Annotated[bool, Knob("Admit only if the whole prompt fits the free blocks.")]
+Watermark = Annotated[float, Knob("While anybody runs, admission leaves this share of the blocks free; from 0.33 on.")]
 EngineVersion = Annotated[str, Knob("The release of vLLM whose scheduler is followed, such as 0.19.")]
 
 
@@ -28,15 +29,18 @@ class Continuous(Policy):
     enable_chunked_prefill: a prompt that does not fit the budget left runs in chunks; otherwise it waits for its turn.
     long_prefill_token_threshold: the most tokens one request may take in a step, 0 for no such limit.
     scheduler_reserve_full_isl: admit a request only if its whole prompt fits the free blocks, not only its first chunk.
+    watermark: while anybody runs, who joins must leave int(watermark x (num_blocks + 1)) blocks free besides: vLLM
+    counts the block that it keeps for itself. 0.33 has it, with 0 as default; earlier releases have none.
     engine_version: the release whose rules count (`models.engine_defaults.RELEASES`). From 0.33 on the threshold spares
     a request beside which no other runs or waits.
 
-    Out of blocks, the running request admitted last is preempted, and nobody is admitted in that step.
-    Not modelled: the watermark of 0.33. Raises ValueError for settings that
-    contradict each other.
+    Out of blocks, the running request admitted last is preempted, and none is admitted in that step.
+    Raises ValueError for settings that contradict each other.
     """
 
     max_num_batched_tokens: int
+    budget_changes = False
+    """Whether `max_num_batched_tokens` was set since serving began."""
 
     def __init__(
         self,
@@ -46,13 +50,14 @@ class Continuous(Policy):
         long_prefill_token_threshold: LongPrefillTokenThreshold = 0,
         scheduler_reserve_full_isl: SchedulerReserveFullISL = True,
         engine_version: EngineVersion = DEFAULT_ENGINE_VERSION,
+        watermark: Watermark = 0.0,
     ):
         self.max_num_seqs = max_num_seqs
         self.max_num_batched_tokens = max_num_batched_tokens
         self.enable_chunked_prefill = enable_chunked_prefill
         self.long_prefill_token_threshold = long_prefill_token_threshold
         self.scheduler_reserve_full_isl = scheduler_reserve_full_isl
-        self.engine_version = engine_version
+        self.engine_version, self.watermark = engine_version, watermark
         self.check_settings()
 
     def check_settings(self) -> None:
@@ -62,6 +67,11 @@ class Continuous(Policy):
         for name in ("enable_chunked_prefill", "scheduler_reserve_full_isl"):
             setattr(self, name, settings.flag(name, getattr(self, name, None)))
         release(str(getattr(self, "engine_version", None)))  # refuses what is no version
+        self.watermark = settings.real("watermark", getattr(self, "watermark", None), low=0, high=1)
+        if self.watermark and not release(self.engine_version).watermark:
+            raise ValueError(
+                f"vLLM {self.engine_version} has no watermark: set it to 0, or follow engine_version='0.33'"
+            )
         if self.max_num_batched_tokens < self.max_num_seqs:
             raise ValueError(
                 f"max_num_batched_tokens={self.max_num_batched_tokens} is smaller than one decode for each of "
@@ -71,12 +81,12 @@ class Continuous(Policy):
             raise ValueError(
                 "long_prefill_token_threshold needs enable_chunked_prefill=True: set it to 0 or turn chunking on"
             )
-        vars(self).pop("_set_while_serving", None)
+        vars(self).pop("budget_changes", None)
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
         if name == "max_num_batched_tokens":  # set in `schedule`, it may change again: no answer holds any more
-            vars(self)["_set_while_serving"] = True
+            self.budget_changes = True
 
     def __repr__(self) -> str:
         extras = ""
@@ -88,19 +98,24 @@ class Continuous(Policy):
             extras += ", scheduler_reserve_full_isl=False"
         if release(self.engine_version) is not release(DEFAULT_ENGINE_VERSION):
             extras += f", engine_version={self.engine_version!r}"
+        if self.watermark:
+            extras += f", watermark={self.watermark:g}"
         sizes = f"max_num_seqs={self.max_num_seqs}, max_num_batched_tokens={self.max_num_batched_tokens}"
         return f"{type(self).__name__}({sizes}{extras})"
 
     def queue(self, state: State, waiting: Waiting) -> Iterable[Request]:
-        """Those who wait, in the order in which they are admitted; who is left out waits on.
+        """Requests that wait, in the order in which they are admitted; one that is left out waits on.
 
-        A plain list holds for one step: while somebody waits whom slots and budget would let in, it is asked for before
-        every step. An `Order` says how long it holds. waiting: in order of arrival, preempted ones first.
+        A plain list holds for one step: while a request waits that slots and budget would let in, it is asked for
+        before every step. An `Order` says how long it holds. waiting: in order of arrival, preempted ones first.
         """
         return Order(waiting)
 
     def victim(self, state: State, running: Sequence[Request]) -> Request:
-        """Who gives way where blocks are short: the one admitted last, as in vLLM. running: in order of admission."""
+        """Which request gives way if blocks are short: the one admitted last, as in vLLM.
+
+        running: in order of admission.
+        """
         return running[-1]
 
     def cap(self, state: State) -> int:
@@ -116,23 +131,20 @@ class Continuous(Policy):
         return 0 if spared else self.long_prefill_token_threshold
 
     def schedule(self, state: State, *, holds: bool | None = None) -> Schedule:
-        """Decodes first, then prompts under way, then the queue. The answer holds while nobody waits for the budget.
+        """Decodes first, then prompts under way, then the queue. The answer holds while none waits for the budget.
 
-        holds: False: for one step only while anybody waits, which is so by default if a subclass has a `schedule` of
-        its own, since that may have a rule of its own for those who wait. One that has none says True.
+        holds: False: for one step only while a request waits, which is so by default if a subclass has a `schedule` of
+        its own, since that may have a rule of its own for those that wait. One that has none says True.
         """
-        own, prefilling, many = vars(self), state.prefilling, len(state.waiting)
-        if holds is None:
-            holds = type(self).schedule is Continuous.schedule and "schedule" not in own
-        left = own["max_num_batched_tokens"] - state.decodes
-        changes = "_set_while_serving" in own
+        prefilling, many = state.prefilling, len(state.waiting)
+        left = self.max_num_batched_tokens - state.decodes
         if left < 0:
             return self.make_room(state)
         joining = many and left and state.free_slots
         if not joining and not prefilling:
             if state.spare_blocks < 0:
                 return self.make_room(state)
-            return Schedule(decodes=True) if changes or not (holds or not many) else DECODES
+            return Schedule(decodes=True) if self.budget_changes or (many and not self._holds(holds)) else DECODES
         plan, tokens, cap = state.plan(), {}, self.cap(state)
         if plan.free < 0:
             return self.make_room(state)
@@ -146,17 +158,22 @@ class Continuous(Policy):
             left -= chunk
         begun = len(tokens)
         until = self.admit(state, plan, tokens, left, cap) if left and joining else math.inf if left else None
-        if changes or not (holds or many == len(tokens) - begun):
+        if self.budget_changes or (many > len(tokens) - begun and not self._holds(holds)):
             until = None
         if not tokens and until == math.inf:
             return DECODES
         return Schedule(tokens, decodes=True, until=until)
+
+    def _holds(self, holds: bool | None) -> bool:
+        """What `schedule` was told of `holds`, else whether no subclass and no object has a `schedule` of its own."""
+        return type(self).schedule is Continuous.schedule and "schedule" not in vars(self) if holds is None else holds
 
     def admit(self, state: State, plan: Plan, tokens: dict[Request, int], left: int, cap: int) -> float | None:
         """Add newcomers to `tokens` while slots, `left` tokens and blocks last; return until when the answer holds."""
         slots, begun, whole = state.free_slots, len(tokens), self.scheduler_reserve_full_isl
         order = self.queue(state, state.waiting)
         holds = order.until if isinstance(order, Order) else None
+        kept_free = int(self.watermark * (state.num_blocks + 1)) if self.watermark and plan.free < math.inf else 0
         for request in order.requests if type(order) is Order else order:
             remaining = plan.remaining(request)
             chunk = min(remaining, cap) if cap else remaining
@@ -164,6 +181,10 @@ class Continuous(Policy):
                 if not self.enable_chunked_prefill:
                     return None if tokens or not plan.steady else holds
                 chunk = left
+            if kept_free and (tokens or state.running):
+                must_fit = plan.need(request, remaining if whole else chunk) + kept_free
+                if must_fit > plan.free:
+                    break
             if not plan.take(request, chunk, remaining if whole else chunk):
                 break
             tokens[request] = chunk
@@ -178,7 +199,7 @@ class Continuous(Policy):
         return holds if plan.steady else None
 
     def make_room(self, state: State) -> Schedule:
-        """Those that run, in order of admission, where blocks or budget do not suffice for all: victims give way."""
+        """Those that run, in order of admission, if blocks or budget do not suffice for all: victims give way."""
         running, preempt = list(state.running), list[Request]()
         if state.decodes == len(running) <= self.max_num_batched_tokens:  # the same, without a look at each
             plan = state.plan()

@@ -1,4 +1,4 @@
-"""A policy made of one function, for whoever wants to try an idea in three lines."""
+"""A policy made of one function, to try an idea in three lines."""
 
 import math
 from collections.abc import Callable, Mapping

@@ -11,17 +11,17 @@ from course.policies.registry import MaxNumSeqs, registered
 
 @registered("prefill-first")
 class PrefillFirst(Policy):
-    """Iteration-level batching where new prompts go first and decodes wait, SGLang's default.
+    """Iteration-level batching in which new prompts go first and decodes wait, SGLang's default.
 
     As in SGLang 0.5.9 without --enable-mixed-chunk (managers/scheduler.py, schedule_policy.py): while a prompt can run,
-    a step computes prompts only, first come first served; else everybody gets one token. Settings are named as in vLLM,
-    SGLang's names in brackets:
+    a step computes prompts only, first come first served; else each that decodes gets one token. Settings have vLLM's
+    names, SGLang's names in brackets:
     max_num_seqs (max_running_requests): slots. max_num_batched_tokens (chunked_prefill_size): prompt tokens of a step,
     at least one for each slot here, though a step of decodes has no such limit in SGLang.
     enable_chunked_prefill: the prompt that does not fit what is left of a step runs in chunks, one such prompt at a
     time, and its next chunk comes in the next step; otherwise it waits for a step of its own.
 
-    A prompt is admitted if all of it fits the free blocks, beside one more token of everybody who decodes (SGLang holds
+    A prompt is admitted if all of it fits the free blocks, beside one more token of each that decodes (SGLang holds
     back a share of their max_new_tokens, which is not modelled). Out of blocks for decodes, those with the fewest
     answer tokens are preempted, the longest prompt first among equals. Prefixes are not modelled.
 
@@ -56,7 +56,7 @@ class PrefillFirst(Policy):
         return f"PrefillFirst({sizes}{'' if self.enable_chunked_prefill else ', enable_chunked_prefill=False'})"
 
     def schedule(self, state: State) -> Schedule:
-        """Prompts if there are any that can run, else a token for everybody else."""
+        """Prompts if there are any that can run, else a token for all others."""
         begun = [request for request in state.prefilling if not _decodes(request)]
         paused = {request: 1 for request in state.prefilling if _decodes(request)}
         plan = state.plan()
@@ -66,8 +66,8 @@ class PrefillFirst(Policy):
         if tokens:
             return Schedule(tokens)
         if not paused and not state.decodes:
-            return self.nobody(state)
-        # Whoever waits has no slot or no blocks, and gets neither before somebody leaves: decodes take blocks.
+            return self.idle(state)
+        # What waits has no slot or no blocks, and gets neither before a request leaves: decodes take blocks.
         if state.waiting and not plan.steady:
             return Schedule(paused, decodes=True)
         return Schedule(paused, decodes=True, until=math.inf) if paused else DECODES
@@ -98,7 +98,7 @@ class PrefillFirst(Policy):
         return tokens
 
     def make_room(self, state: State, begun: list[Request]) -> Schedule:
-        """The blocks do not suffice for all that decode: whoever has the fewest answer tokens gives way.
+        """The blocks do not suffice for all that decode: the request with the fewest answer tokens gives way.
 
         A prompt under way gives way to the last that decodes.
         """
@@ -110,11 +110,11 @@ class PrefillFirst(Policy):
             victim = begun.pop() if begun and len(order) == 1 else order.pop()
             plan.release(victim)
             preempt.append(victim)
-        kept = set(order)
-        return Schedule({request: 1 for request in decoding if request in kept}, preempt)
+        left = set(order)
+        return Schedule({request: 1 for request in decoding if request in left}, preempt)
 
-    def nobody(self, state: State) -> Schedule:
-        """Nobody runs. ValueError where somebody waits whom no step can ever take."""
+    def idle(self, state: State) -> Schedule:
+        """Nothing runs. ValueError if a request waits that no step can ever take."""
         if state.waiting:
             first = state.waiting[0]
             raise ValueError(
@@ -125,5 +125,5 @@ class PrefillFirst(Policy):
 
 
 def _decodes(request: Request) -> bool:
-    """Whether all that it has to compute is its last token: whoever waited through a step of prompts still decodes."""
+    """Whether all that it has to compute is its last token: one that waited through a step of prompts still decodes."""
     return request.emitted > 0 and request.remaining == 1

@@ -23,7 +23,7 @@ Kind = TypeVar("Kind", bound=type[Policy])
 class Knob:
     """What a signature says of a setting besides its name and type.
 
-    help: one line. default: what a command takes where the policy itself has no default. seconds: commands take
+    help: one line. default: what a command takes if the policy itself has no default. seconds: commands take
     milliseconds, and call the option NAME_ms.
     """
 

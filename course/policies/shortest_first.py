@@ -13,6 +13,7 @@ from course.policies.continuous import (
     LongPrefillTokenThreshold,
     MaxNumBatchedTokens,
     SchedulerReserveFullISL,
+    Watermark,
 )
 from course.policies.registry import Knob, MaxNumSeqs, registered
 from course.policies.waiting import Waiting
@@ -22,10 +23,10 @@ BY = ("prompt", "guess")
 
 @registered("shortest-first")
 class ShortestFirst(Continuous):
-    """As Continuous, but the shortest of those who wait are admitted first.
+    """As Continuous, but the shortest of those that wait are admitted first.
 
     by: "prompt", the tokens of the prompt, or "guess", what a predictor says of the answer (`Workload.with_guesses`).
-    Equal ones keep their order, and so do those without a guess, behind all others. Nobody who runs is sent away for a
+    Equal ones keep their order, and so do those without a guess, behind all others. None that runs is sent away for a
     shorter one, and a long one may wait for as long as shorter ones come. Raises ValueError as Continuous does, and for
     another `by`.
     """
@@ -39,6 +40,7 @@ class ShortestFirst(Continuous):
         scheduler_reserve_full_isl: SchedulerReserveFullISL = True,
         by: Annotated[str, Knob("What is short: the prompt, or the guess of the answer.")] = "prompt",
         engine_version: EngineVersion = DEFAULT_ENGINE_VERSION,
+        watermark: Watermark = 0.0,
     ):
         self.by = by
         super().__init__(
@@ -48,6 +50,7 @@ class ShortestFirst(Continuous):
             long_prefill_token_threshold,
             scheduler_reserve_full_isl,
             engine_version,
+            watermark,
         )
 
     def check_settings(self) -> None:
@@ -57,7 +60,7 @@ class ShortestFirst(Continuous):
             raise ValueError(f"by must be {' or '.join(BY)}, not {settings.quote(self.by)}")
 
     def queue(self, state: State, waiting: Waiting) -> Order:
-        """Those who wait, the shortest first: an order that time does not change."""
+        """Requests that wait, the shortest first: an order that time does not change."""
         return Order(waiting.sorted_by(_prompt if self.by == "prompt" else _guess))
 
 

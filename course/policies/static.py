@@ -1,4 +1,4 @@
-"""Static batching: wait for a full batch, run it until its longest request ends, then answer everybody."""
+"""Static batching: wait for a full batch, run it until its longest request ends, then answer all."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from course.policies.registry import MaxNumSeqs, registered
 
 @registered("static")
 class Static(Policy):
-    """Request-level batching with a fixed batch: starts when `max_num_seqs` requests wait, or nobody else will come.
+    """Request-level batching with a fixed batch: starts when `max_num_seqs` requests wait, or no other will come.
 
     A finished request keeps its slot as padding, prompts are padded to the longest, and the answers leave together.
     Raises ValueError for max_num_seqs below 1.

@@ -1,7 +1,7 @@
-"""Those who wait, as a policy reads them: in order of arrival, by a key of its own, or apart by a label.
+"""Requests that wait, as a policy reads them: in order of arrival, by a key of its own, or apart by a label.
 
-Nothing is copied when somebody comes or goes. What is sorted or set apart once stays so: the next look adds those who
-came since, and passes over those who left.
+Nothing is copied when a request comes or goes. What is sorted or set apart once stays so: the next look adds those that
+came since, and passes over those that left.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ORDERS = 4  # keys of which the order is remembered
 class Waiting(Sequence[Request]):
     """Those without a slot: the preempted ones first, the last of them at the head, then all others by arrival.
 
-    queue: the others, in order of arrival, and nobody twice. sent_back: the preempted ones, the head last. Both are the
+    queue: the others, in order of arrival, and none twice. sent_back: the preempted ones, the head last. Both are the
     engine's own, so that this shows the present at any time.
     """
 
@@ -67,7 +67,7 @@ class Waiting(Sequence[Request]):
         return repr(tuple(self))
 
     def sorted_by(self, key: Callable[[Request], Any]) -> Iterable[Request]:
-        """The same as sorted(self, key=key), for a key that never changes for a request: then nobody is sorted twice.
+        """The same as sorted(self, key=key), for a key that never changes for a request: then none is sorted twice.
 
         The order is remembered by the function, so give the same one each time: a method or a function with a name.
         """
@@ -84,7 +84,7 @@ class Waiting(Sequence[Request]):
     def grouped_by(self, label: Callable[[Request], Hashable]) -> dict[Any, Iterable[Request]]:
         """Those of each label in order, for a label that never changes for a request, such as its tenant.
 
-        Labels nobody has are not there; the others stand in the order of their first request.
+        Labels that no request has are not there; the others stand in the order of their first request.
         """
         groups = self._orders.get(label)
         if not isinstance(groups, _Grouped):
@@ -110,24 +110,24 @@ class _View:
 
     def __init__(self, queue: Any):
         self.queue = queue
-        self.known: set[Request] = set()  # and perhaps some who have left
-        self.count = 0  # of all who ever came: their place in the queue
+        self.known: set[Request] = set()  # and perhaps some that have left
+        self.count = 0  # of all that ever came: their place in the queue
 
     def newcomers(self) -> list[Request]:
-        """Those in the queue that are not known yet, in its order; everybody where too many of the known ones left."""
+        """Those in the queue that are not known yet, in its order; all of them if too many of the known ones left."""
         if len(self.known) > 2 * len(self.queue) + FEW:
             self.forget()
             self.known = set()
-        came = []
+        new = []
         for request in reversed(self.queue):
             if request in self.known:
                 break
-            came.append(request)
-        came.reverse()
-        return came
+            new.append(request)
+        new.reverse()
+        return new
 
     def forget(self) -> None:
-        """Nobody is known."""
+        """None is known."""
         raise NotImplementedError
 
 
@@ -144,10 +144,10 @@ class _Sorted(_View):
         self.entries, self.head = [], 0
 
     def refresh(self) -> None:
-        """Add those who came since the last look."""
-        came = self.newcomers()
-        added = [(self.key(request), self.count + place, request) for place, request in enumerate(came)]
-        self.known.update(came)
+        """Add those that came since the last look."""
+        new = self.newcomers()
+        added = [(self.key(request), self.count + place, request) for place, request in enumerate(new)]
+        self.known.update(new)
         self.count += len(added)
         entries, queue = self.entries, self.queue
         if len(added) > FEW:
@@ -181,10 +181,10 @@ class _Grouped(_View):
         self.groups = {}
 
     def refresh(self) -> None:
-        """Add those who came since the last look."""
-        came = self.newcomers()
-        added = [(self.label(request), (self.count + place, request)) for place, request in enumerate(came)]
-        self.known.update(came)
+        """Add those that came since the last look."""
+        new = self.newcomers()
+        added = [(self.label(request), (self.count + place, request)) for place, request in enumerate(new)]
+        self.known.update(new)
         self.count += len(added)
         for label, entry in added:
             self.groups.setdefault(label, deque()).append(entry)
@@ -204,7 +204,7 @@ def _first_place(group: tuple[Any, deque[tuple[int, Request]]]) -> int:
 
 
 class _Line:
-    """Those of a group who are still in the queue."""
+    """Those of a group that are still in the queue."""
 
     def __init__(self, group: Iterable[tuple[int, Request]], queue: Any):
         self._group, self._queue = group, queue

@@ -11,9 +11,9 @@ TOP_UP = 0.25  # of a window: what NoteWindow waits before every step of a busy 
 
 @registered("window")
 class Window(Policy):
-    """A window that opens when somebody arrives at an idle engine and closes early when the batch is full.
+    """A window that opens when a request arrives at an idle engine and closes early when the batch is full.
 
-    Those who waited already, for a slot, wait no longer; and between steps nobody waits at all.
+    Requests that waited already, for a slot, wait no longer; and between steps none waits at all.
     window: seconds. Raises ValueError for max_num_seqs below 1 or a window outside 0 to 1e10.
     """
 
@@ -35,14 +35,14 @@ class Window(Policy):
         return f"{type(self).__name__}(max_num_seqs={self.max_num_seqs}, window={settings.quote(self.window)})"
 
     def opens_at(self, state: State) -> float:
-        """When the engine runs its next step [s]; now where it is busy, or somebody has waited for it already."""
+        """When the engine runs its next step [s]; now if it is busy, or if a request has waited for it already."""
         if state.decodes or not state.waiting or len(state.waiting) >= self.max_num_seqs:
             return state.now
         first, last_end = state.waiting[0].arrival, state.last_step_end  # 0: nothing has run yet
         return first + self.window if first > last_end or not last_end else state.now
 
     def schedule(self, state: State) -> Schedule:
-        """Wait for the window, then admit whoever is here; between steps nobody waits."""
+        """Wait for the window, then admit all that are here; between steps none waits."""
         opens = self.opens_at(state)
         if state.now < opens:
             return Schedule(until=opens)
@@ -58,7 +58,7 @@ class Window(Policy):
 class NoteWindow(Window):
     """The window of the notes: waits before every step, full or not.
 
-    An idle engine waits a whole window after the next arrival, and a busy one a quarter of it, whoever waits.
+    An idle engine waits a whole window after the next arrival, and a busy one a quarter of it, whatever waits.
     """
 
     def opens_at(self, state: State) -> float:

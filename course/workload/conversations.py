@@ -1,6 +1,8 @@
-"""Requests that wait for answers: closed loops of users, and conversations whose prompts grow by their history."""
+"""Requests that wait for answers: closed loops of users, and conversations whose prompts grow by their history.
 
-from dataclasses import replace
+Each function gives the arguments of a Workload.
+"""
+
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,6 @@ from course.base.settings import MAX_REQUESTS, MAX_TOKENS, real, seed_sequence, 
 from course.workload import arrivals
 from course.workload.lengths import as_lengths, sample_lengths
 from course.workload.sharing import histories
-from course.workload.workload import Workload
 
 
 def closed_loop(
@@ -20,7 +21,7 @@ def closed_loop(
     output_tokens: Any,
     think_cv: float,
     seed: int,
-) -> Workload:
+) -> dict[str, Any]:
     """See `Workload.closed_loop`."""
     users = whole("users", users, high=MAX_REQUESTS)
     rounds = whole("requests_per_user", requests_per_user, high=MAX_REQUESTS)
@@ -34,14 +35,14 @@ def closed_loop(
     think[:users] = 0.0
     after = np.arange(n) - users
     after[:users] = -1
-    return Workload(
-        arrival,
-        sample_lengths("prompt_tokens", prompts, prompt_rng, n),
-        sample_lengths("output_tokens", outputs, output_rng, n),
-        after=after,
-        think_time=think,
-        name="closed loop",
-    )
+    return {
+        "arrival": arrival,
+        "prompt_tokens": sample_lengths("prompt_tokens", prompts, prompt_rng, n),
+        "output_tokens": sample_lengths("output_tokens", outputs, output_rng, n),
+        "after": after,
+        "think_time": think,
+        "name": "closed loop",
+    }
 
 
 def turns(
@@ -55,7 +56,7 @@ def turns(
     system_tokens: int,
     seed: int,
     prefix_block_size: int | None,
-) -> Workload:
+) -> dict[str, Any]:
     """See `Workload.turns`."""
     rate = arrivals.checked_rate(rate)
     conversations = whole("num_conversations", num_conversations, high=MAX_REQUESTS)
@@ -78,12 +79,13 @@ def turns(
     after[first] = -1
     think = arrivals.gaps(think_rng, think_time, think_cv, n)
     think[first] = 0.0
-    load = Workload(arrival, prompts, outputs, after=after, think_time=think, name="conversations")
+    columns = {"arrival": arrival, "prompt_tokens": prompts, "output_tokens": outputs}
+    columns |= {"after": after, "think_time": think, "name": "conversations"}
     if prefix_block_size is None:
-        return load
+        return columns
     size = whole("prefix_block_size", prefix_block_size, high=MAX_TOKENS)
     prefix = histories(np.cumsum(after < 0) - 1, prompts + outputs, system_tokens, size)
-    return replace(load, prefix=prefix, prefix_block_size=size, prefix_answers=True)
+    return columns | {"prefix": prefix, "prefix_block_size": size, "prefix_answers": True}
 
 
 def _history(turn_tokens: np.ndarray, first: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What a workload looks like in numbers, and several workloads merged into one."""
+"""What a workload looks like in numbers, and the columns of several workloads merged into one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from course.base.settings import quote
-from course.workload.workload import Workload
+
+Workload = Any  # course.workload.workload.Workload, which stands above
 
 
 def describe(load: Workload) -> dict[str, float]:
@@ -36,8 +37,8 @@ def describe(load: Workload) -> dict[str, float]:
     return numbers
 
 
-def label_parts(parts: Any) -> list[Workload]:
-    """The parts of a mix, each with its label in `class_`; ValueError unless they are workloads, one or more."""
+def label_parts(parts: Any, kind: type) -> list[Workload]:
+    """The parts of a mix, each with its label in `class_`; ValueError unless they are of this kind, one or more."""
     items: list[tuple[str | int, Any]]
     if isinstance(parts, Mapping):
         items = [(str(label), part) for label, part in parts.items()]
@@ -48,16 +49,16 @@ def label_parts(parts: Any) -> list[Workload]:
     if not items:
         raise ValueError("mix needs at least one workload, but none were given")
     for label, part in items:
-        if not isinstance(part, Workload):
+        if not isinstance(part, kind):
             raise ValueError(f"part {label!r} of the mix must be a Workload, not {quote(part)}")
     return [replace(part, class_=np.full(len(part), label)) for label, part in items]
 
 
-def merge(parts: Sequence[Workload], name: str = "") -> Workload:
-    """All requests of `parts`, by the earliest time at which each could arrive; equal times keep the order of parts."""
-    for part in parts:
-        if not isinstance(part, Workload):
-            raise ValueError(f"only another Workload can be merged, not {quote(part)}")
+def merged(parts: Sequence[Workload]) -> dict[str, Any]:
+    """All requests of `parts` as the arguments of a Workload, by the earliest time at which each could arrive.
+
+    Equal times keep the order of parts.
+    """
     sizes = [len(part) for part in parts]
     # A stable sort by a key that never falls along a chain keeps every `after` in front of its follower.
     order = np.argsort(np.concatenate([_earliest(part) for part in parts]), kind="stable")
@@ -101,7 +102,7 @@ def merge(parts: Sequence[Workload], name: str = "") -> Workload:
                 for part, size in zip(parts, sizes, strict=True)
             ]
         )[order]
-    return Workload(**columns, name=name, notes=tuple(note for part in parts for note in part.notes))
+    return columns | {"notes": tuple(note for part in parts for note in part.notes)}
 
 
 def _earliest(load: Workload) -> np.ndarray:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from course.base.settings import MAX_REQUESTS, real, seed_sequence, whole
-from course.workload import arrivals
+from course.base.settings import MAX_REQUESTS, quote, real, seed_sequence, whole
+from course.workload import arrivals, conversations, transforms
 from course.workload.columns import (
     check_order,
     check_sizes,
@@ -154,9 +154,7 @@ class Workload:
         the mean), max_gap_s, ties (gaps of exactly 0), negative (0: arrivals are sorted), and sum, mean, p50, p99, max,
         min of prompts (in_) and outputs (out_). NaN if there is nothing to divide by.
         """
-        from course.workload.transforms import describe
-
-        return describe(self)
+        return transforms.describe(self)
 
     # Others made from it
 
@@ -207,9 +205,9 @@ class Workload:
         A request that follows an answer is placed by the earliest time at which it could arrive. If only one side
         has class_, tenant, prefix, guess, tags or deadline, the other's are "" or -1, () or NaN.
         """
-        from course.workload.transforms import merge
-
-        return merge([self, other], name=self.name)
+        if not isinstance(other, Workload):
+            raise ValueError(f"only another Workload can be merged, not {quote(other)}")
+        return Workload(**transforms.merged([self, other]), name=self.name)
 
     @classmethod
     def mix(cls, parts: "Mapping[str, Workload] | Sequence[Workload]") -> "Workload":
@@ -218,9 +216,7 @@ class Workload:
         The labels are the keys of a mapping, or 0, 1, 2, ... for a sequence. Give every part its own seed: with the
         same one, their arrivals are copies of each other. ValueError for no parts, or a part that is no workload.
         """
-        from course.workload.transforms import label_parts, merge
-
-        return merge(label_parts(parts), name="mix")
+        return cls(**transforms.merged(transforms.label_parts(parts, Workload)), name="mix")
 
     # Where it comes from
 
@@ -314,9 +310,10 @@ class Workload:
         Users begin at times spread uniformly over the first think_time seconds, all at 0 if that is 0. The requests
         are ordered by round: first one of each user, then the second of each, so `head` keeps everyone.
         """
-        from course.workload.conversations import closed_loop
-
-        return closed_loop(users, think_time, requests_per_user, prompt_tokens, output_tokens, think_cv, seed)
+        columns = conversations.closed_loop(
+            users, think_time, requests_per_user, prompt_tokens, output_tokens, think_cv, seed
+        )
+        return cls(**columns)
 
     @classmethod
     def turns(
@@ -340,12 +337,11 @@ class Workload:
         start. prefix_block_size: hashes of blocks of so many tokens say what turns have in common (`prefix`); a prefix
         cache finds nothing without.
         """
-        from course.workload.conversations import turns as build
-
-        return build(
+        columns = conversations.turns(
             rate, num_conversations, turns, prompt_tokens, output_tokens, think_time, think_cv, system_tokens, seed,
             prefix_block_size,
         )  # fmt: skip
+        return cls(**columns)
 
 
 def _draw(draw: Callable[..., np.ndarray], n: int, prompts: Any, outputs: Any, seed: int, name: str) -> Workload:

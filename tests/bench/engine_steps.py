@@ -26,7 +26,7 @@ import torch
 from course import gpu
 from course.gpu import step_profile
 from course.gpu.ops import numbers
-from course.gpu.ops.queue import queue
+from course.gpu.queues import queue
 from course.gpu.transformer import Llama, Shape, Step
 from course.models import model
 

@@ -36,7 +36,7 @@ from course.gpu.ops import (
 )
 from course.gpu.ops.decode_attention import DecodeAttention
 from course.gpu.ops.prefill_attention import PrefillAttention
-from course.gpu.ops.queue import queue
+from course.gpu.queues import queue
 from course.gpu.transformer import Llama, Shape, Step
 from course.models import model
 from tests.bench import mixes

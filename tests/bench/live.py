@@ -26,7 +26,7 @@ import numpy as np
 from course import KVCache, Workload, gpu, lengths, policies, serve, steptime
 from course.engine.live import serve_live
 from course.gpu import record, step_profile
-from course.gpu.ops.queue import queue
+from course.gpu.queues import queue
 from course.gpu.transformer import Llama, Shape
 from course.models import ModelSpec, model
 from tools.gpu.captured import AsCaptured, CaptureSizes, Overhead, captured_seconds

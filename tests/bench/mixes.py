@@ -11,7 +11,7 @@ from course.gpu.ops import numbers, work_list
 from course.gpu.ops.decode_attention import DecodeAttention
 from course.gpu.ops.mixed_attention import MixedAttention
 from course.gpu.ops.prefill_attention import PrefillAttention
-from course.gpu.ops.queue import queue
+from course.gpu.queues import queue
 
 MIXES = (
     *((512, 0, 32, 1024), (512, 2048, 32, 1024), (256, 2048, 64, 1024), (512, 2048, 32, 4096)),

@@ -183,5 +183,6 @@ class ExplorerPage:
 
 
 def explorers(lab: LabPage) -> list[ExplorerPage]:
-    """Return the explorers of a notebook that has run, but for live views, which have no figure (test_words.py)."""
-    return [ExplorerPage(lab, root) for root in lab.page.locator(".course-explorer:not(.course-words)").all()]
+    """Return the explorers of a notebook that has run, but for live views and boards, which have no figure."""
+    shown = lab.page.locator(".course-explorer:not(.course-words):has(.course-controls)")
+    return [ExplorerPage(lab, root) for root in shown.all()]

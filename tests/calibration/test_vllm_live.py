@@ -16,7 +16,7 @@ from course.calibration import vllm_live, vllm_log
 from course.cli import app
 from course.engine.metrics import percentiles
 from course.lm.http.metrics import Metrics
-from course.lm.speaker import ROOM
+from course.lm.loading import ROOM
 from course.memory.kvcache import KVCache
 from course.models import named_or_read
 from course.policies import Continuous

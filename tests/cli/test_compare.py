@@ -130,6 +130,12 @@ def test_a_summary_that_says_too_little(totals):
 # The command
 
 
+def test_many_requests_are_announced(log, monkeypatch):
+    assert "in the simulator" not in course(log, *ASKED).stderr
+    monkeypatch.setattr("course.cli.compare.MANY", 40)
+    assert "serving 40 requests in the simulator ..." in course(log, *ASKED).stderr
+
+
 def test_table(log):
     ran = course(log, *ASKED, "--kv-tokens", 40_000)
     assert ran.exit_code == 0

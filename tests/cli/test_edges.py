@@ -91,6 +91,12 @@ def test_a_large_batch_on_the_cpu_says_that_it_takes_a_while(monkeypatch):
     assert "takes a while" not in call("bench", "--device", "numpy", "--fixed-batch", "1,2,4").stderr
 
 
+def test_a_service_on_the_cpu_says_that_it_is_measured(monkeypatch):
+    monkeypatch.setattr(bench, "_loop", lambda live: ("", {}))
+    said = call("bench", "--device", "numpy", "--nreq", 3).stderr
+    assert "measuring the steps of 3 requests on the CPU: this takes a while ..." in said
+
+
 def test_a_large_trace_and_a_long_run_say_what_they_do(monkeypatch):
     monkeypatch.setattr(progress, "LONG", 150)
     monkeypatch.setattr(progress, "LARGE", 1_000)

@@ -116,7 +116,7 @@ REFUSED = {
     "[1, 2]": "a config is a JSON object, not [1, 2]",
     "null": "a config is a JSON object, not None",
     "[" * 100_000: "nested too deeply",
-    '{"num_hidden_layers": 1' + "0" * 5000 + "}": "thousands of digits",
+    '{"num_hidden_layers": 1' + "0" * 5000 + "}": "more than 300 digits",
     "{}": "the number of layers cannot be told: num_hidden_layers",
     '{"model_type": "something_new"}': "the number of layers cannot be told",
     '{"num_hidden_layers": "many", "hidden_size": 64, "num_attention_heads": 4}': "num_hidden_layers must be a whole",

@@ -9,12 +9,13 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from course import gpu
-from course.cli import app
+from course.cli import app, talk
 from tests.helpers.sizes import PATIENCE
 
 COMMAND = [sys.executable, "-c", "from course.cli import main; main()"]
@@ -157,7 +158,7 @@ def test_a_file_without_prompts(tmp_path):
     empty.write_text("\n\n")
     odd.write_bytes(b"Spell owl.\n\xff\n")
     assert "has no prompts" in call("talk", "--prompts", empty).stderr
-    assert "byte 11 is 0xff" in call("talk", "--prompts", odd).stderr
+    assert "row 2: byte 0xff is not UTF-8" in call("talk", "--prompts", odd).stderr
 
 
 def test_a_server_until_ctrl_c():
@@ -204,6 +205,23 @@ def test_a_port_that_is_taken():
         taken.listen()
         found = call("serve", "--port", taken.getsockname()[1])
     assert found.exit_code == 2 and "cannot be used" in found.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="this system has no /dev/zero")
+def test_a_file_of_prompts_without_an_end_is_refused(tmp_path, monkeypatch):
+    assert "is a device" in call("talk", "--prompts", "/dev/zero").stderr
+    monkeypatch.setattr(talk, "MOST_BYTES", 2**20)
+    large = tmp_path / "large.txt"
+    large.write_text("Spell owl.\n" * 10**5)
+    assert "is larger than 1 MiB" in call("talk", "--prompts", large).stderr
+    assert "more than 1 MiB" in call("talk", "--prompts", "-", text=large.read_text()).stderr
+
+
+def test_a_temperature_near_0_gives_the_words_of_0():
+    greedy = call("talk", "--prompts", "-", "--json", text="Spell owl.\n")
+    found = call("talk", "--prompts", "-", "--temperature", "1e-308", "--json", text="Spell owl.\n")
+    (near,), (at,) = json.loads(found.stdout), json.loads(greedy.stdout)
+    assert near["answers"][0]["words"] == at["answers"][0]["words"] != ""
 
 
 def test_what_is_missing_is_named(monkeypatch):

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from course import Workload, policies, steptime
 from course.engine.plain import PlainEngine
-from course.engine.serving import finish, serve
+from course.engine.serving import Engine, finish, serve
 from tests.helpers import strategies
 from tests.helpers.strategies import examples, fresh
 
@@ -62,3 +63,29 @@ def test_equal_to_the_fast_loop(kind):
         assert repr(fast.summary()) == repr(plainly(case).summary())
 
     equal()
+
+
+class SkipsOneTurn(policies.Policy):
+    """Lists all that run, in order of admission, but for one step without request 0; notes who prefills."""
+
+    max_num_seqs = 2
+
+    def __init__(self, prefilling):
+        self.prefilling = prefilling
+
+    def schedule(self, state):
+        self.prefilling.append([request.index for request in state.prefilling])
+        runs = [*state.running, *state.waiting]
+        turns = runs[1:] if state.now == 1 else runs
+        return policies.Schedule({request: min(request.remaining, 2) for request in turns})
+
+
+def test_one_that_got_no_turn_stands_behind_those_that_prefill_already():
+    load, second, seen = Workload([0.0, 0.0], [1, 9], [3, 1]), steptime.PowerLaw(t0=1, c=0, alpha=1), ([], [])
+    engine = PlainEngine(SkipsOneTurn(seen[0]), second)
+    engine.follow(load)
+    engine.run()
+    fast = Engine(SkipsOneTurn(seen[1]), second)
+    fast.follow(load)
+    fast.run()
+    assert seen[0] == seen[1] == [[], [1], [1, 0], [1], [1]]

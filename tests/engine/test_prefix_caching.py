@@ -95,134 +95,15 @@ def sharing(draw, most=14):
     prompt = tuple(prompt)
     block = draw(st.sampled_from([1, 2, 4, 8]))
     longest = -(-max(map(sum, zip(prompt, output, strict=True))) // block)
-    version = draw(strategies.VERSIONS)
     blocks = int(longest * draw(st.sampled_from([1, 1, 1.3, 2, 6]))) + draw(st.integers(0, 2))
     policy = draw(strategies.continuous_policies(max(map(sum, zip(prompt, output, strict=True)))))
-    policy.engine_version = version
     hash_tokens = draw(st.sampled_from([block, block, 1, 2 * block, 4 * block]))
     arrival, after, think = draw(strategies.arrivals(n))
     return Sharing(
         arrival, prompt, output, after, think, policy, draw(strategies.STEP_TIMES),
-        KVCache(blocks, block, version, prefix_caching=True), None, tuple(starts), hash_tokens, draw(st.booleans()),
+        KVCache(blocks, block, policy.engine_version, prefix_caching=True), None, tuple(starts), hash_tokens,
+        draw(st.booleans()),
     )  # fmt: skip
-
-
-def plainly(case):
-    return test_plain.plainly(case)
-
-
-def parts(case, run, want):
-    """What of a run is not as the oracle has it."""
-    out, hits, spared = want
-    found = strategies.differences(case, run, out)
-    found += [] if run.log.lookups.tolist() == [list(hit) for hit in hits] else ["hits"]
-    found += [] if run.steps.shared.tolist() == spared else ["steps.shared"]
-    numbers = run.summary()
-    computed = sum(case.prompt) + sum(case.output) - len(case.prompt)
-    computed += numbers["recomputed_tokens"] - numbers["prefix_cache_hits"]
-    return found + ([] if numbers["computed_tokens"] == computed else ["tokens computed"])
-
-
-def test_both_loops_are_the_oracle():
-    """Times, hits, preemptions, the columns of the steps: equal to the last bit, however often the policy is asked."""
-    seen = dict.fromkeys(("hits", "preempted", "hits after it", "several times", "an answer"), 0)
-
-    @given(sharing())
-    @examples(2000, 120)
-    def equal(case):
-        want = case.by_the_oracle()
-        for name, run in (("fast", case.served()), ("asked", case.served_asking()), ("plain", plainly(case))):
-            found = parts(case, run, want)
-            assert not found, f"{name} differs from the oracle in {', '.join(found)}: {case}"
-        out, hits, _ = want
-        seen["hits"] += any(there for *_, there in hits)
-        seen["preempted"] += any(out.preempted)
-        seen["hits after it"] += len({who for who, *_, there in hits if there}) < sum(bool(there) for *_, there in hits)
-        seen["several times"] += max(out.preempted) > 1
-        seen["an answer"] += any(
-            start and start[0] >= 0 and there > case.prompt[start[0]]
-            for who, _, there in hits
-            for start in [case.starts[who]]
-        )
-
-    equal()
-    assert min(seen.values()) >= size(5, 100), seen
-
-
-class AtRandom(policies.Policy):
-    """Who runs, rests, joins and is sent away is drawn; a plan says what fits."""
-
-    def __init__(self, seed, max_num_seqs, max_num_batched_tokens):
-        self.draw, self.max_num_seqs, self.max_num_batched_tokens = Random(seed), max_num_seqs, max_num_batched_tokens
-
-    def schedule(self, state):
-        plan, left, tokens, preempt = state.plan(decodes=False), self.max_num_batched_tokens, {}, []
-        running = list(state.running)
-        while len(running) > 1 and self.draw.random() < 0.1:
-            preempt.append(running.pop(self.draw.randrange(len(running))))
-            plan.release(preempt[-1])
-        rest = 0.2 if len(running) > 1 else 0
-        for request in list(running):
-            if request in running and left and self.draw.random() >= rest:
-                chunk = min(request.remaining, left)
-                while not plan.take(request, chunk, if_fit=chunk):
-                    preempt.append(running.pop())
-                    plan.release(preempt[-1])
-                    left += tokens.pop(preempt[-1], 0)
-                    if preempt[-1] is request:
-                        break
-                else:
-                    tokens[request] = chunk
-                    left -= chunk
-        waiting = self.draw.sample(list(state.waiting), len(state.waiting))
-        for request in waiting[: self.max_num_seqs - len(running)]:
-            chunk = min(plan.remaining(request), left, self.draw.choice([3, 100]))
-            if chunk and plan.take(request, chunk, if_fit=chunk):
-                tokens[request] = chunk
-                left -= chunk
-        if not tokens and not preempt and running:
-            tokens = {running[0]: 1}  # refused if there is no block for it
-        return policies.Schedule(tokens, preempt)
-
-
-def outcome(how, case):
-    """The run, or what was refused: a policy of one's own may plan on what the step does not have."""
-    try:
-        return how(case)
-    except ValueError as error:
-        return str(error).partition(" has ")[0]
-
-
-WAYS = (lambda case: case.served(), lambda case: case.served_asking(), plainly)
-
-
-@pytest.mark.parametrize("kind", ["at random", "shortest first", "prefill first"])
-def test_the_loops_are_one_under_other_policies(kind):
-    ran = [0, 0]
-
-    @given(sharing(), st.integers(0, 2**16))
-    @examples(400, 40)
-    def equal(case, seed):
-        chosen = vars(case.policy)
-        limits = chosen["max_num_seqs"], chosen["max_num_batched_tokens"]
-        policy = {
-            "at random": lambda: AtRandom(seed, *limits),
-            "shortest first": lambda: policies.ShortestFirst(*limits, engine_version=case.policy.engine_version),
-            "prefill first": lambda: policies.PrefillFirst(*limits),
-        }[kind]()
-        case = replace(case, policy=policy)
-        fast, *others = (outcome(way, case) for way in WAYS)
-        ran[isinstance(fast, str)] += 1
-        for other in others:
-            if isinstance(fast, str) or isinstance(other, str):
-                assert fast == other, case
-            else:
-                assert not test_plain.differences(fast, other), case
-                assert np.array_equal(fast.log.lookups, other.log.lookups), case
-                assert np.array_equal(fast.steps.shared, other.steps.shared), case
-
-    equal()
-    assert ran[0] > 9 * ran[1]
 
 
 # By hand
@@ -443,3 +324,125 @@ def test_loads_with_unlike_blocks_do_not_mix():
         small.concat(large)
     both = small.concat(Workload([1.0], [3], [1]))
     assert both.prefix == (("a",), ()) and both.prefix_block_size == 4 and both != replace(both, prefix_block_size=8)
+
+
+# At random
+
+
+def plainly(case):
+    return test_plain.plainly(case)
+
+
+def parts(case, run, want):
+    """What of a run is not as the oracle has it."""
+    out, hits, spared = want
+    found = strategies.differences(case, run, out)
+    found += [] if run.log.lookups.tolist() == [list(hit) for hit in hits] else ["hits"]
+    found += [] if run.steps.shared.tolist() == spared else ["steps.shared"]
+    numbers = run.summary()
+    computed = sum(case.prompt) + sum(case.output) - len(case.prompt)
+    computed += numbers["recomputed_tokens"] - numbers["prefix_cache_hits"]
+    return found + ([] if numbers["computed_tokens"] == computed else ["tokens computed"])
+
+
+def test_both_loops_are_the_oracle():
+    """Times, hits, preemptions, the columns of the steps: equal to the last bit, however often the policy is asked."""
+    seen = dict.fromkeys(("hits", "preempted", "hits after it", "several times", "an answer"), 0)
+
+    @given(sharing())
+    @examples(2000, 120)
+    def equal(case):
+        want = case.by_the_oracle()
+        for name, run in (("fast", case.served()), ("asked", case.served_asking()), ("plain", plainly(case))):
+            found = parts(case, run, want)
+            assert not found, f"{name} differs from the oracle in {', '.join(found)}: {case}"
+        out, hits, _ = want
+        seen["hits"] += any(there for *_, there in hits)
+        seen["preempted"] += any(out.preempted)
+        seen["hits after it"] += len({who for who, *_, there in hits if there}) < sum(bool(there) for *_, there in hits)
+        seen["several times"] += max(out.preempted) > 1
+        seen["an answer"] += any(
+            start and start[0] >= 0 and there > case.prompt[start[0]]
+            for who, _, there in hits
+            for start in [case.starts[who]]
+        )
+
+    equal()
+    assert min(seen.values()) >= size(5, 100), seen
+
+
+class AtRandom(policies.Policy):
+    """Who runs, rests, joins and is sent away is drawn; a plan says what fits."""
+
+    def __init__(self, seed, max_num_seqs, max_num_batched_tokens):
+        self.draw, self.max_num_seqs, self.max_num_batched_tokens = Random(seed), max_num_seqs, max_num_batched_tokens
+
+    def schedule(self, state):
+        plan, left, tokens, preempt = state.plan(decodes=False), self.max_num_batched_tokens, {}, []
+        running = list(state.running)
+        while len(running) > 1 and self.draw.random() < 0.1:
+            preempt.append(running.pop(self.draw.randrange(len(running))))
+            plan.release(preempt[-1])
+        rest = 0.2 if len(running) > 1 else 0
+        for request in list(running):
+            if request in running and left and self.draw.random() >= rest:
+                chunk = min(request.remaining, left)
+                while not plan.take(request, chunk, if_fit=chunk):
+                    preempt.append(running.pop())
+                    plan.release(preempt[-1])
+                    left += tokens.pop(preempt[-1], 0)
+                    if preempt[-1] is request:
+                        break
+                else:
+                    tokens[request] = chunk
+                    left -= chunk
+        waiting = self.draw.sample(list(state.waiting), len(state.waiting))
+        for request in waiting[: self.max_num_seqs - len(running)]:
+            chunk = min(plan.remaining(request), left, self.draw.choice([3, 100]))
+            if chunk and plan.take(request, chunk, if_fit=chunk):
+                tokens[request] = chunk
+                left -= chunk
+        if not tokens and state.running:
+            first, *others = state.running
+            return policies.Schedule({first: min(first.remaining, self.max_num_batched_tokens)}, others)
+        return policies.Schedule(tokens, preempt)
+
+
+def outcome(how, case):
+    """The run, or what was refused: a policy of one's own may plan on what the step does not have."""
+    try:
+        return how(case)
+    except ValueError as error:
+        return str(error).partition(" has ")[0]
+
+
+WAYS = (lambda case: case.served(), lambda case: case.served_asking(), plainly)
+
+
+@pytest.mark.parametrize("kind", ["at random", "shortest first", "prefill first"])
+def test_the_loops_are_one_under_other_policies(kind):
+    ran = [0, 0]
+
+    @given(sharing(), st.integers(0, 2**16))
+    @examples(400, 40)
+    def equal(case, seed):
+        chosen = vars(case.policy)
+        limits = chosen["max_num_seqs"], chosen["max_num_batched_tokens"]
+        policy = {
+            "at random": lambda: AtRandom(seed, *limits),
+            "shortest first": lambda: policies.ShortestFirst(*limits, engine_version=case.policy.engine_version),
+            "prefill first": lambda: policies.PrefillFirst(*limits),
+        }[kind]()
+        case = replace(case, policy=policy)
+        fast, *others = (outcome(way, case) for way in WAYS)
+        ran[isinstance(fast, str)] += 1
+        for other in others:
+            if isinstance(fast, str) or isinstance(other, str):
+                assert fast == other, case
+            else:
+                assert not test_plain.differences(fast, other), case
+                assert np.array_equal(fast.log.lookups, other.log.lookups), case
+                assert np.array_equal(fast.steps.shared, other.steps.shared), case
+
+    equal()
+    assert ran[0] > 9 * ran[1]

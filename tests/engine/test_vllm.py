@@ -13,7 +13,7 @@ import pytest
 from course import KVCache, Workload, policies, serve, steptime
 from course.engine.plain import PlainEngine
 from course.engine.serving import finish
-from course.models.engine_defaults import DEFAULT_ENGINE_VERSION
+from course.models.engine_defaults import DEFAULT_ENGINE_VERSION, RECORDED
 from tests.helpers import vllm_runs
 
 VERSIONS = ("0.19.1", "0.33.0")
@@ -153,32 +153,48 @@ def test_the_versions_differ_where_the_table_says_so():
     assert differences("roomy", "0.33.0", follow="vLLM 0.34.2") == {}
 
 
-NOT_MODELLED = {
-    ("watermark", "0.33.0"): 29,
-}
-"""What the course does not model, and how many of the recorded runs it serves as vLLM all the same."""
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_watermark_is_vllms(engine):
+    """Equal only with it: in half of the runs it binds."""
+    assert differences("watermark", "0.33.0", ENGINES[engine]) == {}
+    without = differences("watermark", "0.33.0", change=lambda load: {**load, "watermark": 0})
+    assert len(without) > 20
 
 
-@pytest.mark.parametrize(("kind", "version"), NOT_MODELLED)
-def test_what_is_not_modelled_is_counted(kind, version):
-    """In the plain loop, which gets a feature first. If the numbers rise, the course models more: the docs follow."""
-    equal = len(recorded(kind, version)) - len(differences(kind, version, plain))
-    assert equal == NOT_MODELLED[kind, version]
+def test_the_watermark_by_hand():
+    """Ten blocks of 4 tokens, 2 of them (0.2 x 11) kept free while anybody runs: the third waits for the others."""
+    load, cache = Workload([0.0] * 3, [12, 20, 4], [2, 2, 1]), KVCache(10, 4)
+    for watermark, ttft in ((0, [1, 1, 1]), (0.2, [1, 1, 3]), (1, [1, 3, 5])):
+        policy = policies.Continuous(4, 64, engine_version="0.33", watermark=watermark)
+        for serve_it in ENGINES.values():
+            assert serve_it(load, policy, cache).ttft.tolist() == ttft, watermark
+            assert serve_it(load, policy, None).ttft.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("kind", [policies.Continuous, policies.ShortestFirst])
+def test_a_watermark_that_cannot_be_is_refused(kind):
+    with pytest.raises(ValueError, match="watermark must be"):
+        kind(8, 16, engine_version="0.33", watermark=-0.1)
+    with pytest.raises(ValueError, match=r"vLLM 0\.19\.1 has no watermark: set it to 0, or follow engine_v"):
+        kind(8, 16, engine_version="0.19.1", watermark=0.1)
 
 
 def test_the_docs_say_how_many_are_equal(root):
     table = (root / "docs" / "calibration.md").read_text().partition("## Equal to vLLM's own scheduler")[2]
     rows = {line.split("|")[1].strip(): line for line in table.splitlines() if line.startswith("|")}
-    for kind in dict.fromkeys([*EQUAL, *SHARING, "async", *(kind for kind, _ in NOT_MODELLED)]):
+    for kind in (*EQUAL, *SHARING, "async", "watermark"):
         for version, one in vllm_runs.recorded(kind)[1].items():
             many, cell = len(one["runs"]), rows[kind].split("|")[3 + VERSIONS.index(version)]
-            assert cell.strip() == f"{NOT_MODELLED.get((kind, version), many)} of {many}"
+            assert cell.strip() == f"{many} of {many}"
             assert one["vllm"] == version and one["date"] >= "2026-11-29"
 
 
 def test_the_docs_name_the_default(root):
     said = f"{DEFAULT_ENGINE_VERSION} if it is left out"
     assert all(said in (root / "docs" / name).read_text() for name in ("calibration.md", "policies.md"))
+    assert f"recorded on {RECORDED}" in (root / "docs" / "policies.md").read_text()
+    versions = [one for kind in EQUAL for one in vllm_runs.recorded(kind)[1].values()]
+    assert {one["date"] for one in versions if one["vllm"].startswith(DEFAULT_ENGINE_VERSION)} == {RECORDED}
     assert policies.Continuous(8, 16).engine_version == KVCache(8).engine_version == DEFAULT_ENGINE_VERSION
 
 

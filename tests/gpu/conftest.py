@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from course import gpu
-from course.gpu.ops.queue import Queue, queue
+from course.gpu.ops.queue import Queue
 from course.gpu.plain import PlainDevice
+from course.gpu.queues import queue
 
 _queues: dict[str, Queue | str] = {}
 

@@ -14,8 +14,8 @@ from course.gpu.ops import product
 from course.gpu.plain import PlainDevice
 from course.lm import device as lm_device
 from course.lm import weights
+from course.lm.loading import FOLDERS
 from course.lm.prompts import held_out_prompts
-from course.lm.speaker import FOLDERS
 from course.memory.kvcache import KVCache
 from tests.gpu.conftest import DEVICES, queue_on
 from tests.helpers.lm_reference import reference

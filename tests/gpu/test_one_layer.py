@@ -7,7 +7,7 @@ import pytest
 
 from course import gpu
 from course.gpu.one_layer import HEADS, attention, in_numpy, on_a_gpu
-from course.gpu.ops.queue import queue
+from course.gpu.queues import queue
 
 KV_HEADS = (32, 8, 4)
 

@@ -9,7 +9,7 @@ import pytest
 
 from course import gpu
 from course.gpu import step_profile
-from course.gpu.ops.queue import queue
+from course.gpu.queues import queue
 from course.gpu.transformer import Llama, Shape
 from course.models import model
 from course.steptime import files, recorded

@@ -112,6 +112,7 @@ def serve_continuous(
     long_prefill_token_threshold=0,
     scheduler_reserve_full_isl=True,
     engine_version="0.33",
+    watermark=0,
     by=None,
     num_blocks=None,
     block_size=16,
@@ -180,7 +181,8 @@ def serve_continuous(
             if tokens < whole and not enable_chunked_prefill:
                 break
             must_fit = to_compute(who) if scheduler_reserve_full_isl else tokens
-            if new_blocks(0, must_fit, block_size) > free():
+            kept_free = int(watermark * (num_blocks + 1)) if batch and num_blocks is not None else 0
+            if new_blocks(0, must_fit, block_size) + kept_free > free():
                 break
             queue.remove(who)
             batch.append(who)

@@ -76,6 +76,7 @@ def serve_sharing(
     long_prefill_token_threshold=0,
     scheduler_reserve_full_isl=True,
     engine_version="0.33",
+    watermark=0,
 ):
     """(Outcome, hits, spared). text_of(request, number of a block): what others know that block by.
 
@@ -132,7 +133,8 @@ def serve_sharing(
                 break
             woken = sum(block in memory.unused for block in found)
             must_fit = rest if scheduler_reserve_full_isl else tokens
-            if new_blocks(there, must_fit, block_size) + woken > len(memory.unused):
+            kept_free = int(watermark * (num_blocks + 1)) if batch else 0
+            if new_blocks(there, must_fit, block_size) + woken + kept_free > len(memory.unused):
                 break
             batch.append(queue.pop(0))
             hits.append((who, known(who), there))

@@ -215,7 +215,9 @@ def continuous_policies(draw, longest):
     chunked = draw(st.sampled_from([True, True, True, False]))
     budget = slots + draw(st.sampled_from([0, 1, 5, 40, 500])) if chunked else max(slots, longest)
     threshold = draw(st.sampled_from([0, 0, 1, 3, 7, 64])) if chunked else 0
-    return policies.Continuous(slots, budget, chunked, threshold, draw(st.booleans()), draw(VERSIONS))
+    version = draw(VERSIONS)
+    watermark = draw(st.sampled_from([0, 0, 0, 0.1, 0.3])) if version == "0.33" else 0
+    return policies.Continuous(slots, budget, chunked, threshold, draw(st.booleans()), version, watermark)
 
 
 @st.composite

@@ -105,6 +105,7 @@ def policy(load: dict[str, Any], version: str, kind: type[policies.Continuous] =
         long_prefill_token_threshold=load.get("threshold", 0),
         scheduler_reserve_full_isl=load.get("full_isl", True),
         engine_version=version,
+        watermark=load.get("watermark", 0),
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from course import lm
 from course.lm import weights
-from course.lm.speaker import FOLDERS
+from course.lm.loading import FOLDERS
 from tests.helpers import lm_schedules
 from tests.helpers.lm_reference import reference
 from tests.helpers.lm_schedules import is_certain, side_by_side, speak

@@ -10,7 +10,7 @@ import pytest
 
 from course import lm
 from course.lm.export import export
-from course.lm.speaker import FOLDERS, ROOM
+from course.lm.loading import FOLDERS, ROOM
 from course.models import ModelSpec
 from tests.helpers.places import ROOT
 

@@ -11,7 +11,7 @@ import pytest
 
 from course import lm
 from course.lm import weights
-from course.lm.speaker import FOLDERS, ROOM, load_folder
+from course.lm.loading import FOLDERS, ROOM, load_folder
 from course.models import ModelSpec
 from tools.lm.text import KINDS
 

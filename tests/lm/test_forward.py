@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from course import lm
 from course.lm import weights
-from course.lm.speaker import FOLDERS
+from course.lm.loading import FOLDERS
 from tests.helpers.lm_reference import reference
 
 # Float32 rounds to 6e-8 of a value; logits here are up to 40 and are sums of a few thousand such roundings that partly

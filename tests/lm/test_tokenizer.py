@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from course import lm
-from course.lm.speaker import ROOM
+from course.lm.loading import ROOM
 from tests.helpers.places import DATA
 
 TOKENIZER = lm.Tokenizer(ROOM / "tokenizer.json")

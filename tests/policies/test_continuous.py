@@ -56,6 +56,20 @@ def test_tokens_of_a_victim_go_to_others(serve):
     assert run.token_times(1).tolist() == run.token_times(2).tolist() == [1, 2, 3]
 
 
+@pytest.mark.parametrize("serve", BOTH)
+def test_when_a_request_gives_way_itself_the_next_one_still_has_its_turn(serve):
+    """Chunks of two: 4 + 6 + 6 of 17 blocks of one token are held at 3 s. Request 0 takes the last, 1 finds none."""
+
+    class Second(Continuous):
+        def victim(self, state, running):
+            return running[1]
+
+    policy = Second(3, 16, long_prefill_token_threshold=2, scheduler_reserve_full_isl=False)
+    run = serve(at_once([2, 6, 8], [6, 3, 1]), policy, SECOND, KVCache(17, 1))
+    assert run.preempted.tolist() == [0, 1, 0]
+    assert run.ttft.tolist()[2] == 4  # four chunks, one a step
+
+
 @pytest.mark.parametrize("answer", [None, 3, "first"])
 def test_a_victim_that_does_not_run_is_refused(answer):
     class Nobody(Continuous):

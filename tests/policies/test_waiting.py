@@ -4,7 +4,7 @@ from operator import attrgetter
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from course import KVCache, Workload, lengths, policies, serve, steptime
@@ -29,6 +29,7 @@ ACTIONS = st.lists(
 
 
 @given(ACTIONS)
+@example([("come", 0), ("come", 1), ("come", 3), ("look", 0), ("leave", 0), ("look", 0)])  # A B A, then B A
 @examples(300)
 def test_every_view_shows_what_a_list_would(actions):
     queue, sent_back, waiting, gone, made = {}, [], None, [], 0

@@ -139,7 +139,7 @@ def test_a_log_shorter_than_its_meta_says(tmp_path):
         ("[1]", "row 2: an object in braces was expected, not \\[1\\]"),
         (ROWS[1][:60], "row 2: this is not JSON .*Is the file complete"),
         ("[" * 100_000, "row 2: its brackets are nested too deeply"),
-        ('{"input_toks": ' + "9" * 5000 + "}", "row 2: it has a number with thousands of digits"),
+        ('{"input_toks": ' + "9" * 5000 + "}", "row 2: it has a number with more than 300 digits"),
     ],
     ids=range(16),
 )

@@ -14,6 +14,16 @@ def result(tmp_path):
     return partial(written, tmp_path)
 
 
+@pytest.mark.parametrize("digits", [301, 400, 5_000])
+def test_a_number_of_hundreds_of_digits_is_refused(digits, tmp_path):
+    """A float ends at 309 of them: later it would be a sum that cannot be converted."""
+    path = tmp_path / "large.json"
+    text = (DATA / "guidellm_v0.json").read_text(encoding="utf-8")
+    path.write_text(text.replace('"rate": ', f'"rate": {"9" * digits}, "rate_": ', 1), encoding="utf-8")
+    with pytest.raises(ValueError, match="it has a number with more than 300 digits"):
+        results.read(path)
+
+
 @pytest.mark.parametrize(
     ("doc", "why"),
     [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from course import KVCache, Workload, gpu, policies, serve
 from course.engine.live import serve_live
-from course.gpu.ops.queue import queue
+from course.gpu.queues import queue
 from tests.helpers.strategies import examples
 from tests.tools.test_live import LOAD, SIZES, Tiny
 from tools.gpu.captured import CaptureSizes

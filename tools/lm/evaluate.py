@@ -15,7 +15,8 @@ import numpy as np
 
 from course.lm.cache import PagedKV
 from course.lm.forward import Model
-from course.lm.speaker import LanguageModel, load
+from course.lm.loading import load
+from course.lm.speaker import LanguageModel
 from tools.lm.data import question
 from tools.lm.text import KINDS, Exchange, exchanges, of_kind
 from tools.lm.text.words import NAMES, PLACES

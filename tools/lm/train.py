@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from course.lm import weights
-from course.lm.speaker import ROOM
+from course.lm.loading import ROOM
 from course.lm.tokenizer import Tokenizer
 from tools.lm import data
 from tools.lm.network import Network

@@ -1,6 +1,6 @@
-"""The requests of an engine: who waits, who has a slot, who decodes, and what is written down when that changes.
+"""The requests of an engine: which wait, have a slot or decode, and what is written down when that changes.
 
-Nobody is touched but those whose state changes. The counters of a request that decodes are views of the step's number;
+A step touches only the requests whose state changes. The counters of one that decodes are views of the step's number;
 its context is part of one running sum, and its blocks are counted by phase (`BlockPool`).
 """
 
@@ -32,7 +32,7 @@ class Batch(Protocol):
     """The padded batch of a request-level engine (see `padded`)."""
 
     end: int
-    """The first step without the batch, where lengths are known."""
+    """The first step without the batch, if lengths are known."""
 
     def execute(self, tokens: Mapping[Request, Any]) -> None:
         """One step of the batch."""
@@ -51,14 +51,14 @@ class Batch(Protocol):
 class Lives(Intake):
     """The state of an engine's requests, and every way in which it changes.
 
-    queue: those who came, in order of arrival. sent_back: preempted, the head of the queue last. members: those with a
+    queue: newcomers, in order of arrival. sent_back: preempted, the head of the queue last. members: those with a
     slot, in order of admission; prefilling: the ones among them that do not decode.
     decoding: the others, but for a padded batch. decodes, context: how many those are, and the tokens that they attend
     to in the next step. phases: their blocks.
     counts: whether the pool is more than a number of equal blocks, and so counts what it holds in each step.
     filled: whether `Request.remaining` is kept of those that do not decode too. It is if nothing but what a request
     computed itself can be in the cache of it.
-    waiting: queue and sent_back as a policy sees them. running_shown: the members as it does, None where they changed.
+    waiting: queue and sent_back as a policy sees them. running_shown: the members as it does, None after a change.
     finishes: a heap of (first step without it, serial number, request). fruitless: preemptions since the last token.
     """
 
@@ -100,7 +100,7 @@ class Lives(Intake):
 
     @property
     def free_slots(self) -> int:
-        """Slots that nobody has."""
+        """Slots that no request has."""
         return self.limits.max_num_seqs - len(self.members)
 
     @property
@@ -139,7 +139,7 @@ class Lives(Intake):
     def admit(
         self, tokens: Mapping[Request, int]
     ) -> tuple[list[tuple[Request, int, bool]], int, int, list[tuple[int, int]]]:
-        """What a step with prompts is made of, once newcomers have their slots and everybody has the blocks.
+        """What a step with prompts is made of, once newcomers have their slots and every request has its blocks.
 
         (request, tokens, whether its prompt is complete then) of those that do not decode; and the decodes, the tokens
         that they attend to, and the prompts, as `Simulated.seconds` takes them.
@@ -147,15 +147,14 @@ class Lives(Intake):
         step, pool, queue, members, notes = self.steps, self.pool, self.queue, self.members, self.notes
         decodes, context, total = self.decodes, self.context, self.decodes
         chunks, prompts = [], []
-        blocks = self.due
+        blocks = self.phases.advance(1)
         if blocks or self.counts:
             pool.spend(blocks, self.decoding)  # the decodes take their blocks before all others
-        self.phases.step += 1
         for request, chunk in tokens.items():
             if type(request) is not Request or request.life.engine is not self:
                 raise answer.unknown(request)
             life = request.life
-            if life.decodes_from >= 0:  # named besides, though everybody decodes
+            if life.decodes_from >= 0:  # named besides, though all that decode do so
                 answer.chunk_of(request, chunk, 1)
                 continue
             joins = True
@@ -247,7 +246,7 @@ class Lives(Intake):
     def note_run(self, request: Request, last: int) -> None:
         """Write down its run of tokens and of decodes, which ended with step `last`."""
         life = request.life
-        if life.tokens_from <= last:  # not where several have just left at once
+        if life.tokens_from <= last:  # unless several have just left at once
             self.notes.tokens.extend((life.row, life.tokens_from, last, 1))
         if life.decodes_from <= last:
             self.notes.decodes.extend((life.row, life.decodes_from, last, life.known_first))

@@ -1,7 +1,7 @@
 """One loop for every policy: ask it, check its answer, run the step, hand out the tokens.
 
-Where an answer says that it holds (`Schedule.until`), all steps up to the next change are taken at once: the next
-arrival, the next answer that is complete, a shortage of blocks. Nobody is touched in them (see `lives`). The clock
+If an answer says that it holds (`Schedule.until`), all steps up to the next change are taken at once: the next
+arrival, the next answer that is complete, a shortage of blocks. No request is touched in them (see `lives`). The clock
 moves by adding one step after the other, never by multiplying, so the times are those of the same steps taken one by
 one, to the last bit.
 """
@@ -46,7 +46,7 @@ class Engine(Passes):
         self.batch = PaddedBatch(self) if self.limits.padded else None
 
     def run(self) -> Log:
-        """Serve everybody, and return what happened. Raises ValueError where nobody was submitted."""
+        """Serve all requests, and return what happened. Raises ValueError if none was submitted."""
         self.close()
         self._serve(NEVER)
         return self.log()
@@ -62,7 +62,7 @@ class Engine(Passes):
         self.serving = True
         self.stop, self.waits = stop, 0
         shortcut = tight.shortcut(self) if stop == NEVER else None
-        arrivals, policy, asked = self.arrivals, self.policy, 0
+        arrivals, policy, questions = self.arrivals, self.policy, 0
         times, total, slots = arrivals.times, len(arrivals.arrival), self.limits.max_num_seqs
         queue, sent_back, running, prefilling = self.queue, self.sent_back, self.members, self.prefilling
         try:
@@ -74,8 +74,8 @@ class Engine(Passes):
                 if not (running or queue or sent_back):
                     self.rest(None, stop)
                     continue
-                asked += 1
-                if not asked % 1024:
+                questions += 1
+                if not questions % 1024:
                     check_length(self.clock, self.notes.chunks)
                 schedule = self.ask(self.decodes, prefilling, slots - len(running))
                 if schedule is not DECODES:

@@ -1,4 +1,4 @@
-"""A padded batch: prompts as long as the longest, everybody held until the last answer is complete, then all leave."""
+"""A padded batch: prompts as long as the longest; all requests stay until the last answer is complete, then leave."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class PaddedBatch:
     def __init__(self, engine: Passes):
         self.engine = engine
         self.prompt = 0  # what each prompt is padded to
-        self.end = 0  # the first step without the batch, where lengths are known
-        self._open: dict[Request, None] = {}  # those whose answer is not complete, where lengths are not known
+        self.end = 0  # the first step without the batch, if lengths are known
+        self._open: dict[Request, None] = {}  # those whose answer is not complete, if lengths are not known
 
     def execute(self, tokens: Mapping[Request, Any]) -> None:
         """One step of the batch: its first, with all prompts, or decodes that are listed one by one."""
@@ -90,11 +90,11 @@ class PaddedBatch:
             engine.notes.tokens.extend((request.life.row, request.life.tokens_from, engine.steps - 1, 1))
 
     def is_open(self, request: Request) -> bool:
-        """Whether its answer is not complete yet, where lengths are not known."""
+        """Whether its answer is not complete yet, if lengths are not known."""
         return request in self._open
 
     def after_step(self) -> None:
-        """Where the last answer is complete, everybody leaves."""
+        """All requests leave once the last answer is complete."""
         engine = self.engine
         if engine.steps < self.end if engine.simulated else self._open:
             return

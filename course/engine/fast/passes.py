@@ -30,9 +30,12 @@ class Passes(Lives):
         super().__init__(policy, executor, cache, honour_until=honour_until)
         self.stop = NEVER
 
-    def mixed_step(self, tokens: Mapping[Request, int], everybody: bool, until: float | None) -> None:
-        """A step with prompts in it; or one whose decodes are listed one by one."""
-        if not everybody:
+    def mixed_step(self, tokens: Mapping[Request, int], all_decode: bool, until: float | None) -> None:
+        """A step with prompts in it; or one whose decodes are listed one by one.
+
+        all_decode: whether each request that decodes gets its token besides those in `tokens`.
+        """
+        if not all_decode:
             tokens = self.without_decodes(tokens)
             if not tokens:
                 if until is not None or not self._decode_once(self.decodes):
@@ -59,9 +62,9 @@ class Passes(Lives):
             self.decode_steps(until, if_there_is_room=True)
 
     def decode_steps(self, until: float | None, *, if_there_is_room: bool = False) -> None:
-        """One step of decodes alone, or all up to the next change where the answer holds.
+        """One step of decodes alone, or all up to the next change if the answer holds.
 
-        if_there_is_room: none at all where the blocks do not suffice for one, in place of a refusal.
+        if_there_is_room: no step at all if the blocks do not suffice for one, in place of a refusal.
         """
         decodes, pool, stop, limit = self.decodes, self.pool, NEVER, 1
         if until is not None and self.honour_until and self.simulated:

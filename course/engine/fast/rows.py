@@ -1,6 +1,6 @@
 """A workload in the form that the tight loops of `fast.tight` want, and the way in and out of it.
 
-A request is a row of the workload; nobody is an object but those who run when the loops begin or end.
+A request is a row of the workload; only those that run when the loops begin or end are objects.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Rows:
         longest = policy.long_prefill_token_threshold or policy.max_num_batched_tokens
         self.whole = np.where(prompts <= longest, prompts, policy.max_num_batched_tokens + 1).tolist()
         self.pairs = (prompts * (prompts + 1) // 2).tolist()
-        self.codes = (outputs * n + np.arange(n)).tolist()  # finish codes of those who join in step 0
+        self.codes = (outputs * n + np.arange(n)).tolist()  # finish codes of requests that join in step 0
         self.prompt, self.length = engine.arrivals.prompt, (prompts + outputs).tolist()
-        self.answered: list[int] = []  # finish codes of those who have left
+        self.answered: list[int] = []  # finish codes of requests that have left
         self.partial: list[tuple[int, int]] = []  # (request, tokens computed) of prompts that are not complete
         self.cut: dict[int, int] = {}  # those whose prompt was cut, and the step in which they were admitted
         self.noted: dict[int, Request] = {}  # those whose life was no plain one when they came in
@@ -65,7 +65,7 @@ class Rows:
             engine.pool.release(request)
 
     def go_out(self) -> None:
-        """The engine's own state again: those who left are written down, those who run become requests."""
+        """The engine's own state again: what left is written down, what runs becomes requests."""
         engine = self.engine
         self._write_down()
         engine.arrivals.head = self.head
@@ -97,7 +97,7 @@ class Rows:
             engine.let_go()
 
     def _write_down(self) -> None:
-        """The lives of those who have left."""
+        """The lives of the requests that have left."""
         notes, load = self.engine.notes, self.load
         leave, row = np.divmod(np.array(self.answered, dtype=np.int64), self.requests)
         self.engine.answered += len(row)

@@ -1,4 +1,4 @@
-"""A stretch of steps in which nobody joins or leaves: decodes alone, their times added up one after the other."""
+"""A stretch of steps in which no request joins or leaves: decodes alone, their times added up one after the other."""
 
 from array import array
 from bisect import bisect_left
@@ -22,7 +22,7 @@ def keep(clock: array, ends: list[float]) -> None:
     if len(ends) < LONG:
         clock.fromlist(ends)
     else:
-        clock.frombytes(pack(f"{len(ends)}d", *ends))  # twice as fast where there are many
+        clock.frombytes(pack(f"{len(ends)}d", *ends))  # twice as fast if there are many
     ends.clear()
 
 

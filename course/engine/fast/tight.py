@@ -1,8 +1,8 @@
 """The common case of continuous batching, as tight as Python gets: first come first served, with blocks enough for all.
 
 One door, `shortcut`, says whether an engine may go this way: its policy is exactly `Continuous`, its clock a step-time
-model, its arrivals known beforehand. Then nobody is touched but those who join or leave, and a request is a row of the
-workload, not an object. `_rounds` is for prompts that fit whole, `_chunked` for as long as the budget cuts them, and
+model, its arrivals known beforehand. Then a step touches only requests that join or leave, and a request is a row of
+the workload, not an object. `_rounds` is for prompts that fit whole, `_chunked` while the budget cuts them, and
 `_counted` for as long as the cache might not hold all that run at full length. If a decode finds no block, the loop of
 `fast.loop` takes over and finds everything as it would have left it itself.
 """
@@ -26,11 +26,13 @@ _ROOMY = 8  # one in so many blocks free: then a shortage is some time off
 
 
 def shortcut(engine: Passes) -> Shortcut | None:
-    """The tight loop for this engine, None where it may not be taken."""
+    """The tight loop for this engine, None if it may not be taken."""
     arrivals, policy, simulated = engine.arrivals, engine.policy, engine.simulated
     if type(engine.pool) is not BlockPool:
         return None
     if type(policy) is not Continuous or vars(policy).keys() & {"schedule", "queue", "victim", "admit", "make_room"}:
+        return None
+    if policy.watermark:
         return None
     if simulated is None or simulated.model is None or engine.limits.padded or not engine.honour_until:
         return None
@@ -46,7 +48,7 @@ class Shortcut(Rows):
     pause = 0  # times that the policy is asked before the next try
 
     def taken(self) -> bool:
-        """Serve as far as this way leads. False where it is not open: then the policy must be asked."""
+        """Serve as far as this way leads. False if it is not open: then the policy must be asked."""
         engine = self.engine
         self.pause -= 1
         if self.pause > 0 or engine.sent_back or engine.prefilling:
@@ -69,9 +71,9 @@ class Shortcut(Rows):
         return True
 
     def _rounds(self) -> None:
-        """Some rounds: those leave whose answer is complete, those join who wait, and a stretch of decodes follows.
+        """Some rounds: complete answers leave, waiting requests join, and a stretch of decodes follows.
 
-        Ends when all is served, and where those who wait cannot join as they are: `special`, `chunked`. Each line runs
+        Ends when all is served, and if those that wait cannot join as they are: `special`, `chunked`. Each line runs
         about once a request: their number is what the simulator's speed depends on.
         """
         n, slots, budget = self.requests, self.policy.max_num_seqs, self.policy.max_num_batched_tokens
@@ -82,7 +84,7 @@ class Shortcut(Rows):
         ends: list[float] = []  # of the latest steps, not yet in the clock
         step = len(self.engine.clock)
         offset = self.context - decodes * step  # the decodes attend to offset + decodes x step tokens
-        leave = finishes[0] // n  # the first step without the one who leaves next
+        leave = finishes[0] // n  # the first step without the one that leaves next
         coming = times[head] if decodes < slots else NEVER  # when the next one can join
 
         for _ in range(_ROUNDS):
@@ -223,7 +225,7 @@ class Shortcut(Rows):
                 self.decodes += head - self.head
                 self.head = head
             elif self.decodes:
-                stop = times[head] if slots and times[head] > now else NEVER  # else nobody joins before somebody leaves
+                stop = times[head] if slots and times[head] > now else NEVER  # else none joins before one leaves
                 count = phases.steps_left(free, finishes[0] // n - step)
                 now = decode(self.simulated, clock, now, stop, count, self.decodes, self.context)
                 self.context += self.decodes * (len(clock) - step)
@@ -239,7 +241,7 @@ class Shortcut(Rows):
     # While the budget cuts prompts
 
     def _chunked(self) -> None:
-        """As `_rounds`, step by step where somebody joins or computes a chunk, until the next prompt fits whole."""
+        """As `_rounds`, step by step while a request joins or computes a chunk, until the next prompt fits whole."""
         engine, n, policy = self.engine, self.requests, self.policy
         times, clock, finishes, lasting = engine.arrivals.times, engine.clock, self.finishes, 0
         self.chunked = False
@@ -255,7 +257,7 @@ class Shortcut(Rows):
                 continue
             if self.special or not self.decodes:
                 return
-            full = waiting or self.decodes >= policy.max_num_seqs  # then nobody joins before somebody leaves
+            full = waiting or self.decodes >= policy.max_num_seqs  # then none joins before one leaves
             stop = NEVER if full else times[self.head]
             count = finishes[0] // n - step
             engine.now = decode(self.simulated, clock, engine.now, stop, count, self.decodes, self.context)
@@ -273,7 +275,7 @@ class Shortcut(Rows):
         return sum(when <= now for when in times[self.head : self.head + most])
 
     def _chunk_step(self, step: int) -> bool:
-        """One step with prompts in it. False where nobody can join, or where blocks may run short: then `special`."""
+        """One step with prompts in it. False if none can join, or if blocks may run short: then `special`."""
         engine, policy, notes = self.engine, self.policy, self.engine.notes
         cap, left = policy.long_prefill_token_threshold, policy.max_num_batched_tokens - self.decodes
         if cap and self.decodes < 2:

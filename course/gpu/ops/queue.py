@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -109,19 +109,6 @@ class Queue:
     def stopwatch(self) -> Stopwatch:
         """A stopwatch for launches of this queue; one of the device does not see them on a GPU."""
         return self.device.stopwatch()
-
-
-def queue(device: Device) -> Queue:
-    """A new queue for the device. Raises KernelError if its driver cannot be called."""
-    # Imported where they are used: they need this module.
-    from course.gpu.cuda import CudaQueue, CupyQueue
-    from course.gpu.cupy_device import CupyDevice
-
-    if device.kind == "cuda":
-        return CudaQueue(cast(CupyDevice, device))
-    if device.kind == "hip":
-        return CupyQueue(cast(CupyDevice, device))
-    return Queue(device)
 
 
 def array(name: str, value: Any, shape: Sequence[int | None], kind: Any) -> Any:

@@ -13,7 +13,8 @@ from course import gpu
 from course.gpu.errors import FAILS, not_measured
 from course.gpu.one_layer import GPU_KIND, WIDTH, in_numpy, on_a_gpu
 from course.gpu.ops import numbers, product, read_probe
-from course.gpu.ops.queue import Queue, queue
+from course.gpu.ops.queue import Queue
+from course.gpu.queues import queue
 from course.gpu.timing import Launch, Timing, measuring
 from course.lm.threads import one_thread
 

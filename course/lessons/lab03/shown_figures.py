@@ -10,7 +10,6 @@ from course.engine.run import Run
 from course.figures import parts, theme
 from course.figures.parts import Part
 from course.lessons.lab03.evening import SHOWN, Evening
-from course.lessons.lab03.one_engine import STEP
 
 
 def four_by_hand(stays: Sequence[tuple[float, float]], window: tuple[float, float], *, height: int = 330) -> go.Figure:
@@ -64,7 +63,7 @@ def operators_graphs(found: Evening, *, height: int = 400) -> go.Figure:
     x = np.arange(begin, end) + 0.5
     data: list[Part] = []
     layout = {"template": theme.TEMPLATE, "height": height, "margin": parts.MARGIN | {"l": 90},
-              "annotations": [parts.heading(1, f"<i>{STEP.simulated}</i>")]}  # fmt: skip
+              "annotations": [parts.heading(1, "<i>simulated on recorded steps</i>")]}  # fmt: skip
     for row, (title, lines) in enumerate(rows, start=1):
         for name, values, colour in lines:
             data.append(parts.line(x, values[minutes], colour, name, row))

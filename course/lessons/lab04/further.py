@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from course import policies, queueing
-from course.engine.serving import serve
+from course import queueing
 from course.explore.table import Table, table
 from course.lessons.lab04 import side_by_side, three_batchers
 from course.lessons.lab04.other_loads import TRACE
 from course.lessons.lab04.side_by_side import at_once, saturated_tokens_per_second, serve_each, slot_utilisation
-from course.lessons.lab04.three_batchers import BUDGET, CHAT, ROOFLINE, SLOTS, STEP
-from course.workload import Workload
+from course.lessons.lab04.three_batchers import CHAT, ROOFLINE, SLOTS, STEP
 
-__all__ = ["gain_and_formula", "the_trace", "through_a_batcher", "wanted_shares"]
+__all__ = ["gain_and_formula", "the_trace", "wanted_shares"]
 
 
 def gain_and_formula() -> Table:
@@ -62,18 +58,3 @@ def wanted_shares() -> Table:
         busy = runs[name].steps.seconds.sum() / runs[name].makespan
         rows.append((f"{name}, the chat, simulated", f"{slot_utilisation(runs[name]):.0%}", f"{busy:.0%}"))
     return table(rows, "32 slots at saturation")
-
-
-def through_a_batcher() -> Table:
-    """The chat straight to the engine, and through a dynamic batcher in front of it."""
-    engine = policies.Continuous(SLOTS, max_num_batched_tokens=BUDGET)
-    passed_on = side_by_side.batcher_release(CHAT.arrival, max_batch_size=SLOTS, max_queue_delay=0.1)
-    late = Workload(arrival=passed_on, prompt_tokens=CHAT.prompt_tokens, output_tokens=CHAT.output_tokens)
-    straight = serve(CHAT, engine, STEP).ttft
-    behind = serve(late, engine, STEP).ttft + passed_on - CHAT.arrival
-    rows = [
-        ("", "first token, p50"),
-        ("straight to the engine", f"{1e3 * np.median(straight):.0f} ms"),
-        ("through the batcher", f"{1e3 * np.median(behind):.0f} ms"),
-    ]
-    return table(rows, f"The chat at 6 requests/s [{STEP.simulated}]")

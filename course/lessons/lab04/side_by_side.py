@@ -135,20 +135,3 @@ def load_point(name: str, rate: float, run: Run, e2e_slo: float) -> LoadPoint:
         goodput=float((run.e2e <= e2e_slo).sum()) / run.makespan,
         padding=1 - slot_utilisation(run),
     )
-
-
-def batcher_release(arrival: np.ndarray, *, max_batch_size: int, max_queue_delay: float) -> np.ndarray:
-    """When a dynamic batcher passes each request on to an engine that is always ready to take it.
-
-    arrival: seconds, non-decreasing, shape (n,). A batch leaves when it holds `max_batch_size` requests or when the
-    first of them has waited `max_queue_delay` seconds. Returns seconds, shape (n,).
-    """
-    released, first = np.empty(len(arrival)), 0
-    while first < len(arrival):
-        last = min(first + max_batch_size, len(arrival))
-        due = arrival[first] + max_queue_delay
-        if last - first == max_batch_size:
-            due = min(due, arrival[last - 1])
-        last = first + int(np.searchsorted(arrival[first:last], due, side="right"))
-        released[first:last], first = due, last
-    return released

@@ -78,7 +78,7 @@ class Fit:
 
 def fit(model_name: str, card: str, **settings: float | str) -> Fit:
     """The ledger at these settings."""
-    return Fit(card, ledger(model_name, card, **settings))  # type: ignore[arg-type]
+    return Fit(card, ledger(model_name, card, **settings))
 
 
 def gib(size: float) -> str:

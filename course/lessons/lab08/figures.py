@@ -74,6 +74,7 @@ def by_hand(case: Small, *, height: int = 300) -> go.Figure:
     data.append(line([0, len(steps)], [BLOCKS] * 2, "theory", "pool", dash="dash", width=1.5))
     middles = np.cumsum(case.held, axis=1) - case.held / 2
     notes = [note(2.5, float(middles[2, i]), name, "#FFFFFF", "center") for i, name in enumerate("ABCD")]
+    notes.append(note(len(steps), BLOCKS + 0.2, f"pool: {BLOCKS} blocks", anchor="right", yanchor="bottom"))
     for name, held, times in zip("ABCD", case.held.T, case.run.preempted, strict=True):
         lost = np.flatnonzero((held[:-1] > 0) & (held[1:] == 0)) + 1
         for step in lost[:times]:  # a further one is its end

@@ -66,7 +66,7 @@ def kinds_under_load() -> Table:
     for kind in kv_pool.BYTES:
         for rate in (1.0, 2.0):
             found = kv_pool.under_load(kind, rate)
-            cells = (f"{found.run.cache.num_blocks:,}", seconds(found.p95_ttft), f"{found.tokens_per_second:.0f}/s",
+            cells = (f"{kv_pool.cache(kind).num_blocks:,}", seconds(found.p95_ttft), f"{found.tokens_per_second:.0f}/s",
                      f"{found.preemptions:,}", f"{found.recomputed:.0%}", seconds(found.longest_gap))  # fmt: skip
             rows.append((f"{kind}, {rate:g}/s", *cells))
     return table(rows, "2,000 requests on one RTX 4090 [modelled]")

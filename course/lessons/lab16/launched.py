@@ -112,7 +112,7 @@ def launch_explorer() -> Explorer:
         "controls": CONTROLS,
         "figure": lambda found: figures.launched(_panels(found)),
         "summary": rows,
-        "title": f"{REQUESTS} questions and one stall, launched",
+        "title": f"{REQUESTS} questions, one stall",
         "badge": STEP.simulated,
     }
     return LiveExplorer(Explorer(recorded, **shared), both, **shared)
@@ -145,14 +145,14 @@ class _Bench:
 
 def _panels(found: Launched) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """(planned, written, from the plan) by the heading of a panel."""
-    tests = {"recorded H100": found.recorded} | ({"measured here": found.here} if found.here else {})
+    tests = {"simulated: H100": found.recorded} | ({"measured here": found.here} if found.here else {})
     return {name: (test.run.arrival, test.written, test.run.ttft) for name, test in tests.items()}
 
 
 def rows(found: Launched) -> list[tuple[str, ...]]:
     """p95 of TTFT and those above half the stall, by either clock, of each machine."""
     table: list[tuple[str, ...]] = [("", "written down", "from the plan")]
-    for label, test in (("recorded H100", found.recorded), ("measured here", found.here)):
+    for label, test in (("simulated: H100", found.recorded), ("measured here", found.here)):
         if test is None:
             continue
         ways = (test.written, test.run.ttft)

@@ -32,14 +32,14 @@ def _late(values: np.ndarray) -> int:
     return int((values > LONG).sum())
 
 
-def late(settings: Settings, result: LoadTest) -> int:
-    """Requests that waited longer than LONG, from the plan."""
-    return _late(result.run.ttft)
+def late_share(settings: Settings, result: LoadTest) -> float:
+    """Requests that waited longer than LONG, from the plan, in per cent of all."""
+    return 100 * _late(result.run.ttft) / len(result.run)
 
 
 def most_unseen(settings: Settings, result: LoadTest) -> bool:
     """Whether the client wrote down fewer than a tenth of those."""
-    return _late(result.written) < late(settings, result) / 10
+    return _late(result.written) < _late(result.run.ttft) / 10
 
 
 def sees(settings: Settings, result: LoadTest) -> bool:
@@ -83,6 +83,7 @@ def clocks(settings: Settings, result: LoadTest) -> Mapping[str, Any]:
         "plan": seconds(p99(result.run.ttft)),
         "free": seconds(p99(result.free.ttft)),
         "late": f"{_late(result.run.ttft):,}",
+        "late_share": f"{late_share(settings, result):.2g}%",
         "late_written": f"{_late(result.written):,}",
         "stall": seconds(result.stall),
         "due": f"{settings['rate'] * result.stall:.0f}",

@@ -17,7 +17,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from course.lm.http.metrics import CONTENT_TYPE
 from course.lm.http.protocol import CHAT, COMPLETION, MODEL, Asked, Refused, Reply, read
-from course.lm.http.service import BROKEN, Full, Service, Ticket
+from course.lm.http.service import BROKEN, Full, Service
+from course.lm.http.ticket import Ticket
 
 MAX_BODY = 2**20  # bytes
 MAX_READ = 2**24  # bytes of a longer one that are read before it is refused: who still sends would not hear the answer

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from course.lm.http.ticket import Ticket
 from course.memory.kvcache import KVCache
-
-if TYPE_CHECKING:
-    from course.lm.http.service import Ticket
 
 # vLLM's, and below them steps of a tenth: a toy is quicker than what its buckets were made for.
 SECONDS = (0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.025, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3,

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from course.base import settings
 from course.lm.http.app import HOSTS, make_app
 from course.lm.http.service import Service
 
 MOST_CONNECTIONS = 1_000  # beyond the requests that may be here; idle ones and refused ones
+
+IDLE_SECONDS = 10.0
+"""That a connection may go without the head of a request: too many that say nothing keep all others out (503)."""
+
+
+class Hurried(H11Protocol):
+    """HTTP/1.1 that closes a connection on which no request begins; uvicorn's waits for the first one for ever."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """See H11Protocol."""
+        super().connection_made(transport)
+        self.loop.call_later(IDLE_SECONDS, self._close_if_nothing_came)
+
+    def _close_if_nothing_came(self) -> None:
+        if self.cycle is None and not self.transport.is_closing():
+            self.transport.close()
 
 
 def open_port(port: int) -> socket.socket:
@@ -35,7 +53,7 @@ def make_server(service: Service, token: str) -> uvicorn.Server:
         log_level="warning",
         access_log=False,
         lifespan="off",
-        http="h11",  # the one that is there everywhere, whatever else is installed
+        http=Hurried,  # on h11, which is there everywhere, whatever else is installed
         loop="asyncio",
         ws="none",
         limit_concurrency=service.most + MOST_CONNECTIONS,

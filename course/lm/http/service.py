@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,8 +16,8 @@ from course.engine.live import Emitted
 from course.engine.serving import Engine
 from course.lm.cache import Blocks
 from course.lm.http.metrics import Metrics
+from course.lm.http.ticket import Ticket
 from course.lm.live import CANCELLED, Speaking, full_cache
-from course.lm.sampling import GREEDY, Sampling
 from course.lm.speaker import LanguageModel
 from course.lm.threads import one_thread
 from course.memory.kvcache import KVCache
@@ -31,30 +30,6 @@ RENEW = 1_000  # requests after which an idle engine is replaced by a new one, w
 
 class Full(ValueError):
     """The service has as many requests as it takes: slots and `max_waiting`."""
-
-
-@dataclass(eq=False)
-class Ticket:
-    """One request on its way.
-
-    said: called in the engine's thread with (text, ended) at each token; ended is "" while the answer goes on, then
-    "stop", "length", or "error" with a sentence as the text. The other arguments as in `Speaking.ask`.
-    created, started, first, last: seconds on time.monotonic; when it came, when its first step began, its tokens.
-    """
-
-    tokens: Sequence[int]
-    said: Callable[[str, str], None]
-    max_tokens: int | None = None
-    sampling: Sampling = GREEDY
-    number: int | None = None
-    ignore_end: bool = False
-    stop: Sequence[str] = ()
-    created: float = field(default_factory=time.monotonic)
-    started: float = 0.0
-    first: float = 0.0
-    last: float = 0.0
-    emitted: int = 0
-    request: Request | None = None
 
 
 class Service:

@@ -4,9 +4,9 @@ from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, PER
 
 TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab03", "tests/lessons/test_every_lab.py")
 EXPLORERS = ("tests/lessons/test_every_explorer.py",)
-NAMES = ("facts", "one_engine", "full_batch", "metrics_page", "evening", "tasks", "live_words")
+NAMES = ("facts", "one_engine", "full_batch", "metrics_page", "evening", "live_words")
 ASKS = "course/lessons/lab03/asks.yaml"
-FACTS, ENGINE, FULL, PAGE, EVENING, TASKS, HERE = (f"course/lessons/lab03/{name}.py" for name in NAMES)
+FACTS, ENGINE, FULL, PAGE, EVENING, HERE = (f"course/lessons/lab03/{name}.py" for name in NAMES)
 BESIDE, LIVE = "course/explore/words_beside.py", ("tests/lessons/test_live_words.py",)
 TEXT, DEEPER = "solutions/03_littles_law.py", "solutions/03_littles_law_deeper.py"
 
@@ -23,7 +23,6 @@ MUTANTS = (
     Mutant(PAGE, "(count / lasted) * (e2e_sum / count)", "count / lasted", TERM),
     Mutant(PAGE, "load().client_last.max()", "load().client_first.max()", TERM),
     Mutant(EVENING, "BEGIN, END, MINUTES = 10, 30, 55", "BEGIN, END, MINUTES = 10, 29, 55", CONSTANT),
-    Mutant(TASKS, "TIMES = 10.0", "TIMES = 100.0", CONSTANT, EXPLORERS),
     Mutant(HERE, "for prompt in PROMPTS], rate, SEED)", "for prompt in PROMPTS], 2 * rate, SEED)", TERM, LIVE),
     Mutant(BESIDE, "    @in_turn  # two runs at once would measure each other\n", "", TERM, LIVE),
     Mutant(ENGINE, "max_num_seqs, kind)[-1]", "max_num_seqs, kind)[-2]", BOUNDARY),

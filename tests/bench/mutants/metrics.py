@@ -35,7 +35,10 @@ MUTANTS = (
     Mutant(METRICS, "counted = run.arrival >= begin", "counted = run.arrival > begin", COMPARISON),
     Mutant(METRICS, "window = (steps.end > begin) & (steps.end <= last)", "window = (steps.end > begin)", TERM),
     Mutant(
-        METRICS, "kept = (steps.running - steps.wasted) * steps.seconds", "kept = steps.running * steps.seconds", TERM
+        METRICS,
+        "useful = (steps.running - steps.wasted) * steps.seconds",
+        "useful = steps.running * steps.seconds",
+        TERM,
     ),
     Mutant(
         METRICS,

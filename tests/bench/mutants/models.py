@@ -13,12 +13,12 @@ TESTS = (
     "tests/models/test_refusals.py",
     "tests/memory/test_ledger.py",
 )
-SPEC, LAYERS, WEIGHTS = (f"course/models/{name}.py" for name in ("spec", "layers", "weights"))
+SPEC, LAYERS, WEIGHTS, PARAMETERS = (f"course/models/{name}.py" for name in ("spec", "layers", "weights", "parameters"))
 ATTENTION, PATTERN, RECURRENT = (f"course/models/{name}.py" for name in ("attention", "pattern", "recurrent"))
 GPUS, DEFAULTS, CONFIG = (f"course/models/{name}.py" for name in ("gpus", "engine_defaults", "config"))
 
 MUTANTS = (
-    Mutant(SPEC, "return self.layers + self.embedding + self.head", "return self.layers + self.embedding", TERM),
+    Mutant(PARAMETERS, "return self.layers + self.embedding + self.head", "return self.layers + self.embedding", TERM),
     Mutant(SPEC, "layer.attention.elements() * layer.attention.window", "layer.attention.elements()", TERM),
     Mutant(SPEC, "2 * (self.num_heads + self.num_kv_heads)", "2 * self.num_heads", TERM),
     Mutant(

@@ -13,7 +13,7 @@ import pytest
 from course import gpu
 from course.exercises.judge import RIGHT, judge
 from course.figures.words import seconds
-from course.gpu.ops.queue import queue
+from course.gpu.queues import queue
 from course.gpu.timing import Timing
 from course.lessons import lab02, load
 from course.lessons.lab02 import (

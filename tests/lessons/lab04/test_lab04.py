@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from course import Workload, policies, serve, steptime
-from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
+from course.exercises.judge import RIGHT, WRONG, judge
 from course.lessons import lab04, load
 from course.lessons.lab04 import facts, night, other_loads, refill, side_by_side, three_batchers
 from course.lessons.lab04 import figures as draw
@@ -62,13 +62,6 @@ def test_a_refill_at_work():
     assert "it needs 3 slots" in lab04.at_work(refill.ignores_the_slots).text()
 
 
-def test_a_decision_is_read_as_people_write_it():
-    decision = exercise("decision")
-    assert judge(decision, {"max_num_seqs": 64}).status == RIGHT
-    assert "nearly empty" in judge(decision, {"--gpu-memory-utilization": 0.8}).hint  # whatever the value
-    assert judge(decision, None).status == NOT_ATTEMPTED
-
-
 @pytest.mark.parametrize("answers", [facts.WASTE, facts.WASTE_TWIN, facts.RATIO, facts.RATIO_TWIN])
 def test_the_exercises_numbers_come_from_runs(answers):
     slots = len(answers)
@@ -107,14 +100,6 @@ def test_why_the_gain_leaves_the_bound():
     assert measured(128, 2.0) > 1.2
     # Padding reads keys and values. Three batches show it; a step time of one's own is called for every step: slow.
     assert measured(128, 2.0, num_requests=384) > 1.5 * measured(128, 2.0, without_keys, num_requests=384)
-
-
-def test_where_every_step_costs_the_same_the_gain_is_the_bound():
-    found = side_by_side.saturated_gain(
-        steptime.PowerLaw(t0=5e-3, c=0, alpha=1), max_num_seqs=32, output_cv=1.0, num_requests=20_000
-    )
-    # 624 batches; the longest of 32 has a standard deviation of 40% of its mean, so the mean of them is good to 2%.
-    assert found.gain == pytest.approx(found.bound, rel=0.04)
 
 
 def test_saturation_is_counted_until_the_last_one_has_a_slot():
@@ -211,21 +196,12 @@ def test_for_one_step_continuous_is_dynamic_without_delay_to_the_bit(rate):
     assert np.array_equal(continuous.e2e, serve(images, policies.Dynamic(16, 0.0), step).e2e)
 
 
-def test_a_batcher_lets_go_of_a_full_batch_at_once_and_of_others_after_the_delay():
-    arrival = np.array([0.0, 0.01, 0.02, 0.5, 0.55, 2.0])
-    released = side_by_side.batcher_release(arrival, max_batch_size=3, max_queue_delay=0.1)
-    assert released == pytest.approx([0.02, 0.02, 0.02, 0.6, 0.6, 2.1])
-
-
 def test_what_the_tables_say():
     def numbers(shown, row):
         cells = table(shown.rows)[row]
         return [float(cell.partition(" ")[0].rstrip("x%").replace(",", "")) for cell in cells if cell]
 
-    (late,), (soon,) = (
-        numbers(lab04.through_a_batcher(), f"{way}") for way in ("through the batcher", "straight to the engine")
-    )
-    assert late > soon and numbers(lab04.wanted_shares(), "static, the chat, simulated")[1] == 100  # it does not idle
+    assert numbers(lab04.wanted_shares(), "static, the chat, simulated")[1] == 100  # it does not idle
     # More than the padding of the answers explains: prompts are padded as well.
     _, _, gain, answers, prompts = numbers(lab04.the_trace(), "32")
     assert gain > 1.5 * answers and prompts == pytest.approx(3.8, abs=0.05)

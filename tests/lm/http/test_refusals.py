@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from course import KVCache, policies
-from course.lm.http import app
+from course.lm.http import app, run
 from course.lm.http.run import open_port
 from course.policies import Policy
 from tests.helpers.sizes import PATIENCE
@@ -281,3 +281,19 @@ class raw:
     def __exit__(self, *_):
         self.socket.close()
         time.sleep(0)
+
+
+@pytest.mark.parametrize("begun", [b"", b"POST /v1/completions HTTP/1.1\r\nHost: loc"], ids=["nothing", "half a head"])
+def test_a_connection_on_which_no_request_begins_is_closed(model, monkeypatch, begun):
+    monkeypatch.setattr(run, "IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(run, "MOST_CONNECTIONS", 3)
+    with serving(model, policies.Continuous(1, 64), max_waiting=0) as server:
+        silent = [socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE / 10) for _ in range(8)]
+        try:
+            for one in silent:
+                one.sendall(begun)
+            assert [one.recv(1) for one in silent] == [b""] * len(silent), "closed by the server"
+            assert server.client.post("/v1/completions", json=completion()).status_code == 200
+        finally:
+            for one in silent:
+                one.close()
