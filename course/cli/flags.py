@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from course.base.settings import quote
 from course.cli.context import typed_options
 from course.cli.knobs import NAMES, build, with_policy_options
 from course.cli.output import echo, json_text, one_line
@@ -33,6 +34,10 @@ def flags(
     gpu: Annotated[str | None, typer.Option(help="With --from: the card; defaults depend on it.")] = None,
     service: Annotated[
         str | None, typer.Option(help="With --from: which service of a YAML, if several run an engine.")
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="With --from: the value of a shell variable in it; may be repeated."),
     ] = None,
     ignore_unknown: Annotated[
         bool, typer.Option("--ignore-unknown", help="With --from: leave out options that vLLM 0.19 does not have.")
@@ -84,10 +89,10 @@ def flags(
             clash = sorted(on_command_line & {*settings, *KV, "policy", "model"})
             if clash:
                 raise ValueError(f"--from has its own settings: leave out {', '.join(map(flag, clash))}, or --from")
-            parsed = exports.parse(line, gpu, ignore_unknown=ignore_unknown, service=service)
+            parsed = exports.parse(line, gpu, ignore_unknown=ignore_unknown, service=service, env=_values(env))
             a_policy, kv, name = parsed.policy, parsed.kv, parsed.model or "MODEL"
         else:
-            only = sorted(on_command_line & {"gpu", "ignore_unknown", "service"})
+            only = sorted(on_command_line & {"gpu", "ignore_unknown", "service", "env"})
             if only:
                 raise ValueError(f"{flag(only[0])} needs --from: it is about a command line")
             parsed, a_policy, name = None, build(policy.strip().lower(), settings), model
@@ -99,6 +104,15 @@ def flags(
     for export in of_engines:
         for warning in export.warnings:
             echo(f"warning: {export.engine}: {warning}", err=True)
+
+
+def _values(env: list[str] | None) -> dict[str, str]:
+    """The variables of --env."""
+    pairs = [one.partition("=") for one in env or []]
+    for name, equals, _ in pairs:
+        if not equals:
+            raise ValueError(f"--env takes NAME=VALUE, not {quote(name)}")
+    return {name: value for name, _, value in pairs}
 
 
 def _as_json(policy: Any, kv: Any, parsed: "ParsedCommand | None", exports: tuple["Export", ...]) -> str:

@@ -108,9 +108,20 @@ def kv(
     ] = None,
     draft_model: Annotated[str | None, typer.Option(help="Config of the model, or of the head, that drafts.")] = None,
     draft_layers: Annotated[int | None, typer.Option(help="Layers of KV of an EAGLE head.  [1]")] = None,
+    enable_prefix_caching: Annotated[
+        bool | None,
+        typer.Option(
+            "--enable-prefix-caching/--no-enable-prefix-caching",
+            help="With it recurrent states are kept for prefixes too.  [vLLM 0.19: off with recurrent states]",
+        ),
+    ] = None,
     mamba_cache_mode: Annotated[
-        str, typer.Option(help="none, or align, which keeps a second recurrent state.")
-    ] = "none",
+        str | None,
+        typer.Option(help="none, or align, which keeps a second recurrent state.  [follows prefix caching]"),
+    ] = None,
+    mamba_ssm_cache_dtype: Annotated[
+        str | None, typer.Option(help="Type of the recurrent state: float32, bfloat16, ...  [as the checkpoint asks]")
+    ] = None,
     disable_hybrid_kv_cache_manager: Annotated[
         bool, typer.Option("--disable-hybrid-kv-cache-manager", help="Let layers with a window keep every token.")
     ] = False,
@@ -136,6 +147,8 @@ def kv(
         with_card = any(options[name] is not None for name in ("gpu", "memory_gib", "kv_gib"))
         dtype = options.pop("kv_cache_dtype") or ("auto" if with_card else None)
         spec = named_or_read(config).with_kv_dtype(dtype)
+        state_dtype = options.pop("mamba_ssm_cache_dtype")
+        spec = spec.with_state_dtype(state_dtype) if state_dtype else spec
         drafted = whole("num_speculative_tokens", num_speculative_tokens, low=0, high=1000)
         if with_card:
             card = _ledger(spec, options)
@@ -194,7 +207,11 @@ def _in_flags(error: Exception | str, options: dict[str, Any]) -> str:
     """The sentence of an error, with the flags of this command for the names of the library."""
     if isinstance(error, OSError):
         return f"cannot read {error.filename}: {error.strerror}" if error.filename else str(error)
-    names = {name: f"--{name.replace('_', '-')}" for name in (*options, "kv_cache_dtype") if "_" in name}
+    names = {
+        name: f"--{name.replace('_', '-')}"
+        for name in (*options, "kv_cache_dtype", "mamba_ssm_cache_dtype")
+        if "_" in name
+    }
     names |= {name.replace("_gib", "_bytes"): flag for name, flag in names.items() if name.endswith("_gib")}
     names |= {short: f"--{name.replace('_', '-')}" for name, short in OF_THE_LEDGER.items()}
     sentence = " ".join(str(error).split())

@@ -97,7 +97,10 @@ def words(parts: Sequence[str], *, ignore_unknown: bool = False) -> Words:
         option, on, kind = match
         if kind in ("flag", "switch"):
             if equals and list(variables.empty(value)):
-                raise ValueError(f"{name} is {quote(value)}, a variable without a value: write its value instead")
+                raise ValueError(
+                    f"{name} is {quote(value)}, a variable without a value: write its value "
+                    "instead, or give it with --env"
+                )
             if equals:
                 raise ValueError(f"{name} takes no value: write {option} or --no-{option[2:]}, not {quote(word)}")
             value_text: str | bool = on

@@ -1,6 +1,6 @@
 """From a command line of an engine to a policy and KV settings."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +17,25 @@ PLAIN = (("--scheduling-policy", "fcfs"),)  # what the simulator does
 
 
 def parse(
-    line: str, gpu_name: GPU | str | None = None, *, ignore_unknown: bool = False, service: str | None = None
+    line: str,
+    gpu_name: GPU | str | None = None,
+    *,
+    ignore_unknown: bool = False,
+    service: str | None = None,
+    env: Mapping[str, str] | None = None,
 ) -> ParsedCommand:
     """The policy and the KV settings of a command line of vLLM 0.19, SGLang 0.5.9 or TensorRT-LLM 1.2.
 
     line: the command, a script with it, a file of docker compose or a manifest of Kubernetes (as text, or the name of
     the file). gpu_name: the card, on which defaults depend; without one, a card below 70 GiB. ignore_unknown: options
-    that vLLM 0.19 does not have become a note. service: of a YAML file in which several run an engine.
+    that vLLM 0.19 does not have become a note. service: of a YAML file in which several run an engine. env: values
+    of shell variables, by name.
 
     Raises ValueError, in a sentence, for a line that the engine refuses, and for settings that the simulator cannot
     have; OSError for a file that cannot be opened.
     """
     card = gpu_name if gpu_name is None or isinstance(gpu_name, GPU) else gpu(gpu_name)
-    source = sources.source(line, service)
+    source = sources.source(line, service, env)
     for other in (sglang_line, tensorrt_llm_line):
         rest = other.arguments(source.words)
         if rest is not None:

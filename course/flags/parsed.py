@@ -33,7 +33,8 @@ def present(option: str, value: Any) -> Any:
     missing = list(variables.empty(value)) if isinstance(value, str) else []
     if missing:
         raise ValueError(
-            f"{option} is {quote(value)}: {missing[0]} is a variable without a value; write its value instead"
+            f"{option} is {quote(value)}: {missing[0]} is a variable without a value; write its value "
+            "instead, or give it with --env"
         )
     return value
 

@@ -38,10 +38,11 @@ class Source:
     notes: tuple[str, ...]
 
 
-def source(line: str, service: str | None = None) -> Source:
+def source(line: str, service: str | None = None, env: Mapping[str, str] | None = None) -> Source:
     """The command in a text, or in the file of that name. ValueError, in a sentence, if there is none or several.
 
-    service: which container or service of a YAML file, if several run an engine.
+    service: which container or service of a YAML file, if several run an engine. env: values of variables, which count
+    before those that the text sets.
     """
     if not isinstance(line, str):
         raise ValueError(f"a command line is text, not {quote(line)}")
@@ -51,6 +52,7 @@ def source(line: str, service: str | None = None) -> Source:
         raise ValueError(f"there is no file {quote(line.strip())}")
     if len(line) > LONGEST:
         raise ValueError(f"a command line of {len(line):,} characters is too long: at most {LONGEST:,}")
+    line = variables.given(line, env or {})
     if (
         YAML_STARTS.match(line.lstrip())
         or KEY_FIRST.match(line)
@@ -75,6 +77,7 @@ def _is_file(name: str) -> bool:
 def _from_shell(script: str, variables_of_image: Mapping[str, str]) -> Source:
     """The words of the first command that starts an engine, or of the first command; what follows it is noted."""
     script = re.sub(r"\\\r?\n", " ", script)  # a line that ends in a backslash goes on in the next one
+    script = variables.without_arrays(script)
     match = next((one for one in ENGINES.finditer(script) if not _in_remark(script, one.start())), None)
     head, line = "", script
     if match is None and "\n" in script.strip() and not script.lstrip().startswith("-"):
@@ -168,7 +171,9 @@ def _from_yaml(content: str, service: str | None) -> Source:
             )
     if not engines:
         what = f" Its services are {', '.join(name for name, *_ in containers)}." if containers else ""
-        raise ValueError(f"this YAML names no container that runs vLLM, SGLang or TensorRT-LLM.{what}")
+        raise ValueError(
+            f"this YAML names no container that runs vLLM, SGLang or TensorRT-LLM.{what}{_of_kserve(documents)}"
+        )
     if len(engines) > 1:
         names = ", ".join(name or "(no name)" for name, *_ in engines)
         raise ValueError(f"{len(engines)} services of this YAML run an engine, {names}: choose one with --service")
@@ -176,6 +181,17 @@ def _from_yaml(content: str, service: str | None) -> Source:
     found_in = _in_container(image, command, environment)
     where = f"read from {name} of the YAML" if name else "read from the YAML"
     return Source(found_in.words, (where, *found_in.notes))
+
+
+def _of_kserve(documents: list[Any]) -> str:
+    """Which key of KServe's manifest would have an engine's options; empty for other documents."""
+    for document in documents:
+        if isinstance(document, dict) and document.get("kind") == "InferenceService":
+            return (
+                " It is an InferenceService of KServe: give the options of the engine in spec.predictor.model.args, or "
+                "its command in spec.predictor.containers"
+            )
+    return ""
 
 
 def _is_config(value: Any) -> bool:

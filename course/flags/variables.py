@@ -9,6 +9,8 @@ an error can name the one that is missing.
 import re
 from collections.abc import Iterator, Mapping
 
+from course.base.settings import quote
+
 VARIABLE = re.compile(
     r"\$\$|\$\{(?P<braced>[A-Za-z_][\w.]*)(?:(?P<how>:?[-+?=])(?P<rest>[^}]*))?\}|\$(?P<bare>[A-Za-z_]\w*)"
     r"|\$\((?P<kube>[A-Za-z_]\w*)\)",
@@ -19,12 +21,56 @@ ASSIGNMENT = re.compile(
     r"""("[^"\n]*"|'[^'\n]*'|(?:\$\{[^}\n]*\}|[^\s;&|"'])*)""",
     re.ASCII | re.MULTILINE,
 )
+ARRAY = re.compile(r"(?:^|(?<=[\s;]))([A-Za-z_]\w*)(\+?)=\(([^()]*)\)", re.ASCII)
+ELEMENTS = re.compile(r'"?\$\{([A-Za-z_]\w*)\[[@*]\]\}"?', re.ASCII)
 DEEPEST = 5  # values may name other variables
 
 
 def assignments(text: str) -> dict[str, str]:
     """The variables that a script sets, with their values as they are written; the last one counts."""
     return {name: value[1:-1] if value[:1] in ('"', "'") else value for name, value in ASSIGNMENT.findall(text)}
+
+
+def without_arrays(script: str) -> str:
+    """The script with the words of its arrays, ARGS=(--a 1) and ARGS+=(--b), in place of "${ARGS[@]}".
+
+    Raises ValueError for an array that the script does not set.
+    """
+    words: dict[str, str] = {}
+    for name, more, inside in ARRAY.findall(script):
+        inside = " ".join(re.sub(r"(?m)(?:^|\s)#.*$", "", inside).split())
+        words[name] = f"{words.get(name, '')} {inside}" if more else inside
+
+    def value(match: re.Match) -> str:
+        if match[1] not in words:
+            raise ValueError(f"{match[1]} is an array that the text does not set: write its words instead")
+        return words[match[1]]
+
+    return ELEMENTS.sub(value, ARRAY.sub("", script))
+
+
+def given(text: str, values: Mapping[str, str]) -> str:
+    """The text with these variables alone, whatever the text itself sets them to.
+
+    Raises ValueError for a name that no variable of the text has, and for what cannot be a name.
+    """
+    seen = set()
+
+    def value(match: re.Match) -> str:
+        name, how = match["braced"] or match["bare"] or match["kube"], match["how"]
+        if name not in values:
+            return match[0]
+        seen.add(name)
+        return match["rest"] if how in ("+", ":+") else values[name]
+
+    filled = VARIABLE.sub(value, text)
+    for name in values:
+        if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+            raise ValueError(f"{quote(name)} is no name of a variable: letters, digits and _ are, as in MODEL=my/model")
+        if name not in seen:
+            names = ", ".join(dict.fromkeys(empty(text))) or "none"
+            raise ValueError(f"no variable is called {name}; the variables of this text: {names}")
+    return filled
 
 
 def fill(text: str, values: Mapping[str, str], fallbacks: dict[str, str] | None = None) -> str:

@@ -174,7 +174,8 @@ def ledger(
     speculative_method: str | None = None,
     draft_model: ModelSpec | None = None,
     draft_layers: int | None = None,
-    mamba_cache_mode: str = "none",
+    mamba_cache_mode: str | None = None,
+    enable_prefix_caching: bool | None = None,
     disable_hybrid_kv_cache_manager: bool = False,
     weights_bytes: float | None = None,
     activation_bytes: float | None = None,
@@ -196,6 +197,9 @@ def ledger(
     that version takes on this card (`Ledger.defaults` says what). enable_chunked_prefill: if prompts are not split,
     the step that is profiled holds max_model_len tokens at least. num_gpu_blocks_override: blocks that an engine
     reports, whatever is left.
+
+    enable_prefix_caching: with it a model with recurrent states keeps more of them (`layout.cache_mode`); by default
+    off for such a model, as vLLM 0.19 has it.
 
     weights_bytes, activation_bytes, other_bytes: per card, as your engine prints them, instead of the estimates; the
     memory of CUDA graphs belongs to the last if an engine subtracts it, as vLLM does from 0.20 on. kv_bytes:
@@ -225,7 +229,7 @@ def ledger(
     pool_of = partial(
         layout.pool, spec, tp=tp, pp=pp, dcp=dcp, pcp=pcp, block_size=block_size, max_num_batched_tokens=batched,
         num_speculative_tokens=num_speculative_tokens, speculative_method=speculative_method, draft_model=draft_model,
-        draft_layers=draft_layers, mamba_cache_mode=mamba_cache_mode,
+        draft_layers=draft_layers, mamba_cache_mode=layout.cache_mode(spec, enable_prefix_caching, mamba_cache_mode),
         disable_hybrid_kv_cache_manager=disable_hybrid_kv_cache_manager,
     )  # fmt: skip
 

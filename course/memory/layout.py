@@ -131,6 +131,32 @@ class Pool:
         return low
 
 
+def cache_mode(spec: ModelSpec, enable_prefix_caching: bool | None, mamba_cache_mode: str | None) -> str:
+    """The mode in which vLLM keeps recurrent states, which follows prefix caching (model_executor/models/config.py).
+
+    None: not given. Prefix caching is then off for a model with recurrent states, as in vLLM 0.19, and a mode that is
+    given counts. ValueError for Mamba and short convolutions with prefix caching and no mode: vLLM takes "all" for
+    them, a state of every block, which is not counted here.
+    """
+    if enable_prefix_caching is None:
+        return mamba_cache_mode or "none"
+    if not settings.flag("enable_prefix_caching", enable_prefix_caching):
+        if mamba_cache_mode not in (None, "none"):
+            raise ValueError(
+                f"mamba_cache_mode {mamba_cache_mode} needs prefix caching: vLLM takes none without it; leave one out"
+            )
+        return "none"
+    parts = [part for layer in spec.layer_caches for part in layer.state]
+    if not parts or mamba_cache_mode not in (None, "none"):
+        return mamba_cache_mode or "none"
+    if all("linear" in part.what for part in parts):
+        return "align"
+    raise ValueError(
+        f"with prefix caching vLLM keeps a state of every block for {spec.name} (mode all), which is not counted here: "
+        "give mamba_cache_mode align, which keeps two of a sequence"
+    )
+
+
 class _Cache(NamedTuple):
     """What one layer keeps on one rank. bytes: of a token, or of a whole state. stage: of the pipeline."""
 

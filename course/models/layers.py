@@ -94,7 +94,8 @@ class Part:
     """One tensor of a recurrent state: `units` heads or channels of `unit_bytes` each, spread over the ranks.
 
     draft_bytes: what a unit keeps on top for each drafted token: the convolution of Mamba 2 and of gated delta rules
-    then has a column more (vLLM 0.19, mamba_utils.py: kernel - 1 + number of drafts).
+    then has a column more (vLLM 0.19, mamba_utils.py: kernel - 1 + number of drafts). elements: of a unit, if
+    their type is a setting of the engine; 0 where it is fixed.
     """
 
     what: str
@@ -102,6 +103,7 @@ class Part:
     unit_bytes: int
     copied: bool = False
     draft_bytes: int = 0
+    elements: int = 0
 
     def bytes(self, tp: int = 1, drafts: int = 0) -> int:
         """Bytes on one of `tp` ranks, with `drafts` drafted tokens a step."""

@@ -79,6 +79,11 @@ def _state_bytes(keys: Keys) -> int:
     return BYTES.get(name, HALF)
 
 
+def _recurrence(keys: Keys, what: str, units: int, elements: int) -> Part:
+    """The tensor whose type --mamba-ssm-cache-dtype sets: `elements` of each unit."""
+    return Part(what, units, elements * _state_bytes(keys), elements=elements)
+
+
 def _conv(keys: Keys, *names: str) -> int:
     """Bytes a channel of the convolution's last inputs."""
     return (keys.needed("the width of the convolution", *names, low=2) - 1) * HALF
@@ -101,13 +106,13 @@ def _mamba(keys: Keys) -> tuple[Part, ...]:
     if not inner:
         raise keys.refusal("the width of the recurrence cannot be told: mamba_expand or mamba_n_heads is needed")
     if heads is None or (each is None and keys.family == "zamba"):
-        return (Part("recurrence channels", inner, state * _state_bytes(keys)), Part("channels", inner, conv))
+        return (_recurrence(keys, "recurrence channels", inner, state), Part("channels", inner, conv))
     each = each or inner // heads
     if heads * each != inner:
         raise keys.refusal(f"{heads} heads of {each} do not make up the width of the recurrence, {inner}")
     groups = keys.size(*MAMBA_GROUPS) or 1
     return (
-        Part("recurrence heads", heads, each * state * _state_bytes(keys)),
+        _recurrence(keys, "recurrence heads", heads, each * state),
         Part("convolution channels", inner, conv, draft_bytes=HALF),
         Part("state groups", groups, 2 * state * conv, copied=True, draft_bytes=2 * state * HALF),
     )
@@ -124,7 +129,7 @@ def _gated_delta(keys: Keys) -> tuple[Part, ...]:
     key_heads, key_dim, heads, value_dim = (keys.needed("the recurrent state", name) for name in sizes)
     conv = _conv(keys, "linear_conv_kernel_dim")
     return (
-        Part("linear value heads", heads, key_dim * value_dim * _state_bytes(keys)),
+        _recurrence(keys, "linear value heads", heads, key_dim * value_dim),
         Part("linear value heads", heads, value_dim * conv, draft_bytes=value_dim * HALF),
         Part("linear key heads", key_heads, 2 * key_dim * conv, draft_bytes=2 * key_dim * HALF),
     )

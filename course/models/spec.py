@@ -101,6 +101,29 @@ class ModelSpec:
             raise ValueError(f"fp8_ds_mla is a layout of latent attention, which {self.name} does not have: take fp8")
         return replace(spec, layers=layers, draft_layers=drafts)
 
+    def with_state_dtype(self, dtype: str) -> "ModelSpec":
+        """The same model with its recurrence stored as `dtype`, vLLM's mamba_ssm_cache_dtype; "auto" changes nothing.
+
+        ValueError for a type that is not known, and if no layer has a recurrence whose type can be set.
+        """
+        from course.models.recurrent import BYTES
+
+        if dtype not in ("auto", *BYTES):
+            raise ValueError(f"mamba_ssm_cache_dtype must be auto, {', '.join(BYTES)}, not {settings.quote(dtype)}")
+        if not any(part.elements for layer in self.layer_caches for part in layer.state):
+            raise ValueError(f"mamba_ssm_cache_dtype: {self.name} has no recurrent state whose type can be set")
+        if dtype == "auto":
+            return self
+        layers = (
+            tuple(
+                replace(part, unit_bytes=part.elements * BYTES[dtype]) if part.elements else part
+                for part in layer.state
+            )
+            for layer in self.layer_caches
+        )
+        caches = tuple(replace(one, state=state) for one, state in zip(self.layer_caches, layers, strict=True))
+        return replace(self, layers=caches)
+
     # Memory of a sequence
 
     @property

@@ -87,3 +87,17 @@ def test_refusals_in_one_sentence(arguments, why):
 def test_names_that_no_terminal_should_print():
     ran = course("--from", "vllm serve 'a\x1b[31m\nb' --max-num-seqs 4")
     assert ran.exit_code == 0 and "\x1b" not in ran.stdout and "\\x1b[31m" in ran.stdout
+
+
+def test_values_of_variables_in_a_command_line():
+    line = "vllm serve $MODEL --max-num-seqs $N"
+    run = CliRunner().invoke(app, ["flags", "--from", line, "--env", "MODEL=a/b", "--env", "N=7"])
+    assert run.exit_code == 0 and "max_num_seqs=7" in run.stdout and "Model: a/b" in run.stdout
+    for options, why in (
+        (["--from", line, "--env", "N"], "--env takes NAME=VALUE, not 'N'"),
+        (["--from", line, "--env", "N=7", "--env", "P=1"], "no variable is called P"),
+        (["--env", "N=7"], "--env needs --from"),
+        (["--from", line], "give it with --env"),
+    ):
+        run = CliRunner().invoke(app, ["flags", *options])
+        assert run.exit_code != 0 and why in f"{run.stderr}{run.exception}", options

@@ -328,3 +328,43 @@ def test_deepseek_v3_drafts_with_its_own_layer() -> None:
     options = ["--gpu", "H200", "--tp", "8", "--num-speculative-tokens", "1"]
     result = CliRunner().invoke(app, ["kv", "deepseek-v3", *options])
     assert "the model's own 1 layer" in result.stderr and "of drafts" in result.stdout
+
+
+def test_the_mode_of_recurrent_states_follows_prefix_caching(ask):
+    """Qwen3-Next has 3 groups of states: a second state of each, once prefixes are cached."""
+    config = HYBRID["qwen3-next-80b"][0] | {"max_position_embeddings": 8192}
+
+    def blocks(*options):
+        code, out, err = ask(config, "--json", "--kv-gib", "40", *options)
+        assert code == 0, err
+        ledger = json.loads(out)["ledger"]
+        return round(ledger["num_blocks"] / ledger["concurrency"])
+
+    off = blocks()
+    assert blocks("--no-enable-prefix-caching") == blocks("--mamba-cache-mode", "none") == off
+    assert blocks("--enable-prefix-caching") == blocks("--mamba-cache-mode", "align") == off + 3
+    code, _, err = ask(config, "--kv-gib", "40", "--no-enable-prefix-caching", "--mamba-cache-mode", "align")
+    assert code != 0 and "--mamba-cache-mode align needs prefix caching" in err
+    mamba = HYBRID["granite-4-h-small"][0] | {"max_position_embeddings": 8192}
+    code, _, err = ask(mamba, "--kv-gib", "40", "--enable-prefix-caching")
+    assert code != 0 and "give --mamba-cache-mode align" in err
+    assert ask(mamba, "--kv-gib", "40", "--enable-prefix-caching", "--mamba-cache-mode", "align")[0] == 0
+    plain = [ask(LLAMA, "--json", "--kv-gib", "40", *more)[1] for more in ((), ("--enable-prefix-caching",))]
+    assert plain[0] == plain[1]
+
+
+def test_the_type_of_a_recurrent_state(ask):
+    """Qwen3-Next: 36 layers of 32 value heads with 128 x 128 elements in the state; the convolution keeps its type."""
+    config, _, state = HYBRID["qwen3-next-80b"]
+    elements = 36 * 32 * 128 * 128
+
+    def bytes_(*options):
+        return json.loads(ask(config, "--json", *options)[1])["state_bytes_per_sequence"]
+
+    assert bytes_() == bytes_("--mamba-ssm-cache-dtype", "auto") == state
+    halves, words = (bytes_("--mamba-ssm-cache-dtype", one) for one in ("bfloat16", "float32"))
+    assert words - halves == 2 * elements and state in (halves, words)
+    code, _, err = ask(config, "--mamba-ssm-cache-dtype", "int4")
+    assert code != 0 and "--mamba-ssm-cache-dtype must be auto, float32" in err
+    code, _, err = ask(LLAMA, "--mamba-ssm-cache-dtype", "float32")
+    assert code != 0 and "no recurrent state whose type can be set" in err

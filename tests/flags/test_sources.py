@@ -114,6 +114,50 @@ def test_scripts_and_their_variables():
     assert parse("docker run -e A=1 vllm/vllm-openai --model m --max-num-seqs 9").policy.max_num_seqs == 9
 
 
+def test_arrays_of_a_script():
+    script = """ARGS=(
+  --max-num-seqs 12  # slots
+  --max-model-len "4096"
+)
+ARGS+=(--no-enable-prefix-caching)
+vllm serve m "${ARGS[@]}"
+"""
+    found = parse(script)
+    assert (found.model, found.policy.max_num_seqs, found.kv.max_model_len) == ("m", 12, 4096)
+    assert not found.kv.enable_prefix_caching
+    with pytest.raises(ValueError, match="MORE is an array that the text does not set"):
+        parse('vllm serve m "${MORE[@]}"')
+
+
+def test_values_of_variables_are_given_beside_the_text():
+    script = "SLOTS=32\nvllm serve $MODEL --max-num-seqs ${SLOTS:-8} ${CACHE:+--no-enable-prefix-caching}\n"
+    found = parse(script, env={"MODEL": "my/model", "SLOTS": "4", "CACHE": "1"})
+    assert (found.model, found.policy.max_num_seqs) == ("my/model", 4)  # before what the script sets
+    assert not found.kv.enable_prefix_caching and not any("variable" in note for note in found.notes)
+    sglang = parse("python -m sglang.launch_server --model-path $MODEL", env={"MODEL": "a/b"})
+    assert sglang.model == "a/b"
+    with pytest.raises(ValueError, match=r"no variable is called MODE; the variables of this text: \$MODEL"):
+        parse("vllm serve $MODEL", env={"MODE": "a/b"})
+    with pytest.raises(ValueError, match="'1A' is no name of a variable"):
+        parse("vllm serve $MODEL", env={"1A": "a/b"})
+
+
+def test_a_manifest_of_kserve_without_options_says_which_key_has_them():
+    manifest = """apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata: {name: llama}
+spec:
+  predictor:
+    model:
+      modelFormat: {name: huggingface}
+      storageUri: hf://my/model
+"""
+    with pytest.raises(ValueError, match=r"spec\.predictor\.model\.args.*spec\.predictor\.containers"):
+        parse(manifest)
+    given = manifest + "      args: [--model=my/model, --max-num-seqs=12]\n"
+    assert parse(given).policy.max_num_seqs == 12
+
+
 def test_parts_of_a_json_option_by_short_names():
     found = parse("vllm serve m -cc.mode=3 -ac.backend FLASH_ATTN -cc.cudagraph_mode=NONE --max-num-seqs 7")
     assert found.policy.max_num_seqs == 7 and {"--compilation-config", "--attention-config"} <= set(found.left_out)
