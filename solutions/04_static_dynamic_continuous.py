@@ -167,8 +167,6 @@ lab04.beside_vllm(refill)
 
 # %% [markdown]
 # ## Break it
-#
-# A ticket and its graphs.
 
 # %%
 lab04.ticket_graphs()
@@ -201,7 +199,6 @@ lab.recap("bigger")
 #
 # Which flag do you change, `--max-num-seqs` (slots), `--max-num-batched-tokens` (tokens per step) or
 # `--gpu-memory-utilization`? Which is the smallest of {{choices}} that keeps up, by "Spread and slots"?
-# What in the log would change your mind?
 
 # %%
 decision = None  # {"--flag": value}

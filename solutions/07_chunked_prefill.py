@@ -15,7 +15,7 @@ lab.earlier()
 
 # %% [markdown]
 # Llama-3.1-8B streams chats on one H200. Eight arrive each second, with 200 tokens in and about 300 out; once a
-# minute a class of {{class}} asks at once. Every 20 seconds somebody pastes a contract of 32,768 tokens; at times three do.
+# minute a class of {{class}} asks at once. Every 20 seconds somebody pastes a contract of 32,768 tokens; at times three.
 # The **token budget**, the most tokens that a step may compute, was raised from {{vllm}}'s 8,192 to 65,536. Now
 # **the text stops for a second or two**, yet the p99 of the gaps is {{p99_ms:.0f}} ms. (64 slots, of {{engines_slots:,}} by
 # default, suffice; vLLM refuses smaller budgets.)
@@ -66,14 +66,13 @@ lab07.what_a_percentile_hides()
 # ## Measure
 #
 # Four stories, and a long prompt. Play, halve the budget, and play again. This is **measured**; beside it is a
-# contract, **simulated** on an H200's recorded steps with {{on_the_card}}
-# times the budget.
+# contract, **simulated** on an H200's recorded steps with {{on_the_card}} times the budget.
 
 # %%
 lab07.words_that_stop()
 
 # %% [markdown]
-# In vLLM a chat of the same model stops too, while two prompts of over {{vllm_over}} tokens are read. (The
+# In vLLM a chat stops too, while two prompts of over {{vllm_over}} tokens are read. (The
 # machine was busy.)
 
 # %%
@@ -91,7 +90,7 @@ lab07.four_by_hand()
 # %% [markdown]
 # - **Head-of-line blocking**: the prompt in front stops A and B for {{hand_stop:.0f}} ms.
 # - A budget of {{hand_budget}} leaves the prompt {{hand_chunk}}. The longest gap is {{hand_gap:.0f}} ms, but the new chat waits for the last chunk.
-# - A cap of {{hand_cap}} leaves room for the new chat.
+# - A cap of {{hand_cap}} leaves the new chat room.
 #
 # To remember: decodes first, then
 #
@@ -202,7 +201,7 @@ lab07.metrics_page()
 
 # %% [markdown]
 # Choose `--max-num-batched-tokens` (budget), `--long-prefill-token-threshold` (cap) or `--max-num-seqs` (slots), and a
-# value that keeps both in the second explorer. What does a contract pay?
+# value that keeps both in the second explorer.
 
 # %%
 decision = None  # {"--flag": value}

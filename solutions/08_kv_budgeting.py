@@ -181,7 +181,7 @@ lab.recap("five")
 lab.recap("slots")
 
 # %% [markdown]
-# **Decide.** Of another log ({{live}}; `--max-num-seqs {{live_slots}}`, {{decide_blocks}} blocks of {{live_block}} tokens):
+# **Decide.** Of another log ({{live}}; {{live_slots}} slots, {{decide_blocks}} blocks of {{live_block}} tokens):
 
 # %%
 print(lab08.log_of_four_slots())

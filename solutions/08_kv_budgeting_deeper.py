@@ -3,7 +3,7 @@
 
 # %%
 from course.lessons import lab08
-from course.lessons.lab08 import card_memory, kv_pool
+from course.lessons.lab08 import card_memory
 
 # %% [markdown]
 # ## The question
@@ -155,17 +155,7 @@ lab08.what_a_sequence_keeps()
 # ## A storm of preemptions
 #
 # 2 requests/s, and somebody raises the slots because "the queue is long and the GPU has room".
-
-# %%
-for found in kv_pool.sweep():
-    if found.slots >= 16:
-        print(
-            f"{found.slots:3d} slots: {found.tokens_per_second:.0f} tokens/s, "
-            f"{found.preemptions:3d} preemptions, "
-            f"{found.recomputed:3.0%} computed twice, longest gap {found.longest_gap:.1f} s"
-        )
-
-# %% [markdown]
+#
 # The symptom: `vllm:num_preemptions_total` climbs, the pool is {{busy:.0%}} full, the number of running requests swings while all
 # of them are slower (TPOT {{tpot_24_ms:.0f}} ms with 24 slots, {{tpot_48_ms:.0f}} with 48), and streams stop for seconds. Tokens/s look fine, since work
 # that is done twice looks like work. Beyond {{most_running}} slots nothing changes any more: the pool decides.

@@ -22,8 +22,9 @@ CELLS = (
     "lab04.be_the_scheduler()",
     "lab.predict('bigger')",
     "lab04.at_work(refill.counts_only_newcomers)",
+    "lab04.at_saturation()",
 )
-WORDS = "Look at [request 2](#see:request-2), or at [prefill](#see:prefill)."
+WORDS = "Look at [request 2](#see:request-2), at [prefill](#see:prefill), or at [what was simulated](#see:simulated)."
 MOVES = "([board, moves]) => Number(board.dataset.moves) !== moves"
 BUSY = 20 * SECOND
 
@@ -201,6 +202,11 @@ def test_words_light_up_what_they_name_and_lead_nowhere(lab: LabPage) -> None:
     link.blur()
     board.locator(".course-lights").first.hover()
     assert dimmed.count() > 0
+    plot = shown(lab, 4, "explorer").locator(".js-plotly-plot")
+    plot.locator(".trace").first.wait_for(timeout=BUSY)
+    lab.page.locator('a[href*="#see:simulated"]').focus()
+    names = plot.locator(".course-dim").evaluate_all("(all) => all.map((one) => one.__data__[0].trace.name)")
+    assert names and "simulated" not in names
 
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")

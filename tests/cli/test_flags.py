@@ -48,6 +48,7 @@ def test_json_says_the_same():
     assert found["policy"] == {
         "name": "Continuous", "max_num_seqs": 256, "max_num_batched_tokens": 2048, "enable_chunked_prefill": True,
         "long_prefill_token_threshold": 0, "scheduler_reserve_full_isl": True, "engine_version": DEFAULT_ENGINE_VERSION,
+        "watermark": 0.0,
     }  # fmt: skip
     assert found["kv"]["tensor_parallel_size"] == 2 and found["parsed"]["model"] == "m"
     assert "L40S" in found["parsed"]["defaults"]["max_num_seqs"]

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from random import Random
 
+import hypothesis
 import numpy as np
 import pytest
 from hypothesis import given
@@ -345,12 +346,14 @@ def parts(case, run, want):
     return found + ([] if numbers["computed_tokens"] == computed else ["tokens computed"])
 
 
-def test_both_loops_are_the_oracle():
+@pytest.mark.parametrize("part", range(size(1, 4)))
+def test_both_loops_are_the_oracle(part):
     """Times, hits, preemptions, the columns of the steps: equal to the last bit, however often the policy is asked."""
     seen = dict.fromkeys(("hits", "preempted", "hits after it", "several times", "an answer"), 0)
 
+    @hypothesis.seed(part)  # other cases in each part, the same in each run
     @given(sharing())
-    @examples(2000, 120)
+    @examples(500, 120)
     def equal(case):
         want = case.by_the_oracle()
         for name, run in (("fast", case.served()), ("asked", case.served_asking()), ("plain", plainly(case))):
@@ -368,7 +371,7 @@ def test_both_loops_are_the_oracle():
         )
 
     equal()
-    assert min(seen.values()) >= size(5, 100), seen
+    assert min(seen.values()) >= size(5, 10), seen
 
 
 class AtRandom(policies.Policy):

@@ -18,7 +18,7 @@ from course.explore.tasks import Settings
 Tokens = dict[int, int]
 RECORDED = {4: "questions_4", 8: "questions_8"}
 """The same questions by the slots that vLLM had for them."""
-SHOWN = 6
+SHOWN = 4
 """Refills that the table lists; behind them stands how many of all steps are the same."""
 
 

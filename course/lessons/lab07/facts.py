@@ -166,8 +166,8 @@ def _deeper() -> dict[str, Any]:
         "trace_longest": traces.read(traces.example()).prompt_tokens.max(),
         "read_gb_512": weights * len(many), "kv_gb_512": kv * sum(step.prefill_context for step in many),
         "read_gb_8192": weights * len(few), "kv_gb_8192": kv * sum(step.prefill_context for step in few),
-        "vllm": engine_defaults.VERSION, "sglang_gb": 80,
         "spares": next(one.name for one in engine_defaults.RELEASES.values() if not one.threshold_alone),
+        "vllm": engine_defaults.VERSION, "sglang_gb": 80,
     }  # fmt: skip
 
 

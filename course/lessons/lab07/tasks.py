@@ -32,11 +32,6 @@ def streams(settings: Settings, result: Moment) -> bool:
     return alone and result.gap <= SHORT
 
 
-def newcomer_waits_as_long(settings: Settings, result: Moment) -> bool:
-    """Whether the first newcomer waits as long as behind the whole prompt in one step."""
-    return bool(waits(result)[0] >= 0.95 * waits(whole(settings))[0])
-
-
 def both(settings: Settings, result: Moment) -> bool:
     """Whether nobody waits for long when MEET long prompts come at once, and a class with them."""
     meet = settings["at_once"] == MEET and settings["crowd"] == CLASS

@@ -81,7 +81,8 @@ def facts() -> dict[str, Any]:
         "live_block": small.engine["block_size"],
         "live_tokens": small.engine["num_gpu_blocks"] * small.engine["block_size"],
         "live_usable": small.engine["free_blocks"] * small.engine["block_size"], "live_requests": len(small),
-        "decide_prompt": decision.PROMPT, "decide_limit": 512, "decide_answer": decision.ANSWER, "decide_blocks": decision.BLOCKS,
+        "decide_prompt": decision.PROMPT, "decide_limit": 512, "decide_answer": decision.ANSWER,
+        "decide_blocks": decision.BLOCKS,
         "decide_average": decision.ON_AVERAGE, "decide_prompts": decision.TOKENS // decision.PROMPT,
         "decide_all": decision.BLOCKS // decision.AT_ITS_END,
         # Exercises

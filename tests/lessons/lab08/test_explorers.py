@@ -75,12 +75,3 @@ def test_the_ticket_shows_gaps_and_not_the_preemptions():
     valid(figure)
     assert max(figure.data[3].y) == pytest.approx(kv_pool.hour(kv_pool.GQA, 2.0, 256).longest_gap, rel=1e-4)
     assert "preempt" not in str(figure.to_dict()["layout"]["annotations"])
-
-
-@pytest.mark.parametrize(("length", "reached"), [(8_192, False), (4_096, False), (2_048, True)])
-def test_the_log_prints_ten_times_only_below_4096_tokens(length, reached):
-    """The pool of the explorer is a little smaller than that of the question: 4.9, 9.8 and 19.5 times."""
-    shown = lab08.what_fits()
-    task = next(task for task in shown.tasks if task.id == "printed")
-    settings = shown.defaults | {"max_model_len": length}
-    assert task.reached(settings, shown.compute(**settings)) is reached

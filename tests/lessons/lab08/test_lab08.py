@@ -122,17 +122,6 @@ def test_an_unknown_config_is_named():
         card_memory.spec("gpt-5")
 
 
-def test_fp8_and_weights():
-    def tokens(card, weights, dtype):
-        size = card_memory.spec("llama-3.1-8b").weights_bytes / weights
-        return card_memory.ledger("llama-3.1-8b", card, kv_dtype=dtype, weights_bytes=size).kv_tokens
-
-    for card, by_weights in (("H100", 1.145), ("RTX 4090", 2.53)):  # "a seventh", "two and a half times"
-        plain = tokens(card, 1, "bfloat16")
-        assert tokens(card, 1, "fp8") / plain == pytest.approx(2, abs=1e-3)
-        assert tokens(card, 2, "bfloat16") / plain == pytest.approx(by_weights, abs=0.01)
-
-
 # The recordings
 
 

@@ -261,8 +261,3 @@ def test_the_graphs_of_the_ticket():
     answered, in_flight, tail = (np.array(trace.y, dtype=float) for trace in figure.data)
     assert (np.diff(answered[-4:]) < 0.1).all() and in_flight.max() < pictures.LIMIT
     assert tail[-1] < tail[pictures.RATES.index(12)]
-
-
-def test_the_table_of_the_question_as_text_and_as_html():
-    found = lab16.report_and_users()
-    assert "in the report" in repr(found) and "<table" in found._repr_mimebundle_()["text/html"]
