@@ -39,9 +39,9 @@ def items(place: str, row: Mapping, key: str) -> list | None:
     return value
 
 
-def numeric(row: dict) -> dict:
+def numeric(row: Mapping) -> dict:
     """The object with numbers that were written as text ("550") as numbers; for the tools that do that."""
-    found = copy(row)  # which keeps what is known of the keys that were read
+    found = copy(row) if isinstance(row, dict) else dict(row)  # which keeps what is known of the keys that were read
     found.update({key: _of_text(value) for key, value in row.items() if isinstance(value, str)})
     return found
 

@@ -116,3 +116,16 @@ def test_an_unknown_name_is_answered_with_near_ones():
     for strange in ("", "zzzzzzzz", None, 5, "x" * 10_000):
         with pytest.raises(ValueError, match=r"no GPU is called .*; known GPUs: H100, "):
             gpus.gpu(strange)
+
+
+def test_the_size_in_another_name_is_that_of_its_card():
+    """An alias with a size holds only for a card of that size: H20-141GB is no H20 of 96 GB. None stands twice."""
+    aliases = [(alias, row["name"]) for row in ROWS for alias in row["also"].split(";") if alias]
+    assert len({alias.lower() for alias, _ in aliases}) == len(aliases)
+    sizes = [(alias, name, int(found[1])) for alias, name in aliases if (found := re.search(r"(\d+)GB\b", alias))]
+    of_the_host = {"GH200-480GB"}  # what nvidia-smi calls it, by the memory of its CPU
+    assert len(sizes) > 20
+    for alias, name, size in sizes:
+        if alias not in of_the_host:
+            # What a runtime has is up to 8.1% below the name (L4: error correction keeps a share).
+            assert gpus.gpu(name).memory_bytes / 2**30 == pytest.approx(size, rel=0.1), alias
