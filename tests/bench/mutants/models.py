@@ -86,7 +86,7 @@ MUTANTS = (
     Mutant(PATTERN, "width >= context", "width > context", COMPARISON),
     Mutant(RECURRENT, "*names, low=2) - 1) * HALF", "*names, low=2)) * HALF", BOUNDARY),
     Mutant(RECURRENT, "2 * state * conv, copied=True", "state * conv, copied=True", CONSTANT),
-    Mutant(RECURRENT, "key_dim * value_dim * _state_bytes(keys)", "key_dim * value_dim * HALF", UNIT),
+    Mutant(RECURRENT, "elements * _state_bytes(keys)", "elements * HALF", UNIT),
     Mutant(RECURRENT, "3 * each * conv", "2 * each * conv", CONSTANT),
     Mutant(GPUS, 'round(float(row["runtime_mib"]) * MIB)', 'round(float(row["runtime_mib"]) * 10**6)', UNIT),
     Mutant(GPUS, 'float(row["bandwidth_gbs"]) * 1e9', 'float(row["bandwidth_gbs"]) * 2**30', UNIT),
