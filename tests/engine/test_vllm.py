@@ -180,7 +180,8 @@ def test_a_watermark_that_cannot_be_is_refused(kind):
 
 
 def test_the_docs_say_how_many_are_equal(root):
-    table = (root / "docs" / "calibration.md").read_text().partition("## Equal to vLLM's own scheduler")[2]
+    section = (root / "docs" / "calibration.md").read_text().partition("## Equal to vLLM's own scheduler")[2]
+    table = section.partition("\n## ")[0]
     rows = {line.split("|")[1].strip(): line for line in table.splitlines() if line.startswith("|")}
     for kind in (*EQUAL, *SHARING, "async", "watermark"):
         for version, one in vllm_runs.recorded(kind)[1].items():

@@ -50,7 +50,7 @@ def test_a_log_loses_the_machine_and_keeps_vllms_words():
 def lines_and_client():
     """Two requests of a load and one of another; the second is preempted after its prompt, and computed again."""
     engine = dict.fromkeys(pack.ENGINE, 0) | {"kind": "engine", "max_num_seqs": 2, "max_num_batched_tokens": 8}
-    engine |= {"num_gpu_blocks": 4, "free_blocks": 3, "block_size": 2}
+    engine |= {"num_gpu_blocks": 4, "free_blocks": 3, "block_size": 2, "enable_prefix_caching": False}
     names = ["cmpl-cut_64.0-0-ab", "cmpl-cut_64.1-0-cd", "cmpl-cut_64x.1-0-ef"]
     arrivals = [{"kind": "arrive", "t": 10.0 + k, "created": 9.5 + k, "id": name} for k, name in enumerate(names)]
     tokens = [{names[0]: 3}, {names[0]: 1, names[1]: 2}, {names[0]: 1}, {names[1]: 2}]
