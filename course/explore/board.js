@@ -47,7 +47,8 @@ async function render({ model, el }) {
   const by = (hand) => board.hand.includes(hand);
   const request = (row) => board.requests.find((one) => one.row === row);
   const lane = (row) => board.lanes[row] ?? -1;
-  const time = (seconds) => (board.unit === "ms" ? `${(1e3 * seconds).toFixed(0)} ms` : `${Number(seconds.toFixed(2))} steps`);
+  const time = (seconds) => (board.unit === "ms" ? `${(1e3 * seconds).toFixed(0)} ms` : steps(Number(seconds.toFixed(2))));
+  const steps = (count) => `${count} step${count === 1 ? "" : "s"}`;
   const total = () => [...draft.tokens.values()].reduce((sum, one) => sum + one, 0);
   const running = () => board.requests.filter((one) => lane(one.row) >= 0).sort((a, b) => lane(a.row) - lane(b.row));
   const joining = () => [...draft.tokens.keys()].filter((row) => lane(row) < 0 || draft.preempt.has(row));
@@ -74,6 +75,12 @@ async function render({ model, el }) {
     if (one.waits) draft.tokens.has(row) ? draft.tokens.delete(row) : give(row);
     else if (lane(row) >= 0 && by("preempt")) draft.preempt.has(row) ? draft.preempt.delete(row) : draft.preempt.add(row);
     else return;
+    if (board.broken) {
+      // It was of another plan.
+      board = { ...board, broken: null };
+      said.textContent = "Changed: take the step.";
+      said.classList.remove("course-broken");
+    }
     paint();
   }
   function send(what) {
@@ -145,7 +152,7 @@ async function render({ model, el }) {
     for (const one of waits) {
       const box = card(one.row).firstChild;
       const laid = draft.tokens.has(one.row);
-      const words = [...one.card, `waits ${time(board.now - one.since)}`];
+      const words = [...one.card, `came ${time(board.now - one.since)} ago`];
       if (one.emitted) words.unshift(`${one.emitted} said`);
       box.replaceChildren(make("b", "", String(one.row + 1)), make("span", "", words.slice(0, 3).join(", ")));
       box.setAttribute("aria-pressed", laid);
@@ -344,7 +351,7 @@ async function render({ model, el }) {
     if (root.dataset.sent) root.dataset.took = performance.now() - Number(root.dataset.sent);
     delete root.dataset.sent;
     root.dataset.moves = board.moves;
-    if (go.disabled && document.activeElement === go) root.focus();
+    if ([go, back, again].some((one) => one.disabled && one === document.activeElement)) root.focus();
   }
 
   go.onclick = step;

@@ -93,9 +93,10 @@ def test_a_game_by_keys_alone_and_after_a_restart(lab: LabPage) -> None:
     press(lab, board, "1", "2", "3")
     lab.page.keyboard.press("n")
     expect(board.locator("[role=status]")).to_contain_text("needs 3 slots", timeout=BUSY)
-    expect(board.locator(".course-card.course-lit")).to_have_text("3waits 0 steps")  # the draft is kept
+    expect(board.locator(".course-card.course-lit")).to_have_text("3came 0 steps ago")  # the draft is kept
     assert board.locator(".course-card[aria-pressed=true]").count() == 3 and moves(board) == 0
     press(lab, board, "3", "2", "1")  # taken back
+    expect(board.locator(".course-broken")).to_have_count(0)  # what was refused is not the plan any more
     assert by_keys(lab, board) <= 30
     assert moves(board) == 11 and [row.inner_text().split("\t")[:2] for row in board.locator("tbody tr").all()] == [
         ["you", "5.83"], ["you, best game", "5.83"], ["static", "10.33"], ["continuous", "5.83"]]  # fmt: skip
@@ -135,6 +136,9 @@ def test_a_card_is_dragged_and_a_rival_is_held(lab: LabPage) -> None:
     expect(picture).to_have_attribute("aria-label", re.compile("^static"))
     lab.page.keyboard.up(" ")
     assert picture.get_attribute("aria-label") == mine
+    board.get_by_role("button", name="From the start").click()
+    expect(board).to_have_attribute("data-moves", "0", timeout=BUSY)
+    assert lab.page.evaluate("document.activeElement.closest('.course-board') !== null"), "the focus is lost"
 
 
 def test_a_wrong_function_is_seen_where_it_breaks_off(lab: LabPage) -> None:
