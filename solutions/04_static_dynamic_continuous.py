@@ -16,7 +16,7 @@ lab.earlier()
 # You run a chat assistant: Llama-3.1-8B on one H100. Prompts have 512 tokens; answers have 256 on average, some only 20
 # and some 2,000. The server runs 32 requests as one batch until the longest answer is complete, and then sends all 32.
 # At 4 requests per second people grumbled. Now 6 arrive, and people wait for minutes.
-# **What is the GPU that you have busy with?** (32 slots are this lab's choice; {{engine}} takes {{default_slots:,}}.)
+# **What keeps the GPU that you have busy?** (32 slots are this lab's choice; {{engine}} takes {{default_slots:,}}.)
 #
 # One **step** adds one token to every answer in the batch. A **slot** holds one request; engines call their number
 # `max_num_seqs`. You pay in **slot-steps**: one slot for one step.

@@ -92,7 +92,7 @@ async function render({ model, el }) {
   function step() {
     if (board.own) return walk(1);
     if (board.over || shown) return;
-    const tokens = [...draft.tokens].filter(([row, count]) => count > 0 && !draft.preempt.has(row));
+    const tokens = [...draft.tokens].filter(([row, count]) => count !== 0 && !draft.preempt.has(row));
     send({ play: { tokens, preempt: [...draft.preempt] } });
   }
   const undo = () => (board.own ? walk(-1) : board.moves && send({ undo: true }));
@@ -206,7 +206,10 @@ async function render({ model, el }) {
       boxes.push(head);
     }
     heads.replaceChildren(...boxes);
-    if (focused !== undefined) (heads.querySelector(`[data-of="${focused}"]`) ?? root).focus();
+    if (focused === undefined) return;
+    const again = heads.querySelector(`[data-of="${focused}"]`) ?? root;
+    again.focus();
+    again.select?.(); // what is typed next takes the place of the number
   }
 
   function meter(box, text, share, over) {
@@ -315,7 +318,10 @@ async function render({ model, el }) {
         begin();
       };
       hold.onpointerup = hold.onpointercancel = hold.onblur = end;
-      hold.onkeydown = (event) => [" ", "Enter"].includes(event.key) && !event.repeat && begin();
+      hold.onkeydown = (event) => {
+        // Without a value of its own: false would stop the Tab key.
+        if ([" ", "Enter"].includes(event.key) && !event.repeat) begin();
+      };
       hold.onkeyup = end;
       cell.append(hold);
       if (board.own) continue;

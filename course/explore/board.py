@@ -217,6 +217,10 @@ class Board:
         if len(self.moves) >= MOST_STEPS:
             raise Refused(f"a game has at most {MOST_STEPS} steps: go back, or begin again", "long")
         whole = "tokens" not in self.game.hand
+        for row, count in [] if whole else move["tokens"]:
+            if row in self.waiting and count > (most := self.requests[row].remaining):
+                # The engine would cut it to what it needs, in silence.
+                raise Refused(f"request {row + 1} needs {most} tokens, not {count:,}", "chunk", [row])
         schedule = Schedule(
             {self.requests[row]: self.requests[row].remaining if whole else count for row, count in move["tokens"]},
             tuple(self.requests[row] for row in move["preempt"]),

@@ -129,7 +129,7 @@ async function render({ model, el }) {
     commit.disabled = left > 0;
     again.hidden = hold.hidden = open;
     const todo = left
-      ? `Draw from left to right, or Tab to a column and press Up or Down. ${left} of ${columns.length} columns are empty.`
+      ? `Draw from left to right, or Tab to a column and press Up or Down. ${left} of ${columns.length} still to draw.`
       : "Commit when you are content.";
     said.textContent = open ? (done.fault ?? todo) : done.said;
     said.classList.toggle("course-off", !open && !done.close);
@@ -206,7 +206,10 @@ async function render({ model, el }) {
     hide(true);
   };
   hold.onpointerup = hold.onpointercancel = hold.onblur = () => hidden && hide(false);
-  hold.onkeydown = (event) => [" ", "Enter"].includes(event.key) && !event.repeat && hide(true);
+  hold.onkeydown = (event) => {
+    // Without a value of its own: false would stop the Tab key.
+    if ([" ", "Enter"].includes(event.key) && !event.repeat) hide(true);
+  };
   hold.onkeyup = () => hide(false);
   const keys = (event) => {
     if (!root.contains(event.target)) return;

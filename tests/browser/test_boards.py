@@ -136,6 +136,8 @@ def test_a_card_is_dragged_and_a_rival_is_held(lab: LabPage) -> None:
     expect(picture).to_have_attribute("aria-label", re.compile("^static"))
     lab.page.keyboard.up(" ")
     assert picture.get_attribute("aria-label") == mine
+    lab.page.keyboard.press("Tab")
+    assert "play" in lab.page.evaluate("document.activeElement.innerText"), "the Tab key is stopped"
     board.get_by_role("button", name="From the start").click()
     expect(board).to_have_attribute("data-moves", "0", timeout=BUSY)
     assert lab.page.evaluate("document.activeElement.closest('.course-board') !== null"), "the focus is lost"

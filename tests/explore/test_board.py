@@ -119,7 +119,7 @@ def test_the_same_moves_give_the_same_board_and_undo_takes_one_away():
         (SLOTS, [], {"tokens": [[5, 1]]}, "unknown", (5,), "request 6, which is neither"),
         (SLOTS, [], {"tokens": [[0, 1]], "preempt": [1]}, "move", (1,), "nobody is sent away"),
         (SLOTS, [], {"tokens": [[0, 1], [0, 1]]}, "move", (0, 0), "once"),
-        (BUDGET, [], {"tokens": [[0, 9]]}, "chunk", (0,), None),
+        (BUDGET, [], {"tokens": [[0, 9]]}, "chunk", (0,), "request 1 needs 8 tokens, not 9"),
         (BUDGET, [], {"tokens": [[0, 0]]}, "chunk", (0,), "request 1"),
         (BUDGET, [], {"tokens": []}, None, (), None),
         (BLOCKS, [[0, 1, 2]], {"preempt": [3]}, "preempt", (3,), "request 4, which is not running"),
@@ -130,7 +130,7 @@ def test_a_refused_move_names_rule_and_rows_and_leaves_the_board(game, before, m
     for names in before:
         board.play({"tokens": [[row, 1] for row in names]})
     kept = list(board.moves), board.now, board.waiting, board.lanes
-    if rule is None or words is None:  # allowed: time passes; one that joins gets what it can use
+    if rule is None or words is None:  # allowed: time passes
         board.play(move)
         assert len(board.moves) == len(kept[0]) + 1
         return
