@@ -92,8 +92,9 @@ def test_progress_and_solutions_appear_when_a_lab_is_saved(browser: Browser, ser
         row = page.locator(".jp-RenderedMarkdown tr", has_text=LAB.title)
         row.get_by_role("link", name="open").click()
         solution = page.locator(".jp-Notebook")
-        expect(solution.locator(".jp-Cell").first).to_contain_text("Lab 04", timeout=60 * SECOND)
-        assert (server.labs / "solutions" / NAME).read_bytes() == (ROOT / "solutions" / NAME).read_bytes()
+        expect(solution.locator(".jp-Cell").first).to_contain_text("Solutions of lab 04", timeout=60 * SECOND)
+        copied = server.labs / "solutions" / NAME.replace(".ipynb", "_solutions.ipynb")
+        assert copied.read_bytes() == (ROOT / "solutions" / NAME).read_bytes()
 
 
 def test_a_lab_opened_again_without_its_kernel(browser: Browser, server: Server) -> None:
