@@ -254,7 +254,7 @@ class Lives(Intake):
     def let_go(self) -> None:
         """The slots and the blocks of those whose last token left with the step that ended now."""
         step, finishes, notes, phases, pool = self.steps, self.finishes, self.notes, self.phases, self.pool
-        turns, gone = self.arrivals.next_turns, list[tuple[Request, int]]()
+        turns, gone = self.arrivals.follow_answers, list[tuple[Request, int]]()
         self.running_shown = None
         while finishes[0][0] <= step:
             _, _, request = heappop(finishes)
