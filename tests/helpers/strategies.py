@@ -18,6 +18,7 @@ from tests.helpers.own_policies import Decided
 from tests.helpers.sizes import examples as examples  # beside what its cases are made of
 
 GRID = 0.125
+RIVALS = ("host_blocks", "host_seconds", "reserve", "max_model_len", "compaction")
 
 
 def fresh(policy):
@@ -30,7 +31,8 @@ def fresh(policy):
 
 def blocks_of(cache: KVCache) -> dict[str, int]:
     """What the oracles take of a cache."""
-    return {"num_blocks": cache.num_blocks, "block_size": cache.block_size}
+    named = ("num_blocks", "block_size", *RIVALS)
+    return {name: getattr(cache, name) for name in named if getattr(cache, name) is not None}
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ class Case:
 
         policy = self.policy
         if isinstance(policy, policies.Continuous):
-            return oracle.serve_continuous(requests, step_time, **vars(policy), **memory)
+            fewest = isinstance(policy, policies.FewestComputed)
+            return oracle.serve_continuous(requests, step_time, **vars(policy), **memory, fewest=fewest)
         if isinstance(policy, Decided):
             limits = policy.max_num_seqs, policy.max_num_batched_tokens
             return oracle_own.serve_decided(requests, step_time, deepcopy(policy.decide), *limits, **memory)
@@ -273,6 +276,28 @@ def shortest_first(draw):
     return replace(
         case, policy=policy, guess=draw(st.one_of(st.none(), st.lists(guesses, min_size=n, max_size=n).map(tuple)))
     )
+
+
+@st.composite
+def rivals(draw):
+    """Blocks that go to the host and come back, pieces that are reserved, and another victim."""
+    case = draw(st.one_of(storms(), storms(), continuous(), many_in_chunks()))
+    if draw(st.booleans()):
+        case = replace(case, policy=policies.FewestComputed(**vars(case.policy)))
+    longest = max(p + o for p, o in zip(case.prompt, case.output, strict=True))
+    cache = case.cache or draw(caches(case.prompt, case.output))
+    seconds = draw(st.sampled_from([0.0, GRID, 1e-3]))
+    if draw(st.booleans()):
+        host = draw(st.sampled_from([1, 2, 5, 10_000]))
+        return replace(case, cache=replace(cache, host_blocks=host, host_seconds=seconds))
+    guess = tuple(o + draw(st.sampled_from([0, 0, 0.5, 3])) for o in case.output)
+    blocks = -(-(longest + 4) // cache.block_size)
+    cache = KVCache(
+        blocks + draw(st.integers(0, 2 * blocks)), cache.block_size, max_model_len=longest + draw(st.integers(0, 4)),
+        reserve=draw(st.sampled_from(["longest", "power of two", "length"])),
+        compaction=draw(st.sampled_from([None, None, seconds])),
+    )  # fmt: skip
+    return replace(case, cache=cache, guess=draw(st.sampled_from([guess, guess, None])))
 
 
 @st.composite
