@@ -120,6 +120,12 @@ class BlockPool:
         """The request loses its slot and what it has computed."""
         self.release(request)
 
+    def cut(self, request: Holder) -> None:
+        """Of its block table remains what holds its tokens: drafts that were rejected need none."""
+        table = self._tables.get(request)
+        while table and len(table) > -(-request.computed // self.block_size):
+            self._returned.append(table.pop())
+
     # Of a step
 
     def plan(self, due: int = 0, decoding: Container = ()) -> Plan:

@@ -116,14 +116,18 @@ def serve_continuous(
     by=None,
     num_blocks=None,
     block_size=16,
+    drafting=(0, (), None),
 ):
     """Iteration-level batching in the order of vLLM V1: those who run first, as they were admitted; then the queue.
 
     engine_version: "0.33", in which the threshold spares a request beside which no other runs or waits, or "0.19".
     by: "prompt" or "guess": the shortest in the queue is next, the first of equals; without a guess, the last.
+
+    drafting: drafts for each that decodes, fewer if the budget is short, none if somebody gives way or blocks are short
+    for all; for each request whether all its drafts are right, or none; (decodes, context, drafts) -> seconds besides.
     """
     door, out = begin(requests)
-    queue, batch = [], []
+    queue, batch, decoding = [], [], set()
     cached = [0] * len(requests.prompt)  # tokens whose K and V are in memory
     held = [0] * len(requests.prompt)  # blocks
     now, last_end = 0.0, None
@@ -154,21 +158,30 @@ def serve_continuous(
         alone = len(queue) + len(batch) == 1 and engine_version == "0.33"
         threshold = 0 if alone else long_prefill_token_threshold
 
-        # Whoever runs, first come first served; the last one gives way to those before it.
-        turn, victims, dropped, left = {}, [], 0, max_num_batched_tokens
-        for who in list(batch):
-            if who in victims or not left:
+        # Whoever runs, first come first served; the last one gives way to those before it. Beside drafts, prompts get
+        # what all decodes leave; if blocks are short then, whoever runs is looked at in order once more.
+        each = min(drafting[0], (max_num_batched_tokens - len(decoding)) // len(decoding)) if decoding else 0
+        for reserve in (True, False) if each else (False,):
+            before = list(batch), list(cached), list(held)
+            turn, victims, dropped, left = {}, [], 0, max_num_batched_tokens - each * len(decoding)
+            for who in list(batch):
+                if who in victims or not left:
+                    break
+                tokens = at_most(who, left - (reserve and who not in decoding) * len(decoding - turn.keys()))
+                if not tokens:
+                    continue
+                need = new_blocks(cached[who], tokens, block_size)
+                while need > free() and who not in victims:
+                    victims.append(batch.pop())
+                    dropped += cached[victims[-1]]
+                    cached[victims[-1]] = held[victims[-1]] = 0
+                if who not in victims:
+                    turn[who] = tokens
+                    held[who] += need
+                    left -= tokens
+            if not (reserve and victims):
                 break
-            tokens = at_most(who, left)
-            need = new_blocks(cached[who], tokens, block_size)
-            while need > free() and who not in victims:
-                victims.append(batch.pop())
-                dropped += cached[victims[-1]]
-                cached[victims[-1]] = held[victims[-1]] = 0
-            if who not in victims:
-                turn[who] = tokens
-                held[who] += need
-                left -= tokens
+            batch[:], cached[:], held[:] = before
         for victim in victims:
             out.preempted[victim] += 1
             queue.insert(0, victim)
@@ -192,27 +205,50 @@ def serve_continuous(
             if out.admitted[who] is None:
                 out.admitted[who] = now
 
+        each = min(each, (max_num_batched_tokens - sum(turn.values())) // len(decoding)) if each else 0
+        if victims or len(decoding) * -(-each // block_size) > free():
+            each = 0
+        drafted = [who for who in turn if who in decoding] if each else []
+
         # The step itself.
         decodes = [who for who in turn if out.token_times[who] and to_compute(who) == 1]
         context = sum(cached[who] + 1 for who in decodes)
         chunks = tuple((turn[who], cached[who]) for who in turn if who not in decodes)
-        start, now = now, now + step_time(len(decodes), context, chunks)
+        start, now = (
+            now,
+            now
+            + (
+                step_time(len(decodes), context, chunks)
+                + (drafting[2](len(drafted), sum(cached[who] + 1 for who in drafted), each) if drafted else 0)
+            ),
+        )
         out.idle += last_end is not None and start > last_end
         last_end = now
         out.starved += sum(who not in turn and bool(out.token_times[who]) for who in batch)
         out.chunked += sum(turn[who] < to_compute(who) for who in turn)
         row = the_step(start, now, batch, decodes, context, chunks, victims, dropped, queue)
-        row["blocks"] = sum(held) if num_blocks is not None else 0
+        row["blocks"] = (
+            sum(held) + sum(new_blocks(cached[who] + 1, each, block_size) for who in drafted)
+            if num_blocks is not None
+            else 0
+        )
+        row["drafted"] = each * len(drafted)
 
-        told = 0
+        told, decoding = 0, set()
         for who, tokens in turn.items():
             cached[who] += tokens
             if to_compute(who) == 0:
-                out.token_times[who].append(now)
-                told += 1
+                besides = each if who in drafted and drafting[1][who] else 0
+                besides = min(besides, requests.output[who] - len(out.token_times[who]) - 1)
+                held[who] += new_blocks(cached[who], besides, block_size)
+                cached[who] += besides
+                out.token_times[who] += [now] * (1 + besides)
+                told += 1 + besides
+                decoding.add(who)
                 if len(out.token_times[who]) == requests.output[who]:
                     out.response[who] = now
                     held[who] = 0
+                    decoding.remove(who)
                     batch.remove(who)
                     door.answered(who, now)
         out.steps.append({**row, "useful": told})
