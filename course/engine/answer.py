@@ -214,7 +214,7 @@ def drafts_of(schedule: Schedule, decodes: Collection[Request], engine: Any) -> 
         )
     for what, on in (
         ("in a padded batch", engine.limits.padded),
-        ("with prefix_caching", engine.pool.lookups is not None),
+        ("in a cache that is more than a number of blocks", type(engine.pool) is not BlockPool),
         ("with async_scheduling", getattr(engine, "async_scheduling", False)),
     ):
         if on:

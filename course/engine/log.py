@@ -98,10 +98,10 @@ class Notes:
         """It held a slot up to this step."""
         self.stays.extend((request.life.row, request.life.admitted, last))
 
-    def preempted(self, request: Request, step: int) -> None:
-        """It loses its slot and what it has computed before this step."""
+    def preempted(self, request: Request, step: int, lost: int) -> None:
+        """It loses its slot before this step, and so many tokens that it has computed."""
         self.stay(request, step - 1)
-        self.preemptions.extend((request.life.row, step, request.life.computed_before))
+        self.preemptions.extend((request.life.row, step, lost))
 
     def log(
         self, arrival: list[float], prompt: list[int], clock: array, idle: list[tuple[int, float]], pool: BlockPool

@@ -48,8 +48,8 @@ class PlainEngine(Intake):
             raise ValueError(
                 f"{type(policy).__name__} answers whole batches: it cannot be served with async_scheduling"
             )
-        if async_scheduling and self.cache and self.cache.prefix_caching:
-            raise ValueError("prefix_caching with async_scheduling is not modelled: turn one of them off")
+        if async_scheduling and (option := self.cache and self.cache.simulated_only):
+            raise ValueError(f"{option} with async_scheduling is not modelled: turn one of them off")
         self.queue, self.sent_back = dict[Request, None](), list[Request]()
         self.waiting, self.running = Waiting(self.queue, self.sent_back), list[Request]()
         self.decoding, self.prefilling, self.unfinished = list[Request](), list[Request](), list[Request]()
@@ -118,6 +118,7 @@ class PlainEngine(Intake):
         )
         outcome, total = self.executor.execute(work), sum(computes.values())
         seconds, finished, several = checked_outcome(outcome, self.executor, emits, total, self.limits, drafts)
+        seconds += self.pool.copying()
         shown = frame(self, seconds, tokens, emits, finished, several, victims)
         self.now = self.last_step_end = shown.end
         self.clock.append(self.now)
@@ -144,8 +145,7 @@ class PlainEngine(Intake):
 
     def _preempt(self, victim: Request) -> None:
         """It loses its slot and what it has computed, and goes to the head of the queue."""
-        self.notes.preempted(victim, self.steps)
-        self.pool.preempt(victim)
+        self.notes.preempted(victim, self.steps, self.pool.preempt(victim))
         victim.life.computed_before = 0
         self.running.remove(victim)
         self.fruitless += 1

@@ -93,7 +93,7 @@ class Steps:
 
     @cached_property
     def dropped(self) -> np.ndarray:
-        """Tokens that those had computed."""
+        """Tokens that those lost: what they had computed, unless it was copied to the host."""
         return self._summed(self._log.preemptions[:, 1], self._log.preemptions[:, 2])
 
     @cached_property

@@ -15,7 +15,7 @@ from course.engine.plain import PlainEngine
 from course.engine.serving import Engine, finish
 from course.policies import Drafting, Schedule
 from tests.engine.test_plain import differences
-from tests.helpers import oracle, own_policies, strategies
+from tests.helpers import oracle, oracle_drafts, own_policies, strategies
 from tests.helpers.strategies import GRID, examples, fresh
 
 KINDS = {
@@ -100,8 +100,8 @@ def test_equal_to_the_oracle(kind):
 
         guess = case.guess or (None,) * n
         requests = oracle.Requests(case.arrival, case.prompt, case.output, case.after, case.think_time, guess)
-        memory = {} if case.cache is None else strategies.blocks_of(case.cache)
-        want = oracle.serve_continuous(requests, step_time, **vars(inner), **memory, drafting=(k, right, more))
+        memory = {} if case.cache is None else {key: getattr(case.cache, key) for key in ("num_blocks", "block_size")}
+        want = oracle_drafts.serve_drafting(requests, step_time, **vars(inner), **memory, drafting=(k, right, more))
         run = by(Engine, case, executor)[1]
         assert not (found := strategies.differences(case, run, want)), f"{found}: {case}"
         assert run.steps.drafted.tolist() == [row["drafted"] for row in want.steps]

@@ -19,7 +19,7 @@ from course.engine.intake import Intake
 from course.engine.step import StepTime
 from course.memory.block_pool import BlockPool
 from course.memory.kvcache import KVCache
-from course.memory.phases import Phases
+from course.memory.phases import NoPhases, Phases
 from course.policies.base import NOTHING, Policy, Request, Schedule, State
 from course.policies.request import Life, empty_remaining, fill_remaining
 from course.policies.waiting import Waiting
@@ -77,7 +77,7 @@ class Lives(Intake):
         super().__init__(policy, executor, cache, honour_until=honour_until)
         self.decodes = self.context = self.fruitless = self._serial = self.drafted = self._lent = 0
         self.drafts: Mapping[Request, int] = NO_DRAFTS
-        self.phases = Phases(self.pool.block_size)
+        self.phases = (Phases if self.pool.grows else NoPhases)(self.pool.block_size)
         # What another pool holds does not follow from the log, nor whether a padded batch could reserve.
         self.counts = (
             type(self.pool) is not BlockPool or (self.limits.padded and not self.simulated) or self.executor.verifies
@@ -258,7 +258,7 @@ class Lives(Intake):
     def let_go(self) -> None:
         """The slots and the blocks of those whose last token left with the step that ended now."""
         step, finishes, notes, phases, pool = self.steps, self.finishes, self.notes, self.phases, self.pool
-        turns, gone = self.arrivals.next_turns, list[tuple[Request, int]]()
+        turns, gone = self.arrivals.follow_answers, list[tuple[Request, int]]()
         self.running_shown = None
         while finishes[0][0] <= step:
             _, _, request = heappop(finishes)
@@ -359,8 +359,7 @@ class Lives(Intake):
             if life.decodes_from >= 0:
                 self.pause(victim)
             self.notes.stays.extend((life.row, life.admitted, self.steps - 1))
-            self.notes.preemptions.extend((life.row, self.steps, life.computed_before))
-            self.pool.preempt(victim)
+            self.notes.preemptions.extend((life.row, self.steps, self.pool.preempt(victim)))
             life.computed_before = 0
             life.plain = False
             if self.filled:

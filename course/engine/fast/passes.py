@@ -38,12 +38,13 @@ class Passes(Lives):
         if not all_decode:
             tokens = self.without_decodes(tokens)
             if not tokens:
-                if until is not None or not self._decode_once(self.decodes):
+                if until is not None or self.counts or not self._decode_once(self.decodes):
                     self.decode_steps(until)
                 return
         chunks, decodes, context, prompts = self.admit(tokens)
         if self.simulated:
-            self.now += self.simulated.seconds(decodes, context, prompts)
+            seconds = self.simulated.seconds(decodes, context, prompts)
+            self.now += seconds + self.pool.copying() if self.counts else seconds
         else:
             self.now += self.run_live(chunks, self.decodes + sum(chunk for _, chunk, _ in chunks))
         self.clock.append(self.now)
@@ -80,7 +81,10 @@ class Passes(Lives):
                     stop = coming
         if decodes + self.drafted > self.limits.max_num_batched_tokens and self.batch is None:
             raise answer.too_much(self.limits, 0, decodes + self.drafted, pool, self.members)
-        if limit == 1 and self._decode_once(decodes):
+        copying = pool.copying() if self.counts else 0.0
+        if copying:  # of the first step alone
+            limit = 1
+        elif limit == 1 and self._decode_once(decodes):
             return
         room = self.phases.steps_left(pool.free, limit)
         if not room:
@@ -88,7 +92,11 @@ class Passes(Lives):
                 decoding = [request for request in self.members if request.life.decodes_from >= 0]
                 raise answer.no_blocks(pool, self.due - pool.free, decoding)
             return
-        if self.simulated:
+        if copying and self.simulated:
+            self.now += self.simulated.seconds(decodes, self.context, ()) + copying
+            self.clock.append(self.now)
+            taken = 1
+        elif self.simulated:
             self.now = decode(self.simulated, self.clock, self.now, stop, room, decodes, self.context)
             taken = len(self.clock) - self.steps
         else:
