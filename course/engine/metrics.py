@@ -170,7 +170,8 @@ def summary(
 
     With a prefix cache also prefix_cache_hits: of the prefix_cache_queries tokens known of requests that got a slot,
     those found in the cache. Their share is prefix_hit_rate; prefix_hit_rate_first counts each request's first slot
-    only. Tokens computed are those needed + recomputed_tokens - prefix_cache_hits + padding_tokens.
+    only. Tokens computed are those needed + recomputed_tokens - prefix_cache_hits + padding_tokens + rejected drafts,
+    which are drafted_tokens - accepted_tokens. (An accepted draft beyond the end of an answer is rejected here.)
 
     Raises ValueError for an SLO that is not positive and a warm-up after which no request arrives.
     """
@@ -217,6 +218,8 @@ def summary(
         "padding_tokens": computed - _needed(load) if run.batch_answers else 0,
         "recomputed_tokens": int(steps.dropped.sum()),
         "preemptions": int(run.preempted.sum()),
+        "drafted_tokens": int(steps.drafted.sum()),
+        "accepted_tokens": int(steps.accepted.sum()),
         **_hits(run),
         "kv_peak": float(steps.blocks.max()) / blocks,
         "kv_mean": float(np.dot(steps.blocks, steps.seconds)) / (blocks * makespan),

@@ -86,7 +86,7 @@ class Run:
         """
         source = self.step_time.step_time if isinstance(self.step_time, Simulated) else self.step_time
         if not isinstance(source, StepTimeModel):
-            return "measured" if isinstance(source, Executor) else "modelled"
+            return source.badge if isinstance(source, Executor) else "modelled"
         beyond = source.beyond(
             decodes=int(self.steps.decodes.max()),
             context=int(self.steps.decode_context.max()),
