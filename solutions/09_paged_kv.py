@@ -15,16 +15,15 @@ lab.earlier()
 
 # %% [markdown]
 # A newsletter goes out, and 1,000 questions reach your Llama-3.1-8B on an H200 at once: prompts of {{prompt_mean:.0f}} tokens on
-# average, answers of {{answer_mean:.0f}}, CV near 1. Slots (1,024) and token budget (8,192) are the engine's own. So that memory
-# binds, the pool is a tenth of what the card has; the whole card would preempt nobody. Its log:
+# average, answers of {{answer_mean:.0f}}, CV near 1. Slots (1,024) and token budget (8,192) are the engine's own. The pool is a tenth
+# of what that card has, so that it binds. Its log:
 
 # %%
 print(lab09.start_up_log())
 
 # %% [markdown]
-# Before **paging**, an engine reserved one piece of memory for each request. Now a request takes a block of 16 tokens when it
-# needs one, wherever one is free. More fit, and one day there is none left. **What happens when blocks run out, and what do
-# you change?**
+# Once, an engine reserved one piece of memory for each request. With **paging** a request takes a block of 16 tokens when it needs
+# one, wherever one is free, until there is none left. **What happens then, and what do you change?**
 #
 # ## Predict
 
@@ -52,9 +51,9 @@ lab09.reserved_or_paged()
 lab09.whom_to_send_away()
 
 # %% [markdown]
-# vLLM sends away whoever was admitted last, and **recomputes** what is lost. A **watermark** (from vLLM 0.33 on) leaves a share of the blocks
-# free when somebody joins. **Offloading** copies blocks to the host and back. vLLM's first engine did it with victims and called it
-# swapping; the present one always recomputes (its `--kv-offloading-size` keeps prefixes on the host).
+# vLLM sends away whoever was admitted last, and **recomputes** what is lost. A **watermark** (vLLM 0.33) leaves a share of the
+# blocks free when somebody joins. **Offloading** copies blocks to the host and back; vLLM's first engine did it with victims and
+# called it swapping (`--kv-offloading-size` of today's keeps prefixes there).
 
 # %%
 lab09.out_of_blocks()
@@ -80,8 +79,8 @@ lab09.three_requests()
 
 # %% [markdown]
 # With {{hand_piece}} tokens reserved for each, {{hand_empty}} places of two pieces are empty, and C waits: **internal fragmentation**. In
-# blocks of {{hand_block}} all three hold {{hand_blocks_empty}} empty places, and eight more are free. Pieces of unlike lengths also leave holes that nobody fits
-# in, **external fragmentation**, which a compaction can heal. Blocks of one size have none.
+# blocks of {{hand_block}} all three hold {{hand_blocks_empty}} empty places, and eight more are free. Pieces of unlike lengths also leave holes
+# that nobody fits in: **external fragmentation**. Blocks of one size have none.
 #
 # **To remember**: on average half of the last block is empty. **To look up**: from which bandwidth on copying is faster.
 #
@@ -96,18 +95,14 @@ lab09.three_requests()
 # | $R$ | prompt tokens/s | {{prefill_alone:,.0f}} | |
 # | $B$ | bandwidth | {{even:.1f}} GB/s | {{even_below:g}} to {{even_above:g}} GB/s |
 #
-# Recomputing rides along with decodes: the weights are read anyway. Beside a batch it costs the time of {{beside:,.0f}} tokens/s, so
-# copying must be faster than {{even_beside:.0f}} GB/s. That is also why {{again:.0%}} more tokens cost only {{slower:.0%}}.
+# Recomputing rides along with decodes, which read the weights anyway: beside a batch it costs the time of {{beside:,.0f}} tokens/s. So
+# copying must beat {{even_beside:.0f}} GB/s there, and {{again:.0%}} more tokens cost only {{slower:.0%}}. Prefix caching, on by default in
+# vLLM, finds {{found_again:.0%}} of them again: {{speed_on:,.0f}} tokens/s instead of {{speed:,.0f}}.
 #
-# Reserved for the longest, {{running_longest:.0f}} ran, and {{used_longest:.0%}} of the pool was in use. In blocks it was {{times_running:.1f}} times as many, with {{times_speed:.1f}} times the
-# tokens/s.
+# Reserved for the longest, {{running_longest:.0f}} ran in {{used_longest:.0%}} of the pool; in blocks {{times_running:.1f}} times as many, with {{times_speed:.1f}} times the tokens/s.
 #
-# **Who gives way?** Whoever has computed least: {{few_lost:,}} preemptions instead of {{lost:,}}, and fewer tokens lost. Whoever has computed
-# most: one request is preempted {{most_lost}} times. **When to let in?** A watermark of 0.05 leaves {{mark_lost}} preemptions and {{mark_speed:,.0f}} tokens/s instead
-# of {{speed:,.0f}}. Prefix caching finds again what nobody has overwritten yet:
-
-# %%
-lab09.on_or_off()
+# **Who gives way?** Whoever has computed least: {{few_lost:,}} preemptions instead of {{lost:,}}, and fewer tokens lost. **When to let
+# in?** A watermark of 0.05 leaves {{mark_lost}} preemptions, and {{mark_speed:,.0f}} tokens/s.
 
 # %% [markdown]
 # ## Exercises

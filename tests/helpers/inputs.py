@@ -75,6 +75,12 @@ def plans(draw: random.Random) -> tuple[Any, ...]:
     return planned, [draw.choice([0.125, 0.5, 1.25, 4.0]) for _ in planned]
 
 
+def victims(draw: random.Random) -> tuple[Any, ...]:
+    """Tokens that each of some requests has computed, often the same."""
+    few = [draw.randint(1, 900) for _ in range(draw.randint(1, 4))]
+    return ([draw.choice(few) for _ in range(draw.randint(2, 7))],)
+
+
 DRAWS = {
     ("01", "reader"): streams,
     ("02", "floor"): floors,
@@ -82,6 +88,7 @@ DRAWS = {
     ("04", "refill"): refills,
     ("07", "share"): shares,
     ("08", "slots"): pools,
+    ("09", "victim"): victims,
     ("16", "felt"): plans,
 }
 """By lab and exercise."""

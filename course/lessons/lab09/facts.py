@@ -68,7 +68,7 @@ def facts() -> dict[str, Any]:
     took = tuesday.run.last_computed - tuesday.run.first_computed
     worst, other = figures.two_readers(tuesday)
     again = load.output_tokens.sum() * (1 / start.tokens_per_second - 1 / free.tokens_per_second)
-    large = pool.placed(pool.PAGED, 256)
+    large, on = pool.placed(pool.PAGED, 256), pool.out_of_blocks(prefix_caching=True)
     most = max(attention.recording().ratios) - 1
     return {
         # The question, earlier labs, predictions, tasks
@@ -92,7 +92,8 @@ def facts() -> dict[str, Any]:
         "even_below": max(b for b in tasks.BANDWIDTHS if b < tasks.break_even()), "even_above": tasks.break_even(),
         "beside": prefill_beside(), "mark_speed": mark.tokens_per_second, "mark_lost": mark.preemptions,
         "lost": start.preemptions, "few_lost": few.preemptions, 
-        "speed": start.tokens_per_second, "most_lost": tuesday.most,
+        "speed": start.tokens_per_second, 
+        "found_again": decision.found_again(on) / on.run.steps.dropped.sum(), "speed_on": on.tokens_per_second,
         # Exercises
         "worked": listed(WORKED), "worked_empty": empty(WORKED, BLOCK), "worked_sum": sum(WORKED),
         "worked_taken": sum(WORKED) + empty(WORKED, BLOCK), "piece": PIECE, "worked_reserved": empty(WORKED, PIECE),

@@ -15,7 +15,7 @@ from course.lessons.lab09.decision import start_up_log
 from course.lessons.lab09.victims import at_work, frees_most
 
 __all__ = [
-    "at_work", "blocks_together_or_scattered", "draws", "on_or_off", "out_of_blocks", "page_of_the_evening",
+    "at_work", "blocks_together_or_scattered", "draws", "out_of_blocks", "page_of_the_evening",
     "reserved_or_paged", "start_up_log", "three_requests", "ticket_graph", "whom_to_send_away",
 ]  # fmt: skip
 
@@ -70,17 +70,6 @@ def blocks_together_or_scattered() -> Explorer:
 def three_requests() -> go.Figure:
     """The case that is done by hand."""
     return figures.by_hand()
-
-
-def on_or_off() -> Table:
-    """Prefix caching, off as in the explorers and on as engines have it."""
-    rows: list[tuple[str, ...]] = [("prefix caching", "output", "lost by preemption", "of it found again")]
-    for name, caching in (("off", False), ("on", True)):
-        one = pool.out_of_blocks(prefix_caching=caching)
-        lost = int(one.run.steps.dropped.sum())
-        found = decision.found_again(one)
-        rows.append((name, f"{one.tokens_per_second:,.0f} tokens/s", f"{lost:,} tokens", f"{found / lost:.0%}"))
-    return table(rows, f"A thousand questions, 40,000 tokens, no two alike [{pool.STEP.simulated}]")
 
 
 def ticket_graph() -> go.Figure:

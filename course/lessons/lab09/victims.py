@@ -21,14 +21,15 @@ from course.policies import Request, State
 
 Rule = Callable[[list[int]], int]
 
-PROBES: tuple[list[int], ...] = (
-    [300, 40, 900],
-    [20, 400, 90],
-    [500, 80, 80, 600],
-    [7, 7],
-    [60, 30, 10],
-    [10, 800, 200, 200],
+PROBES: tuple[tuple[list[int]], ...] = (
+    ([300, 40, 900],),
+    ([20, 400, 90],),
+    ([500, 80, 80, 600],),
+    ([7, 7],),
+    ([60, 30, 10],),
+    ([10, 800, 200, 200],),
 )
+"""What a rule is tried with: one argument each."""
 
 
 def spares_the_first(computed: list[int]) -> int:
