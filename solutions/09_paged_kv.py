@@ -22,8 +22,8 @@ lab.earlier()
 print(lab09.start_up_log())
 
 # %% [markdown]
-# Once, an engine reserved one piece of memory for each request. With **paging** a request takes a block of 16 tokens when it needs
-# one, wherever one is free, until there is none left. **What happens then, and what do you change?**
+# With **paging** a request takes a block of 16 tokens when it needs one, wherever one is free, until there is none left. **What
+# happens then, and what do you change?**
 #
 # ## Predict
 
@@ -52,8 +52,8 @@ lab09.whom_to_send_away()
 
 # %% [markdown]
 # vLLM sends away whoever was admitted last, and **recomputes** what is lost. A **watermark** (vLLM 0.33) leaves a share of the
-# blocks free when somebody joins. **Offloading** copies blocks to the host and back; vLLM's first engine did it with victims and
-# called it swapping (`--kv-offloading-size` of today's keeps prefixes there).
+# blocks free when somebody joins. **Offloading** copies blocks to the host and back; vLLM's first engine called it swapping
+# (today's `--kv-offloading-size` keeps prefixes there).
 
 # %%
 lab09.out_of_blocks()
@@ -64,7 +64,7 @@ lab09.out_of_blocks()
 # ## Measure
 #
 # A **block table** says where the blocks of a sequence lie. Attention of one layer, launched on your machine, and **recorded** on an
-# H200. There the same kernel reads the table in both orders; on a CPU, NumPy copies scattered blocks together first.
+# H200. On a CPU, NumPy copies scattered blocks together first.
 
 # %%
 lab09.blocks_together_or_scattered()
@@ -99,8 +99,6 @@ lab09.three_requests()
 # copying must beat {{even_beside:.0f}} GB/s there, and {{again:.0%}} more tokens cost only {{slower:.0%}}. Prefix caching, on by default in
 # vLLM, finds {{found_again:.0%}} of them again: {{speed_on:,.0f}} tokens/s instead of {{speed:,.0f}}.
 #
-# Reserved for the longest, {{running_longest:.0f}} ran in {{used_longest:.0%}} of the pool; in blocks {{times_running:.1f}} times as many, with {{times_speed:.1f}} times the tokens/s.
-#
 # **Who gives way?** Whoever has computed least: {{few_lost:,}} preemptions instead of {{lost:,}}, and fewer tokens lost. **When to let
 # in?** A watermark of 0.05 leaves {{mark_lost}} preemptions, and {{mark_speed:,.0f}} tokens/s.
 
@@ -120,8 +118,8 @@ answer = (48 - 37) + (80 - 70) + (16 - 3)
 lab.check("waste", answer)
 
 # %% [markdown]
-# **2.** An engine with this model ({{a_token:,}} bytes a token) computes {{prefill:,}} prompt tokens/s. From which bandwidth on [GB/s] is copying a
-# victim out and back faster than computing it again, if nothing else runs?
+# **2.** This model ({{a_token:,}} bytes a token), {{prefill:,}} prompt tokens/s: from which bandwidth [GB/s] on is copying a victim out and back
+# faster than computing it again, if nothing else runs?
 
 # %%
 answer = None
@@ -131,18 +129,17 @@ answer = 2 * 131_072 * 40_000 / 1e9
 lab.check("crossover", answer)
 
 # %% [markdown]
-# **3.** `computed` has the tokens that each running request has computed, in order of admission, two at least. Return the place
-# (from 0) of the victim: whoever has computed least, of equal ones the last, and never the one admitted first, so that somebody
-# always comes to an end.
+# **3.** `computed` has the tokens that each running request has computed, in order of admission. Return the place (from 0) of the
+# victim: whoever has computed least, of equal ones the last, and never the place `spared`.
 
 
 # %%
-def victim(computed):
+def victim(computed, spared):
     """The place of the request that gives way."""
     ### BEGIN SOLUTION
-    place = 1
-    for other in range(2, len(computed)):
-        if computed[other] <= computed[place]:
+    place = None
+    for other in range(len(computed)):
+        if other != spared and (place is None or computed[other] <= computed[place]):
             place = other
     return place
     ### END SOLUTION
@@ -165,8 +162,8 @@ lab.ticket()
 # %% [markdown]
 # ## Take away
 #
-# 1. Reserving wastes what is still to come; blocks waste half a block each, and nothing outside.
-# 2. Out of blocks, tokens are computed again. That costs less than it seems; the stops of an answer are what readers feel.
+# 1. Blocks waste half a block each: {{times_running:.1f}} times as many run as with pieces for the longest, at {{times_speed:.1f}} times the tokens/s.
+# 2. What is computed again costs less than it seems. Readers feel the stops.
 # 3. A watermark ends most preemptions. Fewer slots end the stops.
 
 # %%
@@ -185,8 +182,8 @@ print(lab09.page_of_the_evening())
 lab09.draws()
 
 # %% [markdown]
-# You promise that no answer stops for more than {{promise}} s, and want as many tokens/s as that allows. Choose
-# `--max-num-seqs` or `--watermark`, and a value of the table.
+# No answer may stop for more than {{promise}} s. Choose `--max-num-seqs` or `--watermark`, and the value of the table with the
+# most tokens/s.
 
 # %%
 decision = None  # {"--flag": value}

@@ -76,9 +76,10 @@ def plans(draw: random.Random) -> tuple[Any, ...]:
 
 
 def victims(draw: random.Random) -> tuple[Any, ...]:
-    """Tokens that each of some requests has computed, often the same."""
+    """Tokens that each of some requests has computed, often the same, and who is spared."""
     few = [draw.randint(1, 900) for _ in range(draw.randint(1, 4))]
-    return ([draw.choice(few) for _ in range(draw.randint(2, 7))],)
+    computed = [draw.choice(few) for _ in range(draw.randint(2, 7))]
+    return computed, draw.choice([0, draw.randrange(len(computed))])
 
 
 DRAWS = {

@@ -18,8 +18,11 @@ QWEN = model("qwen2-7b")  # whose sizes Qwen2.5-7B has
 VICTIM_TOKENS = 900  # of the quiz
 FIND_L, FIND_W = 96, 8  # requests that run, and seconds that each does, of the question from lab 03
 STALL, CLIENT = 3, 8  # seconds and connections, of the question from lab 16
-GIVEN = (TOKENS, BLOCK, pool.SLOTS, pool.LONGEST, VICTIM_TOKENS, FIND_L, FIND_W, STALL, CLIENT, SPEC.num_layers,
-         SPEC.num_kv_heads, SPEC.head_dim, pool.BUDGET)  # fmt: skip
+DECODES, LARGE, WATERMARK = 97, 256, 0.05  # requests of the quiz; tokens of its block; of the texts
+LARGER_BUDGET, BOTH = 16_384, 2  # tokens a step, of the ticket; K and V, out and back
+PROMISE_TWIN = 0.1  # seconds
+GIVEN = (BLOCK, pool.SLOTS, VICTIM_TOKENS, FIND_L, FIND_W, STALL, CLIENT, SPEC.num_layers, SPEC.num_kv_heads,
+         SPEC.head_dim, pool.BUDGET, pool.REQUESTS, DECODES, LARGE, WATERMARK, LARGER_BUDGET, BOTH)  # fmt: skip
 
 
 def empty(held: tuple[int, ...], size: int) -> int:
@@ -60,28 +63,26 @@ def lost_time() -> float:
 def facts() -> dict[str, Any]:
     """Every number that the texts show."""
     start, paged = pool.out_of_blocks(), pool.placed(pool.PAGED)
-    longest, true = pool.placed(pool.MAX), pool.placed(pool.TRUE)
-    load, mark = pool.requests(), pool.out_of_blocks(watermark=0.05)
+    longest = pool.placed(pool.MAX)
+    load, mark = pool.requests(), pool.out_of_blocks(watermark=WATERMARK)
     few = pool.out_of_blocks(victim=pool.FEWEST)
     a_token, qwen = SPEC.kv_bytes_per_token, QWEN.kv_bytes_per_token
     tuesday, free = frees_most(), pool.out_of_blocks(bandwidth=pool.FREE)
     took = tuesday.run.last_computed - tuesday.run.first_computed
     worst, other = figures.two_readers(tuesday)
     again = load.output_tokens.sum() * (1 / start.tokens_per_second - 1 / free.tokens_per_second)
-    large, on = pool.placed(pool.PAGED, 256), pool.out_of_blocks(prefix_caching=True)
+    large, on = pool.placed(pool.PAGED, LARGE), pool.out_of_blocks(prefix_caching=True)
     most = max(attention.recording().ratios) - 1
     return {
         # The question, earlier labs, predictions, tasks
         "prompt_mean": load.prompt_tokens.mean(), "answer_mean": load.output_tokens.mean(),
         "find_rate": FIND_L // FIND_W, "find_times": FIND_L * FIND_W, "find_inverse": FIND_W / FIND_L,
-        "again": start.again, "slower": lost_time(), "scattered_more": most, 
+        "again": start.again, "slower": lost_time(), "scattered_more": most,
         "again_us": 1e6 * again / start.run.steps.dropped.sum(), "answer_us": 1e6 / start.tokens_per_second,
-        "fifth": tasks.FIFTH, "short_gap": tasks.SHORT_GAP,
+        "short_gap": tasks.SHORT_GAP,
         # The text
-        "running_longest": longest.running, "used_longest": longest.used, "speed_longest": longest.tokens_per_second,
-        "running_paged": paged.running, "speed_paged": paged.tokens_per_second,
         "times_running": paged.running / longest.running,
-        "times_speed": paged.tokens_per_second / longest.tokens_per_second, "used_true": true.used,
+        "times_speed": paged.tokens_per_second / longest.tokens_per_second,
         "hand_piece": figures.PIECE, "hand_block": figures.SMALL, "hand_places": figures.PLACES,
         "hand_a": figures.HAND["A"], "hand_b": figures.HAND["B"], "hand_c": figures.HAND["C"],
         "hand_empty": empty(tuple(figures.HAND.values())[:2], figures.PIECE),
@@ -91,8 +92,8 @@ def facts() -> dict[str, Any]:
         "even": break_even(a_token, prefill_alone()), "even_beside": break_even(a_token, prefill_beside()),
         "even_below": max(b for b in tasks.BANDWIDTHS if b < tasks.break_even()), "even_above": tasks.break_even(),
         "beside": prefill_beside(), "mark_speed": mark.tokens_per_second, "mark_lost": mark.preemptions,
-        "lost": start.preemptions, "few_lost": few.preemptions, 
-        "speed": start.tokens_per_second, 
+        "lost": start.preemptions, "few_lost": few.preemptions,
+        "speed": start.tokens_per_second,
         "found_again": decision.found_again(on) / on.run.steps.dropped.sum(), "speed_on": on.tokens_per_second,
         # Exercises
         "worked": listed(WORKED), "worked_empty": empty(WORKED, BLOCK), "worked_sum": sum(WORKED),
@@ -103,10 +104,10 @@ def facts() -> dict[str, Any]:
         "waste_twin_taken": sum(HELD) + empty(HELD, TWIN_BLOCK), "prefill": PREFILL, "prefill_twin": PREFILL_TWIN,
         "crossover": break_even(a_token, PREFILL), "crossover_way": break_even(a_token, PREFILL) / 2,
         "crossover_kv": 2 * break_even(a_token, PREFILL), "crossover_bits": 8 * break_even(a_token, PREFILL),
-        "crossover_step": 2 * a_token * prefill_alone() / PREFILL / 1e9, "qwen_token": qwen,
+        "qwen_token": qwen,
         "crossover_twin": break_even(qwen, PREFILL_TWIN), "crossover_twin_way": break_even(qwen, PREFILL_TWIN) / 2,
         "example_bytes": 65_536, "example_rate": 20_000, "example": break_even(65_536, 20_000),
-        "promise": decision.PROMISE, "moment": decision.MOMENT,
+        "promise": decision.PROMISE, "promise_twin": PROMISE_TWIN, "moment": decision.MOMENT,
         # The ticket and the quiz
         "ticket_times": tuesday.most, "ticket_lost": tuesday.preemptions, "ticket_took_s": took[worst],
         "ticket_other_s": took[other], "most_last": start.most,
@@ -121,7 +122,7 @@ def keys() -> dict[str, tuple[bool, ...] | str]:
     start, tuesday, answers = pool.out_of_blocks(), frees_most(), pool.requests().output_tokens
     slower, ratio = lost_time(), max(attention.recording().ratios)
     worst, other = figures.two_readers(tuesday)
-    large = pool.placed(pool.PAGED, 256)
+    large = pool.placed(pool.PAGED, LARGE)
     return {
         "unsent": "that it did not send",
         "in_system": (False, FIND_L / FIND_W == 12, False),
@@ -139,7 +140,7 @@ def keys() -> dict[str, tuple[bool, ...] | str]:
 
 def claims() -> dict[str, bool]:
     """What the texts say beyond their numbers."""
-    start, mark = pool.out_of_blocks(), pool.out_of_blocks(watermark=0.05)
+    start, mark = pool.out_of_blocks(), pool.out_of_blocks(watermark=WATERMARK)
     true, packed = (
         pool.placed(pool.TRUE, compaction=seconds) for seconds in (None, 2 * SPEC.kv_bytes_per_token / 4.8e12)
     )
@@ -180,5 +181,8 @@ def claims() -> dict[str, bool]:
         "the best of the decision is the one that is asked for": decision.best() == (decision.MAX_NUM_SEQS, 80),
         "chats need more than one request by itself, since a step is paid for anyway": prefill_beside()
         > prefill_alone(),
+        "72 slots keep the twin's promise, and 80 do not": (
+            decision.worst(decision.MAX_NUM_SEQS, 72)[0] <= PROMISE_TWIN < decision.worst(decision.MAX_NUM_SEQS, 80)[0]
+        ),
         "between the two bandwidths": tasks.break_even() > break_even(SPEC.kv_bytes_per_token, prefill_alone()),
     }

@@ -52,7 +52,6 @@ def placed(settings: Settings, result: Served) -> Mapping[str, Any]:
         "speed": f"{result.tokens_per_second:,.0f}",
         "speed_paged": f"{paged.tokens_per_second:,.0f}",
         "size": settings["block_size"],
-        "holes": f"{1 - result.mean(result.taken) / pool.TOKENS:.0%}",
     }
 
 

@@ -1,7 +1,8 @@
 """The exercise "whom to send away": a rule, its known wrong turns, and the rule at work in the engine.
 
-A rule gets `computed`, the tokens in the cache of each request that runs, in order of admission, and returns the place
-of the one that gives way, counted from 0. There are at least two.
+A rule gets `computed`, the tokens in the cache of each request that runs, in order of admission, and `spared`, the
+place of the one that must stay. It returns the place of the one that gives way. Places count from 0; there are two
+requests at least.
 """
 
 from __future__ import annotations
@@ -19,54 +20,49 @@ from course.figures.words import seconds
 from course.lessons.lab09 import pool
 from course.policies import Request, State
 
-Rule = Callable[[list[int]], int]
+Rule = Callable[[list[int], int], int]
 
-PROBES: tuple[tuple[list[int]], ...] = (
-    ([300, 40, 900],),
-    ([20, 400, 90],),
-    ([500, 80, 80, 600],),
-    ([7, 7],),
-    ([60, 30, 10],),
-    ([10, 800, 200, 200],),
+PROBES: tuple[tuple[list[int], int], ...] = (
+    ([300, 40, 900], 0),
+    ([20, 400, 90], 0),
+    ([500, 80, 80, 600], 0),
+    ([7, 7], 1),
+    ([60, 30, 10], 2),
+    ([10, 800, 200, 200, 800], 0),
+    ([90, 700, 50, 700], 3),
 )
-"""What a rule is tried with: one argument each."""
 
 
-def spares_the_first(computed: list[int]) -> int:
-    """Whoever has computed least, of equals the last, but never the one admitted first."""
-    least = min(computed[1:])
-    return max(place for place in range(1, len(computed)) if computed[place] == least)
+def fewest(computed: list[int], spared: int) -> int:
+    """Whoever has computed least, of equals the last, but never the one that is spared."""
+    others = [place for place in range(len(computed)) if place != spared]
+    return min(reversed(others), key=lambda place: computed[place])
 
 
-def last(computed: list[int]) -> int:
+def last(computed: list[int], spared: int) -> int:
     """The rule of vLLM."""
     return len(computed) - 1
 
 
-def anybody(computed: list[int]) -> int:
-    """The first may go as well."""
-    return max(place for place, tokens in enumerate(computed) if tokens == min(computed))
+def anybody(computed: list[int], spared: int) -> int:
+    """The spared one may go as well."""
+    return fewest(computed, -1)
 
 
-def first_of_equals(computed: list[int]) -> int:
+def first_of_equals(computed: list[int], spared: int) -> int:
     """Of equals the first."""
-    return computed.index(min(computed[1:]), 1)
+    return min((place for place in range(len(computed)) if place != spared), key=lambda place: computed[place])
 
 
-def most(computed: list[int]) -> int:
-    """Whoever has computed most, of equals the last, but never the one admitted first."""
-    largest = max(computed[1:])
-    return max(place for place in range(1, len(computed)) if computed[place] == largest)
+def most(computed: list[int], spared: int) -> int:
+    """Whoever has computed most, of equals the last, but never the one that is spared."""
+    others = [place for place in range(len(computed)) if place != spared]
+    return max(reversed(others), key=lambda place: computed[place])
 
 
-def tokens_not_place(computed: list[int]) -> int:
+def tokens_not_place(computed: list[int], spared: int) -> int:
     """The tokens of the victim in place of its place."""
-    return min(computed[1:])
-
-
-def first_in(computed: list[int]) -> int:
-    """The one admitted first."""
-    return 0
+    return computed[fewest(computed, spared)]
 
 
 class Ruled(policies.Continuous):
@@ -77,10 +73,10 @@ class Ruled(policies.Continuous):
         self.rule = rule
 
     def victim(self, state: State, running: Sequence[Request]) -> Request:
-        """Whom the rule names; the last one where only one is left."""
+        """Whom the rule names, the first of those that run being spared; the last one where only one is left."""
         if len(running) < 2:
             return running[-1]
-        place = self.rule([request.computed for request in running])
+        place = self.rule([request.computed for request in running], 0)
         if type(place) is not int or not 0 <= place < len(running):
             raise ValueError(f"the rule returned {place!r}, and places go from 0 to {len(running) - 1}")
         return running[place]
@@ -101,7 +97,7 @@ def frees_most() -> pool.Served:
 
 def at_work(rule: Rule) -> Table | Card:
     """The learner's rule beside the engine's, in numbers; a sentence for one that is empty or breaks off."""
-    if tried(rule, lambda: rule([5, 3, 3]) is None)[0]:
+    if tried(rule, lambda: rule([5, 3, 3], 0) is None)[0]:
         return Card("Your rule returns nothing yet.")
     found, said = tried(rule, with_rule, rule)
     if found is None:

@@ -116,24 +116,24 @@ def test_the_answers_by_hand():
     assert exercise("crossover").solution == pytest.approx(2 * 2 * 32 * 8 * 128 * 2 * 40_000 / 1e9)
     assert exercise("crossover").twin.solution == pytest.approx(2 * 2 * 28 * 4 * 128 * 2 * 50_000 / 1e9)
     assert exercise("decision").solution == {"--max-num-seqs": 80}
-    assert victims.spares_the_first([5, 3, 3]) == 2 and victims.most([9, 3, 3, 1]) == 2
+    assert victims.fewest([5, 3, 3], 0) == 2 and victims.most([9, 3, 3, 1], 0) == 2 and victims.fewest([1, 2], 0) == 1
 
 
 def test_other_ways_of_writing_the_rule_are_right():
-    def by_sorting(computed):
-        return sorted(range(1, len(computed)), key=lambda place: (computed[place], -place))[0]
+    def by_sorting(computed, spared):
+        return sorted(set(range(len(computed))) - {spared}, key=lambda place: (computed[place], -place))[0]
 
     assert judge(exercise("victim"), by_sorting).status == RIGHT
-    assert judge(exercise("victim"), lambda computed: 1).status == WRONG
+    assert judge(exercise("victim"), lambda computed, spared: 1).status == WRONG
 
 
 def test_a_rule_at_work():
-    assert "returns nothing yet" in repr(lab09.at_work(lambda computed: None))
-    assert "does not run yet" in repr(lab09.at_work(lambda computed: len(computed)))
-    assert "does not run yet" in repr(lab09.at_work(lambda computed: [][0] if len(computed) > 3 else 1))
+    assert "returns nothing yet" in repr(lab09.at_work(lambda computed, spared: None))
+    assert "does not run yet" in repr(lab09.at_work(lambda computed, spared: len(computed)))
+    assert "does not run yet" in repr(lab09.at_work(lambda computed, spared: [][0] if len(computed) > 3 else 1))
     found = lab09.at_work(victims.last)
     assert isinstance(found, Table) and found.rows[1][1:] == found.rows[2][1:]  # vLLM's own rule gives vLLM's run
-    few = victims.with_rule(victims.spares_the_first)
+    few = victims.with_rule(victims.fewest)
     assert few.preemptions == pool.out_of_blocks(victim=pool.FEWEST).preemptions  # the first is never the least here
 
 
