@@ -127,6 +127,12 @@ class BlockPool:
         """Seconds that blocks were copied for since the last step: the coming one takes so much longer."""
         return 0.0
 
+    def cut(self, request: Holder) -> None:
+        """Of its block table remains what holds its tokens: drafts that were rejected need none."""
+        table = self._tables.get(request)
+        while table and len(table) > -(-request.computed // self.block_size):
+            self._returned.append(table.pop())
+
     # Of a step
 
     def plan(self, due: int = 0, decoding: Container = ()) -> Plan:

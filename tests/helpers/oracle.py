@@ -26,6 +26,8 @@ class Requests:
     after: list
     think_time: list
     guess: list
+    cap: int | None = None
+    """So many are out at a time; who is due later waits in the client, in order."""
 
 
 @dataclass
@@ -57,15 +59,22 @@ class Door:
         self.requests, self.to_come = requests, len(requests.prompt)
         self.arrival = [None] * len(requests.prompt)
         self.known = []
-        for request, before in enumerate(requests.after):
-            if before is None:
-                self.expect(request, requests.arrival[request])
+        self.unsent = [request for request, before in enumerate(requests.after) if before is None]
+        self.permits = [0.0] * (requests.cap or len(self.unsent))  # since when each place in the client is free
+        self.send()
+
+    def send(self):
+        while self.unsent and self.permits:
+            request = self.unsent.pop(0)
+            self.expect(request, max(self.requests.arrival[request], self.permits.pop(0)))
 
     def expect(self, request, when):
         self.arrival[request] = when
         self.known = sorted([*self.known, (when, request)])
 
     def answered(self, request, now):
+        self.permits.append(now)
+        self.send()
         for turn, before in enumerate(self.requests.after):
             if before == request:
                 self.expect(turn, now + self.requests.think_time[turn])

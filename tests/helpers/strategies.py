@@ -48,6 +48,7 @@ class Case:
     step_time: steptime.StepTime
     cache: KVCache | None = None
     guess: tuple | None = None
+    cap: int | None = None
 
     @property
     def guess_column(self) -> list | None:
@@ -57,7 +58,7 @@ class Case:
     @property
     def load(self) -> Workload:
         if all(before is None for before in self.after):
-            return Workload(self.arrival, self.prompt, self.output, guess=self.guess_column)
+            return Workload(self.arrival, self.prompt, self.output, guess=self.guess_column, max_concurrency=self.cap)
         return Workload(
             [np.nan if before is not None else when for when, before in zip(self.arrival, self.after, strict=True)],
             self.prompt,
@@ -77,7 +78,7 @@ class Case:
 
     def by_the_oracle(self) -> oracle.Outcome:
         guess = self.guess or (None,) * len(self.prompt)
-        requests = oracle.Requests(self.arrival, self.prompt, self.output, self.after, self.think_time, guess)
+        requests = oracle.Requests(self.arrival, self.prompt, self.output, self.after, self.think_time, guess, self.cap)
         memory = {} if self.cache is None else blocks_of(self.cache)
 
         def step_time(decodes, context, chunks):
@@ -358,6 +359,16 @@ def batches(draw):
     reserved = min(slots, n) * -(-(max(prompt) + max(output) - 1) // size)
     cache = draw(st.sampled_from([None, KVCache(reserved, size)]))
     return Case(*_columns(draw, n, prompt, output), policy, draw(STEP_TIMES), cache)
+
+
+@st.composite
+def capped(draw):
+    """Requests that are due at times, and a client that has few of them out: any policy, in any memory."""
+    case = draw(st.one_of(continuous(), storms(), batches(), windows(), shortest_first(), decided()))
+    n = len(case.prompt)
+    gaps = draw(st.lists(draw(st.sampled_from([ON_GRID, ANY_TIME])), min_size=n, max_size=n))
+    cap = draw(st.sampled_from([1, 1, 2, 3, 5, n, n + 1]))
+    return replace(case, arrival=tuple(np.cumsum(gaps).tolist()), after=(None,) * n, cap=cap)
 
 
 def _columns(draw, n, prompt, output):
