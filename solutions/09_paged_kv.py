@@ -52,8 +52,7 @@ lab09.whom_to_send_away()
 
 # %% [markdown]
 # vLLM sends away whoever was admitted last, and **recomputes** what is lost. A **watermark** (vLLM 0.33) leaves a share of the
-# blocks free when somebody joins. **Offloading** copies blocks to the host and back; vLLM's first engine called it swapping
-# (today's `--kv-offloading-size` keeps prefixes there).
+# blocks free when somebody joins. **Offloading** copies blocks to the host and back; vLLM's first engine did so with victims.
 
 # %%
 lab09.out_of_blocks()
@@ -72,7 +71,7 @@ lab09.blocks_together_or_scattered()
 # %% [markdown]
 # ## Explain
 #
-# Memory for {{hand_places}} tokens. A holds {{hand_a}}, B {{hand_b}} and C {{hand_c}}.
+# Memory for {{hand_places}} tokens; A holds {{hand_a}}, B {{hand_b}}, C {{hand_c}}.
 
 # %%
 lab09.three_requests()
@@ -173,7 +172,7 @@ lab.recap("lost")
 lab.recap("pages")
 
 # %% [markdown]
-# **Decide.** Such an evening after {{moment:.0f}} s. Our simulator wrote this in the form of vLLM's page:
+# **Decide.** Such an evening after {{moment:.0f}} s, simulated, as vLLM's page:
 
 # %%
 print(lab09.page_of_the_evening())
@@ -197,4 +196,4 @@ lab.check("decision", decision)
 lab.quiz()
 
 # %% [markdown]
-# **Read next:** Kwon et al., *PagedAttention*, SOSP 2023.
+# **Read next:** Kwon et al., *PagedAttention*.
