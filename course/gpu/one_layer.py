@@ -68,7 +68,9 @@ def in_numpy(context: int, kv_heads: int, sequences: int = 1, scattered: bool = 
 def on_a_gpu(queue: Queue, context: int, kv_heads: int, sequences: int, scattered: bool = True) -> Callable[[], Any]:
     """The course's paged attention in bf16 over so many sequences of the same context, on a queue of the device.
 
-    scattered: whether the blocks lie scattered over the pool, or those of each sequence one behind the other. Raises KernelError, and ValueError unless the context fills its blocks.
+    scattered: whether the blocks lie scattered over the pool, or those of each sequence one behind the other.
+
+    Raises KernelError, and ValueError unless the context fills its blocks.
     """
     multiple("context", context, BLOCK, "full blocks of the KV cache")
     device = queue.device
