@@ -47,8 +47,8 @@ lab05.one_loop()
 # %% [markdown]
 # ### The window on a card
 #
-# Llama-3.1-8B behind the window that opens when idle. The chat has prompts of {{chat_prompt}} tokens and answers of {{chat_answer}},
-# on average; "one token" is a prompt of {{short_prompt}} and a yes or no. Of {{slots}} slots ({{engine}} takes {{default_slots:,}}) few are ever taken.
+# Llama-3.1-8B behind the window that opens when idle: a chat (prompts of {{chat_prompt}} tokens, answers of {{chat_answer}}, on average), or a
+# yes or no to {{short_prompt}} tokens. {{slots}} slots are this lab's choice ({{engine}}: {{default_slots:,}}).
 
 # %%
 lab05.window_on_a_card()
@@ -56,15 +56,15 @@ lab05.window_on_a_card()
 # %% [markdown]
 # ## Measure
 #
-# The colleague's benchmark with all its knobs. Each move launches its kernel here, step by step, beside a recording of
-# it on an H200. A block of threads computes `work` terms for each sequence. It passes with four times yes.
+# The colleague's benchmark with all its knobs: `lambda` is the rate, `bmax` the largest batch. Each move launches its
+# kernel here, step by step, beside a recording of it on an H200. It passes with four times yes.
 
 # %% tags=["nbval-ignore-output"]
 lab05.all_knobs()
 
 # %% [markdown]
-# On the H200 a step takes {{h200_step_us:.0f}} µs, nearly all of it the launch; on a CPU a batch gains nothing. From 6 to 2 ms the p95 falls by
-# {{h200_fall:.0%}} *when idle*; *before every step* it rises with some seeds.
+# On the H200 a step of {{h200_step_us:.0f}} µs is nearly all launch. *When idle* the p95 falls by {{h200_fall:.0%}}; *before every step* it rises with
+# some seeds.
 #
 # A good place for a break.
 #
@@ -76,15 +76,14 @@ lab05.all_knobs()
 lab05.four_by_hand()
 
 # %% [markdown]
-# With a window of 2 s the first request waits 2 s and the second 1 s; the TTFTs are {{hand_ttfts}} s, without a window
-# {{hand_at_once}} s. The engine takes {{hand_steps}} steps and not {{hand_steps_at_once}}: **a window buys card time, and users pay for it**.
+# Behind a window of 2 s the TTFTs are {{hand_ttfts}} s, without it {{hand_at_once}} s; the engine takes {{hand_steps}} steps and not {{hand_steps_at_once}}. **A
+# window buys card time, and users pay for it**.
 #
 # Whoever finds the engine idle waits for the window and a step. So a promise $S$ leaves
 #
 # $$D \le S - t(b) - \text{margin}$$
 #
-# To look up: the mean wait in a window that a request opens, where $\lambda D$ join and wait half of it; Little's law
-# for the sequences in a step.
+# To look up: the mean wait where $\lambda D$ join a window and wait half of it; Little's law for the sequences in a step.
 #
 # $$\text{wait} = D \, \frac{1 + \lambda D / 2}{1 + \lambda D} \qquad b = \lambda N \cdot \text{TPOT}$$
 #
@@ -101,16 +100,15 @@ lab05.four_by_hand()
 # so answers take longer, and more of them are there at once. A step of seven costs little more than one of two.
 #
 # **A busy engine needs no window**: company gathers during a step. A window opens where the engine is idle, and buys
-# card time that nobody lacks, unless somebody else can use it. The toy has no prefill; with a model it is most of TTFT.
+# card time, for whoever else can use it. The toy has no prefill; with a model it is most of TTFT.
 
 # %% [markdown]
 # ## Exercises
 #
-# **Worked example.** A window of 6 ms, 80 requests/s: 6 x 0.08 = {{worked_more:g}} join, so the mean wait is
+# **Worked example.** A window of 6 ms, 80 requests/s: 6 x 0.08 = {{worked_more:g}} join, and the mean wait is
 # 6 x (1 + {{worked_more:g}} / 2) / (1 + {{worked_more:g}}) = {{worked_wait:.2f}} ms.
 #
-# **1.** A request that finds the engine idle opens a window of {{wait_ms:g}} ms; {{wait_rate:g}} requests arrive each second (Poisson).
-# What is the mean wait in the window, in ms?
+# **1.** A request opens a window of {{wait_ms:g}} ms; {{wait_rate:g}} arrive each second (Poisson). What is the mean wait in it, in ms?
 
 # %%
 answer = None  # ms
@@ -122,8 +120,8 @@ answer = 10 * (1 + 1.5 / 2) / (1 + 1.5)
 lab.check("wait", answer)
 
 # %% [markdown]
-# **2.** You promise a p95 of TTFT of {{rule_slo:g}} ms. A step of $b$ takes {{rule_t0:g}} + {{rule_each:g}} $b$ ms, with up to {{rule_batch}} in it, and
-# {{rule_margin:g}} ms are the margin. Which is the longest window, in ms?
+# **2.** You promise a p95 of TTFT of {{rule_slo:g}} ms. A step of $b$, at most {{rule_batch}}, takes {{rule_t0:g}} + {{rule_each:g}} $b$ ms; the margin is {{rule_margin:g}} ms. Which is
+# the longest window, in ms?
 
 # %%
 answer = None  # ms
@@ -135,10 +133,9 @@ answer = 5 - (0.5 + 0.1 * 8) - 0.7
 lab.check("rule", answer)
 
 # %% [markdown]
-# **3.** Write a window that shrinks with the rate. The **EMA** of `gaps` between arrivals begins with the oldest, which
-# comes first; each further gap moves it by 0.2 of the way. The window is as long as `company` more requests take to
-# come; 0 if that is longer than `most`. All in ms. Gaps of 10, 5 and 5 have an EMA of {{ema_worked:g}}: for a company of {{company_wanted}}, at
-# most 20, the window is {{ema_window:g}}.
+# **3.** Write a window that shrinks with the rate. The **EMA** of `gaps` between arrivals begins with the first; each
+# further gap moves it by 0.2 of the way. The window is as long as `company` more requests take to come; 0 if that is
+# longer than `most`. Gaps of {{ema_gaps}} ms have an EMA of {{ema_worked:g}}: for a company of {{company_wanted}}, at most 20, the window is {{ema_window:g}}.
 
 
 # %%
@@ -153,9 +150,6 @@ def shrinking(gaps, company, most):
 
 # %%
 lab.check("shrink", shrinking)
-
-# %% [markdown]
-# At work:
 
 # %%
 lab05.at_work(shrinking)
@@ -173,8 +167,8 @@ lab.ticket()
 # ## Take away
 #
 # 1. Tokens/s of GPU time leave out every wait: ask for E2E.
-# 2. A window delays whoever finds the engine idle. It buys card time, never speed.
-# 3. A window is at most the promise less a step and a margin.
+# 2. A window delays who finds the engine idle, and buys card time.
+# 3. It is at most the promise less a step and a margin.
 
 # %%
 lab.recap("delivered")
@@ -183,14 +177,12 @@ lab.recap("delivered")
 lab.recap("tail")
 
 # %% [markdown]
-# **Decide.** A vision model shares its card. Triton runs up to 32 images as one batch: {{vision_one_ms:g}} ms for one image, {{vision_batch_ms:g}} ms
-# for {{vision_batch}}. 200 images/s arrive; you promise a p95 of {{vision_goal_ms:g}} ms. After a minute our simulator wrote, in the form of
-# Triton's metrics:
+# **Decide.** A vision model shares its card. Triton runs up to 32 images as a batch: {{vision_one_ms:g}} ms for one image, {{vision_batch_ms:g}} ms for
+# {{vision_batch}}. 200 images/s arrive; you promise a p95 of {{vision_goal_ms:g}} ms. After a minute our simulator wrote, as Triton would:
 #
 # ```
 # nv_inference_count{model="vision",version="1"} 12000
 # nv_inference_exec_count{model="vision",version="1"} 9018
-# nv_inference_compute_infer_duration_us{model="vision",version="1"} 58007000
 # ```
 #
 # Others need the card. Choose `max_queue_delay_microseconds` (the wait of the oldest image, now 0),

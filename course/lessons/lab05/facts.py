@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from course.gpu.bench import Settings
-from course.lessons.lab05 import adaptive, figures, knobs, night, on_a_card, rule, sketch, toy, vision
+from course.lessons.lab05 import adaptive, figures, knobs, night, on_a_card, rule, sketch, tasks, toy, vision
 from course.lessons.lab05.night import QUIET
 from course.models import engine_defaults
 from course.models.gpus import gpu
@@ -48,8 +48,7 @@ def facts() -> dict[str, Any]:
 
 
 def _toy() -> dict[str, Any]:
-    waits, never, two = toy.served(), toy.served("window", 0.0), toy.served("note", 2.0)
-    idle = toy.served("window")
+    waits, never = toy.served(), toy.served("window", 0.0)
     wanted = toy.RATE * toy.TOKENS
     hand, at_once = toy.by_hand(), toy.by_hand(0.0)
     return {
@@ -57,45 +56,31 @@ def _toy() -> dict[str, Any]:
         "lanes": figures.LANES,
         "toy_requests": toy.REQUESTS,
         "wanted": wanted,
-        "gpu_waits": waits.gpu_tokens,
-        "gpu_never": never.gpu_tokens,
+        "promise_ms": 1e3 * tasks.PROMISE,
+        "cheap": tasks.CHEAP,
+        "bulk_step_ms": 1e3 * full_step(toy.BULK["slots"]),
         "e2e_waits_ms": 1e3 * waits.e2e,
         "e2e_never_ms": 1e3 * never.e2e,
-        "times_e2e": waits.e2e / never.e2e,
         "tpot_waits_ms": 1e3 * waits.tpot,
         "tpot_never_ms": 1e3 * never.tpot,
         "batch_waits": waits.batch,
         "batch_never": never.batch,
         "little_waits": wanted * waits.tpot,
         "little_never": wanted * never.tpot,
-        "p95_six_ms": 1e3 * waits.p95,
-        "p95_two_ms": 1e3 * two.p95,
-        "p95_idle_ms": 1e3 * idle.p95,
-        "busy_waits": waits.busy,
-        "busy_never": never.busy,
         "quarter_ms": toy.WINDOW_MS / 4,
         "hand_arrivals": listed(toy.BY_HAND["arrival"]),
         "hand_ttfts": listed(hand.ttft),
         "hand_at_once": listed(at_once.ttft),
-        "hand_mean": float(hand.ttft.mean()),
-        "hand_mean_at_once": float(at_once.ttft.mean()),
         "hand_steps": len(hand.steps),
         "hand_steps_at_once": len(at_once.steps),
-        "window_formula_ms": rule.mean_wait(toy.WINDOW_MS, toy.RATE),
         "company": toy.RATE * toy.WINDOW_MS / 1e3,
-        "half_company": toy.SLOTS // 2,
-        "half_ms": toy.WINDOW_MS / 2,
-        "p95_rule_ms": toy.WINDOW_MS + 1e3 * full_step(1),
         "bulk_rate": toy.BULK["rate"],
         "bulk_tokens": toy.BULK["tokens"],
         "bulk_slots": toy.BULK["slots"],
         "bulk_ms": toy.BULK["window_ms"],
         "bulk_wanted": toy.BULK["rate"] * toy.BULK["tokens"],
         "bulk_full": toy.BULK["slots"] / full_step(int(toy.BULK["slots"])),
-        "bulk_times": toy.BULK["rate"] * toy.BULK["tokens"] * full_step(int(toy.BULK["slots"])) / toy.BULK["slots"],
-        "sweep_two_s": toy.served(bmax=2).p95,
         "sweep_four_s": toy.served(bmax=4).p95,
-        "sweep_eight_ms": 1e3 * toy.served(bmax=8).p95,
         "sweep_thirty_two_ms": 1e3 * toy.served(bmax=32).p95,
     }
 
@@ -107,12 +92,10 @@ def _card() -> dict[str, Any]:
         "engine": engine_defaults.VERSION,
         "default_slots": engine_defaults.batch(gpu("H100"))[0],
         "slots": on_a_card.SLOTS,
-        "card_requests": on_a_card.REQUESTS,
         "chat_prompt": on_a_card.PROMPT,
         "chat_answer": on_a_card.ANSWER,
         "short_prompt": on_a_card.SHORT,
         "chat_ms": 1e3 * chat.never.p95,
-        "chat_window_ms": 1e3 * chat.waits.p95,
         "longest_window": f"{max(sketch.WINDOWS):g}",
         "one_rate": ONE_RATE,
         "one_busy": one.waits.busy,
@@ -126,19 +109,8 @@ def _knobs() -> dict[str, Any]:
     window = knobs.on_the_card(Settings(loop="window"))
     note = knobs.on_the_card(Settings(loop="note"))
     return {
-        "nreq": DEFAULT.nreq,
-        "nreq_here": knobs.NREQ,
-        "criterion_s": knobs.UNDER,
-        "criterion_times": knobs.TIMES,
-        "criterion_down": knobs.DOWN,
-        "criterion_gap_ms": 1e3 * knobs.GAP,
-        "criterion_batch": knobs.FULL,
         "h200_step_us": 1e6 * note.steps[1],
-        "h200_gain": note.gain,
         "h200_fall": window.fall,
-        "h200_note_fall": note.fall,
-        "h200_s": note.took,
-        "claimed_ms": 1e3 * toy.POINTS[1][1],
     }
 
 
@@ -171,10 +143,9 @@ def _asked() -> dict[str, Any]:
         "gate_ms": rule.GATE_MS,
         "rule_twin": rule.longest_window(*rule.GATE) - rule.GATE_MS,
         "company_wanted": adaptive.COMPANY,
+        "ema_gaps": listed(adaptive.PROBES[0][0]),
         "ema_worked": adaptive.ema(adaptive.PROBES[0][0]),
         "ema_window": adaptive.window(*adaptive.PROBES[0]),
-        "day_rate": adaptive.DAY,
-        "night_rate": adaptive.NIGHT,
     }
 
 
@@ -184,13 +155,10 @@ def _decision() -> dict[str, Any]:
     twin_right = vision.largest(**vision.TWIN)
     return {
         "vision_goal_ms": 1e3 * vision.GOAL,
-        "vision_t0_ms": vision.T0_MS,
-        "vision_each_ms": vision.EACH_MS,
         "vision_one_ms": vision.T0_MS + vision.EACH_MS,
         "vision_batch": vision.BATCH,
         "vision_batch_ms": vision.T0_MS + vision.EACH_MS * vision.BATCH,
         "vision_choices": listed(vision.CHOICES_US),
-        "vision_now": vision.served(0).batch,
         "decision_us": right,
         "decision_ms": right / 1e3,
         "decision_company": 1 + vision.RATE * right / 1e6,
@@ -213,14 +181,11 @@ def _ticket() -> dict[str, Any]:
         "day_ms": 1e3 * found.p95[0],
         "night_ms": 1e3 * found.p95[QUIET].mean(),
         "night_wait_ms": 1e3 * found.wait[QUIET].mean(),
-        "night_busy": found.busy[QUIET].mean(),
         "mended_ms": 1e3 * mended.p95[QUIET].max(),
-        "mended_day_ms": 1e3 * mended.p95[0],
         "gateway_ms": 1e3 * night.WINDOW,
         "quiet_from": (night.EVENING + QUIET.start) % 24,
         "quiet_to": (night.EVENING + QUIET.stop) % 24,
         "times_traffic": max(night.RATES) / min(night.RATES),
-        "part_minutes": night.PART / 60,
     }
 
 

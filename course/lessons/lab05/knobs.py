@@ -46,12 +46,12 @@ NREQ = 50
 CONTROLS = (
     Choice("loop", "Waits", [("before every step", "note"), ("when idle", "window")], "note"),
     Slider("window_ms", "Window", 0.0, 20.0, 1.0, 6.0, "ms"),
-    Slider("rate", "Rate (lambda)", 20, 160, 20, 80, "requests/s"),
-    Slider("bmax", "Largest batch (bmax)", 1, 32, 2, 16, log=True),
-    Slider("tokens", "Tokens of an answer", 1, 64, 2, 32, log=True),
-    Slider("nreq", "Requests (nreq)", 25, 200, 25, NREQ),
-    Slider("work", "Work", 1_024, 65_536, 4, 16_384, "terms", log=True),
-    Slider("threads", "Threads", 32, 1_024, 2, 256, log=True),
+    Slider("rate", "lambda", 20, 160, 20, 80, "requests/s"),
+    Slider("bmax", "bmax", 1, 32, 2, 16, log=True),
+    Slider("tokens", "tokens", 1, 64, 2, 32, log=True),
+    Slider("nreq", "nreq", 25, 200, 25, NREQ),
+    Slider("work", "work", 1_024, 65_536, 4, 16_384, "terms", log=True),
+    Slider("threads", "threads", 32, 1_024, 2, 256, log=True),
 )
 
 

@@ -14,7 +14,7 @@ T0_MS, EACH_MS = 4.0, 0.5  # of a batch, and of each image in it
 STEP = steptime.PowerLaw(t0=T0_MS / 1e3, c=0, alpha=1, prefill=EACH_MS / 1e3)
 RATE, LARGEST, MINUTE = 200, 32, 60  # images/s, the most in a batch, seconds
 GOAL = 0.020  # seconds, p95 of an image
-CHOICES_US = (0, 1_000, 5_000, 10_000, 15_000, 20_000, 50_000)
+CHOICES_US = (0, 5_000, 10_000, 15_000, 20_000)
 TWIN = {"rate": 400.0, "goal": 0.015}
 BATCH = 8
 """Images of the batch that the vendor's tool timed."""
@@ -39,12 +39,7 @@ def expected(delay_us: float, rate: float = RATE) -> float:
 
 
 def page() -> list[str]:
-    """What a metrics page says after that minute without delay: counts, and microseconds that add up over requests."""
+    """What a metrics page says after that minute without delay: images, and batches that ran."""
     run = served(0).run
-    numbers = {
-        "nv_inference_count": len(run),
-        "nv_inference_exec_count": len(run.steps),
-        "nv_inference_queue_duration_us": round(1e6 * float(run.queue_wait.sum())),
-        "nv_inference_compute_infer_duration_us": round(1e6 * float((run.e2e - run.queue_wait).sum())),
-    }
+    numbers = {"nv_inference_count": len(run), "nv_inference_exec_count": len(run.steps)}
     return [f'{name}{{model="vision",version="1"}} {value}' for name, value in numbers.items()]

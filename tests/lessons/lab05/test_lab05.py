@@ -1,4 +1,4 @@
-"""Lab 05: the loops against arithmetic and a loop of their own, the window on a card, exercises, and what is launched."""
+"""Lab 05: the loops against a loop written again here, the window on a card, exercises, and what is launched."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_step_goes_through_the_two_times_that_are_quoted():
 
 
 def by_the_book(arrival: np.ndarray, window: float, slots: int, tokens: int) -> tuple[np.ndarray, float]:
-    """TTFT of the loop that waits before every step, and the seconds of its steps: as in the benchmark, line by line."""
+    """TTFT of the loop that waits before every step, and the seconds of its steps, as the benchmark has it."""
     left, first = np.full(len(arrival), tokens), np.full(len(arrival), np.nan)
     now = computed = 0.0
     active: list[int] = []
@@ -154,9 +154,9 @@ def test_the_window_is_asked_for_at_an_idle_engine_with_the_latest_gaps():
 def test_the_page_of_the_notebook_is_what_the_service_wrote():
     text = (SOLUTIONS / "05_admission_window.py").read_text(encoding="utf-8")
     shown = [line for line in vision.page() if f"# {line}\n" in text]
-    assert len(shown) == 3 and all("queue" not in line for line in shown)
+    assert len(shown) == 2
     run = vision.served(0).run
-    assert f"nv_inference_exec_count{{model=\"vision\",version=\"1\"}} {len(run.steps)}" in vision.page()
+    assert f'nv_inference_exec_count{{model="vision",version="1"}} {len(run.steps)}' in vision.page()
     alone = run.e2e - run.queue_wait
     assert alone.min() == pytest.approx(4.5e-3) and len(run) == 12_000
 
@@ -232,7 +232,7 @@ def test_a_move_launches_the_kernel_and_judges_all_four(loop):
     assert [len(row) for row in table] == [3] * 8 and all(row[2].startswith(("yes, ", "no, ")) for row in table[1:5])
     run = found.here.runs[4.0].run
     assert len(run) == 25 and int(run.steps.decodes.sum()) == 25 and (run.steps.seconds > 0).all()
-    assert found.here.took > 0 and found.here.gap > 0 and "NumPy" in shown.figure(found).to_json() or found.here.where
+    assert found.here.took > 0 and found.here.gap > 0 and found.here.where
     valid(figures.two_machines(found))
 
 

@@ -1,4 +1,4 @@
-"""Lab 05's decision, ticket and tasks, served at rates around the lab's: what is accepted holds, what is rejected does not."""
+"""Lab 05's decision, ticket and tasks, served at rates around the lab's: what is accepted holds, the rest does not."""
 
 import numpy as np
 import pytest
