@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from course.gpu.bench import Settings
-from course.lessons.lab05 import adaptive, figures, knobs, night, on_a_card, rule, sketch, tasks, toy, vision
+from course.lessons.lab05 import adaptive, figures, knobs, machine, night, on_a_card, rule, sketch, tasks, toy, vision
 from course.lessons.lab05.night import QUIET
 from course.models import engine_defaults
 from course.models.gpus import gpu
@@ -20,7 +20,7 @@ LITTLE = (5, 4)  # requests/s and seconds of the other
 ONE_RATE, ONE_MS = 96, 50.0
 LIGHT = 1  # requests/s of the chat that finds the card idle
 
-GIVEN = (toy.RATE, toy.TOKENS, toy.SLOTS, toy.WINDOW_MS, knobs.SHORT_MS, sketch.RATE, 1e3 * toy.POINTS[0][1],
+GIVEN = (toy.RATE, toy.TOKENS, toy.SLOTS, toy.WINDOW_MS, machine.SHORT_MS, sketch.RATE, 1e3 * toy.POINTS[0][1],
          toy.POINTS[0][0], 1e3 * toy.POINTS[1][1], adaptive.MOST_MS, adaptive.WEIGHT, vision.RATE)  # fmt: skip
 
 
@@ -37,7 +37,7 @@ def bulk() -> toy.Served:
                       int(toy.BULK["tokens"]))  # fmt: skip
 
 
-def full_step(batch: int) -> float:
+def full_step(batch: float) -> float:
     """Seconds of a step of the toy."""
     return toy.T0 + toy.C * batch
 
@@ -265,7 +265,7 @@ def claims() -> dict[str, bool]:
             note_falls
         )
         < 0
-        < knobs.DOWN
+        < machine.DOWN
         < max(note_falls),
         "behind the window the recorded card passes all four": all(
             holds for holds, _ in knobs.on_the_card(Settings(loop="window")).passed().values()

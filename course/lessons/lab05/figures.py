@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import ceil, isfinite, log2
-from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
@@ -11,11 +10,9 @@ import plotly.graph_objects as go
 from course.figures import parts, theme
 from course.figures.parts import Part
 from course.lessons.lab05 import night
+from course.lessons.lab05.machine import Compared
+from course.lessons.lab05.on_a_card import Both
 from course.lessons.lab05.served import Served
-
-if TYPE_CHECKING:
-    from course.lessons.lab05.knobs import Compared
-    from course.lessons.lab05.on_a_card import Both
 
 LANES = 8
 """Requests that a stretch draws at most."""
@@ -120,7 +117,9 @@ def with_and_without(found: Both, *, height: int = 290) -> go.Figure:
 
 def two_machines(found: Compared, *, height: int = 250) -> go.Figure:
     """Tokens/s of a fixed batch, and the p95 of TTFT over the window: recorded, and measured here."""
-    data, values, tails = [], [], []
+    data: list[Part] = []
+    values: list[float] = []
+    tails: list[float] = []
     machines = [(found.recorded, "recorded", "H200")]
     machines += [(found.here, "measured", "here")] if found.here.where else []
     for machine, colour, name in machines:
@@ -139,10 +138,6 @@ def two_machines(found: Compared, *, height: int = 250) -> go.Figure:
             data.append(parts.line(x, y, colour, f"{name}, {colour}", 2) | {"mode": "lines+markers"})
     decades = [10.0**k for k in range(int(np.floor(np.log10(min(values)))), int(np.ceil(np.log10(max(values)))) + 1)]
     most = 8.0 * 2 ** max(0, ceil(log2(max(tails) / 8 / 0.95)))
-    for line in data:
-        if line.get("line") and "mode" in line.get("line", {}):
-            line["line"].pop("mode")
-            line["mode"] = "lines+markers"
     return parts.pair(
         data,
         ({"title": {"text": "batch [sequences]"}, "type": "log", "range": [-0.05, 1.3], "tickvals": [1, 2, 4, 8, 16]},

@@ -7,17 +7,16 @@ whether the benchmark counts as passed.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache, lru_cache
-from math import isfinite, nan
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from course import gpu
-from course.engine.fast.loop import Engine
-from course.engine.serving import finish, serve
+from course.engine.serving import Engine, finish, serve
 from course.engine.step import StepTimeModel
 from course.explore import Choice, Explorer, Slider
 from course.explore.live import Measuring, MeasuringExplorer
@@ -27,16 +26,12 @@ from course.gpu.errors import FAILS, not_measured
 from course.gpu.ops.decode_step import DecodeStep, LiveStep
 from course.gpu.recordings import DecodeProfile, decode_step
 from course.lessons.lab05 import figures, toy
+from course.lessons.lab05.machine import BATCHES, FULL, LONG_MS, SHORT_MS, Compared, Machine
 from course.lessons.lab05.served import Served
 from course.steptime import files
 from course.workload import Workload
 
 RECORDING = "h200_decode_step"
-BATCHES = (1, 2, 4, 8, 16)
-LONG_MS, SHORT_MS = 6.0, 2.0
-"""Windows that the third criterion compares [ms]."""
-UNDER, TIMES, DOWN, GAP, FULL = 5.0, 2.0, 0.15, 2e-3, 8
-"""What is asked: seconds of a run, times the tokens/s, share of the p95, seconds of a gap, and from which batch on."""
 AT_ONCE = 0.01
 """Simulated seconds of the loop between two looks at the sliders; a launch takes no longer than it moves the clock."""
 AFFORDABLE = 10.0
@@ -53,64 +48,6 @@ CONTROLS = (
     Slider("work", "work", 1_024, 65_536, 4, 16_384, "terms", log=True),
     Slider("threads", "threads", 32, 1_024, 2, 256, log=True),
 )
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What one machine did. Times in seconds.
-
-    steps: of a fixed batch, by batch. runs: the loop by its window [ms]. took: to compile and run. gap: the longest
-    between two launches. All are empty or NaN where nothing was measured yet.
-    """
-
-    where: str = ""
-    steps: Mapping[int, float] = field(default_factory=dict)
-    runs: Mapping[float, Served] = field(default_factory=dict)
-    took: float = nan
-    gap: float = nan
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def gain(self) -> float:
-        """How many times the tokens/s of one sequence a full batch of the criterion has; NaN before both are known."""
-        first, last = BATCHES[0], BATCHES[-1]
-        return last * self.steps[first] / self.steps[last] if {first, last} <= set(self.steps) else nan
-
-    @property
-    def fall(self) -> float:
-        """By what share of itself the p95 of TTFT falls from the long window to the short one."""
-        if not {LONG_MS, SHORT_MS} <= set(self.runs):
-            return nan
-        return 1 - self.runs[SHORT_MS].p95 / self.runs[LONG_MS].p95
-
-    def passed(self) -> dict[str, tuple[bool, str]]:
-        """The four criteria that can be judged: whether each holds, and its number."""
-        found = {
-            f"runs in under {UNDER:g} s": (self.took, self.took < UNDER, seconds(self.took)),
-            f"batch 1 to {BATCHES[-1]}: {TIMES:g} times the tokens/s": (
-                self.gain, self.gain >= TIMES, f"{self.gain:.1f} times"),
-            f"{LONG_MS:g} to {SHORT_MS:g} ms: p95 down by {DOWN:.0%}": (
-                self.fall, self.fall >= DOWN, f"{self.fall:.0%}"),
-            f"gaps under {1e3 * GAP:g} ms": (self.gap, self.gap < GAP, seconds(self.gap)),
-        }  # fmt: skip
-        return {
-            name: (holds, text) if isfinite(value) else (False, "-") for name, (value, holds, text) in found.items()
-        }
-
-
-@dataclass(frozen=True)
-class Compared:
-    """One setting: on the recorded card, and here."""
-
-    asked: Settings
-    recorded: Machine
-    here: Machine = field(default_factory=Machine)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What kept something from running here, and an overload."""
-        long = self.recorded.runs[self.asked.window_ms].warnings
-        return (*self.here.warnings, *long)
 
 
 @cache

@@ -10,6 +10,7 @@ CARD, TASKS = "course/lessons/lab05/on_a_card.py", "course/lessons/lab05/tasks.p
 RULE, ADAPTIVE = "course/lessons/lab05/rule.py", "course/lessons/lab05/adaptive.py"
 VISION, NIGHT = "course/lessons/lab05/vision.py", "course/lessons/lab05/night.py"
 KNOBS, SKETCH = "course/lessons/lab05/knobs.py", "course/lessons/lab05/sketch.py"
+MACHINE = "course/lessons/lab05/machine.py"
 TEXT = "solutions/05_admission_window.py"
 
 MUTANTS = (
@@ -36,10 +37,9 @@ MUTANTS = (
     Mutant(VISION, "EACH_MS * (1 + rate * delay_us / 1e6)", "EACH_MS * (rate * delay_us / 1e6)", BOUNDARY),
     Mutant(NIGHT, "run.steps.seconds[begun == h].sum() / PART", "run.steps.seconds[begun == h].mean()", TERM),
     Mutant(NIGHT, "np.percentile(run.ttft[hour == h], 95)", "np.percentile(run.ttft[hour == h], 50)", PERCENTILE),
-    Mutant(KNOBS, "last * self.steps[first] / self.steps[last]", "self.steps[first] / self.steps[last]", TERM),
-    Mutant(KNOBS, "self.runs[SHORT_MS].p95 / self.runs[LONG_MS].p95", "self.runs[LONG_MS].p95 / self.runs[SHORT_MS].p95",
-           TERM),
-    Mutant(KNOBS, "self.took < UNDER", "self.took > UNDER", COMPARISON),
+    Mutant(MACHINE, "last * self.steps[first] / self.steps[last]", "self.steps[first] / self.steps[last]", TERM),
+    Mutant(MACHINE, "1 - self.runs[SHORT_MS].p95 / self", "self.runs[SHORT_MS].p95 / self", TERM),
+    Mutant(MACHINE, "self.took < UNDER", "self.took > UNDER", COMPARISON),
     Mutant(KNOBS, "np.interp(decodes + tokens,", "np.interp(decodes,", TERM),
     Mutant(KNOBS, "found.gap if batch < FULL else", "found.gap if batch > FULL else", COMPARISON),
     Mutant(SKETCH, "AT_NONE = 55.5", "AT_NONE = 65.5", CONSTANT),

@@ -14,7 +14,7 @@ from course.exercises.judge import RIGHT, judge
 from course.gpu.bench import Settings
 from course.gpu.errors import KernelError
 from course.lessons import lab05, load
-from course.lessons.lab05 import adaptive, facts, figures, knobs, night, on_a_card, rule, sketch, toy, vision
+from course.lessons.lab05 import adaptive, facts, figures, knobs, machine, night, on_a_card, rule, sketch, toy, vision
 from tests.helpers.figures import valid
 from tests.helpers.places import SOLUTIONS
 
@@ -227,7 +227,7 @@ def test_every_knob_at_its_ends_shows_the_recorded_card():
 def test_a_move_launches_the_kernel_and_judges_all_four(loop):
     shown = knobs.explorer(gpu.device("numpy"))
     found = shown.compute(loop=loop, window_ms=4.0, **QUICK)
-    assert list(found.here.steps) == list(knobs.BATCHES) and list(found.here.runs) == [4.0, 6.0, 2.0]
+    assert list(found.here.steps) == list(machine.BATCHES) and list(found.here.runs) == [4.0, 6.0, 2.0]
     table = knobs.rows(found)
     assert [len(row) for row in table] == [3] * 8 and all(row[2].startswith(("yes, ", "no, ")) for row in table[1:5])
     run = found.here.runs[4.0].run
@@ -271,12 +271,12 @@ def test_a_device_that_fails_leaves_the_recording_and_a_sentence(monkeypatch):
 
 def test_a_criterion_is_judged_by_its_limit():
     run = lambda p95: SimpleNamespace(p95=p95)  # noqa: E731
-    made = knobs.Machine("here", {1: 1.0, 16: 8.0}, {6.0: run(1.0), 2.0: run(0.85)}, took=4.9, gap=1.9e-3)
+    made = machine.Machine("here", {1: 1.0, 16: 8.0}, {6.0: run(1.0), 2.0: run(0.85)}, took=4.9, gap=1.9e-3)
     assert made.gain == 2 and made.fall == pytest.approx(0.15)
     assert [holds for holds, _ in made.passed().values()][::2] == [True, made.fall >= 0.15]
-    slow = knobs.Machine("here", {1: 1.0, 16: 8.1}, {6.0: run(1.0), 2.0: run(0.9)}, took=5.1, gap=2.1e-3)
+    slow = machine.Machine("here", {1: 1.0, 16: 8.1}, {6.0: run(1.0), 2.0: run(0.9)}, took=5.1, gap=2.1e-3)
     assert not any(holds for holds, _ in slow.passed().values())
-    assert {text for _, text in knobs.Machine().passed().values()} == {"-"}
+    assert {text for _, text in machine.Machine().passed().values()} == {"-"}
 
 
 def test_the_bulk_example_asks_for_five_times_what_a_full_batch_does():
