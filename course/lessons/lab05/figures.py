@@ -126,14 +126,12 @@ def two_machines(found: Compared, *, height: int = 250) -> go.Figure:
         rates = {batch: batch / took for batch, took in machine.steps.items()}
         values += list(rates.values())
         if rates:
-            data.append(
-                parts.line(list(rates), list(rates.values()), colour, f"{name}, {colour}", mode="lines+markers")
-            )
-            batch, rate = list(rates.items())[-1]
-            data.append(parts.words([batch], [rate], [name], [colour], corner="top left"))
+            batches, speeds = list(rates), list(rates.values())
+            data.append(parts.line(batches, speeds, colour, f"{name}, {colour}") | {"mode": "lines+markers"})
+            data.append(parts.words(batches[-1:], speeds[-1:], [name], [colour], corner="top left"))
         by_window = sorted((window, 1e3 * run.p95) for window, run in machine.runs.items() if isfinite(run.p95))
         if by_window:
-            x, y = zip(*by_window, strict=True)
+            x, y = ([pair[place] for pair in by_window] for place in (0, 1))
             tails += y
             data.append(parts.line(x, y, colour, f"{name}, {colour}", 2) | {"mode": "lines+markers"})
     decades = [10.0**k for k in range(int(np.floor(np.log10(min(values)))), int(np.ceil(np.log10(max(values)))) + 1)]
