@@ -27,7 +27,6 @@ PENDING: set[str] = {
     "05 -> 15:rate",
     "05 -> 15:window",
     "05 -> 18:window",
-    "07 -> 09:share",
     "07 -> 15:steps",
     "07 -> 17:limit",
     "08 -> 15:residents",
