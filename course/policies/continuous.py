@@ -119,7 +119,7 @@ class Continuous(Policy):
         return running[-1]
 
     def room(self, state: State) -> int:
-        """Tokens of the coming step that prompts may take: what the decodes leave of the budget, below 0 if too many."""
+        """Tokens of the coming step that prompts may take: what decodes leave of the budget, below 0 for too many."""
         return self.max_num_batched_tokens - state.decodes
 
     def cap(self, state: State) -> int:

@@ -11,7 +11,7 @@ from course.policies.registry import Knob, MaxNumSeqs, registered
 
 @registered("prefill-every")
 class PrefillEvery(Continuous):
-    """As Continuous, but after a step with prompts the next ones are of decodes alone, so many that each k-th has prompts.
+    """As Continuous, but after a step with prompts come k - 1 of decodes alone before the next prompts.
 
     every: k, at least 1; with 1 it is Continuous. While nobody decodes, prompts do not wait, and a newcomer that comes
     k steps or more after the last prompt goes at once. A step that has to preempt does not wait its turn.

@@ -138,7 +138,6 @@ MUTANTS = (
     Mutant(SHARE, "return min(super().room(state), ", "return max(super().room(state), ", TERM),
     Mutant(SHARE, "if not self.prefill_share:", "if self.prefill_share < 0:", COMPARISON),
     Mutant(EVERY, "self.decode_steps = self.every - 1", "self.decode_steps = self.every", CONSTANT),
-    Mutant(EVERY, "if self.every > 1 and answer.tokens", "if answer.tokens", TERM),
     Mutant(EVERY, "and state.decodes and state.spare", "and state.spare", TERM),
     Mutant(EVERY, "and state.spare_blocks >= 0 and", "and", TERM),
     Mutant(EVERY, "return Schedule(answer.tokens, decodes=answer.decodes)", "return answer", TERM),
