@@ -127,8 +127,9 @@ def _attention(work: Queue, decodes: int, chunk: int) -> Iterator[tuple[str, Lau
     chunks = put(checked_chunks(listed, chunk, table.shape[1]))
     warps, size = one.plan(lengths)
     cut = work_list.cut(lengths, size)
-    yield DECODES, one.prepare(
-        q[chunk:], k, v, on_it[1:], tokens, put(cut.items), put(cut.spans), out[chunk:], warps=warps
+    yield (
+        DECODES,
+        one.prepare(q[chunk:], k, v, on_it[1:], tokens, put(cut.items), put(cut.spans), out[chunk:], warps=warps),
     )
     slabs = many.slabs(listed)
     how = {"slabs": slabs, "splits": many.splits(listed, slabs)}
