@@ -1,58 +1,52 @@
-"""Lab 06's decision: flags of two engines, tried in the simulator, and the log that it starts from."""
+"""Lab 06's decision: a flag of one of two engines, tried in the simulator, and the log that it starts from."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from course.exercises.decision import flag_typed, value_typed
-from course.lessons.lab06.two_orders import BUDGET, FIRST, MIXED, PROMPT, RATE, SLOTS, served
+from course.lessons.lab06.two_orders import FIRST, MIXED, PROMPT, RATE, SLOTS, Served, served
 
-MIX, CHUNK, RUNNING = "--enable-mixed-chunk", "--chunked-prefill-size", "--max-running-requests"
-VLLM = "--max-num-batched-tokens"
-GAP, TTFT = 0.06, 0.6  # seconds: of the longest gap and of the p99 of the TTFT, promised
+CHUNK, RUNNING, VLLM = "--chunked-prefill-size", "--max-running-requests", "--max-num-batched-tokens"
+GAP, TTFT = 0.065, 0.6  # seconds: of the longest gap and of the p99 of the TTFT, promised
 GAP_TWIN, TTFT_TWIN = 0.04, 1.5  # and in the twin
 BUSY = 1.1 * RATE  # requests/s: a busy day, on which the promises hold too
 DAYS, MANY = (0, 1, 2), 2_000  # seeds of busy days, and requests of each
-ON = (True, None, "", "true", "True")
-LINES = 7  # of the log
+NOW = 2_048  # the budget of the service, prompts first
+LINES = 5  # of the log that are shown
 
 
 def kept(answer: Any) -> str:
-    """Which promises hold with SGLang's flags of an answer, in words; what is left out stays as it is.
+    """Which promises hold with a flag, in words: of the engine that starts prompts first, or of one that mixes.
 
-    Raises ValueError: no flags, one that the question does not offer, or a value that no engine takes.
+    Raises ValueError: no flag or several, one that the question does not offer, or a value that no engine takes.
     """
-    flags = _flags(answer, (MIX, CHUNK, RUNNING))
-    mixed = MIX in flags
-    if mixed and flags[MIX] not in ON:
-        raise ValueError(f"{MIX} is a switch: give it as {{{MIX!r}: True}}")
-    budget, slots = flags.get(CHUNK, BUDGET), flags.get(RUNNING, SLOTS)
-    for flag, value in ((CHUNK, budget), (RUNNING, slots)):
-        _whole(flag, value, 1)
-    if RUNNING in flags and CHUNK not in flags and not mixed:
-        return "slots are no limit here"
-    words = _held(MIXED if mixed else FIRST, max(budget, slots), slots, GAP, TTFT)
-    return words + ("" if mixed else ", prompts first")
+    return _kept(answer, GAP, TTFT)
 
 
 def kept_twin(answer: Any) -> str:
-    """The same in vLLM, where the budget alone is chosen, with shorter gaps promised."""
-    flags = _flags(answer, (VLLM,))
-    _whole(VLLM, flags[VLLM], SLOTS)
-    return _held(MIXED, flags[VLLM], SLOTS, GAP_TWIN, TTFT_TWIN)
+    """The same with shorter gaps promised, and later first tokens."""
+    return _kept(answer, GAP_TWIN, TTFT_TWIN)
 
 
-def _flags(answer: Any, known: tuple[str, ...]) -> dict[str, Any]:
+def _kept(answer: Any, gap: float, ttft: float) -> str:
     if not isinstance(answer, Mapping):
-        raise ValueError(f"give a dictionary of flags, such as {{{known[-1]!r}: 512}}")
-    flags = {flag_typed(flag): value_typed(value) if value is not True else True for flag, value in answer.items()}
+        raise ValueError(f"give a dictionary with one flag and its value, such as {{{CHUNK!r}: 512}}")
+    flags = {flag_typed(flag): value_typed(value) for flag, value in answer.items() if value is not None}
     if not flags:
         raise NotImplementedError("no flag is chosen yet")
-    other = [flag for flag in flags if flag not in known]
-    if other:
-        raise ValueError(f"{other[0]} is none of the flags of the question: choose {' or '.join(known)}")
-    return flags
+    if len(flags) > 1:
+        raise ValueError("choose one flag")
+    ((flag, value),) = flags.items()
+    if flag == RUNNING:
+        return "slots are no limit here"
+    if flag not in (CHUNK, VLLM):
+        raise ValueError(f"{flag} is none of the flags of the question: choose {CHUNK}, {VLLM} or {RUNNING}")
+    _whole(flag, value, SLOTS)
+    if flag == CHUNK:
+        return _held(FIRST, value, gap, ttft) + ", prompts first"
+    return _held(MIXED, value, gap, ttft)
 
 
 def _whole(flag: str, value: Any, least: int) -> None:
@@ -60,26 +54,28 @@ def _whole(flag: str, value: Any, least: int) -> None:
         raise ValueError(f"{flag} is {value!r}: give a whole number, {least} or more")
 
 
-def _held(rule: str, budget: int, slots: int, gap: float, ttft: float) -> str:
-    """Which promises hold on all busy days; the first day decides where it breaks the gaps already."""
-    days: Callable[[int], Any] = lambda seed: served(rule, min(budget, 65_536), slots, BUSY, seed, MANY)  # noqa: E731
-    gaps = all(days(seed).gap <= gap for seed in DAYS)
-    if not gaps:
+def _held(rule: str, budget: int, gap: float, ttft: float) -> str:
+    """Which promises hold on all busy days. A day that breaks the gaps decides, and the others are not served."""
+
+    def day(seed: int) -> Served:
+        return served(rule, min(budget, 65_536), SLOTS, BUSY, seed, MANY)
+
+    if not all(day(seed).gap <= gap for seed in DAYS):
         return "gaps are too long"
-    return "both promises hold" if all(days(seed).ttft_p99 <= ttft for seed in DAYS) else "first tokens come too late"
+    return "both promises hold" if all(day(seed).ttft_p99 <= ttft for seed in DAYS) else "first tokens come too late"
 
 
 def log() -> str:
     """What the engine writes around the longest gap, in SGLang's words: a line for each step with prompts.
 
-    Of decodes it writes one for each 40 steps; those that stand before and after the gap are shown. Token usage and
-    throughput are left out.
+    Of decodes it writes one for each 40 steps; those that stand before and after the gap are shown. Cached tokens,
+    usage and throughput are left out.
     """
-    found = served(FIRST)
+    found = served(FIRST, NOW)
     steps, (begin, end) = found.run.steps, found.longest_gap
     in_gap = np.flatnonzero((steps.start >= begin - 1e-9) & (steps.end <= end + 1e-9) & (steps.prefill_tokens > 0))
     lines = [_decodes(found, int(in_gap[0]) - 1)]
-    shown = [*in_gap[: LINES - 3], *in_gap[-1:]]
+    shown = [*in_gap[: LINES - 3], in_gap[-1]]
     for before, step in zip([shown[0], *shown], shown, strict=False):
         if step > before + 1:
             lines.append(f"... {step - before - 1} more of these ...")
@@ -87,14 +83,14 @@ def log() -> str:
         at, running = steps.start[step], int(steps.running[step])
         came = len(np.flatnonzero((found.run.arrival <= at) & (found.run.admitted > at)))
         lines.append(
-            f"[{_time(at)}] Prefill batch, #new-seq: {-(-new // PROMPT)}, #new-token: {new}, #cached-token: 0, "
+            f"[{_time(at)}] Prefill batch, #new-seq: {-(-new // PROMPT)}, #new-token: {new}, "
             f"#running-req: {running - -(-new // PROMPT)}, #queue-req: {came}"
         )
     lines.append(_decodes(found, int(in_gap[-1]) + 1))
     return "\n".join(lines)
 
 
-def _decodes(found: Any, step: int) -> str:
+def _decodes(found: Served, step: int) -> str:
     steps = found.run.steps
     return f"[{_time(steps.start[step])}] Decode batch, #running-req: {int(steps.decodes[step])}, #queue-req: 0"
 

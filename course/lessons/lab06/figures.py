@@ -50,8 +50,9 @@ def composition(found: Served, *, height: int = 300) -> go.Figure:
         fill = {key: value for key, value in look.items() if key != "width"}
         data.append(line(1e3 * (x - begin), y, colour, name, panel, width=1.0) | fill)
         layout[axis("xaxis", panel)] = {
-            "anchor": axis("y", panel), "range": theme.round_digits([1e3 * (start - begin), 1e3 * (start - begin + WINDOW)]),
-            "showticklabels": panel == 2, "title": {"text": "time since the last token before it [ms]" if panel == 2 else ""},
+            "anchor": axis("y", panel), "showticklabels": panel == 2,
+            "range": theme.round_digits([1e3 * (start - begin), 1e3 * (start - begin + WINDOW)]),
+            "title": {"text": "time since the last token before the gap [ms]" if panel == 2 else ""},
         }  # fmt: skip
         top = 100.0 if panel == 1 else 1.05 * max(found.budget, 2_048)
         layout[axis("yaxis", panel)] = {
@@ -143,7 +144,8 @@ def by_hand(cases: Mapping[str, Case], *, height: int = 430) -> go.Figure:
         middle = (steps.start[here] + steps.end[here]) / 2 - START
         for column, colour in (("decodes", "decode"), ("prefill_tokens", "prefill")):
             data.append({
-                "type": "bar", "x": theme.round_digits(middle), "y": getattr(steps, column)[here].tolist(), "name": colour,
+                "type": "bar", "x": theme.round_digits(middle), "y": getattr(steps, column)[here].tolist(),
+                "name": colour,
                 "width": theme.round_digits(steps.seconds[here]), "hoverinfo": "name+y",
                 "marker": {"color": theme.COLOURS[colour], "line": {"width": 1, "color": theme.PAPER}},
             } | place(panel))  # fmt: skip
@@ -165,7 +167,8 @@ def by_hand(cases: Mapping[str, Case], *, height: int = 430) -> go.Figure:
             "tickvals": [0, 4, 8], "title": {"text": "tokens" if panel == 2 else ""},
         }  # fmt: skip
     key = "  ".join(f'<span style="color:{theme.COLOURS[colour]}">{mark}</span> {what}' for colour, mark, what in (
-        ("decode", "■", f"{READERS} readers"), ("prefill", "■", "prompts"), ("decode", "|", "a token for A")))  # fmt: skip
+        ("decode", "■", f"{READERS} readers"), ("prefill", "■", "prompts"),
+        ("decode", "|", "a token for A")))  # fmt: skip
     notes.append(note(1, 1, key, xref="paper", yref="paper", anchor="right", yanchor="bottom", yshift=22))
     return theme.plain_figure(data, layout | {"annotations": notes})
 

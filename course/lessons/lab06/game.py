@@ -26,8 +26,8 @@ def ttft_ms(board: Board) -> float:
 ORDER = Game(
     id="order",
     title="Who goes first?",
-    goal=f"Two are being read when three prompts come at once. Each step has at most {TOKENS} tokens, for whom you "
-    "like. It takes 20 ms, and 1 ms more for each token of a prompt.",
+    goal=f"Two answers are being read when three prompts come. Hand out {TOKENS} tokens a step, which takes 20 ms, and "
+    "1 ms more for each token of a prompt.",
     asks=(Ask(0.0, 8, 9), Ask(0.0, 8, 7), Ask(0.04, 50, 3), Ask(0.04, 30, 3), Ask(0.04, 10, 3)),
     step_time=by_tokens,
     max_num_seqs=SLOTS,

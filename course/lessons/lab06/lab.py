@@ -99,7 +99,7 @@ def ticket_graphs() -> go.Figure:
 
 def engine_log() -> Card:
     """Some lines that the engine of the decision writes."""
-    return Card("Log, simulated in SGLang's words, usage and throughput left out", [decision.log()], preformatted=True)
+    return Card("Log, simulated in SGLang's words, shortened", [decision.log()], preformatted=True)
 
 
 def at_work(function: fill.Fill) -> Match | Card:

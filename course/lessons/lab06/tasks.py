@@ -8,7 +8,7 @@ from course.figures.words import seconds
 from course.lessons.lab06 import two_orders
 from course.lessons.lab06.two_orders import BUDGET, FIRST, MIXED, RATE, SHARES, SLOTS, TURNS, Served
 
-SHORT, EARLY = 0.06, 0.1  # seconds: the longest gap, and the mean TTFT, that two tasks ask for
+SHORT, EARLY = 0.065, 0.1  # seconds: the longest gap, and the mean TTFT, that two tasks ask for
 FEW = 64  # slots of the last task
 TURN = "every 4th step"
 

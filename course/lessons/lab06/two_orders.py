@@ -153,7 +153,7 @@ def share_rows(found: Served) -> list[tuple[str, str]]:
     run = found.run
     return [
         ("TTFT, mean", seconds(found.ttft)),
-        ("of it waiting for a slot or a step", seconds(float(run.queue_wait.mean()))),
+        ("of it before its first step", seconds(float(run.queue_wait.mean()))),
         ("longest gap", seconds(found.gap)),
         ("E2E, mean", f"{found.e2e:.2f} s"),
         ("slots taken, at most", f"{run.steps.running.max()} of {found.slots:,}"),
