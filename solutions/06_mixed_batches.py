@@ -59,7 +59,7 @@ lab06.a_share_for_prompts()
 # %% [markdown]
 # ## Measure
 #
-# Decodes and a part of a prompt, launched one after the other and together: a matrix product, and attention (on a GPU;
+# Decodes and a part of a prompt, apart and together: a matrix product, and attention (on a GPU;
 # NumPy has none for both). **Measured** here, and on an H200 **recorded**. Two products take {{product_gain:.2f}} times as long as
 # one, which reads the weights once. In one attention kernel some thread blocks compute the prompt while others wait for K and
 # V of the decodes: two launches take {{attention_gain:.2f}} times as long.
@@ -82,7 +82,6 @@ lab06.four_by_hand()
 # - **Prompts first**: the readers wait for both prompts.
 # - **Mixed**: {{hand_left}} tokens are left to prompts. The longest gap is one step; first tokens come later, after
 #   {{hand_mean_mixed:.1f}} ms on average instead of {{hand_mean_first:.0f}}.
-# - **Half of a step for prompts**: shorter steps, shorter gaps.
 #
 # To remember: in a mixed batch nobody waits longer than a step, and
 #
@@ -101,8 +100,8 @@ lab06.four_by_hand()
 # **Late first tokens, early last ones.** With a budget of 1,024 the mean TTFT is {{few_ttft_ms:.0f}} ms instead of {{mixed_ttft_ms:.0f}}, the mean E2E
 # {{few_e2e_s:.2f}} s instead of {{mixed_e2e_s:.2f}}: whoever has begun is stopped for less.
 #
-# **A rule that fails.** "Prompts below 20% of a step's tokens": beside {{decodes:.0f}} decodes that is {{rule_tokens:.0f}} tokens, and {{arrive:,}}
-# arrive each second.
+# **A rule that fails.** "Prompts below 20% of a step": beside {{decodes:.0f}} decodes that is {{rule_tokens:.0f}} tokens, and {{arrive:,}} arrive
+# each second.
 
 # %% [markdown]
 # ## Exercises

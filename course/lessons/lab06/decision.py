@@ -68,8 +68,8 @@ def _held(rule: str, budget: int, gap: float, ttft: float) -> str:
 def log() -> str:
     """What the engine writes around the longest gap, in SGLang's words: a line for each step with prompts.
 
-    Of decodes it writes one for each 40 steps; those that stand before and after the gap are shown. Cached tokens,
-    usage and throughput are left out.
+    Of decodes it writes one for each 40 steps; those that stand before and after the gap are shown. Queue, usage
+    and throughput are left out.
     """
     found = served(FIRST, NOW)
     steps, (begin, end) = found.run.steps, found.longest_gap
@@ -80,11 +80,10 @@ def log() -> str:
         if step > before + 1:
             lines.append(f"... {step - before - 1} more of these ...")
         new = int(steps.prefill_tokens[step])
-        at, running = steps.start[step], int(steps.running[step])
-        came = len(np.flatnonzero((found.run.arrival <= at) & (found.run.admitted > at)))
+        many = -(-new // PROMPT)
         lines.append(
-            f"[{_time(at)}] Prefill batch, #new-seq: {-(-new // PROMPT)}, #new-token: {new}, "
-            f"#running-req: {running - -(-new // PROMPT)}, #queue-req: {came}"
+            f"[{_time(steps.start[step])}] Prefill batch, #new-seq: {many}, #new-token: {new}, "
+            f"#running-req: {int(steps.running[step]) - many}"
         )
     lines.append(_decodes(found, int(in_gap[-1]) + 1))
     return "\n".join(lines)
@@ -92,7 +91,7 @@ def log() -> str:
 
 def _decodes(found: Served, step: int) -> str:
     steps = found.run.steps
-    return f"[{_time(steps.start[step])}] Decode batch, #running-req: {int(steps.decodes[step])}, #queue-req: 0"
+    return f"[{_time(steps.start[step])}] Decode batch, #running-req: {int(steps.decodes[step])}"
 
 
 def _time(seconds: float) -> str:

@@ -157,5 +157,4 @@ def share_rows(found: Served) -> list[tuple[str, str]]:
         ("longest gap", seconds(found.gap)),
         ("E2E, mean", f"{found.e2e:.2f} s"),
         ("slots taken, at most", f"{run.steps.running.max()} of {found.slots:,}"),
-        ("prompts, of all tokens", f"{found.prompt_share:.0%}"),
     ]
