@@ -59,10 +59,9 @@ lab06.a_share_for_prompts()
 # %% [markdown]
 # ## Measure
 #
-# Decodes and a part of a prompt, apart and together: a matrix product, and attention (on a GPU;
-# NumPy has none for both). **Measured** here, and on an H200 **recorded**. Two products take {{product_gain:.2f}} times as long as
-# one, which reads the weights once. In one attention kernel some thread blocks compute the prompt while others wait for K and
-# V of the decodes: two launches take {{attention_gain:.2f}} times as long.
+# Decodes and a part of a prompt, apart and together: a matrix product, and attention (on a GPU only). **Measured** here, and
+# on an H200 **recorded**. Two products take {{product_gain:.2f}} times as long as one, which reads the weights once. In one attention
+# kernel some thread blocks compute while others wait for memory: two take {{attention_gain:.2f}} times as long.
 
 # %%
 lab06.one_launch_or_two()
@@ -80,8 +79,7 @@ lab06.four_by_hand()
 
 # %% [markdown]
 # - **Prompts first**: the readers wait for both prompts.
-# - **Mixed**: {{hand_left}} tokens are left to prompts. The longest gap is one step; first tokens come later, after
-#   {{hand_mean_mixed:.1f}} ms on average instead of {{hand_mean_first:.0f}}.
+# - **Mixed**: {{hand_left}} tokens are left to prompts. The longest gap is one step; first tokens come later.
 #
 # To remember: in a mixed batch nobody waits longer than a step, and
 #
@@ -206,4 +204,4 @@ lab.check("decision", decision)
 lab.quiz()
 
 # %% [markdown]
-# **Read next:** `docs/reading-the-engine.md`, beside vLLM's own scheduler (`vllm/v1/core/sched/scheduler.py`).
+# **Read next:** `docs/reading-the-engine.md`, beside vLLM's scheduler (`vllm/v1/core/sched/scheduler.py`).

@@ -2,7 +2,7 @@
 
 import pytest
 
-from course.exercises import judge
+from course.exercises.judge import judge
 from course.lessons import load
 from course.lessons.lab06 import decision, two_orders
 from course.lessons.lab06.two_orders import BUDGET, FIRST, MIXED, RATE, SLOTS
