@@ -170,7 +170,7 @@ lab.ticket()
 #
 # 1. Prompts first buys a fifth of the TTFT with gaps of many steps.
 # 2. In mixed batches the budget, or a share of it, bounds the gap.
-# 3. Prompts in some steps only: later first tokens, the same gaps.
+# 3. Prompts in some steps only: later first tokens, same gaps.
 
 # %%
 lab.recap("price")
@@ -204,4 +204,4 @@ lab.check("decision", decision)
 lab.quiz()
 
 # %% [markdown]
-# **Read next:** `docs/reading-the-engine.md`, beside vLLM's scheduler (`vllm/v1/core/sched/scheduler.py`).
+# **Read next:** `docs/reading-the-engine.md`, beside vLLM's `v1/core/sched/scheduler.py`.

@@ -166,5 +166,5 @@ def claims() -> dict[str, bool]:
             one_launch.gain(card.at(decodes, chunk), what) > 1
             for decodes in (16, 32, 64, 128) for chunk in (64, 128, 256, 512) for what in (PRODUCT, ATTENTION)
         ),
-        "the promise about gaps is broken today": decision.kept({decision.CHUNK: decision.NOW}).startswith("gaps are far too long"),
+        "the promise about gaps is broken today": "far too long" in decision.kept({decision.CHUNK: decision.NOW}),
     }  # fmt: skip
