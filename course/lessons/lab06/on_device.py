@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,8 @@ from course.lm.threads import one_thread
 
 PRODUCT, ATTENTION = WHAT = ("matrix product", "attention")
 DECODES, PROMPT, TOGETHER = WAYS = ("decodes", "prompt", "together")
-KIND, SIZES = "bf16", {"heads": 32, "kv_heads": 8, "width": 128}
+KIND = "bf16"
+SIZES: dict[str, Any] = {"heads": 32, "kv_heads": 8, "width": 128}
 COLUMNS, ROWS = 4_096, {True: 28_672, False: 4_096}
 """Of the matrix, on a GPU or not: larger than the caches."""
 CONTEXT, CACHED, BLOCK = 1_024, 2_048, 16
@@ -65,7 +67,7 @@ class Bench:
                 work, multiply = self._made
                 self._device = work.device
                 for way, rows in zip(WAYS, (decodes, chunk, decodes + chunk), strict=True):
-                    yield
+                    yield None
                     timing = yield from self._timed(work, multiply(rows))
                     times.setdefault(PRODUCT, {})[way] = timing.seconds
                     yield Here(_name(self._device), {what: dict(of) for what, of in times.items()})
@@ -132,7 +134,7 @@ def _attention(work: Queue, decodes: int, chunk: int) -> Iterator[tuple[str, Lau
         one.prepare(q[chunk:], k, v, on_it[1:], tokens, put(cut.items), put(cut.spans), out[chunk:], warps=warps),
     )
     slabs = many.slabs(listed)
-    how = {"slabs": slabs, "splits": many.splits(listed, slabs)}
+    how: dict[str, Any] = {"slabs": slabs, "splits": many.splits(listed, slabs)}
     yield PROMPT, many.prepare(q, k, v, on_it, chunks, put(many.tiles(listed, slabs)), out, **how)
     slabs, cut = both.slabs(listed, lengths), work_list.cut(lengths, both.plan(lengths))
     parts = put(many.tiles(listed, slabs)), tokens, put(cut.items), put(cut.spans)
