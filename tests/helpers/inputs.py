@@ -29,6 +29,12 @@ def shares(draw: random.Random) -> tuple[Any, ...]:
     return decoding, prompts, max(1, len(decoding) + draw.randint(0, 60)), draw.randint(1, 40)
 
 
+def fills(draw: random.Random) -> tuple[Any, ...]:
+    """Decodes, prompts, a budget that holds at least the decodes, and the share of the prompts."""
+    decoding, prompts, budget, _ = shares(draw)
+    return decoding, prompts, budget, draw.choice([0.1, 0.25, 0.5, 0.8, 1.0])
+
+
 def streams(draw: random.Random) -> tuple[Any, ...]:
     """A request that was sent, and the moments of two tokens or more."""
     sent = draw.uniform(0, 20)
@@ -95,6 +101,7 @@ DRAWS = {
     ("03", "capacity"): capacities,
     ("04", "refill"): refills,
     ("05", "shrink"): gaps,
+    ("06", "fill"): fills,
     ("07", "share"): shares,
     ("08", "slots"): pools,
     ("09", "victim"): victims,

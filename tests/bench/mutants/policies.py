@@ -14,6 +14,7 @@ CONTINUOUS, STATIC, DYNAMIC = (f"course/policies/{name}.py" for name in ("contin
 WAITING = "course/policies/waiting.py"
 SHORTEST, WINDOW, BASE = (f"course/policies/{name}.py" for name in ("shortest_first", "window", "base"))
 REQUEST = "course/policies/request.py"
+SHARE, EVERY = (f"course/policies/{name}.py" for name in ("prefill_share", "prefill_every"))
 
 MUTANTS = (
     Mutant(
@@ -23,7 +24,7 @@ MUTANTS = (
         COMPARISON,
     ),
     Mutant(
-        CONTINUOUS, "left = self.max_num_batched_tokens - state.decodes\n", "left = self.max_num_batched_tokens\n", TERM
+        CONTINUOUS, "return self.max_num_batched_tokens - state.decodes", "return self.max_num_batched_tokens", TERM
     ),
     Mutant(
         CONTINUOUS,
@@ -133,4 +134,12 @@ MUTANTS = (
     ),
     Mutant(BASE, "return self._engine.pool.free - self._engine.due", "return self._engine.pool.free", TERM),
     Mutant(BASE, "engine.pool.need(request, tokens)", "blocks_for(request.computed + tokens, block_size)", TERM),
+    Mutant(SHARE, "max(1, int(self.prefill_share", "max(2, int(self.prefill_share", CONSTANT),
+    Mutant(SHARE, "return min(super().room(state), ", "return max(super().room(state), ", TERM),
+    Mutant(SHARE, "if not self.prefill_share:", "if self.prefill_share < 0:", COMPARISON),
+    Mutant(EVERY, "self.decode_steps = self.every - 1", "self.decode_steps = self.every", CONSTANT),
+    Mutant(EVERY, "and state.decodes and state.spare", "and state.spare", TERM),
+    Mutant(EVERY, "and state.spare_blocks >= 0 and", "and", TERM),
+    Mutant(EVERY, "return Schedule(answer.tokens, decodes=answer.decodes)", "return answer", TERM),
+    Mutant(EVERY, "and not answer.preempt:", "and True:", TERM),
 )
