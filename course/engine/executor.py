@@ -45,7 +45,12 @@ class Outcome:
 
 
 class Executor:
-    """Base of all executors. Write `execute`; `expect` if something is to be known of each request beforehand."""
+    """Base of all executors. Write `execute`; `expect` if something is to be known of each request beforehand.
+
+    numbers_blocks: whether it never asks for `Work.table`, since it knows itself which block has which number.
+    """
+
+    numbers_blocks = False
 
     def expect(self, request: Request, output_tokens: int | None) -> None:
         """A request that will come. output_tokens: what the caller says of its answer's length; it may be a bound."""

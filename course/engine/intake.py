@@ -51,10 +51,10 @@ class Intake:
         self.simulated = self.executor if isinstance(self.executor, Simulated) else None  # knows lengths beforehand
         self.policy, self.limits, self.cache = policy, Limits.of(policy), cache
         self.pool = cache.open() if cache else BlockPool()
-        if self.pool.lookups is not None and not self.simulated:
+        if self.pool.lookups is not None and not self.simulated and not self.executor.numbers_blocks:
             raise ValueError(
-                "prefix_caching is simulated only: an executor that really runs its steps needs block tables, which a "
-                "prefix cache does not keep; serve with prefix_caching=False"
+                "prefix_caching needs an executor that says itself which block has which number, as the language model "
+                "does (numbers_blocks): a prefix cache does not keep that; serve with prefix_caching=False"
             )
         self.honour_until = settings.flag("honour_until", honour_until)
         self.arrivals, self.notes = Arrivals(), Notes()

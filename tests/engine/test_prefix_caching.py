@@ -309,7 +309,7 @@ def test_input_that_cannot_be_gets_a_sentence():
         KVCache(4, 4, prefix_caching="on")
     with pytest.raises(ValueError, match="prefix_caching with async_scheduling is not modelled"):
         serve(Workload([0.0], [8], [2]), policy, SECOND, cache, async_scheduling=True)
-    with pytest.raises(ValueError, match="prefix_caching is simulated only"):
+    with pytest.raises(ValueError, match="prefix_caching needs an executor"):
         Engine(policy, executors.Toy(0), cache)
     engine = Engine(policy, SECOND, cache)
     with pytest.raises(ValueError, match="request 0 has hashes of 3 blocks of 4 tokens, and its 8 tokens"):
