@@ -15,13 +15,13 @@ lab.earlier()
 
 # %% [markdown]
 # An assistant on an H200, Llama-3.1-8B. Every prompt begins with the same **system prompt** of 2,000 tokens; 104 follow.
-# **Prefix caching**, on by default in vLLM, keeps full blocks after their request has ended. Who begins alike uses them and computes
-# the rest. The log shows the **hit rate**, the share of prompt tokens that were found: {{hit_rate:.0%}}.
+# **Prefix caching**, on by default in vLLM, keeps full blocks after their request has ended, for who begins alike. The **hit
+# rate**, the share of prompt tokens that were found, is {{hit_rate:.0%}}.
 #
 # "A twentieth of the work is left", says your manager, "so we need a twentieth of the cards." **What is a hit worth? And
 # how much memory does it take to have one?**
 #
-# Slots ({{slots_text}}) and token budget ({{budget:,}}) are the engine's own, the pool is that of the whole card: {{pool:,}} blocks.
+# Slots ({{slots_text}}) and token budget ({{budget:,}}) are the engine's own, the pool is the whole card's: {{pool:,}} blocks.
 #
 # ## Predict
 
@@ -33,8 +33,6 @@ lab.predict("pool")
 
 # %% [markdown]
 # ## Explore
-#
-# The same requests with prefix caching and without.
 
 # %%
 lab10.one_system_prompt()
@@ -42,7 +40,7 @@ lab10.one_system_prompt()
 # %% [markdown]
 # ### Whose turn?
 #
-# Order matters when the cache is small. Cards say which manual a prompt begins with.
+# Cards say which manual a prompt begins with.
 
 # %%
 lab10.two_manuals()
@@ -50,8 +48,7 @@ lab10.two_manuals()
 # %% [markdown]
 # ### Chats that come back
 #
-# Each **turn**'s prompt holds all that was said before. Blocks that nobody uses are overwritten in **LRU** order: the least recently
-# used first.
+# Each **turn**'s prompt holds all that was said before. Unused blocks are overwritten in **LRU** order: least recently used first.
 
 # %%
 lab10.chats_that_return()
@@ -60,7 +57,7 @@ lab10.chats_that_return()
 # ## Measure
 #
 # A small language model answers 24 questions after one conversation, **measured**. Turn caching off: which words change?
-# The real vLLM was asked the same with this model, **recorded**; beside it, **simulated** on recorded steps of an H200.
+# Beside it **simulated** steps of an H200, and the real vLLM, asked the same with this model, **recorded**.
 
 # %%
 lab10.words_again()
@@ -72,21 +69,20 @@ lab10.words_again()
 print(lab10.log_of_vllm())
 
 # %% [markdown]
-# The questions alone found {{live_hits:,}} of {{live_queries:,}} tokens, {{alone_rate:.1%}}. The log counts the latest 1,000 requests together, those
-# before and after too. For a time of your own, take `vllm:prefix_cache_queries` and `vllm:prefix_cache_hits` at both ends, and
-# divide the differences.
+# The questions found {{live_hits:,}} of {{live_queries:,}} tokens, {{alone_rate:.1%}}. The log mixes the latest {{log_requests:,}} requests. For a time of your own
+# divide the differences of `vllm:prefix_cache_hits` and `vllm:prefix_cache_queries`.
 #
 # ## Explain
 #
-# Four prompts one after the other, in blocks of {{hand_block}} tokens. A, B and C begin with the same 8 tokens; D is A with another second token.
+# Four prompts one after the other, in blocks of {{hand_block}} tokens. A, B and C begin with the same {{hand_c}} tokens; D is A with another second token.
 
 # %%
 lab10.four_prompts()
 
 # %% [markdown]
-# Only full blocks are found. C is in the cache to its end, but its last token is computed: the first word of the answer
-# comes from it. D shares most tokens with A and finds nothing, since a block's **key** is made from its tokens and the key before
-# it. Answers are kept as well: without them the chats find {{answers_rate:.0%}}, not {{most_rate:.0%}}.
+# Only full blocks are found. C is all there, but finds {{hand_c_found}}: its last token is computed, since the answer's first word comes
+# from it. D finds nothing: a block's **key** is made from its tokens and the key before it. Answers are kept as well:
+# without them the chats find {{answers_rate:.0%}}, not {{most_rate:.0%}}.
 #
 # **To remember**: Amdahl's law. **To look up**: how many blocks are filled in one pause.
 #
@@ -99,18 +95,18 @@ lab10.four_prompts()
 # | $\varphi$ | share of the time that prompts take without caching | {{share:.2f}} |
 # | gain | times the throughput, saturated | {{amdahl:.1f}}, simulated {{gain:.1f}} |
 # | $\lambda$, $T$ | chats per second, pause [s] | {{chat_rate}}, 60 |
-# | $b$, $n$ | blocks that a turn adds, turns | 100, 5 |
-# | $s$ | blocks of the system prompt | 125 |
-# | blocks | where agents find all | {{needed:,.0f}}, simulated 44,000 to 46,000 |
+# | $b$, $n$ | blocks that a turn adds, turns | {{a_turn}}, 5 |
+# | $s$ | blocks of the system prompt | {{system_blocks}} |
+# | blocks | where agents find all | {{needed:,.0f}}, simulated below {{most_blocks:,}} |
 #
-# With answers of 1,000 tokens it is {{large_gain:.1f}} where Amdahl says {{large_amdahl:.1f}}: sharers also need only their own blocks, so more run at once.
-# At {{light:g}} requests/s nothing is gained but time: mean TTFT falls from {{light_off_ms:.0f}} to {{light_on_ms:.0f}} ms.
+# With answers of {{large_answer:,}} tokens it is {{large_gain:.1f}}, not {{large_amdahl:.1f}}: sharers need only their own blocks, so more run at once. At {{light:g}}
+# requests/s the tokens/s stay; mean TTFT falls from {{light_off_ms:.0f}} to {{light_on_ms:.0f}} ms.
 #
-# Chats that have ended are in the sum: a cache cannot know that nobody comes back. People's pauses vary, and some
-# return soon. Then the first blocks buy most.
+# Chats that have ended are in the sum: a cache cannot know. Where pauses vary, the first blocks buy most, since some
+# return soon.
 #
-# In {{moon_requests:,}} conversations published by Mooncake an unlimited cache finds {{moon_most:.0%}}, this card's pool {{moon_card:.1%}}; {{moon_near:.0%}} takes {{moon_tb:.1f}} TB. So engines
-# also keep blocks in the host's memory, and routers send who begins alike to the same replica.
+# Of {{moon_requests:,}} conversations published by Mooncake an unlimited cache finds {{moon_most:.0%}}, this pool {{moon_card:.1%}}; {{moon_near:.0%}} takes {{moon_tb:.1f}} TB. So engines
+# keep blocks in the host's memory too, and routers send who begins alike to one replica.
 #
 # ## Exercises
 #
@@ -122,8 +118,8 @@ print(hits / queries, round(1 / (1 - hits / queries * 0.7), 2))
 print(0.5 * 60 * 100 * (1 + 2 + 3 + 4 + 5) + 125)
 
 # %% [markdown]
-# **1.** In an hour `queries` rose by {{ex_queries:,}} and `hits` by {{ex_hits:,}}. Without caching prompts took {{ex_share:.0%}} of the time. How many
-# times the throughput is caching worth, saturated?
+# **1.** In an hour `queries` rose by {{ex_queries:,}}, `hits` by {{ex_hits:,}}. Without caching prompts took {{ex_share:.0%}} of the time. How many
+# times the throughput, saturated?
 
 # %%
 gain = None
@@ -133,8 +129,8 @@ gain = 1 / (1 - 320_000 / 400_000 * 0.6)
 lab.check("gain", gain)
 
 # %% [markdown]
-# **2.** Every {{ex_gap:.0f}} s an agent begins a chat of {{ex_turns}} turns. A turn adds {{ex_a_turn}} blocks, a tool then runs for {{ex_pause}} s, and the system prompt has
-# {{ex_shared}} blocks. From how many blocks on is all found that can be?
+# **2.** Every {{ex_gap:.0f}} s an agent begins a chat of {{ex_turns}} turns. A turn adds {{ex_a_turn}} blocks, a tool then runs for {{ex_pause}} s; the system prompt has
+# {{ex_shared}} blocks. From how many blocks on is all found?
 
 # %%
 blocks = None
@@ -177,8 +173,8 @@ lab.ticket()
 # ## Take away
 #
 # 1. A hit saves a prompt's time, not an answer's: **Amdahl** says what that is worth.
-# 2. What is found is what **others have not overwritten** in the meantime.
-# 3. A hit rate mixes all who asked, and rises with preemptions. Look at both counters.
+# 2. What is found is what **others have not overwritten**.
+# 3. A hit rate mixes all who asked, and rises with preemptions.
 
 # %%
 lab.recap("worth")
@@ -187,13 +183,13 @@ lab.recap("worth")
 lab.recap("pool")
 
 # %% [markdown]
-# **Decide.** The recorded vLLM again ({{live}}): `prefix_cache_queries` {{live_queries:,}}, `prefix_cache_hits` {{live_hits:,}}.
+# **Decide.** The recorded vLLM ({{live}}): `prefix_cache_queries` {{live_queries:,}}, `prefix_cache_hits` {{live_hits:,}}.
 #
-# From now on {{decide_chats}} conversations take turns, one question each. All questions about one of them begin with the same {{decide_history}} tokens;
-# a prompt has {{decide_prompt}}, an answer {{decide_answer}}, a block {{decide_block}}. The log will show 0%.
+# Now {{decide_chats}} conversations take turns, one question each: {{decide_history}} tokens of history in a prompt of {{decide_prompt}}, an answer of {{decide_answer}}, blocks of {{decide_block}}.
+# Hits fall to 0.
 #
-# Choose `--num-gpu-blocks-override`, `--max-num-seqs` or `--data-parallel-size` (replicas, requests to whichever is free), and the least value that
-# brings the hits back.
+# Choose `--num-gpu-blocks-override`, `--max-num-seqs` or `--data-parallel-size` (replicas, whichever is free), and the least value that brings them
+# back.
 
 # %%
 choice = {"--flag": None}

@@ -1,4 +1,4 @@
-"""A case small enough to do by hand: four prompts, one after the other, in blocks of four tokens, and what each finds."""
+"""A case small enough to do by hand: four prompts one after the other, blocks of four tokens, what each finds."""
 
 from dataclasses import dataclass
 from functools import lru_cache

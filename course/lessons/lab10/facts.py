@@ -24,8 +24,8 @@ ROOM_MANY, ROOM_SHARED, ROOM_ALL = 10, 1_000, 1_200
 WASTE, WASTE_BLOCK, WASTE_LIMIT = (20, 100, 41), 16, 128
 THINKING_S, THINKING_GAP = 60.0, 4.0  # seconds
 
-GIVEN = (one_prompt.SYSTEM, one_prompt.OWN, one_prompt.MANY, BLOCK_SIZE, chats.TURNS, chats.PAUSE, chats.CHATS,
-         one_prompt.SLOTS, len(live_words.LIVE), 20)  # fmt: skip
+GIVEN = (one_prompt.SYSTEM, one_prompt.OWN, one_prompt.MANY, BLOCK_SIZE, chats.TURNS, chats.PAUSE,
+         len(live_words.LIVE), 20)  # fmt: skip
 
 
 def found_in(blocks: int | None) -> float:
@@ -50,7 +50,6 @@ def facts() -> dict[str, Any]:
     monday, today = evening.evening(evening.BEFORE), evening.evening(evening.SINCE)
     case, live = by_hand.small(), live_words.LIVE
     small, at_start = chats.returned(tasks.SMALL), chats.returned()
-    people = chats.returned(pause_cv=PEOPLE)
     rate, taken = HITS / QUERIES, HITS / QUERIES * EX_SHARE
     room_own = ROOM_ALL - ROOM_SHARED
     saved = (ROOM_MANY - 1) * ROOM_SHARED
@@ -70,14 +69,17 @@ def facts() -> dict[str, Any]:
         "needed_k": round(_needed() / 1_000), "times": tasks.TIMES, "large": tasks.LARGE, "enough": tasks.ENOUGH,
         "most_blocks": tasks.MOST_BLOCKS,
         # The text
-        "slots_text": f"{one_prompt.SLOTS:,}", "pool": one_prompt.pool(), "budget": one_prompt.BUDGET, "light_off_ms": 1e3 * light.off.ttft.mean(),
+        "slots_text": f"{one_prompt.SLOTS:,}", "pool": one_prompt.pool(), "budget": one_prompt.BUDGET,
+        "light_off_ms": 1e3 * light.off.ttft.mean(),
         "light_on_ms": 1e3 * light.on.ttft.mean(), "amdahl": by_amdahl(start.hit_rate, _share(200)),
         "large_gain": large.gain, "large_amdahl": by_amdahl(large.hit_rate, _share(1_000)),
-        "needed": _needed(), "people_rate": people.hit_rate, "hand_block": by_hand.BLOCK_SIZE,
+        "needed": _needed(), "a_turn": chats.A_TURN, "system_blocks": chats.SHARED, "large_answer": large.answer,
+        "log_requests": 1_000,
+        "hand_block": by_hand.BLOCK_SIZE,
         "hand_c": int(case.prompts[2]), "hand_c_found": int(case.found[2]), "live": live.label,
         "live_queries": decision.QUERIES, "live_hits": decision.HITS,
         "moon_most": found_in(None), "moon_card": found_in(card_blocks()), "moon_requests": MOONCAKE["requests"],
-        "moon_half": found_in(10_000) / 4 * 3, "moon_near": found_in(20_000), "moon_block": MOONCAKE["block_size"],
+        "moon_half": found_in(10_000) / 4 * 3, "moon_near": found_in(20_000),
         "moon_half_gb": 7_500 * MOONCAKE["block_size"] * token / 1e9,
         "moon_tb": 20_000 * MOONCAKE["block_size"] * token / 1e12,
         "answers_rate": chats.without_answers(),
@@ -177,7 +179,7 @@ def claims() -> dict[str, bool]:
         "recorded steps find as much as vLLM did": (
             live_words.on_card("on").summary()["prefix_cache_hits"] == decision.HITS
         ),
-        "the log's first rate is of earlier requests too": decision.rates_logged()[0] < decision.HITS / decision.QUERIES,
+        "the log's rate is of earlier requests too": decision.rates_logged()[0] < decision.HITS / decision.QUERIES,
         "with the histories alone hardly anything is found": decision.hit_rate(histories) < 0.05,
         "with the decision's blocks as much as the first time": decision.hit_rate(
             decision.served(decision.NEEDED)) > 0.8,
@@ -188,7 +190,7 @@ def claims() -> dict[str, bool]:
         "two manuals: longest prefix first computes less": game.BLOCKS < 2 * game.MANUAL // game.BLOCK_SIZE + 2,
         "sketch: the truth is no belief": not any(b.when(sketch.HITS.true) for b in sketch.HITS.beliefs.values()),
         "agents pause for as long each time": AGENTS == 0,
-        "the text's decision: the pool was nearly empty": live_words.LIVE.blocks.max() < 0.12 * live_words.BLOCKS,
+        "the text's decision: the pool was nearly empty": live_words.LIVE.blocks.max() < 0.15 * live_words.BLOCKS,
     }  # fmt: skip
 
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from course.explore.tasks import Settings
-from course.figures.words import seconds
 from course.lessons.lab10 import chats, one_prompt
 from course.lessons.lab10.chats import AGENTS, PEOPLE, Chats
 from course.lessons.lab10.one_prompt import AT_ONCE, OWN, SYSTEM, Both
@@ -24,12 +23,8 @@ def prompt(settings: Settings, result: Both) -> Mapping[str, Any]:
         "answer": settings["answer"],
         "share": f"{one_prompt.prompts_alone(settings['answer']):.0%}",
         "rest": f"{1 - one_prompt.prompts_alone(settings['answer']):.0%}",
-        "rate": f"{result.hit_rate:.1%}",
         "found": f"{result.found:,}",
         "full": result.found // settings["block_size"],
-        "size": settings["block_size"],
-        "off": seconds(float(result.off.ttft.mean())),
-        "on": seconds(float(result.on.ttft.mean())),
     }
 
 
@@ -82,6 +77,7 @@ def returning(settings: Settings, result: Chats) -> Mapping[str, Any]:
     return {
         "hits": f"{result.hit_rate:.0%}",
         "blocks": f"{settings['num_blocks']:,}",
+        "pause": f"{settings['pause']:g} s",
         "half": f"{_at(settings, num_blocks=settings['num_blocks'] // 4_000 * 2_000).hit_rate:.0%}",
         "half_blocks": f"{settings['num_blocks'] // 4_000 * 2_000:,}",
         "needed": f"{chats.blocks_needed(chats.RATE, settings['pause'], chats.TURNS, chats.A_TURN, chats.SHARED):,.0f}",
