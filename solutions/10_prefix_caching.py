@@ -18,8 +18,7 @@ lab.earlier()
 # **Prefix caching**, on by default in vLLM, keeps full blocks after their request has ended, for who begins alike. The **hit
 # rate**, the share of prompt tokens that were found, is {{hit_rate:.0%}}.
 #
-# "A twentieth of the work is left", says your manager, "so we need a twentieth of the cards." **What is a hit worth? And
-# how much memory does it take to have one?**
+# "So we need a twentieth of the cards", says your manager. **What is a hit worth? And how much memory does it take?**
 #
 # Slots ({{slots_text}}) and token budget ({{budget:,}}) are the engine's own, the pool is the whole card's: {{pool:,}} blocks.
 #
@@ -105,16 +104,15 @@ lab10.four_prompts()
 # Chats that have ended are in the sum: a cache cannot know. Where pauses vary, the first blocks buy most, since some
 # return soon.
 #
-# Of {{moon_requests:,}} conversations published by Mooncake an unlimited cache finds {{moon_most:.0%}}, this pool {{moon_card:.1%}}; {{moon_near:.0%}} takes {{moon_tb:.1f}} TB. So engines
-# keep blocks in the host's memory too, and routers send who begins alike to one replica.
+# Of {{moon_requests:,}} conversations published by Mooncake an unlimited cache finds {{moon_most:.0%}}, this pool {{moon_card:.1%}}; {{moon_near:.0%}} takes {{moon_tb:.1f}} TB. So routers
+# send who begins alike to one replica.
 #
 # ## Exercises
 #
-# An example: two counters at the ends of an hour; blocks of agents.
+# An example: the gain from two counters; blocks of agents.
 
 # %%
-queries, hits = 9_000 - 1_000, 6_500 - 500
-print(hits / queries, round(1 / (1 - hits / queries * 0.7), 2))
+print(round(1 / (1 - 6_000 / 8_000 * 0.7), 2))
 print(0.5 * 60 * 100 * (1 + 2 + 3 + 4 + 5) + 125)
 
 # %% [markdown]
@@ -188,8 +186,7 @@ lab.recap("pool")
 # Now {{decide_chats}} conversations take turns, one question each: {{decide_history}} tokens of history in a prompt of {{decide_prompt}}, an answer of {{decide_answer}}, blocks of {{decide_block}}.
 # Hits fall to 0.
 #
-# Choose `--num-gpu-blocks-override`, `--max-num-seqs` or `--data-parallel-size` (replicas, whichever is free), and the least value that brings them
-# back.
+# Choose `--num-gpu-blocks-override`, `--max-num-seqs` or `--data-parallel-size`, and the least value that brings them back.
 
 # %%
 choice = {"--flag": None}

@@ -105,6 +105,4 @@ def rows(result: Chats) -> list[tuple[str, ...]]:
         ("prompt tokens computed", f"{int((result.asked - result.found).sum()):,}"),
         ("mean TTFT", seconds(float(run.ttft.mean()))),
         ("p99 of TTFT", seconds(float(np.percentile(run.ttft, 99)))),
-        ("preemptions", f"{int(run.preempted.sum()):,}"),
-        ("tokens in the pool", f"{result.num_blocks * BLOCK_SIZE:,}"),
     ]
