@@ -38,8 +38,6 @@ lab10.one_system_prompt()
 
 # %% [markdown]
 # ### Whose turn?
-#
-# Cards say which manual a prompt begins with.
 
 # %%
 lab10.two_manuals()
@@ -62,7 +60,7 @@ lab10.chats_that_return()
 lab10.words_again()
 
 # %% [markdown]
-# Its log, right behind those questions, and after random prompts:
+# Its log after them, and after random prompts:
 
 # %%
 print(lab10.log_of_vllm())
@@ -91,10 +89,10 @@ lab10.four_prompts()
 # | symbol | meaning | here |
 # |---|---|---|
 # | $h$ | hit rate | {{hit_rate:.3f}} |
-# | $\varphi$ | share of the time that prompts take without caching | {{share:.2f}} |
+# | $\varphi$ | prompts' share of the time, without caching | {{share:.2f}} |
 # | gain | times the throughput, saturated | {{amdahl:.1f}}, simulated {{gain:.1f}} |
 # | $\lambda$, $T$ | chats per second, pause [s] | {{chat_rate}}, 60 |
-# | $b$, $n$ | blocks that a turn adds, turns | {{a_turn}}, 5 |
+# | $b$, $n$ | blocks of a turn, turns | {{a_turn}}, 5 |
 # | $s$ | blocks of the system prompt | {{system_blocks}} |
 # | blocks | where agents find all | {{needed:,.0f}}, simulated below {{most_blocks:,}} |
 #
@@ -104,12 +102,11 @@ lab10.four_prompts()
 # Chats that have ended are in the sum: a cache cannot know. Where pauses vary, the first blocks buy most, since some
 # return soon.
 #
-# Of {{moon_requests:,}} conversations published by Mooncake an unlimited cache finds {{moon_most:.0%}}, this pool {{moon_card:.1%}}; {{moon_near:.0%}} takes {{moon_tb:.1f}} TB. So routers
-# send who begins alike to one replica.
+# Of {{moon_requests:,}} conversations published by Mooncake an unlimited cache finds {{moon_most:.0%}}, this pool {{moon_card:.1%}}; {{moon_near:.0%}} takes {{moon_tb:.1f}} TB.
 #
 # ## Exercises
 #
-# An example: the gain from two counters; blocks of agents.
+# An example:
 
 # %%
 print(round(1 / (1 - 6_000 / 8_000 * 0.7), 2))

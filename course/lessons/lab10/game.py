@@ -54,8 +54,8 @@ def _ask(manual: str, at_ms: int, answer: int) -> Ask:
 PREFIXES = Game(
     id="prefixes",
     title="Two manuals",
-    goal=f"A prompt is manual A or B, {MANUAL} tokens, and a question. {BLOCKS} blocks of {BLOCK_SIZE} tokens keep what is "
-    "in them until others need them. A step takes 10 ms, and 1 ms for each prompt token.",
+    goal=f"A prompt is manual A or B ({MANUAL} tokens) and a question ({QUESTION}). {BLOCKS} blocks of {BLOCK_SIZE} tokens "
+    "keep what is in them until others need them. A step takes 10 ms, and 1 ms for each prompt token.",
     asks=tuple(_ask(*one) for one in SIX),
     step_time=by_tokens,
     max_num_seqs=SLOTS,
@@ -69,7 +69,7 @@ PREFIXES = Game(
         "in order": lambda: policies.Continuous(SLOTS, 1_000),
         "longest prefix first": lambda: LongestPrefixFirst(SLOTS, 1_000),
     },
-    shows=frozenset({"prompt", "tenant"}),
+    shows=frozenset({"tenant"}),
     unit="ms",
     span=0.4,
     best=105.0,
