@@ -20,7 +20,7 @@ lab.earlier()
 #
 # "So we need a twentieth of the cards", says your manager. **What is a hit worth? And how much memory does it take?**
 #
-# Slots ({{slots_text}}) and token budget ({{budget:,}}) are the engine's own, the pool is the whole card's: {{pool:,}} blocks.
+# Slots ({{slots_text}}), token budget ({{budget:,}}) and pool ({{pool:,}} blocks) are the engine's own.
 #
 # ## Predict
 
@@ -71,7 +71,7 @@ print(lab10.log_of_vllm())
 #
 # ## Explain
 #
-# Four prompts one after the other, in blocks of {{hand_block}} tokens. A, B and C begin with the same {{hand_c}} tokens; D is A with another second token.
+# Four prompts in turn, in blocks of {{hand_block}} tokens. A, B and C begin with the same {{hand_c}}; D is A with another second token.
 
 # %%
 lab10.four_prompts()
@@ -81,7 +81,7 @@ lab10.four_prompts()
 # from it. D finds nothing: a block's **key** is made from its tokens and the key before it. Answers are kept as well:
 # without them the chats find {{answers_rate:.0%}}, not {{most_rate:.0%}}.
 #
-# **To remember**: Amdahl's law. **To look up**: how many blocks are filled in one pause.
+# **To remember**: Amdahl's law. **To look up**: the blocks filled in one pause.
 #
 # $$ \text{gain} = \frac{1}{1 - h\,\varphi} \qquad
 # \text{blocks} = \lambda\,T\,b\,(1 + 2 + \dots + n) + s $$
@@ -94,7 +94,7 @@ lab10.four_prompts()
 # | $\lambda$, $T$ | chats per second, pause [s] | {{chat_rate}}, 60 |
 # | $b$, $n$ | blocks of a turn, turns | {{a_turn}}, 5 |
 # | $s$ | blocks of the system prompt | {{system_blocks}} |
-# | blocks | where agents find all | {{needed:,.0f}}, simulated below {{most_blocks:,}} |
+# | blocks | filled in a pause, on average | {{needed:,.0f}}, simulated up to {{most_blocks:,}} |
 #
 # With answers of {{large_answer:,}} tokens it is {{large_gain:.1f}}, not {{large_amdahl:.1f}}: sharers need only their own blocks, so more run at once. At {{light:g}}
 # requests/s the tokens/s stay; mean TTFT falls from {{light_off_ms:.0f}} to {{light_on_ms:.0f}} ms.
@@ -125,7 +125,7 @@ lab.check("gain", gain)
 
 # %% [markdown]
 # **2.** Every {{ex_gap:.0f}} s an agent begins a chat of {{ex_turns}} turns. A turn adds {{ex_a_turn}} blocks, a tool then runs for {{ex_pause}} s; the system prompt has
-# {{ex_shared}} blocks. From how many blocks on is all found?
+# {{ex_shared}} blocks. How many blocks are filled in one pause, on average?
 
 # %%
 blocks = None
@@ -178,7 +178,7 @@ lab.recap("worth")
 lab.recap("pool")
 
 # %% [markdown]
-# **Decide.** The recorded vLLM ({{live}}): `prefix_cache_queries` {{live_queries:,}}, `prefix_cache_hits` {{live_hits:,}}.
+# **Decide.** The recorded vLLM: `prefix_cache_queries` {{live_queries:,}}, `prefix_cache_hits` {{live_hits:,}}.
 #
 # Now {{decide_chats}} conversations take turns, one question each: {{decide_history}} tokens of history in a prompt of {{decide_prompt}}, an answer of {{decide_answer}}, blocks of {{decide_block}}.
 # Hits fall to 0.

@@ -76,7 +76,7 @@ def facts() -> dict[str, Any]:
         "needed": _needed(), "a_turn": chats.A_TURN, "system_blocks": chats.SHARED, "large_answer": large.answer,
         "log_requests": 1_000,
         "hand_block": by_hand.BLOCK_SIZE,
-        "hand_c": int(case.prompts[2]), "hand_c_found": int(case.found[2]), "live": live.label,
+        "hand_c": int(case.prompts[2]), "hand_c_found": int(case.found[2]),
         "live_queries": decision.QUERIES, "live_hits": decision.HITS,
         "moon_most": found_in(None), "moon_card": found_in(card_blocks()), "moon_requests": MOONCAKE["requests"],
         "moon_half": found_in(10_000) / 4 * 3, "moon_near": found_in(20_000),
@@ -174,7 +174,7 @@ def claims() -> dict[str, bool]:
         "more than Amdahl's law says, since more fit": one_prompt.both(answer=1_000).gain
         > by_amdahl(one_prompt.both().hit_rate, _share(1_000)),
         "those alone who return are not enough": chats.returned(30_000).hit_rate < 0.6 < tasks.ENOUGH,
-        "from the formula on nothing more is found": abs(chats.returned(46_000).hit_rate - chats.most()) < 0.003,
+        "a tenth above the formula nothing more is found": abs(chats.returned(50_000).hit_rate - chats.most()) < 0.003,
         "people: the first blocks buy most": _first_buy_most(),
         "recorded steps find as much as vLLM did": (
             live_words.on_card("on").summary()["prefix_cache_hits"] == decision.HITS
