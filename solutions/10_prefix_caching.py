@@ -54,7 +54,7 @@ lab10.chats_that_return()
 # ## Measure
 #
 # A small language model answers 24 questions after one conversation, **measured**. Turn caching off: which words change?
-# Beside it **simulated** steps of an H200, and the real vLLM, asked the same with this model, **recorded**.
+# Beside it an H200, **simulated**, and the real vLLM with this model, **recorded**.
 
 # %%
 lab10.words_again()
@@ -90,19 +90,19 @@ lab10.four_prompts()
 # |---|---|---|
 # | $h$ | hit rate | {{hit_rate:.3f}} |
 # | $\varphi$ | prompts' share of the time, without caching | {{share:.2f}} |
-# | gain | times the throughput, saturated | {{amdahl:.1f}}, simulated {{gain:.1f}} |
+# | gain | times the throughput | {{amdahl:.1f}}, simulated {{gain:.1f}} |
 # | $\lambda$, $T$ | chats per second, pause [s] | {{chat_rate}}, 60 |
 # | $b$, $n$ | blocks of a turn, turns | {{a_turn}}, 5 |
 # | $s$ | blocks of the system prompt | {{system_blocks}} |
 # | blocks | filled in a pause, on average | {{needed:,.0f}}, simulated up to {{most_blocks:,}} |
 #
-# With answers of {{large_answer:,}} tokens it is {{large_gain:.1f}}, not {{large_amdahl:.1f}}: sharers need only their own blocks, so more run at once. At {{light:g}}
+# With answers of {{large_answer:,}} tokens it is {{large_gain:.1f}}, not {{large_amdahl:.1f}}: sharers need only their own blocks. At {{light:g}}
 # requests/s the tokens/s stay; mean TTFT falls from {{light_off_ms:.0f}} to {{light_on_ms:.0f}} ms.
 #
 # Chats that have ended are in the sum: a cache cannot know. Where pauses vary, the first blocks buy most, since some
 # return soon.
 #
-# Of {{moon_requests:,}} conversations published by Mooncake an unlimited cache finds {{moon_most:.0%}}, this pool {{moon_card:.1%}}; {{moon_near:.0%}} takes {{moon_tb:.1f}} TB.
+# Of {{moon_requests:,}} conversations of Mooncake's trace an unlimited cache finds {{moon_most:.0%}}, this pool {{moon_card:.1%}}; {{moon_near:.0%}} takes {{moon_tb:.1f}} TB.
 #
 # ## Exercises
 #

@@ -91,10 +91,10 @@ class Speaking(Live):
 
     cache: the KV blocks that the engine counts; their keys and values are kept here. With prefix caching there is room
     for twice as many, and `shared` says which are whose. memory: where they are, of an executor before this one. draft:
-    another model with the same tokenizer, which drafts what a policy asks for (`policies.Drafting`); its keys and values
-    stand in the same blocks. A draft is accepted if it is the token that the model chooses there itself, so the words
-    are those without drafts. Other settings as in `Live`. LMError if the memory is not there, for a draft with another
-    vocabulary, and for a draft with prefix caching.
+    another model with the same tokenizer, which drafts what a policy asks for (`policies.Drafting`); its keys and
+    values stand in the same blocks. A draft is accepted if it is the token that the model chooses there itself, so the
+    words are those without drafts. Other settings as in `Live`. LMError if the memory is not there, and for a draft with
+    another vocabulary or with prefix caching.
     """
 
     numbers_blocks = True

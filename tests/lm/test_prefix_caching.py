@@ -128,3 +128,8 @@ def test_who_lost_its_slot_gives_its_blocks_back():
     tables.release_preempted()
     assert tables.table(Asked(1), 2) == [1]
     assert tables.table(Asked(0, computed=2), 0) == [0]
+
+
+def test_a_draft_with_prefix_caching_is_refused(model, draft):
+    with pytest.raises(lm.LMError, match="A draft model does not share prefixes"):
+        lm.Speaking(model, KVCache(20, 16, prefix_caching=True), draft=draft)
