@@ -75,6 +75,13 @@ def plans(draw: random.Random) -> tuple[Any, ...]:
     return planned, [draw.choice([0.125, 0.5, 1.25, 4.0]) for _ in planned]
 
 
+def victims(draw: random.Random) -> tuple[Any, ...]:
+    """Tokens that each of some requests has computed, often the same, and who is spared."""
+    few = [draw.randint(1, 900) for _ in range(draw.randint(1, 4))]
+    computed = [draw.choice(few) for _ in range(draw.randint(2, 7))]
+    return computed, draw.choice([0, draw.randrange(len(computed))])
+
+
 DRAWS = {
     ("01", "reader"): streams,
     ("02", "floor"): floors,
@@ -82,6 +89,7 @@ DRAWS = {
     ("04", "refill"): refills,
     ("07", "share"): shares,
     ("08", "slots"): pools,
+    ("09", "victim"): victims,
     ("16", "felt"): plans,
 }
 """By lab and exercise."""
