@@ -93,8 +93,8 @@ class Speaking(Live):
     for twice as many, and `shared` says which are whose. memory: where they are, of an executor before this one. draft:
     another model with the same tokenizer, which drafts what a policy asks for (`policies.Drafting`); its keys and
     values stand in the same blocks. A draft is accepted if it is the token that the model chooses there itself, so the
-    words are those without drafts. Other settings as in `Live`. LMError if the memory is not there, and for a draft with
-    another vocabulary or with prefix caching.
+    words are those without drafts. Other settings as in `Live`. LMError if the memory is not there, and for a draft
+    with another vocabulary or with prefix caching.
     """
 
     numbers_blocks = True
