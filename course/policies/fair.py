@@ -91,7 +91,7 @@ class Fair(Continuous):
         if self.lift and new:
             self._lift(groups, new)
         self.looked = state.now
-        return self._in_turn(groups)
+        return self.in_turn(groups)
 
     def _charge(self, state: State, waiting: Waiting) -> None:
         """Count what was served since the last look: prompts of those who got a slot, and tokens that left."""
@@ -124,7 +124,8 @@ class Fair(Continuous):
         for tenant in new:
             self.counters[tenant] = max(self.counters.get(tenant, 0.0), level)
 
-    def _in_turn(self, groups: Mapping[Hashable, Iterable[Request]]) -> Iterator[Request]:
+    def in_turn(self, groups: Mapping[Hashable, Iterable[Request]]) -> Iterator[Request]:
+        """Those that wait, by tenant, in the order in which they are admitted; it notes whom it offers."""
         turns = [
             (self.counters.get(tenant, 0.0), place, tenant, iter(line))
             for place, (tenant, line) in enumerate(groups.items())

@@ -75,6 +75,12 @@ def plans(draw: random.Random) -> tuple[Any, ...]:
     return planned, [draw.choice([0.125, 0.5, 1.25, 4.0]) for _ in planned]
 
 
+def queues(draw: random.Random) -> tuple[Any, ...]:
+    """Tenants that wait with their prompts, and what some of them were served."""
+    waiting = [(draw.choice("ABN"), draw.randint(1, 40)) for _ in range(draw.randint(0, 9))]
+    return waiting, {name: draw.randint(0, 60) for name in "ABN"}
+
+
 DRAWS = {
     ("01", "reader"): streams,
     ("02", "floor"): floors,
@@ -83,5 +89,6 @@ DRAWS = {
     ("07", "share"): shares,
     ("08", "slots"): pools,
     ("16", "felt"): plans,
+    ("17", "fair"): queues,
 }
 """By lab and exercise."""

@@ -25,16 +25,17 @@ PENDING: set[str] = {
     "03 -> 18:capacity",
     "04 -> 09:refill",
     "04 -> 15:padding",
-    "04 -> 17:longest",
+    "04 -> 18:longest",
     "07 -> 09:share",
     "07 -> 15:steps",
-    "07 -> 17:limit",
     "08 -> 09:token",
     "08 -> 15:residents",
     "08 -> 18:slots",
     "16 -> 15:tools",
-    "16 -> 17:held",
     "16 -> 18:felt",
+    "17 -> 18:turn",
+    "17 -> 18:bucket",
+    "17 -> 18:share",
 }
 
 

@@ -13,7 +13,7 @@ SECOND = steptime.PowerLaw(t0=1, c=0, alpha=1)
 
 
 def leveled(arrival, levels, output=2):
-    tags = [{} if level is None else {"priority": level} for level in levels]
+    tags = [{"name": "other"} if level is None else {"priority": level} for level in levels]
     return Workload(arrival, [5] * len(arrival), [output] * len(arrival), tags=tags)
 
 
