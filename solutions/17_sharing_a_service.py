@@ -24,8 +24,7 @@ lab17.storm_and_calm()
 # %% [markdown]
 # - **Ageing**: seconds of waiting that make up for a level of priority.
 # - **Gateway**: stands in front of the engine, and knows the keys.
-# - **Token bucket**: fills at a rate up to its burst, and pays for requests. Who finds too little waits, even if the
-#   card is idle.
+# - **Token bucket**: fills at a rate up to its burst, and pays for requests; who finds too little waits.
 
 # %% [markdown]
 # ## Predict
@@ -47,7 +46,7 @@ lab17.serve_the_tenants()
 # %% [markdown]
 # ### Who waits?
 #
-# **Fair** admits the tenant that was served least.
+# **Fair** admits the tenant that was served least. "They" are the quiet ones.
 
 # %%
 lab17.who_waits()
@@ -63,8 +62,8 @@ lab17.slots_and_a_gateway()
 # %% [markdown]
 # ## Measure
 #
-# Two slots. N asks for four stories, then A and B ask short questions. Play both orders. This is **measured**, beside
-# the same requests **simulated** on an H200's recorded steps.
+# Two slots. N asks for six stories, then A and B ask short questions. Play both orders: **measured**, beside the same
+# **simulated** on an H200's recorded steps.
 
 # %%
 lab17.tenants_that_speak()
@@ -107,12 +106,9 @@ lab17.five_by_hand()
 # ## Exercises
 #
 # **Worked example.** 3 requests of 100 prompt and 50 output tokens add 3 x (100 + 2 x 50) = 600 to a counter.
-
-# %%
-lab17.who_is_next()
-
-# %% [markdown]
-# **1.** All three wait. What does the counter read of the tenant whose turn it is?
+#
+# **1.** A was served {{asked_a}}, B {{asked_b}} and N {{asked_n}}: requests x (prompt + output tokens). All wait. What does
+# the counter read whose turn it is?
 
 # %%
 answer = None

@@ -41,6 +41,13 @@ def test_output_counts_as_it_leaves(serve):
     assert run.admitted.tolist() == [0, 0, 3, 6, 9]
 
 
+@pytest.mark.parametrize("serve", BOTH)
+def test_an_output_token_counts_twice(serve):
+    """One slot. A's first counts 2 + 2 x 6 = 14, B's 9 + 2 = 11: B is next, though A was served fewer tokens."""
+    load = Workload([0.0] * 4, [2, 9, 2, 9], [6, 1, 6, 1], tenant=list("ABAB"))
+    assert serve(load, Fair(1, 64), SECOND).response.tolist() == [6, 7, 14, 8]
+
+
 def served(run, tenant, times, prompt_weight, output_weight):
     """Service of a tenant up to each time: prompts of those admitted before it, tokens that left by then."""
     total = np.zeros(len(times))

@@ -19,7 +19,7 @@ from course.models.engine_defaults import VERSION
 
 __all__ = [
     "at_work", "five_by_hand", "metrics_page", "serve_the_tenants", "slots_and_a_gateway",
-    "storm_and_calm", "tenants_that_speak", "ticket_graphs", "who_is_next", "who_waits",
+    "storm_and_calm", "tenants_that_speak", "ticket_graphs", "who_waits",
 ]  # fmt: skip
 
 
@@ -85,13 +85,6 @@ def five_by_hand() -> go.Figure:
     """Five requests on one slot, in two orders."""
     runs = {name: by_hand.served(name, 1) for name in by_hand.ORDERS}
     return timelines(runs, height=300, note="one step = 1 s; request 5 is A's")
-
-
-def who_is_next() -> Table:
-    """What each tenant was served so far, for the first exercise."""
-    rows = [("tenant", "requests", "prompt tokens of each", "output tokens of each")]
-    rows += [(name, *(f"{value:,}" for value in served)) for name, served in turns.SERVED.items()]
-    return table(rows, "served since all counters were 0")
 
 
 def ticket_graphs() -> go.Figure:

@@ -162,6 +162,5 @@ MUTANTS = (
     Mutant(BUCKET, "request.prompt_tokens + (request.guess or 0)", "request.prompt_tokens", TERM),
     Mutant(BUCKET, "if cost > self.burst:", "if cost >= self.burst:", BOUNDARY),
     Mutant(BUCKET, "max(left, cost) - cost, now", "left - cost, now", TERM),
-    Mutant(BUCKET, "now = max(then, request.arrival)", "now = request.arrival", TERM),
     Mutant(BUCKET, "bisect_right(self.times, now)", "len(self.times)", TERM),
 )
