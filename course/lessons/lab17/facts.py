@@ -33,7 +33,6 @@ from course.workload import Workload
 
 AGEING, LONGER = 5, 20  # seconds of waiting for one level: of the prediction, and of the quiz
 FEW = 128  # slots of the quiz and of the decision
-WIDE = 40  # thousand tokens/s at a gateway that protect nobody
 MINUTE = 60  # seconds
 SHORT, LONG, EACH = (100, 60), (1_000, 600), (40, 4)  # prompt and answer; requests of each of the quiz at once
 
@@ -148,7 +147,7 @@ def _ticket_and_quiz() -> dict[str, Any]:
         throttled.graphs(gateway).found for gateway in (throttled.NOW, tenants.NONE, throttled.REPAIR)
     )
     return {
-        "cut_share": now.tokens_per_second / before.tokens_per_second, "cut_busy": now.busy,
+        "cut_busy": now.busy,
         "cut_running": now.run.steps.running.mean(), "cut_held": throttled.held(now, MINUTE),
         "repaired_share": repaired.tokens_per_second / before.tokens_per_second,
         "repair_tokens": 1_000 * throttled.REPAIR,
@@ -157,7 +156,7 @@ def _ticket_and_quiz() -> dict[str, Any]:
         "most_tokens": BURST + throttled.NOW * 1_000 * MINUTE, "most_rate": throttled.NOW * 1_000 * MINUTE,
         "most_burst": BURST,
         "slots_few_ttft_s": served(slots=FEW).ttft, "slots_few_tpot_ms": 1e3 * served(slots=FEW).tpot,
-        "held_plan_s": 1, "held_sent_s": 6, "held_felt_s": 7, "held_in_flight": 16,
+        "held_plan_s": 1, "held_sent_s": 6, "held_in_flight": 16,
         "cap_budget": 2_048, "cap_tokens": 512,
     }  # fmt: skip
 
