@@ -20,6 +20,7 @@ KINDS = {
     "prefill first": strategies.prefill_first,
     "windows": strategies.windows,
     "own": strategies.decided,
+    "rivals": strategies.rivals,
 }
 TIMES = (
     "arrival",
