@@ -22,9 +22,9 @@ lab.earlier()
 lab17.storm_and_calm()
 
 # %% [markdown]
-# - **Ageing**: seconds of waiting that make up for a level of priority.
-# - **Gateway**: stands in front of the engine, and knows the keys.
-# - **Token bucket**: fills at a rate up to its burst, and pays for requests; who finds too little waits.
+# - **Ageing**: seconds of waiting that make up for priority.
+# - **Gateway**: in front of the engine; knows the keys.
+# - **Token bucket**: fills at a rate up to its burst, and pays for requests, or they wait.
 
 # %% [markdown]
 # ## Predict
@@ -54,7 +54,7 @@ lab17.who_waits()
 # %% [markdown]
 # ### Slots, and a gateway
 #
-# The storm. A full bucket holds 20,000 tokens; behind the gateway the order is first come, first served.
+# The storm. A full bucket holds 20,000 tokens; behind it the order is that of arrival.
 
 # %%
 lab17.slots_and_a_gateway()
@@ -90,11 +90,11 @@ lab17.five_by_hand()
 #
 # Of those who wait, the least counter is next.
 #
-# | symbol | unit | by hand | N, on average |
+# | symbol | unit | by hand | N, mean |
 # |---|---|---|---|
 # | prompt | tokens | {{hand_prompt}} | 1,500 |
 # | output | tokens | {{hand_answer}} | 256 |
-# | a request adds | tokens | {{hand_counter}} | {{mean_counter:,}} |
+# | added | tokens | {{hand_counter}} | {{mean_counter:,}} |
 #
 # **Lift.** Who comes back after a silence starts level with the least counter of those who wait. Without lift, a tenant
 # that was silent for {{silent_s}} s kept an equal one from every slot for {{stall_s:.0f}} s.
@@ -170,8 +170,8 @@ lab.ticket()
 # ## Take away
 #
 # 1. Slots decide where the queue is; an order acts only on a queue.
-# 2. Ageing is a fixed head start, which an overload outgrows.
-# 3. A limit protects streams as well, and wastes the card if it is too low.
+# 2. Ageing is a fixed head start.
+# 3. A limit protects streams too, and can waste the card.
 
 # %%
 lab.recap("calm")
