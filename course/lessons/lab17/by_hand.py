@@ -2,6 +2,8 @@
 
 from functools import lru_cache
 
+import numpy as np
+
 from course import policies
 from course.engine.run import Run
 from course.engine.serving import serve
@@ -21,5 +23,5 @@ def by_requests(step: Step) -> float:
 @lru_cache(maxsize=8)
 def served(order: str, slots: int) -> Run:
     """The five with so many slots."""
-    load = Workload([0.0] * 4 + [LATER], [PROMPT] * 5, [ANSWER] * 5, tenant=list(NAMES))
+    load = Workload(np.array([0.0] * 4 + [LATER]), np.full(5, PROMPT), np.full(5, ANSWER), tenant=np.array(NAMES))
     return serve(load, ORDERS[order](slots, 64), by_requests)

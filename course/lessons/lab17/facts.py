@@ -36,8 +36,7 @@ FEW = 128  # slots of the quiz and of the decision
 MINUTE = 60  # seconds
 SHORT, LONG, EACH = (100, 60), (1_000, 600), (40, 4)  # prompt and answer; requests of each of the quiz at once
 
-GIVEN = (QUIET_PROMPT, NOISY_PROMPT, ANSWER, SLOTS, BUDGET, BURST, FEW, throttled.NOW * 1_000, AGEING,
-         decision.LARGEST // 1_000, turns.OUTPUT_WEIGHT)  # fmt: skip
+GIVEN = (QUIET_PROMPT, NOISY_PROMPT, ANSWER, SLOTS, BURST, FEW, throttled.NOW * 1_000, turns.OUTPUT_WEIGHT)
 
 
 def facts() -> dict[str, Any]:
@@ -47,7 +46,7 @@ def facts() -> dict[str, Any]:
 
 def storm(order: str, **settings: float) -> Outcome:
     """The storm under an order."""
-    return served(STORM, order, **settings)  # type: ignore[arg-type]
+    return served(STORM, order, **settings)
 
 
 def _story() -> dict[str, Any]:
@@ -122,9 +121,8 @@ def unequal() -> dict[str, tuple[int, int]]:
     """Two tenants of whom one asks short and the other long: of each, requests and tokens served by half time."""
     times = 30
     rows = [("S", *SHORT)] * (EACH[0] * times) + [("L", *LONG)] * (EACH[1] * times)
-    load = Workload(
-        [0.0] * len(rows), [row[1] for row in rows], [row[2] for row in rows], tenant=[row[0] for row in rows]
-    )
+    names, prompts, answers = map(np.array, zip(*rows, strict=True))
+    load = Workload(np.zeros(len(rows)), prompts, answers, tenant=names)
     run = serve(load, policies.Fair(16, BUDGET), STEP, POOL)
     early = run.response <= run.makespan / 2
     found = {}

@@ -34,4 +34,4 @@ def stall(run: Run) -> float:
 def share(run: Run) -> float:
     """A's share of the requests admitted from its return to the last arrival."""
     here = (run.admitted >= SILENT) & (run.admitted < UNTIL)
-    return float((run.workload.tenant[here] == "A").mean())
+    return float((np.asarray(run.workload.tenant)[here] == "A").mean())
