@@ -101,18 +101,19 @@ class Case:
         if isinstance(policy, policies.Continuous):
             fewest = isinstance(policy, policies.FewestComputed)
             return oracle.serve_continuous(requests, step_time, **vars(policy), **memory, fewest=fewest)
+        blocks = {name: memory[name] for name in ("num_blocks", "block_size") if name in memory}  # no rivals of pages
         if isinstance(policy, Decided):
             limits = policy.max_num_seqs, policy.max_num_batched_tokens
-            return oracle_own.serve_decided(requests, step_time, deepcopy(policy.decide), *limits, **memory)
+            return oracle_own.serve_decided(requests, step_time, deepcopy(policy.decide), *limits, **blocks)
         if isinstance(policy, policies.PrefillFirst):
             decide = oracle_own.prompts_first(policy.enable_chunked_prefill)
             limits = policy.max_num_seqs, policy.max_num_batched_tokens
-            return oracle_own.serve_decided(requests, step_time, decide, *limits, **memory)
+            return oracle_own.serve_decided(requests, step_time, decide, *limits, **blocks)
         if isinstance(policy, policies.Window):
             noted = isinstance(policy, policies.NoteWindow)
             rule = oracle_own.window_of_the_notes if noted else oracle_own.first_arrival_opens
-            return oracle_own.serve_decided(requests, step_time, rule(policy.window), policy.max_num_seqs, **memory)
-        return oracle.serve_batches(requests, step_time, **vars(self.policy), **memory)
+            return oracle_own.serve_decided(requests, step_time, rule(policy.window), policy.max_num_seqs, **blocks)
+        return oracle.serve_batches(requests, step_time, **vars(self.policy), **blocks)
 
 
 def differences(case: Case, run: Run, want: oracle.Outcome) -> list[str]:

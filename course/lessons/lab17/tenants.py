@@ -48,8 +48,9 @@ def requests(
     prompts = lengths.lognormal(NOISY_PROMPT, 0.7, 16, 6_000)
     parts[NOISY] = Workload.poisson(noisy, int(noisy * duration), prompts, answers, seed=10 * seed + 9)
     load = Workload.mix(parts)
-    tags = [{"priority": int(name == NOISY)} for name in load.class_]
-    return replace(load, tenant=load.class_, class_=None, tags=tags).with_guesses("constant", tokens=answer)
+    names = np.asarray(load.class_)
+    tags = tuple({"priority": int(name == NOISY)} for name in names.tolist())
+    return replace(load, tenant=names, class_=None, tags=tags).with_guesses("constant", tokens=answer)
 
 
 def engine(order: str = IN_ORDER, slots: int = SLOTS, ageing: float = NONE, gateway: float = NONE) -> Policy:
