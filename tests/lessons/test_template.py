@@ -28,7 +28,6 @@ PENDING: set[str] = {
     "05 -> 15:rate",
     "05 -> 15:window",
     "05 -> 18:window",
-    "07 -> 15:steps",
     "08 -> 15:residents",
     "08 -> 18:slots",
     "09 -> 10:waste",
