@@ -81,6 +81,12 @@ def plans(draw: random.Random) -> tuple[Any, ...]:
     return planned, [draw.choice([0.125, 0.5, 1.25, 4.0]) for _ in planned]
 
 
+def queues(draw: random.Random) -> tuple[Any, ...]:
+    """Tenants that wait with their prompts, and what some of them were served."""
+    waiting = [(draw.choice("ABN"), draw.randint(1, 40)) for _ in range(draw.randint(0, 9))]
+    return waiting, {name: draw.randint(0, 60) for name in "ABN"}
+
+
 def victims(draw: random.Random) -> tuple[Any, ...]:
     """Tokens that each of some requests has computed, often the same, and who is spared."""
     few = [draw.randint(1, 900) for _ in range(draw.randint(1, 4))]
@@ -106,5 +112,6 @@ DRAWS = {
     ("08", "slots"): pools,
     ("09", "victim"): victims,
     ("16", "felt"): plans,
+    ("17", "fair"): queues,
 }
 """By lab and exercise."""

@@ -23,7 +23,8 @@ PENDING: set[str] = {
     "03 -> 15:no_slot",
     "03 -> 18:capacity",
     "04 -> 15:padding",
-    "04 -> 17:longest",
+    "04 -> 18:longest",
+    "07 -> 15:steps",
     "05 -> 15:rate",
     "05 -> 15:window",
     "05 -> 18:window",
@@ -40,8 +41,10 @@ PENDING: set[str] = {
     "10 -> 17:pool",
     "10 -> 18:gain",
     "16 -> 15:tools",
-    "16 -> 17:held",
     "16 -> 18:felt",
+    "17 -> 18:turn",
+    "17 -> 18:bucket",
+    "17 -> 18:share",
 }
 
 
