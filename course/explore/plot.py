@@ -7,6 +7,7 @@ where they changed, and lets plotly.js find the difference (`Plotly.react`).
 
 from __future__ import annotations
 
+import json
 import math
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,7 @@ import traitlets
 from plotly.offline import get_plotlyjs, get_plotlyjs_version
 
 from course.explore.ghost import Ranges
+from course.figures.in_page import sheet
 
 HERE = Path(__file__).parent
 NONE: Ranges = {}
@@ -63,7 +65,9 @@ class Drawing(widgets.Widget):
 class Canvas(anywidget.AnyWidget):
     """Draws a Drawing; its own state never changes."""
 
-    _esm = "".join((HERE / name).read_text(encoding="utf-8") for name in ("see.js", "plot.js"))
+    _esm = f"const FIGURES = {json.dumps(sheet())};\n" + "".join(
+        (HERE / name).read_text(encoding="utf-8") for name in ("see.js", "plot.js")
+    )
     drawing_id = traitlets.Unicode().tag(sync=True)
 
 
