@@ -34,7 +34,7 @@ function drawingOf(model) {
 const CONFIG = {
   displaylogo: false,
   // Named one by one: plotly's own set has a button that sends the figure to a web site.
-  modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
+  modeBarButtons: [["toImage", "resetScale2d"]],
 };
 
 async function plotly(drawing) {

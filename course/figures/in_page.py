@@ -1,8 +1,8 @@
 """The style sheet for figures in a page of JupyterLab: how they look in its dark theme, and where their buttons stand.
 
-A figure is stored with the colours of a light page. In the dark theme the sheet puts another colour in the place of each
-one that the course uses, and leaves the figure as it is: what is stored, what is live and what an explorer holds all
-follow a change of theme at once. Colours that mean something stay where they can be seen; the darkest become lighter.
+A figure is stored with the colours of a light page. In the dark theme the sheet puts another colour in the place of
+each one that the course uses, and leaves the figure as it is: what is stored, what is live and what an explorer holds
+all follow a change of theme at once. Colours that mean something stay where they can be seen; the darkest become lighter.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ PLOT = f"{PAGE} :is(.js-plotly-plot, .course-ghost)"
 # The boxes that appear under the mouse have colours of their own, chosen by plotly to be read on each other.
 DRAWN = ":not(.hoverlayer *)"
 
-# The buttons of a figure lay over its legend; under the axis, beside its title, nothing stands.
+# The buttons of a figure lay over its legend. Beside the title of the x axis there is room for two; one drags to zoom.
 BUTTONS = (
     ".js-plotly-plot .modebar-container { top: auto !important; bottom: 2px !important; height: 22px !important; }\n"
     ".js-plotly-plot .modebar { top: auto !important; bottom: 0; }\n"
+    '.js-plotly-plot .modebar-btn:not([data-title^="Download"], [data-title="Reset axes"]) { display: none; }\n'
 )
 
 
@@ -35,22 +36,25 @@ def sheet() -> str:
     """Return the style sheet. It asks for JupyterLab's mark of a dark theme, and changes nothing elsewhere."""
     rules = [
         f'{PLOT} .main-svg[style*="background: {_rgb(PAPER)}"] {{ background: transparent !important; }}',
-        f"{PLOT} text:not(.bartext){DRAWN} {{ fill: {DARK_INK} !important; }}",
-        # The number in a pale bar is dark ink; in the dark theme the paper behind makes the bar dark.
-        f'{PLOT} .point:has(> path[style*="opacity: 0."]) .bartext {{ fill: {DARK_INK} !important; }}',
+        f"{PLOT} text:not(.bartext-inside){DRAWN} {{ fill: {DARK_INK} !important; }}",
+        # A number in a pale or a white bar is dark ink, and with the paper such a bar becomes dark.
+        f'{PLOT} .point:has(> path:is([style*="opacity: 0."], [style*="fill: {_rgb(PAPER)}"])) .bartext-inside '
+        f"{{ fill: {DARK_INK} !important; }}",
         f"{PLOT} .modebar-btn .icon path {{ fill: {DARK_AXIS} !important; }}",
         f"{PLOT} .modebar-group {{ background: transparent !important; }}",
     ]
     for light, dark in sorted(_marks().items()):
         for part in ("fill", "stroke"):
-            drawn = f':not(text, tspan, .bartext *)[style*="{part}: {_rgb(light)}"]{DRAWN}'
+            drawn = f':not(text, tspan, .bartext-inside *)[style*="{part}: {_rgb(light)}"]{DRAWN}'
             rules.append(f"{PLOT} {drawn} {{ {part}: {dark} !important; }}")
     for light, dark in sorted(_texts().items()):
-        said = [f'text:not(.bartext)[style*="fill: {_rgb(light)}"]', f'tspan[style*="fill:{light}" i]']
+        said = [f'text:not(.bartext-inside)[style*="fill: {_rgb(light)}"]', f'tspan[style*="fill:{light}" i]']
         rules.append(f"{PLOT} :is({', '.join(said)}){DRAWN} {{ fill: {dark} !important; }}")
     for badge in BADGES:
         colour = _texts()[origin(badge)]
-        rules.append(f"{PAGE} .course-badge-{badge} {{ color: {colour} !important; border-color: {colour} !important; }}")
+        rules.append(
+            f"{PAGE} .course-badge-{badge} {{ color: {colour} !important; border-color: {colour} !important; }}"
+        )
     return BUTTONS + "\n".join(rules) + "\n"
 
 
