@@ -32,7 +32,7 @@ lab02.one_at_a_time()
 lab.predict("faster")
 
 # %%
-lab.predict("twice")
+lab.predict("speed")
 
 # %% [markdown]
 # ## Explore
@@ -170,7 +170,7 @@ lab02.ticket_graphs()
 lab.recap("faster")
 
 # %%
-lab.recap("twice")
+lab.recap("speed")
 
 # %% [markdown]
 # **Decide.** {{service_rate}} requests/s come, more than an engine can take: prompts of {{service_prompt}} tokens, answers of {{service_answer}}. A simulator

@@ -30,7 +30,7 @@ print(lab08.start_up_log())
 # ## Predict
 
 # %%
-lab.predict("five")
+lab.predict("fit")
 
 # %%
 lab.predict("slots")
@@ -175,7 +175,7 @@ lab.ticket()
 # 3. Past the limit requests are **preempted**. Watch the counter; set fewer slots.
 
 # %%
-lab.recap("five")
+lab.recap("fit")
 
 # %%
 lab.recap("slots")

@@ -2,7 +2,7 @@
 
 A figure is stored with the colours of a light page. In the dark theme the sheet puts another colour in the place of
 each one that the course uses, and leaves the figure as it is: what is stored, what is live and what an explorer holds
-all follow a change of theme at once. Colours that mean something stay where they can be seen; the darkest become lighter.
+all follow a change of theme at once. Colours that mean something stay where they can be seen; the darkest are lighter.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ PLOT = f"{PAGE} :is(.js-plotly-plot, .course-ghost)"
 # The boxes that appear under the mouse have colours of their own, chosen by plotly to be read on each other.
 DRAWN = ":not(.hoverlayer *)"
 
-# The buttons of a figure lay over its legend. Beside the title of the x axis there is room for two; one drags to zoom.
+# The buttons of a figure lay over its legend. In the margin right of the axes there is room for two; one drags to zoom.
 BUTTONS = (
-    ".js-plotly-plot .modebar-container { top: auto !important; bottom: 2px !important; height: 22px !important; }\n"
-    ".js-plotly-plot .modebar { top: auto !important; bottom: 0; }\n"
-    '.js-plotly-plot .modebar-btn:not([data-title^="Download"], [data-title="Reset axes"]) { display: none; }\n'
+    ".js-plotly-plot .modebar-container { top: 40% !important; height: 0 !important; }\n"
+    ".js-plotly-plot .modebar { right: 0; top: 0; width: 22px; }\n"
+    ".js-plotly-plot .modebar .modebar-btn { display: block; padding: 2px; }\n"
+    '.js-plotly-plot .modebar .modebar-btn:not([data-title^="Download"], [data-title="Reset axes"]) { display: none; }\n'
 )
 
 
@@ -68,7 +69,7 @@ def _marks() -> dict[str, str]:
 def _texts() -> dict[str, str]:
     """The same for texts. Those in black ink have it from the rule for all; white ones stand on something dark."""
     found = {colour: on_dark(colour, TEXT) for colour in {*COLOURS.values(), *map(ink, COLOURS)}}
-    return found | {COLOURS["theory"]: DARK_INK, PAPER: PAPER}
+    return found | {COLOURS["theory"]: DARK_INK, INK: DARK_INK, PAPER: PAPER}
 
 
 def _rgb(colour: str) -> str:

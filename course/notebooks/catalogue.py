@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from course.desk.catalogue import FILE
@@ -36,7 +38,7 @@ def text() -> str:
     return json.dumps(entries(), indent=1, ensure_ascii=False) + "\n"
 
 
-WRITTEN = {FILE: text, symptoms.FILE: symptoms.text, SHEET: in_page.sheet}
+WRITTEN: dict[Path, Callable[[], str]] = {FILE: text, symptoms.FILE: symptoms.text, SHEET: in_page.sheet}
 
 
 def main(arguments: list[str] | None = None) -> int:

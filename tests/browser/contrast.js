@@ -16,6 +16,7 @@
   // In a picture, the box in the same group; in a figure of plotly, the bar of a number and the frame of a label.
   const paper = (element) => {
     const group = element.parentElement;
+    if (element.matches(".bartext-outside")) return behind(element);
     const box = group.tagName === "g" && group.querySelector(":scope > rect, :scope > path");
     const look = box && getComputedStyle(box);
     if (!look?.fill?.startsWith("rgb")) return behind(element);
