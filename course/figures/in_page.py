@@ -23,12 +23,12 @@ PLOT = f"{PAGE} :is(.js-plotly-plot, .course-ghost)"
 # The boxes that appear under the mouse have colours of their own, chosen by plotly to be read on each other.
 DRAWN = ":not(.hoverlayer *)"
 
-# The buttons of a figure lay over its legend. In the margin right of the axes there is room for two; one drags to zoom.
+# The buttons of a figure lay over its legend. Right of the axes there is room for two; to zoom one drags.
 BUTTONS = (
     ".js-plotly-plot .modebar-container { top: 40% !important; height: 0 !important; }\n"
     ".js-plotly-plot .modebar { right: 0; top: 0; width: 22px; }\n"
-    ".js-plotly-plot .modebar .modebar-btn { display: block; padding: 2px; }\n"
-    '.js-plotly-plot .modebar .modebar-btn:not([data-title^="Download"], [data-title="Reset axes"]) { display: none; }\n'
+    ".js-plotly-plot .modebar-group .modebar-btn { display: block; padding: 2px; }\n"
+    ".js-plotly-plot .modebar-group .modebar-btn:not([data-title^=Download], [data-title^=Reset]) { display: none; }\n"
 )
 
 

@@ -25,7 +25,7 @@ UTILISATION, HOUR = 100, 3_600  # percent, seconds
 NARROW, WIDE, BYTES = 8, 16, 2  # bits of a weight, and bytes
 
 GIVEN = (CONTEXT, LARGEST, by_hand.READ, by_hand.COMPUTE, by_hand.WEIGHTS, BYTES, NARROW, WIDE, *engine_log.RUNNING,
-         by_hand.step_of(1).step, by_hand.step_of(2).step, by_hand.step_of(4).step)  # fmt: skip
+         by_hand.step_of(1).step, by_hand.step_of(2).step)  # fmt: skip
 
 
 def knee(t0: float, c: float, alpha: float) -> float:
@@ -56,7 +56,6 @@ def _steps() -> dict[str, Any]:
         "busy": UTILISATION,
         "alone_cost": dollars(1, ms(1) / 1e3, PRICE),
         "cheap": tasks.CHEAP,
-        "confidence": one_curve.one_curve().curve.confidence,
         "step_1_ms": ms(1),
         "step_64_ms": ms(64),
         "above": ABOVE,

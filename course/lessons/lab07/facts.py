@@ -78,14 +78,13 @@ def _story() -> dict[str, Any]:
         "wait_s": whole.chat_ttft["p99"], "wait_capped_ms": 1e3 * served(SHARED, CUT).chat_ttft["p99"],
         "chats": whole.chats.sum(), "class": long_prompt.CLASS, "engines_slots": engine_defaults.LARGE[0],
         "meet_gap_ms": 1e3 * tasks.GAP, "meet_first_ms": 1e3 * tasks.FIRST, "short_ms": 1e3 * tasks.SHORT,
-        "newcomers_ms": "{:.0f}, {:.0f} and {:.0f}".format(*(1e3 * later for later in long_prompt.NEWCOMERS)),
     }  # fmt: skip
 
 
 def _explain() -> dict[str, Any]:
     """Those of what was measured, of the case by hand, and of Little's law."""
     by_whole, by_budget, _ = by_hand.cases().values()
-    budget, cap = by_hand.SETTINGS["budget of 6, cap of 2"]
+    budget, _ = by_hand.SETTINGS["budget of 6, cap of 2"]
     whole, chunks = served(WHOLE), len(long_prompt.moment(CUT, 0).chunk_steps[0])
     rate = whole.chats.sum() / float(np.ptp(whole.run.arrival))
     streams = (whole.run.e2e - whole.run.ttft)[whole.chats].mean()
@@ -94,10 +93,10 @@ def _explain() -> dict[str, Any]:
         "on_the_card": live_words.ON_THE_CARD, "vllm_over": recorded_stops.LONG,
         "hand_prompt": by_hand.PROMPT, "hand_later": by_hand.LATER, "hand_new": by_hand.NEW_PROMPT,
         "hand_least": by_hand.LEAST, "hand_stop": by_whole.gap, "hand_gap": by_budget.gap,
-        "hand_budget": budget, "hand_cap": cap, "hand_decodes": by_hand.CHATS,
+        "hand_budget": budget, "hand_decodes": by_hand.CHATS,
         "hand_chunk": budget - by_hand.CHATS, "hand_steps": len(by_budget.chunk_steps[0]),
         "chunk_of_512": CUT - STREAMING,
-        "longer_1024": contract(1_024) / contract(WHOLE) - 1, "longer_512": contract(CUT) / contract(WHOLE) - 1,
+        "longer_512": contract(CUT) / contract(WHOLE) - 1,
         "floor": 32 * round(next(n for n in range(1, 512) if alone(n) > 1.1 * alone(1)) / 32),
         "caught": caught, "chat_rate": rate, "gap_mean_ms": 1e3 * whole.itl["mean"], "tokens_between": tokens,
         "caught_share": caught / tokens, "caught_share_cut": caught * chunks / tokens,

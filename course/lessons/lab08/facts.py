@@ -56,7 +56,6 @@ def facts() -> dict[str, Any]:
     """Every number that the texts show."""
     few, many = (kv_pool.under_load(slots=n) for n in (FEW, MANY))
     today, before = (kv_pool.hour(GQA, tasks.BUSY, n) for n in (ALL, ROOM))
-    case, drawn = small_pool.small(), kv_pool.requests(2.0).output_tokens
     small = vllm_live.read("preempted")
     ledger = card_memory.ledger("llama-3.1-8b", "RTX 4090", max_model_len=LENGTH).kv_tokens or 0
     prompt, answer = AT_ONCE
@@ -73,9 +72,8 @@ def facts() -> dict[str, Any]:
         # The text
         "ledger_less": 1 - ledger / TOKENS, "story_block": live_words.BLOCK_SIZE, "hand_blocks": small_pool.BLOCKS,
         "hand_block": small_pool.BLOCK_SIZE, "hand_prompt": small_pool.PROMPT, "hand_answer": small_pool.ANSWER,
-        "hand_steps": len(case.run.steps),
         "in_batch": kv_pool.under_load(rate=2.0).in_batch, "a_token": SPEC.kv_bytes_per_token,
-        "by_limit": TOKENS // LENGTH, "drawn_mean": drawn.mean(), "drawn_cv": drawn.std() / drawn.mean(),
+        "by_limit": TOKENS // LENGTH, 
         "blocks": BLOCKS, "log_of": PRINTS[0].engine, "live": decision.LIVE.label,
         "live_slots": decision.LIVE.engine["max_num_seqs"], "live_blocks": small.engine["num_gpu_blocks"],
         "live_block": small.engine["block_size"],
