@@ -74,7 +74,7 @@ lab02.launched_here()
 lab02.machine_by_hand()
 
 # %% [markdown]
-# Reading the weights takes 2 s. Each sequence adds 1 s for its K and V, and {{own_multiplying_s:g}} s of multiplying. The products overlap
+# Reading the [weights](#see:weights) takes 2 s. Each sequence adds 1 s for its [K and V](#see:k-and-v), and {{own_multiplying_s:g}} s of [multiplying](#see:multiply). The products overlap
 # with reading the weights only; K and V come after. The knee is at 2,
 # where K and V take as long as the weights.
 #

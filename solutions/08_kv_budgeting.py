@@ -80,7 +80,7 @@ print(lab08.preempted_page())
 lab08.four_requests()
 
 # %% [markdown]
-# In the sixth step each needs a fourth block, so the engine preempts D, admitted last.
+# In the sixth step each needs a fourth block, so the engine preempts [D](#see:d), admitted last.
 #
 # $$ k = 2 \cdot n_{\text{layers}} \cdot n_{\text{KV heads}} \cdot d_{\text{head}} \cdot s \qquad
 # \text{residents} = \frac{\text{tokens in the pool}}{P + N\,(1 + CV^2)/2} $$
