@@ -11,13 +11,20 @@ if TYPE_CHECKING:
 
     from course.engine.run import Run
     from course.engine.serving import serve
+    from course.engine.speculative import Speculative
     from course.memory.kvcache import KVCache
     from course.workload import Workload
 
-__all__ = ["KVCache", "Run", "Workload", "serve"]
+__all__ = ["KVCache", "Run", "Speculative", "Workload", "serve"]
 
 # Fetched at first use (PEP 562): `course --help` need not wait for NumPy, and `course doctor` works without it.
-_NAMES = {"KVCache": "memory.kvcache", "Run": "engine.run", "Workload": "workload", "serve": "engine.serving"}
+_NAMES = {
+    "KVCache": "memory.kvcache",
+    "Run": "engine.run",
+    "Speculative": "engine.speculative",
+    "Workload": "workload",
+    "serve": "engine.serving",
+}
 _MODULES = {
     "arrivals": "workload.arrivals",
     "budget": "memory",

@@ -1,7 +1,7 @@
 """Modelled against measured: every metric of a run beside that of its replay, and what the two do not share."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite, nan
 
 import numpy as np
@@ -114,7 +114,7 @@ def stand_in(result: Result, notes: list[str]) -> Workload:
     """Requests that stand for those of a file without any: as many, of the mean lengths, at the rate of the file.
 
     Poisson arrivals with seed 0 at the rate asked for; all at once for an unlimited rate; a closed loop if the tool
-    held a number in flight. ValueError if the file does not say enough.
+    held a number in flight, with a rate as well a cap in the client. ValueError if the file does not say enough.
     """
     totals, setup = result.totals, result.setup
     n = int(totals.get("requests", 0))
@@ -128,12 +128,20 @@ def stand_in(result: Result, notes: list[str]) -> Workload:
             "nothing to serve. Take the file in which the tool keeps one row a request"
         )
     lengths = {"prompt_tokens": round(prompt), "output_tokens": round(output)}
+    requested = totals.get("requested_rate", nan)
     rate = totals.get("requested_rate", totals.get("offered_rate", nan))
-    users = totals.get("max_concurrency", setup.get("max_concurrency"))
-    if isinstance(users, int | float) and not isinstance(users, bool) and 1 <= users < n:
-        rounds = max(1, round(n / int(users)))
-        load = Workload.closed_loop(int(users), think_time=0, requests_per_user=rounds, seed=0, **lengths)
-        how = f"{int(users):,} users who send the next request at once, {rounds:,} times each"
+    most = totals.get("max_concurrency", setup.get("max_concurrency"))
+    users = 0
+    if isinstance(most, int | float) and not isinstance(most, bool) and 1 <= most < n:
+        users = int(most)
+    if users and isfinite(requested) and requested > 0:
+        load = Workload.poisson(rate=requested, num_requests=n, seed=0, **lengths)
+        load = replace(load, max_concurrency=users)
+        how = f"Poisson arrivals at {requested:.4g}/s, of which the client has at most {users:,} in flight"
+    elif users:
+        rounds = max(1, round(n / users))
+        load = Workload.closed_loop(users, think_time=0, requests_per_user=rounds, seed=0, **lengths)
+        how = f"{users:,} users who send the next request at once, {rounds:,} times each"
     elif isfinite(rate) and rate > 0:
         load = Workload.poisson(rate=rate, num_requests=n, seed=0, **lengths)
         how = f"Poisson arrivals at {rate:.4g}/s"

@@ -76,7 +76,7 @@ def _dealt(load: Workload, replicas: int) -> list[Workload]:
     """The requests of each replica: every replicas-th one, in order of arrival."""
     if replicas == 1:
         return [load]
-    if load.after is not None:
+    if load.after is not None or load.max_concurrency is not None:
         raise ValueError("requests whose arrivals follow answers cannot be dealt out to replicas: serve one replica")
     columns = ("arrival", "prompt_tokens", "output_tokens")
     parts = [{name: getattr(load, name)[first::replicas] for name in columns} for first in range(replicas)]

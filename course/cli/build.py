@@ -22,7 +22,7 @@ from course.workload.arrivals import HIGHEST_RATE, LOWEST_RATE
 Options = Mapping[str, Any]
 
 PER_CLASS = ("prompt_tokens", "prompt_cv", "output_tokens", "output_cv", "arrival_cv")
-SYNTHETIC = ("rate", "request_class", "max_concurrency", "think_time", "num_requests", *PER_CLASS, "seed")
+SYNTHETIC = ("rate", "request_class", "think_time", "num_requests", *PER_CLASS, "seed")
 ON_ERROR = ("raise", "skip")
 POWER_LAW = ("t0", "c", "alpha", "prefill", "context", "pairs")
 EXAMPLE = "power-law:t0=0.0055,c=3e-5,alpha=1,prefill=2.5e-5,context=4.5e-8"
@@ -82,7 +82,7 @@ def check(options: Options) -> None:
 
 
 def workload(options: Options, given: set[str]) -> Workload:
-    """The requests: from a trace, or drawn; then --head, then --scale-rate."""
+    """The requests: from a trace, or drawn; then --head, then --scale-rate, then the cap in the client."""
     if options["trace"] is not None:
         clash = [flag(name) for name in SYNTHETIC if name in given]
         if clash:
@@ -93,12 +93,10 @@ def workload(options: Options, given: set[str]) -> Workload:
                 options["trace"], on_error=options["on_error"], sort=options["sort"], format=options["format"]
             )
     elif options["request_class"]:
-        if options["max_concurrency"] is not None:
-            raise ValueError("each --class has a rate of its own: leave out --max-concurrency")
         if options["rate"] is not None:
             raise ValueError("each --class has a rate of its own: leave out --rate")
         load = classes.drawn(options, _drawn)
-    elif options["max_concurrency"] is not None:
+    elif options["rate"] is None and options["max_concurrency"] is not None:
         load = _closed(options)
     elif options["rate"] is None:
         raise ValueError("there are no requests: give a trace with --trace FILE, or a rate with --rate 10")
@@ -108,7 +106,14 @@ def workload(options: Options, given: set[str]) -> Workload:
         load = load.head(options["head"])
     if options["scale_rate"] is not None:
         load = load.scaled(rate=options["scale_rate"])
+    if options["max_concurrency"] is not None and _has_times(options):
+        load = replace(load, max_concurrency=whole("max_concurrency", options["max_concurrency"]))
     return load
+
+
+def _has_times(options: Options) -> bool:
+    """Whether requests are due at times: --max-concurrency is then a cap in the client, and users in a loop if not."""
+    return any((options["trace"], options["request_class"], options["rate"] is not None))
 
 
 def _drawn(options: Options) -> Workload:
@@ -125,8 +130,6 @@ def _drawn(options: Options) -> Workload:
 
 def _closed(options: Options) -> Workload:
     """Requests of --max-concurrency users, each of whom waits for the answer, thinks, and asks again."""
-    if options["rate"] is not None:
-        raise ValueError("--rate is an open loop and --max-concurrency a closed one: keep one")
     users = whole("max_concurrency", options["max_concurrency"])
     number = whole("num_requests", options["num_requests"])
     load = Workload.closed_loop(
@@ -272,6 +275,7 @@ def without_effect(options: Options, given: set[str], chosen: Iterable[str]) -> 
     file = options.get("policy_file")
     taken = policy_file.load(file, options, given)[2] if file else set()
     others = _only_of_others(chosen, taken)
+    capped = options["max_concurrency"] is not None and _has_times(options)
     idle = {
         **{f"no policy of this run is {' or '.join(who)}": names for who, names in others.items()},
         "KV memory is unlimited": ("block_size", "gpu_memory_utilization") if _has_unlimited_kv(options, given) else (),
@@ -282,7 +286,10 @@ def without_effect(options: Options, given: set[str], chosen: Iterable[str]) -> 
         if ":" in options["step_time"] and "gpu" not in given
         else (),
         "there is no --max-concurrency": ("think_time",) if options["max_concurrency"] is None else (),
-        "users do not arrive at a rate": ("arrival_cv",) if options["max_concurrency"] is not None else (),
+        "requests come at a rate, and --max-concurrency caps them": ("think_time",) if capped else (),
+        "users do not arrive at a rate": ("arrival_cv",)
+        if options["max_concurrency"] is not None and not capped
+        else (),
         "there is no --trace": ("format", "sort", "on_error") if options["trace"] is None else (),
     }
     return tuple(f"{flag(name)} has no effect: {why}" for why, names in idle.items() for name in names if name in given)

@@ -46,6 +46,7 @@ TIMES = {
     "ITL": ("itl", ("p50", "p99", "max")),
     "E2E": ("e2e", ("mean", "p50", "p95", "p99")),
     "queue wait": ("queue_wait", ("mean", "p95")),
+    "client wait": ("client_wait", ("mean", "p95")),
 }
 RATES = (
     ("throughput", "requests/s", "requests_per_second"),
@@ -129,6 +130,8 @@ def as_table(setup: Setup, results: Sequence[Result]) -> str:
             table.add_row(label, unit, *_cells([s[key] for s in summaries]))
     table.add_section()
     for label, (metric, statistics) in TIMES.items():
+        if f"{metric}_mean" not in summaries[0]:
+            continue
         rows = [[s[f"{metric}_{statistic}"] for s in summaries] for statistic in statistics]
         unit, scale = ("s", 1) if max(filter(isfinite, chain(*rows)), default=0) >= 1 else ("ms", 1_000)
         rows = [[scale * value for value in row] for row in rows]

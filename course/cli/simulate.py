@@ -40,11 +40,15 @@ def simulate(
     max_concurrency: Annotated[
         int | None,
         typer.Option(
-            help="Instead of --rate: so many users, each with one request at a time, as load generators send."
+            help="Requests that a client has out at a time, as load generators cap them: with --rate, one that is due "
+            "while so many are out waits in the client; without, so many users each ask again when answered."
         ),
     ] = None,
     think_time: Annotated[
-        float, typer.Option(help="With --max-concurrency: mean seconds from an answer to the user's next request.")
+        float,
+        typer.Option(
+            help="With --max-concurrency and no --rate: mean seconds from an answer to the user's next request."
+        ),
     ] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of all random draws.")] = 0,
     head: Annotated[int | None, typer.Option(help="Use only this many requests, the first ones.")] = None,

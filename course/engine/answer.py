@@ -8,10 +8,13 @@ from contextlib import contextmanager
 from numbers import Real
 from typing import Any
 
+import numpy as np
+
 from course.base import settings
 from course.memory.block_pool import BlockPool, Plan
 from course.policies.base import NOTHING, Limits, Request, Schedule
 
+MOST_DRAFTS = 1_000  # tokens of a request in a step
 PATIENCE = 20_000  # times in a row that a policy may wait, or preempt, while no token leaves
 
 
@@ -19,8 +22,8 @@ class Broken(ValueError):
     """An answer that cannot be executed.
 
     rule: a short name of the rule that it breaks, which stays the same when the sentence is rewritten: "kind",
-    "unknown", "chunk", "budget", "slots", "blocks", "preempt", "idle", "fruitless", "padded-join", "padded-chunk",
-    "padded-all", "padded-preempt". requests: those that it is about.
+    "unknown", "chunk", "budget", "slots", "blocks", "preempt", "idle", "fruitless", "drafts", "padded-join",
+    "padded-chunk", "padded-all", "padded-preempt". requests: those that it is about.
     """
 
     def __init__(self, sentence: str, rule: str, requests: Iterable[Request] = ()):
@@ -56,6 +59,7 @@ def checked(answer: Any, policy: object) -> Schedule:
     if (
         type(answer) is Schedule and type(answer.tokens) is dict and type(answer.preempt) is tuple
         and type(answer.decodes) is bool and (answer.until is None or answer.until is math.inf)
+        and type(answer.drafts) is int
     ):  # fmt: skip
         return answer  # what most answers look like, sooner
     if not isinstance(answer, Schedule):
@@ -64,6 +68,7 @@ def checked(answer: Any, policy: object) -> Schedule:
             "an idle step is Schedule()"
         )
     tokens, preempt, decodes, until = answer.tokens, answer.preempt, answer.decodes, answer.until
+    drafts = answer.drafts
     if type(tokens) is not dict and tokens is not NOTHING and not isinstance(tokens, Mapping):
         raise Broken(f"tokens must be a dict of requests to token counts, not {settings.quote(tokens)}", "kind")
     if type(preempt) is not tuple and not isinstance(preempt, Sequence):
@@ -74,10 +79,14 @@ def checked(answer: Any, policy: object) -> Schedule:
         raise Broken(f"until must be a time in seconds or None, not {settings.quote(until)}", "kind")
     if until is not None and until != until and (tokens or decodes):
         raise Broken("until must be a time in seconds or None, not nan", "kind")
+    if not isinstance(drafts, Mapping | int) or isinstance(drafts, bool):
+        raise Broken(
+            f"drafts must be a whole number or a dict of requests to them, not {settings.quote(drafts)}", "kind"
+        )
     plain = type(answer) is Schedule and (type(tokens) is dict or tokens is NOTHING)
     if plain and (until is None or type(until) is float):
         return answer
-    return Schedule(tokens if tokens is NOTHING else dict(tokens), preempt, decodes, _seconds(until))
+    return Schedule(tokens if tokens is NOTHING else dict(tokens), preempt, decodes, _seconds(until), drafts)
 
 
 def _seconds(until: Any) -> float | None:
@@ -182,6 +191,43 @@ def fruitless(patience: int, victims: Sequence[Request]) -> Broken:
     )
 
 
+def drafts_of(schedule: Schedule, decodes: Collection[Request], engine: Any) -> dict[Request, int]:
+    """Request -> tokens drafted for it. decodes: those that compute one token in this step. Raises Broken."""
+    given, drafts = schedule.drafts, dict[Request, int]()
+    for request, count in ({} if isinstance(given, int) else given).items():
+        if type(request) is not Request or request not in decodes:
+            sentence = f"it drafts for {settings.quote(request)}, which does not decode in this step"
+            raise Broken(sentence, "drafts", _if_one(request))
+        drafts[request] = _whole_drafts(count)
+    if isinstance(given, int):
+        drafts = dict.fromkeys(decodes, _whole_drafts(given))
+    drafts = {request: count for request, count in drafts.items() if count}
+    if not drafts:
+        return drafts
+    name = type(engine.executor).__name__
+    if not engine.executor.verifies:
+        raise Broken(
+            f"it drafts tokens, which {name} cannot verify: serve it with engine.speculative.Speculative, or leave "
+            "drafts at 0",
+            "drafts",
+            drafts,
+        )
+    for what, on in (
+        ("in a padded batch", engine.limits.padded),
+        ("in a cache that is more than a number of blocks", type(engine.pool) is not BlockPool),
+        ("with async_scheduling", getattr(engine, "async_scheduling", False)),
+    ):
+        if on:
+            raise Broken(f"it drafts tokens {what}, which is not modelled: leave drafts at 0", "drafts", drafts)
+    return drafts
+
+
+def _whole_drafts(count: Any) -> int:
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 0 <= count <= MOST_DRAFTS:
+        raise Broken(f"drafts are whole numbers from 0 to {MOST_DRAFTS:,}, not {settings.quote(count)}", "drafts")
+    return int(count)
+
+
 # A padded batch
 
 
@@ -232,8 +278,8 @@ def check_reserve(pool: BlockPool, width: int, prompt: int, output: int) -> None
 # For the plain loop, which looks at an answer as a whole before it changes anything
 
 
-def planned(schedule: Schedule, engine: Any) -> dict[Request, int]:
-    """Request -> tokens that it computes, in the order in which they take their blocks: decodes first.
+def planned(schedule: Schedule, engine: Any) -> tuple[dict[Request, int], dict[Request, int]]:
+    """Request -> tokens that it computes, in the order in which they take their blocks: decodes first; and its drafts.
 
     engine: the plain one. The answer is played through on a plan, a scratch copy of the pool. Raises Broken.
     """
@@ -248,10 +294,11 @@ def planned(schedule: Schedule, engine: Any) -> dict[Request, int]:
         raise fruitless(PATIENCE, victims)
     decodes, short = [request for request in engine.decoding if request not in victims], None
     tokens = {request: 1 for request in decodes if schedule.decodes or request in schedule.tokens}
+    drafts = drafts_of(schedule, tokens, engine) if schedule.drafts else {}
     if limits.padded:
-        return _padded(schedule.tokens or tokens, engine)
-    for request in tokens:  # decodes take their blocks first
-        short = short or _taken(plan, engine, request, 1)
+        return _padded(schedule.tokens or tokens, engine), drafts
+    for request in tokens:  # decodes take their blocks first, those of their drafts too
+        short = short or _taken(plan, engine, request, 1 + drafts.get(request, 0))
     joining = []
     for request, count in schedule.tokens.items():
         if request not in running and request not in engine.waiting:
@@ -262,14 +309,15 @@ def planned(schedule: Schedule, engine: Any) -> dict[Request, int]:
         short = short or (_taken(plan, engine, request, count) if request not in tokens else None)
         tokens[request] = count
         joining += [request] if joins else []
-    total, free_slots = sum(tokens.values()), limits.max_num_seqs - len(running) + len(victims) - len(joining)
+    total = sum(tokens.values()) + sum(drafts.values())
+    free_slots = limits.max_num_seqs - len(running) + len(victims) - len(joining)
     if total > limits.max_num_batched_tokens or free_slots < 0:
         raise too_much(limits, free_slots, total, engine.pool, tokens)
     if short:
         raise short
     if victims and not tokens:
         raise preempts_only(engine.pool, victims)
-    return tokens
+    return tokens, drafts
 
 
 def _taken(plan: Plan, engine: Any, request: Request, tokens: int) -> Broken | None:

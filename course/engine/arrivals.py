@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,8 @@ class Arrivals:
     """times[head:] and ids[head:] are the requests that have not come in yet, by arrival, then by row.
 
     `times` ends with an infinite sentinel, so times[head] <= now asks at once whether a request has come. Requests of a
-    workload are made when they come in; those given one by one are there from the start.
+    workload are made when they come in; those given one by one are there from the start. `held` are those that a client
+    with a cap has not sent: the n-th answer sends the first of them, at once or when it is due.
     """
 
     def __init__(self):
@@ -30,6 +32,8 @@ class Arrivals:
         self.ids: list[int] = []
         self.head = 0
         self.next_turns: dict[int, list[int]] = {}
+        self.held = deque[int]()
+        self.follow_answers = False  # whether any request waits for another's answer
         self._given: dict[int, Request] = {}
         self._labels: tuple[Any, ...] = ()  # columns of the workload, None if it has none
         self._blocks: tuple[int | None, bool] = (None, False)  # what its prefixes are made of
@@ -47,12 +51,16 @@ class Arrivals:
         if any(column is not None for column in columns):
             self._labels = tuple(column.tolist() if isinstance(column, np.ndarray) else column for column in columns)
         if load.after is None or not (load.after >= 0).any():
-            self.times, self.ids = [*self.arrival, NEVER], list(range(len(load)))
+            sent = len(load) if load.max_concurrency is None else min(load.max_concurrency, len(load))
+            self.times, self.ids = [*self.arrival[:sent], NEVER], list(range(sent))
+            self.held.extend(range(sent, len(load)))
+            self.follow_answers = bool(self.held)
             return
         self.think_time: list[float] = [] if load.think_time is None else load.think_time.tolist()
         for request, before in enumerate(load.after.tolist()):
             if before >= 0:
                 self.next_turns.setdefault(before, []).append(request)
+        self.follow_answers = True
         first = np.flatnonzero(load.after < 0).tolist()
         self.times, self.ids = [*(self.arrival[i] for i in first), NEVER], first
 
@@ -66,6 +74,10 @@ class Arrivals:
 
     def answered(self, row: int, now: float) -> None:
         """Enter the requests that follow this answer."""
+        if self.held and row not in self._given:
+            turn = self.held.popleft()
+            self.arrival[turn] = when = max(self.arrival[turn], now)
+            self._enter(turn, when)
         for turn in self.next_turns.get(row, ()):
             self.arrival[turn] = when = now + self.think_time[turn]
             self._enter(turn, when)

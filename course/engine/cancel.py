@@ -47,5 +47,5 @@ def cancel(engine: Engine, request: Request) -> None:
     engine.notes.cancelled.add(life.row)
     life.computed_before, life.engine = 0, None
     engine.answered += 1
-    if arrivals.next_turns:
+    if arrivals.follow_answers:
         arrivals.answered(life.row, engine.now)

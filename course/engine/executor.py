@@ -7,13 +7,16 @@ also knows beforehand, and so lets the engine take a stretch of steps at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from course.base import settings
 from course.engine.step import Step, StepTime, StepTimeModel, check_seconds, with_checks
 from course.policies.base import Limits, Request
 from course.workload import Workload
+
+NO_DRAFTS: Mapping[Request, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +26,14 @@ class Work:
     decodes: requests that compute one token and emit the next. chunks: (request, tokens) for those that compute their
     prompt; a prompt that is completed emits its first token. table: from a request to the numbers of its KV blocks, in
     the order of its tokens, those of this step included. start: when the step may begin [s], on the engine's clock.
+    drafts: tokens to be drafted and verified in this step, of those that decode; only of executors that verify.
     """
 
     decodes: Sequence[Request]
     chunks: Sequence[tuple[Request, int]]
     table: Callable[[Request], Sequence[int]]
     start: float = 0.0
+    drafts: Mapping[Request, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,13 @@ class Outcome:
 
 
 class Executor:
-    """Base of all executors. Write `execute`; `expect` if something is to be known of each request beforehand."""
+    """Base of all executors. Write `execute`; `expect` if something is to be known of each request beforehand.
+
+    verifies: whether it drafts and verifies what `Work.drafts` asks for. badge: where its seconds come from.
+    """
+
+    verifies: bool = False
+    badge: str = "measured"
 
     def expect(self, request: Request, output_tokens: int | None) -> None:
         """A request that will come. output_tokens: what the caller says of its answer's length; it may be a bound."""
@@ -146,12 +157,18 @@ def as_executor(given: Any) -> Executor:
 
 
 def checked_outcome(
-    outcome: Any, executor: Executor, emits: Container[Request], tokens: int, limits: Limits
+    outcome: Any,
+    executor: Executor,
+    emits: Container[Request],
+    tokens: int,
+    limits: Limits,
+    drafts: Mapping[Request, int] = NO_DRAFTS,
 ) -> tuple[float, tuple[Request, ...], dict[Request, int]]:
     """Seconds, the requests whose answer is complete, and the tokens that left for each of which the outcome says so.
 
-    emits: requests of which a token leaves with this step. tokens: of the step as it was planned. Raises ValueError for
-    anything but an Outcome, for other requests, and for more tokens than the budget has.
+    emits: requests of which a token leaves with this step. tokens: of the step as it was planned, drafts included.
+    Raises ValueError for anything but an Outcome, for other requests, for more tokens than a request's drafts and one,
+    and for more than the budget has.
     """
     name = type(executor).__name__
     if not isinstance(outcome, Outcome):
@@ -171,7 +188,12 @@ def checked_outcome(
             raise ValueError(
                 f"{name} lets {count} tokens leave for {settings.quote(request)}, which emitted nothing in this step"
             )
-        tokens += count - 1  # each was computed, the first as planned
+        drafted = drafts.get(request)
+        if drafted and count > 1 + drafted:
+            raise ValueError(
+                f"{name} lets {count} tokens leave for {request!r}, for which {drafted} were drafted: 1 more at most"
+            )
+        tokens += 0 if drafted else count - 1  # each was computed, the first and the drafts as planned
     if tokens > limits.max_num_batched_tokens:
         raise ValueError(
             f"{name} computed {tokens} tokens in one step, those that left besides included, and "

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from course.base import settings
+from course.memory.contiguous_pool import piece
 from course.memory.kvcache import KVCache
 from course.policies.base import Policy
 from course.policies.continuous import Continuous
@@ -41,6 +42,25 @@ def check_feasible(
             f"preemption), and max_num_batched_tokens is {budget} with enable_chunked_prefill=False: raise the budget "
             f"to {longest[worst]}, or turn chunking on"
         )
+
+
+def check_pieces(
+    cache: KVCache | None, prompt: np.ndarray, output: np.ndarray, guess: np.ndarray | None, row: int
+) -> None:
+    """Raises ValueError for a request that outgrows the piece that is reserved for it.
+
+    prompt, output: tokens; guess: of the answer, NaN where nobody guessed; of requests whose numbers count from `row`.
+    """
+    if cache is None or not cache.reserve:
+        return
+    guesses = [None] * len(prompt) if guess is None else [None if np.isnan(g) else float(g) for g in guess]
+    for place, answer in enumerate(guesses):
+        reserved = piece(cache.reserve, cache.max_model_len or 0, int(prompt[place]), answer)
+        if prompt[place] + output[place] - 1 > reserved:
+            raise ValueError(
+                f"request {row + place} grows to {prompt[place] + output[place] - 1} tokens, and {reserved} are "
+                "reserved for it: raise max_model_len, or the guess of its answer"
+            )
 
 
 def check_prefixes(cache: KVCache | None, prefixes: Sequence[Sequence], size: Any, row: int) -> None:

@@ -13,7 +13,7 @@ from course.base import settings
 from course.engine import answer
 from course.engine.arrivals import NEVER, Arrivals
 from course.engine.executor import Executor, Simulated, as_executor
-from course.engine.feasible import check_feasible, check_prefixes
+from course.engine.feasible import check_feasible, check_pieces, check_prefixes
 from course.engine.log import Log, Notes
 from course.engine.step import LONGEST, StepTime
 from course.memory.block_pool import BlockPool
@@ -51,10 +51,14 @@ class Intake:
         self.simulated = self.executor if isinstance(self.executor, Simulated) else None  # knows lengths beforehand
         self.policy, self.limits, self.cache = policy, Limits.of(policy), cache
         self.pool = cache.open() if cache else BlockPool()
-        if self.pool.lookups is not None and not self.simulated:
+        if (option := self.cache and self.cache.simulated_only) and not self.simulated:
             raise ValueError(
-                "prefix_caching is simulated only: an executor that really runs its steps needs block tables, which a "
-                "prefix cache does not keep; serve with prefix_caching=False"
+                f"{option} is simulated only: an executor that really runs its steps needs block tables, which such a "
+                f"cache does not keep; serve without {option}"
+            )
+        if self.cache and self.cache.reserve and self.limits.padded:
+            raise ValueError(
+                f"{type(policy).__name__} reserves for whole batches: serve it with a KVCache without `reserve`"
             )
         self.honour_until = settings.flag("honour_until", honour_until)
         self.arrivals, self.notes = Arrivals(), Notes()
@@ -93,7 +97,9 @@ class Intake:
         try:
             self.executor.expect(request, output_tokens)
             known = self.simulated.lengths[-1] if self.simulated else 1
-            self._check_feasible(np.array([life.prompt_tokens]), np.array([known]), life.row)
+            sizes = np.array([life.prompt_tokens]), np.array([known])
+            self._check_feasible(*sizes, life.row)
+            check_pieces(self.cache, *sizes, None if request.guess is None else np.array([request.guess]), life.row)
             if request.prefix:
                 answers = np.array([known if request.prefix_answers else 0])
                 prefix_blocks(
@@ -117,6 +123,7 @@ class Intake:
         self.must_rest()
         known = load.output_tokens if self.simulated else np.ones_like(load.output_tokens)
         self._check_feasible(load.prompt_tokens, known, 0)
+        check_pieces(self.cache, load.prompt_tokens, known, load.guess, 0)
         check_prefixes(self.cache, load.prefix or (), load.prefix_block_size, 0)
         self.arrivals.follow(load)
         self.executor.follow(load)

@@ -26,6 +26,7 @@ class Log:
     preemptions: (request, step, tokens): it lost this many computed tokens before this step.
     more: (request, step, cached, tokens): so many tokens besides its decode left in this step, and are in the cache
         after it, behind `cached` others.
+    drafts: (request, step, tokens): so many were drafted for it in this step, accepted ones included.
     blocks: (m,) KV blocks held in each step, if the pool counted them; else they follow from the other rows.
     shared: (m,) blocks that requests would hold besides if each had its own; None where none are shared.
     lookups: (request, tokens known, tokens of these in the cache) of each admission, in order; of a prefix cache only.
@@ -43,6 +44,7 @@ class Log:
     stays: np.ndarray
     preemptions: np.ndarray
     more: np.ndarray
+    drafts: np.ndarray
     blocks: np.ndarray | None = None
     shared: np.ndarray | None = None
     lookups: np.ndarray | None = None
@@ -67,8 +69,8 @@ class Notes:
     """
 
     def __init__(self):
-        self.plain, self.tokens, self.decodes, self.chunks, self.stays, self.preemptions, self.more = (
-            array("q") for _ in range(7)
+        self.plain, self.tokens, self.decodes, self.chunks, self.stays, self.preemptions, self.more, self.drafts = (
+            array("q") for _ in range(8)
         )
         self.budgets: list[tuple[int, float]] = []
         self.cancelled: set[int] = set()
@@ -83,9 +85,11 @@ class Notes:
         else:
             self.chunks.extend((life.row, step, tokens, life.computed_before))
 
-    def emitted(self, request: Request, step: int, tokens: int) -> None:
-        """So many tokens of it leave at the end of this step."""
-        life = request.life
+    def emitted(self, request: Request, step: int, tokens: int, drafted: int) -> None:
+        """So many tokens of it leave at the end of this step. drafted: for it; 0: only what leaves besides, if any."""
+        life, drafted = request.life, drafted or tokens - 1
+        if drafted:
+            self.drafts.extend((life.row, step, drafted))
         self.tokens.extend((life.row, step, step, tokens))
         if tokens > 1:
             self.more.extend((life.row, step, life.computed_before, tokens - 1))
@@ -94,10 +98,10 @@ class Notes:
         """It held a slot up to this step."""
         self.stays.extend((request.life.row, request.life.admitted, last))
 
-    def preempted(self, request: Request, step: int) -> None:
-        """It loses its slot and what it has computed before this step."""
+    def preempted(self, request: Request, step: int, lost: int) -> None:
+        """It loses its slot before this step, and so many tokens that it has computed."""
         self.stay(request, step - 1)
-        self.preemptions.extend((request.life.row, step, request.life.computed_before))
+        self.preemptions.extend((request.life.row, step, lost))
 
     def log(
         self, arrival: list[float], prompt: list[int], clock: array, idle: list[tuple[int, float]], pool: BlockPool
@@ -133,6 +137,7 @@ class Notes:
             stays=_both((request, first, last), self.stays),
             preemptions=_rows(self.preemptions, 3),
             more=_rows(self.more, 4),
+            drafts=_rows(self.drafts, 3),
             blocks=None if pool.column is None else np.array(pool.column, dtype=np.int64),
             shared=None if pool.shared is None else np.array(pool.shared, dtype=np.int64),
             lookups=None if pool.lookups is None else _rows(pool.lookups, 3).copy(),

@@ -166,9 +166,12 @@ def summary(
     not yet complete. token_utilisation: tokens computed over the budgets of all steps, NaN without a budget. kv_peak,
     kv_mean: share of the blocks, NaN without a cache.
 
+    With a cap in the client also client_wait_<statistic>, which no other time includes.
+
     With a prefix cache also prefix_cache_hits: of the prefix_cache_queries tokens known of requests that got a slot,
     those found in the cache. Their share is prefix_hit_rate; prefix_hit_rate_first counts each request's first slot
-    only. Tokens computed are those needed + recomputed_tokens - prefix_cache_hits + padding_tokens.
+    only. Tokens computed are those needed + recomputed_tokens - prefix_cache_hits + padding_tokens + rejected drafts,
+    which are drafted_tokens - accepted_tokens. (An accepted draft beyond the end of an answer is rejected here.)
 
     Raises ValueError for an SLO that is not positive and a warm-up after which no request arrives.
     """
@@ -201,7 +204,8 @@ def summary(
         else float("nan"),
         "goodput": float(met.sum()) / makespan,
     }
-    for name in ("ttft", "tpot", "e2e", "queue_wait"):
+    capped = () if load.max_concurrency is None else ("client_wait",)
+    for name in ("ttft", "tpot", "e2e", "queue_wait", *capped):
         numbers |= {f"{name}_{key}": value for key, value in percentiles(getattr(run, name)[counted]).items()}
     numbers |= {f"itl_{key}": value for key, value in percentiles(*run.itl_weighted).items()}
     numbers |= {
@@ -214,6 +218,8 @@ def summary(
         "padding_tokens": computed - _needed(load) if run.batch_answers else 0,
         "recomputed_tokens": int(steps.dropped.sum()),
         "preemptions": int(run.preempted.sum()),
+        "drafted_tokens": int(steps.drafted.sum()),
+        "accepted_tokens": int(steps.accepted.sum()),
         **_hits(run),
         "kv_peak": float(steps.blocks.max()) / blocks,
         "kv_mean": float(np.dot(steps.blocks, steps.seconds)) / (blocks * makespan),
@@ -243,7 +249,7 @@ def _needed(load) -> int:
 
 
 def warnings(run: Run) -> tuple[str, ...]:
-    """Sentences for a reader of the numbers: a queue that grew to the end, and work thrown away by preemption."""
+    """Sentences for a reader of the numbers: a queue that grew to the end, waits in the client, work thrown away."""
     sentences = []
     last, first = run.arrival.max(), run.arrival.min()
     open_loop = run.workload.after is None
@@ -254,6 +260,13 @@ def warnings(run: Run) -> tuple[str, ...]:
             f"The queue grew to the end: when the last request arrived, {waiting} of {len(run)} were still waiting for "
             f"a slot. {offered:.3g} requests/s were offered and {len(run) / run.makespan:.3g} served; a longer run "
             "would wait longer. Lower the rate or raise capacity."
+        )
+    held = run.client_wait[run.client_wait > 0]
+    if len(held):
+        sentences.append(
+            f"{len(held):,} of {len(run):,} requests waited in the client, {held.mean():.3g} s on average, because "
+            f"{run.workload.max_concurrency:,} were sent and not answered. TTFT, E2E and goodput count from sending "
+            "and leave that wait out: whoever asked felt both."
         )
     preemptions = int(run.preempted.sum())
     if preemptions > len(run) // 10:

@@ -48,8 +48,8 @@ class PlainEngine(Intake):
             raise ValueError(
                 f"{type(policy).__name__} answers whole batches: it cannot be served with async_scheduling"
             )
-        if async_scheduling and self.cache and self.cache.prefix_caching:
-            raise ValueError("prefix_caching with async_scheduling is not modelled: turn one of them off")
+        if async_scheduling and (option := self.cache and self.cache.simulated_only):
+            raise ValueError(f"{option} with async_scheduling is not modelled: turn one of them off")
         self.queue, self.sent_back = dict[Request, None](), list[Request]()
         self.waiting, self.running = Waiting(self.queue, self.sent_back), list[Request]()
         self.decoding, self.prefilling, self.unfinished = list[Request](), list[Request](), list[Request]()
@@ -80,12 +80,12 @@ class PlainEngine(Intake):
                 schedule = self.ask(len(self.decoding), self.prefilling, free_slots)
             schedule = schedule or Schedule()  # before a request comes, nothing is to be decided
             schedule = answer.checked(schedule, self.policy)
-            tokens = answer.planned(schedule, self)
+            tokens, drafts = answer.planned(schedule, self)
             if not tokens and self.leaving:
                 self._let_go(self.leaving, self.steps - 1)
             elif not tokens:
                 self.rest(schedule.until)
-            shown = self._forward(tokens, schedule.preempt) if tokens else None
+            shown = self._forward(tokens, schedule.preempt, drafts) if tokens else None
         self.let_in()
         return shown
 
@@ -96,22 +96,29 @@ class PlainEngine(Intake):
             self.arrivals.head += 1
             self.waits = 0
 
-    def _forward(self, tokens: dict[Request, int], victims: Sequence[Request]) -> Frame:
-        """One forward pass. tokens: what each request computes, in the order in which they take their blocks."""
+    def _forward(self, tokens: dict[Request, int], victims: Sequence[Request], drafts: dict[Request, int]) -> Frame:
+        """One forward pass. tokens: what each request computes, in the order in which they take their blocks.
+
+        drafts: tokens that are verified beside the one of a decode.
+        """
         for victim in victims:
             self._preempt(victim)
         decodes = [request for request in self.running if request in self.decoding and request in tokens]
         for request in tokens:
             if request in self.waiting:
                 self._admit(request, tokens)
-            self.pool.take(request, tokens[request])
+            self.pool.take(request, tokens[request] + drafts.get(request, 0))
         self.pool.note()
         chunks = [(request, count) for request, count in tokens.items() if request not in decodes]
         emits = [request for request, count in tokens.items() if request.computed + count >= request.known]
         emits = self.unfinished.copy() if self.limits.padded else emits
-        work = Work(decodes, chunks, lambda request: self.pool.table(request, tokens.get(request, 0)), self.now)
-        outcome, total = self.executor.execute(work), sum(tokens.values())
-        seconds, finished, several = checked_outcome(outcome, self.executor, emits, total, self.limits)
+        computes = {request: count + drafts.get(request, 0) for request, count in tokens.items()}
+        work = Work(
+            decodes, chunks, lambda request: self.pool.table(request, computes.get(request, 0)), self.now, drafts
+        )
+        outcome, total = self.executor.execute(work), sum(computes.values())
+        seconds, finished, several = checked_outcome(outcome, self.executor, emits, total, self.limits, drafts)
+        seconds += self.pool.copying()
         shown = frame(self, seconds, tokens, emits, finished, several, victims)
         self.now = self.last_step_end = shown.end
         self.clock.append(self.now)
@@ -120,11 +127,13 @@ class PlainEngine(Intake):
             request.life.computed_before += count
         for request in emits:
             count = several.get(request, 1)
-            self.notes.emitted(request, self.steps, count)
-            self.pool.take(request, count - 1)  # of several, all but the last are in the cache as well
+            self.notes.emitted(request, self.steps, count, drafts.get(request, 0))
+            # Of several, all but the last are in the cache as well; what was drafted besides gives its blocks back.
+            self.pool.take(request, count - 1 - drafts.get(request, 0), request.computed + drafts.get(request, 0))
             answer.check_blocks(self.pool, request, count)
             request.life.emitted_before += count
             request.life.computed_before += count - 1
+            self.pool.cut(request)
         # A request that decoded and got no turn stands still, and is among those that prefill again.
         self.decoding = [request for request in self.running if request in (tokens if self.limits.padded else emits)]
         order = dict.fromkeys([*self.prefilling, *self.running])
@@ -136,8 +145,7 @@ class PlainEngine(Intake):
 
     def _preempt(self, victim: Request) -> None:
         """It loses its slot and what it has computed, and goes to the head of the queue."""
-        self.notes.preempted(victim, self.steps)
-        self.pool.preempt(victim)
+        self.notes.preempted(victim, self.steps, self.pool.preempt(victim))
         victim.life.computed_before = 0
         self.running.remove(victim)
         self.fruitless += 1

@@ -20,7 +20,8 @@ class Run:
 
     TTFT is arrival to first token, E2E arrival to the whole answer, TPOT (E2E - TTFT) / (tokens - 1): NaN for an answer
     of one token. Request-level policies answer when the batch ends: their TTFT equals their E2E and there is no TPOT;
-    `first_computed` says when the first token existed.
+    `first_computed` says when the first token existed. Where the client has a cap (`Workload.max_concurrency`), a
+    request arrives when it is sent; `client_wait` is how long it was due before, and part of no other time.
     """
 
     def __init__(
@@ -53,6 +54,8 @@ class Run:
             self.response = self.last_computed
         self.e2e = _fixed(self.response - self.arrival)
         self.queue_wait = _fixed(self.admitted - self.arrival)
+        due = self.arrival if workload.max_concurrency is None else workload.arrival
+        self.client_wait = _fixed(self.arrival - due)
         tokens = workload.output_tokens
         if self.batch_answers:
             self.ttft = self.e2e
@@ -83,7 +86,7 @@ class Run:
         """
         source = self.step_time.step_time if isinstance(self.step_time, Simulated) else self.step_time
         if not isinstance(source, StepTimeModel):
-            return "measured" if isinstance(source, Executor) else "modelled"
+            return source.badge if isinstance(source, Executor) else "modelled"
         beyond = source.beyond(
             decodes=int(self.steps.decodes.max()),
             context=int(self.steps.decode_context.max()),

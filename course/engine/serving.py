@@ -8,6 +8,7 @@ from course.base import settings
 from course.engine.fast.loop import Engine
 from course.engine.plain import PlainEngine
 from course.engine.run import Run
+from course.engine.speculative import Speculative
 from course.engine.step import StepTime
 from course.memory.kvcache import KVCache
 from course.policies.base import Policy, fresh
@@ -17,7 +18,7 @@ from course.workload import Workload
 def serve(
     load: Workload,
     policy: Policy,
-    step_time: StepTime,
+    step_time: StepTime | Speculative,
     cache: KVCache | None = None,
     *,
     honour_until: bool = True,
@@ -27,7 +28,9 @@ def serve(
 
     policy: decides which tokens run in the next step (one of `course.policies`, or your own). A copy of it is served
         (`Policy.fresh`), so that what it remembers of this run does not change the next one; `run.policy` is that copy.
-    step_time: seconds of a step (`steptime.Roofline`, `.PowerLaw`, or any callable from a Step to seconds).
+    step_time: seconds of a step (`steptime.Roofline`, `.PowerLaw`, or any callable from a Step to seconds); or a
+        `Speculative`, which verifies the drafts of a policy such as `policies.Drafting`: a fresh one is served, and
+        `run.step_time` is that one.
     cache: KV blocks; without one, memory is unlimited. Each call opens a fresh pool of them.
     honour_until: False asks the policy before every step, whatever it says: the same Run, slower.
     async_scheduling: True plans each step before the tokens of the one before are back, as vLLM does by default: a
@@ -43,6 +46,8 @@ def serve(
     above capacity is served to its end; `run.warnings` says so.
     """
     _check_kinds(load, policy, step_time, cache)
+    if isinstance(step_time, Speculative):
+        step_time = step_time.fresh()
     settings.flag("honour_until", honour_until)
     if settings.flag("async_scheduling", async_scheduling):
         engine: Engine | PlainEngine = PlainEngine(fresh(policy), step_time, cache, async_scheduling=True)
@@ -72,7 +77,7 @@ def finish(engine: Engine) -> Run:
     return Run(load, engine.policy, engine.limits, engine.executor, engine.cache, log)
 
 
-def _check_kinds(load: Workload, policy: Policy, step_time: StepTime, cache: KVCache | None) -> None:
+def _check_kinds(load: Workload, policy: Policy, step_time: StepTime | Speculative, cache: KVCache | None) -> None:
     """Raises ValueError for an argument that is something else than it should be."""
     if not isinstance(load, Workload):
         raise ValueError(f"the first argument must be a Workload, not {settings.quote(load)}")
@@ -84,7 +89,7 @@ def _check_kinds(load: Workload, policy: Policy, step_time: StepTime, cache: KVC
             raise ValueError(f"the {place} argument must be a {what}, not the class {value.__name__} itself")
     if not callable(getattr(policy, "schedule", None)):
         raise ValueError(f"the second argument must be a policy with a schedule method, not {settings.quote(policy)}")
-    if not callable(step_time):
+    if not callable(step_time) and not isinstance(step_time, Speculative):
         raise ValueError(
             "the third argument must be a step time, a callable from a Step to seconds, not "
             f"{settings.quote(step_time)}"

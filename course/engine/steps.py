@@ -73,7 +73,12 @@ class Steps:
 
     @cached_property
     def drafted(self) -> np.ndarray:
-        """Tokens that left besides, of requests that emitted several: each was computed."""
+        """Tokens that were drafted and verified, accepted or not: each was computed."""
+        return self._summed(self._log.drafts[:, 1], self._log.drafts[:, 2])
+
+    @cached_property
+    def accepted(self) -> np.ndarray:
+        """Drafted tokens that left: those besides the one of each decode."""
         return self._summed(self._log.more[:, 1], self._log.more[:, 3])
 
     @cached_property
@@ -88,7 +93,7 @@ class Steps:
 
     @cached_property
     def dropped(self) -> np.ndarray:
-        """Tokens that those had computed."""
+        """Tokens that those lost: what they had computed, unless it was copied to the host."""
         return self._summed(self._log.preemptions[:, 1], self._log.preemptions[:, 2])
 
     @cached_property

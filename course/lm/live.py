@@ -27,6 +27,7 @@ from course.engine.live import serve_live as serve_any
 from course.engine.run import Run
 from course.lm.cache import Blocks
 from course.lm.config import Config
+from course.lm.drafter import Drafter, Row, forward
 from course.lm.errors import LMError
 from course.lm.sampling import GREEDY, Sampling
 from course.lm.speaker import Conversation, LanguageModel
@@ -63,6 +64,7 @@ class Answer:
     stop: Sequence[str] = ()
     held: str = ""
     padding: int = 0  # tokens of padding after the end
+    drafted: list[tuple[int, tuple[int, ...], int]] = field(default_factory=list)  # where, what, how many were right
     text: list[str] = field(default_factory=list)
     stream: Any = None
 
@@ -88,12 +90,23 @@ class Speaking(Live):
     """Runs each step through a language model. `ask` comes before a request does.
 
     cache: the KV blocks that the engine counts; their keys and values are kept here. memory: where those are, of an
-    executor before this one. Other settings as in `Live`. LMError if the memory for them is not there.
+    executor before this one. draft: another model with the same tokenizer, which drafts what a policy asks for
+    (`policies.Drafting`); its keys and values stand in the same blocks. A draft is accepted if it is the token that the
+    model chooses there itself, so the words are those without drafts. Other settings as in `Live`. LMError if the
+    memory is not there, and for a draft with another vocabulary.
     """
 
-    def __init__(self, model: LanguageModel, cache: KVCache, memory: Blocks | None = None, **how: Any):
+    def __init__(
+        self,
+        model: LanguageModel,
+        cache: KVCache,
+        memory: Blocks | None = None,
+        draft: LanguageModel | None = None,
+        **how: Any,
+    ):
         super().__init__(**how)
-        self.model = model
+        self.model, self.verifies = model, draft is not None
+        self.drafter = None if draft is None else Drafter(draft, model, cache)
         self.seen: Seen | None = None  # called after each step with all answers by row
         self.answers: dict[int, Answer] = {}  # by row
         self.memory = model.paged_kv(cache.num_blocks, cache.block_size) if memory is None else memory
@@ -125,7 +138,7 @@ class Speaking(Live):
 
     def compute(self, work: Work) -> Emitted:
         """One forward pass over everything in the step, padding too; then the next token of each complete prompt."""
-        rows: list[tuple[list[int], int, Sequence[int]]] = []  # tokens to compute, tokens before them, blocks
+        rows: list[Row] = []
         speakers: list[tuple[int, Request]] = []  # (row of the pass, who gets a token from it)
         for request in work.decodes:
             answer = self.answers[request.index]
@@ -140,17 +153,40 @@ class Speaking(Live):
             rows.append((real, computed, table))
             if count > len(real):  # a padded batch: the rest of the longest prompt, behind this one
                 rows.append(([self.model.tokenizer.end] * (count - len(real)), computed + len(real), table))
-        logits = self.model.forward(
-            np.concatenate([tokens for tokens, _, _ in rows]),
-            [len(tokens) for tokens, _, _ in rows],
-            [before for _, before, _ in rows],
-            [table for _, _, table in rows],
-            self.memory,
-        )
+        if self.drafter is not None:
+            return self._speculated(work, rows, speakers)
+        logits = forward(self.model, rows, self.memory)
         finished = [request for request, token in self._chosen(logits, speakers) if self._hear(request, token)]
         if self.seen is not None:
             self.seen(self.answers)
         return Emitted(finished)
+
+    def _speculated(self, work: Work, rows: list[Row], speakers: Sequence[tuple[int, Request]]) -> Emitted:
+        """The same with drafts: each row of a decode has them behind its token, and may give several tokens."""
+        drafts = self.drafter.drafts(work, self.answers)  # type: ignore[union-attr]
+        for row, request in enumerate(work.decodes):
+            tokens, before, table = rows[row]
+            rows[row] = [*tokens, *drafts.get(request, ())], before, table
+        logits = forward(self.model, rows, self.memory, every=True)
+        ends = np.cumsum([len(tokens) for tokens, _, _ in rows])
+        finished, counts = list[Request](), dict[Request, int]()
+        for row, request in speakers:
+            answer, drafted = self.answers[request.index], list(drafts.get(request, ()))
+            first = int(ends[row]) - 1 - len(drafted)
+            for place in range(1 + len(drafted)):
+                ((_, token),) = self._chosen(logits, [(first + place, request)])
+                counts[request] = place + 1
+                if self._hear(request, token):
+                    finished.append(request)
+                    break
+                if place < len(drafted) and token != drafted[place]:
+                    break
+            if drafted:
+                answer.drafted.append((len(answer.tokens) - counts[request], tuple(drafted), counts[request] - 1))
+        self.drafter.verified(work, self.answers)  # type: ignore[union-attr]
+        if self.seen is not None:
+            self.seen(self.answers)
+        return Emitted(finished, {request: count for request, count in counts.items() if request in drafts})
 
     def _decode(self, answer: Answer, table: Sequence[int]) -> tuple[list[int], int, Sequence[int]]:
         place = len(answer.tokens) - 1
@@ -277,13 +313,15 @@ def serve_live(
     seen: Seen | None = None,
     waits: bool = True,
     clock: Callable[[], float] = time.perf_counter,
+    draft: LanguageModel | None = None,
 ) -> SpokenRun:
     """Let the model answer questions that come by the clock, under a policy that does not know how long they become.
 
     cache: KV blocks; without one, as many as the slots can fill. sampling: how tokens are chosen; random numbers depend
     on seed, row and position alone. heard: called as heard(row, text, ended) at each token. seen: called after each
     step with all answers by row, those that are padding too. Both are part of the step's time. waits: False: times in
-    which the engine is empty pass at once. clock: returns seconds; `time.perf_counter` by default.
+    which the engine is empty pass at once. clock: returns seconds; `time.perf_counter` by default. draft: a smaller
+    model that drafts, where the policy asks for it (`policies.Drafting`).
 
     BLAS computes with one thread meanwhile: more are slower for a model of this size as soon as anything else runs.
     LMError for a prompt that cannot be answered, and if the memory is not there; ValueError as `serve` does.
@@ -296,7 +334,7 @@ def serve_live(
     counts = np.array([len(tokens) for tokens in prompts])
     if cache is None:
         cache = full_cache(policy, lm.config, len(prompts))
-    speaking = Speaking(lm, cache, waits=waits, clock=clock)
+    speaking = Speaking(lm, cache, draft=draft, waits=waits, clock=clock)
     speaking.seen = seen
     for row, tokens in enumerate(prompts):
         speaking.ask(row, tokens, load.max_tokens, sampling, heard=heard)

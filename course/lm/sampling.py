@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from course.base import settings
+from course.base.draws import uniform as uniform
 
 
 @dataclass(frozen=True)
@@ -64,19 +65,3 @@ def cumulate(logits: np.ndarray, temperature: float, top_k: int = 0, top_p: floa
         np.put_along_axis(weights, order, np.where(left, sorted_, 0.0), -1)
     sums = weights.cumsum(-1)
     return sums / sums[:, -1:]
-
-
-def uniform(seed: int, requests: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    """A float64 from 0 to below 1 for each request and position, the same in every batch and on every machine."""
-    mixed = _mix(np.array([seed], np.uint64))
-    for part in (requests, positions):
-        mixed = _mix(mixed + np.asarray(part).astype(np.uint64))
-    return (mixed >> np.uint64(11)) * 2.0**-53
-
-
-def _mix(x: np.ndarray) -> np.ndarray:
-    """SplitMix64 (Steele, Lea and Flood, 2014), modulo 2^64."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))

@@ -34,7 +34,7 @@ class BlockPool:
     free: blocks that no request holds, infinite without a limit. It is negative if more was taken than there is: the
     engine looks at it before the step runs. column: blocks held in each step, if a count of them is kept. shared,
     lookups: see PrefixPool; None of a pool in which nothing is shared. steady: while all that run go on decoding,
-    nobody who waits comes to need fewer blocks.
+    nobody who waits comes to need fewer blocks. grows: whether those that decode need more blocks as they go on.
     """
 
     __slots__ = ("_numbers", "_reserved", "_returned", "_tables", "block_size", "column", "free", "num_blocks")
@@ -42,6 +42,7 @@ class BlockPool:
     shared: array | None = None
     lookups: array | None = None
     steady: bool = True
+    grows: bool = True
 
     def __init__(self, num_blocks: float = math.inf, block_size: int = 1):
         self.num_blocks, self.block_size, self.free = num_blocks, block_size, num_blocks
@@ -116,9 +117,21 @@ class BlockPool:
         for request, computed in gone:
             self.release(request, computed)
 
-    def preempt(self, request: Holder) -> None:
-        """The request loses its slot and what it has computed."""
+    def preempt(self, request: Holder) -> int:
+        """The request loses its slot. Returns how many of its tokens must be computed again."""
+        tokens = request.computed
         self.release(request)
+        return tokens
+
+    def copying(self) -> float:
+        """Seconds that blocks were copied for since the last step: the coming one takes so much longer."""
+        return 0.0
+
+    def cut(self, request: Holder) -> None:
+        """Of its block table remains what holds its tokens: drafts that were rejected need none."""
+        table = self._tables.get(request)
+        while table and len(table) > -(-request.computed // self.block_size):
+            self._returned.append(table.pop())
 
     # Of a step
 

@@ -60,3 +60,15 @@ class Phases:
         at = self.step % self.block_size
         self.step += steps
         return islice(cycle(self.counts[at:] + self.counts[:at]), steps)
+
+
+class NoPhases(Phases):
+    """Of a pool in which those that decode need no more blocks."""
+
+    __slots__ = ()
+
+    def decode(self, computed: int) -> None:
+        """Nothing is counted."""
+
+    def pause(self, computed: int) -> None:
+        """Nothing is counted."""

@@ -168,11 +168,12 @@ class PrefixPool(BlockPool):
         for request, computed in sorted(gone, key=lambda one: self._chains[one[0]].rank):
             self.release(request, computed)
 
-    def preempt(self, request: Any) -> None:
-        """See BlockPool."""
-        queue, before = Queue(), self.free
-        self._lost.append((self._give_back(request, queue, request.computed), queue))
+    def preempt(self, request: Any) -> int:
+        """See BlockPool. What it finds again is not taken off."""
+        queue, before, tokens = Queue(), self.free, request.computed
+        self._lost.append((self._give_back(request, queue, tokens), queue))
         self._lost_blocks += self.free - before
+        return tokens
 
     # Of a step
 

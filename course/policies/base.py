@@ -117,9 +117,12 @@ class Schedule:
     until: a time [s] up to which the answer holds: asked again before it, with no request arrived or gone and blocks
         enough for all decodes, the policy would let all decode and nothing else. None: ask before every step. If
         nothing runs: wait until then, or until a request arrives.
+    drafts: tokens drafted for each request that decodes in this step, or a dict of such requests to tokens.
+        They are verified in the same step, and count against its budget and the blocks. Needs an executor that
+        verifies.
     """
 
-    __slots__ = ("decodes", "preempt", "tokens", "until")
+    __slots__ = ("decodes", "drafts", "preempt", "tokens", "until")
 
     def __init__(
         self,
@@ -127,20 +130,22 @@ class Schedule:
         preempt: Sequence[Request] = (),
         decodes: bool = False,
         until: float | None = None,
+        drafts: int | Mapping[Request, int] = 0,
         **unknown: Any,
     ):
-        self.tokens, self.preempt, self.decodes, self.until = tokens, preempt, decodes, until
+        self.tokens, self.preempt, self.decodes, self.until, self.drafts = tokens, preempt, decodes, until, drafts
         if unknown:
             _refuse_unknown(unknown)
 
     def __repr__(self) -> str:
-        return f"Schedule({self.tokens!r}, {self.preempt!r}, decodes={self.decodes!r}, until={self.until!r})"
+        drafts = f", drafts={self.drafts!r}" if self.drafts else ""
+        return f"Schedule({self.tokens!r}, {self.preempt!r}, decodes={self.decodes!r}, until={self.until!r}{drafts})"
 
 
 def _refuse_unknown(given: Mapping[str, Any]) -> None:
     if "wait_until" in given:
         raise ValueError("Schedule has no wait_until any more: to run nothing and wait, say Schedule(until=...)")
-    raise ValueError(f"Schedule has tokens, preempt, decodes and until, and nothing called {', '.join(given)}")
+    raise ValueError(f"Schedule has tokens, preempt, decodes, until and drafts, and nothing called {', '.join(given)}")
 
 
 class _Shared(Schedule):
@@ -157,7 +162,7 @@ class _Shared(Schedule):
 
 
 # All requests that decode go on, until something changes.
-DECODES: Schedule = _Shared(tokens=NOTHING, preempt=(), decodes=True, until=math.inf)
+DECODES: Schedule = _Shared(tokens=NOTHING, preempt=(), decodes=True, until=math.inf, drafts=0)
 
 
 class Order:

@@ -32,7 +32,7 @@ def histories(conversation: np.ndarray, tokens: np.ndarray, system_tokens: int, 
     blocks = -(-tokens // size)
     most = np.zeros(int(conversation.max()) + 1, dtype=np.int64)
     np.maximum.at(most, conversation, blocks)
-    first = (np.cumsum(most) - most + system)[conversation].tolist()  # of its own numbers
+    first = (np.cumsum(most) - most)[conversation].tolist()  # of its own numbers, of which `system` are left out
     shared = tuple(range(system))
     return tuple(
         (*shared[:count], *range(start + system, start + count))

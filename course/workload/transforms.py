@@ -57,8 +57,10 @@ def label_parts(parts: Any, kind: type) -> list[Workload]:
 def merged(parts: Sequence[Workload]) -> dict[str, Any]:
     """All requests of `parts` as the arguments of a Workload, by the earliest time at which each could arrive.
 
-    Equal times keep the order of parts.
+    Equal times keep the order of parts. Raises ValueError for parts with a cap in their client.
     """
+    if any(part.max_concurrency is not None for part in parts):
+        raise ValueError("max_concurrency is of one client: merge the requests first, and cap them then")
     sizes = [len(part) for part in parts]
     # A stable sort by a key that never falls along a chain keeps every `after` in front of its follower.
     order = np.argsort(np.concatenate([_earliest(part) for part in parts]), kind="stable")

@@ -58,6 +58,9 @@ class Workload:
     - guess: float64 [tokens], 1 to 1e9, what a predictor says of the answer, NaN if it says nothing; or None.
     - tags: for each request what else a policy may know of it, a mapping or a tuple of labels; or None.
     - deadline: float64 [s], from 0 to 1e10, after its arrival, NaN if there is none; or None.
+    - max_concurrency: so many are sent and not answered yet, at most; one that is due while they are waits in the
+      client, first come first served. Then `arrival` is when it is due, and a run's own `arrival` when it was sent.
+      None: no cap. With `after`, users are the cap.
     - name: a label for tables. notes: what a reader should know, such as rows that were dropped on reading.
 
     Two workloads are equal when their arrays are; name and notes do not count. ValueError, naming the first bad
@@ -77,6 +80,7 @@ class Workload:
     deadline: np.ndarray | None = None
     prefix_block_size: int | None = None
     prefix_answers: bool = False
+    max_concurrency: int | None = None
     name: str = ""
     notes: tuple[str, ...] = ()
 
@@ -104,6 +108,13 @@ class Workload:
             self.prefix_block_size, self.prefix_answers, checked["prefix"], checked["prompt_tokens"],
             checked["output_tokens"],
         )  # fmt: skip
+        if self.max_concurrency is not None:
+            if self.after is not None:
+                raise ValueError(
+                    "max_concurrency holds back requests that are due at a time, and here they follow answers: change "
+                    "the number of users instead"
+                )
+            checked["max_concurrency"] = whole("max_concurrency", self.max_concurrency, high=10**18)
         checked["name"], checked["notes"] = label(self.name), sentences(self.notes)
         for name, value in checked.items():
             if isinstance(value, np.ndarray):
@@ -116,8 +127,8 @@ class Workload:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Workload):
             return NotImplemented
-        blocks = self.prefix_block_size, self.prefix_answers
-        if blocks != (other.prefix_block_size, other.prefix_answers):
+        single = ("prefix_block_size", "prefix_answers", "max_concurrency")
+        if any(getattr(self, name) != getattr(other, name) for name in single):
             return False
         return all(same(getattr(self, name), getattr(other, name)) for name in PER_REQUEST)
 
@@ -126,6 +137,7 @@ class Workload:
 
     def __repr__(self) -> str:
         arriving = f"{self.rate:.4g}/s" if self.after is None else "arrivals follow answers"
+        arriving += "" if self.max_concurrency is None else f", at most {self.max_concurrency:,} sent and not answered"
         lengths = f"prompt mean {self.prompt_tokens.mean():.4g}, output mean {self.output_tokens.mean():.4g} tokens"
         return f"Workload({self.name + ': ' if self.name else ''}{len(self):,} requests, {arriving}, {lengths})"
 

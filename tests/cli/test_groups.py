@@ -53,11 +53,6 @@ def test_users_of_a_closed_loop_have_one_request_each():
     assert content["runs"][0]["summary"]["mean_in_system"] == pytest.approx(4)
 
 
-def test_a_rate_and_a_closed_loop_exclude_each_other():
-    refused = call("simulate", "--rate", "2", "--max-concurrency", "4")
-    assert refused.exit_code == 2 and "keep one" in refused.stderr
-
-
 def test_results_group_the_requests_that_a_file_lists():
     listed = call("results", "tests/data/results/vllm_bench_detailed.json", "--group-by", "prompt:100")
     assert "75.0%" in listed.stdout

@@ -78,8 +78,10 @@ def served(case, engine):
 
 
 def toy_for(case, seed, several=1):
-    memory = {} if case.cache is None else {"tables": True, **strategies.blocks_of(case.cache)}
-    return Toy(seed, AT_MOST, several, **memory)
+    cache = case.cache
+    if cache is None:
+        return Toy(seed, AT_MOST, several)
+    return Toy(seed, AT_MOST, several, tables=True, block_size=cache.block_size, num_blocks=cache.num_blocks)
 
 
 COLUMNS = ("arrival", "admitted", "first_computed", "last_computed", "response", "preempted", "ttft", "tpot", "e2e")

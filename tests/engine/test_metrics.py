@@ -99,6 +99,8 @@ def test_summary_by_hand(run):
         "padding_tokens": 0,
         "recomputed_tokens": 0,
         "preemptions": 0,
+        "drafted_tokens": 0,
+        "accepted_tokens": 0,
         "kv_peak": 5 / 10,
         "kv_mean": (2 * 3 + 4 * 2 + 5 * 1 + 1 * 2) / (10 * 8),
         "mean_in_system": 18.5 / 8,

@@ -42,6 +42,8 @@ def compare_many(cases, number: int) -> Counter:
             "padding": any(row["wasted"] for row in out.steps),
             "a request without a turn": out.starved > 0,
             "somebody overtaken": overtaken(out),
+            "back from the host": out.returned > 0,
+            "no hole though enough is free": out.fragmented > 0,
             "guesses, and some without one": case.guess is not None
             and len({None, *case.guess}) > 1
             and None in case.guess,
@@ -97,6 +99,12 @@ def test_shortest_first():
     for rare in ("somebody overtaken", "preempted twice", "a prompt in chunks", "an answer that brings a request"):
         assert seen[rare] >= size(0, 3), f"hardly ever: {rare}"
     assert seen["guesses, and some without one"] >= size(0, 3)
+
+
+def test_rivals_of_paging():
+    seen = compare_many(strategies.rivals(), 250)
+    for rare in ("preempted twice", "a prompt in chunks", "back from the host", "no hole though enough is free"):
+        assert seen[rare] >= size(0, 3), f"hardly ever: {rare}"
 
 
 def test_prefill_first():

@@ -19,6 +19,7 @@ KINDS = {
     "prefill first": strategies.prefill_first,
     "windows": strategies.windows,
     "own": strategies.decided,
+    "rivals": strategies.rivals,
 }
 TIMES = (
     "arrival",

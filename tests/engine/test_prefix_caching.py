@@ -102,8 +102,8 @@ def sharing(draw, most=14):
     arrival, after, think = draw(strategies.arrivals(n))
     return Sharing(
         arrival, prompt, output, after, think, policy, draw(strategies.STEP_TIMES),
-        KVCache(blocks, block, policy.engine_version, prefix_caching=True), None, tuple(starts), hash_tokens,
-        draw(st.booleans()),
+        KVCache(blocks, block, policy.engine_version, prefix_caching=True), starts=tuple(starts),
+        hash_tokens=hash_tokens, answers=draw(st.booleans()),
     )  # fmt: skip
 
 
@@ -231,12 +231,12 @@ def test_mooncake_one_after_the_other(shared):
 
 @pytest.mark.parametrize("run", LOOPS)
 def test_one_system_prompt_is_computed_once(run):
-    """Of 70 tokens 64 are full blocks of 16; each request computes the other 6 and its own 10."""
-    load = Workload(np.arange(5.0) * 9, [10] * 5, [2] * 5).with_system_prompt(70)
+    """Of 70 tokens 64 are full blocks of 16; each request computes the other 6 and its own 30."""
+    load = Workload(np.arange(5.0) * 9, [30] * 5, [2] * 5).with_system_prompt(70)
     done = run(load, policies.Continuous(4, 200), SECOND, KVCache(40, prefix_caching=True))
-    assert load.prompt_tokens.tolist() == [80] * 5
+    assert load.prompt_tokens.tolist() == [100] * 5
     assert done.log.lookups[:, 2].tolist() == [0, 64, 64, 64, 64]
-    assert done.steps.prefill_tokens.sum() == 80 + 4 * 16
+    assert done.steps.prefill_tokens.sum() == 100 + 4 * 36
 
 
 @pytest.mark.parametrize("run", LOOPS)

@@ -6,6 +6,8 @@ lists. A step time is a function (decodes, decode context, ((tokens, already cac
 
 from dataclasses import dataclass, field
 
+from tests.helpers.oracle_rivals import Host, Pieces, reserved_tokens
+
 TIMES = ("start", "end")
 COUNTS = ("running", "useful", "wasted", "decodes", "decode_context", "prefill_tokens", "preemptions", "dropped")
 COLUMNS = (*TIMES, *COUNTS, "queue", "blocks")
@@ -24,6 +26,8 @@ class Requests:
     after: list
     think_time: list
     guess: list
+    cap: int | None = None
+    """So many are out at a time; who is due later waits in the client, in order."""
 
 
 @dataclass
@@ -42,6 +46,10 @@ class Outcome:
     """How often a prompt was computed in part only."""
     idle: int = 0
     """How many steps began later than the one before them ended."""
+    returned: int = 0
+    """How often a preempted request came back with what it had."""
+    fragmented: int = 0
+    """How often enough was free for a piece, but not in one hole."""
 
 
 class Door:
@@ -51,15 +59,22 @@ class Door:
         self.requests, self.to_come = requests, len(requests.prompt)
         self.arrival = [None] * len(requests.prompt)
         self.known = []
-        for request, before in enumerate(requests.after):
-            if before is None:
-                self.expect(request, requests.arrival[request])
+        self.unsent = [request for request, before in enumerate(requests.after) if before is None]
+        self.permits = [0.0] * (requests.cap or len(self.unsent))  # since when each place in the client is free
+        self.send()
+
+    def send(self):
+        while self.unsent and self.permits:
+            request = self.unsent.pop(0)
+            self.expect(request, max(self.requests.arrival[request], self.permits.pop(0)))
 
     def expect(self, request, when):
         self.arrival[request] = when
         self.known = sorted([*self.known, (when, request)])
 
     def answered(self, request, now):
+        self.permits.append(now)
+        self.send()
         for turn, before in enumerate(self.requests.after):
             if before == request:
                 self.expect(turn, now + self.requests.think_time[turn])
@@ -116,17 +131,30 @@ def serve_continuous(
     by=None,
     num_blocks=None,
     block_size=16,
+    fewest=False,
+    host_blocks=0,
+    host_seconds=0.0,
+    reserve=None,
+    max_model_len=None,
+    compaction=None,
 ):
     """Iteration-level batching in the order of vLLM V1: those who run first, as they were admitted; then the queue.
 
     engine_version: "0.33", in which the threshold spares a request beside which no other runs or waits, or "0.19".
     by: "prompt" or "guess": the shortest in the queue is next, the first of equals; without a guess, the last.
+    fewest: whoever has computed least gives way, of equals the last. host_blocks: what is preempted keeps `cached`
+    there while they last; each block takes host_seconds, one way. reserve: pieces in place of blocks.
     """
     door, out = begin(requests)
     queue, batch = [], []
     cached = [0] * len(requests.prompt)  # tokens whose K and V are in memory
     held = [0] * len(requests.prompt)  # blocks
     now, last_end = 0.0, None
+    host, pieces = Host(host_blocks), Pieces(num_blocks, compaction) if reserve else None
+
+    def piece(who):
+        guess = requests.guess[who] if requests.guess else None
+        return new_blocks(0, reserved_tokens(reserve, max_model_len, requests.prompt[who], guess), block_size)
 
     def to_compute(who):
         return requests.prompt[who] + len(out.token_times[who]) - cached[who]
@@ -157,14 +185,21 @@ def serve_continuous(
         # Whoever runs, first come first served; the last one gives way to those before it.
         turn, victims, dropped, left = {}, [], 0, max_num_batched_tokens
         for who in list(batch):
-            if who in victims or not left:
+            if who in victims:
+                continue
+            if not left:
                 break
             tokens = at_most(who, left)
-            need = new_blocks(cached[who], tokens, block_size)
+            need = 0 if pieces else new_blocks(cached[who], tokens, block_size)
             while need > free() and who not in victims:
-                victims.append(batch.pop())
-                dropped += cached[victims[-1]]
-                cached[victims[-1]] = held[victims[-1]] = 0
+                victim = min(reversed(batch), key=lambda one: cached[one]) if fewest else batch[-1]
+                batch.remove(victim)
+                victims.append(victim)
+                left += turn.pop(victim, 0)
+                if not host.keeps(victim, new_blocks(0, cached[victim], block_size)):
+                    dropped += cached[victim]
+                    cached[victim] = 0
+                held[victim] = 0
             if who not in victims:
                 turn[who] = tokens
                 held[who] += need
@@ -182,12 +217,17 @@ def serve_continuous(
                 break
             must_fit = to_compute(who) if scheduler_reserve_full_isl else tokens
             kept_free = int(watermark * (num_blocks + 1)) if batch and num_blocks is not None else 0
-            if new_blocks(0, must_fit, block_size) + kept_free > free():
+            needed = piece(who) if pieces else new_blocks(0, cached[who] + must_fit, block_size)
+            out.fragmented += bool(pieces) and needed <= free() and max(pieces.holes())[0] < needed
+            if needed + kept_free > free() or (pieces and not pieces.fits(needed)):
                 break
             queue.remove(who)
             batch.append(who)
             turn[who] = tokens
-            held[who] += new_blocks(0, tokens, block_size)
+            if pieces:
+                pieces.put(who, needed)
+            held[who] += needed if pieces else new_blocks(0, cached[who] + tokens, block_size)
+            out.returned += host.gives_back(who)
             left -= tokens
             if out.admitted[who] is None:
                 out.admitted[who] = now
@@ -196,7 +236,12 @@ def serve_continuous(
         decodes = [who for who in turn if out.token_times[who] and to_compute(who) == 1]
         context = sum(cached[who] + 1 for who in decodes)
         chunks = tuple((turn[who], cached[who]) for who in turn if who not in decodes)
-        start, now = now, now + step_time(len(decodes), context, chunks)
+        seconds = step_time(len(decodes), context, chunks) + host.moved * host_seconds
+        if pieces and pieces.moved:
+            seconds += pieces.moved * compaction
+            pieces.moved = 0
+        host.moved = 0
+        start, now = now, now + seconds
         out.idle += last_end is not None and start > last_end
         last_end = now
         out.starved += sum(who not in turn and bool(out.token_times[who]) for who in batch)
@@ -214,6 +259,8 @@ def serve_continuous(
                     out.response[who] = now
                     held[who] = 0
                     batch.remove(who)
+                    if pieces:
+                        pieces.free(who)
                     door.answered(who, now)
         out.steps.append({**row, "useful": told})
 

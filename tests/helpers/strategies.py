@@ -18,6 +18,7 @@ from tests.helpers.own_policies import Decided
 from tests.helpers.sizes import examples as examples  # beside what its cases are made of
 
 GRID = 0.125
+RIVALS = ("host_blocks", "host_seconds", "reserve", "max_model_len", "compaction")
 
 
 def fresh(policy):
@@ -30,7 +31,8 @@ def fresh(policy):
 
 def blocks_of(cache: KVCache) -> dict[str, int]:
     """What the oracles take of a cache."""
-    return {"num_blocks": cache.num_blocks, "block_size": cache.block_size}
+    named = ("num_blocks", "block_size", *RIVALS)
+    return {name: getattr(cache, name) for name in named if getattr(cache, name) is not None}
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Case:
     step_time: steptime.StepTime
     cache: KVCache | None = None
     guess: tuple | None = None
+    cap: int | None = None
 
     @property
     def guess_column(self) -> list | None:
@@ -55,7 +58,7 @@ class Case:
     @property
     def load(self) -> Workload:
         if all(before is None for before in self.after):
-            return Workload(self.arrival, self.prompt, self.output, guess=self.guess_column)
+            return Workload(self.arrival, self.prompt, self.output, guess=self.guess_column, max_concurrency=self.cap)
         return Workload(
             [np.nan if before is not None else when for when, before in zip(self.arrival, self.after, strict=True)],
             self.prompt,
@@ -75,7 +78,7 @@ class Case:
 
     def by_the_oracle(self) -> oracle.Outcome:
         guess = self.guess or (None,) * len(self.prompt)
-        requests = oracle.Requests(self.arrival, self.prompt, self.output, self.after, self.think_time, guess)
+        requests = oracle.Requests(self.arrival, self.prompt, self.output, self.after, self.think_time, guess, self.cap)
         memory = {} if self.cache is None else blocks_of(self.cache)
 
         def step_time(decodes, context, chunks):
@@ -83,19 +86,21 @@ class Case:
 
         policy = self.policy
         if isinstance(policy, policies.Continuous):
-            return oracle.serve_continuous(requests, step_time, **vars(policy), **memory)
+            fewest = isinstance(policy, policies.FewestComputed)
+            return oracle.serve_continuous(requests, step_time, **vars(policy), **memory, fewest=fewest)
+        blocks = {name: memory[name] for name in ("num_blocks", "block_size") if name in memory}  # no rivals of pages
         if isinstance(policy, Decided):
             limits = policy.max_num_seqs, policy.max_num_batched_tokens
-            return oracle_own.serve_decided(requests, step_time, deepcopy(policy.decide), *limits, **memory)
+            return oracle_own.serve_decided(requests, step_time, deepcopy(policy.decide), *limits, **blocks)
         if isinstance(policy, policies.PrefillFirst):
             decide = oracle_own.prompts_first(policy.enable_chunked_prefill)
             limits = policy.max_num_seqs, policy.max_num_batched_tokens
-            return oracle_own.serve_decided(requests, step_time, decide, *limits, **memory)
+            return oracle_own.serve_decided(requests, step_time, decide, *limits, **blocks)
         if isinstance(policy, policies.Window):
             noted = isinstance(policy, policies.NoteWindow)
             rule = oracle_own.window_of_the_notes if noted else oracle_own.first_arrival_opens
-            return oracle_own.serve_decided(requests, step_time, rule(policy.window), policy.max_num_seqs, **memory)
-        return oracle.serve_batches(requests, step_time, **vars(self.policy), **memory)
+            return oracle_own.serve_decided(requests, step_time, rule(policy.window), policy.max_num_seqs, **blocks)
+        return oracle.serve_batches(requests, step_time, **vars(self.policy), **blocks)
 
 
 def differences(case: Case, run: Run, want: oracle.Outcome) -> list[str]:
@@ -275,6 +280,28 @@ def shortest_first(draw):
 
 
 @st.composite
+def rivals(draw):
+    """Blocks that go to the host and come back, pieces that are reserved, and another victim."""
+    case = draw(st.one_of(storms(), storms(), continuous(), many_in_chunks()))
+    if draw(st.booleans()):
+        case = replace(case, policy=policies.FewestComputed(**vars(case.policy)))
+    longest = max(p + o for p, o in zip(case.prompt, case.output, strict=True))
+    cache = case.cache or draw(caches(case.prompt, case.output))
+    seconds = draw(st.sampled_from([0.0, GRID, 1e-3]))
+    if draw(st.booleans()):
+        host = draw(st.sampled_from([1, 2, 5, 10_000]))
+        return replace(case, cache=replace(cache, host_blocks=host, host_seconds=seconds))
+    guess = tuple(o + draw(st.sampled_from([0, 0, 0.5, 3])) for o in case.output)
+    blocks = -(-(longest + 4) // cache.block_size)
+    cache = KVCache(
+        blocks + draw(st.integers(0, 2 * blocks)), cache.block_size, max_model_len=longest + draw(st.integers(0, 4)),
+        reserve=draw(st.sampled_from(["longest", "power of two", "length"])),
+        compaction=draw(st.sampled_from([None, None, seconds])),
+    )  # fmt: skip
+    return replace(case, cache=cache, guess=draw(st.sampled_from([guess, guess, None])))
+
+
+@st.composite
 def prefill_first(draw):
     """Often with few blocks, so that somebody who decodes must give way."""
     case = draw(st.one_of(continuous(), storms()))
@@ -333,6 +360,16 @@ def batches(draw):
     reserved = min(slots, n) * -(-(max(prompt) + max(output) - 1) // size)
     cache = draw(st.sampled_from([None, KVCache(reserved, size)]))
     return Case(*_columns(draw, n, prompt, output), policy, draw(STEP_TIMES), cache)
+
+
+@st.composite
+def capped(draw):
+    """Requests that are due at times, and a client that has few of them out: any policy, in any memory."""
+    case = draw(st.one_of(continuous(), storms(), batches(), windows(), shortest_first(), decided()))
+    n = len(case.prompt)
+    gaps = draw(st.lists(draw(st.sampled_from([ON_GRID, ANY_TIME])), min_size=n, max_size=n))
+    cap = draw(st.sampled_from([1, 1, 2, 3, 5, n, n + 1]))
+    return replace(case, arrival=tuple(np.cumsum(gaps).tolist()), after=(None,) * n, cap=cap)
 
 
 def _columns(draw, n, prompt, output):

@@ -282,3 +282,13 @@ def test_a_newcomer_joins_beside_those_who_stood_still(serve):
     load = Workload([0.0, 0.0, 0.0, 1.5], [1, 1, 1, 1], [3, 3, 3, 1])
     run = serve(load, Budgets(4, [4, 2, 4]), SECOND)
     assert [run.token_times(row).tolist() for row in range(4)] == [[1, 2, 3], [1, 2, 3], [1, 3, 4], [3]]
+
+
+def test_the_watermark_is_beside_all_of_a_prompt_where_all_of_it_must_fit():
+    """Ten blocks of four, one kept free. Two are held until 3 s; of the other eight the second prompt needs all, and
+    then runs in four steps of 8 tokens. Where its first chunk alone must fit, it begins at once, with 3, 7 and 7.
+    """
+    load = at_once([5, 32], [3, 1])
+    for whole, first in ((True, 7.0), (False, 5.0)):
+        policy = Continuous(4, 8, scheduler_reserve_full_isl=whole, watermark=0.1, engine_version="0.33")
+        assert serve(load, policy, SECOND, KVCache(10, 4)).token_times(1).tolist() == [first]

@@ -98,7 +98,9 @@ def test_a_subclass_of_continuous_is_asked_whenever_something_changes():
 def test_wait_until_is_gone_and_says_so():
     with pytest.raises(ValueError, match=r"Schedule has no wait_until any more: .* Schedule\(until=\.\.\.\)"):
         Schedule(**{"wait_until": 5.0})
-    with pytest.raises(ValueError, match="Schedule has tokens, preempt, decodes and until, and nothing called token"):
+    with pytest.raises(
+        ValueError, match="Schedule has tokens, preempt, decodes, until and drafts, and nothing called token"
+    ):
         Schedule(**{"token": {}})
 
 

@@ -42,6 +42,18 @@ def test_the_one_with_the_fewest_answer_tokens_is_preempted():
     assert found.token_times(0).tolist() == [1.0, 2.0, 4.0, 5.0, 6.0]
 
 
+def test_who_waits_for_blocks_is_looked_at_again_where_others_compute_them():
+    """Eight blocks of two. Request 2 goes on over the answer of 1 and needs six blocks at the start, when five are
+    free. Request 1 leaves at 7 s, but by 5 s it has filled so much of what both share that 2 fits beside it.
+    """
+    ids = ("a", "b", "c", "d", "e", "f"), ("a", "b", "x", "y")
+    load = Workload([0, 0, 1], [7, 4, 15], [6, 4, 1], prefix=[ids[0], ids[1], (*ids[0], "g")], prefix_block_size=2,
+                    prefix_answers=True)  # fmt: skip
+    found = run(load, policies.PrefillFirst(8, 64), KVCache(8, 2, prefix_caching=True))
+    assert found.token_times(0).tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 7.0]  # the step at 5 s is a prompt alone
+    assert found.log.lookups[-1].tolist() == [2, 15, 10]
+
+
 @pytest.mark.parametrize(
     ("settings", "why"),
     [

@@ -14,13 +14,13 @@ from operator import is_
 from typing import Any, Protocol
 
 from course.engine import answer
-from course.engine.executor import Executor
+from course.engine.executor import NO_DRAFTS, Executor
 from course.engine.intake import Intake
 from course.engine.step import StepTime
 from course.memory.block_pool import BlockPool
 from course.memory.kvcache import KVCache
-from course.memory.phases import Phases
-from course.policies.base import NOTHING, Policy, Request, State
+from course.memory.phases import NoPhases, Phases
+from course.policies.base import NOTHING, Policy, Request, Schedule, State
 from course.policies.request import Life, empty_remaining, fill_remaining
 from course.policies.waiting import Waiting
 
@@ -59,13 +59,14 @@ class Lives(Intake):
     filled: whether `Request.remaining` is kept of those that do not decode too. It is if nothing but what a request
     computed itself can be in the cache of it.
     waiting: queue and sent_back as a policy sees them. running_shown: the members as it does, None after a change.
+    drafts: of the step under way; drafted: their sum.
     finishes: a heap of (first step without it, serial number, request). fruitless: preemptions since the last token.
     """
 
     # More attributes than Python keeps in line without slots; with them each is read in half the time.
     __slots__ = (
-        "_serial", "batch", "context", "counts", "decodes", "decoding", "filled", "finishes", "fruitless", "members",
-        "phases", "prefilling", "queue", "running_shown", "sent_back", "waiting",
+        "_lent", "_serial", "batch", "context", "counts", "decodes", "decoding", "drafted", "drafts", "filled",
+        "finishes", "fruitless", "members", "phases", "prefilling", "queue", "running_shown", "sent_back", "waiting",
     )  # fmt: skip
 
     batch: Batch | None
@@ -74,10 +75,13 @@ class Lives(Intake):
         self, policy: Policy, executor: Executor | StepTime, cache: KVCache | None = None, *, honour_until: bool = True
     ):
         super().__init__(policy, executor, cache, honour_until=honour_until)
-        self.decodes = self.context = self.fruitless = self._serial = 0
-        self.phases = Phases(self.pool.block_size)
+        self.decodes = self.context = self.fruitless = self._serial = self.drafted = self._lent = 0
+        self.drafts: Mapping[Request, int] = NO_DRAFTS
+        self.phases = (Phases if self.pool.grows else NoPhases)(self.pool.block_size)
         # What another pool holds does not follow from the log, nor whether a padded batch could reserve.
-        self.counts = type(self.pool) is not BlockPool or (self.limits.padded and not self.simulated)
+        self.counts = (
+            type(self.pool) is not BlockPool or (self.limits.padded and not self.simulated) or self.executor.verifies
+        )
         self.filled = type(self.pool) is BlockPool and not self.limits.padded
         if self.counts:
             self.pool.column = array("q")
@@ -145,7 +149,7 @@ class Lives(Intake):
         that they attend to, and the prompts, as `Simulated.seconds` takes them.
         """
         step, pool, queue, members, notes = self.steps, self.pool, self.queue, self.members, self.notes
-        decodes, context, total = self.decodes, self.context, self.decodes
+        decodes, context, total = self.decodes, self.context, self.decodes + self.drafted
         chunks, prompts = [], []
         blocks = self.phases.advance(1)
         if blocks or self.counts:
@@ -254,7 +258,7 @@ class Lives(Intake):
     def let_go(self) -> None:
         """The slots and the blocks of those whose last token left with the step that ended now."""
         step, finishes, notes, phases, pool = self.steps, self.finishes, self.notes, self.phases, self.pool
-        turns, gone = self.arrivals.next_turns, list[tuple[Request, int]]()
+        turns, gone = self.arrivals.follow_answers, list[tuple[Request, int]]()
         self.running_shown = None
         while finishes[0][0] <= step:
             _, _, request = heappop(finishes)
@@ -313,6 +317,8 @@ class Lives(Intake):
         self.notes.decodes.extend((life.row, life.decodes_from, last, life.known_first))
         emitted, computed = life.emitted, life.computed
         self.notes.more.extend((life.row, last, computed, more))
+        if request not in self.drafts:
+            self.notes.drafts.extend((life.row, last, more))
         self.phases.pause(computed)
         self.pool.take(request, more)
         life.emitted_before, life.computed_before = emitted + more, computed + more
@@ -321,6 +327,26 @@ class Lives(Intake):
         self.context += more
         self.phases.decode(life.computed_before)
         answer.check_blocks(self.pool, request, 1 + more)
+
+    def draft(self, schedule: Schedule) -> None:
+        """The drafts of a step that comes take their blocks, until `undraft`. Raises answer.Broken."""
+        members, tokens = self.members, schedule.tokens
+        decodes = {r: None for r in members if r.life.decodes_from >= 0 and (schedule.decodes or r in tokens)}
+        self.drafts = drafts = answer.drafts_of(schedule, decodes, self)
+        self.drafted, size = sum(drafts.values()), self.pool.block_size
+        self._lent = sum(
+            -(-(there + 1 + more) // size) - -(-(there + 1) // size)
+            for there, more in ((request.computed, more) for request, more in drafts.items())
+        )
+        self.pool.free -= self._lent
+
+    def undraft(self) -> None:
+        """The step has ended, and its tokens have left: what was rejected leaves nothing."""
+        step, notes, pool = self.steps - 1, self.notes.drafts, self.pool
+        for request, count in self.drafts.items():
+            notes.extend((request.life.row, step, count))
+            pool.cut(request)
+        self.drafts, self.drafted = NO_DRAFTS, 0
 
     def preempt(self, victims: Sequence[Request]) -> None:
         """They lose their slots and all they have computed, and go to the head of the queue."""
@@ -333,8 +359,7 @@ class Lives(Intake):
             if life.decodes_from >= 0:
                 self.pause(victim)
             self.notes.stays.extend((life.row, life.admitted, self.steps - 1))
-            self.notes.preemptions.extend((life.row, self.steps, life.computed_before))
-            self.pool.preempt(victim)
+            self.notes.preemptions.extend((life.row, self.steps, self.pool.preempt(victim)))
             life.computed_before = 0
             life.plain = False
             if self.filled:

@@ -82,6 +82,8 @@ class Engine(Passes):
                     schedule = answer.checked(schedule, policy)
                     if schedule.preempt:
                         self.preempt(schedule.preempt)
+                    if schedule.drafts:
+                        self.draft(schedule)
                 if schedule.tokens:
                     self.waits = 0
                     if self.batch is None:

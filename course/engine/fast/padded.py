@@ -98,7 +98,7 @@ class PaddedBatch:
         engine = self.engine
         if engine.steps < self.end if engine.simulated else self._open:
             return
-        members, turns = engine.running, engine.arrivals.next_turns
+        members, turns = engine.running, engine.arrivals.follow_answers
         for request in members:
             if not engine.simulated:
                 row, last = request.life.row, engine.steps - 1

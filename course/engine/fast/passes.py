@@ -38,12 +38,13 @@ class Passes(Lives):
         if not all_decode:
             tokens = self.without_decodes(tokens)
             if not tokens:
-                if until is not None or not self._decode_once(self.decodes):
+                if until is not None or self.counts or not self._decode_once(self.decodes):
                     self.decode_steps(until)
                 return
         chunks, decodes, context, prompts = self.admit(tokens)
         if self.simulated:
-            self.now += self.simulated.seconds(decodes, context, prompts)
+            seconds = self.simulated.seconds(decodes, context, prompts)
+            self.now += seconds + self.pool.copying() if self.counts else seconds
         else:
             self.now += self.run_live(chunks, self.decodes + sum(chunk for _, chunk, _ in chunks))
         self.clock.append(self.now)
@@ -78,9 +79,12 @@ class Passes(Lives):
                 limit = finishes[0][0] - self.steps
                 if coming < stop:
                     stop = coming
-        if decodes > self.limits.max_num_batched_tokens and self.batch is None:
-            raise answer.too_much(self.limits, 0, decodes, pool, self.members)
-        if limit == 1 and self._decode_once(decodes):
+        if decodes + self.drafted > self.limits.max_num_batched_tokens and self.batch is None:
+            raise answer.too_much(self.limits, 0, decodes + self.drafted, pool, self.members)
+        copying = pool.copying() if self.counts else 0.0
+        if copying:  # of the first step alone
+            limit = 1
+        elif limit == 1 and self._decode_once(decodes):
             return
         room = self.phases.steps_left(pool.free, limit)
         if not room:
@@ -88,7 +92,11 @@ class Passes(Lives):
                 decoding = [request for request in self.members if request.life.decodes_from >= 0]
                 raise answer.no_blocks(pool, self.due - pool.free, decoding)
             return
-        if self.simulated:
+        if copying and self.simulated:
+            self.now += self.simulated.seconds(decodes, self.context, ()) + copying
+            self.clock.append(self.now)
+            taken = 1
+        elif self.simulated:
             self.now = decode(self.simulated, self.clock, self.now, stop, room, decodes, self.context)
             taken = len(self.clock) - self.steps
         else:
@@ -134,25 +142,32 @@ class Passes(Lives):
 
         chunks: (request, tokens, whether its prompt is complete then). tokens: of the step, the decodes included.
         """
-        computed = {request: chunk for request, chunk, _ in chunks}
+        computed, drafts = {request: chunk for request, chunk, _ in chunks}, self.drafts
         decodes = tuple(request for request in self.members if request.life.decodes_from >= 0)
         table = self.pool.table
         work = Work(
-            decodes, tuple(computed.items()), lambda request: table(request, computed.get(request, 1)), self.now
+            decodes,
+            tuple(computed.items()),
+            lambda request: table(request, computed.get(request) or 1 + drafts.get(request, 0)),
+            self.now,
+            drafts,
         )
         emits = {*decodes, *(request for request, _, complete in chunks if complete)}
         if self.batch is not None:
             emits = {request for request in emits if self.batch.is_open(request)}
         seconds, self._finished, self._several = checked_outcome(
-            self.executor.execute(work), self.executor, emits, tokens, self.limits
+            self.executor.execute(work), self.executor, emits, tokens + self.drafted, self.limits, drafts
         )
         return seconds
 
     def finish_foretold(self) -> None:
         """What an executor that knows no lengths said of the step that has just ended."""
+        self.pool.free, self._lent = self.pool.free + self._lent, 0
         for request, tokens in self._several.items():
             if tokens > 1:
                 self.emit_more(request, tokens - 1)
+        if self.drafts:
+            self.undraft()
         for request in self._finished:
             if self.batch is not None:
                 self.batch.ended(request)

@@ -9,6 +9,7 @@ TESTS = (
     "tests/engine/test_caches.py",
     "tests/engine/test_reference.py",
     "tests/engine/test_oracle.py",
+    "tests/engine/test_capped_client.py",
     "tests/engine/test_executors.py",
     "tests/engine/test_stepping.py",
     "tests/engine/test_attacks.py",
@@ -30,6 +31,10 @@ STEPS, RUN, LOG = (f"course/engine/{name}.py" for name in ("steps", "run", "log"
 EXECUTOR, ARRIVALS = (f"course/engine/{name}.py" for name in ("executor", "arrivals"))
 
 MUTANTS = (
+    Mutant(ARRIVALS, "max(self.arrival[turn], now)", "now", TERM),
+    Mutant(ARRIVALS, "self.held.popleft()", "self.held.pop()", ORDER),
+    Mutant(ARRIVALS, "if self.held and row not in self._given:", "if self.held:", TERM),
+    Mutant(RUN, "_fixed(self.arrival - due)", "_fixed(self.admitted - due)", TERM),
     Mutant(PLAIN, "self.sent_back.append(victim)", "self.sent_back.insert(0, victim)", ORDER),
     Mutant(PLAIN, "<= self.now:\n            self.queue", "< self.now:\n            self.queue", COMPARISON),
     Mutant(PLAIN, "request.computed + count >= request.known", "request.computed + count > request.known", COMPARISON),

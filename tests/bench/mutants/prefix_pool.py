@@ -76,6 +76,5 @@ MUTANTS = (
     Mutant(
         FEASIBLE, "if size % cache.block_size and cache.block_size % size:", "if size < cache.block_size:", COMPARISON
     ),
-    Mutant(SHARING, "np.cumsum(most) - most + system", "np.cumsum(most) - most", TERM),
     Mutant(SHARING, "shared = tuple(range(tokens // size))", "shared = tuple(range(-(-tokens // size)))", BOUNDARY),
 )

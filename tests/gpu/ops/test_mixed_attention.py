@@ -105,8 +105,9 @@ def test_what_does_not_fit_is_refused(compiled: Queue, change: dict, message: st
         "tiles": both.chunks.tiles(listed, 1), "lengths": np.array([20, 30], np.int32), "items": cut.items,
         "spans": cut.spans,
     }  # fmt: skip
-    splits = change.pop("splits", 1)
-    given = dict(zip(given, on_device(compiled, *(given | change).values()), strict=True))
+    splits = change.get("splits", 1)
+    given |= {name: value for name, value in change.items() if name != "splits"}
+    given = dict(zip(given, on_device(compiled, *given.values()), strict=True))
     out = poisoned(compiled, *q.shape)
     with pytest.raises(ValueError, match=message):
         both.prepare(**given, out=out, splits=splits)

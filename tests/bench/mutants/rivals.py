@@ -1,0 +1,29 @@
+"""Paging's rivals: blocks on the host, pieces that are reserved, and another victim."""
+
+from tests.bench.mutants import BOUNDARY, COMPARISON, ORDER, TERM, Mutant
+
+TESTS = ("tests/memory/test_rivals.py", "tests/policies/test_fewest_computed.py", "tests/engine/test_oracle.py")
+SWAP, PIECES = "course/memory/swap_pool.py", "course/memory/contiguous_pool.py"
+FEWEST, PASSES = "course/policies/fewest_computed.py", "course/engine/fast/passes.py"
+
+MUTANTS = (
+    Mutant(SWAP, "blocks > self.host_free", "blocks >= self.host_free", COMPARISON),
+    Mutant(SWAP, "self.host_free -= blocks", "pass", TERM),
+    Mutant(SWAP, "self.host_free += self.blocks_for(tokens)", "pass", TERM),
+    Mutant(SWAP, "self._moved += blocks", "pass", TERM),
+    Mutant(SWAP, "self._moved += self.blocks_for(tokens)", "pass", TERM),
+    Mutant(SWAP, "blocks, self._moved = self._moved, 0", "blocks = self._moved", TERM),
+    Mutant(PIECES, "key=lambda hole: hole[1], default", "key=lambda hole: -hole[1], default", ORDER),
+    Mutant(PIECES, "if hole[1] >= length)", "if hole[1] > length)", BOUNDARY),
+    Mutant(PIECES, "(tokens - 1).bit_length()", "tokens.bit_length()", BOUNDARY),
+    Mutant(PIECES, "return min(max_model_len, ", "return max(0, ", TERM),
+    Mutant(PIECES, "or start + length == hole[0]", "", TERM),
+    Mutant(PIECES, "if self._starts[request] != place:", "if True:", TERM),
+    Mutant(PIECES, "self._space is None or self._space.largest >= blocks", "True", TERM),
+    Mutant(FEWEST, "min(reversed(running)", "min(running", ORDER),
+    Mutant(FEWEST, "key=lambda request: request.computed", "key=lambda request: -request.computed", ORDER),
+    Mutant(
+        PASSES, "self.now += seconds + self.pool.copying() if self.counts else seconds", "self.now += seconds", TERM
+    ),
+    Mutant(PASSES, "            limit = 1\n        elif", "            pass\n        elif", BOUNDARY),
+)

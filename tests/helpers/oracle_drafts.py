@@ -1,0 +1,157 @@
+"""The oracle of continuous batching with drafts: every token of every request, one at a time.
+
+Nothing here comes from `course`. Without drafts it says what `oracle.serve_continuous` says of plain blocks.
+"""
+
+from tests.helpers.oracle import begin, new_blocks, the_step
+
+
+def serve_drafting(
+    requests,
+    step_time,
+    max_num_seqs,
+    max_num_batched_tokens,
+    enable_chunked_prefill=True,
+    long_prefill_token_threshold=0,
+    scheduler_reserve_full_isl=True,
+    engine_version="0.33",
+    watermark=0,
+    by=None,
+    num_blocks=None,
+    block_size=16,
+    drafting=(0, (), None),
+):
+    """Iteration-level batching in the order of vLLM V1: those who run first, as they were admitted; then the queue.
+
+    engine_version: "0.33", in which the threshold spares a request beside which no other runs or waits, or "0.19".
+    by: "prompt" or "guess": the shortest in the queue is next, the first of equals; without a guess, the last.
+
+    drafting: drafts for each that decodes, fewer if the budget is short, none if somebody gives way or blocks are short
+    for all; for each request whether all its drafts are right, or none; (decodes, context, drafts) -> seconds besides.
+    """
+    door, out = begin(requests)
+    queue, batch, decoding = [], [], set()
+    cached = [0] * len(requests.prompt)  # tokens whose K and V are in memory
+    held = [0] * len(requests.prompt)  # blocks
+    now, last_end = 0.0, None
+
+    def to_compute(who):
+        return requests.prompt[who] + len(out.token_times[who]) - cached[who]
+
+    def at_most(who, left):
+        return min(to_compute(who), left, threshold or left)
+
+    def free():
+        return float("inf") if num_blocks is None else num_blocks - sum(held)
+
+    def length(who):
+        if by is None:
+            return 0
+        known = requests.prompt[who] if by == "prompt" else requests.guess[who]
+        return float("inf") if known is None else known
+
+    while True:
+        queue += door.come_in(now)
+        if not queue and not batch:
+            if door.next is None:
+                return out
+            now = door.next
+            continue
+
+        alone = len(queue) + len(batch) == 1 and engine_version == "0.33"
+        threshold = 0 if alone else long_prefill_token_threshold
+
+        # Whoever runs, first come first served; the last one gives way to those before it. Beside drafts, prompts get
+        # what all decodes leave; if blocks are short then, whoever runs is looked at in order once more.
+        each = min(drafting[0], (max_num_batched_tokens - len(decoding)) // len(decoding)) if decoding else 0
+        for reserve in (True, False) if each else (False,):
+            before = list(batch), list(cached), list(held)
+            turn, victims, dropped, left = {}, [], 0, max_num_batched_tokens - each * len(decoding)
+            for who in list(batch):
+                if who in victims or not left:
+                    break
+                tokens = at_most(who, left - (reserve and who not in decoding) * len(decoding - turn.keys()))
+                if not tokens:
+                    continue
+                need = new_blocks(cached[who], tokens, block_size)
+                while need > free() and who not in victims:
+                    victims.append(batch.pop())
+                    dropped += cached[victims[-1]]
+                    cached[victims[-1]] = held[victims[-1]] = 0
+                if who not in victims:
+                    turn[who] = tokens
+                    held[who] += need
+                    left -= tokens
+            if not (reserve and victims):
+                break
+            batch[:], cached[:], held[:] = before
+        for victim in victims:
+            out.preempted[victim] += 1
+            queue.insert(0, victim)
+
+        # Then the queue, from its head or its shortest, unless somebody has just been sent there.
+        while queue and not victims and left and len(batch) < max_num_seqs:
+            who = min(queue, key=length)
+            tokens = at_most(who, left)
+            whole = min(to_compute(who), threshold or to_compute(who))
+            if tokens < whole and not enable_chunked_prefill:
+                break
+            must_fit = to_compute(who) if scheduler_reserve_full_isl else tokens
+            kept_free = int(watermark * (num_blocks + 1)) if batch and num_blocks is not None else 0
+            if new_blocks(0, must_fit, block_size) + kept_free > free():
+                break
+            queue.remove(who)
+            batch.append(who)
+            turn[who] = tokens
+            held[who] += new_blocks(0, tokens, block_size)
+            left -= tokens
+            if out.admitted[who] is None:
+                out.admitted[who] = now
+
+        each = min(each, (max_num_batched_tokens - sum(turn.values())) // len(decoding)) if each else 0
+        if victims or len(decoding) * -(-each // block_size) > free():
+            each = 0
+        drafted = [who for who in turn if who in decoding] if each else []
+
+        # The step itself.
+        decodes = [who for who in turn if out.token_times[who] and to_compute(who) == 1]
+        context = sum(cached[who] + 1 for who in decodes)
+        chunks = tuple((turn[who], cached[who]) for who in turn if who not in decodes)
+        start, now = (
+            now,
+            now
+            + (
+                step_time(len(decodes), context, chunks)
+                + (drafting[2](len(drafted), sum(cached[who] + 1 for who in drafted), each) if drafted else 0)
+            ),
+        )
+        out.idle += last_end is not None and start > last_end
+        last_end = now
+        out.starved += sum(who not in turn and bool(out.token_times[who]) for who in batch)
+        out.chunked += sum(turn[who] < to_compute(who) for who in turn)
+        row = the_step(start, now, batch, decodes, context, chunks, victims, dropped, queue)
+        row["blocks"] = (
+            sum(held) + sum(new_blocks(cached[who] + 1, each, block_size) for who in drafted)
+            if num_blocks is not None
+            else 0
+        )
+        row["drafted"] = each * len(drafted)
+
+        told, decoding = 0, set()
+        for who, tokens in turn.items():
+            cached[who] += tokens
+            if to_compute(who) == 0:
+                besides = each if who in drafted and drafting[1][who] else 0
+                besides = min(besides, requests.output[who] - len(out.token_times[who]) - 1)
+                held[who] += new_blocks(cached[who], besides, block_size)
+                cached[who] += besides
+                out.token_times[who] += [now] * (1 + besides)
+                told += 1 + besides
+                decoding.add(who)
+                if len(out.token_times[who]) == requests.output[who]:
+                    out.response[who] = now
+                    held[who] = 0
+                    decoding.remove(who)
+                    batch.remove(who)
+                    door.answered(who, now)
+        out.steps.append({**row, "useful": told})
