@@ -17,8 +17,6 @@ CORE = ("00", "01", "02", "04", "03", "08", "07", "16", "09", "10", "15", "18")
 PRIMER = CORE[0]
 """Comes before all: two parts instead of eight sections, and a test that lets those skip it who can."""
 ELECTIVES = ("05", "06", "11", "12", "13", "14", "17")
-DEEPER = "_deeper.ipynb"
-"""How the name of a lab's second, optional notebook ends."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ NAMES = ("facts", "one_engine", "full_batch", "metrics_page", "evening", "live_w
 ASKS = "course/lessons/lab03/asks.yaml"
 FACTS, ENGINE, FULL, PAGE, EVENING, HERE = (f"course/lessons/lab03/{name}.py" for name in NAMES)
 BESIDE, LIVE = "course/explore/words_beside.py", ("tests/lessons/test_live_words.py",)
-TEXT, DEEPER = "solutions/03_littles_law.py", "solutions/03_littles_law_deeper.py"
+TEXT, DEEPER = "solutions/03_littles_law.py", "solutions/03b_littles_law.py"
 
 MUTANTS = (
     Mutant(ASKS, '    right: a\n    why: "From', '    right: b\n    why: "From', KEY),
