@@ -16,7 +16,8 @@ ROW = re.compile(r"^\|\s*(?:<a id=\"[\w-]+\"></a>)?\s*([^|]+?)\s*\|", re.MULTILI
 ANCHOR = re.compile(r'<a id="([\w-]+)"></a>')
 ORDINARY = frozenset((
     "badge", "bandwidth", "block", "block table", "capacity", "chunk", "client", "concurrency",
-    "contiguous reservation", "fitted", "group", "here", "indexer", "intensity", "knee", "load", "measured", "modelled", "offloading", "pair",
+    "contiguous reservation", "fitted", "group", "here", "indexer", "intensity", "knee",
+    "load", "measured", "modelled", "offloading", "pair",
     "percentile", "piece", "predicted", "rank", "recompute", "replay", "request", "requests", "settled", "slot", "step",
     "theory", "token", "victim", "watermark", "window",
 ))  # fmt: skip
