@@ -11,6 +11,7 @@ from course.flags.shell import ENGINES, Source, from_shell
 
 IMAGES = re.compile(r"vllm|sglang|tensorrt|trtllm", re.IGNORECASE)
 HELM = "vllmConfig"  # of the values of vLLM's production stack, whose keys are its options in camelCase
+ADDED = ("extraArgs", "extra_args", "additionalArgs", "extraContainerArgs")  # of values of Helm
 SHELLS = ("sh", "bash", "zsh", "ash")
 
 
@@ -123,6 +124,8 @@ def _containers(name: str, value: Any) -> Iterator[Container]:
     """(name, image, words, environment) of every container in a document: a list of arguments is one, too."""
     if isinstance(value, list):
         if value and all(isinstance(one, str | int | float) for one in value) and str(value[0]).startswith("-"):
+            if name in ADDED:
+                return  # to a command that is not here
             yield name, "", [_plain(one) for one in value], {}
             return
         for one in value:

@@ -29,6 +29,12 @@ def shares(draw: random.Random) -> tuple[Any, ...]:
     return decoding, prompts, max(1, len(decoding) + draw.randint(0, 60)), draw.randint(1, 40)
 
 
+def fills(draw: random.Random) -> tuple[Any, ...]:
+    """Decodes, prompts, a budget that holds at least the decodes, and the share of the prompts."""
+    decoding, prompts, budget, _ = shares(draw)
+    return decoding, prompts, budget, draw.choice([0.1, 0.25, 0.5, 0.8, 1.0])
+
+
 def streams(draw: random.Random) -> tuple[Any, ...]:
     """A request that was sent, and the moments of two tokens or more."""
     sent = draw.uniform(0, 20)
@@ -75,6 +81,12 @@ def plans(draw: random.Random) -> tuple[Any, ...]:
     return planned, [draw.choice([0.125, 0.5, 1.25, 4.0]) for _ in planned]
 
 
+def queues(draw: random.Random) -> tuple[Any, ...]:
+    """Tenants that wait with their prompts, and what some of them were served."""
+    waiting = [(draw.choice("ABN"), draw.randint(1, 40)) for _ in range(draw.randint(0, 9))]
+    return waiting, {name: draw.randint(0, 60) for name in "ABN"}
+
+
 def victims(draw: random.Random) -> tuple[Any, ...]:
     """Tokens that each of some requests has computed, often the same, and who is spared."""
     few = [draw.randint(1, 900) for _ in range(draw.randint(1, 4))]
@@ -95,9 +107,11 @@ DRAWS = {
     ("03", "capacity"): capacities,
     ("04", "refill"): refills,
     ("05", "shrink"): gaps,
+    ("06", "fill"): fills,
     ("07", "share"): shares,
     ("08", "slots"): pools,
     ("09", "victim"): victims,
     ("16", "felt"): plans,
+    ("17", "fair"): queues,
 }
 """By lab and exercise."""

@@ -167,7 +167,7 @@ def rows(found: Compared) -> list[tuple[str, ...]]:
     """The four criteria, and the three numbers that the benchmark prints."""
     columns = {f"{found.recorded.where.removeprefix('NVIDIA ')}, recorded": found.recorded}
     if found.here.where:
-        columns[f"{found.here.where}, measured"] = found.here
+        columns["here, measured"] = found.here
     verdicts = [machine.passed() for machine in columns.values()]
     table: list[tuple[str, ...]] = [("", *columns)]
     for name in verdicts[0]:
@@ -180,7 +180,7 @@ def rows(found: Compared) -> list[tuple[str, ...]]:
 
 
 PRINTED = {
-    "tokens/s of step time": lambda run: f"{run.gpu_tokens:,.0f}",
+    "tokens/s of GPU time": lambda run: f"{run.gpu_tokens:,.0f}",
     "TTFT, p95": lambda run: seconds(run.p95),
     "E2E, mean": lambda run: seconds(run.e2e),
 }

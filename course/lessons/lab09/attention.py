@@ -95,7 +95,14 @@ class Bench:
         self._probe: Launch | None = None
 
     def measuring(self, batch: int, context: int) -> Measuring:
-        """The recording alone, then what is measured with each order."""
+        """The recording alone, then what is measured with each order; the same again while a launch goes on."""
+        found = None
+        for latest in self._pieces(batch, context):
+            found = latest or found
+            yield found
+
+    def _pieces(self, batch: int, context: int) -> Measuring:
+        """The same, with None while a launch goes on."""
         shown = Launched(batch, context)
         yield shown
         try:

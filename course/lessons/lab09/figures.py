@@ -98,10 +98,10 @@ def by_hand(*, height: int = 230) -> go.Figure:
             notes.append(note(begin + held / 2, row, name, "#FFFFFF", "center"))
             begin += taken
     layout = {
-        "template": theme.TEMPLATE, "height": height, "margin": MARGIN | {"l": 150, "r": 90, "t": 12},
+        "template": theme.TEMPLATE, "height": height, "margin": MARGIN | {"l": 150, "r": 24, "t": 12},
         "annotations": notes, "barmode": "overlay",
-        "xaxis": {"title": {"text": "memory [tokens]: holds one (blue), empty (grey), free"}, "range": [0, PLACES],
-                  "dtick": SMALL},
+        "xaxis": {"title": {"text": "memory [tokens]: holds one (blue), empty (grey), free"}, "range": [0, PLACES + 4],
+                  "tickvals": list(range(0, PLACES + 1, SMALL))},
         "yaxis": {"tickvals": [0, 1], "ticktext": [f"{PIECE} reserved each", f"blocks of {SMALL}"],
                   "range": [1.6, -0.6], "showgrid": False},
     }  # fmt: skip
@@ -130,7 +130,7 @@ def ticket(result: Served, *, height: int = 300) -> go.Figure:
     layout = {
         "template": theme.TEMPLATE, "height": height, "margin": MARGIN, "annotations": notes,
         "xaxis": {"title": {"text": "time [s]"}, "rangemode": "tozero"},
-        "yaxis": {"title": {"text": "tokens that its reader has"}, "rangemode": "tozero"},
+        "yaxis": {"title": {"text": "tokens out"}, "rangemode": "tozero"},
     }  # fmt: skip
     return theme.plain_figure(data, layout)
 
