@@ -44,7 +44,7 @@ def waits(found: Outcome, *, height: int = 300) -> go.Figure:
         for panel, *names in keys
     ]
     time: Part = {"title": {"text": "time [s]"}, "range": [0, SECONDS], "dtick": 20}
-    ttft: Part = {"title": {"text": "TTFT, mean, log scale [s]"}, "type": "log", "tickvals": list(TICKS),
+    ttft: Part = {"title": {"text": "mean TTFT [s]"}, "type": "log", "tickvals": list(TICKS),
                   "ticktext": [f"{tick:,g}" for tick in TICKS],
                   "range": theme.round_digits([log10(0.008), log10(1_500)])}  # fmt: skip
     many: Part = {"title": {"text": "requests"}, "range": theme.round_digits([0, 1.1 * max(*running, *waiting, 9)], 3)}

@@ -66,7 +66,7 @@ def slots_and_a_gateway() -> Explorer:
         controls=[
             Slider("slots", "Slots", 16, SLOTS, 2, SLOTS, log=True),
             Choice("order", "Order", [(name, name) for name in ORDERS], FAIR),
-            Slider("gateway", f"Gateway ({NONE}: none)", 4, NONE, 2, NONE, "thousand tokens/s"),
+            Slider("gateway", f"Gateway, {NONE}: none", 4, NONE, 2, NONE, "k tokens/s"),
         ],
         figure=figures.waits,
         summary=tenants.rows,
