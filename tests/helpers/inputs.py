@@ -82,11 +82,19 @@ def victims(draw: random.Random) -> tuple[Any, ...]:
     return computed, draw.choice([0, draw.randrange(len(computed))])
 
 
+def gaps(draw: random.Random) -> tuple[Any, ...]:
+    """Gaps between arrivals, how many more are wanted, and the longest window: about as often long enough as not."""
+    mean = draw.choice([2.0, 8.0, 40.0])
+    found = tuple(round(draw.expovariate(1 / mean), 2) + 0.01 for _ in range(draw.randint(1, 12)))
+    return found, draw.choice([1, 2, 4]), draw.choice([10.0, 20.0, 50.0])
+
+
 DRAWS = {
     ("01", "reader"): streams,
     ("02", "floor"): floors,
     ("03", "capacity"): capacities,
     ("04", "refill"): refills,
+    ("05", "shrink"): gaps,
     ("07", "share"): shares,
     ("08", "slots"): pools,
     ("09", "victim"): victims,
