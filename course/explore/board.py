@@ -178,8 +178,13 @@ class Board:
         self.requests = [
             self.engine.submit(
                 Request(
-                    ask.arrival, ask.prompt, guess=ask.guess, tenant=ask.tenant or None, deadline=ask.due,
-                    prefix=ask.prefix, prefix_block_size=game.cache.block_size if game.cache and ask.prefix else None,
+                    ask.arrival,
+                    ask.prompt,
+                    guess=ask.guess,
+                    tenant=ask.tenant or None,
+                    deadline=ask.due,
+                    prefix=ask.prefix,
+                    prefix_block_size=game.cache.block_size if game.cache and ask.prefix else None,
                 ),
                 output_tokens=ask.answer,
             )

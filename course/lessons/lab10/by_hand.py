@@ -31,4 +31,4 @@ def small() -> Small:
     prefix = ((0, 1), (0, 1), (0, 1), (2, 3))  # a hash stands for all tokens up to there: D shares none
     load = Workload(10.0 * np.arange(4), tokens, np.full(4, 2), prefix=prefix, prefix_block_size=BLOCK_SIZE)
     run = serve(load, Continuous(4, 64), lambda step: 1.0, KVCache(50, BLOCK_SIZE, prefix_caching=True))
-    return Small(tuple(PROMPTS), tokens, run.log.lookups[:, 2])
+    return Small(tuple(PROMPTS), tokens, np.asarray(run.log.lookups)[:, 2])

@@ -75,7 +75,7 @@ def returned(
     """Serve the chats in a pool of so many blocks."""
     load = talks(pause, pause_cv, rate, seed)
     run = serve(load, engine(), STEP, KVCache(num_blocks, BLOCK_SIZE, prefix_caching=True))
-    row, known, found = run.log.lookups.T
+    row, known, found = np.asarray(run.log.lookups).T
     first = np.unique(row, return_index=True)[1]
     turn = row[first] % TURNS
     sums = (np.bincount(turn, weights=values[first], minlength=TURNS) for values in (found, known))

@@ -103,7 +103,7 @@ def dashboard(before: Evening, since: Evening, *, height: int = 300) -> go.Figur
     for day, colour, evening in (("Monday", "waiting", before), ("since Tuesday", "wasted", since)):
         run = evening.run
         edges = np.linspace(0, float(run.arrival.max()), BINS + 1)
-        row, known, found = run.log.lookups.T
+        row, known, found = np.asarray(run.log.lookups).T
         at = run.admitted[row]
         # A look-up after a preemption came later than the request's first: it counts from its own step on.
         order = np.argsort(at, kind="stable")

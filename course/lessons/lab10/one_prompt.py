@@ -87,7 +87,7 @@ class Both:
     @cached_property
     def found(self) -> int:
         """Tokens that the last prompt found."""
-        return int(self.on.log.lookups[-1, 2])
+        return int(np.asarray(self.on.log.lookups)[-1, 2])
 
     def blocks(self, run: Run) -> int:
         """The most blocks that were held at once, in blocks of the engine's own size."""
