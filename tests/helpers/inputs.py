@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 from course.lessons.lab03.one_engine import STEP
+from course.lessons.lab10.lookup import keys_of
 from course.steptime import PowerLaw
 
 
@@ -101,6 +102,16 @@ def gaps(draw: random.Random) -> tuple[Any, ...]:
     return found, draw.choice([1, 2, 4]), draw.choice([10.0, 20.0, 50.0])
 
 
+def prompts(draw: random.Random) -> tuple[Any, ...]:
+    """A prompt, the keys of what an earlier one left, perhaps with a block evicted, and the block size."""
+    block = draw.choice([1, 2, 4, 16])
+    text = [draw.randint(1, 3) for _ in range(draw.randint(1, 5 * block))]
+    known = keys_of(text, block)
+    kept = set(sorted(known, key=repr)[draw.choice([0, 0, 1]) :])
+    prompt = text[: draw.randint(1, len(text))] if draw.random() < 0.5 else [*text, *(draw.randint(1, 3) for _ in "ab")]
+    return prompt, kept, block
+
+
 DRAWS = {
     ("01", "reader"): streams,
     ("02", "floor"): floors,
@@ -111,6 +122,7 @@ DRAWS = {
     ("07", "share"): shares,
     ("08", "slots"): pools,
     ("09", "victim"): victims,
+    ("10", "lookup"): prompts,
     ("16", "felt"): plans,
     ("17", "fair"): queues,
 }

@@ -96,6 +96,7 @@ PROBES = (
     ([*_CHAT, *range(300, 330)], keys_of(_CHAT, 8), 8),  # the next turn
     ([5, 5, 5, 5, 5, 5, 5, 5, 6], keys_of([5] * 4, 4), 4),  # the same tokens twice, the second time behind others
     ([1, 2, 3], keys_of(_CHAT, 16), 16),
+    (_CHAT[:17], keys_of(_CHAT, 16), 16),  # one token behind the block
     (_LONG, keys_of(_LONG, 4) - (keys_of(_LONG[:12], 4) - keys_of(_LONG[:8], 4)), 4),  # the third of four is missing
 )  # fmt: skip
 """(prompt, keys that are in the cache, block size)."""
