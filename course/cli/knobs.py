@@ -104,5 +104,5 @@ def check(options: Mapping[str, Any]) -> None:
     for option in OPTIONS:
         if option.kind is int:
             whole(option.name, options[option.name], low=min(option.default, 1))
-        elif option.kind is float:
+        elif option.kind is float and options[option.name] != option.default:  # which may be infinite
             real(option.name, options[option.name], low=0, high=1_000 * MAX_SECONDS)

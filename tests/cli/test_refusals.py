@@ -28,7 +28,7 @@ BAD = {
     "simulate --rate 5 --head 0": "--head must be",
     "simulate --rate 5 --scale-rate 0": "--scale-rate must be",
     "simulate --rate 5 --num-requests 1 --scale-rate 2": "no rate to scale",
-    "simulate --rate 5 --policy fifo": "no policy is called 'fifo'; there are continuous, static, dynamic",
+    "simulate --rate 5 --policy fifo": "no policy is called 'fifo'; there are continuous, bucket",
     "simulate --rate 5 --policy static,": "no policy is called ''",
     "simulate --rate 5 --max-num-seqs 0": "--max-num-seqs must be",
     "simulate --rate 5 --max-num-seqs 4096": "--max-num-batched-tokens 2048 is smaller than one decode",

@@ -77,11 +77,12 @@ def rules(found: Served, *, height: int = 300) -> go.Figure:
         dots([1e3 * found.ttft], [1e3 * found.gap], ["wasted"], "this rule"),
         words([1e3 * line_of[0].ttft, 1e3 * line_of[-1].ttft, 1e3 * found.ttft],
               [1e3 * line_of[0].gap, 1e3 * line_of[-1].gap, 1e3 * found.gap],
-              [f"mixed, {line_of[0].budget:,} tokens", f"mixed, {line_of[-1].budget:,}", found.rule],
+              [f"  mixed, {line_of[0].budget:,} tokens", f"  mixed, {line_of[-1].budget:,}",
+               "" if found.rule == MIXED else found.rule],
               ["continuous", "continuous", "wasted"],
-              corner=["middle right", "top right", "bottom center" if found.rule == MIXED else "top center"]),
+              corner=["middle right", "top right", "bottom left"]),
     ]  # fmt: skip
-    ticks = ((20, 50, 100, 200, 500, 1_000, 5_000, 20_000), (10, 20, 50, 100, 200, 500, 1_000, 3_000))
+    ticks = ((20, 100, 500, 2_000, 10_000), (10, 20, 50, 100, 200, 500, 1_000, 3_000))
     axes = [
         {"type": "log", "title": {"text": title}, "range": theme.round_digits([log10(low), log10(high)]),
          "tickvals": list(values), "ticktext": [f"{value:,}" for value in values]}
@@ -120,7 +121,7 @@ def launches(recorded: Here, here: Here, *, height: int = 270) -> go.Figure:
         heads.append(heading(2, "measured here"))
     key = "  ".join(f'<span style="color:{INKS[colour]}">■</span> {what}' for colour, what in (
         ("decode", "decodes"), ("prefill", "prompt"), ("continuous", "both together")))  # fmt: skip
-    heads.append(note(1, 1, key, xref="paper", yref="paper", anchor="right", yanchor="bottom", yshift=20))
+    heads.append(note(0, 1, key, xref="paper", yref="paper", yanchor="bottom", yshift=22))
     margin = MARGIN | {"l": 110, "t": 56}
     return pair(data, axes[0], axes[1], height, margin=margin, annotations=heads, barmode="overlay")
 
@@ -169,7 +170,7 @@ def by_hand(cases: Mapping[str, Case], *, height: int = 430) -> go.Figure:
     key = "  ".join(f'<span style="color:{theme.COLOURS[colour]}">{mark}</span> {what}' for colour, mark, what in (
         ("decode", "■", f"{READERS} readers"), ("prefill", "■", "prompts"),
         ("decode", "|", "a token for A")))  # fmt: skip
-    notes.append(note(1, 1, key, xref="paper", yref="paper", anchor="right", yanchor="bottom", yshift=22))
+    notes.append(note(0, 1, key, xref="paper", yref="paper", yanchor="bottom", yshift=22))
     return theme.plain_figure(data, layout | {"annotations": notes})
 
 
@@ -199,5 +200,5 @@ def operators_graphs(before: Graphs, now: Graphs, *, height: int = 380) -> go.Fi
         }  # fmt: skip
     key = "  ".join(f'<span style="color:{INKS[colour]}">━</span> {what}' for colour, what in (
         ("waiting", "last week"), ("wasted", "now")))  # fmt: skip
-    notes.append(note(1, 1, key, xref="paper", yref="paper", anchor="right", yanchor="bottom", yshift=20))
+    notes.append(note(0, 1, key, xref="paper", yref="paper", yanchor="bottom", yshift=22))
     return theme.plain_figure(data, layout | {"annotations": notes})
