@@ -60,7 +60,7 @@ def test_json_says_the_same():
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("--policy", "magic"), "no policy is called 'magic'; there are continuous, static, dynamic"),
+        (("--policy", "magic"), "no policy is called 'magic'; there are continuous, bucket"),
         (("--engine", "vlm"), "no engine is called 'vlm'"),
         (("--max-num-seqs", 0), "--max-num-seqs must be"),
         (("--max-num-seqs", 4096), "smaller than one decode"),
