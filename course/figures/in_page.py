@@ -27,6 +27,7 @@ DRAWN = ":not(.hoverlayer *)"
 BUTTONS = (
     ".js-plotly-plot .modebar-container { top: 40% !important; height: 0 !important; }\n"
     ".js-plotly-plot .modebar { right: 0; top: 0; width: 22px; }\n"
+    ".js-plotly-plot .modebar-group { padding-left: 0 !important; }\n"
     ".js-plotly-plot .modebar-group .modebar-btn { display: block; padding: 2px; }\n"
     ".js-plotly-plot .modebar-group .modebar-btn:not([data-title^=Download], [data-title^=Reset]) { display: none; }\n"
 )
