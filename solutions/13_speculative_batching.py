@@ -42,8 +42,7 @@ lab13.pays_off()
 # %% [markdown]
 # ### Others in the same step
 #
-# Requests come at once, with prompts of 1,000 tokens and answers of 100, and the head drafts. Acceptance is each request's own: code repeats itself more
-# than talk does.
+# Requests come at once, with prompts of 1,000 tokens and answers of 100, and the head drafts.
 
 # %%
 lab13.shared_steps()
@@ -98,13 +97,13 @@ lab13.by_hand()
 # A step is as long for everybody in it. With acceptances of 0.9 and 0.3 in one batch of 16, the TPOT is {{fast_ms:.1f}} and {{slow_ms:.1f}} ms; without drafts {{alone_ms:.1f}}.
 #
 # **How sure is this?** In the recording each row reads the cache of its sequence. A kernel that reads it once for all rows would gain
-# {{once_64:.2f}} times with 64 (modelled), and pay up to {{once_to}} instead of {{pays_to}}. Measure your own two steps.
+# {{once_64:.2f}} times with 64 (modelled), and pay up to {{once_to}} instead of {{pays_to}}. Measure yours.
 # Equal words hold in our float32; in bf16 the batch and the kernels change a rounding, with drafts or without.
 
 # %% [markdown]
 # ## Exercises
 #
-# An example: two drafts, each accepted with probability 0.5; the model's own token, then one draft, then both.
+# An example: two drafts, each accepted every second time; the model's own token, then one draft, then both.
 
 # %%
 print(1 + 0.5 + 0.5**2, (1 - 0.5**3) / (1 - 0.5))
@@ -142,12 +141,10 @@ lab.check("speed_up", speed_up)
 def how_many(plain, draft, verify, accept):
     """Drafts a step."""
     ### BEGIN SOLUTION
-    best, most = 0, 1.0
+    gains = [1.0]
     for k, step in enumerate(verify, start=1):
-        gain = speed_up(plain, draft, step, k, accept)
-        if gain > most:
-            best, most = k, gain
-    return best
+        gains.append(speed_up(plain, draft, step, k, accept))
+    return gains.index(max(gains))
     ### END SOLUTION
 
 
@@ -186,7 +183,7 @@ lab13.step_times()
 
 # %% [markdown]
 # The load stays like this. Choose the flag and the number. (vLLM also takes `num_speculative_tokens_per_batch_size`, a list such as `[[1, 32, 4], [33, 128, 1], [129, 1024, 0]]`, for a
-# load that varies; look up whether your version still runs it as full CUDA graphs.)
+# load that varies.)
 
 # %%
 choice = {"--flag": None}

@@ -75,6 +75,18 @@ def plans(draw: random.Random) -> tuple[Any, ...]:
     return planned, [draw.choice([0.125, 0.5, 1.25, 4.0]) for _ in planned]
 
 
+def one_verification(draw):
+    """Steps in milliseconds, drafts and an acceptance."""
+    return draw.uniform(3, 20), draw.uniform(0.2, 4), draw.uniform(3, 60), draw.randint(1, 7), draw.uniform(0.1, 0.95)
+
+
+def verifications(draw):
+    """A plain step, a pass of the draft, steps that verify ever more drafts, and an acceptance."""
+    plain, each = draw.uniform(3, 20), draw.uniform(0.02, 1.2)
+    steps = [plain * (1 + each * k) for k in range(1, draw.randint(3, 8))]
+    return plain, draw.uniform(0.05, 0.6), steps, draw.uniform(0.2, 0.95)
+
+
 DRAWS = {
     ("01", "reader"): streams,
     ("02", "floor"): floors,
@@ -82,6 +94,8 @@ DRAWS = {
     ("04", "refill"): refills,
     ("07", "share"): shares,
     ("08", "slots"): pools,
+    ("13", "speed_up"): one_verification,
+    ("13", "how_many"): verifications,
     ("16", "felt"): plans,
 }
 """By lab and exercise."""

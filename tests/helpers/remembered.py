@@ -49,6 +49,8 @@ class Remembered:
         computed: Sequence[int],
         block_tables: Sequence[Sequence[int]],
         cache: Slots,
+        *,
+        every: bool = False,
     ) -> np.ndarray:
         """As `course.lm.forward.Model.forward`, for rows that the engine asks for."""
         ends = np.cumsum(counts)
@@ -57,7 +59,9 @@ class Remembered:
             places = np.arange(before + count)
             at = np.asarray(table)[places // cache.block_size], places % cache.block_size
             cache.tokens[at[0][before:], at[1][before:]] = tokens[end - count : end]
-            rows.append(self.after(tuple(cache.tokens[at].tolist())))
+            known = tuple(cache.tokens[at].tolist())
+            rows += [self.after(known[:place]) for place in range(before + 1 if every else before + count, len(known))]
+            rows.append(self.after(known))
         return np.stack(rows)
 
     def after(self, context: Context) -> np.ndarray:

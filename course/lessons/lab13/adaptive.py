@@ -82,7 +82,10 @@ def seconds_of(batch: int) -> tuple[float, float, list[float]]:
 
 
 # Batches of 1 to 256 at two acceptances
-PROBES = [[*seconds_of(batch), accept] for batch, accept in ((1, 0.8), (8, 0.6), (64, 0.6), (256, 0.3), (128, 0.8))]
+PROBES = [
+    [*seconds_of(batch), accept]
+    for batch, accept in ((1, 0.8), (8, 0.6), (64, 0.6), (256, 0.3), (128, 0.8), (128, 0.6))
+]
 
 
 class AdaptiveK(Drafting):

@@ -18,7 +18,15 @@ SERVED_BY = 16  # slots in which the committed prompts are answered
 PUBLISHED: dict[str, Any] = {"claimed_low": 2, "claimed_high": 3}
 """What the notes say of a batch."""
 
-GIVEN = (pays.CONTEXT, tasks.SHARED, pays.BATCHES[-1], pays.MOST, tasks.SERVED["requests"], K)
+GIVEN = (
+    pays.CONTEXT,
+    tasks.SHARED,
+    pays.BATCHES[-1],
+    tasks.SERVED["requests"],
+    *pays.MIXES["half and half"],
+    pays.ANSWER,
+    K,
+)
 
 
 @cache
@@ -58,12 +66,12 @@ def facts() -> dict[str, Any]:
         "seen_some": spoken.suffix_acceptance(SEEN[1]), "seen_many": spoken.suffix_acceptance(SEEN[2]),
         "some": SEEN[1], "many": SEEN[2], "verify_1": 1e3 * one.verification, "verify_64": 1e3 * many.verification,
         "plain_64": 1e3 * many.plain, "tokens": one.tokens, "small_1": small[1], "small_16": small[16],
-        "accept": ACCEPT, "draft_1": 1e3 * one.draft, "draft_64": 1e3 * many.draft, "rows_64": 64 * (K + 1),
-        "pays_to": pays.pays_up_to(HEAD, K, ACCEPT), "small_to": pays.pays_up_to(MODEL, K, tasks.UNLIKELY),
+        "accept": ACCEPT, "draft_1": 1e3 * one.draft, "rows_64": 64 * (K + 1),
+        "pays_to": pays.pays_up_to(HEAD, K, ACCEPT),
         "once_to": max(batch for batch in pays.BATCHES if once[batch] >= 1), "once_64": once[64],
         "fast_ms": 1e3 * half.tpot(0), "slow_ms": 1e3 * half.tpot(1), "alone_ms": 1e3 * half.plain_tpot,
         # Exercises
-        "exercise_k": k, "exercise_accept": accept, "expected": expected(accept, k),
+        "exercise_accept": accept, "expected": expected(accept, k),
         "expected_drafts": expected(accept, k) - 1, "expected_each": 1 + k * accept, "expected_all": k + 1,
         "expected_short": expected(accept, k - 1), "twin_accept": accept_twin,
         "expected_twin": expected(accept_twin, k_twin), "expected_twin_drafts": expected(accept_twin, k_twin) - 1,
@@ -85,7 +93,6 @@ def keys() -> dict[str, tuple[bool, ...] | str]:
     return {
         "reads": "read once",
         "refill": "filled in the next step",
-        "gain": "",
         "words": (other > 5, other in (1, 2), other == 0),
         "cause": (False, busy.verification > 2 * busy.plain, False),
         "next": "with and without drafts",
