@@ -65,8 +65,8 @@ bundle-check: bundle  ## unpack that file elsewhere and open a lab from it with 
 	$(RUN) tests.bench.offline $(ARGS)
 
 # engine_steps.py is not among them: it records on a GPU, with PyTorch, which is in no lock file of the course.
-bench: $(DEV_STAMP)  ## measure the simulator beside SimPy, the decode-step kernel, then the language model
-	@set -e; for script in tests/bench/simulator.py tests/bench/kernel.py tests/bench/lm.py; do \
+bench: $(DEV_STAMP)  ## measure the simulator beside SimPy, the decode-step kernel, the reader of logs, then the language model
+	@set -e; for script in tests/bench/simulator.py tests/bench/kernel.py tests/bench/look.py tests/bench/lm.py; do \
 	  echo "== $$script"; PYTHONPATH=. .venv/bin/python "$$script" $(ARGS); done
 
 # Not part of `make test`, which compares the course with what is recorded in tests/data/vllm/.

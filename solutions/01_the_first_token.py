@@ -80,7 +80,7 @@ lab01.one_question()
 lab01.four_by_hand()
 
 # %% [markdown]
-# Request {{fourth}} waits {{fourth_wait:g}} s for a slot. Its prefill ends at {{fourth_first:g}} s, its decode at {{fourth_last:g}} s. So its TTFT is {{fourth_ttft:g}} s, and its
+# Request {{fourth}} [waits](#see:waiting) {{fourth_wait:g}} s for a slot. Its [prefill](#see:prefill) ends at {{fourth_first:g}} s, its decode at {{fourth_last:g}} s. So its TTFT is {{fourth_ttft:g}} s, and its
 # **E2E**, the time to its last token, {{fourth_e2e:g}} s. An **ITL** is one gap between two tokens, **TPOT** the mean gap of
 # one answer. $N$ tokens have $N - 1$ gaps:
 #

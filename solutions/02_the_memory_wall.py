@@ -22,8 +22,7 @@ lab02.one_at_a_time()
 
 # %% [markdown]
 # A step **reads** the weights, and K and V of each sequence, at the card's bandwidth. And it **multiplies**: two FLOP
-# for each weight and token. These steps are the card's alone. If an engine's host does not work ahead, it adds its part:
-# up to {{host_ms:.1f}} ms in a live run of ours. A switch below adds it.
+# for each weight and token. These steps are the card's alone. An engine's host may add up to {{host_ms:.1f}} ms; a switch below does.
 
 # %% [markdown]
 # ## Predict
@@ -32,7 +31,7 @@ lab02.one_at_a_time()
 lab.predict("faster")
 
 # %%
-lab.predict("twice")
+lab.predict("speed")
 
 # %% [markdown]
 # ## Explore
@@ -49,7 +48,7 @@ lab02.a_step_on_the_roofline()
 # ### A curve and its knee
 #
 # The curve $t_0 + c\,b^\alpha$ is fitted to recorded steps of $b$ decodes, without prompts: $t_0$ is for everybody, the
-# rest came with the sequences. At the **knee** the two are equal. The band has {{confidence:.0%}} confidence.
+# rest came with the sequences. At the **knee** the two are equal.
 
 # %%
 lab02.a_curve_and_its_knee()
@@ -57,8 +56,7 @@ lab02.a_curve_and_its_knee()
 # %% [markdown]
 # ## Measure
 #
-# After each move your machine reads a matrix, multiplies it by a batch, and computes attention, as an H200 did. There
-# the product takes about as long as reading, up to 64 sequences. A CPU has no such flat part: it multiplies slowly, so
+# After each move your machine reads a matrix, multiplies it by a batch, and computes attention, as an H200 did. A CPU has no such flat part: it multiplies slowly, so
 # a product with 4 already takes much longer.
 
 # %%
@@ -76,8 +74,8 @@ lab02.launched_here()
 lab02.machine_by_hand()
 
 # %% [markdown]
-# Reading the weights takes 2 s. Each sequence adds 1 s for its K and V, and {{own_multiplying_s:g}} s of multiplying. The products overlap
-# with reading the weights only; K and V come after. So steps of one, two and four take 3, 4 and 6 s. The knee is at 2,
+# Reading the [weights](#see:weights) takes 2 s. Each sequence adds 1 s for its [K and V](#see:k-and-v), and {{own_multiplying_s:g}} s of [multiplying](#see:multiply). The products overlap
+# with reading the weights only; K and V come after. The knee is at 2,
 # where K and V take as long as the weights.
 #
 # $$t(b) = \max\left(\frac{W}{B}, \frac{b F}{R}\right) + \frac{b K}{B}$$
@@ -170,7 +168,7 @@ lab02.ticket_graphs()
 lab.recap("faster")
 
 # %%
-lab.recap("twice")
+lab.recap("speed")
 
 # %% [markdown]
 # **Decide.** {{service_rate}} requests/s come, more than an engine can take: prompts of {{service_prompt}} tokens, answers of {{service_answer}}. A simulator

@@ -60,7 +60,7 @@ lab03.law_in_a_window()
 # %% [markdown]
 # ## Measure
 #
-# Each move asks a small language model 60 questions. Compare λ W and L.
+# Each move asks a small language model 60 questions.
 
 # %%
 lab03.law_on_live_words()
@@ -76,19 +76,18 @@ lab03.law_on_live_words()
 lab03.by_hand()
 
 # %% [markdown]
-# They stay {{stays}} seconds, {{stayed}} in all. By request: 4 arrivals in {{over_s}} s, each staying {{mean_stay:g}} s on average, give
-# λ W = {{hand_rate:g}} x {{mean_stay:g}} = {{hand_in_system:g}}. By the clock: {{stayed}} request-seconds in {{over_s}} s are {{hand_in_system:g}} in the system. Both add the
-# same {{stayed}} seconds:
+# They stay {{stays}} seconds, {{stayed}} in all. By request: 4 arrivals in {{over_s}} s, staying {{mean_stay:g}} s on average, give
+# λ W = {{hand_rate:g}} x {{mean_stay:g}} = {{hand_in_system:g}}. By the clock: {{stayed}} request-seconds in {{over_s}} s are {{hand_in_system:g}} in the system.
 #
 # $$L = \lambda W$$
 #
-# In the shaded 4 s λ W is {{shaded_rate:g}} x {{shaded_stay:g}} = {{shaded_product:g}}, but L is {{shaded_in_system:g}}: requests 1 and 2 bring {{brought}} seconds in, request 4 takes {{taken}} out.
+# In the shaded 4 s λ W is {{shaded_rate:g}} x {{shaded_stay:g}} = {{shaded_product:g}}, but L is {{shaded_in_system:g}}: requests [1](#see:request-1) and [2](#see:request-2) bring {{brought}} seconds in, [request 4](#see:request-4) takes {{taken}} out.
 #
-# The law holds for any part, such as the queue. `vllm bench serve` fixes λ with `--request-rate`, or L,
+# It holds for any part, such as the queue. `vllm bench serve` fixes λ with `--request-rate`, or L,
 # the number in flight, with `--max-concurrency`.
 #
 # **Capacity.** With all $B$ slots taken, each step gives $B$ requests a token. So a request of $N$ tokens costs $N/B$
-# steps, one of them with its prompt:
+# steps, one with its prompt:
 #
 # $$\frac{1}{\text{capacity}} = \left(\frac{N}{B} - 1\right) t_d + t_p$$
 #
@@ -102,8 +101,7 @@ lab03.by_hand()
 # | $t_p$ | step of $B - 1$ decodes and a prompt | ms | {{mixed_ms:.1f}} |
 # | capacity | formula; simulated | requests/s | {{capacity:.1f}}; {{capacity_simulated:.1f}} |
 #
-# **Slots.** With {{price_slots}} the p99 of TTFT at 14 requests/s is {{many_soon_ms:.0f}} ms, and TPOT stays {{many_soon_tpot_ms:.1f}} ms; at {{price_rate:g}} TPOT is {{price_tpot_ms:.0f}} ms. From
-# {{most:.1f}} on more do not help, and memory ends near {{room_requests}} requests. {{vllm}}: a mean TTFT
+# **Slots.** At {{most:.1f}} requests/s more stop helping, and memory ends near {{room_requests}} requests. {{vllm}}: a mean TTFT
 # of {{few_vllm_ms:,}} ms with {{few_vllm}} slots, of {{many_vllm_ms}} ms with {{many_vllm}}.
 #
 # **Above capacity** the queue grows by λ minus capacity each second, and drains by capacity minus λ.

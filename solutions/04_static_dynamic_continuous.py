@@ -89,7 +89,7 @@ lab04.three_policies_speak()
 lab04.four_by_hand()
 
 # %% [markdown]
-# Static batching needs 6 + 3 = 9 steps, or {{hand_slot_steps}} slot-steps, for {{hand_tokens}} tokens: {{hand_padding}} slot-steps are padding. Continuous batching
+# Static batching needs 6 + 3 = 9 steps, or {{hand_slot_steps}} slot-steps, for {{hand_tokens}} tokens: {{hand_padding}} slot-steps are [padding](#see:padding). Continuous batching
 # refills the second slot at once and needs {{hand_refilled}} steps. The gain is 9 / 6 = 1.5.
 #
 # If somebody always waits and every step takes the same time, the gain in tokens/s is

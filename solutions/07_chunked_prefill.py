@@ -48,16 +48,13 @@ lab07.hand_out_tokens()
 # %% [markdown]
 # ### One long prompt
 #
-# Newcomers follow it after {{newcomers_ms}} ms. The **cap for one prompt** is the most tokens of it in a
-# step.
+# The **cap for one prompt** is the most tokens of it in a step.
 
 # %%
 lab07.one_long_prompt()
 
 # %% [markdown]
 # ### What a percentile hides
-#
-# The p99 is where a line crosses 1%.
 
 # %%
 lab07.what_a_percentile_hides()
@@ -65,15 +62,14 @@ lab07.what_a_percentile_hides()
 # %% [markdown]
 # ## Measure
 #
-# Four stories, and a long prompt. Play, halve the budget, and play again. This is **measured**; beside it is a
+# Four stories, and a long prompt. Play, halve the budget, play again. This is **measured**; beside it is a
 # contract, **simulated** on an H200's recorded steps with {{on_the_card}} times the budget.
 
 # %%
 lab07.words_that_stop()
 
 # %% [markdown]
-# In vLLM a chat stops too, while two prompts of over {{vllm_over}} tokens are read. (The
-# machine was busy.)
+# In vLLM a chat stops too, while two prompts of over {{vllm_over}} tokens are read.
 
 # %%
 lab07.vllm_stops()
@@ -88,11 +84,10 @@ lab07.vllm_stops()
 lab07.four_by_hand()
 
 # %% [markdown]
-# - **Head-of-line blocking**: the prompt in front stops A and B for {{hand_stop:.0f}} ms.
-# - A budget of {{hand_budget}} leaves the prompt {{hand_chunk}}. The longest gap is {{hand_gap:.0f}} ms, but the new chat waits for the last chunk.
-# - A cap of {{hand_cap}} leaves the new chat room.
+# - **Head-of-line blocking**: the [prompt in front](#see:a-chunk-of-a-long-prompt) stops A and B for {{hand_stop:.0f}} ms.
+# - With a budget of {{hand_budget}} the longest gap is {{hand_gap:.0f}} ms, but the new chat [waits](#see:waiting) for the last chunk.
 #
-# To remember: decodes first, then
+# Decodes first, then
 #
 # $$ \text{chunk} = \min(\text{cap},\ \text{budget} - \text{decodes}), \qquad
 # \text{steps} = \lceil \text{prompt} / \text{chunk} \rceil $$
@@ -105,8 +100,7 @@ lab07.four_by_hand()
 # | prompt | tokens | 12 | 32,768 |
 # | steps | | {{hand_steps}} | {{chunks}} |
 #
-# **Small steps.** A budget of 1,024 makes the contract's TTFT {{longer_1024:.0%}} longer, 512 makes it {{longer_512:.0%}}: each step reads
-# the weights. Below some {{floor}} tokens a step is hardly shorter.
+# A budget of 512 makes the contract's TTFT {{longer_512:.0%}} longer: each step reads the weights. Below some {{floor}} tokens a step is hardly shorter.
 
 # %% [markdown]
 # ## Exercises

@@ -16,7 +16,7 @@ lab.earlier()
 
 # %% [markdown]
 # You put Llama-3.1-8B on an RTX 4090 for a team of forty. Prompts have 1,024 tokens, answers 512 on average, CV 1. For
-# each token every layer keeps a key (K) and a value (V), to compute them only once: the **KV cache**. The
+# each token every layer keeps a key (K) and a value (V): the **KV cache**. The
 # engine allocates it as one **KV pool** of **blocks** of 16 tokens. Its log says (written from the {{blocks:,}} blocks that {{log_of}}
 # printed on such a card):
 
@@ -30,7 +30,7 @@ print(lab08.start_up_log())
 # ## Predict
 
 # %%
-lab.predict("five")
+lab.predict("fit")
 
 # %%
 lab.predict("slots")
@@ -38,8 +38,8 @@ lab.predict("slots")
 # %% [markdown]
 # ## Explore
 #
-# A card's **ledger** goes from its memory to the pool. Activation and other are estimated: {{ledger_less:.0%}} less than
-# the engine found.
+# A card's **ledger** goes from its memory to the pool. Its pool is {{ledger_less:.0%}} below
+# the engine's.
 
 # %%
 lab08.what_fits()
@@ -80,10 +80,7 @@ print(lab08.preempted_page())
 lab08.four_requests()
 
 # %% [markdown]
-# In the sixth step each needs a fourth block, so the engine preempts D, admitted last. All end after {{hand_steps}}
-# steps instead of {{hand_answer}}.
-#
-# **To remember**: the KV bytes of a token. **To look up**: how many fit.
+# In the sixth step each needs a fourth block, so the engine preempts [D](#see:d), admitted last.
 #
 # $$ k = 2 \cdot n_{\text{layers}} \cdot n_{\text{KV heads}} \cdot d_{\text{head}} \cdot s \qquad
 # \text{residents} = \frac{\text{tokens in the pool}}{P + N\,(1 + CV^2)/2} $$
@@ -105,13 +102,12 @@ lab08.four_requests()
 # if all grow to the limit.
 #
 # **Prefix caching**, on by default in vLLM, holds equal beginnings once: with a system prompt of 512 tokens
-# {{with_prefixes:.0f}} would fit. Here it is off: no two prompts are alike.
+# {{with_prefixes:.0f}} would fit. Here no two prompts are alike.
 
 # %% [markdown]
 # ## Exercises
 #
-# An example: bytes a token and requests at once; mean and standard deviation of a sequence's blocks (answers drawn: mean
-# {{drawn_mean:.0f}}, CV {{drawn_cv:.2f}}).
+# An example: bytes a token and requests at once; mean and standard deviation of a sequence's blocks.
 
 # %%
 blocks = np.ceil(lab08.tokens_held() / 16)
@@ -175,7 +171,7 @@ lab.ticket()
 # 3. Past the limit requests are **preempted**. Watch the counter; set fewer slots.
 
 # %%
-lab.recap("five")
+lab.recap("fit")
 
 # %%
 lab.recap("slots")

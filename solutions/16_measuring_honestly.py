@@ -75,7 +75,7 @@ lab16.a_client_that_waits()
 lab16.a_client_by_hand()
 
 # %% [markdown]
-# Requests {{third}} and {{fourth}} waited in the client, in no record. This is **coordinated omission**: a client that waits for the
+# Requests {{third}} and {{fourth}} [waited in the client](#see:waits-in-the-client), in no record. This is **coordinated omission**: a client that waits for the
 # server leaves out requests that would have waited.
 #
 # $$\text{TTFT}_{\text{plan}} = (\text{sent} - \text{planned}) + \text{TTFT}_{\text{written}}$$

@@ -8,6 +8,9 @@ everything else to stderr. To add a command, write a module with a function of i
 import sys
 
 try:  # the first tenths of a second, in which Ctrl-C must not give a traceback either
+    from course.base import interrupt
+
+    interrupt.listen()
     import signal
     from contextlib import suppress
     from importlib import import_module
@@ -19,6 +22,7 @@ try:  # the first tenths of a second, in which Ctrl-C must not give a traceback 
     from course.base.streams import forgiving, shortened
     from course.cli.output import echo
 except KeyboardInterrupt:
+    print("course: stopped by Ctrl-C", file=sys.stderr)
     sys.exit(130)
 except ImportError as error:
     sys.exit(f"course: the installation is not complete ({error}): remove .venv/.installed, then `make lab`")
@@ -91,8 +95,10 @@ class OneSentence(TyperGroup):
         except MemoryError:
             status = _refuse("there is not enough memory for this many requests: use fewer")
         except KeyboardInterrupt:
-            status = 130
+            status = interrupt.STATUS
         status = status if isinstance(status, int) else 0
+        if status == interrupt.STATUS:  # typer answers Ctrl-C within a command itself, with this status
+            echo(interrupt.STOPPED, err=True)
         if standalone_mode:
             sys.exit(status)
         return status
@@ -145,8 +151,13 @@ def _course(
 def main() -> None:
     """Entry point of the `course` command."""
     try:
+        interrupt.listen()
         with suppress(AttributeError):  # Windows has no SIGPIPE
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         app(prog_name="course")
     except KeyboardInterrupt:
-        sys.exit(130)
+        print(interrupt.STOPPED, file=sys.stderr)
+        sys.exit(interrupt.STATUS)
+
+
+interrupt.rest()  # whoever only imports this keeps the Ctrl-C of Python

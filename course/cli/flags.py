@@ -89,7 +89,7 @@ def flags(
             clash = sorted(on_command_line & {*settings, *KV, "policy", "model"})
             if clash:
                 raise ValueError(f"--from has its own settings: leave out {', '.join(map(flag, clash))}, or --from")
-            parsed = exports.parse(line, gpu, ignore_unknown=ignore_unknown, service=service, env=_values(env))
+            parsed = exports.parse(line, gpu, ignore_unknown=ignore_unknown, service=service, env=values_of(env))
             a_policy, kv, name = parsed.policy, parsed.kv, parsed.model or "MODEL"
         else:
             only = sorted(on_command_line & {"gpu", "ignore_unknown", "service", "env"})
@@ -106,8 +106,8 @@ def flags(
             echo(f"warning: {export.engine}: {warning}", err=True)
 
 
-def _values(env: list[str] | None) -> dict[str, str]:
-    """The variables of --env."""
+def values_of(env: list[str] | None) -> dict[str, str]:
+    """The variables of --env. ValueError for one without a value."""
     pairs = [one.partition("=") for one in env or []]
     for name, equals, _ in pairs:
         if not equals:

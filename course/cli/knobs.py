@@ -25,11 +25,13 @@ class Option:
 
 
 def knobs(policy: type[Policy]) -> dict[str, tuple[type, Any, Knob]]:
-    """Setting -> (type, default, knob), in the order of the signature."""
+    """Setting -> (type, default, knob), in the order of the signature; what has no Knob keeps its default."""
     by_name = {}
     hints = get_type_hints(policy.__init__, include_extras=True)
     for name, parameter in inspect.signature(policy).parameters.items():
-        kind, knob = get_args(hints[name])
+        kind, *_, knob = get_args(hints[name]) or (None, None)
+        if not isinstance(knob, Knob):
+            continue
         default = knob.default if parameter.default is inspect.Parameter.empty else parameter.default
         by_name[name] = (kind, default, knob)
     return by_name

@@ -128,6 +128,17 @@ def kv(
     weights_gib: Annotated[float | None, typer.Option(help="Weights per card, as your engine prints them.")] = None,
     activation_gib: Annotated[float | None, typer.Option(help="Peak of activations, as printed.")] = None,
     other_gib: Annotated[float | None, typer.Option(help="CUDA context, NCCL and graphs, as printed.")] = None,
+    line: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="COMMAND",
+            help="A server's command line in quotes, or a script or YAML with it; its settings count beside these.",
+        ),
+    ] = None,
+    env: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="With --from: the value of a shell variable in it.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table; sizes in bytes.")] = False,
 ) -> None:
     """KV bytes a token of a model, and with a GPU what fits: its memory line by line.
@@ -135,15 +146,23 @@ def kv(
     \b
     course kv config.json
     course kv config.json --gpu H100 --max-model-len 8192
+    course kv config.json --gpu H100 --from serve.sh --env TP=2
     course kv config.json --memory-gib 23.5 --kv-cache-dtype fp8
     course kv deepseek-v3 --gpu H200 --tp 8 --num-speculative-tokens 1
     """
     from course.base.settings import whole
     from course.models import named_or_read
 
-    options = {name: value for name, value in ctx.params.items() if name not in ("config", "as_json")}
-    card = None
+    options = {name: value for name, value in ctx.params.items() if name not in ("config", "line", "env", "as_json")}
+    card, read = None, list[str]()
     try:
+        if env and line is None:
+            raise ValueError("--env needs --from: it is about a command line")
+        if line is not None:
+            from course.cli.kv_script import settings_of
+
+            said, read = settings_of(line, gpu, env, typed_options(ctx))
+            options |= said
         with_card = any(options[name] is not None for name in ("gpu", "memory_gib", "kv_gib"))
         dtype = options.pop("kv_cache_dtype") or ("auto" if with_card else None)
         spec = named_or_read(config).with_kv_dtype(dtype)
@@ -162,12 +181,12 @@ def kv(
         echo(json_text(content))
     else:
         echo(_table(spec, card, drafted))
-    for note in (*spec.notes, *(_in_flags(remark, options) for remark in (card.remarks if card else ()))):
+    for note in (*read, *spec.notes, *(_in_flags(remark, options) for remark in (card.remarks if card else ()))):
         echo(f"note: {note}", err=True)
     for problem in card.problems if card else ():
         echo(f"warning: {problem}", err=True)
     if card is None:
-        on_command_line = typed_options(ctx) & options.keys()
+        on_command_line = (typed_options(ctx) & options.keys()) | ({"from"} if line is not None else set())
         for name in sorted(on_command_line - {"num_speculative_tokens"}):
             echo(f"warning: --{name.replace('_', '-')} has no effect without --gpu, --memory-gib or --kv-gib", err=True)
 

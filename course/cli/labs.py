@@ -43,13 +43,14 @@ def labs(
 
 
 def _row(name: str, content: bytes, mine: Path, record: Any, progress: Any) -> dict[str, Any]:
-    from course.desk.catalogue import DEEPER, catalogue
+    from course.desk.catalogue import catalogue
     from course.desk.copies import state
+    from course.exercises.names import is_deeper
     from course.exercises.standing import done_so_far, in_words
 
     row: dict[str, Any] = {"lab": name[:2], "file": name, "title": None, "minutes": None, "done": None, "in_words": ""}
     spec = catalogue().get(name[:2])
-    if spec is not None and name.endswith(DEEPER):
+    if spec is not None and is_deeper(name):
         row |= {"title": f"{spec.title}, deeper (optional)", "minutes": spec.deeper}
     elif spec is not None:
         finished = done_so_far(spec, progress)

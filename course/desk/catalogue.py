@@ -12,13 +12,11 @@ from functools import cache
 from pathlib import Path
 
 FILE = Path(__file__).with_name("catalogue.json")
-CORE = ("00", "01", "02", "04", "03", "08", "07", "16", "09", "10", "15", "17", "18")
+CORE = ("00", "01", "02", "04", "03", "08", "07", "16", "09", "10", "15", "18")
 """The order in which the labs are taken: each needs only what stands before it."""
 PRIMER = CORE[0]
 """Comes before all: two parts instead of eight sections, and a test that lets those skip it who can."""
-ELECTIVES = ("05", "06", "11", "12", "13", "14")
-DEEPER = "_deeper.ipynb"
-"""How the name of a lab's second, optional notebook ends."""
+ELECTIVES = ("05", "06", "11", "12", "13", "14", "17")
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from datetime import datetime
 from pathlib import Path
 
 from course.base import files
-from course.desk.catalogue import DEEPER
 from course.desk.places import WorkspaceError, command, folders, reason
 from course.desk.record import LARGEST_LAB, LARGEST_RECORD, RECORD, Record, bring, holds
+from course.exercises.names import former, is_deeper
 
 __all__ = [
     "LARGEST_RECORD",
@@ -43,6 +43,8 @@ class CopyReport:
     """Those of `kept` that are the learner's own, and whose handed-out version has changed since the copy was made."""
     refreshed: tuple[str, ...] = ()
     """Copies that the learner had not changed, now replaced by the version handed out."""
+    renamed: tuple[tuple[str, str], ...] = ()
+    """Copies that had the name of an earlier version of the course, and what they are called now."""
     remarks: tuple[str, ...] = ()
     """A sentence for each thing that is not as it should be and did not stop the rest."""
     labs: Path = field(default_factory=lambda: Path("labs"))
@@ -54,6 +56,7 @@ class CopyReport:
             lines.append(
                 f"Newer versions in {mine.name}/, of labs that you had not changed: {', '.join(self.refreshed)}"
             )
+        lines += [f"{old} is called {name} now; it is your copy as it was." for old, name in self.renamed]
         lines += [
             f"{name} has changed in {self.labs.name}/ since your copy was made. Yours is untouched; to get the new "
             f"one, put yours aside with: {command(self.labs, mine, 'reset', name)}"
@@ -68,13 +71,15 @@ def copy_labs(labs: Path, mine: Path) -> CopyReport:
     Never overwrites what a learner has changed. Raises WorkspaceError when `mine` cannot be written.
     """
     by_outcome: dict[str, list[str]] = {"new": [], "same": [], "refreshed": [], "yours": []}
-    changed = []
+    changed, renamed = [], []
     found_labs, remarks = read_labs(labs)
     with sentences(mine):
         mine.mkdir(parents=True, exist_ok=True)
         record = Record(mine)
         for name, content in found_labs.items():
             copy = mine / name
+            if record.rename(mine, former(name), name):
+                renamed.append((former(name), name))
             outcome = bring(copy, name, content, record)
             by_outcome[outcome].append(name)
             if outcome == "yours" and record.differs(name, content):
@@ -84,7 +89,13 @@ def copy_labs(labs: Path, mine: Path) -> CopyReport:
         remarks += record.save()
     unchanged = tuple(name for name in found_labs if name in by_outcome["same"] + by_outcome["yours"])
     return CopyReport(
-        tuple(by_outcome["new"]), unchanged, tuple(changed), tuple(by_outcome["refreshed"]), tuple(remarks), labs
+        tuple(by_outcome["new"]),
+        unchanged,
+        tuple(changed),
+        tuple(by_outcome["refreshed"]),
+        tuple(renamed),
+        tuple(remarks),
+        labs,
     )
 
 
@@ -148,10 +159,10 @@ def find(labs: Path, text: str) -> str:
     names = sorted(path.name for path in labs.glob("*.ipynb"))
     wish = Path(text.strip()).name
     if wish.isascii() and wish.isdigit():
-        matching = [name for name in names if name.startswith(f"{wish.zfill(2)}_")]
-        matching = [name for name in matching if not name.endswith(DEEPER)] or matching
+        matching = [name for name in names if name.startswith(wish.zfill(2))]
+        matching = [name for name in matching if not is_deeper(name)] or matching
     else:
-        matching = [name for name in names if wish in (name, name.removesuffix(".ipynb"))]
+        matching = [name for name in names if wish.removesuffix(".ipynb") + ".ipynb" in (name, former(name))]
     if len(matching) != 1:
         from course.base.settings import quote
 

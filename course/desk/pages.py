@@ -18,6 +18,7 @@ from course.desk.catalogue import catalogue
 from course.desk.copies import sentences
 from course.desk.places import part_of_the_course, reason
 from course.desk.record import LARGEST_LAB, Record, bring, holds
+from course.exercises.names import former
 from course.exercises.progress import Progress
 from course.exercises.standing import attempted
 
@@ -106,7 +107,9 @@ def _solutions(labs: Path, mine: Path, progress: Progress, names: list[str]) -> 
         try:
             content = files.read(source / name, LARGEST_LAB)
             (mine / SOLUTIONS).mkdir(exist_ok=True)
-            for copy in _names(mine / SOLUTIONS / name.replace(".ipynb", "_solutions.ipynb")):
+            before, now = (one.replace(".ipynb", "_solutions.ipynb") for one in (former(name), name))
+            record.rename(mine, before and f"{SOLUTIONS}/{before}", f"{SOLUTIONS}/{now}")
+            for copy in _names(mine / SOLUTIONS / now):
                 key = f"{SOLUTIONS}/{copy.name}"
                 # A solution that the learner has changed stays theirs, and is still what the link opens.
                 if bring(copy, key, content, record) != "yours" or key in record.digests:

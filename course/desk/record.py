@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 from course.base import files
@@ -50,6 +51,21 @@ class Record:
             return _digest(files.read(copy, LARGEST_LAB)) == self.digests[name]
         except (OSError, files.TooLarge):
             return False
+
+    def rename(self, folder: Path, old: str, new: str) -> bool:
+        """Rename a copy whose handed-out lab has another name now; False if there is none, or the new name is taken.
+
+        old, new: from `folder`, as the record has them.
+        """
+        if not old or not os.path.lexists(folder / old) or os.path.lexists(folder / new):
+            return False
+        try:
+            files.put_aside(folder / old, [folder / new])
+        except OSError:
+            return False  # it stays where it was, and nothing is lost
+        if old in self.digests:
+            self.digests[new] = self.digests.pop(old)
+        return True
 
     def save(self) -> list[str]:
         """Write what has changed. Returns a sentence if that cannot be: the labs can be taken without."""

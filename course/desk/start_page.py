@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from course.desk.catalogue import DEEPER, PRIMER, Entry, in_order
+from course.desk.catalogue import PRIMER, Entry, in_order
+from course.exercises.names import is_deeper
 from course.exercises.progress import Progress
 from course.exercises.standing import attempted, done_so_far, in_words
 
@@ -116,8 +117,8 @@ def _table(numbers: list[str], rows: Mapping[str, str], entries: Mapping[str, En
 
 
 def _row(number: str, names: list[str], links: Links, spec: Entry | None, progress: Progress) -> str:
-    lab = _link(spec.title if spec else names[0], next((n for n in names if not n.endswith(DEEPER)), names[0]))
-    deeper = next((name for name in names if name.endswith(DEEPER)), None)
+    lab = _link(spec.title if spec else names[0], next((n for n in names if not is_deeper(n)), names[0]))
+    deeper = next((name for name in names if is_deeper(name)), None)
     if deeper and len(names) > 1:
         lab += f" ({_link('deeper', deeper)}, optional)"
     finished = done_so_far(spec, progress) if spec else {}

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
+from course.base import interrupt
 from course.base.quick import without_grammar
 from course.base.streams import forgiving
 from course.desk import home
@@ -86,7 +87,9 @@ def _set_up(labs: Path, mine: Path) -> None:
 
 
 if __name__ == "__main__":
+    interrupt.listen()
     try:
         sys.exit(main())
     except KeyboardInterrupt:  # before JupyterLab has taken over, which ends without a traceback by itself
-        sys.exit(130)
+        print(interrupt.STOPPED, file=sys.stderr)
+        sys.exit(interrupt.STATUS)

@@ -53,10 +53,12 @@ class Executor:
     """Base of all executors. Write `execute`; `expect` if something is to be known of each request beforehand.
 
     verifies: whether it drafts and verifies what `Work.drafts` asks for. badge: where its seconds come from.
+    numbers_blocks: whether it knows itself which block has which number, and so can do without a pool that keeps that.
     """
 
     verifies: bool = False
     badge: str = "measured"
+    numbers_blocks: bool = False
 
     def expect(self, request: Request, output_tokens: int | None) -> None:
         """A request that will come. output_tokens: what the caller says of its answer's length; it may be a bound."""

@@ -84,7 +84,9 @@ def frame(
         count, many = tokens.get(request, 0), several.get(request, 1) if emitted else 0
         real = count if not padded else min(count, max(0, request.known - request.computed)) if emitted else 0
         ended = "length" if request in finished or (padded and not emitted) else ""
-        prefill = 0 if request in engine.decoding else real
+        # Whoever stood still after a token prefills in the engine's books; what it computes now is that token alone.
+        goes_on = not padded and request.emitted and request.known - request.computed == 1
+        prefill = 0 if goes_on or request in engine.decoding else real
         parts.append(Part(lane, row, prefill, count - real, None, ended, many))
     sent = [request.index for request in emits if not request.emitted]
     if padded:

@@ -51,7 +51,10 @@ class Intake:
         self.simulated = self.executor if isinstance(self.executor, Simulated) else None  # knows lengths beforehand
         self.policy, self.limits, self.cache = policy, Limits.of(policy), cache
         self.pool = cache.open() if cache else BlockPool()
-        if (option := self.cache and self.cache.simulated_only) and not self.simulated:
+        option = self.cache and self.cache.simulated_only
+        if option == "prefix_caching" and self.executor.numbers_blocks:
+            option = None
+        if option and not self.simulated:
             raise ValueError(
                 f"{option} is simulated only: an executor that really runs its steps needs block tables, which such a "
                 f"cache does not keep; serve without {option}"

@@ -31,8 +31,6 @@ SHORT = 5
 BREAK_IT, PICTURE, QUIZ_QUESTION = 2.0, 0.7, 0.7
 
 STORED = "counted.json"
-DEEPER = "_deeper"
-"""Ends the name of a notebook that goes deeper: `07_chunked_prefill_deeper`."""
 
 Cell = Mapping[str, Any]
 

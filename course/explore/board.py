@@ -38,7 +38,8 @@ _REQUEST = re.compile(r"Request\((\d+), prompt=\d+, computed=\d+, emitted=\d+\)"
 class Ask:
     """One request of a game: arrival [s], tokens of its prompt and of its answer.
 
-    guess: what a predictor says of the answer [tokens]. due: seconds after its arrival. tenant: whose it is.
+    guess: what a predictor says of the answer [tokens]. due: seconds after its arrival. tenant: whose it is. prefix:
+    hashes of the leading blocks of its prompt, equal where all up to there is equal (a cache with prefix caching).
     """
 
     arrival: float
@@ -47,6 +48,7 @@ class Ask:
     guess: float | None = None
     due: float | None = None
     tenant: str = ""
+    prefix: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,15 @@ class Board:
         self.engine = PlainEngine(self.player, game.step_time, game.cache)
         self.requests = [
             self.engine.submit(
-                Request(ask.arrival, ask.prompt, guess=ask.guess, tenant=ask.tenant or None, deadline=ask.due),
+                Request(
+                    ask.arrival,
+                    ask.prompt,
+                    guess=ask.guess,
+                    tenant=ask.tenant or None,
+                    deadline=ask.due,
+                    prefix=ask.prefix,
+                    prefix_block_size=game.cache.block_size if game.cache and ask.prefix else None,
+                ),
                 output_tokens=ask.answer,
             )
             for ask in game.asks

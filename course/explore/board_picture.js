@@ -1,25 +1,9 @@
 // The picture of a board: a lane for each slot, a box for each step, and behind the line of now what is laid down.
 // A frame is [start, end, [[lane, row, kind, tokens], ...], rows in line, rows that lost their slot].
 
-const SVG = "http://www.w3.org/2000/svg";
 const FILL = { prefill: "#E69F00", decode: "#0072B2", padding: "url(#course-padding)", idle: "none" };
 const LANE = 44;
 const SAYS = { prefill: "prefill", decode: "decode", padding: "padding", idle: "stands still" };
-
-function make(tag, name = "", text = "") {
-  const element = document.createElement(tag);
-  if (name) element.className = name;
-  if (text) element.textContent = text;
-  return element;
-}
-
-function draw(tag, settings, parent, text) {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(settings)) element.setAttribute(name, value);
-  if (text !== undefined) element.textContent = text;
-  parent.append(element);
-  return element;
-}
 
 function hatches(svg) {
   const defs = draw("defs", {}, svg);

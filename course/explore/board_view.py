@@ -21,6 +21,7 @@ import traitlets
 from course.engine.frame import Frame
 from course.explore import board_text
 from course.explore.board import MOST_STEPS, Board, Game, Refused, played
+from course.explore.component import script
 from course.explore.scores import kind, values, verdict
 from course.explore.style import EXPLORER, dead
 from course.explore.turn import in_turn
@@ -67,7 +68,7 @@ class BoardState(widgets.Widget):
 class BoardCanvas(anywidget.AnyWidget):
     """Draws a BoardState, and says what was laid down."""
 
-    _esm = "".join((HERE / name).read_text(encoding="utf-8") for name in ("see.js", "board_picture.js", "board.js"))
+    _esm = script("see", "drawn", "board_picture", "board")
     _css = HERE / "board.css"
     state_id = traitlets.Unicode().tag(sync=True)
 

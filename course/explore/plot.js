@@ -34,7 +34,7 @@ function drawingOf(model) {
 const CONFIG = {
   displaylogo: false,
   // Named one by one: plotly's own set has a button that sends the figure to a web site.
-  modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
+  modeBarButtons: [["toImage", "resetScale2d"]],
 };
 
 async function plotly(drawing) {
@@ -251,11 +251,21 @@ function hold(el, box, drawing, Plotly) {
   };
 }
 
+// How figures look in the dark theme, and where their buttons stand: FIGURES is the sheet of course/figures/in_page.py.
+function dress() {
+  if (document.getElementById("course-figures")) return;
+  const style = document.createElement("style");
+  style.id = "course-figures";
+  style.textContent = FIGURES;
+  document.head.append(style);
+}
+
 const REST = 200; // ms after the last move; then plotly itself learns where the marks are, for who points at them or zooms
 const AT_ONCE = { mode: "immediate", transition: { duration: 0 }, frame: { duration: 0, redraw: false } };
 
 async function render({ model, el }) {
   seeWords();
+  dress();
   const drawing = await drawingOf(model);
   const box = document.createElement("div");
   box.style.width = "100%";

@@ -7,9 +7,9 @@ where they changed, and lets plotly.js find the difference (`Plotly.react`).
 
 from __future__ import annotations
 
+import json
 import math
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import anywidget
@@ -18,9 +18,10 @@ import plotly.graph_objects as go
 import traitlets
 from plotly.offline import get_plotlyjs, get_plotlyjs_version
 
+from course.explore.component import script
 from course.explore.ghost import Ranges
+from course.figures.in_page import sheet
 
-HERE = Path(__file__).parent
 NONE: Ranges = {}
 
 
@@ -63,7 +64,7 @@ class Drawing(widgets.Widget):
 class Canvas(anywidget.AnyWidget):
     """Draws a Drawing; its own state never changes."""
 
-    _esm = "".join((HERE / name).read_text(encoding="utf-8") for name in ("see.js", "plot.js"))
+    _esm = f"const FIGURES = {json.dumps(sheet())};\n" + script("see", "plot")
     drawing_id = traitlets.Unicode().tag(sync=True)
 
 

@@ -1,27 +1,11 @@
 // The browser's half of sketch_view.py: a hand or arrow keys set one value in each column; the true curve comes after the
 // commit. Everything shown is text or numbers from the kernel, set as text.
 
-const SVG = "http://www.w3.org/2000/svg";
 const QUIET = "data-lm-suppress-shortcuts"; // see keys.js
 const ROOM = { left: 74, right: 110, top: 12, bottom: 44 };
 const HEIGHT = 330;
 const FINE = 60; // presses of an arrow key from one end of the axis to the other
 const NEAR = 14; // pixels beside a column in which a point still belongs to it
-
-function make(tag, name = "", text = "") {
-  const element = document.createElement(tag);
-  if (name) element.className = name;
-  if (text) element.textContent = text;
-  return element;
-}
-
-function draw(tag, settings, parent, text) {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(settings)) element.setAttribute(name, value);
-  if (text !== undefined) element.textContent = text;
-  parent.append(element);
-  return element;
-}
 
 const short = (value) => Number(value.toPrecision(3)).toLocaleString("en-US", { maximumSignificantDigits: 3 });
 

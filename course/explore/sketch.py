@@ -174,6 +174,6 @@ class Sketch:
             return "rises and falls again" if ym > ya else "falls and rises again"
         first, second = abs(ym - ya) / (xm - xa), abs(yb - ym) / (xb - xm)
         way = "rises" if yb > ya else "falls"
-        if min(first, second) > 0.5 * max(first, second):  # what an eye calls straight
+        if min(first, second) > 0.6 * max(first, second):  # what an eye calls straight
             return f"{way} evenly"
         return f"{way} mostly at the {'start' if first > second else 'end'}"

@@ -11,6 +11,7 @@ import anywidget
 import ipywidgets as widgets
 import traitlets
 
+from course.explore.component import script
 from course.explore.sketch import Axis, Sketch
 from course.explore.style import EXPLORER, dead
 from course.explore.turn import in_turn
@@ -29,7 +30,7 @@ class Paper(widgets.Widget):
 class Pencil(anywidget.AnyWidget):
     """Draws on a Paper, and asks to commit."""
 
-    _esm = HERE / "sketch.js"
+    _esm = script("drawn", "sketch")
     _css = HERE / "sketch.css"
     paper_id = traitlets.Unicode().tag(sync=True)
 

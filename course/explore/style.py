@@ -7,6 +7,8 @@ from html import escape
 # When the kernel is gone, JupyterLab marks every widget with .jupyter-widgets-disconnected and puts a broken chain
 # before each. One sentence says it better: it is part of every box from the start, and shown only then.
 _DEAD = """
+[data-jp-theme-light="false"] .{box} {{ --course-blue: #56B4E9; --course-red: #F0A060; --course-soft: #B8B8B8;
+  --course-blue-paper: #14283A; --course-red-paper: #3A2412; }}
 .{box} .course-dead {{ display: none; }}
 .{box}.jupyter-widgets-disconnected .course-dead {{ display: block; }}
 .{box} .jupyter-widgets-disconnected::before, .{box}.jupyter-widgets-disconnected::before {{ content: none; }}
@@ -42,7 +44,7 @@ EXPLORER = (
 .course-explorer table th { font-weight: normal; text-align: left; padding: 1px 6px; overflow-wrap: normal; }
 .course-explorer table td { text-align: right; padding: 1px 6px; font-variant-numeric: tabular-nums; font-weight: 600; }
 .course-explorer table thead th { text-align: right; font-weight: 600; }
-.course-explorer table tr .course-before { color: #6b6b6b; font-weight: normal; }
+.course-explorer table tr .course-before { color: var(--course-soft, #6b6b6b); font-weight: normal; }
 .course-explorer .course-changed { min-height: 20px; }
 .course-explorer .course-changed .widget-html-content { font-size: 13px; line-height: 20px; white-space: normal; }
 .course-explorer .course-stale { opacity: 0.35; }
@@ -50,16 +52,16 @@ EXPLORER = (
   overflow: hidden; }
 .course-explorer .course-hold { flex: none; height: 20px; line-height: 18px; width: auto; margin: 0 8px 0 0;
   padding: 0 8px; font-size: 13px; touch-action: none; }
-.course-held { position: absolute; left: 0; top: 0; background: #fff; outline: 2px solid #8a8a8a;
-  outline-offset: -2px; }
+.course-held { position: absolute; left: 0; top: 0; background: var(--jp-layout-color0, #fff);
+  outline: 2px solid #8a8a8a; outline-offset: -2px; }
 .course-explorer .course-tasks { border-left: 4px solid #0072B2; padding: 0 10px; margin: 2px 0; overflow: visible;
   min-height: 92px; }
 .course-explorer .course-tasks > * { margin: 0; }
 .course-explorer .course-tasks .widget-html-content { font-size: 14px; line-height: 20px; white-space: normal; }
 .course-explorer .course-tasks .widget-html { height: auto; }
 .course-explorer .course-task-buttons button { height: 24px; line-height: 24px; margin: 0 0 0 6px; padding: 0 10px; }
-.course-explorer .course-mark { padding: 0 2px; color: #555; }
-.course-explorer .course-mark.course-here { font-weight: bold; color: #0072B2; }
+.course-explorer .course-mark { padding: 0 2px; color: var(--course-soft, #555); }
+.course-explorer .course-mark.course-here { font-weight: bold; color: var(--course-blue, #0072B2); }
 .course-explorer .course-spoken { position: absolute; width: 1px;
   height: 1px; overflow: hidden; clip-path: inset(50%); }
 .course-explorer .course-options .widget-radio, .course-explorer .course-options .widget-radio-box { width: auto;
@@ -90,10 +92,10 @@ FORM = (
 .course-form .widget-html-content { line-height: 1.45; white-space: normal; font-size: 15px; }
 .course-form .course-question { margin: 0 0 10px; overflow: visible; }
 .course-form .course-right, .course-form .course-wrong { border-left: 4px solid; padding: 2px 10px; }
-.course-form .course-right { border-color: #0072B2; background: #E8F2F9; }
-.course-form .course-wrong { border-color: #C05500; background: #FBEFE4; }
-.course-form .course-right .course-mark { color: #0072B2; font-weight: 700; }
-.course-form .course-wrong .course-mark { color: #A04500; font-weight: 700; }
+.course-form .course-right { border-color: #0072B2; background: var(--course-blue-paper, #E8F2F9); }
+.course-form .course-wrong { border-color: #C05500; background: var(--course-red-paper, #FBEFE4); }
+.course-form .course-right .course-mark { color: var(--course-blue, #0072B2); font-weight: 700; }
+.course-form .course-wrong .course-mark { color: var(--course-red, #A04500); font-weight: 700; }
 .course-form .course-score { font-weight: 600; }
 .course-form.jupyter-widgets-disconnected .course-said { display: none; }
 </style>"""

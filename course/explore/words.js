@@ -6,13 +6,6 @@ const USUAL = 0.1;
 const LONGEST_JUMP = 0.1; // seconds between two pictures that count: a tab that was hidden goes on where it was
 const PADDINGS = 60; // marks of padding that a lane shows; their number stands beside them
 
-function make(tag, name, text = "") {
-  const element = document.createElement(tag);
-  if (name) element.className = name;
-  if (text) element.textContent = text;
-  return element;
-}
-
 function words(seconds) {
   return seconds < 0.9995 ? `${Number((1e3 * seconds).toPrecision(3))} ms` : `${Number(seconds.toPrecision(3))} s`;
 }

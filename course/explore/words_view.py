@@ -14,6 +14,7 @@ import anywidget
 import ipywidgets as widgets
 import traitlets
 
+from course.explore.component import script
 from course.explore.displayed import Displayed
 from course.explore.ghost import Shown
 from course.explore.table import html_table
@@ -40,7 +41,7 @@ class Stage(widgets.Widget):
 class Player(anywidget.AnyWidget):
     """Lanes, line and buttons."""
 
-    _esm = HERE / "words.js"
+    _esm = script("drawn", "words")
     _css = HERE / "words.css"
     stage_id = traitlets.Unicode().tag(sync=True)
 

@@ -41,6 +41,8 @@ BADGES: Mapping[str, str] = MappingProxyType(
 
 PAPER = "#FFFFFF"
 INK = "#222222"
+NIGHT = "#111111"
+"""The paper of JupyterLab's dark theme."""
 
 
 def badge_html(badge: str) -> str:
@@ -51,11 +53,15 @@ def badge_html(badge: str) -> str:
     """
     kind, _, detail = badge.partition(":")
     meaning = detail.strip() or BADGES.get(kind.strip(), "")
-    colour = ink(COLOURS.get("modelled" if kind.startswith("simulated") else kind.strip(), INK))
-    return (
-        f'<span style="border:2px solid {colour};border-radius:4px;color:{colour};padding:1px 8px;font-weight:600">'
-        f"{escape(kind.strip())}</span>" + (f' <span style="color:#555">{escape(meaning)}</span>' if meaning else "")
-    )
+    colour, name = ink(origin(kind)), "modelled" if kind.startswith("simulated") else kind.strip()
+    look = f"border:2px solid {colour};border-radius:4px;color:{colour};padding:1px 8px;font-weight:600"
+    more = f' <span style="color:var(--course-soft, #555)">{escape(meaning)}</span>' if meaning else ""
+    return f'<span class="course-badge-{escape(name)}" style="{look}">{escape(kind.strip())}</span>{more}'
+
+
+def origin(kind: str) -> str:
+    """Return the colour of where a number comes from; INK for a word that is none of BADGES."""
+    return COLOURS.get("modelled" if kind.startswith("simulated") else kind.strip(), INK)
 
 
 def contrast(colour: str, background: str = PAPER) -> float:
@@ -73,6 +79,19 @@ def ink(colour: str, ratio: float = 4.5) -> str:
     channels = _channels(colour)
     while contrast(colour) < ratio:
         channels = tuple(value * 0.95 for value in channels)
+        colour = "#" + "".join(f"{round(value):02X}" for value in channels)
+    return colour
+
+
+def on_dark(colour: str, ratio: float = 4.5) -> str:
+    """Lighten a colour until it stands out from the paper of a dark page.
+
+    colour: a key of COLOURS or a #RRGGBB colour. ratio: the contrast wanted, 4.5 for a text and 3 for a mark.
+    """
+    colour = COLOURS.get(colour, colour)
+    channels = _channels(colour)
+    while contrast(colour, NIGHT) < ratio:
+        channels = tuple(255 - (255 - value) * 0.95 for value in channels)
         colour = "#" + "".join(f"{round(value):02X}" for value in channels)
     return colour
 

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from course.base.settings import quote
-from course.flags import command_line, config_file, sglang_line, sources, tensorrt_llm_line
+from course.flags import command_line, config_file, manifests, sglang_line, sources, tensorrt_llm_line
 from course.flags.kv import KVSettings
 from course.flags.options import ONE_IS_NONE, SHARDING, WITHOUT_MODEL, on_memory
 from course.flags.parsed import ParsedCommand, flag, human, length, present, real, whole, whole_or_none, word
+from course.flags.shell import Source
 from course.models import engine_defaults
 from course.models.gpus import GPU, gpu
 from course.policies import Continuous
@@ -43,7 +44,7 @@ def parse(
     return _vllm(source, card, ignore_unknown)
 
 
-def _vllm(source: sources.Source, card: GPU | None, ignore_unknown: bool) -> ParsedCommand:
+def _vllm(source: Source, card: GPU | None, ignore_unknown: bool) -> ParsedCommand:
     line_words = command_line.words(source.words, ignore_unknown=ignore_unknown)
     options, model, notes = dict(line_words.options), line_words.model, [*source.notes, *line_words.notes]
     if "--config" in options:
@@ -86,7 +87,7 @@ def _config(name: str, ignore_unknown: bool, notes: list[str]) -> command_line.W
     content = config_file.settings_of(name, "max-num-seqs: 64", notes)
     if not content:
         return command_line.Words(None, {}, ())
-    file_words = command_line.words(sources.words_of(content), ignore_unknown=ignore_unknown)
+    file_words = command_line.words(manifests.words_of(content), ignore_unknown=ignore_unknown)
     notes.append(f"{len(content):,} options come from {Path(name).name}; those of the command line count before them")
     notes.extend(file_words.notes)
     return file_words

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from course.base.settings import quote
-from course.flags import config_file, sources
+from course.flags import config_file, manifests
 from course.flags.kv import KVSettings
 from course.flags.parsed import ParsedCommand, length, present, real, whole
 from course.flags.words import Options, options_of
@@ -127,7 +127,7 @@ def parse(words: Sequence[str], notes: Sequence[str], card: GPU | None) -> Parse
 def _file(name: str, notes: list[str]) -> Options:
     """The options in the file of --config. A key that is true stands alone as an option; one that is false is none."""
     content = config_file.settings_of(name, "max-running-requests: 64", notes)
-    words = sources.words_of({key: value for key, value in content.items() if value is not False})
+    words = manifests.words_of({key: value for key, value in content.items() if value is not False})
     _, options, remarks = options_of(words, ALONE, SHORT)
     notes += remarks
     if content:

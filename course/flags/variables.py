@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from course.base.settings import quote
 
 VARIABLE = re.compile(
-    r"\$\$|\$\{(?P<braced>[A-Za-z_][\w.]*)(?:(?P<how>:?[-+?=])(?P<rest>[^}]*))?\}|\$(?P<bare>[A-Za-z_]\w*)"
+    r"\$\$|\$\{(?P<braced>[A-Za-z_][\w.]*|\d)(?:(?P<how>:?[-+?=])(?P<rest>[^}]*))?\}|\$(?P<bare>[A-Za-z_]\w*|\d)"
     r"|\$\((?P<kube>[A-Za-z_]\w*)\)",
     re.ASCII,
 )
@@ -29,6 +29,15 @@ DEEPEST = 5  # values may name other variables
 def assignments(text: str) -> dict[str, str]:
     """The variables that a script sets, with their values as they are written; the last one counts."""
     return {name: value[1:-1] if value[:1] in ('"', "'") else value for name, value in ASSIGNMENT.findall(text)}
+
+
+def set_twice(text: str, line: str) -> dict[str, int]:
+    """The variables of a command that the script sets to several values, as under an `if`, and to how many."""
+    used = {match["braced"] or match["bare"] or match["kube"] for match in VARIABLE.finditer(line)}
+    values: dict[str, set[str]] = {}
+    for name, value in ASSIGNMENT.findall(text):
+        values.setdefault(name, set()).add(value)
+    return {name: len(some) for name, some in values.items() if name in used and len(some) > 1}
 
 
 def without_arrays(script: str) -> str:

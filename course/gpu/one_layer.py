@@ -24,8 +24,13 @@ def attention(pool: np.ndarray, table: np.ndarray, queries: np.ndarray, gathered
     gathered: room for those blocks in their order; a fresh array each time would be timed as well.
     """
     np.take(pool, table, axis=1, out=gathered, mode="clip")
-    keys, values = gathered.reshape(2, -1, *pool.shape[3:]).transpose(0, 2, 1, 3)
-    scores = queries @ keys.transpose(0, 2, 1) / pool.shape[-1] ** 0.5
+    return over(gathered, queries)
+
+
+def over(piece: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """The same over blocks that lie one behind the other: shape (2, blocks, 16, KV heads, width)."""
+    keys, values = (one.reshape(-1, *piece.shape[3:]).transpose(1, 0, 2) for one in piece)
+    scores = queries @ keys.transpose(0, 2, 1) / piece.shape[-1] ** 0.5
     weights = np.exp(scores - scores.max(axis=2, keepdims=True))
     return weights / weights.sum(axis=2, keepdims=True) @ values
 
@@ -41,10 +46,11 @@ def _drawn(blocks: int, kv_heads: int) -> np.ndarray:
     return np.random.default_rng(0).standard_normal((2, blocks, BLOCK, kv_heads, WIDTH), dtype=np.float32)
 
 
-def in_numpy(context: int, kv_heads: int, sequences: int = 1) -> Callable[[], Any]:
-    """Sequences one after the other, in float32; their blocks lie scattered over the pool.
+def in_numpy(context: int, kv_heads: int, sequences: int = 1, scattered: bool = True) -> Callable[[], Any]:
+    """Sequences one after the other, in float32; their blocks lie scattered over the pool, or one behind the other.
 
-    context: tokens of each. Raises ValueError unless they fill their blocks.
+    context: tokens of each. NumPy multiplies what lies together as it is; what is scattered it gathers first. Raises
+    ValueError unless they fill their blocks.
     """
     multiple("context", context, BLOCK, "full blocks of the KV cache")
     rng = np.random.default_rng(0)
@@ -53,11 +59,16 @@ def in_numpy(context: int, kv_heads: int, sequences: int = 1) -> Callable[[], An
     tables = rng.permutation(sequences * blocks).reshape(sequences, blocks)
     queries = rng.standard_normal((sequences, kv_heads, HEADS // kv_heads, WIDTH), dtype=np.float32)
     gathered = np.empty((2, blocks, BLOCK, kv_heads, WIDTH), np.float32)
+    if not scattered:
+        pieces = np.split(pool, sequences, axis=1)
+        return lambda: [over(piece, each) for piece, each in zip(pieces, queries, strict=True)]
     return lambda: [attention(pool, table, each, gathered) for table, each in zip(tables, queries, strict=True)]
 
 
-def on_a_gpu(queue: Queue, context: int, kv_heads: int, sequences: int) -> Callable[[], Any]:
+def on_a_gpu(queue: Queue, context: int, kv_heads: int, sequences: int, scattered: bool = True) -> Callable[[], Any]:
     """The course's paged attention in bf16 over so many sequences of the same context, on a queue of the device.
+
+    scattered: whether the blocks lie scattered over the pool, or those of each sequence one behind the other.
 
     Raises KernelError, and ValueError unless the context fills its blocks.
     """
@@ -80,7 +91,8 @@ def on_a_gpu(queue: Queue, context: int, kv_heads: int, sequences: int) -> Calla
     shapes = ((HEADS, WIDTH), *2 * ((context // BLOCK, kv_heads, BLOCK, WIDTH),))
     drawn = [numbers.encode(rng.standard_normal((1, *shape), dtype=np.float32), GPU_KIND) for shape in shapes]
     queries, keys, values = (_repeated(one, sequences, axis=0) for one in (drawn[0], *(one[0] for one in drawn[1:])))
-    table = rng.permutation(many).reshape(sequences, -1).astype(np.int32)
+    order = rng.permutation(many) if scattered else np.arange(many)
+    table = order.reshape(sequences, -1).astype(np.int32)
     q, k, v, blocks_of, tokens, items, spans = (
         device.to_device(one) for one in (queries, keys, values, table, lengths, cut.items, cut.spans)
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -59,3 +60,77 @@ class PagedKV(Blocks):
                 f"{self.num_blocks:,} blocks of {self.block_size:,} tokens take {size / 2**30:,.1f} GiB, which this "
                 "machine does not have: ask for fewer blocks."
             ) from None
+
+
+def prefix_ids(prompts: Sequence[Sequence[int]], block_size: int) -> tuple[tuple[int, ...], ...]:
+    """A number for each full block of each prompt, equal where all tokens up to the end of the block are equal."""
+    known: dict[tuple[int, ...], int] = {}
+    found = []
+    for tokens in prompts:
+        ids, before = [], -1
+        for end in range(block_size, len(tokens) + 1, block_size):
+            before = known.setdefault((before, *tokens[end - block_size : end]), len(known))
+            ids.append(before)
+        found.append(tuple(ids))
+    return tuple(found)
+
+
+class SharedTables:
+    """Block tables of requests that share the full blocks of their prompts. Which of these are there, the engine says.
+
+    ids: those of `prefix_ids`, by row; a full block behind them is found again by its own request alone. A block that
+    nobody holds keeps what is in it until all that were given back before it have been taken again. With `num_blocks`
+    more than the engine counts, that is later than in its pool, so that what the pool finds is here.
+    """
+
+    def __init__(self, ids: Sequence[Sequence[int]], num_blocks: int, block_size: int):
+        self._ids, self._size = ids, block_size
+        self._unused = dict.fromkeys(range(num_blocks))  # the next to be taken first
+        self._holders = [0] * num_blocks
+        self._holding: dict[int, Hashable] = {}  # from a block to what it holds
+        self._with: dict[Hashable, list[int]] = {}  # and back, the first that was filled first
+        self._tables: dict[Any, list[int]] = {}  # by request
+
+    def table(self, request: Any, tokens: int) -> list[int]:
+        """The numbers of its blocks, for `tokens` more than it has computed."""
+        table = self._tables.get(request)
+        if table is None:
+            found = range(request.computed // self._size)
+            self._tables[request] = table = [self._with[self._id(request, place)][0] for place in found]
+            for number in table:
+                self._holders[number] += 1
+                self._unused.pop(number, None)
+        known = request.computed + tokens
+        while len(table) * self._size < known:
+            table.append(self._taken())
+        for place, number in enumerate(table[: known // self._size]):
+            if number not in self._holding:
+                one = self._holding[number] = self._id(request, place)
+                self._with.setdefault(one, []).append(number)
+        return table
+
+    def _id(self, request: Any, place: int) -> Hashable:
+        ids = self._ids[request.index]
+        return ids[place] if place < len(ids) else (request.index, place)
+
+    def _taken(self) -> int:
+        number = next(iter(self._unused))
+        del self._unused[number]
+        self._holders[number] = 1
+        if (one := self._holding.pop(number, None)) is not None:
+            self._with[one].remove(number)
+            if not self._with[one]:
+                del self._with[one]
+        return number
+
+    def release(self, request: Any) -> None:
+        """Its answer is complete, or it lost its slot: its blocks are given back, the last one first."""
+        for number in reversed(self._tables.pop(request, [])):
+            self._holders[number] -= 1
+            if not self._holders[number]:
+                self._unused[number] = None
+
+    def release_preempted(self) -> None:
+        """The same for all who have nothing in the cache any more."""
+        for request in [request for request in self._tables if not request.computed]:
+            self.release(request)

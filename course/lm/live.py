@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from course.engine.executor import Work
 from course.engine.live import Emitted, Live
 from course.engine.live import serve_live as serve_any
 from course.engine.run import Run
-from course.lm.cache import Blocks
+from course.lm.cache import Blocks, SharedTables, prefix_ids
 from course.lm.config import Config
 from course.lm.drafter import Drafter, Row, forward
 from course.lm.errors import LMError
@@ -89,12 +89,15 @@ class Answer:
 class Speaking(Live):
     """Runs each step through a language model. `ask` comes before a request does.
 
-    cache: the KV blocks that the engine counts; their keys and values are kept here. memory: where those are, of an
-    executor before this one. draft: another model with the same tokenizer, which drafts what a policy asks for
-    (`policies.Drafting`); its keys and values stand in the same blocks. A draft is accepted if it is the token that the
-    model chooses there itself, so the words are those without drafts. Other settings as in `Live`. LMError if the
-    memory is not there, and for a draft with another vocabulary.
+    cache: the KV blocks that the engine counts; their keys and values are kept here. With prefix caching there is room
+    for twice as many, and `shared` says which are whose. memory: where they are, of an executor before this one. draft:
+    another model with the same tokenizer, which drafts what a policy asks for (`policies.Drafting`); its keys and
+    values stand in the same blocks. A draft is accepted if it is the token that the model chooses there itself, so the
+    words are those without drafts. Other settings as in `Live`. LMError if the memory is not there, and for a draft
+    with another vocabulary or with prefix caching.
     """
+
+    numbers_blocks = True
 
     def __init__(
         self,
@@ -104,12 +107,29 @@ class Speaking(Live):
         draft: LanguageModel | None = None,
         **how: Any,
     ):
+        if draft is not None and cache.prefix_caching:
+            raise LMError("A draft model does not share prefixes: serve it with prefix_caching=False.")
         super().__init__(**how)
         self.model, self.verifies = model, draft is not None
         self.drafter = None if draft is None else Drafter(draft, model, cache)
         self.seen: Seen | None = None  # called after each step with all answers by row
         self.answers: dict[int, Answer] = {}  # by row
-        self.memory = model.paged_kv(cache.num_blocks, cache.block_size) if memory is None else memory
+        self.cache = cache
+        self.shared: SharedTables | None = None
+        blocks = cache.num_blocks * (2 if cache.prefix_caching else 1)
+        self.memory = model.paged_kv(blocks, cache.block_size) if memory is None else memory
+
+    def workload(self, load: Questions) -> Workload:
+        """What was asked as the requests of an engine; with prefix caching it says who begins alike."""
+        answers = [self.answers[row] for row in range(len(self.answers))]
+        counts = np.array([answer.prompt_tokens for answer in answers])
+        asked = load.workload(counts, np.array([answer.limit for answer in answers]) - counts)
+        if not self.cache.prefix_caching:
+            return asked
+        size = self.cache.block_size
+        ids = prefix_ids([answer.tokens[: answer.prompt_tokens] for answer in answers], size)
+        self.shared = SharedTables(ids, self.memory.num_blocks, size)
+        return replace(asked, prefix=ids, prefix_block_size=size)
 
     def ask(
         self,
@@ -140,13 +160,14 @@ class Speaking(Live):
         """One forward pass over everything in the step, padding too; then the next token of each complete prompt."""
         rows: list[Row] = []
         speakers: list[tuple[int, Request]] = []  # (row of the pass, who gets a token from it)
+        tables = self._tables(work)
         for request in work.decodes:
             answer = self.answers[request.index]
             if not answer.ended:
                 speakers.append((len(rows), request))
-            rows.append(self._decode(answer, work.table(request)))
+            rows.append(self._decode(answer, tables[request]))
         for request, count in work.chunks:
-            answer, table, computed = self.answers[request.index], work.table(request), request.computed
+            answer, table, computed = self.answers[request.index], tables[request], request.computed
             real = answer.tokens[computed : computed + count]
             if not answer.ended and computed + count >= len(answer.tokens):
                 speakers.append((len(rows), request))
@@ -157,9 +178,20 @@ class Speaking(Live):
             return self._speculated(work, rows, speakers)
         logits = forward(self.model, rows, self.memory)
         finished = [request for request, token in self._chosen(logits, speakers) if self._hear(request, token)]
+        if self.shared is not None:
+            for request in finished:
+                self.shared.release(request)
         if self.seen is not None:
             self.seen(self.answers)
         return Emitted(finished)
+
+    def _tables(self, work: Work) -> dict[Request, Sequence[int]]:
+        """Where the keys and values of each request are; with prefix caching the pool only counts."""
+        if self.shared is None:
+            return {request: work.table(request) for request in [*work.decodes, *(one for one, _ in work.chunks)]}
+        self.shared.release_preempted()
+        counts = [*((request, 1) for request in work.decodes), *work.chunks]
+        return {request: self.shared.table(request, tokens) for request, tokens in counts}
 
     def _speculated(self, work: Work, rows: list[Row], speakers: Sequence[tuple[int, Request]]) -> Emitted:
         """The same with drafts: each row of a decode has them behind its token, and may give several tokens."""
@@ -331,16 +363,14 @@ def serve_live(
     if not isinstance(lm, LanguageModel):
         raise ValueError(f"the third argument must be a language model (lm.load()), not {settings.quote(lm)}")
     prompts = [lm.prompt(conversation) for conversation in load.conversations]
-    counts = np.array([len(tokens) for tokens in prompts])
     if cache is None:
         cache = full_cache(policy, lm.config, len(prompts))
     speaking = Speaking(lm, cache, draft=draft, waits=waits, clock=clock)
     speaking.seen = seen
     for row, tokens in enumerate(prompts):
         speaking.ask(row, tokens, load.max_tokens, sampling, heard=heard)
-    bounds = np.array([speaking.answers[row].limit for row in range(len(prompts))]) - counts
     with one_thread():
-        run = serve_any(load.workload(counts, bounds), policy, speaking, cache)
+        run = serve_any(speaking.workload(load), policy, speaking, cache)
     return spoken(run, speaking)
 
 

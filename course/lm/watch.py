@@ -15,8 +15,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from course.base import settings
 from course.engine.executor import Outcome, Work
 from course.engine.frame import Frame, Lanes, Part
@@ -106,10 +104,8 @@ class Watch:
         self._speaking = _Watched(model, cache, Limits.of(policy).padded, waits=False, clock=clock)
         for row, tokens in enumerate(prompts):
             self._speaking.ask(row, tokens, load.max_tokens, sampling, heard=self._speaking.hear)
-        counts = np.array([len(tokens) for tokens in prompts])
-        bounds = np.array([self._speaking.answers[row].limit for row in range(len(prompts))]) - counts
         self._engine = self._speaking.engine = Engine(policy, self._speaking, cache)
-        self._engine.follow(load.workload(counts, bounds))
+        self._engine.follow(self._speaking.workload(load))
         self._engine.closed = True  # a static batch begins that no arrival will fill
         self._run: SpokenRun | None = None
 

@@ -46,9 +46,9 @@ def look(text: str, spec: ModelSpec | None = None, gpu: GPU | None = None) -> An
     named += [one for one in (*several, *limits.printed(results)) if one.limit not in {other.limit for other in named}]
     made = [*checks.of_start(paste), *checks.of_pool(paste, spec), *checks.of_results(found)]
     missing = (*unknown, *_missing(paste, spec, named, results))
-    notes = (*paste.notes, *(note for run in results for note in run.notes))
+    notes = tuple(dict.fromkeys((*paste.notes, *(note for run in results for note in run.notes))))
     rows = tuple(limits.row(one, paste.engine) for one in named)
-    lines = paste.read + sum(len(document) for document, _ in found)
+    lines = min(paste.read + sum(len(document) for document, _ in found), paste.all)
     return Answer(paste.engine, rows, tuple(made), missing, notes, (lines, paste.all))
 
 

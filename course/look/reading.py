@@ -11,7 +11,7 @@ from importlib.resources import files
 
 from course import flags
 from course.base.printed_number import Number
-from course.flags.sources import ENGINES
+from course.flags.shell import ENGINES
 from course.models import engine_defaults
 from course.models.gpus import GPU
 

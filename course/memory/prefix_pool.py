@@ -112,7 +112,7 @@ class PrefixPool(BlockPool):
             computed = request.computed
         if self._reserved and request in self._reserved:
             return
-        chain, size = self._chains[request], self.block_size
+        chain, size = self._chains.get(request) or self.chain(request), self.block_size
         if computed > chain.hashed * size:
             self.settle(chain, computed)
         blocks, full = -(-(computed + tokens) // size), (computed + tokens) // size
@@ -210,7 +210,7 @@ class PrefixPool(BlockPool):
 
     def table(self, request: Any, tokens: int = 0) -> list[int]:
         """Raises ValueError: which block has which number is not kept."""
-        raise ValueError("prefix_caching is simulated only: serve for real with prefix_caching=False")
+        raise ValueError("a prefix cache does not keep which block has which number: serve with prefix_caching=False")
 
     # What is there
 

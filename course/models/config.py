@@ -79,7 +79,13 @@ def _spec(
         draft_layers=_draft_layers(keys, layers, drafts),
         kv_cache_dtype=quantisation_of.kv_cache_dtype,
         weights=weight_counts,
-        notes=(*notes, *_latent_note(keys, layers), *_kv_note(spec, quantisation_of.kv_cache_dtype), *more),
+        notes=(
+            *notes,
+            *unknown.renamed(keys),
+            *_latent_note(keys, layers),
+            *_kv_note(spec, quantisation_of.kv_cache_dtype),
+            *more,
+        ),
     )
 
 

@@ -10,8 +10,8 @@ from functools import lru_cache
 from importlib.resources import files
 
 from course.base.settings import quote
+from course.models import experts, recurrent
 from course.models import keys as names
-from course.models import recurrent
 from course.models.keys import Keys
 
 NOT_COVERED = {
@@ -44,6 +44,25 @@ READ_KEYS = frozenset(
         *recurrent.MARKS,
     )
 )
+OF_WEIGHTS = frozenset(
+    (
+        *names.WIDTH,
+        *names.CONTEXT,
+        *names.VOCABULARY,
+        *experts.NUMBER,
+        *experts.WIDTH,
+        *experts.PER_TOKEN,
+        *experts.SHARED_EXPERTS,
+        *experts.SHARED_WIDTH,
+        "first_k_dense_replace",
+        "num_dense_layers",
+        "decoder_sparse_step",
+        "intermediate_size",
+        "model_type",
+        "quantization_config",
+    )
+)
+"""Keys that say nothing of caches, and without which weights or defaults are others."""
 HARMLESS_VALUES = {"full_attn_mod": 1}
 """Keys with one value that changes nothing: every layer of Phi-4-multimodal has full attention."""
 HARMLESS_BESIDE = dict.fromkeys(("index_skip_topk_offset", "index_topk_freq", "index_topk_pattern"), "indexer_types")
@@ -77,6 +96,20 @@ def check(keys: Keys) -> None:
                 f"{label} = {quote(value)} is not understood, and may change what a token keeps: what a layer stores "
                 "under this key is needed"
             )
+
+
+def renamed(keys: Keys) -> tuple[str, ...]:
+    """A sentence for each unknown key whose name is a known one and a word more, where the known one is not there."""
+    known = _names_in_file() | READ_KEYS | OF_WEIGHTS
+    sentences = []
+    for name, value in keys.values.items():
+        if not isinstance(name, str) or name in known or _off(value):
+            continue
+        beginnings = (name.rsplit("_", words)[0] for words in range(1, name.count("_") + 1))
+        near = next((one for one in beginnings if one in known and one not in keys), None)
+        if near is not None:
+            sentences.append(f"{name} is not read, and {near} is not there: was it renamed?")
+    return tuple(sentences)
 
 
 def _off(value: object) -> bool:

@@ -12,6 +12,6 @@ counts.py     counted minutes, stored beside each lesson and printed in README.m
 template.py   the limits of a core notebook (pure)
 build.py      the files on disk, and the order of work
 
-`solutions/NN_topic_deeper.py` goes deeper than its lab: optional, with a question of its own, and nothing
+`solutions/NNb_topic.py` goes deeper than its lab: optional, with a question of its own, and nothing
 that is checked.
 """

@@ -12,6 +12,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from course.base import files
+from course.exercises.names import NAME, is_deeper, of_lab
 from course.notebooks import check, counts, facts, glossary, source
 from course.notebooks.canonical import canonical, to_bytes
 from course.notebooks.execute import ExecutionError, errors, execute
@@ -35,22 +36,19 @@ class Target:
 
 
 def sources(root: Path, numbers: Sequence[str] = ()) -> list[Path]:
-    """The sources `solutions/NN_topic.py` and `NN_topic_deeper.py` under `root`, all or those of the given labs.
+    """The sources `solutions/NN_topic.py` and `NNb_topic.py` under `root`, all or those of the given labs.
 
     In order, what goes deeper behind its lab. Raises ValueError when a number has no source, two sources share one, or
     one goes deeper than a lab that is not there.
     """
     by_number: dict[str, Path] = {}
-    for path in sorted((root / "solutions").glob("[0-9][0-9]_*.py"), key=lambda path: path.stem):
+    found = [path for path in (root / "solutions").glob("*.py") if NAME.fullmatch(path.name)]
+    for path in sorted(found, key=lambda path: path.stem):
         name = source.name_of(path)
         if name in by_number:
             raise ValueError(f"{path.name} and {by_number[name].name} have the same number; rename one")
-        if name.endswith("d") and (core := path.stem.removesuffix(source.DEEPER)) != getattr(
-            by_number.get(name[:2]), "stem", None
-        ):
-            raise ValueError(
-                f"{path.name} is the deeper notebook of {core}.py, which is not there; give them the same topic"
-            )
+        if is_deeper(path.name) and (core := of_lab(path.name)) != getattr(by_number.get(name[:2]), "name", None):
+            raise ValueError(f"{path.name} goes deeper than {core}, which is not there; give them the same topic")
         by_number[name] = path
     cores = [name for name in by_number if not name.endswith("d")]
     wishes = list(dict.fromkeys(number.zfill(2) for number in numbers)) or cores

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from course.desk.catalogue import FILE
 from course.exercises import minutes
 from course.exercises.standing import WORDS
+from course.figures import in_page
 from course.lessons import available, load
 from course.notebooks import symptoms
+
+SHEET = FILE.parent / "lab_extensions" / "llm-batching-course" / "static" / "figures.css"
 
 
 def entries() -> dict[str, dict[str, Any]]:
@@ -33,10 +38,13 @@ def text() -> str:
     return json.dumps(entries(), indent=1, ensure_ascii=False) + "\n"
 
 
+WRITTEN: dict[Path, Callable[[], str]] = {FILE: text, symptoms.FILE: symptoms.text, SHEET: in_page.sheet}
+
+
 def main(arguments: list[str] | None = None) -> int:
-    """Write the file and docs/symptoms.md, or with --check only compare them; 1 if one differs."""
+    """Write the file and the others of WRITTEN, or with --check only compare them; 1 if one differs."""
     check = "--check" in (sys.argv[1:] if arguments is None else arguments)
-    stale = [(file, fresh) for file, fresh in ((FILE, text()), (symptoms.FILE, symptoms.text()))
+    stale = [(file, fresh) for file, fresh in ((file, make()) for file, make in WRITTEN.items())
              if not file.is_file() or file.read_text(encoding="utf-8") != fresh]  # fmt: skip
     for file, fresh in stale:
         if check:

@@ -14,6 +14,7 @@ from typing import Any
 
 from course.base import files
 from course.exercises import minutes
+from course.exercises.names import is_deeper
 from course.lessons import available, load
 from course.notebooks import check
 from course.notebooks.source import HEADINGS, PRIMER_HEADINGS
@@ -36,7 +37,7 @@ README_ROW = re.compile(r"^\| (\d\d) \| ([^|]*) \| ([^|]*) \|", re.MULTILINE)
 
 def kind_of(path: Path) -> str:
     """Return "deeper" for a notebook that goes deeper, "core" for a lab."""
-    return "deeper" if path.stem.endswith(minutes.DEEPER) else "core"
+    return "deeper" if is_deeper(path.name) else "core"
 
 
 def of_notebook(path: Path) -> minutes.Counted | None:

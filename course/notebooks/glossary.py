@@ -15,9 +15,11 @@ PAGE = "glossary.md"
 ROW = re.compile(r"^\|\s*(?:<a id=\"[\w-]+\"></a>)?\s*([^|]+?)\s*\|", re.MULTILINE)
 ANCHOR = re.compile(r'<a id="([\w-]+)"></a>')
 ORDINARY = frozenset((
-    "badge", "bandwidth", "block", "capacity", "chunk", "client", "concurrency", "fitted", "group", "here", "indexer",
-    "intensity", "knee", "load", "measured", "modelled", "pair", "percentile", "piece", "predicted", "rank", "replay",
-    "request", "requests", "settled", "slot", "step", "theory", "token", "window",
+    "badge", "bandwidth", "block", "block table", "capacity", "chunk", "client", "concurrency",
+    "contiguous reservation", "fitted", "group", "here", "indexer", "intensity", "knee",
+    "load", "measured", "modelled", "offloading", "pair",
+    "percentile", "piece", "predicted", "rank", "recompute", "replay", "request", "requests", "settled", "slot", "step",
+    "theory", "token", "victim", "watermark", "window",
 ))  # fmt: skip
 """Words that also mean what they always mean: linked only in a lab that has them among its new terms."""
 

@@ -14,12 +14,11 @@ from nbformat import NotebookNode
 from course.base import files
 from course.exercises import holes
 from course.exercises.holes import Fact
+from course.exercises.names import is_deeper
 
 BEGIN = "### BEGIN SOLUTION"
 END = "### END SOLUTION"
 IGNORE_TAG = "nbval-ignore-output"
-DEEPER = "_deeper"
-"""Ends the name of a source that goes deeper: optional, with a question of its own, and without the eight sections."""
 HEADINGS = ("The question", "Predict", "Explore", "Measure", "Explain", "Exercises", "Break it", "Take away")
 PRIMER_HEADINGS = ("A model speaks", "Part 1", "Part 2", "Six questions")
 """Those of the primer, which is exempt from the eight sections."""
@@ -211,7 +210,7 @@ def code_only(source: str) -> str:
 
 def name_of(path: Path) -> str:
     """The name that goes into cell ids: the lab's number, with a "d" for what goes deeper."""
-    return path.name[:2] + ("d" if path.stem.endswith(DEEPER) else "")
+    return path.name[:2] + ("d" if is_deeper(path.name) else "")
 
 
 ASKS = re.compile(r"\blab\.(?:check|predict|recap|quiz|earlier|ticket|solution)\(")

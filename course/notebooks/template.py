@@ -94,9 +94,17 @@ def ties(spec: LabSpec, specs: Mapping[str, LabSpec]) -> list[str]:
             faults.append(f"{objective.text!r}: the lab has no exercise {objective.exercise!r}")
         if not _later(spec.number, number):
             faults.append(f"{objective.text!r}: the retest is in lab {number}, which does not come later")
-        if number in specs and name not in {q.id for q in specs[number].earlier if q.lab == spec.number}:
-            faults.append(f"{objective.text!r}: lab {number} asks no earlier question {name!r} of lab {spec.number}")
+        if number in specs and name not in _asked(specs[number], spec.number):
+            faults.append(
+                f"{objective.text!r}: lab {number} has no question {name!r}, neither an earlier one of lab "
+                f"{spec.number} nor in its quiz"
+            )
     return faults
+
+
+def _asked(spec: LabSpec, lab: str) -> set[str]:
+    """Ids of what a lab asks of an earlier one: before it begins, or on its own subject in the quiz."""
+    return {question.id for question in spec.earlier if question.lab == lab} | {question.id for question in spec.quiz}
 
 
 def _later(here: str, there: str) -> bool:

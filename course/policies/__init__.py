@@ -5,6 +5,7 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 from course.policies.base import Order, Policy, Request, Schedule, State, blocks_needed
+from course.policies.by_key import ByKey
 from course.policies.drafting import Drafting
 from course.policies.function import FromFunction
 from course.policies.registry import POLICIES
@@ -13,7 +14,7 @@ for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
 globals().update({policy.__name__: policy for policy in POLICIES.values()})
 
-__all__ = ["Drafting", "FromFunction", "Order", "Policy", "Request", "Schedule", "State", "blocks_needed"]
+__all__ = ["ByKey", "Drafting", "FromFunction", "Order", "Policy", "Request", "Schedule", "State", "blocks_needed"]
 __all__ += [policy.__name__ for policy in POLICIES.values()]
 
 if TYPE_CHECKING:

@@ -224,7 +224,7 @@ def copied(policy: Any) -> Any:
         return deepcopy(policy)
     except Exception:  # a generator, a lock, a module, or whatever its own __deepcopy__ raises
         twin = copy(policy)
-    for name, value in vars(twin).items():
+    for name, value in list(vars(twin).items()):  # setting one may add another
         with suppress(Exception):
             setattr(twin, name, deepcopy(value))
     return twin

@@ -118,6 +118,10 @@ class Continuous(Policy):
         """
         return running[-1]
 
+    def room(self, state: State) -> int:
+        """Tokens of the coming step that prompts may take: what decodes leave of the budget, below 0 for too many."""
+        return self.max_num_batched_tokens - state.decodes
+
     def cap(self, state: State) -> int:
         """The most tokens of one request in the coming step; 0: no such limit."""
         threshold = self.long_prefill_token_threshold
@@ -137,7 +141,7 @@ class Continuous(Policy):
         its own, since that may have a rule of its own for those that wait. One that has none says True.
         """
         prefilling, many = state.prefilling, len(state.waiting)
-        left = self.max_num_batched_tokens - state.decodes
+        left = self.room(state)
         if left < 0:
             return self.make_room(state)
         joining = many and left and state.free_slots

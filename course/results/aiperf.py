@@ -174,7 +174,7 @@ def _summary(path: Path, document: Document) -> Result:
 def _rows(path: Path, documents: list[Document]) -> Result:
     rows: list[tuple] = []
     gaps: list[np.ndarray] = []
-    left_out = 0
+    left_out = silent = unphased = 0
     for document in documents:
         place = document.place(path)
         row = mapping(place, document.value)
@@ -182,11 +182,13 @@ def _rows(path: Path, documents: list[Document]) -> Result:
         if meta.get("benchmark_phase") not in (None, "profiling"):
             left_out += 1
             continue
+        unphased += "benchmark_phase" not in meta
         failed = row.get("error") is not None or meta.get("was_cancelled") is True
         start = meta.get("request_start_ns")
         if isinstance(start, bool) or not isinstance(start, int) or not 0 <= start < 2**63:
             raise ValueError(f"{place}: request_start_ns is {quote(start)}, which is not a whole number of nanoseconds")
         prompt, output = (_tokens(place, metrics, key) for key in ("input_sequence_length", "output_sequence_length"))
+        silent += not failed and np.isnan(output)
         ttft, e2e = (NAN if failed else _time(place, metrics, key) for key in (TTFT, E2E))
         # Nanoseconds since 1970 need more digits than a float64 has: differences are of the integers.
         rows.append((failed or not output > 0, start, prompt, output, ttft, e2e))
@@ -199,6 +201,10 @@ def _rows(path: Path, documents: list[Document]) -> Result:
     arrival = np.array([(moment - min(starts)) / 10**9 for moment in starts])
     table = requests_of(without_answer, arrival, np.array(prompts, dtype=float), outputs, ttfts, e2es, gaps)
     notes = [f"{left_out:,} requests of the warm-up were left out"] if left_out else []
+    if unphased:
+        notes.append(f"{unphased:,} requests have no benchmark_phase: those of a warm-up are counted with the others")
+    if silent:
+        notes.append(f"{silent:,} requests have no output_sequence_length.value, and are counted as failed")
     return finish(Draft(TOOL, path.stem, MEANINGS, table, notes=notes))
 
 

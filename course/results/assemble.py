@@ -12,7 +12,7 @@ from course.results import load, pieces, remarks, shape
 from course.results.definitions import OURS, Definition
 from course.results.documents import Document
 from course.results.result import METRICS, Requests, Result
-from course.results.rows import LONGEST, without_missing
+from course.results.rows import LONGEST, NAN, without_missing
 
 Statistics = dict[str, dict[str, float]]  # metric -> statistic -> seconds
 SAME_TIME = 1e-3  # E2E above TTFT by no more than this share of it: nothing was streamed
@@ -79,9 +79,15 @@ def finish(draft: Draft) -> Result:
     if loop in (load.CLOSED, load.BURST):
         mine.pop("offered_rate", None)  # when a request went out was no decision of the plan
     totals = mine | without_missing(draft.totals)
-    if table is not None and "in_flight" not in draft.totals and draft.totals.get("duration", 0) > 0:
-        # Little's law over the file's own duration, so that its rates and the number in flight go together.
-        totals["in_flight"] = float(np.nansum(table.e2e)) / draft.totals["duration"]
+    rate = draft.totals.get("requests_per_second", 0)
+    seconds = draft.totals.get("duration", mine.get("requests", NAN) / rate if rate > 0 else NAN)
+    if table is not None and seconds > 0:
+        # Rates and the number in flight over the file's own duration, or what its rate makes of it: they go together.
+        whole = table.e2e[~table.failed]
+        over = remarks.rates(mine, seconds, float(whole.sum()))
+        if np.isnan(whole).any():
+            del over["in_flight"]
+        totals = mine | over | without_missing(draft.totals)
     if "in_flight" not in totals:
         mean = (values | reported).get("e2e", {}).get("mean", float("nan"))
         totals |= without_missing({"in_flight": mean * totals.get("requests_per_second", float("nan"))})

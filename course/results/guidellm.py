@@ -80,17 +80,19 @@ def matches(value: Any) -> bool:
 
 def read(path: Path, documents: list[Document]) -> list[Result]:
     """Every benchmark of the report."""
-    results = []
+    found = []
     for document in documents:
         doc = mapping(document.place(path), document.value)
-        benchmarks = items(document.place(path), doc, "benchmarks") or []
-        for i, benchmark in enumerate(benchmarks):
+        for i, benchmark in enumerate(items(document.place(path), doc, "benchmarks") or []):
             place = f"{document.place(path)}, benchmark {i}"
-            name = path.stem if len(benchmarks) == 1 else f"{path.stem}:{i}"
-            results.append(_benchmark(place, name, mapping(place, benchmark), "metadata" in doc, doc))
-    if not results:
+            found.append((place, mapping(place, benchmark), doc))
+    if not found:
         raise ValueError(f"{path.name} has no benchmarks")
-    return results
+    names = [path.stem] if len(found) == 1 else [f"{path.stem}:{i}" for i in range(len(found))]
+    return [
+        _benchmark(place, name, benchmark, "metadata" in doc, doc)
+        for name, (place, benchmark, doc) in zip(names, found, strict=True)
+    ]
 
 
 def _benchmark(place: str, name: str, doc: Mapping, later: bool, report: Mapping) -> Result:

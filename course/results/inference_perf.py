@@ -166,6 +166,9 @@ def _requests(path: Path, document: Document) -> Result:
     table = requests_of(failed, start - start.min(), prompt, output, ttft, e2e, list(gaps))
     alone = int((~failed & np.isnan(ttft)).sum())
     notes = [f"{alone:,} answers have no times of their tokens, so they have neither TTFT nor TPOT"] if alone else []
+    silent = sum(row.get("error") is None for row, none in zip(document.value, np.isnan(output), strict=True) if none)
+    if silent:
+        notes.append(f"{silent:,} requests have no output_tokens and no error, and are counted as failed")
     return finish(Draft(TOOL, path.stem, MEANINGS, table, notes=notes))
 
 

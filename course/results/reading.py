@@ -14,6 +14,7 @@ from course.results import (
     aiperf_sweep,
     genai_perf,
     guidellm,
+    guidellm_csv,
     inference_perf,
     llmperf,
     llmservingsim,
@@ -105,6 +106,8 @@ def reports(path: Path, content: str) -> list[tuple[dict[str, Any], Result]]:
 def _printed(path: Path, content: str, format: str | None) -> list[Document]:
     if format in (None, "trtllm") and trtllm_bench.is_report(content):
         return trtllm_bench.report(path, content)
+    if format in (None, "guidellm") and guidellm_csv.is_table(content):
+        return guidellm_csv.table(path, content)
     if format in (None, "vllm", "sglang") and printed.is_report(content):
         return printed.report(path, content)
     return []

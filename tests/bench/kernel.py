@@ -135,6 +135,9 @@ def main() -> None:
         asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     if asked.profile:
         recorded = decode_step.profile(device, started, told=lambda text: print(text, flush=True))
+        gaps = [row["gap_max_us"] for row in found["fixed_batch"] if row["batch"] >= 8]
+        recorded["longest_gap_seconds"] = round(max(gaps) / 1e6, 8)
+        recorded["command_seconds"] = round(found["command"]["seconds"], 3)
         asked.profile.write_text(json.dumps(recorded, separators=(",", ":")) + "\n", encoding="utf-8")
 
 

@@ -67,7 +67,7 @@ class Case:
 
 CASES = (
     Case("03_littles_law.ipynb", "One engine under load", "Arrival rate (requests/s)"),
-    Case("04_static_dynamic_continuous_deeper.ipynb", "The chat under load, 32 slots", "Arrival rate (requests/s)"),
+    Case("04b_static_dynamic_continuous.ipynb", "The chat under load, 32 slots", "Arrival rate (requests/s)"),
 )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
+from course.exercises import names
 from tests.browser.explorer_page import Control, ExplorerPage, explorers
 from tests.browser.lab_page import SECOND, LabPage, opened_next, show
 from tests.browser.lab_server import HEIGHT, WIDTH, Server
@@ -17,12 +19,23 @@ from tests.helpers.sizes import WHOLE, size
 
 NOTEBOOKS = sorted(path.name for path in (ROOT / "labs").glob("*.ipynb"))
 # What goes deeper shows the same kinds of explorers as its lab; `make test` has run its cells and moved its controls.
-LABS = size(small=[name for name in NOTEBOOKS if not name.endswith("_deeper.ipynb")], whole=NOTEBOOKS)
+LABS = size(small=[name for name in NOTEBOOKS if not names.is_deeper(name)], whole=NOTEBOOKS)
 LESSONS = "|".join(re.escape(name) for name in makers())
 EXPLORER = rf"\b(Explorer|\w+_explorer)\(|\b({LESSONS})\(\)"
 FORM = r"\blab\.(predict|earlier|ticket|quiz)\("
 SLOW = 20 * SECOND
 """A move of an explorer that measures a busy machine may take several seconds."""
+DRESSED = ":is(.course-explorer, .course-form, .jp-RenderedPlotly):visible"
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
+THEME = "jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab %s' })"
+COVERED = """(plot) => {
+  const boxes = [...plot.querySelectorAll(".modebar-btn")].map((one) => one.getBoundingClientRect());
+  const over = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  return [...plot.querySelectorAll(".main-svg text")].filter((text) => {
+    const box = text.getBoundingClientRect();
+    return box.width && boxes.some((one) => one.width && over(one, box));
+  }).map((text) => text.textContent);
+}"""
 assert LABS, "labs/ holds no notebook: run `make notebooks` first"
 
 
@@ -46,7 +59,7 @@ def live_views(lab: LabPage) -> Locator:
 
 def is_deeper(lab: LabPage) -> bool:
     """Whether this is the further reading of a lab, which needs neither an explorer nor a question."""
-    return lab.name.endswith("_deeper.ipynb")
+    return names.is_deeper(lab.name)
 
 
 def test_every_cell_runs_without_an_error(lab: LabPage) -> None:
@@ -68,6 +81,24 @@ def test_every_explorer_shows_a_figure_as_wide_as_its_cell(lab: LabPage) -> None
         assert figure["height"] > 150, f"the figure of {explorer.title!r} is {figure['height']} pixels high"
         assert abs(figure["width"] - figure["room"]) < 2, f"{explorer.title!r} leaves room unused: {figure}"
         assert not explorer.failed(), f"{explorer.title!r} fails at its default settings: {explorer.notices()}"
+
+
+def test_the_buttons_of_a_figure_cover_none_of_its_texts(lab: LabPage) -> None:
+    for plot in lab.page.locator(".js-plotly-plot:visible").all():
+        assert plot.evaluate(COVERED) == []
+
+
+def test_texts_can_be_read_in_the_dark_theme(lab: LabPage) -> None:
+    lab.page.evaluate(THEME % "Dark")
+    try:
+        lab.page.wait_for_function("document.body.dataset.jpThemeLight === 'false'")
+        lab.page.wait_for_timeout(SECOND)
+        for root in lab.page.locator(DRESSED).all():
+            show(root)
+            assert root.evaluate(CONTRAST) == []
+    finally:
+        lab.page.evaluate(THEME % "Light")
+        lab.page.wait_for_function("document.body.dataset.jpThemeLight === 'true'")
 
 
 def test_a_number_that_cannot_be_typed_is_no_field(lab: LabPage) -> None:

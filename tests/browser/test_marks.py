@@ -11,7 +11,7 @@ from tests.browser.lab_server import Server
 
 CASES = {
     "03_littles_law.ipynb": "One engine under load",
-    "04_static_dynamic_continuous_deeper.ipynb": "The chat under load, 32 slots",
+    "04b_static_dynamic_continuous.ipynb": "The chat under load, 32 slots",
 }
 COUNT_ANIMATIONS = """() => {
   const animate = Plotly.animate;

@@ -15,6 +15,7 @@ from course.base import files
 from course.cli import app
 from course.desk import catalogue
 from course.exercises import Lab, minutes
+from course.exercises.names import is_deeper
 from course.exercises.progress import Progress
 from course.lessons import load
 from course.notebooks import catalogue as from_the_labs
@@ -58,7 +59,7 @@ def test_every_handed_out_lab_is_listed_with_its_minutes(mine, root):
     found = listed()
     assert [row["file"] for row in found["labs"]] == sorted(path.name for path in (root / "labs").glob("*.ipynb"))
     for row in found["labs"]:
-        spec, deeper = load(row["lab"]), row["file"].endswith("_deeper.ipynb")
+        spec, deeper = load(row["lab"]), is_deeper(row["file"])
         title = f"{spec.title}, deeper (optional)" if deeper else spec.title
         count = minutes.stored(row["lab"], "deeper" if deeper else "core")
         assert (row["title"], row["minutes"], row["copy"]) == (title, count, "none")
@@ -133,12 +134,12 @@ finally:
 def test_a_deeper_notebook_has_a_row_of_its_own_and_shares_no_number(mine, tmp_path, root):
     labs = tmp_path / "labs"
     labs.mkdir()
-    for name in (NAME, "03_littles_law_deeper.ipynb"):
+    for name in (NAME, "03b_littles_law.ipynb"):
         (labs / name).write_bytes((root / "labs" / NAME).read_bytes())
     rows = listed("--labs", labs)["labs"]
     assert [(row["file"], row["minutes"]) for row in rows] == [
         (NAME, minutes.stored("03")),
-        ("03_littles_law_deeper.ipynb", minutes.stored("03", "deeper")),
+        ("03b_littles_law.ipynb", minutes.stored("03", "deeper")),
     ]
     assert rows[1]["title"].endswith("deeper (optional)") and rows[1]["done"] is None
     assert call("reset", "03", "--labs", labs).stdout.startswith(f"A fresh copy: {mine / NAME}")

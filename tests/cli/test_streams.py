@@ -116,7 +116,7 @@ from course.cli import main
 main()
 """
     done = called([sys.executable, "-c", code])
-    assert (done.returncode, done.stderr) == (130, "")
+    assert (done.returncode, done.stderr) == (130, "course: stopped by Ctrl-C\n")
 
 
 def test_a_mistyped_command_is_answered_with_the_nearest() -> None:

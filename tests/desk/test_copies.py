@@ -108,6 +108,48 @@ def test_a_copy_that_cannot_be_read_stops_nothing(labs, mine, monkeypatch):
     assert copies.copy_labs(labs, mine).kept == ("03_a.ipynb", "04_b.ipynb")
 
 
+# Other names
+
+
+@pytest.fixture
+def renamed(labs: Path, mine: Path) -> Path:
+    """A copy made when the deeper notebook of lab 03 was called 03_a_deeper; now it is called 03b_a."""
+    (labs / "03_a_deeper.ipynb").write_text("deeper")
+    copies.copy_labs(labs, mine)
+    (labs / "03_a_deeper.ipynb").rename(labs / "03b_a.ipynb")
+    return mine
+
+
+@pytest.mark.parametrize(
+    ("content", "then", "state", "place"),
+    [("deeper", "deeper, mended", "pristine", -1), ("deeper, and my notes", "deeper, and my notes", "outdated", -2)],
+)
+def test_a_copy_with_a_former_name_is_moved_and_nothing_is_lost(labs, renamed, content, then, state, place):
+    (renamed / "03_a_deeper.ipynb").write_text(content)
+    (labs / "03b_a.ipynb").write_text("deeper, mended")
+    copied = copies.copy_labs(labs, renamed)
+    assert copied.renamed == (("03_a_deeper.ipynb", "03b_a.ipynb"),) and copied.new == ()
+    assert copied.report(renamed)[place].startswith("03_a_deeper.ipynb is called 03b_a.ipynb now")
+    assert (renamed / "03b_a.ipynb").read_text() == then
+    assert not (renamed / "03_a_deeper.ipynb").exists()
+    record = copies.Record(renamed)
+    assert copies.state(renamed / "03b_a.ipynb", b"deeper, mended", record) == state
+    assert copies.copy_labs(labs, renamed).renamed == ()
+
+
+def test_a_copy_with_a_former_name_stays_where_the_new_name_is_taken(labs, renamed):
+    (renamed / "03_a_deeper.ipynb").write_text("my notes")
+    (renamed / "03b_a.ipynb").write_text("mine too")
+    assert copies.copy_labs(labs, renamed).renamed == ()
+    assert (renamed / "03_a_deeper.ipynb").read_text() == "my notes"
+    assert (renamed / "03b_a.ipynb").read_text() == "mine too"
+
+
+def test_a_former_name_still_means_the_lab(labs, renamed):
+    assert copies.find(labs, "03_a_deeper") == copies.find(labs, "03b_a.ipynb") == "03b_a.ipynb"
+    assert copies.find(labs, "3") == "03_a.ipynb"
+
+
 # Starting again
 
 

@@ -62,10 +62,10 @@ def test_minutes_are_added_up_and_electives_and_deeper_notebooks_have_their_plac
     known = {
         number: Entry(number, f"Title {number}", minutes) for number, minutes in (("04", 50), ("03", 45), ("05", 30))
     }
-    links = start_page.Links(("03_a.ipynb", "03_a_deeper.ipynb", "04_b.ipynb", "05_c.ipynb", "77_d.ipynb"), "g.md", {})
+    links = start_page.Links(("03_a.ipynb", "03b_a.ipynb", "04_b.ipynb", "05_c.ipynb", "77_d.ipynb"), "g.md", {})
     core, electives = start_page.text(links, known, progress).split("Electives, in any order:")
     assert core.index("Title 04") < core.index("Title 03") and "| | | 95 | | |" in core
-    assert "[Title 03](03_a.ipynb) ([deeper](03_a_deeper.ipynb), optional)" in core
+    assert "[Title 03](03_a.ipynb) ([deeper](03b_a.ipynb), optional)" in core
     assert "| | | 30 | | |" in electives and "[77_d.ipynb](77_d.ipynb)" in electives
 
 

@@ -16,6 +16,7 @@ KINDS = {
     "many in chunks": strategies.many_in_chunks,
     "batches": strategies.batches,
     "shortest first": strategies.shortest_first,
+    "sharing": strategies.sharing,
     "prefill first": strategies.prefill_first,
     "windows": strategies.windows,
     "own": strategies.decided,

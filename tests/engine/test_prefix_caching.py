@@ -102,8 +102,8 @@ def sharing(draw, most=14):
     arrival, after, think = draw(strategies.arrivals(n))
     return Sharing(
         arrival, prompt, output, after, think, policy, draw(strategies.STEP_TIMES),
-        KVCache(blocks, block, policy.engine_version, prefix_caching=True), None, tuple(starts), hash_tokens,
-        draw(st.booleans()),
+        KVCache(blocks, block, policy.engine_version, prefix_caching=True), starts=tuple(starts),
+        hash_tokens=hash_tokens, answers=draw(st.booleans()),
     )  # fmt: skip
 
 

@@ -159,7 +159,7 @@ def test_an_axis_without_length_is_refused(low, high, log):
 def test_the_fronts_set_text_and_evaluate_nothing(root):
     import re
 
-    for name in ("see.js", "board.js", "board_picture.js", "sketch.js"):
+    for name in ("see.js", "drawn.js", "board.js", "board_picture.js", "sketch.js", "words.js"):
         source = (root / "course" / "explore" / name).read_text(encoding="utf-8")
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|\bFunction\b", source), (
             name

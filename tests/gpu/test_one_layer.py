@@ -32,6 +32,14 @@ def test_each_sequence_gets_its_own_attention() -> None:
     assert len({round(float(each.sum()), 4) for each in found}) == 3
 
 
+def test_blocks_that_lie_together_are_read_as_they_lie() -> None:
+    """Of one sequence whose blocks are in order the two ways read the same; of several each reads its own piece."""
+    together = in_numpy(16, 8, sequences=1, scattered=False)()[0]
+    assert together == pytest.approx(in_numpy(16, 8, sequences=1)()[0], abs=1e-6)  # one block has one order
+    assert len({round(float(each.sum()), 4) for each in in_numpy(32, 8, sequences=3, scattered=False)()}) == 3
+    on_a_gpu(queue(gpu.device("numpy")), 64, 8, 4, scattered=False)()
+
+
 @pytest.mark.parametrize("sequences", [1, 32])
 def test_what_a_gpu_is_given_is_the_attention_of_a_batch(sequences: int) -> None:
     """The course's kernel takes these arguments; where there is no GPU its NumPy form does."""

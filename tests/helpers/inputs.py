@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 from course.lessons.lab03.one_engine import STEP
+from course.lessons.lab10.lookup import keys_of
 from course.steptime import PowerLaw
 
 
@@ -27,6 +28,12 @@ def shares(draw: random.Random) -> tuple[Any, ...]:
     decoding = [next(names) for _ in range(draw.randint(0, 6))]
     prompts = {next(names): draw.randint(1, 50) for _ in range(draw.randint(0, 6))}
     return decoding, prompts, max(1, len(decoding) + draw.randint(0, 60)), draw.randint(1, 40)
+
+
+def fills(draw: random.Random) -> tuple[Any, ...]:
+    """Decodes, prompts, a budget that holds at least the decodes, and the share of the prompts."""
+    decoding, prompts, budget, _ = shares(draw)
+    return decoding, prompts, budget, draw.choice([0.1, 0.25, 0.5, 0.8, 1.0])
 
 
 def streams(draw: random.Random) -> tuple[Any, ...]:
@@ -75,6 +82,36 @@ def plans(draw: random.Random) -> tuple[Any, ...]:
     return planned, [draw.choice([0.125, 0.5, 1.25, 4.0]) for _ in planned]
 
 
+def queues(draw: random.Random) -> tuple[Any, ...]:
+    """Tenants that wait with their prompts, and what some of them were served."""
+    waiting = [(draw.choice("ABN"), draw.randint(1, 40)) for _ in range(draw.randint(0, 9))]
+    return waiting, {name: draw.randint(0, 60) for name in "ABN"}
+
+
+def victims(draw: random.Random) -> tuple[Any, ...]:
+    """Tokens that each of some requests has computed, often the same, and who is spared."""
+    few = [draw.randint(1, 900) for _ in range(draw.randint(1, 4))]
+    computed = [draw.choice(few) for _ in range(draw.randint(2, 7))]
+    return computed, draw.choice([0, draw.randrange(len(computed))])
+
+
+def gaps(draw: random.Random) -> tuple[Any, ...]:
+    """Gaps between arrivals, how many more are wanted, and the longest window: about as often long enough as not."""
+    mean = draw.choice([2.0, 8.0, 40.0])
+    found = tuple(round(draw.expovariate(1 / mean), 2) + 0.01 for _ in range(draw.randint(1, 12)))
+    return found, draw.choice([1, 2, 4]), draw.choice([10.0, 20.0, 50.0])
+
+
+def prompts(draw: random.Random) -> tuple[Any, ...]:
+    """A prompt, the keys of what an earlier one left, perhaps with a block evicted, and the block size."""
+    block = draw.choice([1, 2, 4, 16])
+    text = [draw.randint(1, 3) for _ in range(draw.randint(1, 5 * block))]
+    known = keys_of(text, block)
+    kept = set(sorted(known, key=repr)[draw.choice([0, 0, 1]) :])
+    prompt = text[: draw.randint(1, len(text))] if draw.random() < 0.5 else [*text, *(draw.randint(1, 3) for _ in "ab")]
+    return prompt, kept, block
+
+
 def one_verification(draw):
     """Steps in milliseconds, drafts and an acceptance."""
     return draw.uniform(3, 20), draw.uniform(0.2, 4), draw.uniform(3, 60), draw.randint(1, 7), draw.uniform(0.1, 0.95)
@@ -92,10 +129,15 @@ DRAWS = {
     ("02", "floor"): floors,
     ("03", "capacity"): capacities,
     ("04", "refill"): refills,
+    ("05", "shrink"): gaps,
+    ("06", "fill"): fills,
     ("07", "share"): shares,
     ("08", "slots"): pools,
+    ("09", "victim"): victims,
+    ("10", "lookup"): prompts,
     ("13", "speed_up"): one_verification,
     ("13", "how_many"): verifications,
     ("16", "felt"): plans,
+    ("17", "fair"): queues,
 }
 """By lab and exercise."""

@@ -49,6 +49,16 @@ class Case:
     cache: KVCache | None = None
     guess: tuple | None = None
     cap: int | None = None
+    tenant: tuple | None = None
+
+    @property
+    def labels(self) -> dict:
+        """Columns that orders of tenants read: a level and a deadline for each of them."""
+        if self.tenant is None:
+            return {}
+        places = [ord(name) - ord("A") for name in self.tenant]
+        return {"tenant": list(self.tenant), "tags": [{"priority": place} for place in places],
+                "deadline": [np.nan if place > 1 else 2.0 - place for place in places]}  # fmt: skip
 
     @property
     def guess_column(self) -> list | None:
@@ -58,7 +68,9 @@ class Case:
     @property
     def load(self) -> Workload:
         if all(before is None for before in self.after):
-            return Workload(self.arrival, self.prompt, self.output, guess=self.guess_column, max_concurrency=self.cap)
+            return Workload(
+                self.arrival, self.prompt, self.output, guess=self.guess_column, max_concurrency=self.cap, **self.labels
+            )
         return Workload(
             [np.nan if before is not None else when for when, before in zip(self.arrival, self.after, strict=True)],
             self.prompt,
@@ -68,6 +80,7 @@ class Case:
                 0 if before is None else think for think, before in zip(self.think_time, self.after, strict=True)
             ],
             guess=self.guess_column,
+            **self.labels,
         )
 
     def served(self) -> Run:
@@ -88,18 +101,19 @@ class Case:
         if isinstance(policy, policies.Continuous):
             fewest = isinstance(policy, policies.FewestComputed)
             return oracle.serve_continuous(requests, step_time, **vars(policy), **memory, fewest=fewest)
+        blocks = {name: memory[name] for name in ("num_blocks", "block_size") if name in memory}  # no rivals of pages
         if isinstance(policy, Decided):
             limits = policy.max_num_seqs, policy.max_num_batched_tokens
-            return oracle_own.serve_decided(requests, step_time, deepcopy(policy.decide), *limits, **memory)
+            return oracle_own.serve_decided(requests, step_time, deepcopy(policy.decide), *limits, **blocks)
         if isinstance(policy, policies.PrefillFirst):
             decide = oracle_own.prompts_first(policy.enable_chunked_prefill)
             limits = policy.max_num_seqs, policy.max_num_batched_tokens
-            return oracle_own.serve_decided(requests, step_time, decide, *limits, **memory)
+            return oracle_own.serve_decided(requests, step_time, decide, *limits, **blocks)
         if isinstance(policy, policies.Window):
             noted = isinstance(policy, policies.NoteWindow)
             rule = oracle_own.window_of_the_notes if noted else oracle_own.first_arrival_opens
-            return oracle_own.serve_decided(requests, step_time, rule(policy.window), policy.max_num_seqs, **memory)
-        return oracle.serve_batches(requests, step_time, **vars(self.policy), **memory)
+            return oracle_own.serve_decided(requests, step_time, rule(policy.window), policy.max_num_seqs, **blocks)
+        return oracle.serve_batches(requests, step_time, **vars(self.policy), **blocks)
 
 
 def differences(case: Case, run: Run, want: oracle.Outcome) -> list[str]:
@@ -276,6 +290,22 @@ def shortest_first(draw):
     return replace(
         case, policy=policy, guess=draw(st.one_of(st.none(), st.lists(guesses, min_size=n, max_size=n).map(tuple)))
     )
+
+
+@st.composite
+def sharing(draw):
+    """A queue under the orders of several tenants, often with few slots or blocks."""
+    case = draw(st.one_of(continuous(), storms(), many_in_chunks()))
+    limits = case.policy.max_num_seqs, case.policy.max_num_batched_tokens
+    n, costs = len(case.prompt), draw(st.sampled_from([(1, 2), (0, 1), (1.5, 0)]))
+    kinds = (
+        policies.Priority(*limits, ageing=draw(st.sampled_from([0, 0.3, 5, float("inf")]))),
+        policies.Fair(*limits, *costs, lift=draw(st.booleans()), weights=draw(st.sampled_from([{}, {"A": 2.5}]))),
+        policies.Bucket(*limits, draw(st.sampled_from([20, 300, 1e5])), max(case.prompt) + draw(st.integers(0, 50))),
+        policies.EarliestDeadline(*limits),
+    )
+    tenant = draw(st.lists(st.sampled_from("ABC"), min_size=n, max_size=n))
+    return replace(case, policy=draw(st.sampled_from(kinds)), tenant=tuple(tenant))
 
 
 @st.composite

@@ -8,7 +8,6 @@ import pytest
 
 from course.exercises import Prediction, Question, holes
 from course.exercises.lesson import find
-from course.exercises.minutes import DEEPER
 from course.lessons import available, load
 from tests.helpers.answer_keys import at_place, bounds, chances, longest, shortest
 from tests.helpers.places import ROOT
@@ -51,7 +50,7 @@ def test_right_answers_are_no_longer_than_the_others_on_average(kind):
 
 def taken_away(number: str) -> list[str]:
     """The sentences under "Take away" of a lab, with their numbers; none in the primer, which has no such part."""
-    (path,) = (p for p in ROOT.glob(f"solutions/{number}_*.py") if not p.stem.endswith(DEEPER))
+    (path,) = ROOT.glob(f"solutions/{number}_*.py")
     _, found, rest = path.read_text(encoding="utf-8").partition("# ## Take away\n")
     words = " ".join(line.lstrip("# ") for line in rest.partition("\n# %%")[0].splitlines())
     return re.split(r"(?<=[.:;])\s+", holes.filled(words, find(number).facts)) if found else []

@@ -10,7 +10,6 @@ import pytest
 from course.exercises.compare import as_number
 from course.exercises.curve import Drawing
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge, overlaps
-from course.exercises.minutes import DEEPER
 from course.exercises.spec import Prediction
 from course.lessons import available, load
 
@@ -129,7 +128,7 @@ def test_words(number):
 
 
 def notebooks(root, folder, number):
-    paths = sorted(path for path in (root / folder).glob(f"{number}_*.ipynb") if not path.stem.endswith(DEEPER))
+    paths = sorted((root / folder).glob(f"{number}_*.ipynb"))
     assert paths, f"{folder}/{number}_*.ipynb is missing: run `make notebooks NN={number}`"
     return [nbformat.read(path, as_version=4) for path in paths]
 

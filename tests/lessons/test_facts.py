@@ -31,7 +31,7 @@ def module(lesson: Lesson) -> ModuleType:
 
 def sources(number: str) -> list[Path]:
     folder = TOY.folder.parent if number == TOY.number else SOLUTIONS
-    return sorted(folder.glob(f"{number}_*.py"))
+    return sorted(folder.glob(f"{number}*_*.py"))
 
 
 @pytest.mark.parametrize("number", LESSONS)

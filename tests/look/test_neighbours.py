@@ -11,6 +11,7 @@ import pytest
 from course import flags, results
 from course.memory import ledger
 from course.models import gpus, named_or_read
+from tests.cli.test_cli import call
 
 HELM = """
 servingEngineSpec:
@@ -42,6 +43,94 @@ class TestHelm:
     def test_an_image_alone_is_no_command(self, text):
         with pytest.raises(ValueError, match=r"names no container|no command or option"):
             flags.parse(text)
+
+
+KSERVE = """
+kind: InferenceService
+spec:
+  predictor:
+    model:
+      modelFormat: {name: huggingface}
+      storageUri: hf://my/model:main
+      args: ["--model_name=llama", "--backend=vllm", "--disable_lower_case", "--http_port", "8080", MORE]
+"""
+
+
+class TestKServe:
+    """Its server has options of its own, and passes vLLM's on (python/huggingfaceserver/__main__.py)."""
+
+    @pytest.mark.parametrize("more", ['"--max_num_seqs=48"', '"--max-num-seqs", "48"'])
+    def test_the_options_of_the_engine_are_read(self, more):
+        parsed = flags.parse(KSERVE.replace("MORE", more))
+        assert parsed.model == "my/model" and parsed.policy.max_num_seqs == 48
+
+    def test_what_it_calls_otherwise(self):
+        parsed = flags.parse(KSERVE.replace("MORE", '"--model_id=a/b", "--max_length=4096"'))
+        assert parsed.model == "a/b" and parsed.kv.max_model_len == 4096
+
+    def test_by_the_image(self):
+        parsed = flags.parse(
+            "containers:\n- name: main\n  image: kserve/huggingfaceserver:v0.15.0-gpu\n"
+            '  args: ["--model_name=x", "--model_id=a/b", "--max_num_seqs=4"]\n'
+        )
+        assert parsed.model == "a/b" and parsed.policy.max_num_seqs == 4
+
+    @pytest.mark.parametrize(
+        ("more", "why"),
+        [('"--backend=huggingface"', "is another program"), ('"--max_lenght=9"', "no option '--max-lenght'")],
+    )
+    def test_what_is_not_vllms_is_named(self, more, why):
+        with pytest.raises(ValueError, match=why):
+            flags.parse(KSERVE.replace("MORE", more))
+
+
+SCRIPT = """#!/bin/bash
+TP=${1:-2}
+ARGS=(--max-num-seqs 32 --kv-cache-dtype fp8)
+if [ "$LONG" = 1 ]; then LEN=32768; else LEN=8192; fi
+cat > /run.sh <<'END'
+echo starting
+END
+vllm serve $MODEL --tensor-parallel-size $TP --max-model-len $LEN "${ARGS[@]}"
+"""
+
+
+class TestScripts:
+    def test_a_variable_of_two_values_is_named(self):
+        parsed = flags.parse(SCRIPT)
+        assert parsed.kv.max_model_len == 8192 and parsed.kv.tensor_parallel_size == 2
+        assert any("LEN is set to 2 values: the last one counts, '8192'" in note for note in parsed.notes)
+        assert flags.parse(SCRIPT, env={"LEN": "32768"}).kv.max_model_len == 32768
+
+    def test_two_commands_are_counted(self):
+        two = "if [ -n $A ]; then\n  vllm serve m --max-num-seqs 4\nelse\n  vllm serve m --max-num-seqs 8\nfi\n"
+        parsed = flags.parse(two)
+        assert parsed.policy.max_num_seqs == 4
+        assert any("2 commands of this text start an engine: the first one is read" in note for note in parsed.notes)
+
+    def test_a_command_in_a_heredoc(self):
+        parsed = flags.parse("docker run -i image bash <<END\nvllm serve m --max-num-seqs 12\nEND\n")
+        assert parsed.model == "m" and parsed.policy.max_num_seqs == 12
+
+    def test_course_kv_takes_the_settings_of_a_script(self, tmp_path):
+        path = tmp_path / "serve.sh"
+        path.write_text(SCRIPT)
+        asked = ("--tp", "2", "--max-num-seqs", "32", "--kv-cache-dtype", "fp8", "--max-model-len")
+        words = ("kv", "llama-3.1-8b", "--gpu", "H100", "--json")
+        by_hand = json.loads(call(*words, *asked, "8192").stdout)["ledger"]
+        read = call(*words, "--from", str(path))
+        assert json.loads(read.stdout)["ledger"] == by_hand and "LEN is set to 2 values" in read.stderr
+        longer = call(*words, "--from", str(path), "--env", "LEN=32768")
+        assert json.loads(longer.stdout)["ledger"]["max_model_len"] == 32768
+        other = call(*words, "--from", str(path), "--tp", "4")
+        assert json.loads(other.stdout)["ledger"]["tp"] == 4
+        assert "tensor_parallel_size is the one of this command, not the 2 of the text" in other.stderr
+
+    def test_memory_of_the_text_and_options_without_a_card(self):
+        given = call("kv", "llama-3.1-8b", "--json", "--from", "vllm serve m --kv-cache-memory-bytes 10G")
+        assert json.loads(given.stdout)["ledger"]["kv_bytes"] == 10 * 2**30
+        assert "--from has no effect" in call("kv", "llama-3.1-8b", "--from", "vllm serve m").stderr
+        assert "--env needs --from" in call("kv", "llama-3.1-8b", "--env", "A=1").stderr
 
 
 def test_the_arguments_of_another_program_are_not_vllms():
@@ -130,6 +219,9 @@ class TestStates:
         assert any("one needs 1.00 GiB" in str(line) for line in card.lines)
 
 
+OUTSIDE = ("nvidia-smi", "data sheet", "resellers' lists", "clouds' lists", "ROCm documentation")
+
+
 class TestCards:
     def test_h20_3e_has_141_gb(self):
         assert gpus.gpu("H20-3e").memory_bytes == gpus.gpu("H200").memory_bytes != gpus.gpu("H20").memory_bytes
@@ -145,6 +237,26 @@ class TestCards:
                     assert float(row["runtime_mib"]) / 1024 == pytest.approx(int(size[1]), rel=0.12), alias
                     sized += 1
         assert sized > 20
+
+    def test_each_alias_has_a_source(self):
+        """What the tool prints, the maker's sheet or a list of sellers says; or it is made of the row's own words."""
+        rows = csv.DictReader((files("course") / "data" / "gpus.csv").read_text(encoding="utf-8").splitlines())
+        seen = 0
+        for row in rows:
+            aliases, sources = (list(filter(None, row[key].split(";"))) for key in ("also", "also_from"))
+            assert len(aliases) == len(sources), row["name"]
+            for alias, source in zip(aliases, sources, strict=True):
+                seen += 1
+                if source == "name and size":
+                    size = alias.removeprefix(f"{row['name']}-").removesuffix("GB")
+                    assert f"{size} GB" in row["edition"], alias
+                elif source == "end of the name":
+                    assert row["name"].endswith(f"-{alias}")
+                elif source == "short for another alias":
+                    assert any(other.endswith(f"-{alias}") for other in aliases)
+                else:
+                    assert source in OUTSIDE, alias
+        assert seen > 50
 
     def test_an_unknown_card_says_what_to_give_instead(self):
         with pytest.raises(ValueError, match="--memory-gib"):

@@ -34,19 +34,19 @@ print("three")
 def project(tmp_path: Path) -> Path:
     (tmp_path / "solutions").mkdir()
     (tmp_path / "solutions" / "98_small.py").write_text(SMALL)
-    (tmp_path / "solutions" / "98_small_deeper.py").write_text(DEEPER)
+    (tmp_path / "solutions" / "98b_small.py").write_text(DEEPER)
     return tmp_path
 
 
 def test_it_comes_with_its_lab(project):
     names = [path.name for path in sources(project)]
-    assert names == ["98_small.py", "98_small_deeper.py"] == [path.name for path in sources(project, ["98"])]
+    assert names == ["98_small.py", "98b_small.py"] == [path.name for path in sources(project, ["98"])]
 
 
 def test_it_is_built_and_needs_none_of_the_eight_sections(project):
     assert build(project) == []
     for folder in ("labs", "solutions"):
-        assert (project / folder / "98_small_deeper.ipynb").exists()
+        assert (project / folder / "98b_small.ipynb").exists()
     assert build(project, write=False, run=False) == []
 
 
@@ -58,7 +58,7 @@ def test_its_cells_have_ids_of_their_own(project):
 
 def test_without_its_lab_or_beside_another_topic_it_is_refused(project):
     (project / "solutions" / "98_small.py").rename(project / "solutions" / "98_other.py")
-    with pytest.raises(ValueError, match=r"is the deeper notebook of 98_small\.py, which is not there"):
+    with pytest.raises(ValueError, match=r"goes deeper than 98_small\.py, which is not there"):
         sources(project)
 
 

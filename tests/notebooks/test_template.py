@@ -161,7 +161,10 @@ def test_ties_to_what_is_there():
     assert ties(GOOD, {"03": GOOD, "08": later}) == [] == ties(GOOD, {"03": GOOD})
     assert pending(GOOD, {"03": GOOD}) == ["08:law3"] and pending(GOOD, {"03": GOOD, "08": later}) == []
     without = replace(later, earlier=(replace(later.earlier[0], lab="04"),))
-    assert ties(GOOD, {"03": GOOD, "08": without}) == ["'compute L': lab 08 asks no earlier question 'law3' of lab 03"]
+    (fault,) = ties(GOOD, {"03": GOOD, "08": without})
+    assert fault == "'compute L': lab 08 has no question 'law3', neither an earlier one of lab 03 nor in its quiz"
+    in_the_quiz = replace(without, earlier=(), quiz=(Question("law3", "?", ASK, "a"),))
+    assert ties(GOOD, {"03": GOOD, "08": in_the_quiz}) == []
 
 
 @pytest.mark.parametrize(

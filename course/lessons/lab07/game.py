@@ -28,7 +28,7 @@ BUDGET = Game(
     id="budget",
     title="Hand out tokens",
     goal=f"Each step has at most {TOKENS} tokens: one for whoever decodes, the rest for prompts, whole or in chunks. "
-    "A step takes 20 ms, and 1 ms more for each token of a prompt.",
+    "A step takes 20 ms, and 1 ms more for each token of a prompt. Keep gaps and first tokens short.",
     asks=(Ask(0.0, 8, 12), Ask(0.0, 8, 10), Ask(0.05, 90, 3), Ask(0.15, 10, 4)),
     step_time=by_tokens,
     max_num_seqs=SLOTS,

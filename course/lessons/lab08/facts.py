@@ -56,7 +56,6 @@ def facts() -> dict[str, Any]:
     """Every number that the texts show."""
     few, many = (kv_pool.under_load(slots=n) for n in (FEW, MANY))
     today, before = (kv_pool.hour(GQA, tasks.BUSY, n) for n in (ALL, ROOM))
-    case, drawn = small_pool.small(), kv_pool.requests(2.0).output_tokens
     small = vllm_live.read("preempted")
     ledger = card_memory.ledger("llama-3.1-8b", "RTX 4090", max_model_len=LENGTH).kv_tokens or 0
     prompt, answer = AT_ONCE
@@ -65,7 +64,7 @@ def facts() -> dict[str, Any]:
         # Earlier labs, predictions, tasks
         **BLAME, "blame_all": BLAME["blame_ttft"] - BLAME["blame_outside"],
         "blame_half": round(_queue() + BLAME["blame_window"] / 2), "blame_queue": _queue(), "stays_s": STAYS,
-        "printed": TOKENS / LENGTH, "residents": TOKENS / held(), "by_prompts": TOKENS / PROMPT, "held": held(),
+        "printed": TOKENS / LENGTH, "residents": TOKENS / held(), "held": held(),
         "with_prefixes": (TOKENS - SHARED) / (held() - SHARED), "vllm": engine_defaults.VERSION,
         "speed_24": few.tokens_per_second, "speed_48": many.tokens_per_second, "lost_24": few.preemptions,
         "lost_48": many.preemptions, "ten_times": tasks.TEN,
@@ -73,9 +72,8 @@ def facts() -> dict[str, Any]:
         # The text
         "ledger_less": 1 - ledger / TOKENS, "story_block": live_words.BLOCK_SIZE, "hand_blocks": small_pool.BLOCKS,
         "hand_block": small_pool.BLOCK_SIZE, "hand_prompt": small_pool.PROMPT, "hand_answer": small_pool.ANSWER,
-        "hand_steps": len(case.run.steps),
         "in_batch": kv_pool.under_load(rate=2.0).in_batch, "a_token": SPEC.kv_bytes_per_token,
-        "by_limit": TOKENS // LENGTH, "drawn_mean": drawn.mean(), "drawn_cv": drawn.std() / drawn.mean(),
+        "by_limit": TOKENS // LENGTH, 
         "blocks": BLOCKS, "log_of": PRINTS[0].engine, "live": decision.LIVE.label,
         "live_slots": decision.LIVE.engine["max_num_seqs"], "live_blocks": small.engine["num_gpu_blocks"],
         "live_block": small.engine["block_size"],
@@ -153,7 +151,6 @@ def listed(values: list[int]) -> str:
 
 def keys() -> dict[str, tuple[bool, ...] | str]:
     """Which option of each question is true; of a question about no number, words of the right one."""
-    fits = kv_pool.under_load(slots=ALL).in_batch  # as many as the pool lets in
     times = kv_pool.under_load(slots=MANY).tokens_per_second / kv_pool.under_load(slots=FEW).tokens_per_second
     today, before = (kv_pool.hour(GQA, tasks.BUSY, n) for n in (ALL, ROOM))
     fit = TOKENS / QUIZ["quiz_held"]  # the same pool
@@ -166,7 +163,6 @@ def keys() -> dict[str, tuple[bool, ...] | str]:
     return {
         "blame": tuple(said == _queue() for said in (440, 350, 300)),
         "little": (STAYS == 1 * STAYS, False, False),  # L = λ W, whatever the arrivals
-        "five": (fits < 6, fits > 200, 25 < fits < 29, 38 < fits < 42),
         "slots": (0.95 < times < 1.05, 1.15 < times < 1.25, times > 1.8),
         "cause": (
             np.nanmedian(today.run.tpot) > 2 * np.nanmedian(before.run.tpot),

@@ -38,7 +38,8 @@ BLOCKS = Game(
     id="blocks",
     title="A pool that is too small",
     goal=f"{POOL.num_blocks} blocks of {POOL.block_size} tokens. Prompts have {PROMPT} tokens, answers {MOST} at most. "
-    "Who grows needs more blocks; if none is free, send somebody away: it is computed again.",
+    "Who grows needs more blocks; if none is free, send somebody away: it is computed again. "
+    "Answer early, and compute little twice.",
     asks=tuple(Ask(float(at), PROMPT, answer) for at, answer in FIVE),
     step_time=one_second,
     max_num_seqs=SLOTS,
@@ -47,7 +48,7 @@ BLOCKS = Game(
         Score("mean time to an answer [steps]", scores.mean_answer, "{:.1f}"),
         Score("tokens computed again", scores.recomputed, "{:.0f}"),
     ),
-    rivals={"whole answers": whole_answers, "what is there": lambda: policies.Continuous(SLOTS, 64)},
+    rivals={"room for whole answers": whole_answers, "while blocks are free": lambda: policies.Continuous(SLOTS, 64)},
     hand=frozenset({"preempt"}),
     best=7.4,
 )

@@ -1,6 +1,6 @@
 """Lab 02: what it asks and says, and what its explorers compute."""
 
-from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, TERM, UNIT, Mutant
+from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, NUMBER, ORDER, TERM, UNIT, Mutant
 
 TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab02", "tests/lessons/test_every_lab.py")
 EXPLORERS, CURVES = ("tests/lessons/test_every_explorer.py",), ("tests/steptime/test_curve.py",)
@@ -13,7 +13,10 @@ FIT, LIVE, TIMING = "course/steptime/curve.py", "course/explore/live.py", "cours
 TEXT = "solutions/02_the_memory_wall.py"
 
 MUTANTS = (
-    Mutant(ASKS, '    right: b\n    why: "It takes', '    right: c\n    why: "It takes', KEY),
+    Mutant(
+        "course/lessons/lab02/sketch.py", "y[7] > 150 * ALONE", "y[7] > 50 * ALONE", CONSTANT,
+        ("tests/lessons/test_misconceptions.py",),
+    ),
     Mutant(ASKS, "{{knee_1k:.0f}} to {{knee_4k:.0f}}", "{{knee_4k:.0f}} to {{knee_1k:.0f}} or 26", NUMBER),
     Mutant(FACTS, "return (t0 / c) ** (1 / alpha)", "return (t0 / c) ** alpha", TERM),
     Mutant(STEP, "return max(self.reading_weights, self.computing) + self.reading_kv + self.attention",

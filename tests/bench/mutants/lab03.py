@@ -1,6 +1,6 @@
 """Lab 03: what it asks and says, and what its explorers compute."""
 
-from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, PERCENTILE, TERM, Mutant
+from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, NUMBER, PERCENTILE, TERM, Mutant
 
 TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab03", "tests/lessons/test_every_lab.py")
 EXPLORERS = ("tests/lessons/test_every_explorer.py",)
@@ -8,10 +8,13 @@ NAMES = ("facts", "one_engine", "full_batch", "metrics_page", "evening", "live_w
 ASKS = "course/lessons/lab03/asks.yaml"
 FACTS, ENGINE, FULL, PAGE, EVENING, HERE = (f"course/lessons/lab03/{name}.py" for name in NAMES)
 BESIDE, LIVE = "course/explore/words_beside.py", ("tests/lessons/test_live_words.py",)
-TEXT, DEEPER = "solutions/03_littles_law.py", "solutions/03_littles_law_deeper.py"
+TEXT, DEEPER = "solutions/03_littles_law.py", "solutions/03b_littles_law.py"
 
 MUTANTS = (
-    Mutant(ASKS, '    right: a\n    why: "From', '    right: b\n    why: "From', KEY),
+    Mutant(
+        "course/lessons/lab03/sketch.py", "growth(y) < 1.15,", "growth(y) < 1.7,", CONSTANT,
+        ("tests/lessons/test_misconceptions.py",),
+    ),
     Mutant(FACTS, '"in_system": len(run) / run.makespan', '"in_system": FULL', TERM),
     Mutant(FACTS, '"waiting_s": WAITING / FINISHED', '"waiting_s": (RUNS_HERE + WAITING) / FINISHED', TERM),
     Mutant(FACTS, "ahead = (QUIZ_RATE - QUIZ_CAPACITY) * HOUR", "ahead = QUIZ_RATE * HOUR", TERM),

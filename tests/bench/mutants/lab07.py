@@ -4,7 +4,7 @@ from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORD
 
 TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab07", "tests/lessons/test_every_lab.py")
 ASKS, TEXT = "course/lessons/lab07/asks.yaml", "solutions/07_chunked_prefill.py"
-DEEPER = "solutions/07_chunked_prefill_deeper.py"
+DEEPER = "solutions/07b_chunked_prefill.py"
 FACTS, SHARE, DECISION, TASKS, BY_HAND, RUSH, LONG, CHUNKS, STOPS, FIGURES = (
     f"course/lessons/lab07/{name}.py"
     for name in ("facts", "share", "decision", "tasks", "by_hand", "rush", "long_prompt", "prompt_chunks",

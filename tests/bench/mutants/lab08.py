@@ -9,7 +9,13 @@ TASKS, TEXT = "course/lessons/lab08/tasks.py", "solutions/08_kv_budgeting.py"
 POOL, CARD = "course/lessons/lab08/kv_pool.py", "course/lessons/lab08/card_memory.py"
 
 MUTANTS = (
-    Mutant(ASKS, '    right: c\n    why: "A sequence', '    right: a\n    why: "A sequence', KEY),
+    Mutant(
+        "course/lessons/lab08/sketch.py",
+        "0 < level(y) < 9",
+        "0 < level(y) < 60",
+        CONSTANT,
+        ("tests/lessons/test_misconceptions.py",),
+    ),
     Mutant(ASKS, '    right: a\n    why: "Over 2,000', '    right: b\n    why: "Over 2,000', KEY),
     Mutant(ASKS, "41,408 / {{held:,.0f}} is", "41,408 / 1,536 is", NUMBER),
     Mutant(ASKS, "256 need nine such", "256 need 9.4 such", NUMBER),
@@ -34,7 +40,7 @@ MUTANTS = (
     Mutant(CARD, "model_spec.kv_bytes_after_window * length", "model_spec.kv_bytes_per_token * length", TERM),
     Mutant(CARD, "each * min(length, ", "each * max(length, ", COMPARISON),
     Mutant(CARD, "GIB = 2**30", "GIB = 10**9", UNIT),
-    Mutant(TEXT, "All end after {{hand_steps}}", "All end after 18", NUMBER),
+    Mutant(TEXT, "{{with_prefixes:.0f}} would fit", "41 would fit", NUMBER),
     Mutant("course/lessons/lab08/game.py", "KVCache(12, block_size=4)", "KVCache(13, block_size=4)", CONSTANT),
     Mutant("course/lessons/lab08/game.py", "    best=7.4,", "    best=7.6,", CONSTANT),
 )

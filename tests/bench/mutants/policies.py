@@ -14,6 +14,10 @@ CONTINUOUS, STATIC, DYNAMIC = (f"course/policies/{name}.py" for name in ("contin
 WAITING = "course/policies/waiting.py"
 SHORTEST, WINDOW, BASE = (f"course/policies/{name}.py" for name in ("shortest_first", "window", "base"))
 REQUEST = "course/policies/request.py"
+SHARE, EVERY = (f"course/policies/{name}.py" for name in ("prefill_share", "prefill_every"))
+BY_KEY, PRIORITY, DEADLINE, FAIR, BUCKET = (
+    f"course/policies/{name}.py" for name in ("by_key", "priority", "deadline", "fair", "bucket")
+)
 
 MUTANTS = (
     Mutant(
@@ -23,7 +27,7 @@ MUTANTS = (
         COMPARISON,
     ),
     Mutant(
-        CONTINUOUS, "left = self.max_num_batched_tokens - state.decodes\n", "left = self.max_num_batched_tokens\n", TERM
+        CONTINUOUS, "return self.max_num_batched_tokens - state.decodes", "return self.max_num_batched_tokens", TERM
     ),
     Mutant(
         CONTINUOUS,
@@ -133,4 +137,39 @@ MUTANTS = (
     ),
     Mutant(BASE, "return self._engine.pool.free - self._engine.due", "return self._engine.pool.free", TERM),
     Mutant(BASE, "engine.pool.need(request, tokens)", "blocks_for(request.computed + tokens, block_size)", TERM),
+    Mutant(SHARE, "max(1, int(self.prefill_share", "max(2, int(self.prefill_share", CONSTANT),
+    Mutant(SHARE, "return min(super().room(state), ", "return max(super().room(state), ", TERM),
+    Mutant(SHARE, "if not self.prefill_share:", "if self.prefill_share < 0:", COMPARISON),
+    Mutant(EVERY, "self.decode_steps = self.every - 1", "self.decode_steps = self.every", CONSTANT),
+    Mutant(EVERY, "and state.decodes and state.spare", "and state.spare", TERM),
+    Mutant(EVERY, "and state.spare_blocks >= 0 and", "and", TERM),
+    Mutant(EVERY, "return Schedule(answer.tokens, decodes=answer.decodes)", "return answer", TERM),
+    Mutant(EVERY, "and not answer.preempt:", "and True:", TERM),
+    Mutant(BY_KEY, "max(reversed(running), key=self.key)", "min(reversed(running), key=self.key)", ORDER),
+    Mutant(BY_KEY, "max(reversed(running), key=self.key)", "max(running, key=self.key)", ORDER),
+    Mutant(BY_KEY, "request.class_ if request.tenant is None", "request.tenant if request.tenant is None", TERM),
+    Mutant(PRIORITY, "request.arrival + self.ageing * level", "request.arrival - self.ageing * level", TERM),
+    Mutant(PRIORITY, "return level, request.arrival, request.index", "return request.arrival, level, 0", ORDER),
+    Mutant(PRIORITY, '.get("priority", 0)', '.get("priority", 1)', CONSTANT),
+    Mutant(DEADLINE, "request.due, request.index", "request.arrival, request.index", TERM),
+    Mutant(FAIR, "self.output_weight * (emitted - before)", "(emitted - before)", TERM),
+    Mutant(FAIR, "tokens = self.prompt_weight * request.prompt_tokens", "tokens = 0", TERM),
+    Mutant(
+        FAIR, "counters.get(tenant, 0.0) + tokens / weight.get(tenant, 1.0)", "counters.get(tenant, 0.0) + tokens", TERM
+    ),
+    Mutant(FAIR, "if self.lift and new:", "if self.lift and not new:", COMPARISON),
+    Mutant(FAIR, "if tenant not in new), default=self.level", "if tenant not in new), default=0.0", CONSTANT),
+    Mutant(FAIR, "self.counters[tenant] = max(", "self.counters[tenant] = min(", ORDER),
+    Mutant(FAIR, "if new or len(groups) > 1:", "if new and len(groups) > 1:", COMPARISON),
+    Mutant(FAIR, "heapreplace(turns, (counter,", "heapreplace(turns, (-counter,", ORDER),
+    Mutant(
+        BUCKET,
+        "min(self.burst, left + self.tokens_per_second * (now - then))",
+        "left + self.tokens_per_second * (now - then)",
+        TERM,
+    ),
+    Mutant(BUCKET, "request.prompt_tokens + (request.guess or 0)", "request.prompt_tokens", TERM),
+    Mutant(BUCKET, "if cost > self.burst:", "if cost >= self.burst:", BOUNDARY),
+    Mutant(BUCKET, "max(left, cost) - cost, now", "left - cost, now", TERM),
+    Mutant(BUCKET, "bisect_right(self.times, now)", "len(self.times)", TERM),
 )

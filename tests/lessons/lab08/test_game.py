@@ -53,8 +53,11 @@ def test_the_best_of_all_and_the_best_that_sends_nobody_away():
 def test_what_rivals_reach_poses_a_choice():
     """Whole answers: nothing is lost, and everybody waits. What is there: sooner, and tokens are computed again."""
     found = {name: values(played(game.BLOCKS, make())[0]) for name, make in game.BLOCKS.rivals.items()}
-    assert found == {"whole answers": pytest.approx([12.2, 0]), "what is there": pytest.approx([7.6, 18])}
-    assert found["what is there"][0] < best(may_send_away=False) < found["whole answers"][0]
+    assert found == {
+        "room for whole answers": pytest.approx([12.2, 0]),
+        "while blocks are free": pytest.approx([7.6, 18]),
+    }
+    assert found["while blocks are free"][0] < best(may_send_away=False) < found["room for whole answers"][0]
 
 
 def test_a_hand_may_be_sooner_than_whole_answers_without_losing_a_token():

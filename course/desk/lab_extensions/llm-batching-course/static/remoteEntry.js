@@ -1,6 +1,11 @@
+// Two things: figures follow the theme, in a notebook that was opened and not run too; and the start page stays fresh.
 // The course writes its start page again when a lab is saved (course/desk/pages.py). JupyterLab does not look at a file
 // that is open; this loads the page again when a lab was saved, and when somebody comes back to it.
 (() => {
+  const figures = document.createElement("link");
+  Object.assign(figures, { id: "course-figures", rel: "stylesheet", href: new URL("figures.css", document.currentScript.src) });
+  document.head.append(figures);
+
   const PAGE = /(^|\/)START(-\d+)?\.md$/;
 
   async function refresh(app) {

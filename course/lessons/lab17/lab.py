@@ -1,0 +1,113 @@
+"""What the notebook of lab 17 calls by name: explorers, tables and figures, each one line there."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+
+from course.exercises import GameRecord, tasks_of
+from course.exercises.cards import Card
+from course.exercises.learner import tried
+from course.explore import Choice, Explorer, Slider
+from course.explore.board import played
+from course.explore.board_view import Match
+from course.explore.table import Table, table
+from course.figures.timelines import timelines
+from course.figures.words import seconds
+from course.lessons.lab17 import by_hand, decision, figures, game, live_words, tenants, throttled, turns
+from course.lessons.lab17.tenants import BADGE, CALM, FAIR, IN_ORDER, NONE, ORDERS, SLOTS, STEP, STORM
+from course.models.engine_defaults import VERSION
+
+__all__ = [
+    "at_work", "five_by_hand", "metrics_page", "serve_the_tenants", "slots_and_a_gateway",
+    "storm_and_calm", "tenants_that_speak", "ticket_graphs", "who_waits",
+]  # fmt: skip
+
+
+def storm_and_calm() -> Table:
+    """The service on a calm day and in the storm."""
+    found = [tenants.served(rate) for rate in (CALM, STORM)]
+    rows = [
+        ("N asks", f"{CALM} times a second", f"{STORM} times a second"),
+        ("A, B, C: TTFT, p95", *(seconds(each.ttft) for each in found)),
+        ("A, B, C: TPOT, p95", *(seconds(each.tpot) for each in found)),
+        ("N: TTFT, p95", *(seconds(each.noisy_ttft) for each in found)),
+        ("output tokens/s of all", *(f"{each.tokens_per_second:,.0f}" for each in found)),
+    ]
+    return table(rows, f"one minute, {SLOTS:,} slots, first come, first served [{STEP.simulated}]")
+
+
+def serve_the_tenants() -> Match:
+    """Two slots and three tenants, played by hand."""
+    return Match(game.TENANTS, GameRecord("17", game.TENANTS.id))
+
+
+def who_waits() -> Explorer:
+    """The noisy tenant's rate, and the order in which the engine admits."""
+    return Explorer(
+        tenants.served,
+        controls=[
+            Slider("noisy", "N asks", 1, 40, 1, CALM, "requests/s"),
+            Choice("order", "Order", [(name, name) for name in ORDERS], IN_ORDER),
+            Slider("ageing", f"Ageing ({NONE}: none)", 0, NONE, 1, NONE, "s"),
+            Choice("slots", "Slots", [(f"{slots:,}", slots) for slots in (SLOTS, 256)], SLOTS),
+        ],
+        figure=figures.waits,
+        summary=tenants.rows,
+        title="Who waits?",
+        badge=BADGE,
+        **tasks_of("17", "who_waits"),
+    )
+
+
+def slots_and_a_gateway() -> Explorer:
+    """The storm with fewer slots, and with a token bucket for each tenant."""
+    return Explorer(
+        tenants.served,
+        controls=[
+            Slider("slots", "Slots", 16, SLOTS, 2, SLOTS, log=True),
+            Choice("order", "Order", [(name, name) for name in ORDERS], FAIR),
+            Slider("gateway", f"Gateway, {NONE}: none", 4, NONE, 2, NONE, "k tokens/s"),
+        ],
+        figure=figures.waits,
+        summary=tenants.rows,
+        title="Slots, and a gateway",
+        badge=BADGE,
+        **tasks_of("17", "slots_and_a_gateway"),
+    )
+
+
+def tenants_that_speak() -> Explorer:
+    """The small language model answers three tenants on the machine at hand."""
+    return live_words.explorer()
+
+
+def five_by_hand() -> go.Figure:
+    """Five requests on one slot, in two orders."""
+    runs = {name: by_hand.served(name, 1) for name in by_hand.ORDERS}
+    return timelines(runs, height=300, note="one step = 1 s; request 5 is A's")
+
+
+def ticket_graphs() -> go.Figure:
+    """The graphs of the ticket: today beside yesterday."""
+    return figures.operators_graphs(throttled.graphs(NONE), throttled.graphs(throttled.NOW))
+
+
+def metrics_page() -> Card:
+    """What the engine of the decision and its gateway report."""
+    heading = f"GET /metrics, simulated in {VERSION}'s names, {decision.AT:g} s into the storm"
+    return Card(heading, [decision.page()], preformatted=True)
+
+
+def at_work(function: turns.Own) -> Match | Card:
+    """The learner's function on the board, step by step; a sentence for one that is empty or refused."""
+    if tried(function, _empty, function)[0]:
+        return Card("Your function returns nothing yet.")
+    found, said = tried(function, played, game.TENANTS, turns.Yours(function, game.SLOTS, game.TOKENS))
+    if found is None:
+        return Card("Your function does not run yet.", [said])
+    return Match(game.TENANTS, own=found, name="your order")
+
+
+def _empty(function: turns.Own) -> bool:
+    """Whether the function is still the stub."""
+    return function([("A", 1)], {"A": 0}) is None
