@@ -112,12 +112,7 @@ def prompts(draw: random.Random) -> tuple[Any, ...]:
     return prompt, kept, block
 
 
-def one_verification(draw):
-    """Steps in milliseconds, drafts and an acceptance."""
-    return draw.uniform(3, 20), draw.uniform(0.2, 4), draw.uniform(3, 60), draw.randint(1, 7), draw.uniform(0.1, 0.95)
-
-
-def verifications(draw):
+def verifications(draw: random.Random) -> tuple[Any, ...]:
     """A plain step, a pass of the draft, steps that verify ever more drafts, and an acceptance."""
     plain, each = draw.uniform(3, 20), draw.uniform(0.02, 1.2)
     steps = [plain * (1 + each * k) for k in range(1, draw.randint(3, 8))]
@@ -135,7 +130,6 @@ DRAWS = {
     ("08", "slots"): pools,
     ("09", "victim"): victims,
     ("10", "lookup"): prompts,
-    ("13", "speed_up"): one_verification,
     ("13", "how_many"): verifications,
     ("16", "felt"): plans,
     ("17", "fair"): queues,

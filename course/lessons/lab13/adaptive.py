@@ -1,4 +1,4 @@
-"""Exercise 3: how many drafts a step should have, and the wrong answers; and the policy that asks it."""
+"""Exercises 2 and 3: the speed-up, how many drafts a step should have, and the wrong answers; the policy that asks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from course.policies import Drafting, Policy, State
 
 
 def speed_up(plain: float, draft: float, verify: float, k: int, accept: float) -> float:
-    """Exercise 2: times the tokens/s. plain, verify: seconds of a step; draft: of one pass of the draft."""
+    """Times the tokens/s. plain, verify: seconds of a step; draft: of one pass of the draft."""
     return (1 - accept ** (k + 1)) / (1 - accept) * plain / (k * draft + verify)
 
 
@@ -31,11 +31,6 @@ def upside_down(plain: float, draft: float, verify: float, k: int, accept: float
 def all_accepted(plain: float, draft: float, verify: float, k: int, accept: float) -> float:
     """As if each draft were accepted."""
     return (k + 1) * plain / (k * draft + verify)
-
-
-def waits_for_the_step(plain: float, draft: float, verify: float, k: int, accept: float) -> float:
-    """Twin, with a draft that runs beside the verification: the longer of both counts."""
-    return (1 - accept ** (k + 1)) / (1 - accept) * plain / max(k * draft, verify)
 
 
 def how_many(plain: float, draft: float, verify: Sequence[float], accept: float) -> int:

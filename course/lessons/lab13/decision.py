@@ -7,7 +7,7 @@ from course.lessons.lab13.pays import Served
 
 RUNNING, DRAFTS = 64, 4
 NUMBERS = (0, 1, 2, 4, 7)
-"""Drafts whose steps the notebook lists."""
+"""Drafts whose steps the page lists."""
 
 
 @cache
@@ -20,7 +20,7 @@ def page() -> str:
     """What an engine's /metrics would show of it, with vLLM's names."""
     run = busy().run.step_time
     lines = [
-        "# written by a simulator, with the names of vLLM's metrics",
+        "# simulated, with the names of vLLM's metrics",
         f"vllm:num_requests_running {RUNNING}",
         "vllm:num_requests_waiting 0",
         f"vllm:spec_decode_num_drafts_total {run.drafts}",  # type: ignore[union-attr]
@@ -29,7 +29,9 @@ def page() -> str:
     ]
     at = run.accepted_at[:DRAFTS].tolist()  # type: ignore[union-attr]
     name = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
-    return "\n".join([*lines, *(f'{name}{{position="{place}"}} {count}' for place, count in enumerate(at))])
+    lines += [f'{name}{{position="{place}"}} {count}' for place, count in enumerate(at)]
+    steps = ", ".join(f"{k}: {step_ms(k):.1f}" for k in NUMBERS)
+    return "\n".join([*lines, f"# a step [ms, {pays.STEP.badge}, the head modelled] by drafts: {steps}"])
 
 
 def acceptance() -> float:

@@ -6,13 +6,16 @@ from functools import cache
 from typing import Any
 
 from course import lm
-from course.lessons.lab13 import decision, figures, pays, spoken, tasks
+from course.lessons.lab13 import adaptive, decision, figures, pays, spoken, tasks
 from course.lessons.lab13.pays import HEAD, MODEL, SUFFIX, expected
 from course.policies import Continuous, Drafting
 
 K, ACCEPT = tasks.STEP["k"], tasks.STEP["accept"]
 ASKED, ASKED_TWIN = (3, 0.8), (5, 0.6)
 """Drafts and acceptance of exercise 1 and its twin."""
+TIMES = {"plain": 5, "draft": 0.3, "verify": 6, "k": 2, "accept": 0.8}
+"""Exercise 2: milliseconds of a step, of a pass and of a verification, drafts, acceptance."""
+TIMES_TWIN = TIMES | {"draft": 3}
 SEEN = (0, 10, 30)  # answers that the suffixes come from
 SERVED_BY = 16  # slots in which the committed prompts are answered
 PUBLISHED: dict[str, Any] = {"claimed_low": 2, "claimed_high": 3}
@@ -46,7 +49,6 @@ def _acceptance(k: int) -> float:
 def facts() -> dict[str, Any]:
     """Every number that the texts show."""
     gain = dict(zip(pays.BATCHES, pays.curve(HEAD, K, ACCEPT), strict=True))
-    small = dict(zip(pays.BATCHES, pays.curve(MODEL, K, tasks.UNLIKELY), strict=True))
     once = {batch: pays.pays(HEAD, K, ACCEPT, batch).speed_up_read_once for batch in pays.BATCHES}
     one, many = (pays.pays(batch=batch) for batch in (1, tasks.SHARED))
     (k, accept), (k_twin, accept_twin) = ASKED, ASKED_TWIN
@@ -65,7 +67,7 @@ def facts() -> dict[str, Any]:
         "steps_8": len(answered(8).steps), "seen_none": spoken.suffix_acceptance(SEEN[0]),
         "seen_some": spoken.suffix_acceptance(SEEN[1]), "seen_many": spoken.suffix_acceptance(SEEN[2]),
         "some": SEEN[1], "many": SEEN[2], "verify_1": 1e3 * one.verification, "verify_64": 1e3 * many.verification,
-        "plain_64": 1e3 * many.plain, "tokens": one.tokens, "small_1": small[1], "small_16": small[16],
+        "plain_64": 1e3 * many.plain, "tokens": one.tokens,
         "accept": ACCEPT, "draft_1": 1e3 * one.draft, "rows_64": 64 * (K + 1),
         "pays_to": pays.pays_up_to(HEAD, K, ACCEPT),
         "once_to": max(batch for batch in pays.BATCHES if once[batch] >= 1), "once_64": once[64],
@@ -75,12 +77,16 @@ def facts() -> dict[str, Any]:
         "expected_drafts": expected(accept, k) - 1, "expected_each": 1 + k * accept, "expected_all": k + 1,
         "expected_short": expected(accept, k - 1), "twin_accept": accept_twin,
         "expected_twin": expected(accept_twin, k_twin), "expected_twin_drafts": expected(accept_twin, k_twin) - 1,
-        "expected_twin_all": k_twin + 1, "decide": decision.best(),
+        "expected_twin_all": k_twin + 1, **{f"step_{name}": value for name, value in TIMES.items()},
+        "speed_up": adaptive.speed_up(**TIMES), "speed_up_own": adaptive.forgets_its_own(**TIMES),
+        "speed_up_pass": adaptive.one_pass(**TIMES), "speed_up_inverse": adaptive.upside_down(**TIMES),
+        "speed_up_all": adaptive.all_accepted(**TIMES), "step_draft_twin": TIMES_TWIN["draft"],
+        "speed_up_twin": adaptive.speed_up(**TIMES_TWIN), "speed_up_twin_own": adaptive.forgets_its_own(**TIMES_TWIN),
+        "speed_up_twin_pass": adaptive.one_pass(**TIMES_TWIN), "decide": decision.best(),
         "two_less": 1 - decision.speed(2, decision.acceptance()) / decision.speed(1, decision.acceptance()),
         # The ticket
         "ticket_most": top, "ticket_least": least, "ticket_gain": ticket.speed_up,
         "ticket_free": pays.pays(SUFFIX, K, pays.TICKET_ACCEPT, top).speed_up,
-        "ticket_one": pays.pays(HEAD, 1, pays.TICKET_ACCEPT, top).speed_up,
     }  # fmt: skip
 
 

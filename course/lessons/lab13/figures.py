@@ -86,16 +86,6 @@ def pays_off(found: Pays, *, height: int = 300) -> go.Figure:
     )  # fmt: skip
 
 
-def by_hand(batches: tuple[int, int] = (1, 64), *, height: int = 250) -> go.Figure:
-    """The time of a token with four drafts and without, alone and in a batch of 64."""
-    one, many = (pays.pays(batch=batch) for batch in batches)
-    return parts.pair(
-        [*_bars(one, 1), *_bars(many, 2)], _rows_of(one, 8), _rows_of(many, 8), height,
-        columns=((0.0, 0.4), (0.6, 1.0)), barmode="overlay",
-        annotations=[parts.heading(1, f"batch {batches[0]}: {_key()}"), parts.heading(2, f"batch {batches[1]}")],
-    )  # fmt: skip
-
-
 def shared_steps(found: Served, *, height: int = 300) -> go.Figure:
     """The TPOT of each request, from the fastest to the slowest, beside that without drafts."""
     values, names = 1e3 * pays.tpots(found.run), np.arange(found.requests)

@@ -6,13 +6,12 @@ import plotly.graph_objects as go
 
 from course.exercises import tasks_of
 from course.explore import Choice, Explorer, Slider
-from course.explore.table import Table, table
-from course.lessons.lab13 import decision, figures, pays, spoken, tasks
+from course.lessons.lab13 import figures, pays, spoken, tasks
 from course.lessons.lab13.decision import page
 from course.lessons.lab13.spoken import measured_table
 
 __all__ = [
-    "by_hand", "measured_table", "page", "pays_off", "shared_steps", "step_times", "ticket_graphs", "with_drafts",
+    "measured_table", "page", "pays_off", "shared_steps", "ticket_graphs", "with_drafts",
 ]  # fmt: skip
 
 
@@ -69,18 +68,6 @@ def with_drafts() -> Explorer:
         badge="measured: the language model computes here",
         beside=True,
     )
-
-
-def by_hand() -> go.Figure:
-    """The time of a token, alone and in a batch of 64."""
-    return figures.by_hand()
-
-
-def step_times() -> Table:
-    """The steps of the decision's batch."""
-    head = ("drafts", *(str(k) for k in decision.NUMBERS))
-    row = ("step [ms]", *(f"{decision.step_ms(k):.1f}" for k in decision.NUMBERS))
-    return table([head, row], f"{decision.RUNNING} sequences [{pays.STEP.badge}; the head modelled]")
 
 
 def ticket_graphs() -> go.Figure:

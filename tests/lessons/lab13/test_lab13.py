@@ -53,7 +53,6 @@ def test_explorers_draw_at_every_corner():
         valid(figures.shared_steps(pays.served(requests, k, mix)))
     for prompt, draft in itertools.product(spoken.PROMPTS, (spoken.DRAFT, spoken.SUFFIX)):
         valid(figures.words(spoken.speak(prompt, draft, 4, 10)))
-    valid(figures.by_hand())
     valid(figures.ticket())
 
 
