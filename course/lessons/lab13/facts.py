@@ -13,7 +13,7 @@ from course.policies import Continuous, Drafting
 K, ACCEPT = tasks.STEP["k"], tasks.STEP["accept"]
 ASKED, ASKED_TWIN = (3, 0.8), (5, 0.6)
 """Drafts and acceptance of exercise 1 and its twin."""
-TIMES = {"plain": 5, "draft": 0.3, "verify": 6, "k": 2, "accept": 0.8}
+TIMES: dict[str, Any] = {"plain": 5, "draft": 0.3, "verify": 6, "k": 2, "accept": 0.8}
 """Exercise 2: milliseconds of a step, of a pass and of a verification, drafts, acceptance."""
 TIMES_TWIN = TIMES | {"draft": 3}
 SEEN = (0, 10, 30)  # answers that the suffixes come from
