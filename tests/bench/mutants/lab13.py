@@ -10,7 +10,7 @@ ADAPTIVE, DECISION = "course/lessons/lab13/adaptive.py", "course/lessons/lab13/d
 MUTANTS = (
     Mutant(ASKS, "No row gives two tokens.\n    right: b", "No row gives two tokens.\n    right: a", KEY),
     Mutant(ASKS, "The model looks at every draft.\n    right: c", "The model looks at every draft.\n    right: b", KEY),
-    Mutant(ASKS, "with 1, 2, 4 and 8 drafts", "with 1, 2, 4 and 9 drafts", NUMBER),
+    Mutant(FACTS, '"verify": 6', '"verify": 7', NUMBER),
     Mutant(FACTS, '"expected_all": k + 1', '"expected_all": k', NUMBER),
     Mutant(FACTS, '"expected": expected(accept, k)', '"expected": expected(accept, k - 1)', TERM),
     Mutant(PAYS, "HEAD_S, HEAD_EACH_S = 0.30e-3, 0.6e-6", "HEAD_S, HEAD_EACH_S = 0.30e-3, 0.6e-3", UNIT),
