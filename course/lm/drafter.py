@@ -23,7 +23,8 @@ Row = tuple[list[int], int, Sequence[int]]
 def forward(model: LanguageModel, rows: Sequence[Row], memory: Blocks, every: bool = False) -> np.ndarray:
     """The logits of one pass over these rows; with `every`, of each of their tokens."""
     tokens, before, tables = zip(*rows, strict=True)
-    return model.forward(np.concatenate(tokens), [len(one) for one in tokens], before, tables, memory, every=every)
+    how = {"every": True} if every else {}
+    return model.forward(np.concatenate(tokens), [len(one) for one in tokens], before, tables, memory, **how)
 
 
 class Drafter:

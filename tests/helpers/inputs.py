@@ -112,6 +112,13 @@ def prompts(draw: random.Random) -> tuple[Any, ...]:
     return prompt, kept, block
 
 
+def verifications(draw: random.Random) -> tuple[Any, ...]:
+    """A plain step, a pass of the draft, steps that verify ever more drafts, and an acceptance."""
+    plain, each = draw.uniform(3, 20), draw.uniform(0.02, 1.2)
+    steps = [plain * (1 + each * k) for k in range(1, draw.randint(3, 8))]
+    return plain, draw.uniform(0.05, 0.6), steps, draw.uniform(0.2, 0.95)
+
+
 DRAWS = {
     ("01", "reader"): streams,
     ("02", "floor"): floors,
@@ -123,6 +130,7 @@ DRAWS = {
     ("08", "slots"): pools,
     ("09", "victim"): victims,
     ("10", "lookup"): prompts,
+    ("13", "how_many"): verifications,
     ("16", "felt"): plans,
     ("17", "fair"): queues,
 }

@@ -312,7 +312,14 @@ def test_a_number_beyond_the_tolerance_is_not_right(exercise):
 def test_another_flag_or_another_value_is_not_right(exercise):
     right = exercise.solution
     (flag, value), *_ = right.items()
-    others = [{"--max-tokens": value}, {flag + "s": value}, {flag: value * 64}, {flag: 1}, {flag: 0}, {flag: -value}]
+    others = [
+        {"--max-tokens": value},
+        {flag + "s": value},
+        {flag: value * 64},
+        {flag: 3 if value == 1 else 1},
+        {flag: 0},
+        {flag: -value},
+    ]
     others += [{flag: "many"}, {flag: [value]}, {flag: True}, {flag: float("nan")}, flag, value, [flag, value]]
     for answer in others:
         verdict = judge(exercise, answer)

@@ -1,0 +1,165 @@
+"""Figures of lab 13: the speed-up over the batch, requests that share steps, words with their drafts, the ticket."""
+
+from __future__ import annotations
+
+from math import log10
+
+import numpy as np
+import plotly.graph_objects as go
+
+from course.figures import parts, theme
+from course.figures.parts import Part
+from course.lessons.lab13 import pays, spoken
+from course.lessons.lab13.pays import BATCHES, Pays, Served
+from course.lessons.lab13.spoken import Spoken
+
+GAIN_TICKS = (0.5, 1, 2, 3, 4)
+FILL = {"drafting": "dynamic", "the model's step": "decode"}
+WIDE = 66  # characters of a line of words
+INKS = {"accepted": "#117733", "rejected": "#AA3377", "own": theme.INK}
+DAY = (24, 32, 64, 128, 192, 256, 192, 96)
+"""Requests that run, by the hour of the ticket."""
+
+
+def _batches() -> Part:
+    return {
+        "type": "log", "title": {"text": "batch [sequences]"}, "range": [log10(0.9), log10(300)],
+        "tickvals": [1, 4, 16, 64, 256], "ticktext": ["1", "4", "16", "64", "256"],
+    }  # fmt: skip
+
+
+def _gains() -> Part:
+    return {
+        "type": "log", "title": {"text": "speed-up [times]"}, "range": [log10(0.3), log10(5)],
+        "tickvals": list(GAIN_TICKS), "ticktext": [f"{tick:g}" for tick in GAIN_TICKS],
+    }  # fmt: skip
+
+
+def _bars(found: Pays, panel: int) -> list[Part]:
+    """Milliseconds for each token of a sequence, without drafts and with them."""
+    rows = {"without": [("the model's step", found.plain)],
+            f"{found.k} drafts": [("drafting", found.draft / found.tokens),
+                                  ("the model's step", found.verification / found.tokens)]}  # fmt: skip
+    data = []
+    for row, pieces in rows.items():
+        base = 0.0
+        for name, value in pieces:
+            data.append(
+                {
+                    "type": "bar", "orientation": "h", "name": name, "y": [row], "x": theme.round_digits([1e3 * value]),
+                    "base": theme.round_digits([base]), "width": 0.5,
+                    "marker": {"color": theme.COLOURS[FILL[name]], "line": {"width": 1, "color": theme.PAPER}},
+                } | parts.place(panel)
+            )  # fmt: skip
+            base += 1e3 * value
+    return data
+
+
+def _rows_of(found: Pays, most: float) -> tuple[Part, Part]:
+    return (
+        {"title": {"text": "time for a token [ms]"}, "range": [0, most]},
+        {"type": "category", "autorange": "reversed", "ticks": "", "categoryorder": "array",
+         "categoryarray": ["without", f"{found.k} drafts"]},
+    )  # fmt: skip
+
+
+def _key() -> str:
+    mark = '<span style="color:{}">■</span> {}'
+    return "  ".join(mark.format(theme.COLOURS[colour], name) for name, colour in FILL.items())
+
+
+def pays_off(found: Pays, *, height: int = 300) -> go.Figure:
+    """Left, the speed-up over the batch; right, where the time of a token goes in this batch."""
+    gains = pays.curve(found.drafter, found.k, found.accept)
+    longest = 1e3 * max(found.plain, (found.draft + found.verification) / found.tokens)
+    most = next(limit for limit in (6.0, 12.0, 24.0, 48.0, 96.0) if longest < limit)
+    data = [
+        parts.line([0.9, 300], [1, 1], "waiting", "no gain", dash="dot", width=1.5),
+        parts.line(BATCHES, gains, "recorded", "with drafts"),
+        parts.words([1.1], [0.93], ["slower than without"], ["waiting"], corner="bottom right"),
+        *_bars(found, 2),
+        parts.dots([found.batch], [found.speed_up], ["recorded"], "this batch"),
+    ]
+    return parts.pair(
+        data, (_batches(), _gains()), _rows_of(found, most), height, columns=((0.0, 0.46), (0.62, 1.0)),
+        barmode="overlay", annotations=[parts.heading(1, "tokens/s, times those without"), parts.heading(2, _key())],
+    )  # fmt: skip
+
+
+def shared_steps(found: Served, *, height: int = 300) -> go.Figure:
+    """The TPOT of each request, from the fastest to the slowest, beside that without drafts."""
+    values, names = 1e3 * pays.tpots(found.run), np.arange(found.requests)
+    halves = [names[odd::2] for odd in (0, 1)]
+    most = 1e3 * max(found.plain_tpot, values.max()) * 1.15
+    data = []
+    for half, accept, colour, symbol in zip(halves, pays.MIXES[found.mix], ("continuous", "wasted"),
+                                            ("circle", "diamond"), strict=True):  # fmt: skip
+        marker = {"color": theme.COLOURS[colour], "size": 8, "symbol": symbol}
+        y = np.sort(values[half])
+        data.append(parts.trace(np.linspace(0, 100, len(y)), y, f"accepts {accept:g}") | {"mode": "markers",
+                                                                                         "marker": marker})  # fmt: skip
+    plain = 1e3 * found.plain_tpot
+    data.append(parts.line([0, 100], [plain, plain], "waiting", "without drafts", dash="dot", width=1.5))
+    data.append(parts.words([0], [plain], ["without drafts"], ["waiting"], corner="top right"))
+    layout = {
+        "template": theme.TEMPLATE, "height": height, "margin": parts.MARGIN,
+        "xaxis": {"title": {"text": "requests of a kind, fastest first [%]"}, "range": [-3, 103]},
+        "yaxis": {"title": {"text": "TPOT [ms]"}, "range": [0, most]},
+        "annotations": [parts.heading(1, _kinds(found))],
+    }  # fmt: skip
+    return theme.plain_figure(data, layout)
+
+
+def _kinds(found: Served) -> str:
+    mark = '<span style="color:{}">{}</span> accepts {:g}'
+    pairs = zip(("continuous", "wasted"), "●◆", pays.MIXES[found.mix], strict=True)
+    return "   ".join(mark.format(theme.COLOURS[colour], sign, accept) for colour, sign, accept in pairs)
+
+
+def words(found: Spoken, *, height: int = 240) -> go.Figure:
+    """An answer, its drafts underlined if they were accepted and crossed out if not."""
+    look = {"accepted": "<u>{}</u>", "rejected": "<s>{}</s>", "own": "<b>{}</b>"}
+    lines, wide = [""], 0
+    for text, kind in found.pieces:
+        plain = text.replace("\n", " ")
+        if wide + len(plain) > WIDE:
+            lines.append("")
+            wide = 0
+        safe = plain.replace("&", "&amp;").replace("<", "&lt;")
+        lines[-1] += f'<span style="color:{INKS[kind]}">{look[kind].format(safe)}</span>'
+        wide += len(plain)
+    if len(lines) > spoken.LINES:
+        lines = [*lines[: spoken.LINES], "..."]
+    key = "   ".join(f'<span style="color:{INKS[kind]}">{text.format(kind)}</span>' for kind, text in look.items())
+    layout = {
+        "template": theme.TEMPLATE, "height": height, "margin": {"l": 12, "r": 12, "t": 30, "b": 6},
+        "xaxis": {"visible": False, "range": [0, 1]}, "yaxis": {"visible": False, "range": [0, 1]},
+        "annotations": [
+            parts.note(0, 1, "<br>".join(lines), xanchor="left", yanchor="top", align="left"),
+            parts.note(0, 1.02, key, xanchor="left", yanchor="bottom"),
+        ],
+    }  # fmt: skip
+    return theme.plain_figure([parts.trace([0], [0], "") | {"mode": "markers", "marker": {"opacity": 0}}], layout)
+
+
+def ticket(*, height: int = 280) -> go.Figure:
+    """Left, who runs by the hour; right, tokens/s and the share of drafts that is accepted."""
+    found = [pays.pays(accept=pays.TICKET_ACCEPT, batch=batch) for batch in DAY]
+    hours = np.arange(9, 9 + len(DAY))
+    speed = [1e-3 * one.batch * one.tokens / (one.draft + one.verification) for one in found]
+    share = [100 * (one.tokens - 1) / one.k for one in found]
+    data = [
+        parts.line(hours, DAY, "decode", "running"),
+        parts.words([hours[5]], [DAY[5]], ["running"], ["decode"], corner="top left"),
+        parts.line(hours, speed, "continuous", "thousand tokens/s", 2),
+        parts.line(hours, np.array(share) / 10, "wasted", "accepted", 2, dash="dash"),
+        parts.words([9.1], [share[0] / 10], ["accepted [10%]"], ["wasted"], 2, corner="bottom right"),
+        parts.words([12], [max(speed)], ["thousand tokens/s"], ["continuous"], 2, corner="top center"),
+    ]
+    return parts.pair(
+        data,
+        ({"title": {"text": "hour"}, "range": [8.8, 16.2]}, {"title": {"text": "requests"}, "range": [0, 300]}),
+        ({"title": {"text": "hour"}, "range": [8.8, 16.2]}, {"title": {"text": "see the lines"}, "range": [0, 14]}),
+        height,
+        annotations=[parts.heading(1, "requests running"), parts.heading(2, "tokens/s, and drafts accepted")],
+    )  # fmt: skip

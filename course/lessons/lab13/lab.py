@@ -1,0 +1,75 @@
+"""What the notebook of lab 13 calls by name: explorers, tables and figures, each one line there."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+
+from course.exercises import tasks_of
+from course.explore import Choice, Explorer, Slider
+from course.lessons.lab13 import figures, pays, spoken, tasks
+from course.lessons.lab13.decision import page
+from course.lessons.lab13.spoken import measured_table
+
+__all__ = [
+    "measured_table", "page", "pays_off", "shared_steps", "ticket_graphs", "with_drafts",
+]  # fmt: skip
+
+
+def pays_off() -> Explorer:
+    """What drafts gain in one step, by who drafts, how many, and the batch."""
+    return Explorer(
+        pays.pays,
+        controls=[
+            Choice("drafter", "Who drafts", list(pays.DRAFTERS), tasks.STEP["drafter"]),
+            Slider("k", "Drafts a step", 1, pays.MOST, 1, tasks.STEP["k"], "tokens"),
+            Slider("accept", "Acceptance", 0.1, 0.9, 0.1, tasks.STEP["accept"]),
+            Slider("batch", "Batch", 1, pays.BATCHES[-1], 2, tasks.STEP["batch"], "sequences", log=True),
+        ],
+        figure=figures.pays_off,
+        summary=pays.rows,
+        title="When drafts pay",
+        badge=f"{pays.STEP.badge}; the head modelled",
+        beside=False,
+        **tasks_of("13", "pays_off"),
+    )
+
+
+def shared_steps() -> Explorer:
+    """Requests with drafts in shared steps: who is faster than without, and who is slower."""
+    return Explorer(
+        pays.served,
+        controls=[
+            Choice("requests", "Requests at once", [1, 4, 16, 64, 128], tasks.SERVED["requests"]),
+            Slider("k", "Drafts a step", 0, pays.MOST, 1, tasks.SERVED["k"], "tokens"),
+            Choice("mix", "Acceptance", [("0.6 for all", "all alike"), ("0.9 and 0.3", "half and half")], "all alike"),
+        ],
+        figure=figures.shared_steps,
+        summary=pays.served_rows,
+        title="Requests that share steps",
+        badge=pays.STEP.simulated,
+        beside=True,
+        **tasks_of("13", "shared_steps"),
+    )
+
+
+def with_drafts() -> Explorer:
+    """The small model speaks with drafts, coloured."""
+    return Explorer(
+        spoken.speak,
+        controls=[
+            Choice("prompt", "Answer", list(spoken.PROMPTS), "a story"),
+            Choice("draft", "Drafts from", [spoken.DRAFT, spoken.SUFFIX], spoken.DRAFT),
+            Slider("k", "Drafts a step", 1, 8, 1, 4, "tokens"),
+            Slider("seen", "Answers seen", 0, 70, 10, 30, "(suffix)"),
+        ],
+        figure=figures.words,
+        summary=spoken.rows,
+        title="The small model speaks with drafts",
+        badge="measured: the language model computes here",
+        beside=True,
+    )
+
+
+def ticket_graphs() -> go.Figure:
+    """What comes with the ticket."""
+    return figures.ticket()

@@ -1,0 +1,144 @@
+"""Lab 13: what its explorers ask of a result."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from course.explore.tasks import Settings
+from course.figures.words import seconds
+from course.lessons.lab13 import pays
+from course.lessons.lab13.pays import BATCHES, HEAD, MODEL, Pays, Served
+
+# Steps
+
+STEP: dict[str, Any] = {"drafter": HEAD, "k": 4, "accept": 0.7, "batch": 1}
+LIKELY, UNLIKELY = 0.8, 0.6
+SHARED = 64
+
+
+def fastest(settings: Settings, result: Pays) -> bool:
+    """Whether so many drafts are the fastest for the head, alone, at LIKELY."""
+    here = result.drafter == HEAD and result.batch == 1 and result.accept == LIKELY
+    return here and result.k == pays.best_k(HEAD, LIKELY, 1)
+
+
+def twice_at_least(settings: Settings, result: Pays) -> bool:
+    """Whether they gain more than a factor of two."""
+    return result.speed_up > 2
+
+
+def last_that_pays(settings: Settings, result: Pays) -> bool:
+    """Whether the 1B model pays in this batch, at UNLIKELY, and in none that is larger."""
+    here = result.drafter == MODEL and result.k == STEP["k"] and result.accept == UNLIKELY
+    return here and result.batch == pays.pays_up_to(MODEL, STEP["k"], UNLIKELY)
+
+
+def head_pays_longer(settings: Settings, result: Pays) -> bool:
+    """Whether the head pays in larger batches."""
+    return pays.pays_up_to(HEAD, STEP["k"], UNLIKELY) > result.batch
+
+
+def verification(settings: Settings, result: Pays) -> float:
+    """How many times a plain step it takes to verify."""
+    return result.verification / result.plain
+
+
+def at_64(settings: Settings, result: Pays) -> bool:
+    """Whether the batch is SHARED with the drafts of the start."""
+    return result.batch == SHARED and result.k == STEP["k"]
+
+
+def alone_is_nearly_free(settings: Settings, result: Pays) -> bool:
+    """Whether verifying takes a tenth more at most in a batch of one."""
+    alone = pays.pays(result.drafter, result.k, result.accept, 1)
+    return alone.verification < 1.1 * alone.plain
+
+
+def loses_for_free(settings: Settings, result: Pays) -> bool:
+    """Whether a draft that costs nothing loses here too."""
+    return pays.pays(pays.SUFFIX, result.k, result.accept, result.batch).speed_up < 1
+
+
+def step(settings: Settings, result: Pays) -> Mapping[str, Any]:
+    """What the answers name."""
+    k, accept, batch = result.k, result.accept, result.batch
+    alone = pays.pays(result.drafter, k, accept, 1)
+    later = next((other for other in BATCHES if other > batch), batch)
+    return {
+        "k": k,
+        "batch": batch,
+        "gain": f"{result.speed_up:.2f}",
+        "gain_seven": f"{pays.pays(result.drafter, pays.MOST, accept, batch).speed_up:.2f}",
+        "tokens": f"{result.tokens:.2f}",
+        "later": later,
+        "gain_later": f"{pays.pays(result.drafter, k, accept, later).speed_up:.2f}",
+        "head_up_to": pays.pays_up_to(HEAD, k, accept),
+        "plain": seconds(result.plain),
+        "verification": seconds(result.verification),
+        "times": f"{result.verification / result.plain:.1f}",
+        "times_alone": f"{alone.verification / alone.plain:.2f}",
+        "rows": f"{batch * (k + 1):,}",
+        "free": f"{pays.pays(pays.SUFFIX, k, accept, batch).speed_up:.2f}",
+    }
+
+
+# Requests that share steps
+
+SERVED: dict[str, Any] = {"requests": 16, "k": 4, "mix": "all alike"}
+MIXED = "half and half"
+
+
+def tokens_a_step(settings: Settings, result: Served) -> float:
+    """Tokens that a step gave a sequence: its own, and the accepted ones of k drafts."""
+    return 1 + result.k * result.accepted / result.drafted if result.drafted else 1.0
+
+
+def most_tokens(settings: Settings, result: Served) -> bool:
+    """Whether no other number of drafts gives more tokens/s with SHARED requests that are alike."""
+    here = result.requests == SHARED and result.mix == SERVED["mix"]
+    return here and result.k == max(range(pays.MOST + 1), key=lambda k: pays.served(SHARED, k).speed)
+
+
+def four_lose(settings: Settings, result: Served) -> bool:
+    """Whether the drafts of the start lose here."""
+    found = pays.served(result.requests, SERVED["k"], result.mix)
+    return found.speed < found.plain_speed
+
+
+def nobody_slower(settings: Settings, result: Served) -> bool:
+    """Whether both halves are as fast as without drafts, and with a draft more they would not be."""
+    here = result.mix == MIXED and result.requests == SERVED["requests"] and 0 < result.k < pays.MOST
+    return here and _fair(result) and not _fair(pays.served(result.requests, result.k + 1, result.mix))
+
+
+def _fair(found: Served) -> bool:
+    return found.tpot(1) <= found.plain_tpot
+
+
+def some_pay(settings: Settings, result: Served) -> bool:
+    """Whether one half is faster and the other slower than without drafts."""
+    return result.tpot(0) < result.plain_tpot < result.tpot(1)
+
+
+def near_the_formula(settings: Settings, result: Served) -> bool:
+    """Whether the tokens a step are a little below those of the formula: the last drafts reach beyond the answers."""
+    formula = pays.expected(pays.MIXES[result.mix][0], result.k)
+    return 0.9 * formula < tokens_a_step(settings, result) < formula
+
+
+def shared(settings: Settings, result: Served) -> Mapping[str, Any]:
+    """What the answers name."""
+    more = pays.served(result.requests, min(result.k + 1, pays.MOST), result.mix)
+    four = pays.served(result.requests, SERVED["k"], result.mix)
+    return {
+        "k": result.k,
+        "more": more.k,
+        "tokens": f"{tokens_a_step(settings, result):.2f}",
+        "formula": f"{pays.expected(pays.MIXES[result.mix][0], result.k):.2f}",
+        "speed": f"{result.speed:,.0f}",
+        "plain_speed": f"{result.plain_speed:,.0f}",
+        "speed_four": f"{four.speed:,.0f}",
+        "fast": seconds(result.tpot(0)),
+        "slow": seconds(result.tpot(1)) if result.requests > 1 else "-",
+        "slow_more": seconds(more.tpot(1)) if result.requests > 1 else "-",
+        "plain": seconds(result.plain_tpot),
+    }

@@ -1,0 +1,179 @@
+# %% [markdown]
+# # Lab 13: Speculative batching
+
+# %%
+from course.exercises import Lab
+from course.lessons import lab13
+
+lab = Lab("13")
+
+# %% [markdown]
+# ## The question
+
+# %%
+lab.earlier()
+
+# %% [markdown]
+# A chat serves Llama-3.1-8B on an H200, and its people want words faster.
+# **Speculative decoding** lets something cheap write a **draft** of the next few tokens. One step of the model then computes a row for
+# each of them, which is the **verification**. Drafts are **accepted** up to the first that is not the model's own choice, and the model's token follows it.
+#
+# Alone at a desk it was twice as fast. "In a batch the benefit multiplies", say its notes,
+# "{{claimed_low}} to {{claimed_high}} times for the whole batch." **When do drafts pay, and for whom?**
+#
+# ## Predict
+
+# %%
+lab.predict("gain")
+
+# %%
+lab.predict("words")
+
+# %% [markdown]
+# ## Explore
+#
+# Most deployments draft with a small head on the model's own last layer (an **EAGLE head**, or MTP layers), here modelled: {{head_pass_ms:.1f}} ms
+# a pass and {{head_each_us:.1f}} µs a sequence. A 1B model is recorded. **Suffix decoding** looks up what followed the same words before, for nothing.
+# Every sequence attends to 1,000 tokens.
+
+# %%
+lab13.pays_off()
+
+# %% [markdown]
+# ### Others in the same step
+#
+# Requests come at once, with prompts of 1,000 tokens and answers of 100, and the head drafts.
+
+# %%
+lab13.shared_steps()
+
+# %% [markdown]
+# ## Measure
+#
+# Our small model and its draft of a tenth the size compute each answer here when you move a slider. Own tokens are **bold**, accepted drafts
+# underlined, rejected ones crossed out. Choose the longest suffix to draft without a model.
+
+# %%
+lab13.with_drafts()
+
+# %% [markdown]
+# Over {{answers}} committed prompts the draft model is accepted to {{accepted_1:.0%}} with one draft and {{accepted_8:.0%}} with eight; {{steps_0}} steps
+# become {{steps_8}}. Suffixes reach {{seen_none:.0%}}, {{seen_some:.0%}} and {{seen_many:.0%}} of four drafts with 0, {{some}} and {{many}} answers seen. Now the time,
+# **measured** on this machine:
+
+# %% tags=["nbval-ignore-output"]
+lab13.measured_table()
+
+# %% [markdown]
+# ## Explain
+#
+# Four drafts of the head, acceptance {{accept}}. Alone, a step with them takes {{verify_1:.2f}} ms instead of {{plain_1:.2f}}: the weights are read once either way, and five rows are computed while they come.
+# Drafting adds {{draft_1:.2f}} ms, and {{tokens:.2f}} tokens leave instead of one. With 64 sequences the same
+# step has {{rows_64}} rows and takes {{verify_64:.1f}} ms instead of {{plain_64:.1f}}: the reading no longer hides the computing.
+#
+# **To remember**: the tokens of a step. **To look up**: what they gain.
+#
+# $$ E = \frac{1 - a^{k+1}}{1 - a} \qquad \text{speed-up} = E \cdot \frac{t_{\text{plain}}}{k\,t_{\text{draft}} + t_{\text{verify}}} $$
+#
+# | symbol | meaning | here |
+# |---|---|---|
+# | $k$ | drafts a step, `num_speculative_tokens` | 4 |
+# | $a$ | acceptance: the chance of a draft if those before it were right | {{accept}} |
+# | $E$ | tokens a step gives a sequence | {{tokens:.2f}} |
+# | $t_{\text{plain}}$, $t_{\text{verify}}$ | a step without and with drafts [ms] | {{plain_1:.2f}}, {{verify_1:.2f}} alone |
+# | $t_{\text{draft}}$ | one pass of the draft [ms] | {{draft_1:.2f}} for four |
+# | speed-up | times the tokens/s | {{gain_1:.2f}} alone, {{gain_64:.2f}} with 64 |
+#
+# A step is as long for everybody in it. With acceptances of 0.9 and 0.3 among 16, the TPOT is {{fast_ms:.1f}} and {{slow_ms:.1f}} ms; without drafts {{alone_ms:.1f}}.
+#
+# **How sure is this?** In the recording each row reads the cache of its sequence. A kernel that reads it once for all rows would gain
+# {{once_64:.2f}} times with 64 (modelled), and pay up to {{once_to}} instead of {{pays_to}}.
+# Equal words hold in our float32; in bf16 the batch and the kernels change a rounding, with drafts or without.
+
+# %% [markdown]
+# ## Exercises
+#
+# Two drafts, each accepted every second time: the model's token, one draft, both.
+
+# %%
+print(1 + 0.5 + 0.5**2, (1 - 0.5**3) / (1 - 0.5))
+
+# %% [markdown]
+# **1.** Three drafts a step, each accepted with probability {{exercise_accept}}. How many tokens does a step give?
+
+# %%
+tokens = None
+### BEGIN SOLUTION
+tokens = (1 - 0.8**4) / (1 - 0.8)
+### END SOLUTION
+lab.check("expected", tokens)
+
+# %% [markdown]
+# **2.** A step takes {{step_plain}} ms, a pass of the draft {{step_draft}} ms, and the step that verifies {{step_k}} drafts {{step_verify}} ms. Acceptance is {{step_accept}}. How many times the tokens/s?
+
+# %%
+speed_up = None
+### BEGIN SOLUTION
+speed_up = (1 - 0.8**3) / (1 - 0.8) * 5 / (2 * 0.3 + 6)
+### END SOLUTION
+lab.check("speed_up", speed_up)
+
+# %% [markdown]
+# **3.** How many drafts? `verify[k - 1]` is the step with `k` drafts. Return the number with the most tokens/s, 0 if all lose.
+
+
+# %%
+def how_many(plain, draft, verify, accept):
+    """Drafts a step."""
+    ### BEGIN SOLUTION
+    gains = [1.0]
+    for k, step in enumerate(verify, start=1):
+        tokens = (1 - accept ** (k + 1)) / (1 - accept)
+        gains.append(tokens * plain / (k * draft + step))
+    return gains.index(max(gains))
+    ### END SOLUTION
+
+
+lab.check("how_many", how_many)
+
+# %% [markdown]
+# ## Break it
+
+# %%
+lab13.ticket_graphs()
+
+# %%
+lab.ticket()
+
+# %% [markdown]
+# ## Take away
+#
+# 1. A verification is nearly free while the step **waits for memory**, and not beyond.
+# 2. What pays depends on **acceptance**, the **time of the draft**, and the **batch**.
+# 3. Drafts of one request take time from the **others in its step**.
+
+# %%
+lab.recap("gain")
+
+# %%
+lab.recap("words")
+
+# %% [markdown]
+# **Decide.** An engine runs with `--speculative-config` and four drafts of the head. Its page:
+
+# %%
+print(lab13.page())
+
+# %% [markdown]
+# The load stays like this. Choose the flag and the number.
+
+# %%
+choice = {"--flag": None}
+### BEGIN SOLUTION
+# Another batch or another acceptance would change my mind; a longer answer would not.
+choice = {"--speculative-config.num_speculative_tokens": 1}
+### END SOLUTION
+lab.check("decide", choice)
+
+# %%
+lab.quiz()
