@@ -25,7 +25,7 @@ def test_no_file_reads_a_private_name_of_another_files_objects(root: Path):
         nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
         fields = [node for node in nodes if isinstance(node, ast.Attribute) and re.match(r"_[^_]", node.attr)]
         mine = {node for node in fields if ast.unparse(node.value) in ("self", "cls", "super()")}
-        names = {node.attr for node in mine} | {"_asdict", "_replace", "_getframe"}  # Python's own
+        names = {node.attr for node in mine} | {"_asdict", "_replace", "_getframe", "_exit"}  # Python's own
         names |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
         names |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
         borrowed += [f"{path.relative_to(root)}:{n.lineno}: {n.attr}" for n in fields if n.attr not in names]
