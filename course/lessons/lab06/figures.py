@@ -71,16 +71,17 @@ def composition(found: Served, *, height: int = 300) -> go.Figure:
 def rules(found: Served, *, height: int = 300) -> go.Figure:
     """The longest gap over the mean TTFT: this rule, and mixed batches with several budgets beside it."""
     line_of = [two_orders.served(MIXED, max(budget, found.slots), found.slots, found.rate) for budget in BUDGETS]
+    named = [
+        (line_of[0], f"  mixed, {line_of[0].budget:,} tokens", "continuous", "middle right"),
+        (line_of[-1], f"  mixed, {line_of[-1].budget:,}", "continuous", "top right"),
+        *([] if found.rule == MIXED else [(found, found.rule, "wasted", "bottom left")]),
+    ]
     data = [
         line([1e3 * one.ttft for one in line_of], [1e3 * one.gap for one in line_of], "continuous", "mixed, by budget",
              dash="dot") | {"mode": "lines+markers"},
         dots([1e3 * found.ttft], [1e3 * found.gap], ["wasted"], "this rule"),
-        words([1e3 * line_of[0].ttft, 1e3 * line_of[-1].ttft, 1e3 * found.ttft],
-              [1e3 * line_of[0].gap, 1e3 * line_of[-1].gap, 1e3 * found.gap],
-              [f"  mixed, {line_of[0].budget:,} tokens", f"  mixed, {line_of[-1].budget:,}",
-               "" if found.rule == MIXED else found.rule],
-              ["continuous", "continuous", "wasted"],
-              corner=["middle right", "top right", "bottom left"]),
+        words([1e3 * one.ttft for one, *_ in named], [1e3 * one.gap for one, *_ in named], [said for _, said, *_ in named],
+              [colour for *_, colour, _ in named], corner=[corner for *_, corner in named]),
     ]  # fmt: skip
     ticks = ((20, 100, 500, 2_000, 10_000), (10, 20, 50, 100, 200, 500, 1_000, 3_000))
     axes = [

@@ -19,7 +19,7 @@ from course.policies import Continuous, Drafting
 ALL = held_out_prompts()
 DRAFT, SUFFIX = "draft model", "longest suffix"
 LONGEST = 3  # tokens of a suffix
-LINES = 6  # of words that are shown
+LINES = 9  # of words that are shown
 Piece = tuple[str, str]
 
 
